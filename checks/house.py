@@ -1,0 +1,99 @@
+"""The rules of the house, checked on the source text: `python -m checks.house`.
+
+Who may import whom, where dangerous libraries may appear, which words belong to which room, how long a file may be.
+"""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+PACKAGE = "dpcausal"
+NOUNS = ("errors", "schema", "guarantee", "queries", "calibration", "release", "interval", "effect")
+"""The public nouns: each may import only the ones before it."""
+
+MAY_IMPORT = {
+    "ledger": ("ledger", *NOUNS),
+    "vault": ("vault", "ledger", *NOUNS),
+    "estimators": ("estimators", *NOUNS),
+    "planning": ("planning", *NOUNS),
+}
+"""Which rooms, besides the package's front page, each room may import from."""
+
+LIBRARY_ROOMS = {
+    "duckdb": ("vault/table.py", "vault/engines/"),
+    "pyarrow": ("vault/table.py", "vault/engines/"),
+    "narwhals": ("vault/table.py",),
+    "pandas": (),
+    "polars": (),
+    "opendp": ("calibration.py", "vault/noise.py"),
+    "dp_accounting": ("ledger/accounting.py",),
+    "sqlalchemy": ("ledger/",),
+    "random": (),
+    "secrets": (),
+    "pickle": (),
+    "logging": (),
+    "warnings": (),
+}
+"""Where each library may appear, in files or folders of the package."""
+
+PATTERN_ROOMS = {
+    r"np\.random|default_rng": ("interval.py",),
+    r"\brows?\b|\bcontributions?\b": ("vault/", "__init__.py"),
+    r"\bRelease(?:\.of)?\(": ("release.py", "vault/door.py", "planning/rehearsal.py"),
+}
+"""Where each pattern may appear: random numbers, words for what must stay in the vault, makers of releases."""
+
+LONGEST = 400
+
+
+def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Every imported module with its line."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = node.module or ""
+            # `from dpcausal import queries` imports dpcausal.queries.
+            names = [f"{module}.{alias.name}" for alias in node.names] if module == PACKAGE else [module]
+            yield from ((node.lineno, name) for name in names)
+            if node.level:
+                yield node.lineno, f"{PACKAGE}.relative"
+
+
+def allowed_rooms(room: str) -> tuple[str, ...]:
+    """The rooms that a room may import from."""
+    return NOUNS[: NOUNS.index(room)] if room in NOUNS else MAY_IMPORT.get(room, ())
+
+
+def violations(root: Path) -> Iterator[str]:
+    """Every breach of the rules in the package at `root`."""
+    for path in sorted(root.rglob("*.py")):
+        file = path.relative_to(root).as_posix()
+        text = path.read_text(encoding="utf-8")
+        room = file.split("/")[0].removesuffix(".py")
+        for line, module in imports(ast.parse(text)):
+            library, _, rest = module.partition(".")
+            inner = rest.partition(".")[0]
+            if library == PACKAGE and file != "__init__.py" and inner not in allowed_rooms(room):
+                yield f"{file}:{line}: {room} may not import {module}"
+            if library in LIBRARY_ROOMS and not file.startswith(LIBRARY_ROOMS[library] or "nowhere"):
+                yield f"{file}:{line}: {library} may not appear here"
+        for pattern, rooms in PATTERN_ROOMS.items():
+            if not file.startswith(rooms or "nowhere"):
+                for found in re.finditer(pattern, text):
+                    yield f"{file}:{text[: found.start()].count(chr(10)) + 1}: {found.group()!r} may not appear here"
+        if text.count("\n") > LONGEST:
+            yield f"{file}: longer than {LONGEST} lines"
+
+
+def main() -> None:
+    """Print every breach; fail if there is one."""
+    found = list(violations(Path(sys.argv[1] if len(sys.argv) > 1 else f"src/{PACKAGE}")))
+    print("\n".join(found) or "house rules: kept")
+    sys.exit(bool(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""Treatment effects from sensitive records, published with a differential-privacy guarantee that an expert can check.
+
+The map, in the order in which a study meets it:
+
+- Declare what is public: `Schema` of `Real`, `Binary` and `Category` columns, and a `Unit` where people have several
+  records.
+- See the price first: run any estimator on a `Rehearsal`. It reads nothing and spends nothing.
+- Put the table behind its door: `Vault`, with a `Ledger` that keeps a `Budget`.
+- Estimate: `DifferenceInMeans`. Every estimator has `estimate(source, epsilon=…, delta=…)` and returns an `Effect`.
+
+Inside, one rule: rows are touched in `dpcausal.vault` only, and what leaves it is a `Release` that was debited first.
+"""
+
+from dpcausal.effect import Effect
+from dpcausal.errors import DpcausalError
+from dpcausal.estimators.average import DifferenceInMeans
+from dpcausal.guarantee import Guarantee
+from dpcausal.ledger import Budget, Ledger
+from dpcausal.planning import Rehearsal
+from dpcausal.release import Release, Source
+from dpcausal.schema import Binary, Category, Real, Schema, Unit
+from dpcausal.vault import Vault
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Binary",
+    "Budget",
+    "Category",
+    "DifferenceInMeans",
+    "DpcausalError",
+    "Effect",
+    "Guarantee",
+    "Ledger",
+    "Real",
+    "Rehearsal",
+    "Release",
+    "Schema",
+    "Source",
+    "Unit",
+    "Vault",
+]

@@ -1,0 +1,168 @@
+"""The answer that a person reads."""
+
+import json
+import math
+import textwrap
+from dataclasses import asdict, dataclass
+from html import escape
+from typing import Any, Self
+
+from dpcausal.errors import RefusedError
+from dpcausal.guarantee import Guarantee
+from dpcausal.interval import NoiseTerm, half_width
+from dpcausal.release import Receipt
+
+_WIDTH = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effect:
+    """An estimated treatment effect with everything needed to read it. Public: it holds nothing of any one unit.
+
+    Attributes:
+        estimand: What is estimated, in words.
+        arms: The two arms that are compared, control first.
+        outcome: The outcome's name.
+        estimate: The noisy estimate, never projected or rounded.
+        sampling_sd: The estimate's standard error had there been no privacy noise; None where it was not asked for.
+        noise: The privacy noise in the estimate, part by part, to first order.
+        n: The number of units, which is public.
+        method: The estimator, in words.
+        guarantee: What is promised about everything that this effect was made from, taken together.
+        assumptions: What must hold for the estimate to mean the estimand.
+        receipts: What was asked and paid.
+        notes: What a reader should know besides.
+        no_interval: Why there is no interval; empty where there is one.
+    """
+
+    estimand: str
+    arms: tuple[str, str]
+    outcome: str
+    estimate: float
+    sampling_sd: float | None
+    noise: tuple[NoiseTerm, ...]
+    n: int
+    method: str
+    guarantee: Guarantee
+    assumptions: tuple[str, ...]
+    receipts: tuple[Receipt, ...]
+    notes: tuple[str, ...] = ()
+    no_interval: str = ""
+
+    @property
+    def privacy_sd(self) -> float:
+        """The standard deviation of the privacy noise in the estimate."""
+        return math.sqrt(sum(term.variance for term in self.noise))
+
+    @property
+    def rehearsed(self) -> bool:
+        """Whether this came from a rehearsal: the widths are what to expect, the estimate is a placeholder."""
+        return all(receipt.entry is None for receipt in self.receipts)
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """A confidence interval for the estimand that accounts for sampling and for privacy noise.
+
+        Raises:
+            RefusedError: Where no interval of this level could be shown to cover; the message says why.
+        """
+        if self.no_interval or self.sampling_sd is None:
+            raise RefusedError(
+                expected="an effect that carries an interval",
+                got=f"none: {self.no_interval or 'the sampling error was not asked for'}",
+                hint="print the effect to read what it can tell; privacy_sd is known in any case.",
+            )
+        if not 0 < level < 1:
+            raise RefusedError(
+                expected="a level between 0 and 1", got=repr(level), hint="for a 95 % interval give 0.95."
+            )
+        half = half_width(self.sampling_sd, self.noise, level)
+        return self.estimate - half, self.estimate + half
+
+    def __str__(self) -> str:
+        lines = [self._title(), "─" * min(_WIDTH, len(self._title()))]
+        for label, text in self._table():
+            wrapped = textwrap.wrap(text, _WIDTH - 18) or [""]
+            lines.append(f"{label:<16}  {wrapped[0]}")
+            lines.extend(" " * 18 + more for more in wrapped[1:])
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """The same table for a notebook."""
+        cells = "".join(
+            f'<tr><th style="text-align:left;vertical-align:top">{escape(label)}</th>'
+            f'<td style="text-align:left">{escape(text)}</td></tr>'
+            for label, text in self._table()
+        )
+        title = f'<caption style="text-align:left;font-weight:bold">{escape(self._title())}</caption>'
+        return f"<table>{title}<tbody>{cells}</tbody></table>"
+
+    def _title(self) -> str:
+        title = f"Effect of {self.arms[1]} against {self.arms[0]} on {self.outcome}"
+        return f"Rehearsal (no data read, nothing spent): {title}" if self.rehearsed else title
+
+    def _table(self) -> list[tuple[str, str]]:
+        table = [("estimand", self.estimand)]
+        if not self.rehearsed:
+            table.append(("estimate", number(self.estimate)))
+        table.append(self._interval_line())
+        privacy = f"privacy noise {number(self.privacy_sd)}"
+        if self.sampling_sd is None:
+            table.append(("standard error", f"{privacy}; sampling error not asked for"))
+        else:
+            both = math.hypot(self.sampling_sd, self.privacy_sd)
+            table.append(("standard error", f"{number(both)} = sampling {number(self.sampling_sd)} and {privacy}"))
+        table += [("units", f"{self.n:,}"), ("method", self.method), ("privacy", str(self.guarantee))]
+        table += _listed("assumes", self.assumptions)
+        table += _listed("note", self.notes)
+        table += _listed("price" if self.rehearsed else "paid", tuple(map(_bill, self.receipts)))
+        return table
+
+    def _interval_line(self) -> tuple[str, str]:
+        if self.no_interval or self.sampling_sd is None:
+            return "interval", f"none: {self.no_interval or 'the sampling error was not asked for'}"
+        low, high = self.interval(0.95)
+        if self.rehearsed:
+            return "95 % interval", f"expect the estimate ± {number((high - low) / 2)}"
+        return "95 % interval", f"{number(low)} to {number(high)}"
+
+    def to_json(self) -> str:
+        """The effect as JSON, without loss."""
+        return json.dumps(asdict(self), sort_keys=True, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The effect that `to_json` wrote."""
+        document: dict[str, Any] = json.loads(text)
+        return cls(
+            **document
+            | {
+                "arms": tuple(document["arms"]),
+                "noise": tuple(NoiseTerm(**term) for term in document["noise"]),
+                "guarantee": Guarantee(**document["guarantee"]),
+                "assumptions": tuple(document["assumptions"]),
+                "receipts": tuple(Receipt(**receipt) for receipt in document["receipts"]),
+                "notes": tuple(document["notes"]),
+            }
+        )
+
+
+def number(value: float) -> str:
+    """A number with four significant digits, as a person writes it.
+
+    Example:
+        >>> number(1794.34), number(-0.0123456), number(0), number(23456.7)
+        ('1,794', '-0.01235', '0', '23,457')
+    """
+    if value == 0:
+        return "0"
+    digits = 3 - math.floor(math.log10(abs(value)))
+    return f"{value:,.{max(digits, 0)}f}" if -9 <= digits <= 9 else f"{value:.3e}"
+
+
+def _listed(label: str, texts: tuple[str, ...]) -> list[tuple[str, str]]:
+    return [(label if first == 0 else "", text) for first, text in enumerate(texts)]
+
+
+def _bill(receipt: Receipt) -> str:
+    price = f"{receipt.query}: epsilon {receipt.epsilon:g}, delta {receipt.delta:g}"
+    return price if receipt.entry is None else f"{price} (ledger entry {receipt.entry}, {str(receipt.digest)[:12]})"

@@ -1,0 +1,93 @@
+"""What is promised about a release, and what it costs."""
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from dpcausal.errors import GuaranteeError
+from dpcausal.schema import PROTECTS, Protects
+
+Standing = Literal["proved", "heuristic"]
+
+_NEIGHBOURS: dict[Protects, str] = {
+    "record": "one unit's whole record replaced by any other; n is public",
+    "record_within_arm": "one unit's covariates and outcome replaced by any others; n and every unit's arm are public",
+    "outcome": "one unit's outcome replaced by any other; n, covariates and arms are public",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarantee:
+    """(epsilon, delta)-differential privacy, of what, and on what grounds.
+
+    Attributes:
+        epsilon: The privacy loss, greater than 0.
+        delta: The probability that the loss is larger; 0 for pure differential privacy.
+        protects: What one unit may change between neighbouring tables (see `dpcausal.schema.Protects`).
+        standing: `proved`, or `heuristic` where no proof is known.
+
+    Example:
+        >>> print(Guarantee(epsilon=1.0))
+        epsilon 1, delta 0 (proved): one unit's whole record replaced by any other; n is public
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    protects: Protects = "record"
+    standing: Standing = "proved"
+
+    def __post_init__(self) -> None:
+        numbers = isinstance(self.epsilon, int | float) and isinstance(self.delta, int | float)
+        if not numbers or not 1e-6 <= self.epsilon <= 100 or not (self.delta == 0 or 1e-30 <= self.delta < 0.5):
+            raise GuaranteeError(
+                expected="epsilon from 1e-6 to 100, and delta either 0 or from 1e-30 to below 0.5",
+                got=f"epsilon={self.epsilon!r}, delta={self.delta!r}",
+                hint="epsilon near 1 is a usual choice; delta should be far below 1/n.",
+            )
+        object.__setattr__(self, "epsilon", float(self.epsilon))
+        object.__setattr__(self, "delta", float(self.delta))
+        if self.protects not in PROTECTS or self.standing not in ("proved", "heuristic"):
+            raise GuaranteeError(
+                expected=f"protects one of {', '.join(PROTECTS)} and standing proved or heuristic",
+                got=f"protects={self.protects!r}, standing={self.standing!r}",
+                hint="take both from the schema and the estimator's documentation.",
+            )
+
+    @property
+    def neighbours(self) -> str:
+        """The pairs of tables between which this guarantee holds, in words."""
+        return _NEIGHBOURS[self.protects]
+
+    def __str__(self) -> str:
+        return f"epsilon {self.epsilon:g}, delta {self.delta:g} ({self.standing}): {self.neighbours}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The guarantee as plain values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """What one release spends, as the ledger stores it. Theories of composition read it later.
+
+    Attributes:
+        family: The noise: `laplace` or `gaussian`.
+        epsilon: The pure loss of `laplace`; with `delta`, the loss that `gaussian` was calibrated to.
+        delta: 0 for `laplace`.
+        mu: For `gaussian`, the sensitivity divided by the noise's standard deviation; 0 for `laplace`.
+    """
+
+    family: Literal["laplace", "gaussian"]
+    epsilon: float
+    delta: float
+    mu: float
+
+    @property
+    def rho(self) -> float:
+        """The loss in zero-concentrated differential privacy (Bun and Steinke 2016, Propositions 4 and 6)."""
+        loss = self.epsilon if self.family == "laplace" else self.mu
+        return math.nextafter(loss * loss / 2, math.inf)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The event as plain values."""
+        return asdict(self)

@@ -1,0 +1,62 @@
+"""Entries of a ledger, each holding the digest of the one before it."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal, Self
+
+from dpcausal.errors import LedgerError
+
+Kind = Literal["open", "grant", "debit", "release"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of a ledger.
+
+    Attributes:
+        number: Its place, from 0, without gaps.
+        kind: `open` (budget and data set), `grant` (budget reserved), `debit` (budget spent, for good), `release` (the
+            answer that was paid for).
+        request: The digest of the request it belongs to.
+        body: What the entry says, as JSON.
+        previous: The digest of the entry before it.
+        digest: The digest of all of the above.
+    """
+
+    number: int
+    kind: Kind
+    request: str
+    body: str
+    previous: str
+    digest: str
+
+    @classmethod
+    def after(cls, previous: "Entry | None", kind: Kind, request: str, content: dict[str, Any]) -> Self:
+        """The entry that follows another one; the first follows None."""
+        number, link = (previous.number + 1, previous.digest) if previous else (0, "")
+        body = json.dumps(content | {"at": datetime.now(UTC).isoformat()}, sort_keys=True, allow_nan=False)
+        return cls(number, kind, request, body, link, digest_of(number, kind, request, body, link))
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """What the entry says, as plain values."""
+        content: dict[str, Any] = json.loads(self.body)
+        return content
+
+    def check_follows(self, previous: "Entry | None") -> None:
+        """Raise unless this entry is whole and stands right after the other."""
+        number, link = (previous.number + 1, previous.digest) if previous else (0, "")
+        whole = self.digest == digest_of(self.number, self.kind, self.request, self.body, self.previous)
+        if not whole or self.number != number or self.previous != link:
+            raise LedgerError(
+                expected=f"an unbroken chain at entry {number}",
+                got="an entry that was changed, removed or put in later",
+                hint="restore the ledger from a copy that verifies; do not release anything before.",
+            )
+
+
+def digest_of(*parts: object) -> str:
+    """The SHA-256 of some plain values."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, allow_nan=False).encode()).hexdigest()

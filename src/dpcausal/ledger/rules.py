@@ -1,0 +1,113 @@
+"""How events add up, and when to stop. Proof that the stop holds for adaptive questions: docs/proofs/ledger.md."""
+
+import math
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+from dpcausal.calibration import epsilon_of_gaussian, exact, gaussian_sd
+from dpcausal.errors import GuaranteeError
+from dpcausal.guarantee import Event
+
+
+@dataclass(frozen=True)
+class Spending:
+    """An amount of privacy loss.
+
+    Attributes:
+        epsilon: In the terms of the budget's rule: summed, or equivalent to `rho` at the budget's delta.
+        delta: Summed; under `zcdp` the budget's delta.
+        rho: In zero-concentrated differential privacy, summed.
+    """
+
+    epsilon: float
+    delta: float
+    rho: float
+
+
+@dataclass(frozen=True)
+class Total:
+    """Exact sums over events."""
+
+    epsilon: Fraction = Fraction(0)
+    delta: Fraction = Fraction(0)
+    rho: Fraction = Fraction(0)
+
+    def plus(self, event: Event) -> "Total":
+        """The total with one event more."""
+        return Total(
+            self.epsilon + exact(event.epsilon), self.delta + exact(event.delta), self.rho + Fraction(event.rho)
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """The most that may ever be lost about one unit of a data set.
+
+    Both rules hold when each question is chosen after seeing the earlier answers.
+
+    Attributes:
+        epsilon: The cap on epsilon.
+        delta: The cap on delta. With 0, only pure (Laplace) releases fit.
+        rule: `additive` adds up epsilons and deltas as printed on the releases. `zcdp` adds up rho against the largest
+            rho that is (epsilon, delta)-differentially private: better for many small Gaussian releases, worse for few
+            large Laplace ones. Fixed for a data set when its ledger is opened.
+
+    Example:
+        >>> print(Budget(epsilon=3, delta=1e-6))
+        epsilon 3, delta 1e-06 (additive)
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    rule: Literal["additive", "zcdp"] = "additive"
+
+    def __post_init__(self) -> None:
+        numbers = isinstance(self.epsilon, int | float) and isinstance(self.delta, int | float)
+        if not numbers or not 0 < self.epsilon <= 1000 or not (self.delta == 0 or 1e-30 <= self.delta < 0.5):
+            raise GuaranteeError(
+                expected="a budget with epsilon above 0 and at most 1000, and delta 0 or from 1e-30 to below 0.5",
+                got=f"epsilon={self.epsilon!r}, delta={self.delta!r}",
+                hint="a single-digit epsilon for everything ever asked of a data set is a usual choice.",
+            )
+        if self.rule not in ("additive", "zcdp") or (self.rule == "zcdp" and self.delta == 0):
+            raise GuaranteeError(
+                expected='rule "additive", or "zcdp" with a positive delta',
+                got=f"rule={self.rule!r}, delta={self.delta!r}",
+                hint="use additive for a pure budget.",
+            )
+        object.__setattr__(self, "epsilon", float(self.epsilon))
+        object.__setattr__(self, "delta", float(self.delta))
+
+    def covers(self, total: Total) -> bool:
+        """Whether this total may be spent."""
+        if self.rule == "additive":
+            return total.epsilon <= exact(self.epsilon) and total.delta <= exact(self.delta)
+        return total.rho <= self._rho()
+
+    def spent(self, total: Total) -> Spending:
+        """A total in this budget's terms."""
+        if self.rule == "additive":
+            return Spending(float(total.epsilon), float(total.delta), float(total.rho))
+        return self._spending(total.rho)
+
+    def remaining(self, total: Total) -> Spending:
+        """What this budget has left; under `zcdp`, the epsilon of one Gaussian release that would use all of it."""
+        if self.rule == "zcdp":
+            return self._spending(self._rho() - total.rho)
+        epsilon, delta = exact(self.epsilon) - total.epsilon, exact(self.delta) - total.delta
+        return Spending(float(epsilon), float(delta), math.inf)
+
+    def _rho(self) -> Fraction:
+        return 1 / (2 * Fraction(gaussian_sd(self.epsilon, self.delta)) ** 2)
+
+    def _spending(self, rho: Fraction) -> Spending:
+        epsilon = epsilon_of_gaussian(math.sqrt(1 / (2 * rho)), self.delta) if rho > 0 else 0.0
+        return Spending(epsilon, self.delta, float(rho))
+
+    def __str__(self) -> str:
+        return f"epsilon {self.epsilon:g}, delta {self.delta:g} ({self.rule})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The budget as plain values."""
+        return asdict(self)

@@ -1,0 +1,128 @@
+"""Where a ledger's entries are kept: an SQLite file, SQLite in memory, or PostgreSQL."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import (
+    Column,
+    Connection,
+    Engine,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    create_engine,
+    event,
+    insert,
+    inspect,
+    make_url,
+    select,
+)
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.pool import NullPool, StaticPool
+
+from dpcausal.errors import LedgerError
+from dpcausal.ledger.chain import Entry
+
+ENTRIES = Table(
+    "dpcausal_ledger",
+    MetaData(),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("kind", String(16), nullable=False),
+    Column("request", String(64), nullable=False),
+    Column("body", Text, nullable=False),
+    Column("previous", String(64), nullable=False),
+    Column("digest", String(64), nullable=False),
+    # The database itself makes a second debit, or a second answer, of one request impossible.
+    UniqueConstraint("kind", "request"),
+)
+_POSTGRES_LOCK = 0x64706361  # "dpca": any number will do that all ledgers share
+
+
+class Store:
+    """An append-only table of entries with transactions that exclude each other across threads and processes."""
+
+    def __init__(self, url: str) -> None:
+        try:
+            address = make_url(url)
+        except ArgumentError:
+            address = None
+        if address is None or address.get_backend_name() not in ("sqlite", "postgresql"):
+            raise LedgerError(
+                expected='a ledger address such as "sqlite:///ledger.db" or "postgresql+psycopg://host/database"',
+                got="something else" if address is None else address.get_backend_name(),
+                hint='for a notebook, "sqlite://" keeps the ledger in memory and forgets it afterwards.',
+            )
+        self.forgets = address.get_backend_name() == "sqlite" and address.database in (None, "", ":memory:")
+        self.address = address.render_as_string(hide_password=True)
+        self._lock = threading.Lock()
+        self._engine = _postgres(url) if address.get_backend_name() == "postgresql" else _sqlite(url, self.forgets)
+
+    @contextmanager
+    def exclusive(self) -> Iterator[Connection]:
+        """A transaction that no other runs beside, durable once left without an error."""
+        try:
+            with self._lock, self._engine.begin() as connection:
+                yield connection
+        except SQLAlchemyError as error:
+            raise LedgerError(
+                expected=f"a ledger that can be read and written at {self.address}",
+                got=type(error).__name__,
+                hint="check that the place exists, is writable and is reachable; nothing was released.",
+            ) from error
+
+    def exists(self, connection: Connection) -> bool:
+        """Whether a ledger was ever opened here."""
+        return inspect(connection).has_table(ENTRIES.name)
+
+    def create(self, connection: Connection) -> None:
+        """Make the table of entries."""
+        ENTRIES.create(connection)
+
+    def entries_from(self, connection: Connection, number: int) -> Iterator[Entry]:
+        """All entries from this number on, in order."""
+        chosen = select(ENTRIES).where(ENTRIES.c.number >= number).order_by(ENTRIES.c.number)
+        for entry in connection.execute(chosen):
+            yield Entry(*entry)
+
+    def append(self, connection: Connection, entry: Entry) -> None:
+        """Add one entry; durable when the transaction is left."""
+        connection.execute(insert(ENTRIES).values(**vars(entry)))
+
+
+def _sqlite(url: str, forgets: bool) -> Engine:
+    pool = StaticPool if forgets else NullPool
+    engine = create_engine(url, poolclass=pool, connect_args={"timeout": 60, "check_same_thread": False})
+
+    @event.listens_for(engine, "connect")
+    def set_durable(connection: Any, _: object) -> None:  # noqa: ANN401 (a connection of the driver)
+        connection.isolation_level = None  # the driver must not begin transactions of its own
+        connection.execute("PRAGMA journal_mode = DELETE")  # one file: a copy of it is a whole ledger
+        connection.execute("PRAGMA synchronous = EXTRA")  # a commit returns when file and folder are on disk
+
+    @event.listens_for(engine, "begin")
+    def begin_exclusive(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    return engine
+
+
+def _postgres(url: str) -> Engine:
+    engine = create_engine(url, poolclass=NullPool)
+
+    @event.listens_for(engine, "begin")
+    def begin_exclusive(connection: Connection) -> None:
+        if connection.exec_driver_sql("SHOW fsync").scalar_one() != "on":
+            raise LedgerError(
+                expected="a PostgreSQL server with fsync on",
+                got="fsync off",
+                hint="a server that may forget a debit cannot hold a ledger; turn fsync on.",
+            )
+        connection.exec_driver_sql("SET LOCAL synchronous_commit TO on")
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_POSTGRES_LOCK})")
+
+    return engine

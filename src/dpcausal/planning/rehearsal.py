@@ -1,0 +1,93 @@
+"""An estimator run on no data: what it would ask, what that costs, and how wide its interval would be."""
+
+import math
+from dataclasses import dataclass
+
+from dpcausal.calibration import Noise, calibrate
+from dpcausal.effect import number
+from dpcausal.errors import SchemaError
+from dpcausal.guarantee import Guarantee
+from dpcausal.queries import Query
+from dpcausal.release import Receipt, Release
+from dpcausal.schema import Real, Schema
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """A source without a table: every release is what would be expected, without noise but with its known size.
+
+    Attributes:
+        schema: What is public about the table to be.
+        n: The number of units.
+        treated_share: The share of them expected in the treated arm.
+        outcome_mean: The outcome's expected mean; the middle of its bounds if left out.
+        outcome_sd: The outcome's expected standard deviation within an arm; if left out, that of an outcome spread
+            evenly over its bounds, or of a fair coin.
+
+    Example:
+        >>> from dpcausal import Binary, DifferenceInMeans, Real, Schema
+        >>> schema = Schema(treatment=Binary("treat"), outcome=Real("re78", 0, 60_000))
+        >>> for n in (445, 5_000):
+        ...     plan = DifferenceInMeans().estimate(Rehearsal(schema, n=n, outcome_sd=7_000), epsilon=1.0)
+        ...     low, high = plan.interval(0.95)
+        ...     print(n, round((high - low) / 2, -2))
+        445 2100.0
+        5000 400.0
+    """
+
+    schema: Schema
+    n: int
+    treated_share: float = 0.5
+    outcome_mean: float | None = None
+    outcome_sd: float | None = None
+
+    def __post_init__(self) -> None:
+        low, high = self.schema.outcome_bounds
+        mean, sd = self._mean(), self._sd()
+        if not (self.n >= 2 and 0 < self.treated_share < 1 and low <= mean <= high and 0 <= sd <= (high - low) / 2):
+            raise SchemaError(
+                expected=f"n of at least 2, a treated share between 0 and 1, an outcome mean from {low:g} to {high:g} "
+                f"and an outcome sd of at most {(high - low) / 2:g}",
+                got=f"n={self.n!r}, treated_share={self.treated_share!r}, outcome_mean={mean!r}, outcome_sd={sd!r}",
+                hint="these are your expectations, from the literature or a pilot; none may come from the table.",
+            )
+
+    @property
+    def arm_sizes(self) -> tuple[int, int] | None:
+        """The expected number of units in each arm where the schema declares arms public; otherwise None."""
+        treated = round(self.n * self.treated_share)
+        return None if self.schema.protects == "record" else (self.n - treated, treated)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was assumed."""
+        outcome = f"an outcome of mean {number(self._mean())} and standard deviation {number(self._sd())}"
+        return (f"rehearsed with {self.treated_share:.0%} of {self.n:,} units treated and {outcome}",)
+
+    def release(self, query: Query, guarantee: Guarantee) -> Release:
+        """What the query would be expected to give, with the noise it would have and the price it would cost."""
+        noise = calibrate(query, self.schema, guarantee)
+        receipt = Receipt(query.name, guarantee.epsilon, guarantee.delta)
+        return Release.of(query, guarantee, noise, self._expected(noise), receipt)
+
+    def _mean(self) -> float:
+        low, high = self.schema.outcome_bounds
+        return (low + high) / 2 if self.outcome_mean is None else self.outcome_mean
+
+    def _sd(self) -> float:
+        low, high = self.schema.outcome_bounds
+        if self.outcome_sd is not None:
+            return self.outcome_sd
+        return (high - low) / math.sqrt(12) if isinstance(self.schema.outcome, Real) else 0.5
+
+    def _expected(self, noise: Noise) -> tuple[int, ...]:
+        """The expected answer in steps, coordinate by coordinate."""
+        low, high = self.schema.outcome_bounds
+        mean = self._mean() - (low + high) / 2
+        each = {"total": mean, "deficit": ((high - low) / 2) ** 2 - mean**2 - self._sd() ** 2, "size": 1.0}
+        share = {"0": 1 - self.treated_share, "1": self.treated_share}
+        expected = []
+        for at in noise.sensitivity.coordinates:
+            what, _, arm = at.name.partition("_")
+            expected.append(round(each[what] * share[arm] * self.n / at.step))
+        return tuple(expected)

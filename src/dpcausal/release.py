@@ -1,0 +1,122 @@
+"""What comes out of the door, and the things it can come out of."""
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, Protocol, Self
+
+from dpcausal import queries
+from dpcausal.calibration import Noise
+from dpcausal.guarantee import Guarantee
+from dpcausal.queries import Query
+from dpcausal.schema import Schema
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """One line of the bill: a query, its price, and where the ledger holds the debit.
+
+    A rehearsal writes receipts too; they have no ledger entry, because nothing was spent.
+    """
+
+    query: str
+    epsilon: float
+    delta: float
+    entry: int | None = None
+    digest: str | None = None
+
+
+@dataclass(frozen=True)
+class Release:
+    """A noisy answer: public, and the only thing that ever leaves a table.
+
+    Attributes:
+        query: What was asked.
+        guarantee: What is promised about this answer.
+        names: What each number is.
+        values: The numbers, noise included, in the schema's own terms.
+        family: The noise's family; it is independent in each coordinate.
+        scales: The size of each number's noise: the scale of a Laplace, the standard deviation of a Gaussian.
+        receipt: The debit that paid for it.
+    """
+
+    query: Query
+    guarantee: Guarantee
+    names: tuple[str, ...]
+    values: tuple[float, ...]
+    family: Literal["laplace", "gaussian"]
+    scales: tuple[float, ...]
+    receipt: Receipt
+
+    @classmethod
+    def of(cls, query: Query, guarantee: Guarantee, noise: Noise, steps: tuple[int, ...], receipt: Receipt) -> Self:
+        """A release from noisy integers, put into the schema's own terms."""
+        coordinates = noise.sensitivity.coordinates
+        return cls(
+            query=query,
+            guarantee=guarantee,
+            names=tuple(at.name for at in coordinates),
+            values=tuple(count * at.step for count, at in zip(steps, coordinates, strict=True)),
+            family=noise.event.family,
+            scales=tuple(scale * at.step for scale, at in zip(noise.scales, coordinates, strict=True)),
+            receipt=receipt,
+        )
+
+    def value(self, name: str) -> float:
+        """The noisy number of this name."""
+        return self.values[self.names.index(name)]
+
+    def scale(self, name: str) -> float:
+        """The size of the noise in the number of this name."""
+        return self.scales[self.names.index(name)]
+
+    def variance(self, name: str) -> float:
+        """The variance of the noise in the number of this name."""
+        return (2.0 if self.family == "laplace" else 1.0) * self.scale(name) ** 2
+
+    def to_json(self) -> str:
+        """The release as JSON, without loss."""
+        document = {name: getattr(self, name) for name in ("names", "values", "family", "scales")}
+        document |= {"query": queries.to_dict(self.query), "guarantee": self.guarantee.to_dict()}
+        return json.dumps(document | {"receipt": asdict(self.receipt)}, sort_keys=True, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The release that `to_json` wrote."""
+        document: dict[str, Any] = json.loads(text)
+        return cls(
+            query=queries.from_dict(document["query"]),
+            guarantee=Guarantee(**document["guarantee"]),
+            names=tuple(document["names"]),
+            values=tuple(document["values"]),
+            family=document["family"],
+            scales=tuple(document["scales"]),
+            receipt=Receipt(**document["receipt"]),
+        )
+
+
+class Source(Protocol):
+    """Anything that answers queries: a vault, a rehearsal, a coordinator of many sites."""
+
+    @property
+    def schema(self) -> Schema:
+        """What is public about the table."""
+        ...
+
+    @property
+    def n(self) -> int:
+        """The number of units, which is public."""
+        ...
+
+    @property
+    def arm_sizes(self) -> tuple[int, int] | None:
+        """The number of units in each arm where the schema declares arms public; otherwise None."""
+        ...
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of an effect from here should know besides."""
+        ...
+
+    def release(self, query: Query, guarantee: Guarantee) -> Release:
+        """The noisy answer to a query."""
+        ...

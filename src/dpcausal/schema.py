@@ -1,0 +1,369 @@
+"""What is public about a table: declared by a person, never inferred from its records."""
+
+import math
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Literal, Self, TypeVar
+
+import tomli_w
+
+from dpcausal.errors import SchemaError
+
+Value = str | int | float | bool
+"""A value that a person can declare and a table can hold."""
+
+Protects = Literal["record", "record_within_arm", "outcome"]
+"""What one person may change between two neighbouring tables, from most to least; n is public in all three.
+
+`record`: everything about one unit. `record_within_arm`: everything but the arm, which a trial's design fixed and
+published. `outcome`: the outcome only; covariates and arm are public.
+"""
+
+PROTECTS: tuple[Protects, ...] = ("record", "record_within_arm", "outcome")
+"""Strongest first."""
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not name or "\0" in name:
+        raise SchemaError(
+            expected="a column name",
+            got=repr(name),
+            hint="give the name of a column as a non-empty string without NUL characters.",
+        )
+
+
+def _check_values(name: str, values: Sequence[Value], *, least: int) -> None:
+    texts = all(isinstance(value, str) for value in values)
+    numbers = all(isinstance(value, int | float) and math.isfinite(value) for value in values)
+    if not (texts or numbers) or any(isinstance(value, str) and "\0" in value for value in values):
+        raise SchemaError(
+            expected=f"values of column {name!r} that are all strings or all finite numbers",
+            got=repr(values),
+            hint="declare each value as it stands in the table; strings must not hold NUL characters.",
+        )
+    if len(set(values)) != len(values) or len(values) < least:
+        raise SchemaError(
+            expected=f"at least {least} different values for column {name!r}",
+            got=repr(values),
+            hint="list every value once.",
+        )
+
+
+@dataclass(frozen=True)
+class Real:
+    """A number between two public bounds.
+
+    Values outside are moved to the nearer bound, silently. A value that is absent, not a number, or text that does not
+    read as a number counts as `missing`, which is the midpoint of the bounds unless declared.
+
+    Attributes:
+        name: The column in the table.
+        low: A public lower bound: from a codebook or the literature, never from the table.
+        high: A public upper bound.
+        missing: What an absent value counts as.
+
+    Example:
+        >>> Real("age", 16, 60).missing_value
+        38.0
+    """
+
+    name: str
+    low: float
+    high: float
+    missing: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+        bounds = (self.low, self.high)
+        numbers = all(isinstance(bound, int | float) and math.isfinite(bound) for bound in bounds)
+        if not numbers or not self.low < self.high or not 1e-290 < self.high - self.low < 1e290:
+            raise SchemaError(
+                expected=f"finite bounds low < high for column {self.name!r}",
+                got=f"low={self.low!r}, high={self.high!r}",
+                hint="take the bounds from a codebook or the literature; they must not come from the table.",
+            )
+        if self.missing is not None and not self.low <= self.missing <= self.high:
+            raise SchemaError(
+                expected=f"a missing value of column {self.name!r} within {self.low} and {self.high}",
+                got=repr(self.missing),
+                hint="an absent value must count as something in range, or leave it out for the midpoint.",
+            )
+
+    @property
+    def missing_value(self) -> float:
+        """What an absent value counts as."""
+        return self.low + (self.high - self.low) / 2 if self.missing is None else float(self.missing)
+
+
+@dataclass(frozen=True)
+class Binary:
+    """One of two public values: a treatment with its two arms, or a yes-or-no outcome or covariate.
+
+    Any other value counts as `missing`, which is the first of the two unless declared.
+
+    Attributes:
+        name: The column in the table.
+        values: How the two values are written in the table; for a treatment, control first.
+        labels: What to call them in results; the values themselves if left out.
+        missing: What an absent or unknown value counts as.
+
+    Example:
+        >>> Binary("arm", values=("placebo", "drug")).labels_or_values
+        ('arm=placebo', 'arm=drug')
+        >>> Binary("treat", labels=("usual care", "training")).labels_or_values
+        ('usual care', 'training')
+    """
+
+    name: str
+    values: tuple[Value, Value] = (0, 1)
+    labels: tuple[str, str] | None = None
+    missing: Value | None = None
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+        object.__setattr__(self, "values", tuple(self.values))
+        _check_values(self.name, self.values, least=2)
+        if self.labels is not None:
+            object.__setattr__(self, "labels", tuple(self.labels))
+        if len(self.values) != 2 or (self.labels is not None and len(set(self.labels)) != 2):
+            raise SchemaError(
+                expected=f"two values, and two different labels if any, for column {self.name!r}",
+                got=f"values={self.values!r}, labels={self.labels!r}",
+                hint="for more than two values declare a Category.",
+            )
+        _check_missing(self.name, self.missing, self.values)
+
+    @property
+    def missing_value(self) -> Value:
+        """What an absent or unknown value counts as."""
+        return self.values[0] if self.missing is None else self.missing
+
+    @property
+    def labels_or_values(self) -> tuple[str, str]:
+        """What to call the two values in results."""
+        return self.labels or (f"{self.name}={self.values[0]}", f"{self.name}={self.values[1]}")
+
+
+@dataclass(frozen=True)
+class Category:
+    """One of a public list of values.
+
+    Any other value counts as `missing`, which is the last of the list unless declared.
+
+    Attributes:
+        name: The column in the table.
+        values: Every value that is told apart, as written in the table.
+        missing: What an absent or unknown value counts as.
+
+    Example:
+        >>> Category("race", ["black", "hispanic", "other"]).missing_value
+        'other'
+    """
+
+    name: str
+    values: Sequence[Value]
+    missing: Value | None = None
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+        if isinstance(self.values, str):
+            raise SchemaError(
+                expected=f"a list of values for column {self.name!r}",
+                got=repr(self.values),
+                hint='write the values as a list, for instance ["low", "high"].',
+            )
+        object.__setattr__(self, "values", tuple(self.values))
+        _check_values(self.name, self.values, least=2)
+        _check_missing(self.name, self.missing, self.values)
+
+    @property
+    def missing_value(self) -> Value:
+        """What an absent or unknown value counts as."""
+        return self.values[-1] if self.missing is None else self.missing
+
+
+Column = Real | Binary | Category
+
+
+def _check_missing(name: str, missing: Value | None, values: Sequence[Value]) -> None:
+    if missing is not None and missing not in values:
+        raise SchemaError(
+            expected=f"a missing value of column {name!r} that is one of {values!r}",
+            got=repr(missing),
+            hint="an absent value must count as one of the declared values.",
+        )
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Whose privacy is protected, when a table holds several records of one person.
+
+    Exactly one record of each unit is used: the first or last by a column, ties broken by the declared columns' values,
+    so that the choice does not depend on how the table happens to be stored.
+
+    Attributes:
+        name: The column that says which person a record belongs to.
+        by: The column that orders one person's records, for instance a date.
+        keep: Which of them is used.
+    """
+
+    name: str
+    by: str
+    keep: Literal["first", "last"] = "first"
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+        _check_name(self.by)
+        if self.keep not in ("first", "last"):
+            raise SchemaError(
+                expected='keep="first" or keep="last"',
+                got=repr(self.keep),
+                hint="choose which record of a unit counts.",
+            )
+
+
+Declared = TypeVar("Declared")
+
+_KINDS: dict[str, Callable[..., Column]] = {"real": Real, "binary": Binary, "category": Category}
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What is public about a table.
+
+    Attributes:
+        treatment: The treatment and its two arms, control first.
+        outcome: The outcome, with public bounds.
+        covariates: What else is known of each unit.
+        unit: How several records of one unit become one; left out when each record is its own unit.
+        protects: What one unit may change between neighbouring tables (see `Protects`). Declared once for a data set:
+            its ledger remembers it.
+
+    Example:
+        >>> schema = Schema(treatment=Binary("arm"), outcome=Real("score", 0, 100), covariates=[Real("age", 16, 60)])
+        >>> Schema.from_toml(schema.to_toml()) == schema
+        True
+    """
+
+    treatment: Binary
+    outcome: Real | Binary
+    covariates: Sequence[Column] = ()
+    unit: Unit | None = None
+    protects: Protects = "record"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "covariates", tuple(self.covariates))
+        kinds = (
+            (self.treatment, Binary, "treatment", "a Binary"),
+            (self.outcome, Real | Binary, "outcome", "a Real or a Binary"),
+            *(
+                (column, Real | Binary | Category, "covariate", "a Real, Binary or Category")
+                for column in self.covariates
+            ),
+        )
+        for column, kind, role, wanted in kinds:
+            if not isinstance(column, kind):
+                raise SchemaError(
+                    expected=f"{wanted} as {role}",
+                    got=repr(column),
+                    hint="declare each column with its bounds or values.",
+                )
+        names = [column.name for column in self.columns]
+        if len(set(names)) != len(names):
+            raise SchemaError(
+                expected="each column in one role", got=f"columns {names!r}", hint="remove the one that stands twice."
+            )
+        if self.protects not in PROTECTS:
+            raise SchemaError(
+                expected=f"protects to be one of {', '.join(PROTECTS)}",
+                got=repr(self.protects),
+                hint='choose "record" unless the arms of a trial, or everything but the outcome, are public.',
+            )
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Treatment, outcome and covariates, in this order."""
+        return (self.treatment, self.outcome, *self.covariates)
+
+    @property
+    def outcome_bounds(self) -> tuple[float, float]:
+        """The public bounds of the outcome; 0 and 1 for a yes-or-no outcome."""
+        if isinstance(self.outcome, Real):
+            return float(self.outcome.low), float(self.outcome.high)
+        return 0.0, 1.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The schema as plain values, absent ones left out."""
+        document: dict[str, Any] = {
+            "protects": self.protects,
+            "treatment": _plain(self.treatment),
+            "outcome": {"kind": _kind_of(self.outcome), **_plain(self.outcome)},
+        }
+        if self.unit is not None:
+            document["unit"] = _plain(self.unit)
+        document["covariates"] = [{"kind": _kind_of(column), **_plain(column)} for column in self.covariates]
+        return document
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """The schema that `to_dict` wrote."""
+        _check_keys("schema", document, ("treatment", "outcome"), ("protects", "unit", "covariates"))
+        return cls(
+            treatment=_build("treatment", Binary, document["treatment"]),
+            outcome=_column("outcome", document["outcome"]),  # type: ignore[arg-type]
+            covariates=tuple(_column("covariate", column) for column in document.get("covariates", ())),
+            unit=_build("unit", Unit, document["unit"]) if "unit" in document else None,
+            protects=document.get("protects", "record"),
+        )
+
+    def to_toml(self) -> str:
+        """The schema as a TOML document that a person can read and sign off."""
+        return tomli_w.dumps(self.to_dict())
+
+    @classmethod
+    def from_toml(cls, document: str | Path) -> Self:
+        """A schema from TOML text, or from the file at a `Path`."""
+        text = document.read_text(encoding="utf-8") if isinstance(document, Path) else document
+        return cls.from_dict(tomllib.loads(text))
+
+
+def _kind_of(column: Column) -> str:
+    return next(kind for kind, made in _KINDS.items() if made is type(column))
+
+
+def _plain(declared: Column | Unit) -> dict[str, Any]:
+    return {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in asdict(declared).items()
+        if value is not None
+    }
+
+
+def _check_keys(what: str, document: object, needed: tuple[str, ...], optional: tuple[str, ...]) -> None:
+    keys = set(document) if isinstance(document, Mapping) else set()
+    if not set(needed) <= keys <= {*needed, *optional}:
+        raise SchemaError(
+            expected=f"{what} with {', '.join(needed)} and at most {', '.join(optional)}",
+            got=", ".join(sorted(map(str, keys))) or repr(document),
+            hint="correct the names in the schema document.",
+        )
+
+
+def _build(what: str, made: Callable[..., Declared], document: object) -> Declared:
+    parts = fields(made)  # type: ignore[arg-type]
+    needed = tuple(part.name for part in parts if part.default is MISSING)
+    _check_keys(what, document, needed, tuple(part.name for part in parts if part.name not in needed))
+    return made(**document)  # type: ignore[arg-type]
+
+
+def _column(what: str, document: object) -> Column:
+    kind = document.get("kind") if isinstance(document, Mapping) else None
+    if not isinstance(document, Mapping) or kind not in _KINDS:
+        raise SchemaError(
+            expected=f"a {what} of kind {', '.join(_KINDS)}",
+            got=repr(kind),
+            hint='write for instance kind = "real".',
+        )
+    return _build(what, _KINDS[kind], {key: value for key, value in document.items() if key != "kind"})

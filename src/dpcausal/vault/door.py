@@ -1,0 +1,140 @@
+"""The one door. Read this file first: everything that leaves a table leaves through `Vault.release`."""
+
+from typing import NoReturn
+
+from dpcausal import queries
+from dpcausal.calibration import calibrate
+from dpcausal.errors import GuaranteeError, QueryError, TableError
+from dpcausal.guarantee import Guarantee
+from dpcausal.ledger import Budget, DataSet, Ledger
+from dpcausal.ledger.chain import digest_of
+from dpcausal.queries import Query
+from dpcausal.release import Receipt, Release
+from dpcausal.schema import PROTECTS, Schema
+from dpcausal.vault.answers import ANSWERS
+from dpcausal.vault.noise import add_noise
+from dpcausal.vault.table import open_table
+
+_MOST_UNITS = 2**42  # so that a sum of steps, and its noise, fits into 64 bits
+
+
+class Vault:
+    """A table behind one door.
+
+    The number of units is public, and so are the arms' sizes where the schema declares arms public; both are read when
+    the vault is opened. Everything else leaves only as the noisy answer to a query that was debited first.
+
+    Args:
+        table: A pandas, polars or pyarrow table, a DuckDB relation, or a path to a .parquet or .csv file.
+        schema: What is public about the table.
+        ledger: Where spending is kept: a `Ledger` or its address, for instance `sqlite:///study-ledger.db`, or
+            `sqlite://` for one in memory that forgets.
+        budget: The most that may ever be spent on this data set. Needed for a new ledger; an existing one remembers.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from dpcausal import Binary, Budget, Real, Schema
+        >>> table = pa.table({"t": [0, 1] * 50, "y": [0.2, 0.7] * 50})
+        >>> schema = Schema(treatment=Binary("t"), outcome=Real("y", 0, 1))
+        >>> Vault(table, schema, ledger="sqlite://", budget=Budget(epsilon=3))
+        Vault(100 units; treatment t, outcome y, 0 covariates; protects record)
+    """
+
+    __slots__ = ("_arm_sizes", "_engine", "_ledger", "_n", "_schema")
+
+    def __init__(self, table: object, schema: Schema, *, ledger: str | Ledger, budget: Budget | None = None) -> None:
+        self._schema = schema
+        self._engine = open_table(table, schema)
+        arms = self._engine.aggregate({"treatment": 2}, ["1"])
+        self._n = int(arms.sum())
+        self._arm_sizes = None if schema.protects == "record" else (int(arms[0, 0]), int(arms[1, 0]))
+        if not 2 <= self._n < _MOST_UNITS:
+            raise TableError(
+                expected="a table of 2 to 2^42 units",
+                got=f"{self._n} units",
+                hint="the number of units is public; check that this is the table you meant.",
+            )
+        facts = DataSet(self._n, schema.protects, schema.unit.name if schema.unit else None)
+        self._ledger = Ledger(ledger, budget, facts) if isinstance(ledger, str) else ledger
+        self._ledger.check(budget, facts)
+
+    @property
+    def schema(self) -> Schema:
+        """What is public about the table."""
+        return self._schema
+
+    @property
+    def n(self) -> int:
+        """The number of units, which is public."""
+        return self._n
+
+    @property
+    def arm_sizes(self) -> tuple[int, int] | None:
+        """The number of units in each arm where the schema declares arms public; otherwise None."""
+        return self._arm_sizes
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of its effects should know: nothing, all of the table is always used."""
+        return ()
+
+    @property
+    def ledger(self) -> Ledger:
+        """What was spent on this data set."""
+        return self._ledger
+
+    def release(self, query: Query, guarantee: Guarantee) -> Release:
+        """The noisy answer to a query: debited first, then read, then noised, then stored, then returned.
+
+        The same query under the same guarantee and schema gives the stored answer and spends nothing.
+
+        Raises:
+            BudgetExceededError: If the budget does not have this much left. Nothing was read.
+        """
+        self._check(query, guarantee)
+        noise = calibrate(query, self._schema, guarantee)
+        question = {
+            "query": queries.to_dict(query),
+            "guarantee": guarantee.to_dict(),
+            "schema": self._schema.to_dict(),
+        }
+        request = digest_of(question)
+        kept = self._ledger.stored(request)
+        if kept is None:
+            self._ledger.grant(request, noise.event, question)
+            debit = self._ledger.debit(request)
+            answer = ANSWERS[type(query)](self._engine)
+            steps = add_noise(tuple(answer[at.name] for at in noise.sensitivity.coordinates), noise)
+            receipt = Receipt(query.name, guarantee.epsilon, guarantee.delta, debit.number, debit.digest)
+            release = Release.of(query, guarantee, noise, steps, receipt)
+            kept = self._ledger.store(request, release.to_json())
+        return Release.from_json(kept)
+
+    def _check(self, query: Query, guarantee: Guarantee) -> None:
+        if type(query) not in ANSWERS:
+            raise QueryError(
+                expected=f"a query out of {', '.join(queries.QUERIES)}",
+                got=type(query).__name__,
+                hint="only these questions may be asked of a table.",
+            )
+        if PROTECTS.index(guarantee.protects) > PROTECTS.index(self._schema.protects):
+            raise GuaranteeError(
+                expected=f"a guarantee that protects {self._schema.protects}, as the schema declares",
+                got=f"one that protects {guarantee.protects}",
+                hint="a weaker release would void the promise of every other release from this data set.",
+            )
+        if guarantee.standing != "proved":
+            raise GuaranteeError(
+                expected="a guarantee that is proved",
+                got="a heuristic one",
+                hint="this data set does not allow releases without a proof.",
+            )
+
+    def __repr__(self) -> str:
+        return (
+            f"Vault({self._n:,} units; treatment {self._schema.treatment.name}, outcome {self._schema.outcome.name}, "
+            f"{len(self._schema.covariates)} covariates; protects {self._schema.protects})"
+        )
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a vault cannot be pickled or copied: its table stays where it is")

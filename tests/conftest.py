@@ -1,0 +1,49 @@
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dpcausal as dpc
+from benchmarks.postgres import VARIABLE, fresh_database
+
+
+@pytest.fixture
+def schema() -> dpc.Schema:
+    return dpc.Schema(
+        treatment=dpc.Binary("treat", labels=("usual care", "training")),
+        outcome=dpc.Real("score", 0, 10),
+        covariates=[dpc.Real("age", 16, 60), dpc.Category("race", ["black", "hispanic", "other"])],
+    )
+
+
+@pytest.fixture
+def table() -> pa.Table:
+    """A made-up trial of 1,000 units with an effect of 2."""
+    generator = np.random.default_rng(0)
+    treat = generator.integers(0, 2, 1000)
+    return pa.table({
+        "treat": treat,
+        "score": np.clip(generator.normal(4 + 2 * treat, 1.5), 0, 10),
+        "age": generator.uniform(10, 70, 1000),
+        "race": generator.choice(["black", "hispanic", "other", "unheard of"], 1000),
+    })
+
+
+@pytest.fixture(params=["memory", "file", "postgresql"])
+def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The address of an empty ledger of each kind."""
+    if request.param == "postgresql":
+        if VARIABLE not in os.environ:
+            pytest.skip(f"no PostgreSQL server: {VARIABLE} is not set; see CONTRIBUTING.md")
+        with fresh_database() as url:
+            yield url
+    else:
+        yield "sqlite://" if request.param == "memory" else f"sqlite:///{tmp_path / 'ledger.db'}"
+
+
+@pytest.fixture
+def vault(table: pa.Table, schema: dpc.Schema) -> dpc.Vault:
+    return dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=10, delta=1e-5))

@@ -1,0 +1,76 @@
+import dataclasses
+import json
+import math
+
+import pytest
+
+import dpcausal as dpc
+from dpcausal.effect import number
+from dpcausal.errors import RefusedError
+from dpcausal.interval import NoiseTerm, half_width
+
+
+@pytest.fixture
+def effect(vault: dpc.Vault) -> dpc.Effect:
+    return dpc.DifferenceInMeans().estimate(vault, epsilon=1.0)
+
+
+def test_an_effect_prints_what_a_clinician_needs(effect: dpc.Effect) -> None:
+    text = str(effect)
+    assert text.startswith("Effect of training against usual care on score\n")
+    for label in ("estimand", "estimate", "95 % interval", "standard error", "units", "privacy", "assumes", "paid"):
+        assert f"\n{label}" in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_html_shows_the_same_and_escapes(effect: dpc.Effect) -> None:
+    hostile = dataclasses.replace(effect, outcome="<script>alert(1)</script>")
+    assert "<script>" not in hostile._repr_html_()
+    assert number(effect.estimate) in effect._repr_html_()
+
+
+def test_json_is_lossless(effect: dpc.Effect) -> None:
+    assert dpc.Effect.from_json(effect.to_json()) == effect
+    assert json.loads(effect.to_json())["estimate"] == effect.estimate
+
+
+def test_effects_are_frozen(effect: dpc.Effect) -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        effect.estimate = 0.0  # type: ignore[misc]
+
+
+def test_an_interval_is_the_same_every_time_and_grows_with_its_level(effect: dpc.Effect) -> None:
+    assert effect.interval(0.95) == effect.interval(0.95)
+    assert effect.interval(0.5)[1] < effect.interval(0.95)[1] < effect.interval(0.99)[1]
+
+
+@pytest.mark.parametrize("level", [0, 1, -0.5, 95])
+def test_a_level_that_is_none_is_refused(effect: dpc.Effect, level: float) -> None:
+    with pytest.raises(RefusedError):
+        effect.interval(level)
+
+
+def test_a_refused_interval_says_why(effect: dpc.Effect) -> None:
+    refused = dataclasses.replace(effect, no_interval="the estimator is biased")
+    assert "none: the estimator is biased" in str(refused)
+    with pytest.raises(RefusedError, match="the estimator is biased"):
+        refused.interval()
+
+
+def test_half_widths_against_known_quantiles() -> None:
+    assert half_width(2.0, [], 0.95) == pytest.approx(2 * 1.95996, rel=0.01)
+    assert half_width(0.0, [NoiseTerm("laplace", 3.0)], 0.95) == pytest.approx(3 * math.log(20), rel=0.01)
+    assert half_width(3.0, [NoiseTerm("gaussian", 4.0)], 0.95) == pytest.approx(5 * 1.95996, rel=0.01)
+
+
+def test_sampling_and_privacy_are_told_apart(effect: dpc.Effect) -> None:
+    assert effect.sampling_sd == pytest.approx(1.5 * math.sqrt(4 / 1000), rel=0.2)
+    # Two totals with Laplace noise of scale 1.5 * 10 over arms of about 500, and a little from the noisy size.
+    assert 0.9 * 0.06 < effect.privacy_sd < 1.3 * 0.06
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.00001234, "0.00001234"), (-1.5, "-1.500"), (123456.7, "123,457"), (1e15, "1.000e+15")]
+)
+def test_numbers_are_written_as_people_write_them(value: float, text: str) -> None:
+    assert number(value) == text

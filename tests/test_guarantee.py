@@ -1,0 +1,35 @@
+import pytest
+
+import dpcausal as dpc
+from dpcausal.errors import GuaranteeError
+from dpcausal.guarantee import Event
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"epsilon": 0},
+        {"epsilon": -1},
+        {"epsilon": float("nan")},
+        {"epsilon": float("inf")},
+        {"epsilon": "1"},
+        {"epsilon": 1, "delta": 0.5},
+        {"epsilon": 1, "delta": -1e-9},
+        {"epsilon": 1, "protects": "nothing"},
+        {"epsilon": 1, "standing": "hoped"},
+    ],
+)
+def test_impossible_guarantees_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(GuaranteeError):
+        dpc.Guarantee(**wrong)  # type: ignore[arg-type]
+
+
+def test_a_guarantee_says_what_it_protects() -> None:
+    assert "replaced by any other; n is public" in str(dpc.Guarantee(epsilon=1))
+    assert "arm are public" in str(dpc.Guarantee(epsilon=1, protects="record_within_arm"))
+    assert "heuristic" in str(dpc.Guarantee(epsilon=1, standing="heuristic"))
+
+
+def test_rho_of_events() -> None:
+    assert Event(family="laplace", epsilon=1.0, delta=0.0, mu=0.0).rho == pytest.approx(0.5)
+    assert Event(family="gaussian", epsilon=1.0, delta=1e-6, mu=0.2).rho == pytest.approx(0.02)

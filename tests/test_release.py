@@ -1,0 +1,16 @@
+import dpcausal as dpc
+from dpcausal.queries import ArmMoments
+
+
+def test_a_release_survives_json(vault: dpc.Vault) -> None:
+    release = vault.release(ArmMoments(), dpc.Guarantee(epsilon=1.0))
+    assert dpc.Release.from_json(release.to_json()) == release
+
+
+def test_values_are_in_the_schemas_own_terms(vault: dpc.Vault) -> None:
+    release = vault.release(ArmMoments(), dpc.Guarantee(epsilon=5.0))
+    assert release.names == ("total_0", "total_1", "deficit_0", "deficit_1", "size_1")
+    assert abs(release.value("size_1") - 500) < 100
+    assert abs(release.value("total_1") / release.value("size_1") + 5 - 6) < 0.5
+    assert release.scale("total_1") == 1.5 * 10 / 5
+    assert release.variance("total_1") == 2 * release.scale("total_1") ** 2

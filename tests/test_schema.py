@@ -1,0 +1,79 @@
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dpcausal as dpc
+from dpcausal.errors import SchemaError
+
+names = st.text(min_size=1, max_size=8).filter(lambda name: "\0" not in name)
+bounds = st.floats(-1e6, 1e6).map(lambda low: (low, low + 1.5))
+reals = st.builds(lambda name, pair: dpc.Real(name, *pair), names, bounds)
+texts = st.lists(names, min_size=2, max_size=4, unique=True)
+categories = st.builds(dpc.Category, names, texts)
+columns = st.one_of(reals, categories, st.builds(dpc.Binary, names, st.just(("no", "yes"))))
+
+
+@given(st.lists(columns, max_size=5, unique_by=lambda column: column.name), st.sampled_from(["record", "outcome"]))
+def test_a_schema_survives_toml(covariates: list[dpc.Real | dpc.Category], protects: str) -> None:
+    taken = {column.name for column in covariates}
+    schema = dpc.Schema(
+        treatment=dpc.Binary("".join(taken) + "t", values=(1, 2), labels=("a", "b"), missing=2),
+        outcome=dpc.Real("".join(taken) + "y", -1, 2, missing=0),
+        covariates=covariates,
+        unit=dpc.Unit("person", by="date", keep="last"),
+        protects=protects,  # type: ignore[arg-type]
+    )
+    assert dpc.Schema.from_toml(schema.to_toml()) == schema
+
+
+def test_a_schema_is_read_from_a_file(schema: dpc.Schema, tmp_path: Path) -> None:
+    file = tmp_path / "schema.toml"
+    file.write_text(schema.to_toml(), encoding="utf-8")
+    assert dpc.Schema.from_toml(file) == schema
+
+
+def test_what_missing_values_count_as() -> None:
+    assert dpc.Real("age", 16, 60).missing_value == 38
+    assert dpc.Real("age", 16, 60, missing=20).missing_value == 20
+    assert dpc.Binary("t", values=("no", "yes")).missing_value == "no"
+    assert dpc.Category("race", ["a", "b", "c"]).missing_value == "c"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: dpc.Real("age", 60, 16),
+        lambda: dpc.Real("age", 16, 16),
+        lambda: dpc.Real("age", float("-inf"), 60),
+        lambda: dpc.Real("age", float("nan"), 60),
+        lambda: dpc.Real("age", -1e308, 1e308),
+        lambda: dpc.Real("age", "16", 60),  # type: ignore[arg-type]
+        lambda: dpc.Real("age", 16, 60, missing=99),
+        lambda: dpc.Real("", 16, 60),
+        lambda: dpc.Real("a\0b", 16, 60),
+        lambda: dpc.Binary("t", values=(0, 0)),
+        lambda: dpc.Binary("t", values=(0, "1")),
+        lambda: dpc.Binary("t", values=(0, 1, 2)),  # type: ignore[arg-type]
+        lambda: dpc.Binary("t", labels=("a", "a")),
+        lambda: dpc.Binary("t", missing=3),
+        lambda: dpc.Category("c", "abc"),
+        lambda: dpc.Category("c", ["only"]),
+        lambda: dpc.Category("c", ["a", "b\0"]),
+        lambda: dpc.Category("c", ["a", "b"], missing="z"),
+        lambda: dpc.Unit("person", by="date", keep="any"),  # type: ignore[arg-type]
+        lambda: dpc.Schema(treatment=dpc.Real("t", 0, 1), outcome=dpc.Real("y", 0, 1)),  # type: ignore[arg-type]
+        lambda: dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Category("y", ["a", "b"])),  # type: ignore[arg-type]
+        lambda: dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("t", 0, 1)),
+        lambda: dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=["x"]),  # type: ignore[list-item]
+        lambda: dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), protects="all"),  # type: ignore[arg-type]
+        lambda: dpc.Schema.from_toml("treatment = 3"),
+        lambda: dpc.Schema.from_toml('[treatment]\nname = "t"\n[outcome]\nkind = "date"\nname = "y"'),
+        lambda: dpc.Schema.from_toml('[treatment]\nname = "t"\n[outcome]\nkind = "real"\nname = "y"\nlow = 0'),
+    ],
+)
+def test_contradictions_are_refused_with_a_hint(wrong: object) -> None:
+    assert callable(wrong)
+    with pytest.raises(SchemaError, match="Hint: "):
+        wrong()
