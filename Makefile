@@ -19,7 +19,7 @@ house:  ## who may import whom, and the other rules of the house
 	$(PYTHON) -m checks.house
 
 test:
-	$(PYTHON) -m pytest -q -n 2
+	$(PYTHON) -m pytest -q -n 2 --dist loadgroup
 
 docs:
 	$(PYTHON) -m mkdocs build --strict --quiet

@@ -69,7 +69,8 @@ def start(url: str, request: int, budget: dpc.Budget) -> tuple[multiprocessing.p
     process = FORK.Process(target=ask, args=(url, request, budget, there))
     process.start()
     there.close()
-    assert here.poll(60) and here.recv() == "asking"
+    assert here.poll(60)
+    assert here.recv() == "asking"
     return process, here
 
 

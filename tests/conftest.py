@@ -5,9 +5,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import settings
 
 import dpcausal as dpc
 from benchmarks.postgres import VARIABLE, fresh_database
+
+settings.register_profile("shared machine", deadline=None)
+settings.load_profile("shared machine")
 
 
 @pytest.fixture
@@ -24,15 +28,21 @@ def table() -> pa.Table:
     """A made-up trial of 1,000 units with an effect of 2."""
     generator = np.random.default_rng(0)
     treat = generator.integers(0, 2, 1000)
-    return pa.table({
-        "treat": treat,
-        "score": np.clip(generator.normal(4 + 2 * treat, 1.5), 0, 10),
-        "age": generator.uniform(10, 70, 1000),
-        "race": generator.choice(["black", "hispanic", "other", "unheard of"], 1000),
-    })
+    return pa.table(
+        {
+            "treat": treat,
+            "score": np.clip(generator.normal(4 + 2 * treat, 1.5), 0, 10),
+            "age": generator.uniform(10, 70, 1000),
+            "race": generator.choice(["black", "hispanic", "other", "unheard of"], 1000),
+        }
+    )
 
 
-@pytest.fixture(params=["memory", "file", "postgresql"])
+# One test at a time talks to PostgreSQL: one of them changes the server's settings.
+POSTGRESQL = pytest.param("postgresql", marks=pytest.mark.xdist_group("postgresql"))
+
+
+@pytest.fixture(params=["memory", "file", POSTGRESQL])
 def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The address of an empty ledger of each kind."""
     if request.param == "postgresql":

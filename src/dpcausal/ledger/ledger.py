@@ -207,8 +207,11 @@ class Ledger:
         return self._total
 
     def __repr__(self) -> str:
+        # As last seen, without a look at the store: a debugger may print this while the store is locked.
         place = "in memory: forgets everything when this process ends" if self._store.forgets else self._store.address
-        spent = self.spent
+        if self._head is None:
+            return f"Ledger({place}; not open)"
+        spent = self.budget.spent(self._total)
         return (
             f"Ledger({place}; spent epsilon {spent.epsilon:g} of {self.budget.epsilon:g}, "
             f"delta {spent.delta:g} of {self.budget.delta:g})"

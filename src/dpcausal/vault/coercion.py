@@ -39,8 +39,8 @@ def coerced(schema: Schema, families: Mapping[str, Family]) -> str:
         read.append(f"{_read(column, families[column.name])} AS read_{place}")
         code = _real_steps(column, f"read_{place}") if isinstance(column, Real) else _code(column, f"read_{place}")
         if name == "outcome" and not isinstance(column, Real):
-            code = f"{2 * GRID} * {code} - {GRID}"
-        steps.append(f"{code} AS {name}")
+            code = f"{2 * GRID} * ({code}) - {GRID}"
+        steps.append(f"CAST({code} AS BIGINT) AS {name}")  # products of two columns must not overflow
     if schema.unit is None:
         return f"SELECT {', '.join(steps)} FROM (SELECT {', '.join(read)} FROM {SOURCE})"  # noqa: S608
     unit = f"{_quoted(schema.unit.name)} AS unit, {_quoted(schema.unit.by)} AS place_by"
@@ -88,7 +88,7 @@ def _real_steps(column: Real, value: str) -> str:
     clipped = f"LEAST(GREATEST({value}, {_literal(low)}), {_literal(high)})"
     rounded = f"FLOOR(({clipped} - {_literal(middle)}) * {_literal(per_step)} + {_literal(0.5)})"
     bounded = f"LEAST(GREATEST({rounded}, {_literal(float(-GRID))}), {_literal(float(GRID))})"
-    return f"CASE WHEN {value} IS NULL OR isnan({value}) THEN {missing} ELSE CAST({bounded} AS BIGINT) END"
+    return f"CASE WHEN {value} IS NULL OR isnan({value}) THEN {missing} ELSE {bounded} END"
 
 
 def _code(column: Binary | Category, value: str) -> str:

@@ -43,7 +43,7 @@ class Vault:
     __slots__ = ("_arm_sizes", "_engine", "_ledger", "_n", "_schema")
 
     def __init__(self, table: object, schema: Schema, *, ledger: str | Ledger, budget: Budget | None = None) -> None:
-        self._schema = schema
+        self._schema, self._n = schema, 0
         self._engine = open_table(table, schema)
         arms = self._engine.aggregate({"treatment": 2}, ["1"])
         self._n = int(arms.sum())

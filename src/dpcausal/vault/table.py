@@ -33,7 +33,7 @@ def _file(path: Path, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyR
         )
     try:
         return connection.read_parquet(str(path)) if path.suffix == ".parquet" else _csv(path, connection)
-    except (duckdb.Error, UnicodeError, csv.Error, OSError):
+    except (duckdb.Error, csv.Error, OSError):
         raise TableError(
             expected=f"a readable table in {path.name!r}",
             got="a file that cannot be read",
@@ -43,7 +43,9 @@ def _file(path: Path, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyR
 
 def _csv(path: Path, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
     """A csv file as text throughout: nothing is guessed from its rows, and no row can make reading it fail."""
-    with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8-sig", newline="") as lines:
+    with (gzip.open if path.suffix == ".gz" else open)(
+        path, "rt", encoding="utf-8-sig", errors="replace", newline=""
+    ) as lines:
         header = next(csv.reader(lines), [])
     return connection.read_csv(
         str(path), header=True, columns=dict.fromkeys(header, "VARCHAR"), auto_detect=False, sep=",", quotechar='"',
@@ -62,21 +64,25 @@ def _arrow_table(table: object, names: tuple[str, ...]) -> pa.Table:
     return pa.table({name: _arrow_column(frame[name]) for name in names})
 
 
-def _arrow_column(series: nw.Series[Any]) -> pa.ChunkedArray:
-    """A column for Arrow; as text if its type says nothing, or if Arrow finds fault with a value."""
+def _arrow_column(series: nw.Series[Any]) -> pa.Array:
+    """A column for Arrow; as text where its type says nothing, or where Arrow finds fault with a value."""
     if series.dtype == nw.Object:
         return _as_text(series.to_list())
     try:
-        column = pa.chunked_array([series.to_arrow()]) if not series.is_empty() else series.to_arrow()
-        column = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-        column.validate(full=True)
+        column = series.to_arrow()
     except Exception:  # noqa: BLE001 (whatever a value provokes, the answer is the same)
         return _as_text(series.to_list())
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        return _as_text(column.cast(pa.binary()).to_pylist())
     return column
 
 
-def _as_text(cells: list[object]) -> pa.ChunkedArray:
-    return pa.chunked_array([pa.array([_text(cell) for cell in cells], pa.string())])
+def _as_text(cells: list[object]) -> pa.Array:
+    return pa.array([_text(cell) for cell in cells], pa.string())
 
 
 def _text(cell: object) -> str | None:
@@ -84,6 +90,6 @@ def _text(cell: object) -> str | None:
     if cell is None or isinstance(cell, bool):
         return None if cell is None else str(int(cell))
     try:
-        return str(cell).encode("utf-8", "replace").decode()
+        return (cell if isinstance(cell, bytes) else str(cell).encode("utf-8", "replace")).decode("utf-8", "replace")
     except Exception:  # noqa: BLE001 (a cell of any class at all)
         return None

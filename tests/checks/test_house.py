@@ -1,0 +1,40 @@
+"""The rules of the house catch what they forbid."""
+
+from pathlib import Path
+
+import pytest
+
+from checks.house import violations
+
+BREACHES = {
+    "an estimator that reaches for the vault": ("estimators/new.py", "from dpcausal.vault import Vault"),
+    "by another spelling": ("estimators/new.py", "from dpcausal import vault"),
+    "by a third": ("estimators/new.py", "import dpcausal.vault.door"),
+    "by a relative import": ("estimators/new.py", "from ..vault import door"),
+    "through the front page": ("planning/new.py", "from dpcausal import Vault"),
+    "inside a function": ("planning/new.py", "def f():\n    from dpcausal.vault import Vault"),
+    "a noun that looks up": ("schema.py", "from dpcausal.effect import Effect"),
+    "a ledger that looks at tables": ("ledger/new.py", "from dpcausal.vault import table"),
+    "a room that nobody planned": ("extras/new.py", "from dpcausal import schema"),
+    "a dataframe outside the vault": ("estimators/new.py", "import pandas as pd"),
+    "an engine in an answer": ("vault/answers/new.py", "import duckdb"),
+    "noise outside the noise room": ("vault/answers/new.py", "import opendp.prelude as dp"),
+    "float noise": ("vault/noise.py", "import numpy as np\nnp.random.laplace()"),
+    "plain random numbers": ("vault/noise.py", "import random"),
+    "logging near the data": ("vault/door.py", "import logging"),
+    "a word of the vault elsewhere": ("estimators/new.py", "rows = 3"),
+    "a release made elsewhere": ("estimators/new.py", "release = Release(values=(1.0,))"),
+    "a file too long": ("estimators/new.py", "\n" * 401),
+}
+
+
+@pytest.mark.parametrize(("file", "text"), BREACHES.values(), ids=BREACHES.keys())
+def test_a_breach_is_caught(file: str, text: str, tmp_path: Path) -> None:
+    path = tmp_path / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    assert list(violations(tmp_path))
+
+
+def test_the_package_keeps_its_rules() -> None:
+    assert list(violations(Path(__file__).parents[2] / "src" / "dpcausal")) == []

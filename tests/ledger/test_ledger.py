@@ -1,0 +1,167 @@
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine, text
+
+import dpcausal as dpc
+from dpcausal.errors import BudgetExceededError, LedgerError
+from dpcausal.guarantee import Event
+from dpcausal.ledger import DataSet
+
+FACTS = DataSet(n=100, protects="record", unit=None)
+BUDGET = dpc.Budget(epsilon=1)
+TENTH = Event(family="laplace", epsilon=0.1, delta=0.0, mu=0.0)
+
+
+def test_the_life_of_a_request(ledger_url: str) -> None:
+    ledger = dpc.Ledger(ledger_url, BUDGET, FACTS)
+    assert ledger.stored("r") is None
+    ledger.grant("r", TENTH, {"what": "a question"})
+    ledger.grant("r", TENTH, {"what": "a question"})
+    assert ledger.debit("r") == ledger.debit("r")
+    assert ledger.store("r", '{"answer": 1}') == '{"answer": 1}'
+    assert ledger.store("r", '{"answer": 2}') == '{"answer": 1}'
+    assert ledger.stored("r") == '{"answer": 1}'
+    assert [entry.kind for entry in ledger.entries()] == ["open", "grant", "debit", "release"]
+    assert (ledger.spent.epsilon, ledger.remaining.epsilon) == (0.1, 0.9)
+    assert ledger.tight_epsilon(0.0) == 0.1
+
+
+def test_nothing_happens_out_of_order(ledger_url: str) -> None:
+    ledger = dpc.Ledger(ledger_url, BUDGET, FACTS)
+    with pytest.raises(LedgerError, match="granted"):
+        ledger.debit("r")
+    ledger.grant("r", TENTH, {})
+    with pytest.raises(LedgerError, match="debited"):
+        ledger.store("r", "{}")
+
+
+def test_a_grant_beyond_the_budget_leaves_no_trace(ledger_url: str) -> None:
+    ledger = dpc.Ledger(ledger_url, BUDGET, FACTS)
+    for place in range(10):
+        ledger.grant(str(place), TENTH, {})
+    with pytest.raises(BudgetExceededError):
+        ledger.grant("one more", TENTH, {})
+    assert len(ledger.entries()) == 11
+    ledger.grant("3", TENTH, {})
+
+
+def test_two_ledgers_at_one_address_see_each_other(ledger_url: str) -> None:
+    if ledger_url == "sqlite://":
+        pytest.skip("each ledger in memory is its own")
+    one, other = dpc.Ledger(ledger_url, BUDGET, FACTS), dpc.Ledger(ledger_url)
+    one.grant("r", TENTH, {})
+    other.debit("r")
+    other.store("r", '{"answer": 1}')
+    assert one.stored("r") == '{"answer": 1}'
+    assert one.spent == other.spent
+
+
+def test_threads_take_turns(ledger_url: str) -> None:
+    ledger = dpc.Ledger(ledger_url, BUDGET, FACTS)
+    refused = []
+
+    def spend(place: int) -> None:
+        try:
+            ledger.grant(str(place), TENTH, {})
+            ledger.debit(str(place))
+        except BudgetExceededError:
+            refused.append(place)
+
+    threads = [threading.Thread(target=spend, args=(place,)) for place in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(refused) == 6
+    assert ledger.spent.epsilon == 1.0
+
+
+TAMPERINGS = [
+    "UPDATE dpcausal_ledger SET body = replace(body, '0.1', '0.0') WHERE number = 1",
+    "UPDATE dpcausal_ledger SET kind = 'open' WHERE number = 2",
+    "UPDATE dpcausal_ledger SET request = 's' WHERE number = 3",
+    "UPDATE dpcausal_ledger SET digest = previous WHERE number = 2",
+    "DELETE FROM dpcausal_ledger WHERE number = 0",
+    "DELETE FROM dpcausal_ledger WHERE number = 2",
+    "DELETE FROM dpcausal_ledger",
+    "INSERT INTO dpcausal_ledger SELECT 4, 'debit', 'x', body, previous, digest FROM dpcausal_ledger WHERE number = 2",
+]
+
+
+@pytest.mark.parametrize("tampering", TAMPERINGS)
+def test_tampering_is_found_on_open_and_in_use(ledger_url: str, tampering: str) -> None:
+    if ledger_url == "sqlite://":
+        pytest.skip("only this process can reach a ledger in memory")
+    ledger = dpc.Ledger(ledger_url, BUDGET, FACTS)
+    ledger.grant("r", TENTH, {})
+    ledger.debit("r")
+    ledger.store("r", '{"answer": 1}')
+    assert len(dpc.Ledger(ledger_url).entries()) == 4
+    engine = create_engine(ledger_url)
+    with engine.begin() as connection:
+        connection.execute(text(tampering))
+    engine.dispose()
+    with pytest.raises(LedgerError):
+        dpc.Ledger(ledger_url)
+    with pytest.raises(LedgerError):
+        ledger.entries()
+
+
+def test_a_ledger_cut_while_in_use_is_refused(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    ledger = dpc.Ledger(url, BUDGET, FACTS)
+    ledger.grant("r", TENTH, {})
+    ledger.debit("r")
+    assert ledger.spent.epsilon == 0.1
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        connection.execute(text("DELETE FROM dpcausal_ledger WHERE number = 2"))
+    engine.dispose()
+    with pytest.raises(LedgerError, match="cut or replaced"):
+        ledger.grant("s", TENTH, {})
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["mysql://host/name", "ledger.db", "", "sqlite:////no/such/folder/ledger.db", "postgresql+psycopg://127.0.0.1:1/x"],
+)
+def test_places_that_cannot_hold_a_ledger_are_refused(url: str) -> None:
+    with pytest.raises(LedgerError):
+        dpc.Ledger(url, BUDGET, FACTS)
+
+
+def test_a_ledger_that_does_not_exist_is_not_made_by_looking(tmp_path: Path) -> None:
+    with pytest.raises(LedgerError, match="nothing at"):
+        dpc.Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+
+
+def test_a_ledger_in_memory_says_that_it_forgets() -> None:
+    assert "forgets" in repr(dpc.Ledger("sqlite://", BUDGET, FACTS))
+
+
+def test_no_password_is_shown(ledger_url: str) -> None:
+    if not ledger_url.startswith("postgresql"):
+        pytest.skip("only PostgreSQL has passwords")
+    with_password = ledger_url.replace("postgres@", "postgres:hunter2@")
+    assert "hunter2" not in repr(dpc.Ledger(with_password, BUDGET, FACTS))
+
+
+def test_a_server_that_may_forget_is_refused(ledger_url: str) -> None:
+    if not ledger_url.startswith("postgresql"):
+        pytest.skip("only PostgreSQL can be told not to write to disk")
+    engine = create_engine(ledger_url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        for setting in ("ALTER SYSTEM SET fsync TO off", "SELECT pg_reload_conf()"):
+            connection.execute(text(setting))
+    try:
+        time.sleep(0.5)  # until the server has read its settings
+        with pytest.raises(LedgerError, match="fsync"):
+            dpc.Ledger(ledger_url, BUDGET, FACTS)
+    finally:
+        with engine.connect() as connection:
+            for setting in ("ALTER SYSTEM RESET fsync", "SELECT pg_reload_conf()"):
+                connection.execute(text(setting))
+        engine.dispose()

@@ -1,0 +1,76 @@
+import functools
+
+import pytest
+
+import dpcausal as dpc
+from dpcausal.calibration import calibrate
+from dpcausal.errors import GuaranteeError
+from dpcausal.guarantee import Event
+from dpcausal.ledger.accounting import tight_epsilon
+from dpcausal.ledger.rules import Total
+from dpcausal.queries import ArmTotals
+
+
+def laplace(epsilon: float) -> Event:
+    return Event(family="laplace", epsilon=epsilon, delta=0.0, mu=0.0)
+
+
+def gaussian(epsilon: float, delta: float) -> Event:
+    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1))
+    return calibrate(ArmTotals(), schema, dpc.Guarantee(epsilon=epsilon, delta=delta)).event
+
+
+def total(*events: Event) -> Total:
+    return functools.reduce(Total.plus, events, Total())
+
+
+def test_decimals_add_up_as_people_write_them() -> None:
+    assert dpc.Budget(epsilon=0.3).covers(total(*[laplace(0.1)] * 3))
+    assert not dpc.Budget(epsilon=0.3).covers(total(*[laplace(0.1)] * 3, laplace(1e-6)))
+
+
+def test_deltas_add_up_too() -> None:
+    budget = dpc.Budget(epsilon=10, delta=2e-6)
+    assert budget.covers(total(*[gaussian(1, 1e-6)] * 2))
+    assert not budget.covers(total(*[gaussian(1, 1e-6)] * 3))
+    assert not dpc.Budget(epsilon=10).covers(total(gaussian(1, 1e-6)))
+
+
+def test_zcdp_affords_more_small_gaussians_and_fewer_large_laplaces() -> None:
+    added, concentrated = dpc.Budget(epsilon=3, delta=1e-5), dpc.Budget(epsilon=3, delta=1e-5, rule="zcdp")
+    many = total(*[gaussian(0.2, 1e-7)] * 50)
+    assert concentrated.covers(many)
+    assert not added.covers(many)
+    few = total(*[laplace(1.0)] * 3)
+    assert added.covers(few)
+    assert not concentrated.covers(few)
+
+
+def test_one_gaussian_of_the_whole_budget_fits_under_either_rule() -> None:
+    for rule in ("additive", "zcdp"):
+        budget = dpc.Budget(epsilon=1, delta=1e-6, rule=rule)
+        assert budget.covers(total())
+        assert budget.remaining(total()).epsilon == pytest.approx(1)
+        spent = budget.spent(total(gaussian(0.999, 1e-6)))
+        assert budget.covers(total(gaussian(0.999, 1e-6)))
+        assert spent.epsilon == pytest.approx(0.999)
+        assert not budget.covers(total(gaussian(0.999, 1e-6), laplace(0.1)))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"epsilon": 0}, {"epsilon": 1, "delta": 1}, {"epsilon": 1, "rule": "zcdp"}, {"epsilon": 1, "rule": "none"}],
+)
+def test_impossible_budgets_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(GuaranteeError):
+        dpc.Budget(**wrong)  # type: ignore[arg-type]
+
+
+def test_tight_totals_are_never_above_sums() -> None:
+    events = [laplace(0.1)] * 20
+    assert tight_epsilon(events, 0.0) == 2.0
+    assert tight_epsilon(events, 1e-6) < 1.8  # 1.789 by an independent computation
+    assert tight_epsilon([gaussian(1, 1e-6)], 1e-6) == pytest.approx(0.93, abs=0.02)
+    assert tight_epsilon([], 1e-6) == 0.0
+    mixed = [*events, gaussian(1, 1e-6)]
+    assert tight_epsilon(mixed, 1e-6) < 3.0

@@ -1,0 +1,56 @@
+import itertools
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dpcausal as dpc
+from dpcausal.errors import SchemaError
+from dpcausal.schema import PROTECTS, Protects
+
+
+@pytest.mark.parametrize(("protects", "delta"), list(itertools.product(PROTECTS, (0.0, 1e-6))))
+def test_a_rehearsal_expects_what_then_happens(table: pa.Table, protects: Protects, delta: float) -> None:
+    schema = dpc.Schema(treatment=dpc.Binary("treat"), outcome=dpc.Real("score", 0, 10), protects=protects)
+    vault = dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=3, delta=1e-5))
+    plan = dpc.DifferenceInMeans().estimate(dpc.Rehearsal(schema, n=1000, outcome_sd=1.5), epsilon=1.0, delta=delta)
+    effect = dpc.DifferenceInMeans().estimate(vault, epsilon=1.0, delta=delta)
+    planned, realised = (np.ptp(each.interval(0.95)) for each in (plan, effect))
+    assert realised == pytest.approx(planned, rel=0.35)
+    assert plan.guarantee == effect.guarantee
+    assert [(r.query, r.epsilon, r.delta) for r in plan.receipts] == [
+        (r.query, r.epsilon, r.delta) for r in effect.receipts
+    ]
+
+
+def test_a_rehearsal_says_that_it_is_one(schema: dpc.Schema) -> None:
+    plan = dpc.DifferenceInMeans().estimate(dpc.Rehearsal(schema, n=445), epsilon=1.0)
+    text = str(plan)
+    assert text.startswith("Rehearsal (no data read, nothing spent)")
+    assert "expect the estimate ±" in text
+    assert "price             arm_moments: epsilon 1, delta 0" in text
+    assert "\nestimate" not in text
+    assert "rehearsed with 50% of 445 units treated" in text
+
+
+def test_more_units_and_more_epsilon_mean_narrower_intervals(schema: dpc.Schema) -> None:
+    def width(n: int, epsilon: float) -> float:
+        plan = dpc.DifferenceInMeans().estimate(dpc.Rehearsal(schema, n=n), epsilon=epsilon)
+        return float(np.ptp(plan.interval()))
+
+    assert width(4000, 1.0) < 0.6 * width(1000, 1.0)
+    assert width(1000, 4.0) < width(1000, 0.5)
+
+
+def test_a_yes_or_no_outcome_is_rehearsed_as_a_fair_coin() -> None:
+    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Binary("died"))
+    plan = dpc.DifferenceInMeans().estimate(dpc.Rehearsal(schema, n=10_000), epsilon=1.0)
+    assert plan.sampling_sd == pytest.approx(0.01, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"n": 1}, {"treated_share": 0.0}, {"outcome_mean": 11}, {"outcome_sd": 6}, {"outcome_sd": -1}]
+)
+def test_impossible_expectations_are_refused(schema: dpc.Schema, wrong: dict[str, float]) -> None:
+    with pytest.raises(SchemaError):
+        dpc.Rehearsal(schema, **{"n": 100, **wrong})  # type: ignore[arg-type]

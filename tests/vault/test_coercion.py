@@ -1,0 +1,140 @@
+"""Every kind of value, right or wrong, becomes what the schema declares, and nothing raises."""
+
+import math
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dpcausal as dpc
+from dpcausal.errors import TableError
+from dpcausal.queries import GRID
+from dpcausal.vault.coercion import column_names
+from dpcausal.vault.table import open_table
+
+inf, nan = math.inf, math.nan
+
+
+def coerce(column: dpc.Real | dpc.Category | dpc.Binary, cells: object) -> list[int]:
+    """What becomes of the cells of one covariate."""
+    length = len(cells)  # type: ignore[arg-type]
+    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=[column])
+    table = pa.table({"t": [0] * length, "y": [0.5] * length, column.name: cells})
+    steps: list[int] = open_table(table, schema).collect(["covariate_0"], 10**6)["covariate_0"].tolist()
+    return steps
+
+
+def test_reals_are_clipped_rounded_and_filled() -> None:
+    cells = [0.0, 10.0, 5.0, -1e308, 1e308, inf, -inf, nan, None, 5 + 5 / GRID, 5 + 2.4 / GRID, 5 + 2.6 / GRID]
+    expected = [-GRID, GRID, 0, -GRID, GRID, GRID, -GRID, round(-GRID / 5), round(-GRID / 5), 1, 0, 1]
+    assert coerce(dpc.Real("x", 0, 10, missing=4), cells) == expected
+
+
+@given(st.floats(allow_nan=True, allow_infinity=True, width=64))
+def test_any_float_lands_on_the_grid_near_its_clipped_value(value: float) -> None:
+    (steps,) = coerce(dpc.Real("x", -3, 7), [value])
+    clipped = 2.0 if math.isnan(value) else min(max(value, -3), 7)
+    assert -GRID <= steps <= GRID
+    assert abs(steps / GRID * 5 + 2 - clipped) <= 5 / GRID
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 1e-280), (-1e289, 1e289), (1e17, 1e17 + 64), (-0.1, 0.3), (5e-324, 1.0)])
+def test_extreme_bounds_still_land_on_the_grid(low: float, high: float) -> None:
+    steps = coerce(dpc.Real("x", low, high), [low, high, 0.0, inf, -inf, nan, 1e308])
+    assert all(-GRID <= step <= GRID for step in steps)
+    assert steps[0] == -GRID
+    assert steps[1] == GRID
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pa.array([1, 0, None], pa.int8()),
+        pa.array([1, 0, None], pa.uint64()),
+        pa.array([1.0, 0.0, nan], pa.float32()),
+        pa.array([True, False, None]),
+        pa.array([Decimal("1.00"), Decimal("0.00"), None]),
+        pa.array(["1", "0", "what?"]),
+        pa.array([" 1", "0e0", None], pa.large_string()),
+        pa.array(["1", "0", None]).dictionary_encode(),
+    ],
+)
+def test_numbers_of_any_type_are_read(cells: pa.Array) -> None:
+    assert coerce(dpc.Real("x", 0, 1), cells) == [GRID, -GRID, 0]
+    assert coerce(dpc.Category("x", [0, 1]), cells) == [1, 0, 1]
+
+
+def test_texts_are_told_apart_exactly() -> None:
+    column = dpc.Category("x", ["O'Neil", 'say "hi"', "ß", "ss", " ", "other"])
+    cells = ["O'Neil", 'say "hi"', "ß", "ss", " ", "other", "SS", "", None, "☃", "o'neil"]
+    assert coerce(column, cells) == [0, 1, 2, 3, 4, 5, 5, 5, 5, 5, 5]
+
+
+def test_a_yes_or_no_outcome_spans_its_range() -> None:
+    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Binary("y", values=("alive", "dead"), missing="dead"))
+    table = pa.table({"t": [0, 1, 5, None], "y": ["alive", "dead", "unsure", None]})
+    coerced = open_table(table, schema).collect(column_names(schema), 10)
+    assert coerced["outcome"].tolist() == [-GRID, GRID, GRID, GRID]
+    assert {values.dtype for values in coerced.values()} == {np.dtype(np.int64)}
+    assert coerced["treatment"].tolist() == [0, 1, 0, 0]
+
+
+class Hostile:
+    def __str__(self) -> str:
+        raise ValueError("no text for you")
+
+
+def test_objects_and_broken_text_count_as_missing() -> None:
+    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 10))
+    cells = [7, "7", 7.0, True, None, "seven", Hostile(), "\ud800", 10**400, [7], pd.NA, b"7", Decimal(7)]
+    frame = pd.DataFrame({"t": [1] * len(cells), "y": pd.Series(cells, dtype=object)})
+    seven, one, top = 2 * GRID // 5, -4 * GRID // 5, GRID
+    expected = [seven, seven, seven, one, 0, 0, 0, 0, top, 0, 0, seven, seven]
+    steps = open_table(frame, schema).collect(["outcome"], 100)["outcome"]
+    assert np.abs(steps - np.array(expected)).max() <= 1
+
+
+def test_arrow_text_that_is_not_unicode_counts_as_missing() -> None:
+    offsets = pa.array([0, 1, 2], pa.int32()).buffers()[1]
+    broken = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"\xff1")])
+    assert coerce(dpc.Real("x", 0, 1), broken) == [0, GRID]
+
+
+@pytest.mark.parametrize(
+    "cells", [pa.array([0, 1], pa.date32()), pa.array([[0], [1]]), pa.array([b"0", b"1"]), pa.array([None, None])]
+)
+def test_types_that_cannot_be_read_are_refused_by_type(cells: pa.Array) -> None:
+    with pytest.raises(TableError, match="column 'x'"):
+        coerce(dpc.Real("x", 0, 1), cells)
+
+
+def test_text_values_need_a_text_column() -> None:
+    with pytest.raises(TableError, match="a number type"):
+        coerce(dpc.Category("x", ["a", "b"]), [1, 2])
+
+
+@pytest.mark.parametrize("keep", ["first", "last"])
+def test_one_record_of_each_unit_counts_whatever_the_order(keep: str) -> None:
+    schema = dpc.Schema(
+        treatment=dpc.Binary("t"),
+        outcome=dpc.Real("y", -GRID, GRID),
+        unit=dpc.Unit("who", by="when", keep=keep),  # type: ignore[arg-type]
+    )
+    table = pl.DataFrame(
+        {
+            "who": ["a", "a", "a", "b", "c", "c", None, None],
+            "when": [2, 1, 3, None, 5, 5, 1, 1],
+            "t": [0, 1, 1, 1, 1, 0, 0, 0],
+            "y": [10, 20, 30, 40, 50, 60, 80, 70],
+        }
+    )
+    # Of two records of c at the same time, the one with the smaller values counts.
+    expected = {"first": [20, 40, 60, 70], "last": [30, 40, 60, 70]}[keep]
+    for seed in range(5):
+        engine = open_table(table.sample(fraction=1, shuffle=True, seed=seed), schema)
+        assert sorted(engine.collect(["outcome"], 10)["outcome"].tolist()) == expected

@@ -1,0 +1,110 @@
+import copy
+import pickle
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import dpcausal as dpc
+from dpcausal.errors import BudgetExceededError, GuaranteeError, LedgerError, QueryError, TableError
+from dpcausal.queries import ArmMoments, ArmTotals
+
+ONE = dpc.Guarantee(epsilon=1.0)
+
+
+def test_the_same_request_gives_the_same_answer_and_spends_nothing(vault: dpc.Vault) -> None:
+    first = vault.release(ArmTotals(), ONE)
+    assert vault.release(ArmTotals(), ONE) == first
+    assert vault.ledger.spent.epsilon == 1.0
+    assert vault.release(ArmTotals(), dpc.Guarantee(epsilon=1.5)).values != first.values
+    assert vault.ledger.spent.epsilon == 2.5
+
+
+def test_an_answer_survives_a_restart(
+    ledger_url: str, table: pa.Table, schema: dpc.Schema, request: pytest.FixtureRequest
+) -> None:
+    if ledger_url == "sqlite://":
+        pytest.skip("a ledger in memory is meant to forget")
+    budget = dpc.Budget(epsilon=3)
+    first = dpc.Vault(table, schema, ledger=ledger_url, budget=budget).release(ArmMoments(), ONE)
+    again = dpc.Vault(table, schema, ledger=ledger_url)
+    assert again.release(ArmMoments(), ONE) == first
+    assert again.ledger.spent.epsilon == 1.0
+
+
+def test_two_vaults_share_one_ledger(table: pa.Table, schema: dpc.Schema) -> None:
+    one = dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=3))
+    wider = dpc.Schema(treatment=schema.treatment, outcome=dpc.Real("score", 0, 20))
+    other = dpc.Vault(table, wider, ledger=one.ledger)
+    one.release(ArmTotals(), ONE)
+    other.release(ArmTotals(), ONE)
+    assert one.ledger.spent.epsilon == 2.0
+
+
+def test_the_budget_is_a_hard_stop(table: pa.Table, schema: dpc.Schema) -> None:
+    vault = dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=0.3))
+    for bound in (1, 2, 3):
+        narrower = dpc.Schema(treatment=schema.treatment, outcome=dpc.Real("score", 0, bound))
+        dpc.Vault(table, narrower, ledger=vault.ledger).release(ArmTotals(), dpc.Guarantee(epsilon=0.1))
+    with pytest.raises(BudgetExceededError, match="Nothing was spent"):
+        vault.release(ArmTotals(), dpc.Guarantee(epsilon=0.001))
+    with pytest.raises(BudgetExceededError, match="delta 1e-06"):
+        vault.release(ArmTotals(), dpc.Guarantee(epsilon=0.001, delta=1e-6))
+    assert vault.ledger.remaining.epsilon == 0
+
+
+def test_a_ledger_belongs_to_one_data_set(table: pa.Table, schema: dpc.Schema, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    dpc.Vault(table, schema, ledger=url, budget=dpc.Budget(epsilon=3))
+    with pytest.raises(LedgerError, match="budget"):
+        dpc.Vault(table, schema, ledger=url, budget=dpc.Budget(epsilon=4))
+    with pytest.raises(LedgerError, match="data set"):
+        dpc.Vault(table.slice(1), schema, ledger=url)
+    outcome_level = dpc.Schema(treatment=schema.treatment, outcome=schema.outcome, protects="outcome")
+    with pytest.raises(LedgerError, match="data set"):
+        dpc.Vault(table, outcome_level, ledger=dpc.Ledger(url))
+
+
+def test_a_weaker_guarantee_than_declared_is_refused(vault: dpc.Vault, table: pa.Table, schema: dpc.Schema) -> None:
+    for protects in ("record_within_arm", "outcome"):
+        with pytest.raises(GuaranteeError, match="void the promise"):
+            vault.release(ArmTotals(), dpc.Guarantee(epsilon=1, protects=protects))
+    with pytest.raises(GuaranteeError, match="heuristic"):
+        vault.release(ArmTotals(), dpc.Guarantee(epsilon=1, standing="heuristic"))
+    trial = dpc.Schema(treatment=schema.treatment, outcome=schema.outcome, protects="record_within_arm")
+    stronger = dpc.Vault(table, trial, ledger="sqlite://", budget=dpc.Budget(epsilon=3)).release(ArmTotals(), ONE)
+    assert "size_1" in stronger.names
+    assert vault.ledger.spent.epsilon == 0
+
+
+def test_only_listed_queries_are_answered(vault: dpc.Vault) -> None:
+    class Everything(ArmTotals):
+        """A query that lies about its sensitivity."""
+
+    with pytest.raises(QueryError, match="Everything"):
+        vault.release(Everything(), ONE)
+
+
+@pytest.mark.parametrize("size", [0, 1])
+def test_a_table_too_small_for_anything_is_refused(size: int, table: pa.Table, schema: dpc.Schema) -> None:
+    with pytest.raises(TableError, match="2 to"):
+        dpc.Vault(table.slice(0, size), schema, ledger="sqlite://", budget=dpc.Budget(epsilon=1))
+
+
+def test_a_vault_has_one_method_and_cannot_be_copied(vault: dpc.Vault) -> None:
+    public = {name for name in dir(dpc.Vault) if not name.startswith("_")}
+    assert public == {"release", "schema", "n", "arm_sizes", "notes", "ledger"}
+    for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="cannot be pickled or copied"):
+            attempt(vault)
+    with pytest.raises(AttributeError):
+        vault.n = 3  # type: ignore[misc]
+
+
+def test_arm_sizes_are_told_only_where_declared_public(table: pa.Table, schema: dpc.Schema) -> None:
+    trial = dpc.Schema(treatment=schema.treatment, outcome=schema.outcome, protects="record_within_arm")
+    budget = dpc.Budget(epsilon=1)
+    assert dpc.Vault(table, schema, ledger="sqlite://", budget=budget).arm_sizes is None
+    sizes = dpc.Vault(table, trial, ledger="sqlite://", budget=budget).arm_sizes
+    assert sizes is not None
+    assert sum(sizes) == 1000
