@@ -22,7 +22,7 @@ test:
 	$(PYTHON) -m pytest -q -n 2 --dist loadgroup
 
 docs:
-	$(PYTHON) -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict --quiet
 
 long:  ## the statistical, scale and fault suites at full size; needs about an hour
 	$(PYTHON) -m pytest -q -m long

@@ -9,7 +9,8 @@ from fractions import Fraction
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from dpcausal.errors import QueryError
-from dpcausal.schema import Protects, Schema
+from dpcausal.guarantee import Guarantee
+from dpcausal.schema import Column, Protects, Schema, column_to_dict, declared_dict
 
 GRID = 2**20
 """Steps from the middle of a column's range to its bounds. Values are rounded to these steps before anything else."""
@@ -56,6 +57,10 @@ class Query(Protocol):
         """The answer's coordinates and how far one unit can move them."""
         ...
 
+    def reads(self, schema: Schema) -> tuple[Column, ...]:
+        """The columns that the answer depends on."""
+        ...
+
 
 @dataclass(frozen=True)
 class ArmTotals:
@@ -70,6 +75,10 @@ class ArmTotals:
         """The answer's coordinates and how far one unit can move them."""
         coordinates = (*_totals(schema), *_arm_size(protects, norm))
         return Sensitivity(norm, coordinates, _arm_bound(protects, norm))
+
+    def reads(self, schema: Schema) -> tuple[Column, ...]:
+        """The columns that the answer depends on."""
+        return schema.treatment, schema.outcome
 
 
 @dataclass(frozen=True)
@@ -90,6 +99,10 @@ class ArmMoments:
         deficits = tuple(Coordinate(f"deficit_{arm}", step, Fraction(weight)) for arm in (0, 1))
         coordinates = (*_totals(schema), *deficits, *_arm_size(protects, norm))
         return Sensitivity(norm, coordinates, max(_arm_bound(protects, norm), 1 + rounding))
+
+    def reads(self, schema: Schema) -> tuple[Column, ...]:
+        """The columns that the answer depends on."""
+        return schema.treatment, schema.outcome
 
 
 def _outcome_step(schema: Schema) -> float:
@@ -113,6 +126,20 @@ def _arm_bound(protects: Protects, norm: Norm) -> Fraction:
 
 QUERIES: dict[str, type[Query]] = {query.name: query for query in (ArmTotals, ArmMoments)}
 """Every query there is, by name."""
+
+
+def question(query: Query, guarantee: Guarantee, schema: Schema) -> dict[str, Any]:
+    """What makes two requests the same: all that the answer depends on, and nothing that is only for show.
+
+    Which of a unit's records is used may turn on any declared column, so with a unit all of them count.
+    """
+    columns = [column_to_dict(column) for column in (schema.columns if schema.unit else query.reads(schema))]
+    return {
+        "query": to_dict(query),
+        "guarantee": guarantee.to_dict(),
+        "columns": [{key: value for key, value in column.items() if key != "labels"} for column in columns],
+        "unit": declared_dict(schema.unit) if schema.unit else None,
+    }
 
 
 def to_dict(query: Query) -> dict[str, Any]:

@@ -288,6 +288,12 @@ class Schema:
         return (self.treatment, self.outcome, *self.covariates)
 
     @property
+    def public_columns(self) -> tuple[str, ...]:
+        """The columns whose values `protects` declares public, in alphabetical order."""
+        public = {"record": (), "record_within_arm": (self.treatment,), "outcome": (self.treatment, *self.covariates)}
+        return tuple(sorted(column.name for column in public[self.protects]))
+
+    @property
     def outcome_bounds(self) -> tuple[float, float]:
         """The public bounds of the outcome; 0 and 1 for a yes-or-no outcome."""
         if isinstance(self.outcome, Real):
@@ -298,12 +304,12 @@ class Schema:
         """The schema as plain values, absent ones left out."""
         document: dict[str, Any] = {
             "protects": self.protects,
-            "treatment": _plain(self.treatment),
-            "outcome": {"kind": _kind_of(self.outcome), **_plain(self.outcome)},
+            "treatment": declared_dict(self.treatment),
+            "outcome": column_to_dict(self.outcome),
         }
         if self.unit is not None:
-            document["unit"] = _plain(self.unit)
-        document["covariates"] = [{"kind": _kind_of(column), **_plain(column)} for column in self.covariates]
+            document["unit"] = declared_dict(self.unit)
+        document["covariates"] = [column_to_dict(column) for column in self.covariates]
         return document
 
     @classmethod
@@ -329,11 +335,14 @@ class Schema:
         return cls.from_dict(tomllib.loads(text))
 
 
-def _kind_of(column: Column) -> str:
-    return next(kind for kind, made in _KINDS.items() if made is type(column))
+def column_to_dict(column: Column) -> dict[str, Any]:
+    """A column's declaration as plain values, its kind first."""
+    kind = next(kind for kind, made in _KINDS.items() if made is type(column))
+    return {"kind": kind, **declared_dict(column)}
 
 
-def _plain(declared: Column | Unit) -> dict[str, Any]:
+def declared_dict(declared: Column | Unit) -> dict[str, Any]:
+    """What was declared, as plain values; what was left out stays out."""
     return {
         key: list(value) if isinstance(value, tuple) else value
         for key, value in asdict(declared).items()

@@ -20,6 +20,36 @@ def test_the_same_request_gives_the_same_answer_and_spends_nothing(vault: dpc.Va
     assert vault.ledger.spent.epsilon == 2.5
 
 
+def test_a_request_is_what_the_answer_depends_on(table: pa.Table, schema: dpc.Schema) -> None:
+    vault = dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=3))
+    first = vault.release(ArmTotals(), ONE)
+    shown_otherwise = dpc.Schema(treatment=dpc.Binary("treat", labels=("a", "b")), outcome=schema.outcome)
+    assert dpc.Vault(table, shown_otherwise, ledger=vault.ledger).release(ArmTotals(), ONE) == first
+    coded_otherwise = dpc.Schema(treatment=dpc.Binary("treat", missing=1), outcome=schema.outcome)
+    assert dpc.Vault(table, coded_otherwise, ledger=vault.ledger).release(ArmTotals(), ONE) != first
+    assert vault.ledger.spent.epsilon == 2.0
+
+
+def test_what_is_public_cannot_be_declared_anew(table: pa.Table) -> None:
+    """Else the sizes of any two groups could be read off as the arms of a trial."""
+    trial = dpc.Schema(treatment=dpc.Binary("treat"), outcome=dpc.Real("score", 0, 10), protects="record_within_arm")
+    vault = dpc.Vault(table, trial, ledger="sqlite://", budget=dpc.Budget(epsilon=3))
+    black = dpc.Binary("race", values=("other", "black"))
+    other = dpc.Schema(treatment=black, outcome=trial.outcome, protects="record_within_arm")
+    with pytest.raises(LedgerError, match="race"):
+        dpc.Vault(table, other, ledger=vault.ledger)
+    labels = dpc.Schema(treatment=trial.treatment, outcome=trial.outcome, protects="outcome")
+    public_race = dpc.Schema(
+        treatment=trial.treatment,
+        outcome=trial.outcome,
+        covariates=[dpc.Category("race", ["a", "b"])],
+        protects="outcome",
+    )
+    vault = dpc.Vault(table, labels, ledger="sqlite://", budget=dpc.Budget(epsilon=3))
+    with pytest.raises(LedgerError, match="race"):
+        dpc.Vault(table, public_race, ledger=vault.ledger)
+
+
 def test_an_answer_survives_a_restart(
     ledger_url: str, table: pa.Table, schema: dpc.Schema, request: pytest.FixtureRequest
 ) -> None:

@@ -16,11 +16,19 @@ from dpcausal.ledger.store import Store
 
 @dataclass(frozen=True)
 class DataSet:
-    """The public facts that tie a ledger to its data set."""
+    """The public facts that tie a ledger to its data set.
+
+    Attributes:
+        n: The number of units.
+        protects: What the schema says one unit may change.
+        unit: The column that names the unit, if any.
+        public: The columns that are declared public. Another vault of the same ledger cannot declare others.
+    """
 
     n: int
     protects: str
     unit: str | None
+    public: tuple[str, ...] = ()
 
 
 class Ledger:
@@ -38,7 +46,7 @@ class Ledger:
     Example:
         >>> ledger = Ledger("sqlite://", Budget(epsilon=3), DataSet(n=445, protects="record", unit=None))
         >>> ledger
-        Ledger(in memory: forgets everything when this process ends; spent epsilon 0 of 3, delta 0 of 0)
+        Ledger(in memory: forgets everything when this process ends; spent epsilon 0, delta 0; ...)
     """
 
     def __init__(self, url: str, budget: Budget | None = None, data_set: DataSet | None = None) -> None:
@@ -97,7 +105,7 @@ class Ledger:
         content = entry.content
         if entry.kind == "open" and entry.number == 0:
             self.budget = Budget(**content["budget"])
-            self.data_set = DataSet(**content["data_set"])
+            self.data_set = DataSet(**content["data_set"] | {"public": tuple(content["data_set"]["public"])})
         elif entry.kind == "grant" and entry.request not in self._granted:
             self._granted[entry.request] = Event(**content["event"])
             self._total = self._total.plus(self._granted[entry.request])
@@ -130,8 +138,8 @@ class Ledger:
             if not self.budget.covers(self._total.plus(event)):
                 left = self.budget.remaining(self._total)
                 raise BudgetExceededError(
-                    expected=f"a price within what is left, epsilon {left.epsilon:g} and delta {left.delta:g}",
-                    got=f"epsilon {event.epsilon:g} and delta {event.delta:g}",
+                    expected=f"a price within what is left of the budget, {left}",
+                    got=f"epsilon {event.epsilon:g}, delta {event.delta:g}",
                     hint=f"ask for less; the budget of this data set is {self.budget}. Nothing was spent.",
                 )
             self._append(connection, "grant", request, {"event": event.to_dict(), "question": question})
@@ -211,8 +219,4 @@ class Ledger:
         place = "in memory: forgets everything when this process ends" if self._store.forgets else self._store.address
         if self._head is None:
             return f"Ledger({place}; not open)"
-        spent = self.budget.spent(self._total)
-        return (
-            f"Ledger({place}; spent epsilon {spent.epsilon:g} of {self.budget.epsilon:g}, "
-            f"delta {spent.delta:g} of {self.budget.delta:g})"
-        )
+        return f"Ledger({place}; spent {self.budget.spent(self._total)}; budget {self.budget})"

@@ -12,17 +12,18 @@ from dpcausal.guarantee import Event
 
 @dataclass(frozen=True)
 class Spending:
-    """An amount of privacy loss.
+    """An amount of privacy loss in the terms of a budget's rule.
 
     Attributes:
-        epsilon: In the terms of the budget's rule: summed, or equivalent to `rho` at the budget's delta.
-        delta: Summed; under `zcdp` the budget's delta.
-        rho: In zero-concentrated differential privacy, summed.
+        epsilon: Under `additive` a sum; under `zcdp` what the sum of rho is worth at the budget's delta.
+        delta: Under `additive` a sum; under `zcdp` the budget's delta.
     """
 
     epsilon: float
     delta: float
-    rho: float
+
+    def __str__(self) -> str:
+        return f"epsilon {self.epsilon:g}, delta {self.delta:g}"
 
 
 @dataclass(frozen=True)
@@ -88,22 +89,21 @@ class Budget:
     def spent(self, total: Total) -> Spending:
         """A total in this budget's terms."""
         if self.rule == "additive":
-            return Spending(float(total.epsilon), float(total.delta), float(total.rho))
+            return Spending(float(total.epsilon), float(total.delta))
         return self._spending(total.rho)
 
     def remaining(self, total: Total) -> Spending:
         """What this budget has left; under `zcdp`, the epsilon of one Gaussian release that would use all of it."""
         if self.rule == "zcdp":
             return self._spending(self._rho() - total.rho)
-        epsilon, delta = exact(self.epsilon) - total.epsilon, exact(self.delta) - total.delta
-        return Spending(float(epsilon), float(delta), math.inf)
+        return Spending(float(exact(self.epsilon) - total.epsilon), float(exact(self.delta) - total.delta))
 
     def _rho(self) -> Fraction:
         return 1 / (2 * Fraction(gaussian_sd(self.epsilon, self.delta)) ** 2)
 
     def _spending(self, rho: Fraction) -> Spending:
         epsilon = epsilon_of_gaussian(math.sqrt(1 / (2 * rho)), self.delta) if rho > 0 else 0.0
-        return Spending(epsilon, self.delta, float(rho))
+        return Spending(epsilon, self.delta)
 
     def __str__(self) -> str:
         return f"epsilon {self.epsilon:g}, delta {self.delta:g} ({self.rule})"

@@ -54,7 +54,7 @@ class Vault:
                 got=f"{self._n} units",
                 hint="the number of units is public; check that this is the table you meant.",
             )
-        facts = DataSet(self._n, schema.protects, schema.unit.name if schema.unit else None)
+        facts = DataSet(self._n, schema.protects, schema.unit.name if schema.unit else None, schema.public_columns)
         self._ledger = Ledger(ledger, budget, facts) if isinstance(ledger, str) else ledger
         self._ledger.check(budget, facts)
 
@@ -86,18 +86,14 @@ class Vault:
     def release(self, query: Query, guarantee: Guarantee) -> Release:
         """The noisy answer to a query: debited first, then read, then noised, then stored, then returned.
 
-        The same query under the same guarantee and schema gives the stored answer and spends nothing.
+        The same query of the same columns under the same guarantee gives the stored answer and spends nothing.
 
         Raises:
             BudgetExceededError: If the budget does not have this much left. Nothing was read.
         """
         self._check(query, guarantee)
         noise = calibrate(query, self._schema, guarantee)
-        question = {
-            "query": queries.to_dict(query),
-            "guarantee": guarantee.to_dict(),
-            "schema": self._schema.to_dict(),
-        }
+        question = queries.question(query, guarantee, self._schema)
         request = digest_of(question)
         kept = self._ledger.stored(request)
         if kept is None:
