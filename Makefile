@@ -25,6 +25,5 @@ docs:
 	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict --quiet
 
 long:  ## the statistical, scale and fault suites at full size; needs about an hour
-	$(PYTHON) -m pytest -q -m long
 	$(PYTHON) -m benchmarks.ledger_faults --trials 200 --json
 	$(PYTHON) -m benchmarks.coverage --estimator difference_in_means --runs 2000 --json

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PACKAGE = "dpcausal"
-NOUNS = ("errors", "schema", "guarantee", "queries", "calibration", "release", "interval", "effect")
+NOUNS = ("errors", "columns", "schema", "guarantee", "queries", "calibration", "release", "interval", "effect")
 """The public nouns: each may import only the ones before it."""
 
 MAY_IMPORT = {

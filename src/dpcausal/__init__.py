@@ -11,6 +11,7 @@ The map, in the order in which a study meets it:
 Inside, one rule: rows are touched in `dpcausal.vault` only, and what leaves it is a `Release` that was debited first.
 """
 
+from dpcausal.columns import Binary, Category, Real, Unit
 from dpcausal.effect import Effect
 from dpcausal.errors import DpcausalError
 from dpcausal.estimators.average import DifferenceInMeans
@@ -18,7 +19,7 @@ from dpcausal.guarantee import Guarantee
 from dpcausal.ledger import Budget, Ledger
 from dpcausal.planning import Rehearsal
 from dpcausal.release import Release, Source
-from dpcausal.schema import Binary, Category, Real, Schema, Unit
+from dpcausal.schema import Schema
 from dpcausal.vault import Vault
 
 __version__ = "0.1.0"

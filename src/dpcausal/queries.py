@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
+from dpcausal.columns import Column, column_to_dict, declared_dict
 from dpcausal.errors import QueryError
 from dpcausal.guarantee import Guarantee
-from dpcausal.schema import Column, Protects, Schema, column_to_dict, declared_dict
+from dpcausal.schema import Protects, Schema
 
 GRID = 2**20
 """Steps from the middle of a column's range to its bounds. Values are rounded to these steps before anything else."""

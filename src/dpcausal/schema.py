@@ -1,18 +1,26 @@
 """What is public about a table: declared by a person, never inferred from its records."""
 
-import math
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self
 
 import tomli_w
 
+from dpcausal.columns import (
+    Binary,
+    Category,
+    Column,
+    Real,
+    Unit,
+    build,
+    check_keys,
+    column_from_dict,
+    column_to_dict,
+    declared_dict,
+)
 from dpcausal.errors import SchemaError
-
-Value = str | int | float | bool
-"""A value that a person can declare and a table can hold."""
 
 Protects = Literal["record", "record_within_arm", "outcome"]
 """What one person may change between two neighbouring tables, from most to least; n is public in all three.
@@ -23,210 +31,6 @@ published. `outcome`: the outcome only; covariates and arm are public.
 
 PROTECTS: tuple[Protects, ...] = ("record", "record_within_arm", "outcome")
 """Strongest first."""
-
-
-def _check_name(name: object) -> None:
-    if not isinstance(name, str) or not name or "\0" in name:
-        raise SchemaError(
-            expected="a column name",
-            got=repr(name),
-            hint="give the name of a column as a non-empty string without NUL characters.",
-        )
-
-
-def _check_values(name: str, values: Sequence[Value], *, least: int) -> None:
-    texts = all(isinstance(value, str) for value in values)
-    numbers = all(isinstance(value, int | float) and math.isfinite(value) for value in values)
-    if not (texts or numbers) or any(isinstance(value, str) and "\0" in value for value in values):
-        raise SchemaError(
-            expected=f"values of column {name!r} that are all strings or all finite numbers",
-            got=repr(values),
-            hint="declare each value as it stands in the table; strings must not hold NUL characters.",
-        )
-    if len(set(values)) != len(values) or len(values) < least:
-        raise SchemaError(
-            expected=f"at least {least} different values for column {name!r}",
-            got=repr(values),
-            hint="list every value once.",
-        )
-
-
-@dataclass(frozen=True)
-class Real:
-    """A number between two public bounds.
-
-    Values outside are moved to the nearer bound, silently. A value that is absent, not a number, or text that does not
-    read as a number counts as `missing`, which is the midpoint of the bounds unless declared.
-
-    Attributes:
-        name: The column in the table.
-        low: A public lower bound: from a codebook or the literature, never from the table.
-        high: A public upper bound.
-        missing: What an absent value counts as.
-
-    Example:
-        >>> Real("age", 16, 60).missing_value
-        38.0
-    """
-
-    name: str
-    low: float
-    high: float
-    missing: float | None = None
-
-    def __post_init__(self) -> None:
-        _check_name(self.name)
-        bounds = (self.low, self.high)
-        numbers = all(isinstance(bound, int | float) and math.isfinite(bound) for bound in bounds)
-        if not numbers or not self.low < self.high or not 1e-290 < self.high - self.low < 1e290:
-            raise SchemaError(
-                expected=f"finite bounds low < high for column {self.name!r}",
-                got=f"low={self.low!r}, high={self.high!r}",
-                hint="take the bounds from a codebook or the literature; they must not come from the table.",
-            )
-        if self.missing is not None and not self.low <= self.missing <= self.high:
-            raise SchemaError(
-                expected=f"a missing value of column {self.name!r} within {self.low} and {self.high}",
-                got=repr(self.missing),
-                hint="an absent value must count as something in range, or leave it out for the midpoint.",
-            )
-
-    @property
-    def missing_value(self) -> float:
-        """What an absent value counts as."""
-        return self.low + (self.high - self.low) / 2 if self.missing is None else float(self.missing)
-
-
-@dataclass(frozen=True)
-class Binary:
-    """One of two public values: a treatment with its two arms, or a yes-or-no outcome or covariate.
-
-    Any other value counts as `missing`, which is the first of the two unless declared.
-
-    Attributes:
-        name: The column in the table.
-        values: How the two values are written in the table; for a treatment, control first.
-        labels: What to call them in results; the values themselves if left out.
-        missing: What an absent or unknown value counts as.
-
-    Example:
-        >>> Binary("arm", values=("placebo", "drug")).labels_or_values
-        ('arm=placebo', 'arm=drug')
-        >>> Binary("treat", labels=("usual care", "training")).labels_or_values
-        ('usual care', 'training')
-    """
-
-    name: str
-    values: tuple[Value, Value] = (0, 1)
-    labels: tuple[str, str] | None = None
-    missing: Value | None = None
-
-    def __post_init__(self) -> None:
-        _check_name(self.name)
-        object.__setattr__(self, "values", tuple(self.values))
-        _check_values(self.name, self.values, least=2)
-        if self.labels is not None:
-            object.__setattr__(self, "labels", tuple(self.labels))
-        if len(self.values) != 2 or (self.labels is not None and len(set(self.labels)) != 2):
-            raise SchemaError(
-                expected=f"two values, and two different labels if any, for column {self.name!r}",
-                got=f"values={self.values!r}, labels={self.labels!r}",
-                hint="for more than two values declare a Category.",
-            )
-        _check_missing(self.name, self.missing, self.values)
-
-    @property
-    def missing_value(self) -> Value:
-        """What an absent or unknown value counts as."""
-        return self.values[0] if self.missing is None else self.missing
-
-    @property
-    def labels_or_values(self) -> tuple[str, str]:
-        """What to call the two values in results."""
-        return self.labels or (f"{self.name}={self.values[0]}", f"{self.name}={self.values[1]}")
-
-
-@dataclass(frozen=True)
-class Category:
-    """One of a public list of values.
-
-    Any other value counts as `missing`, which is the last of the list unless declared.
-
-    Attributes:
-        name: The column in the table.
-        values: Every value that is told apart, as written in the table.
-        missing: What an absent or unknown value counts as.
-
-    Example:
-        >>> Category("race", ["black", "hispanic", "other"]).missing_value
-        'other'
-    """
-
-    name: str
-    values: Sequence[Value]
-    missing: Value | None = None
-
-    def __post_init__(self) -> None:
-        _check_name(self.name)
-        if isinstance(self.values, str):
-            raise SchemaError(
-                expected=f"a list of values for column {self.name!r}",
-                got=repr(self.values),
-                hint='write the values as a list, for instance ["low", "high"].',
-            )
-        object.__setattr__(self, "values", tuple(self.values))
-        _check_values(self.name, self.values, least=2)
-        _check_missing(self.name, self.missing, self.values)
-
-    @property
-    def missing_value(self) -> Value:
-        """What an absent or unknown value counts as."""
-        return self.values[-1] if self.missing is None else self.missing
-
-
-Column = Real | Binary | Category
-
-
-def _check_missing(name: str, missing: Value | None, values: Sequence[Value]) -> None:
-    if missing is not None and missing not in values:
-        raise SchemaError(
-            expected=f"a missing value of column {name!r} that is one of {values!r}",
-            got=repr(missing),
-            hint="an absent value must count as one of the declared values.",
-        )
-
-
-@dataclass(frozen=True)
-class Unit:
-    """Whose privacy is protected, when a table holds several records of one person.
-
-    Exactly one record of each unit is used: the first or last by a column, ties broken by the declared columns' values,
-    so that the choice does not depend on how the table happens to be stored.
-
-    Attributes:
-        name: The column that says which person a record belongs to.
-        by: The column that orders one person's records, for instance a date.
-        keep: Which of them is used.
-    """
-
-    name: str
-    by: str
-    keep: Literal["first", "last"] = "first"
-
-    def __post_init__(self) -> None:
-        _check_name(self.name)
-        _check_name(self.by)
-        if self.keep not in ("first", "last"):
-            raise SchemaError(
-                expected='keep="first" or keep="last"',
-                got=repr(self.keep),
-                hint="choose which record of a unit counts.",
-            )
-
-
-Declared = TypeVar("Declared")
-
-_KINDS: dict[str, Callable[..., Column]] = {"real": Real, "binary": Binary, "category": Category}
 
 
 @dataclass(frozen=True)
@@ -315,12 +119,12 @@ class Schema:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """The schema that `to_dict` wrote."""
-        _check_keys("schema", document, ("treatment", "outcome"), ("protects", "unit", "covariates"))
+        check_keys("schema", document, ("treatment", "outcome"), ("protects", "unit", "covariates"))
         return cls(
-            treatment=_build("treatment", Binary, document["treatment"]),
-            outcome=_column("outcome", document["outcome"]),  # type: ignore[arg-type]
-            covariates=tuple(_column("covariate", column) for column in document.get("covariates", ())),
-            unit=_build("unit", Unit, document["unit"]) if "unit" in document else None,
+            treatment=build("treatment", Binary, document["treatment"]),
+            outcome=column_from_dict("outcome", document["outcome"]),  # type: ignore[arg-type]
+            covariates=tuple(column_from_dict("covariate", column) for column in document.get("covariates", ())),
+            unit=build("unit", Unit, document["unit"]) if "unit" in document else None,
             protects=document.get("protects", "record"),
         )
 
@@ -333,46 +137,3 @@ class Schema:
         """A schema from TOML text, or from the file at a `Path`."""
         text = document.read_text(encoding="utf-8") if isinstance(document, Path) else document
         return cls.from_dict(tomllib.loads(text))
-
-
-def column_to_dict(column: Column) -> dict[str, Any]:
-    """A column's declaration as plain values, its kind first."""
-    kind = next(kind for kind, made in _KINDS.items() if made is type(column))
-    return {"kind": kind, **declared_dict(column)}
-
-
-def declared_dict(declared: Column | Unit) -> dict[str, Any]:
-    """What was declared, as plain values; what was left out stays out."""
-    return {
-        key: list(value) if isinstance(value, tuple) else value
-        for key, value in asdict(declared).items()
-        if value is not None
-    }
-
-
-def _check_keys(what: str, document: object, needed: tuple[str, ...], optional: tuple[str, ...]) -> None:
-    keys = set(document) if isinstance(document, Mapping) else set()
-    if not set(needed) <= keys <= {*needed, *optional}:
-        raise SchemaError(
-            expected=f"{what} with {', '.join(needed)} and at most {', '.join(optional)}",
-            got=", ".join(sorted(map(str, keys))) or repr(document),
-            hint="correct the names in the schema document.",
-        )
-
-
-def _build(what: str, made: Callable[..., Declared], document: object) -> Declared:
-    parts = fields(made)  # type: ignore[arg-type]
-    needed = tuple(part.name for part in parts if part.default is MISSING)
-    _check_keys(what, document, needed, tuple(part.name for part in parts if part.name not in needed))
-    return made(**document)  # type: ignore[arg-type]
-
-
-def _column(what: str, document: object) -> Column:
-    kind = document.get("kind") if isinstance(document, Mapping) else None
-    if not isinstance(document, Mapping) or kind not in _KINDS:
-        raise SchemaError(
-            expected=f"a {what} of kind {', '.join(_KINDS)}",
-            got=repr(kind),
-            hint='write for instance kind = "real".',
-        )
-    return _build(what, _KINDS[kind], {key: value for key, value in document.items() if key != "kind"})

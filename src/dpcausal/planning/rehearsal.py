@@ -4,12 +4,13 @@ import math
 from dataclasses import dataclass
 
 from dpcausal.calibration import Noise, calibrate
+from dpcausal.columns import Real
 from dpcausal.effect import number
 from dpcausal.errors import SchemaError
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import Query
 from dpcausal.release import Receipt, Release
-from dpcausal.schema import Real, Schema
+from dpcausal.schema import Schema
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from dpcausal.columns import Binary, Category, Column, Real, Value
 from dpcausal.errors import TableError
 from dpcausal.queries import GRID
-from dpcausal.schema import Binary, Category, Column, Real, Schema, Value
+from dpcausal.schema import Schema
 
 Family = Literal["number", "boolean", "text", "other"]
 """What a column's data type lets one do with it. Types are public, values are not."""
