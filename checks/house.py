@@ -23,8 +23,8 @@ MAY_IMPORT = {
 
 LIBRARY_ROOMS = {
     "duckdb": ("vault/table.py", "vault/engines/"),
-    "pyarrow": ("vault/table.py", "vault/engines/"),
-    "narwhals": ("vault/table.py",),
+    "pyarrow": ("vault/table.py", "vault/frames.py", "vault/engines/"),
+    "narwhals": ("vault/table.py", "vault/frames.py"),
     "pandas": (),
     "polars": (),
     "opendp": ("calibration.py", "vault/noise.py"),

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpcausal as dpc
-from dpcausal.calibration import calibrate, exact, float_above, gaussian_sd
+from dpcausal.calibration import calibrate, float_above, gaussian_sd
+from dpcausal.guarantee import exact
 from dpcausal.queries import QUERIES, ArmMoments
 from dpcausal.schema import PROTECTS, Protects
 

@@ -50,6 +50,18 @@ def test_a_level_that_is_none_is_refused(effect: dpc.Effect, level: float) -> No
         effect.interval(level)
 
 
+def test_an_effect_says_what_its_errors_mean(effect: dpc.Effect) -> None:
+    assert "\nreading" not in str(dataclasses.replace(effect, sampling_sd=1.0))
+    assert "privacy noise outweighs" in str(dataclasses.replace(effect, sampling_sd=1e-3))
+    assert "cannot be seen under the privacy noise" in str(dataclasses.replace(effect, sampling_sd=0.0))
+
+
+def test_an_effect_says_how_missing_values_were_read(effect: dpc.Effect) -> None:
+    assert "a missing or unknown arm counted as usual care, a missing outcome as 5" in effect.assumptions
+    assert "outcomes lie within 0 and 10; values beyond were moved to the bound" in effect.assumptions
+    assert any(note.startswith("training: ") for note in effect.notes)
+
+
 def test_a_refused_interval_says_why(effect: dpc.Effect) -> None:
     refused = dataclasses.replace(effect, no_interval="the estimator is biased")
     assert "none: the estimator is biased" in str(refused)

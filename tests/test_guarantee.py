@@ -1,3 +1,5 @@
+from fractions import Fraction
+
 import pytest
 
 import dpcausal as dpc
@@ -13,6 +15,8 @@ from dpcausal.guarantee import Event
         {"epsilon": float("nan")},
         {"epsilon": float("inf")},
         {"epsilon": "1"},
+        {"epsilon": True},
+        {"epsilon": None},
         {"epsilon": 1, "delta": 0.5},
         {"epsilon": 1, "delta": -1e-9},
         {"epsilon": 1, "protects": "nothing"},
@@ -28,6 +32,10 @@ def test_a_guarantee_says_what_it_protects() -> None:
     assert "replaced by any other; n is public" in str(dpc.Guarantee(epsilon=1))
     assert "arm are public" in str(dpc.Guarantee(epsilon=1, protects="record_within_arm"))
     assert "heuristic" in str(dpc.Guarantee(epsilon=1, standing="heuristic"))
+
+
+def test_rho_is_never_rounded_down() -> None:
+    assert Event(family="laplace", epsilon=4.629, delta=0.0, mu=0.0).rho == Fraction(4629, 1000) ** 2 / 2
 
 
 def test_rho_of_events() -> None:

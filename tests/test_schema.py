@@ -1,5 +1,6 @@
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,6 +35,37 @@ def test_a_schema_is_read_from_a_file(schema: dpc.Schema, tmp_path: Path) -> Non
     assert dpc.Schema.from_toml(file) == schema
 
 
+def test_numbers_may_come_from_numpy() -> None:
+    schema = dpc.Schema(
+        treatment=dpc.Binary("t", values=(np.int64(0), np.int64(1))),  # type: ignore[arg-type]
+        outcome=dpc.Real("y", np.float64(0), np.int32(9)),  # type: ignore[arg-type]
+    )
+    plain = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 9))
+    assert schema == plain
+    assert schema.to_toml() == plain.to_toml()
+
+
+def test_declarations_of_one_meaning_mean_the_same() -> None:
+    assert dpc.Real("y", 0, 10).meaning == dpc.Real("y", 0.0, 10, missing=5).meaning
+    assert dpc.Binary("t").meaning == dpc.Binary("t", values=(False, True), labels=("a", "b"), missing=False).meaning
+    assert dpc.Category("c", ["a", "b"]).meaning == dpc.Category("c", ("a", "b"), missing="b").meaning
+    assert dpc.Binary("t").meaning != dpc.Binary("t", values=(1, 0)).meaning
+    assert dpc.Binary("t").meaning != dpc.Binary("t", values=("0", "1")).meaning
+
+
+def test_a_protected_column_must_not_decide_which_record_counts() -> None:
+    """Else the public arm, and with it the arms' sizes, would tell of it."""
+    parts = {"treatment": dpc.Binary("t"), "outcome": dpc.Real("y", 0, 1), "covariates": [dpc.Real("x", 0, 1)]}
+    for by, protects in (("y", "record_within_arm"), ("x", "record_within_arm"), ("y", "outcome")):
+        with pytest.raises(SchemaError, match="public column to order"):
+            dpc.Schema(**parts, unit=dpc.Unit("who", by=by), protects=protects)  # type: ignore[arg-type]
+    with pytest.raises(SchemaError, match="unit column"):
+        dpc.Schema(**parts, unit=dpc.Unit("y", by="when"))  # type: ignore[arg-type]
+    schema = dpc.Schema(**parts, unit=dpc.Unit("who", by="when"), protects="outcome")  # type: ignore[arg-type]
+    assert schema.public_columns == ("t", "when", "x")
+    assert dpc.Schema(**parts, unit=dpc.Unit("who", by="y")).public_columns == ()  # type: ignore[arg-type]
+
+
 def test_what_missing_values_count_as() -> None:
     assert dpc.Real("age", 16, 60).missing_value == 38
     assert dpc.Real("age", 16, 60, missing=20).missing_value == 20
@@ -50,6 +82,13 @@ def test_what_missing_values_count_as() -> None:
         lambda: dpc.Real("age", float("nan"), 60),
         lambda: dpc.Real("age", -1e308, 1e308),
         lambda: dpc.Real("age", "16", 60),  # type: ignore[arg-type]
+        lambda: dpc.Real("age", low=False, high=True),
+        lambda: dpc.Real("age", 2**60, 2**60 + 1),
+        lambda: dpc.Real("age", 0, 10**400),
+        lambda: dpc.Real("age", 0, 1e-101),
+        lambda: dpc.Real("age", 16, 60, missing="20"),  # type: ignore[arg-type]
+        lambda: dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=dpc.Real("x", 0, 1)),  # type: ignore[arg-type]
+        lambda: dpc.Schema.from_toml("schema.toml"),
         lambda: dpc.Real("age", 16, 60, missing=99),
         lambda: dpc.Real("", 16, 60),
         lambda: dpc.Real("a\0b", 16, 60),

@@ -11,7 +11,8 @@ from opendp.measurements import make_gaussian
 from opendp.metrics import absolute_distance
 from opendp.mod import enable_features
 
-from dpcausal.guarantee import Event, Guarantee
+from dpcausal.errors import GuaranteeError
+from dpcausal.guarantee import Event, Guarantee, exact
 from dpcausal.queries import Query, Sensitivity
 from dpcausal.schema import Schema
 
@@ -68,6 +69,12 @@ def gaussian_sd(epsilon: float, delta: float) -> float:
     an sd about 7 % smaller, but is not proved for the discrete one in several dimensions.
     """
     low, high = 1e-3, 1e9
+    if epsilon_of_gaussian(high, delta) > epsilon:
+        raise GuaranteeError(
+            expected=f"an epsilon that Gaussian noise of any useful size can give at delta {delta:g}",
+            got=f"epsilon {epsilon:g}",
+            hint="ask for a larger epsilon.",
+        )
     while high / low > 1 + 1e-9:
         middle = math.sqrt(low * high)
         if epsilon_of_gaussian(middle, delta) <= epsilon:
@@ -83,11 +90,6 @@ def epsilon_of_gaussian(sd: float, delta: float) -> float:
     gaussian = make_fix_delta(make_zCDP_to_approxDP(make_gaussian(*line, scale=sd)), delta)
     epsilon: float = gaussian.map(1.0)[0]
     return epsilon
-
-
-def exact(number: float) -> Fraction:
-    """A float as the decimal a person typed: 0.1 is one tenth, so that three of them fit into 0.3."""
-    return Fraction(repr(number))
 
 
 def float_above(number: Fraction) -> float:

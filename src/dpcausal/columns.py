@@ -1,6 +1,7 @@
 """Columns of a table, and whose records they are: each with what is public about it."""
 
 import math
+import numbers
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any, Literal, TypeVar
@@ -20,10 +21,22 @@ def _check_name(name: object) -> None:
         )
 
 
+def is_number(value: object) -> bool:
+    """Whether a value is a finite number, of Python or of numpy; True and False are none."""
+    try:
+        return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # a whole number beyond all floats
+        return False
+
+
+def _plain(value: Value) -> Value:
+    """A value of numpy as one of Python, so that it can be written down."""
+    return value.item() if hasattr(value, "item") else value
+
+
 def _check_values(name: str, values: Sequence[Value], *, least: int) -> None:
-    texts = all(isinstance(value, str) for value in values)
-    numbers = all(isinstance(value, int | float) and math.isfinite(value) for value in values)
-    if not (texts or numbers) or any(isinstance(value, str) and "\0" in value for value in values):
+    texts = all(isinstance(value, str) and "\0" not in value for value in values)
+    if not texts and not all(isinstance(value, bool) or is_number(value) for value in values):
         raise SchemaError(
             expected=f"values of column {name!r} that are all strings or all finite numbers",
             got=repr(values),
@@ -62,15 +75,15 @@ class Real:
 
     def __post_init__(self) -> None:
         _check_name(self.name)
-        bounds = (self.low, self.high)
-        numbers = all(isinstance(bound, int | float) and math.isfinite(bound) for bound in bounds)
-        if not numbers or not self.low < self.high or not 1e-290 < self.high - self.low < 1e290:
+        if not (is_number(self.low) and is_number(self.high) and _can_be_divided(float(self.low), float(self.high))):
             raise SchemaError(
-                expected=f"finite bounds low < high for column {self.name!r}",
+                expected=f"numbers low < high, within 1e100 of 0 and apart, as bounds of column {self.name!r}",
                 got=f"low={self.low!r}, high={self.high!r}",
                 hint="take the bounds from a codebook or the literature; they must not come from the table.",
             )
-        if self.missing is not None and not self.low <= self.missing <= self.high:
+        object.__setattr__(self, "low", float(self.low))
+        object.__setattr__(self, "high", float(self.high))
+        if self.missing is not None and not (is_number(self.missing) and self.low <= self.missing <= self.high):
             raise SchemaError(
                 expected=f"a missing value of column {self.name!r} within {self.low} and {self.high}",
                 got=repr(self.missing),
@@ -81,6 +94,16 @@ class Real:
     def missing_value(self) -> float:
         """What an absent value counts as."""
         return self.low + (self.high - self.low) / 2 if self.missing is None else float(self.missing)
+
+    @property
+    def meaning(self) -> dict[str, Any]:
+        """What the declaration comes to, however it was written."""
+        return {"name": self.name, "low": self.low, "high": self.high, "missing": self.missing_value}
+
+
+def _can_be_divided(low: float, high: float) -> bool:
+    """Whether the grid between two bounds, and squares of its steps, are far from where floats end."""
+    return -1e100 <= low < low + (high - low) / 2 < high <= 1e100 and high - low >= 1e-100
 
 
 @dataclass(frozen=True)
@@ -109,7 +132,7 @@ class Binary:
 
     def __post_init__(self) -> None:
         _check_name(self.name)
-        object.__setattr__(self, "values", tuple(self.values))
+        object.__setattr__(self, "values", tuple(map(_plain, self.values)))
         _check_values(self.name, self.values, least=2)
         if self.labels is not None:
             object.__setattr__(self, "labels", tuple(self.labels))
@@ -125,6 +148,11 @@ class Binary:
     def missing_value(self) -> Value:
         """What an absent or unknown value counts as."""
         return self.values[0] if self.missing is None else self.missing
+
+    @property
+    def meaning(self) -> dict[str, Any]:
+        """What the declaration comes to, however it was written."""
+        return _meaning_of_values(self)
 
     @property
     def labels_or_values(self) -> tuple[str, str]:
@@ -160,7 +188,7 @@ class Category:
                 got=repr(self.values),
                 hint='write the values as a list, for instance ["low", "high"].',
             )
-        object.__setattr__(self, "values", tuple(self.values))
+        object.__setattr__(self, "values", tuple(map(_plain, self.values)))
         _check_values(self.name, self.values, least=2)
         _check_missing(self.name, self.missing, self.values)
 
@@ -169,8 +197,19 @@ class Category:
         """What an absent or unknown value counts as."""
         return self.values[-1] if self.missing is None else self.missing
 
+    @property
+    def meaning(self) -> dict[str, Any]:
+        """What the declaration comes to, however it was written."""
+        return _meaning_of_values(self)
+
 
 Column = Real | Binary | Category
+
+
+def _meaning_of_values(column: Binary | Category) -> dict[str, Any]:
+    values, missing = column.values, column.missing_value
+    plain = [value if isinstance(value, str) else float(value) for value in values]
+    return {"name": column.name, "values": plain, "missing": plain[list(values).index(missing)]}
 
 
 def _check_missing(name: str, missing: Value | None, values: Sequence[Value]) -> None:

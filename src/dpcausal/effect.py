@@ -111,11 +111,20 @@ class Effect:
         else:
             both = math.hypot(self.sampling_sd, self.privacy_sd)
             table.append(("standard error", f"{number(both)} = sampling {number(self.sampling_sd)} and {privacy}"))
+        table += _listed("reading", self._reading())
         table += [("units", f"{self.n:,}"), ("method", self.method), ("privacy", str(self.guarantee))]
         table += _listed("assumes", self.assumptions)
         table += _listed("note", self.notes)
         table += _listed("price" if self.rehearsed else "paid", tuple(map(_bill, self.receipts)))
         return table
+
+    def _reading(self) -> tuple[str, ...]:
+        """What the two errors mean for whoever reads or plans this."""
+        if self.sampling_sd is None or self.privacy_sd <= self.sampling_sd:
+            return ()
+        if self.sampling_sd == 0:
+            return ("the sampling error cannot be seen under the privacy noise; take the interval as noise only",)
+        return ("privacy noise outweighs sampling error: more epsilon, or tighter bounds, would narrow the interval",)
 
     def _interval_line(self) -> tuple[str, str]:
         if self.no_interval or self.sampling_sd is None:

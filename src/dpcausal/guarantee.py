@@ -1,9 +1,10 @@
 """What is promised about a release, and what it costs."""
 
-import math
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from typing import Any, Literal
 
+from dpcausal.columns import is_number
 from dpcausal.errors import GuaranteeError
 from dpcausal.schema import PROTECTS, Protects
 
@@ -14,6 +15,21 @@ _NEIGHBOURS: dict[Protects, str] = {
     "record_within_arm": "one unit's covariates and outcome replaced by any others; n and every unit's arm are public",
     "outcome": "one unit's outcome replaced by any other; n, covariates and arms are public",
 }
+
+
+def exact(number: float) -> Fraction:
+    """A float as the decimal a person typed: 0.1 is one tenth, so that three of them fit into 0.3."""
+    return Fraction(repr(number))
+
+
+def check_numbers(epsilon: object, delta: object) -> None:
+    """Raise unless epsilon and delta are numbers."""
+    if not (is_number(epsilon) and is_number(delta)):
+        raise GuaranteeError(
+            expected="numbers for epsilon and delta",
+            got=f"epsilon={epsilon!r} and delta={delta!r}",
+            hint="write for instance epsilon=1.0, without quotation marks.",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,8 +53,8 @@ class Guarantee:
     standing: Standing = "proved"
 
     def __post_init__(self) -> None:
-        numbers = isinstance(self.epsilon, int | float) and isinstance(self.delta, int | float)
-        if not numbers or not 1e-6 <= self.epsilon <= 100 or not (self.delta == 0 or 1e-30 <= self.delta < 0.5):
+        check_numbers(self.epsilon, self.delta)
+        if not 1e-6 <= self.epsilon <= 100 or not (self.delta == 0 or 1e-30 <= self.delta < 0.5):
             raise GuaranteeError(
                 expected="epsilon from 1e-6 to 100, and delta either 0 or from 1e-30 to below 0.5",
                 got=f"epsilon={self.epsilon!r}, delta={self.delta!r}",
@@ -83,10 +99,9 @@ class Event:
     mu: float
 
     @property
-    def rho(self) -> float:
+    def rho(self) -> Fraction:
         """The loss in zero-concentrated differential privacy (Bun and Steinke 2016, Propositions 4 and 6)."""
-        loss = self.epsilon if self.family == "laplace" else self.mu
-        return math.nextafter(loss * loss / 2, math.inf)
+        return exact(self.epsilon) ** 2 / 2 if self.family == "laplace" else Fraction(self.mu) ** 2 / 2
 
     def to_dict(self) -> dict[str, Any]:
         """The event as plain values."""

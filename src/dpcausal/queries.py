@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
-from dpcausal.columns import Column, column_to_dict, declared_dict
+from dpcausal.columns import Column, declared_dict
 from dpcausal.errors import QueryError
 from dpcausal.guarantee import Guarantee
 from dpcausal.schema import Protects, Schema
@@ -134,11 +134,10 @@ def question(query: Query, guarantee: Guarantee, schema: Schema) -> dict[str, An
 
     Which of a unit's records is used may turn on any declared column, so with a unit all of them count.
     """
-    columns = [column_to_dict(column) for column in (schema.columns if schema.unit else query.reads(schema))]
     return {
         "query": to_dict(query),
         "guarantee": guarantee.to_dict(),
-        "columns": [{key: value for key, value in column.items() if key != "labels"} for column in columns],
+        "columns": [column.meaning for column in (schema.columns if schema.unit else query.reads(schema))],
         "unit": declared_dict(schema.unit) if schema.unit else None,
     }
 

@@ -2,10 +2,11 @@
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 from dpcausal import queries
 from dpcausal.calibration import Noise
+from dpcausal.errors import TableError
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import Query
 from dpcausal.schema import Schema
@@ -94,6 +95,7 @@ class Release:
         )
 
 
+@runtime_checkable
 class Source(Protocol):
     """Anything that answers queries: a vault, a rehearsal, a coordinator of many sites."""
 
@@ -120,3 +122,14 @@ class Source(Protocol):
     def release(self, query: Query, guarantee: Guarantee) -> Release:
         """The noisy answer to a query."""
         ...
+
+
+def guarantee_for(source: Source, epsilon: float, delta: float) -> Guarantee:
+    """The guarantee of this size that the source's data set calls for."""
+    if not isinstance(source, Source):
+        raise TableError(
+            expected="a Vault, a Rehearsal or another source",
+            got=type(source).__name__,
+            hint="put the table into a Vault first, with its schema, a ledger and a budget.",
+        )
+    return Guarantee(epsilon=epsilon, delta=delta, protects=source.schema.protects)

@@ -58,6 +58,10 @@ class Schema:
     protects: Protects = "record"
 
     def __post_init__(self) -> None:
+        if not isinstance(self.covariates, Sequence):
+            raise SchemaError(
+                expected="a list of covariates", got=repr(self.covariates), hint="put the columns into a list: [...]."
+            )
         object.__setattr__(self, "covariates", tuple(self.covariates))
         kinds = (
             (self.treatment, Binary, "treatment", "a Binary"),
@@ -85,6 +89,24 @@ class Schema:
                 got=repr(self.protects),
                 hint='choose "record" unless the arms of a trial, or everything but the outcome, are public.',
             )
+        self._check_unit(names)
+
+    def _check_unit(self, names: list[str]) -> None:
+        """A protected value must not decide whose a record is, nor, where arms are public, which record counts."""
+        if self.unit is not None and self.unit.name in names:
+            raise SchemaError(
+                expected="a unit column that is not also treatment, outcome or covariate",
+                got=repr(self.unit.name),
+                hint="name the column that says which person a record belongs to.",
+            )
+        outcome = {self.outcome.name}
+        protected = {"record": set(), "record_within_arm": {*names} - {self.treatment.name}, "outcome": outcome}
+        if self.unit is not None and self.unit.by in protected[self.protects]:
+            raise SchemaError(
+                expected="a public column to order a unit's records by, since their arms are declared public",
+                got=repr(self.unit.by),
+                hint='order by a visit number or a date, or declare protects="record".',
+            )
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -94,8 +116,10 @@ class Schema:
     @property
     def public_columns(self) -> tuple[str, ...]:
         """The columns whose values `protects` declares public, in alphabetical order."""
-        public = {"record": (), "record_within_arm": (self.treatment,), "outcome": (self.treatment, *self.covariates)}
-        return tuple(sorted(column.name for column in public[self.protects]))
+        if self.protects == "record":
+            return ()
+        columns = (self.treatment,) if self.protects == "record_within_arm" else (self.treatment, *self.covariates)
+        return tuple(sorted({column.name for column in columns} | ({self.unit.by} if self.unit else set())))
 
     @property
     def outcome_bounds(self) -> tuple[float, float]:
@@ -103,6 +127,19 @@ class Schema:
         if isinstance(self.outcome, Real):
             return float(self.outcome.low), float(self.outcome.high)
         return 0.0, 1.0
+
+    @property
+    def readings(self) -> tuple[str, ...]:
+        """How the treatment and the outcome were read, in words: what every effect rests on."""
+        arms = dict(zip(self.treatment.values, self.treatment.labels_or_values, strict=True))
+        missing = f"a missing or unknown arm counted as {arms[self.treatment.missing_value]}"
+        if isinstance(self.outcome, Binary):
+            return (f"{missing}, a missing or unknown outcome as {self.outcome.missing_value}",)
+        low, high = self.outcome_bounds
+        return (
+            f"{missing}, a missing outcome as {self.outcome.missing_value:,g}",
+            f"outcomes lie within {low:,g} and {high:,g}; values beyond were moved to the bound",
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The schema as plain values, absent ones left out."""
@@ -136,4 +173,11 @@ class Schema:
     def from_toml(cls, document: str | Path) -> Self:
         """A schema from TOML text, or from the file at a `Path`."""
         text = document.read_text(encoding="utf-8") if isinstance(document, Path) else document
-        return cls.from_dict(tomllib.loads(text))
+        try:
+            return cls.from_dict(tomllib.loads(text))
+        except tomllib.TOMLDecodeError as error:
+            raise SchemaError(
+                expected="a TOML document, or the Path of one",
+                got=f"text that is not TOML ({error})",
+                hint='for a file give Path("schema.toml"), not its name as a string.',
+            ) from None

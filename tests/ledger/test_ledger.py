@@ -1,5 +1,8 @@
+import multiprocessing
 import threading
 import time
+import traceback
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -122,6 +125,82 @@ def test_a_ledger_cut_while_in_use_is_refused(tmp_path: Path) -> None:
     engine.dispose()
     with pytest.raises(LedgerError, match="cut or replaced"):
         ledger.grant("s", TENTH, {})
+
+
+def test_a_changed_answer_is_not_served(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    ledger = dpc.Ledger(url, BUDGET, FACTS)
+    ledger.grant("r", TENTH, {})
+    ledger.debit("r")
+    ledger.store("r", '{"answer": 1}')
+    ledger.grant("s", TENTH, {})
+    ledger.debit("s")
+    assert ledger.stored("r") == '{"answer": 1}'
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE dpcausal_ledger SET body = replace(body, '1', '2') WHERE number = 3"))
+    engine.dispose()
+    with pytest.raises(LedgerError, match="changed while in use"):
+        ledger.stored("r")
+
+
+def test_a_reservation_pays_for_what_was_reserved(ledger_url: str) -> None:
+    ledger = dpc.Ledger(ledger_url, BUDGET, FACTS)
+    ledger.grant("r", TENTH, {})
+    with pytest.raises(LedgerError, match="the price that was reserved"):
+        ledger.grant("r", Event(family="laplace", epsilon=0.2, delta=0.0, mu=0.0), {})
+
+
+def test_an_answer_that_could_not_be_stored_is_not_told(tmp_path: Path) -> None:
+    """A database that fails must not quote what it was given: the next attempt would draw other noise."""
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    ledger = dpc.Ledger(url, BUDGET, FACTS)
+    ledger.grant("r", TENTH, {})
+    ledger.debit("r")
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        full = "BEFORE INSERT ON dpcausal_ledger BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END"
+        connection.execute(text(f"CREATE TRIGGER full {full}"))
+    engine.dispose()
+    answer = 31415926
+    with pytest.raises(LedgerError, match="not full") as caught:
+        ledger.store("r", f'{{"answer": {answer}}}')
+    assert str(answer) not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_ledger_in_memory_is_not_two_budgets_after_a_fork() -> None:
+    ledger = dpc.Ledger("sqlite://", BUDGET, FACTS)
+    reader, writer = multiprocessing.Pipe(duplex=False)
+
+    def child() -> None:
+        try:
+            ledger.grant("r", TENTH, {})
+        except LedgerError as error:
+            writer.send(str(error))
+
+    process = multiprocessing.get_context("fork").Process(target=child)
+    process.start()
+    process.join()
+    assert "second budget" in reader.recv()
+
+
+def test_a_server_that_isolates_more_still_lets_one_answer_win(ledger_url: str) -> None:
+    if not ledger_url.startswith("postgresql"):
+        pytest.skip("only PostgreSQL has levels of isolation")
+    engine = create_engine(ledger_url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        name = connection.execute(text("SELECT current_database()")).scalar_one()
+        connection.execute(text(f"ALTER DATABASE {name} SET default_transaction_isolation TO 'repeatable read'"))
+    engine.dispose()
+    dpc.Ledger(ledger_url, BUDGET, FACTS).grant("r", TENTH, {})
+
+    def answer(place: int) -> str:
+        ledger = dpc.Ledger(ledger_url)
+        ledger.debit("r")
+        return ledger.store("r", f'{{"answer": {place}}}')
+
+    with ThreadPoolExecutor(6) as pool:
+        assert len(set(pool.map(answer, range(12)))) == 1
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,16 @@ def test_impossible_budgets_are_refused(wrong: dict[str, object]) -> None:
         dpc.Budget(**wrong)  # type: ignore[arg-type]
 
 
+def test_a_refusal_speaks_in_the_terms_of_its_rule() -> None:
+    expected, got, _ = dpc.Budget(epsilon=3).refusal(total(laplace(2.5)), laplace(1.0))
+    assert "epsilon 0.5, delta 0" in expected
+    assert got == "epsilon 1, delta 0"
+    expected, got, hint = dpc.Budget(epsilon=3, delta=1e-6, rule="zcdp").refusal(total(), laplace(1.0))
+    assert "at most rho 0.1" in expected
+    assert "rho 0.5, the price of laplace noise for epsilon 1" in got
+    assert "with a positive delta" in hint
+
+
 def test_tight_totals_are_never_above_sums() -> None:
     events = [laplace(0.1)] * 20
     assert tight_epsilon(events, 0.0) == 2.0

@@ -42,10 +42,18 @@ def test_more_units_and_more_epsilon_mean_narrower_intervals(schema: dpc.Schema)
     assert width(1000, 4.0) < width(1000, 0.5)
 
 
-def test_a_yes_or_no_outcome_is_rehearsed_as_a_fair_coin() -> None:
+@pytest.mark.parametrize(("mean", "sd"), [(None, 0.5), (0.5, 0.5), (0.2, 0.4), (0.0, 0.0)])
+def test_a_yes_or_no_outcome_is_as_spread_as_its_mean_says(mean: float | None, sd: float) -> None:
     schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Binary("died"))
-    plan = dpc.DifferenceInMeans().estimate(dpc.Rehearsal(schema, n=10_000), epsilon=1.0)
-    assert plan.sampling_sd == pytest.approx(0.01, rel=0.01)
+    plan = dpc.DifferenceInMeans().estimate(dpc.Rehearsal(schema, n=10_000, outcome_mean=mean), epsilon=100.0)
+    assert plan.sampling_sd == pytest.approx(2 * sd / 100, rel=0.01, abs=1e-4)
+
+
+@pytest.mark.parametrize("protects", PROTECTS)
+def test_a_rehearsal_expects_no_effect(protects: Protects) -> None:
+    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 60_000), protects=protects)
+    plan = dpc.DifferenceInMeans().estimate(dpc.Rehearsal(schema, n=445, outcome_mean=5_000), epsilon=1.0)
+    assert plan.estimate == pytest.approx(0, abs=0.1)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def shape(effect: dpc.Effect) -> object:
     return (
         fields,
         len(effect.noise),
-        effect.notes,
+        len(effect.notes),
         effect.no_interval,
         effect.method,
         lines[0:1],

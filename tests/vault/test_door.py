@@ -1,5 +1,6 @@
 import copy
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -113,6 +114,36 @@ def test_only_listed_queries_are_answered(vault: dpc.Vault) -> None:
 
     with pytest.raises(QueryError, match="Everything"):
         vault.release(Everything(), ONE)
+
+
+def test_what_is_no_ledger_and_no_budget_is_refused(table: pa.Table, schema: dpc.Schema, tmp_path: Path) -> None:
+    with pytest.raises(LedgerError, match="address as a string"):
+        dpc.Vault(table, schema, ledger=tmp_path / "x.db", budget=dpc.Budget(epsilon=1))  # type: ignore[arg-type]
+    with pytest.raises(GuaranteeError, match="a Budget"):
+        dpc.Vault(table, schema, ledger="sqlite://", budget=3)  # type: ignore[arg-type]
+
+
+def test_what_is_no_source_is_refused(table: pa.Table) -> None:
+    with pytest.raises(TableError, match="put the table into a Vault"):
+        dpc.DifferenceInMeans().estimate(table, epsilon=1.0)
+
+
+def test_threads_may_share_a_vault(table: pa.Table, schema: dpc.Schema) -> None:
+    vault = dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=100))
+    with ThreadPoolExecutor(8) as pool:
+        epsilons = [1 + place / 100 for place in range(24)]
+        asked = [pool.submit(vault.release, ArmTotals(), dpc.Guarantee(epsilon=epsilon)) for epsilon in epsilons]
+        assert len({future.result().values for future in asked}) == 24
+
+
+def test_a_vault_cannot_change_which_records_count(table: pa.Table) -> None:
+    visits = table.append_column("who", pa.array(list(range(500)) * 2)).append_column("when", table["age"])
+    parts = {"treatment": dpc.Binary("treat"), "outcome": dpc.Real("score", 0, 10), "protects": "record_within_arm"}
+    first = dpc.Schema(**parts, unit=dpc.Unit("who", by="when"))  # type: ignore[arg-type]
+    last = dpc.Schema(**parts, unit=dpc.Unit("who", by="when", keep="last"))  # type: ignore[arg-type]
+    vault = dpc.Vault(visits, first, ledger="sqlite://", budget=dpc.Budget(epsilon=1))
+    with pytest.raises(LedgerError, match="who, last by when"):
+        dpc.Vault(visits, last, ledger=vault.ledger)
 
 
 @pytest.mark.parametrize("size", [0, 1])

@@ -63,6 +63,11 @@ def test_an_absent_column_is_named(schema: dpc.Schema) -> None:
         open_table(pd.DataFrame({"treat": [0]}), schema)
 
 
+def test_columns_without_names_are_passed_over() -> None:
+    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1))
+    assert open_table(pd.DataFrame({"t": [0, 1], "y": [0, 1], 7: [0, 1]}), schema).aggregate({}, ["1"])[0] == 2
+
+
 def test_columns_that_differ_only_in_capitals_are_refused(table: pa.Table, schema: dpc.Schema) -> None:
     with pytest.raises(TableError, match="'age'"):
         open_table(table.append_column("AGE", table["age"]), schema)

@@ -4,16 +4,15 @@ import functools
 import math
 from collections.abc import Sequence
 
-from dpcausal.calibration import exact
-from dpcausal.guarantee import Event
+from dpcausal.guarantee import Event, exact
 from dpcausal.ledger.rules import Total
 
 
 def tight_epsilon(events: Sequence[Event], delta: float) -> float:
-    """The smallest epsilon that can be shown at `delta` for events that were all fixed in advance.
+    """The epsilon at `delta` of events that were all fixed in advance, by the tighter of two theories.
 
-    Discrete Gaussian noise is read as continuous, which it is to many digits at the scales used here; the budget's own
-    rule does not rely on that.
+    One adds up, and is proved. The other composes privacy loss distributions; it reads the discrete Gaussian as the
+    continuous one, which is so to many digits at the scales used here but not proved. No release depends on it.
 
     Example:
         >>> tight_epsilon([Event(family="laplace", epsilon=0.1, delta=0.0, mu=0.0)] * 3, 0.0)

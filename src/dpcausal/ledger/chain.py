@@ -45,11 +45,15 @@ class Entry:
         content: dict[str, Any] = json.loads(self.body)
         return content
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the entry is what its digest was made from."""
+        return self.digest == digest_of(self.number, self.kind, self.request, self.body, self.previous)
+
     def check_follows(self, previous: "Entry | None") -> None:
         """Raise unless this entry is whole and stands right after the other."""
         number, link = (previous.number + 1, previous.digest) if previous else (0, "")
-        whole = self.digest == digest_of(self.number, self.kind, self.request, self.body, self.previous)
-        if not whole or self.number != number or self.previous != link:
+        if not self.is_whole or self.number != number or self.previous != link:
             raise LedgerError(
                 expected=f"an unbroken chain at entry {number}",
                 got="an entry that was changed, removed or put in later",

@@ -1,7 +1,7 @@
 """The ledger of one data set."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from sqlalchemy import Connection
@@ -21,7 +21,7 @@ class DataSet:
     Attributes:
         n: The number of units.
         protects: What the schema says one unit may change.
-        unit: The column that names the unit, if any.
+        unit: How several records of one unit become one, if they do.
         public: The columns that are declared public. Another vault of the same ledger cannot declare others.
     """
 
@@ -29,6 +29,11 @@ class DataSet:
     protects: str
     unit: str | None
     public: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        unit = f" by {self.unit}" if self.unit else ""
+        public = f"public columns {', '.join(self.public)}" if self.public else "no public columns"
+        return f"{self.n} units{unit}, protects {self.protects}, {public}"
 
 
 class Ledger:
@@ -55,7 +60,7 @@ class Ledger:
         self._total = Total()
         self._granted: dict[str, Event] = {}
         self._debits: dict[str, Entry] = {}
-        self._releases: dict[str, int] = {}
+        self._releases: dict[str, Entry] = {}
         with self._store.exclusive() as connection:
             if not self._store.exists(connection):
                 self._open(connection, budget, data_set)
@@ -112,7 +117,7 @@ class Ledger:
         elif entry.kind == "debit" and entry.request in self._granted.keys() - self._debits.keys():
             self._debits[entry.request] = entry
         elif entry.kind == "release" and entry.request in self._debits.keys() - self._releases.keys():
-            self._releases[entry.request] = entry.number
+            self._releases[entry.request] = replace(entry, body="")  # bodies stay in the store
         else:
             raise LedgerError(
                 expected="grant, debit and release of each request once and in this order",
@@ -134,15 +139,21 @@ class Ledger:
         with self._store.exclusive() as connection:
             self._catch_up(connection)
             if request in self._granted:
+                self._check_price(request, event)
                 return
             if not self.budget.covers(self._total.plus(event)):
-                left = self.budget.remaining(self._total)
-                raise BudgetExceededError(
-                    expected=f"a price within what is left of the budget, {left}",
-                    got=f"epsilon {event.epsilon:g}, delta {event.delta:g}",
-                    hint=f"ask for less; the budget of this data set is {self.budget}. Nothing was spent.",
-                )
+                expected, got, hint = self.budget.refusal(self._total, event)
+                raise BudgetExceededError(expected=expected, got=got, hint=f"{hint} Nothing was spent.")
             self._append(connection, "grant", request, {"event": event.to_dict(), "question": question})
+
+    def _check_price(self, request: str, event: Event) -> None:
+        """A reservation pays for what was reserved: another version of dpcausal may price a request otherwise."""
+        if self._granted[request] != event:
+            raise LedgerError(
+                expected=f"the price that was reserved for this request, {self._granted[request]}",
+                got=str(event),
+                hint="finish the request with the version of dpcausal that began it, or ask for another epsilon.",
+            )
 
     def debit(self, request: str) -> Entry:
         """Spend what was reserved for a request, durably; nothing more is spent if it was spent already."""
@@ -179,7 +190,14 @@ class Ledger:
     def _kept(self, connection: Connection, request: str) -> str | None:
         if request not in self._releases:
             return None
-        entry = next(self._store.entries_from(connection, self._releases[request]))
+        known = self._releases[request]
+        entry = next(self._store.entries_from(connection, known.number))
+        if replace(entry, body="") != known or not entry.is_whole:
+            raise LedgerError(
+                expected=f"entry {known.number} as it was read before",
+                got="another",
+                hint="the ledger was changed while in use; restore it before releasing anything.",
+            )
         return json.dumps(entry.content["release"], sort_keys=True)
 
     def entries(self) -> tuple[Entry, ...]:

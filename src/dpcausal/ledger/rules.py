@@ -5,9 +5,9 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from dpcausal.calibration import epsilon_of_gaussian, exact, gaussian_sd
+from dpcausal.calibration import epsilon_of_gaussian, gaussian_sd
 from dpcausal.errors import GuaranteeError
-from dpcausal.guarantee import Event
+from dpcausal.guarantee import Event, check_numbers, exact
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,7 @@ class Total:
 
     def plus(self, event: Event) -> "Total":
         """The total with one event more."""
-        return Total(
-            self.epsilon + exact(event.epsilon), self.delta + exact(event.delta), self.rho + Fraction(event.rho)
-        )
+        return Total(self.epsilon + exact(event.epsilon), self.delta + exact(event.delta), self.rho + event.rho)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,10 +62,10 @@ class Budget:
     rule: Literal["additive", "zcdp"] = "additive"
 
     def __post_init__(self) -> None:
-        numbers = isinstance(self.epsilon, int | float) and isinstance(self.delta, int | float)
-        if not numbers or not 0 < self.epsilon <= 1000 or not (self.delta == 0 or 1e-30 <= self.delta < 0.5):
+        check_numbers(self.epsilon, self.delta)
+        if not 1e-6 <= self.epsilon <= 1000 or not (self.delta == 0 or 1e-30 <= self.delta < 0.5):
             raise GuaranteeError(
-                expected="a budget with epsilon above 0 and at most 1000, and delta 0 or from 1e-30 to below 0.5",
+                expected="a budget with epsilon from 1e-6 to 1000, and delta 0 or from 1e-30 to below 0.5",
                 got=f"epsilon={self.epsilon!r}, delta={self.delta!r}",
                 hint="a single-digit epsilon for everything ever asked of a data set is a usual choice.",
             )
@@ -75,7 +73,7 @@ class Budget:
             raise GuaranteeError(
                 expected='rule "additive", or "zcdp" with a positive delta',
                 got=f"rule={self.rule!r}, delta={self.delta!r}",
-                hint="use additive for a pure budget.",
+                hint="rules are spelled in small letters; a budget without delta is additive.",
             )
         object.__setattr__(self, "epsilon", float(self.epsilon))
         object.__setattr__(self, "delta", float(self.delta))
@@ -98,11 +96,23 @@ class Budget:
             return self._spending(self._rho() - total.rho)
         return Spending(float(exact(self.epsilon) - total.epsilon), float(exact(self.delta) - total.delta))
 
+    def refusal(self, total: Total, event: Event) -> tuple[str, str, str]:
+        """Why an event does not fit: what would, what it costs, and what to do, in this budget's terms."""
+        left, price = self.remaining(total), f"epsilon {event.epsilon:g}, delta {event.delta:g}"
+        if self.rule == "additive":
+            return f"a price within what is left of the budget, {left}", price, f"ask for less; the budget is {self}."
+        return (
+            f"a price of at most rho {float(self._rho() - total.rho):.3g}, what one Gaussian release of {left} costs",
+            f"rho {float(event.rho):.3g}, the price of {event.family} noise for {price}",
+            f"ask for less, or with a positive delta: Gaussian noise costs less under zcdp. The budget is {self}.",
+        )
+
     def _rho(self) -> Fraction:
         return 1 / (2 * Fraction(gaussian_sd(self.epsilon, self.delta)) ** 2)
 
     def _spending(self, rho: Fraction) -> Spending:
-        epsilon = epsilon_of_gaussian(math.sqrt(1 / (2 * rho)), self.delta) if rho > 0 else 0.0
+        # Below this, what is left buys no Gaussian release that anyone could use.
+        epsilon = epsilon_of_gaussian(math.sqrt(1 / (2 * rho)), self.delta) if rho > Fraction(1, 10**18) else 0.0
         return Spending(epsilon, self.delta)
 
     def __str__(self) -> str:

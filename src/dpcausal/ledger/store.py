@@ -1,8 +1,10 @@
 """Where a ledger's entries are kept: an SQLite file, SQLite in memory, or PostgreSQL."""
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import (
@@ -54,26 +56,43 @@ class Store:
         if address is None or address.get_backend_name() not in ("sqlite", "postgresql"):
             raise LedgerError(
                 expected='a ledger address such as "sqlite:///ledger.db" or "postgresql+psycopg://host/database"',
-                got="something else" if address is None else address.get_backend_name(),
-                hint='for a notebook, "sqlite://" keeps the ledger in memory and forgets it afterwards.',
+                got="no such address" if address is None else f"the database kind {address.get_backend_name()!r}",
+                hint='a file needs "sqlite:///" before its name; "sqlite://" alone is a ledger in memory that forgets.',
             )
         self.forgets = address.get_backend_name() == "sqlite" and address.database in (None, "", ":memory:")
         self.address = address.render_as_string(hide_password=True)
+        if address.get_backend_name() == "sqlite" and not self.forgets:
+            self.address = f"sqlite:///{Path(str(address.database)).absolute()}"
         self._lock = threading.Lock()
-        self._engine = _postgres(url) if address.get_backend_name() == "postgresql" else _sqlite(url, self.forgets)
+        self._process = os.getpid()
+        try:
+            self._engine = _postgres(url) if address.get_backend_name() == "postgresql" else _sqlite(url, self.forgets)
+        except ModuleNotFoundError as error:
+            raise LedgerError(
+                expected="the driver of PostgreSQL",
+                got=f"no module {error.name!r}",
+                hint='pip install "dpcausal[postgres]", and write the address as "postgresql+psycopg://…".',
+            ) from None
 
     @contextmanager
     def exclusive(self) -> Iterator[Connection]:
         """A transaction that no other runs beside, durable once left without an error."""
+        if self.forgets and os.getpid() != self._process:
+            raise LedgerError(
+                expected="a ledger in memory to be used by the process that opened it",
+                got="another process, in which it would be a second budget",
+                hint="keep the ledger in a file to share it between processes.",
+            )
         try:
             with self._lock, self._engine.begin() as connection:
                 yield connection
         except SQLAlchemyError as error:
+            # Without its own text: that may quote an answer that was never stored, and so never released.
             raise LedgerError(
                 expected=f"a ledger that can be read and written at {self.address}",
-                got=type(error).__name__,
-                hint="check that the place exists, is writable and is reachable; nothing was released.",
-            ) from error
+                got=f"{type(error).__name__} ({type(error.__cause__).__name__})",
+                hint="check that the place exists, is writable, reachable and not full; nothing was released.",
+            ) from None
 
     def exists(self, connection: Connection) -> bool:
         """Whether a ledger was ever opened here."""
@@ -96,7 +115,8 @@ class Store:
 
 def _sqlite(url: str, forgets: bool) -> Engine:
     pool = StaticPool if forgets else NullPool
-    engine = create_engine(url, poolclass=pool, connect_args={"timeout": 60, "check_same_thread": False})
+    connecting = {"timeout": 60, "check_same_thread": False}
+    engine = create_engine(url, poolclass=pool, connect_args=connecting, hide_parameters=True)
 
     @event.listens_for(engine, "connect")
     def set_durable(connection: Any, _: object) -> None:  # noqa: ANN401 (a connection of the driver)
@@ -112,7 +132,8 @@ def _sqlite(url: str, forgets: bool) -> Engine:
 
 
 def _postgres(url: str) -> Engine:
-    engine = create_engine(url, poolclass=NullPool)
+    # Read committed: what is read after the lock must be what the last holder of the lock wrote.
+    engine = create_engine(url, poolclass=NullPool, isolation_level="READ COMMITTED", hide_parameters=True)
 
     @event.listens_for(engine, "begin")
     def begin_exclusive(connection: Connection) -> None:

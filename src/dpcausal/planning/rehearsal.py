@@ -23,7 +23,7 @@ class Rehearsal:
         treated_share: The share of them expected in the treated arm.
         outcome_mean: The outcome's expected mean; the middle of its bounds if left out.
         outcome_sd: The outcome's expected standard deviation within an arm; if left out, that of an outcome spread
-            evenly over its bounds, or of a fair coin.
+            evenly over its bounds, or of a yes-or-no outcome with the expected mean.
 
     Example:
         >>> from dpcausal import Binary, DifferenceInMeans, Real, Schema
@@ -56,8 +56,7 @@ class Rehearsal:
     @property
     def arm_sizes(self) -> tuple[int, int] | None:
         """The expected number of units in each arm where the schema declares arms public; otherwise None."""
-        treated = round(self.n * self.treated_share)
-        return None if self.schema.protects == "record" else (self.n - treated, treated)
+        return None if self.schema.protects == "record" else self._sizes()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -79,16 +78,21 @@ class Rehearsal:
         low, high = self.schema.outcome_bounds
         if self.outcome_sd is not None:
             return self.outcome_sd
-        return (high - low) / math.sqrt(12) if isinstance(self.schema.outcome, Real) else 0.5
+        if isinstance(self.schema.outcome, Real):
+            return (high - low) / math.sqrt(12)
+        return math.sqrt(max(self._mean() * (1 - self._mean()), 0.0))
 
     def _expected(self, noise: Noise) -> tuple[int, ...]:
         """The expected answer in steps, coordinate by coordinate."""
         low, high = self.schema.outcome_bounds
         mean = self._mean() - (low + high) / 2
         each = {"total": mean, "deficit": ((high - low) / 2) ** 2 - mean**2 - self._sd() ** 2, "size": 1.0}
-        share = {"0": 1 - self.treated_share, "1": self.treated_share}
         expected = []
         for at in noise.sensitivity.coordinates:
             what, _, arm = at.name.partition("_")
-            expected.append(round(each[what] * share[arm] * self.n / at.step))
+            expected.append(round(each[what] * self._sizes()[int(arm)] / at.step))
         return tuple(expected)
+
+    def _sizes(self) -> tuple[int, int]:
+        treated = min(max(round(self.n * self.treated_share), 1), self.n - 1)
+        return self.n - treated, treated

@@ -14,8 +14,8 @@ from dpcausal.errors import TableError
 from dpcausal.queries import GRID
 from dpcausal.schema import Schema
 
-Family = Literal["number", "boolean", "text", "other"]
-"""What a column's data type lets one do with it. Types are public, values are not."""
+Family = Literal["number", "boolean", "text", "key", "other"]
+"""What a column's data type lets one do with it; a key only names or orders. Types are public, values are not."""
 
 SOURCE = "dpcausal_source"
 """The name under which the SQL text knows the table."""
@@ -46,15 +46,24 @@ def coerced(schema: Schema, families: Mapping[str, Family]) -> str:
         return f"SELECT {', '.join(steps)} FROM (SELECT {', '.join(read)} FROM {SOURCE})"  # noqa: S608
     unit = f"{_quoted(schema.unit.name)} AS unit, {_quoted(schema.unit.by)} AS place_by"
     rows = f"SELECT {', '.join(steps)}, unit, place_by FROM (SELECT {', '.join(read)}, {unit} FROM {SOURCE})"  # noqa: S608
+    for key in (schema.unit.name, schema.unit.by):
+        if families[key] == "other":
+            raise TableError(
+                expected=f"a column {key!r} of numbers, text, dates or times",
+                got="another type",
+                hint="convert the column to one of these.",
+            )
     names = ", ".join(column_names(schema))
-    order = f"place_by {'ASC' if schema.unit.keep == 'first' else 'DESC'} NULLS LAST, {names}"
+    # The outcome comes last, so that where it alone is protected it does not decide on anything public.
+    ties = ", ".join(sorted(column_names(schema), key="outcome".__eq__))
+    order = f"place_by {'ASC' if schema.unit.keep == 'first' else 'DESC'} NULLS LAST, {ties}"
     numbered = f"SELECT {names}, ROW_NUMBER() OVER (PARTITION BY unit ORDER BY {order}) AS place FROM ({rows})"  # noqa: S608
     return f"SELECT {names} FROM ({numbered}) WHERE place = 1"  # noqa: S608
 
 
 def check_columns(needed: Sequence[str], present: Sequence[str]) -> None:
     """Raise unless the table has each needed column exactly once, capitals aside."""
-    folded = [name.casefold() for name in present]
+    folded = [str(name).casefold() for name in present]
     for name in needed:
         if name not in present or folded.count(name.casefold()) != 1:
             raise TableError(
@@ -68,10 +77,10 @@ def _read(column: Column, family: Family) -> str:
     """A column as DOUBLE, or as text where text is declared; NULL where it does not read so."""
     source = _quoted(column.name)
     numeric = isinstance(column, Real) or not isinstance(column.values[0], str)
-    if family == "other" or not (numeric or family == "text"):
+    if family in ("key", "other") or not (numeric or family == "text"):
         raise TableError(
             expected=f"a column {column.name!r} of {'numbers or text' if numeric else 'text'}",
-            got="dates, lists or another type" if family == "other" else f"a {family} type",
+            got="dates, lists or another type" if family in ("key", "other") else f"a {family} type",
             hint="convert the column, or declare its values as they stand in the table.",
         )
     if not numeric:

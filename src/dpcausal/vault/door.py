@@ -4,7 +4,7 @@ from typing import NoReturn
 
 from dpcausal import queries
 from dpcausal.calibration import calibrate
-from dpcausal.errors import GuaranteeError, QueryError, TableError
+from dpcausal.errors import GuaranteeError, LedgerError, QueryError, TableError
 from dpcausal.guarantee import Guarantee
 from dpcausal.ledger import Budget, DataSet, Ledger
 from dpcausal.ledger.chain import digest_of
@@ -43,6 +43,7 @@ class Vault:
     __slots__ = ("_arm_sizes", "_engine", "_ledger", "_n", "_schema")
 
     def __init__(self, table: object, schema: Schema, *, ledger: str | Ledger, budget: Budget | None = None) -> None:
+        _check_opening(ledger, budget)
         self._schema, self._n = schema, 0
         self._engine = open_table(table, schema)
         arms = self._engine.aggregate({"treatment": 2}, ["1"])
@@ -54,7 +55,8 @@ class Vault:
                 got=f"{self._n} units",
                 hint="the number of units is public; check that this is the table you meant.",
             )
-        facts = DataSet(self._n, schema.protects, schema.unit.name if schema.unit else None, schema.public_columns)
+        unit = f"{schema.unit.name}, {schema.unit.keep} by {schema.unit.by}" if schema.unit else None
+        facts = DataSet(self._n, schema.protects, unit, schema.public_columns)
         self._ledger = Ledger(ledger, budget, facts) if isinstance(ledger, str) else ledger
         self._ledger.check(budget, facts)
 
@@ -134,3 +136,16 @@ class Vault:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a vault cannot be pickled or copied: its table stays where it is")
+
+
+def _check_opening(ledger: object, budget: object) -> None:
+    if not isinstance(ledger, str | Ledger):
+        raise LedgerError(
+            expected="a Ledger or its address",
+            got=type(ledger).__name__,
+            hint='for a file write its address as a string: "sqlite:///study-ledger.db".',
+        )
+    if budget is not None and not isinstance(budget, Budget):
+        raise GuaranteeError(
+            expected="a Budget", got=type(budget).__name__, hint="write budget=Budget(epsilon=3, delta=1e-6)."
+        )

@@ -3,16 +3,16 @@
 import csv
 import gzip
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import narwhals as nw
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from dpcausal.errors import TableError
 from dpcausal.schema import Schema
-from dpcausal.vault.coercion import check_columns, columns_used
 from dpcausal.vault.engines.duckdb import DuckDBEngine, connect
+from dpcausal.vault.frames import arrow_table
 
 _TABLES = "a pandas, polars or pyarrow table, a DuckDB relation, or a path to a .parquet or .csv file"
 
@@ -22,23 +22,50 @@ def open_table(table: object, schema: Schema, threads: int | None = None) -> Duc
     if isinstance(table, duckdb.DuckDBPyRelation):
         return DuckDBEngine(table, schema)
     if isinstance(table, str | Path):
-        return DuckDBEngine(_file(Path(table), connect(threads)), schema)
-    return DuckDBEngine(connect(threads).from_arrow(_arrow_table(table, columns_used(schema))), schema)
-
-
-def _file(path: Path, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
-    if not path.is_file() or not path.name.endswith((".parquet", ".csv", ".csv.gz")):
-        raise TableError(
-            expected=_TABLES, got=f"the path {str(path)!r}", hint="check that the file exists and how its name ends."
-        )
+        return DuckDBEngine(_file(Path(table), schema, connect(threads)), schema)
     try:
-        return connection.read_parquet(str(path)) if path.suffix == ".parquet" else _csv(path, connection)
-    except (duckdb.Error, csv.Error, OSError):
+        frame = nw.from_native(table, eager_only=True)  # type: ignore[call-overload]
+    except TypeError:
+        raise TableError(
+            expected=_TABLES, got=type(table).__name__, hint="convert it to one of these; collect a lazy frame first."
+        ) from None
+    columns = arrow_table(frame, schema)
+    try:
+        return DuckDBEngine(connect(threads).from_arrow(columns), schema)
+    except duckdb.Error:
+        raise TableError(
+            expected="columns of numbers or text",
+            got=f"the types {', '.join(str(column.type) for column in columns.itercolumns())}",
+            hint="convert the columns; DuckDB cannot read one of these types.",
+        ) from None
+
+
+def _file(path: Path, schema: Schema, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+    if not path.is_file():
+        raise TableError(expected="a file", got=f"no file at {str(path)!r}", hint="check the path and working folder.")
+    if not path.name.endswith((".parquet", ".csv", ".csv.gz")):
+        raise TableError(expected=_TABLES, got=f"the file {path.name!r}", hint="write the table in one of these.")
+    try:
+        return _csv(path, connection) if path.suffix != ".parquet" else _parquet(path, schema, connection)
+    except (duckdb.Error, pa.ArrowException, csv.Error, OSError):
         raise TableError(
             expected=f"a readable table in {path.name!r}",
             got="a file that cannot be read",
             hint="check that the file is whole and is what its name says.",
         ) from None
+
+
+def _parquet(path: Path, schema: Schema, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+    """A parquet file; without times in milliseconds, at which DuckDB fails if one of them lies far off."""
+    types = {field.name: field.type for field in pq.read_schema(path)}
+    for name in (schema.unit.name, schema.unit.by) if schema.unit else ():
+        if name in types and pa.types.is_timestamp(types[name]) and types[name].unit == "ms":
+            raise TableError(
+                expected=f"a column {name!r} with times in microseconds, or dates, numbers or text",
+                got=f"the type {types[name]}",
+                hint="write the file with microseconds, for instance with coerce_timestamps='us' in pyarrow.",
+            )
+    return connection.read_parquet(str(path))
 
 
 def _csv(path: Path, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
@@ -51,45 +78,3 @@ def _csv(path: Path, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRe
         str(path), header=True, columns=dict.fromkeys(header, "VARCHAR"), auto_detect=False, sep=",", quotechar='"',
         escapechar='"', strict_mode=False, null_padding=True, ignore_errors=True, parallel=False,
     )  # fmt: skip
-
-
-def _arrow_table(table: object, names: tuple[str, ...]) -> pa.Table:
-    try:
-        frame = nw.from_native(table, eager_only=True)  # type: ignore[call-overload]
-    except TypeError:
-        raise TableError(
-            expected=_TABLES, got=type(table).__name__, hint="convert it to one of these; collect a lazy frame first."
-        ) from None
-    check_columns(names, frame.columns)
-    return pa.table({name: _arrow_column(frame[name]) for name in names})
-
-
-def _arrow_column(series: nw.Series[Any]) -> pa.Array:
-    """A column for Arrow; as text where its type says nothing, or where Arrow finds fault with a value."""
-    if series.dtype == nw.Object:
-        return _as_text(series.to_list())
-    try:
-        column = series.to_arrow()
-    except Exception:  # noqa: BLE001 (whatever a value provokes, the answer is the same)
-        return _as_text(series.to_list())
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    try:
-        column.validate(full=True)
-    except pa.ArrowInvalid:
-        return _as_text(column.cast(pa.binary()).to_pylist())
-    return column
-
-
-def _as_text(cells: list[object]) -> pa.Array:
-    return pa.array([_text(cell) for cell in cells], pa.string())
-
-
-def _text(cell: object) -> str | None:
-    """A cell of any type as text; None where there is nothing to say."""
-    if cell is None or isinstance(cell, bool):
-        return None if cell is None else str(int(cell))
-    try:
-        return (cell if isinstance(cell, bytes) else str(cell).encode("utf-8", "replace")).decode("utf-8", "replace")
-    except Exception:  # noqa: BLE001 (a cell of any class at all)
-        return None

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from dpcausal.effect import Effect
-from dpcausal.guarantee import Guarantee
+from dpcausal.columns import Binary
+from dpcausal.effect import Effect, number
 from dpcausal.interval import NoiseTerm
 from dpcausal.queries import ArmMoments, ArmTotals
-from dpcausal.release import Release, Source
+from dpcausal.release import Release, Source, guarantee_for
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class DifferenceInMeans:
 
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
         """The effect, for epsilon and delta in all; delta 0 gives Laplace noise, a positive delta Gaussian noise."""
-        guarantee = Guarantee(epsilon=epsilon, delta=delta, protects=source.schema.protects)
+        guarantee = guarantee_for(source, epsilon, delta)
         release = source.release(ArmMoments() if self.with_interval else ArmTotals(), guarantee)
         sizes = _sizes(release, source)
         means = [release.value(f"total_{arm}") / sizes[arm] for arm in (0, 1)]
@@ -55,24 +55,35 @@ class DifferenceInMeans:
             # What one more unit in the treated arm, and one less in the control arm, does to the difference.
             leverage = abs(means[1] / sizes[1] + means[0] / sizes[0])
             noise.append(NoiseTerm(release.family, release.scale("size_1") * leverage))
+        risk = " (risk difference)" if isinstance(source.schema.outcome, Binary) else ""
         return Effect(
-            estimand="average treatment effect: mean outcome if all were treated minus mean outcome if none were",
+            estimand=f"average treatment effect{risk}: mean outcome with all treated minus mean outcome with none",
             arms=source.schema.treatment.labels_or_values,
             outcome=source.schema.outcome.name,
             estimate=means[1] - means[0],
             sampling_sd=_sampling_sd(release, source, sizes, means) if self.with_interval else None,
             noise=tuple(noise),
             n=source.n,
-            method=f"difference in means, arm sizes {'noisy' if source.arm_sizes is None else 'public'}",
+            method=f"difference in means, {'noisy' if source.arm_sizes is None else 'public'} arm sizes",
             guarantee=guarantee,
             assumptions=(
                 "arms are comparable without adjustment, as in a randomised trial",
                 "one unit's outcome does not depend on another unit's arm",
-                "outcomes lie within their declared bounds; values beyond were moved to the bound",
+                *source.schema.readings,
             ),
             receipts=(release.receipt,),
-            notes=source.notes,
+            notes=(*_arms(source, sizes, means), *source.notes),
         )
+
+
+def _arms(source: Source, sizes: tuple[float, float], means: list[float]) -> tuple[str, ...]:
+    """Each arm's size and mean, as they were released."""
+    middle = sum(source.schema.outcome_bounds) / 2
+    labels = source.schema.treatment.labels_or_values
+    return tuple(
+        f"{label}: {size:,.0f} units, mean {number(middle + mean)}"
+        for label, size, mean in zip(labels, sizes, means, strict=True)
+    )
 
 
 def _sizes(release: Release, source: Source) -> tuple[float, float]:

@@ -1,5 +1,6 @@
 """Adding up with DuckDB: files and frames on one machine, larger than memory if need be."""
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
@@ -37,9 +38,10 @@ def connect(threads: int | None = None) -> duckdb.DuckDBPyConnection:
 class DuckDBEngine:
     """A DuckDB relation seen through a schema."""
 
-    __slots__ = ("_coerced", "_relation")
+    __slots__ = ("_coerced", "_lock", "_relation")
 
     def __init__(self, relation: duckdb.DuckDBPyRelation, schema: "Schema") -> None:
+        self._lock = threading.Lock()  # a relation answers one thread at a time
         types = zip(relation.columns, relation.types, strict=True)
         self._relation = relation
         self._coerced = coerced(schema, {name: _family(str(kind)) for name, kind in types})
@@ -50,7 +52,7 @@ class DuckDBEngine:
         added = ", ".join(f"SUM({expression})" for expression in sums)
         text = f"SELECT {keys}{', ' if keys else ''}{added} FROM ({self._coerced})"  # noqa: S608 (no outside text)
         totals: Integers = np.zeros((*cells.values(), len(sums)), dtype=object)
-        with _silenced():
+        with self._lock, _silenced():
             for line in self._query(f"{text} GROUP BY {keys}" if keys else text).fetchall():
                 totals[tuple(line[: len(cells)])] = [int(value or 0) for value in line[len(cells) :]]
         return totals
@@ -59,7 +61,7 @@ class DuckDBEngine:
         """The sum of a kernel over batches; see `Engine.fold`."""
         nothing = {name: np.zeros(0, dtype=np.int64) for name in columns}
         total = _integers(kernel(nothing))
-        with _silenced():
+        with self._lock, _silenced():
             for batch in self._query(self._select(columns)).to_arrow_reader(_BATCH_ROWS):
                 arrays = {name: batch.column(name).to_numpy(zero_copy_only=False) for name in columns}
                 total = total + _integers(kernel(arrays))
@@ -74,7 +76,7 @@ class DuckDBEngine:
                 got=f"{size:,}",
                 hint="ask a question that can be added up, such as a stratification.",
             )
-        with _silenced():
+        with self._lock, _silenced():
             whole = self._query(self._select(columns)).to_arrow_table()
             return {name: whole.column(name).to_numpy() for name in columns}
 
@@ -93,6 +95,8 @@ def _family(kind: str) -> Family:
         return "number"
     if kind == "BOOLEAN":
         return "boolean"
+    if kind in ("DATE", "UUID") or kind.startswith("TIMESTAMP"):
+        return "key"
     return "text" if kind == "VARCHAR" or kind.startswith("ENUM") else "other"
 
 
