@@ -107,17 +107,17 @@ class Ledger:
             )
 
     def _apply(self, entry: Entry) -> None:
-        content = entry.content
+        content, request = entry.content, entry.request
         if entry.kind == "open" and entry.number == 0:
             self.budget = Budget(**content["budget"])
             self.data_set = DataSet(**content["data_set"] | {"public": tuple(content["data_set"]["public"])})
-        elif entry.kind == "grant" and entry.request not in self._granted:
-            self._granted[entry.request] = Event(**content["event"])
-            self._total = self._total.plus(self._granted[entry.request])
-        elif entry.kind == "debit" and entry.request in self._granted.keys() - self._debits.keys():
-            self._debits[entry.request] = entry
-        elif entry.kind == "release" and entry.request in self._debits.keys() - self._releases.keys():
-            self._releases[entry.request] = replace(entry, body="")  # bodies stay in the store
+        elif entry.kind == "grant" and request not in self._granted:
+            self._granted[request] = Event(**content["event"])
+            self._total = self._total.plus(self._granted[request])
+        elif entry.kind == "debit" and request in self._granted and request not in self._debits:
+            self._debits[request] = entry
+        elif entry.kind == "release" and request in self._debits and request not in self._releases:
+            self._releases[request] = replace(entry, body="")  # bodies stay in the store
         else:
             raise LedgerError(
                 expected="grant, debit and release of each request once and in this order",
