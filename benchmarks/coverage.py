@@ -11,7 +11,7 @@ import multiprocessing
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cache
-from typing import get_args
+from typing import Any, get_args
 
 import duckdb
 import numpy as np
@@ -21,20 +21,71 @@ from numpy.typing import NDArray
 
 import dpcausal as dpc
 from benchmarks.progress import progress
+from dpcausal.notebook import Estimator
 from dpcausal.schema import Protects
 
-Draw = Callable[[Generator, int], NDArray[np.float64]]
+Columns = dict[str, NDArray[Any]]
+Study = tuple[Columns, float]
+"""A table and the true effect in it; arms are fixed by design, or drawn, as the schema says."""
 
-ESTIMATORS = {"difference_in_means": dpc.DifferenceInMeans()}
-OUTCOMES: dict[str, tuple[Draw, Draw, float]] = {
-    # Control outcomes, treated outcomes, true effect; all within 0 and 1.
-    "even": (lambda g, k: g.beta(2, 3, k), lambda g, k: g.beta(3, 2, k), 0.2),
-    "skewed": (lambda g, k: g.beta(1, 19, k), lambda g, k: g.beta(2, 18, k), 0.05),
-    "yes_or_no": (
-        lambda g, k: g.binomial(1, 0.3, k).astype(float),
-        lambda g, k: g.binomial(1, 0.4, k).astype(float),
-        0.1,
-    ),
+STRATA = 20
+
+
+def arms(generator: Generator, n: int, protects: Protects) -> NDArray[Any]:
+    return np.arange(n) % 2 if protects != "record" else generator.integers(0, 2, n)
+
+
+def even(generator: Generator, n: int, protects: Protects) -> Study:
+    """Outcomes spread over their range."""
+    arm = arms(generator, n, protects)
+    return {"arm": arm, "y": np.where(arm == 1, generator.beta(3, 2, n), generator.beta(2, 3, n))}, 0.2
+
+
+def skewed(generator: Generator, n: int, protects: Protects) -> Study:
+    """Outcomes crowded at one end of their range."""
+    arm = arms(generator, n, protects)
+    return {"arm": arm, "y": np.where(arm == 1, generator.beta(2, 18, n), generator.beta(1, 19, n))}, 0.05
+
+
+def yes_or_no(generator: Generator, n: int, protects: Protects) -> Study:
+    """Risks of 0.3 and 0.4."""
+    arm = arms(generator, n, protects)
+    return {"arm": arm, "y": generator.binomial(1, 0.3 + 0.1 * arm).astype(float)}, 0.1
+
+
+def confounded(generator: Generator, n: int, _: Protects) -> Study:
+    """Treatment from 30 to 70 % over twenty strata that also move the outcome; one effect."""
+    stratum = generator.integers(0, STRATA, n)
+    x = stratum / (STRATA - 1)
+    arm = (generator.random(n) < 0.3 + 0.4 * x).astype(int)
+    return {"arm": arm, "x": stratum, "y": 0.1 + 0.4 * x + 0.1 * arm + generator.uniform(0, 0.4, n)}, 0.1
+
+
+def varied(generator: Generator, n: int, _: Protects) -> Study:
+    """The same, with effects from 0 to 0.2 and spreads from 0.2 to 0.4; the truth is that of the table's own mix."""
+    stratum = generator.integers(0, STRATA, n)
+    x = stratum / (STRATA - 1)
+    arm = (generator.random(n) < 0.3 + 0.4 * x).astype(int)
+    noise = generator.uniform(-0.5, 0.5, n) * (0.2 + 0.2 * x)
+    return {"arm": arm, "x": stratum, "y": 0.3 + 0.3 * x + 0.2 * x * arm + noise}, float(np.mean(0.2 * x))
+
+
+def risky(generator: Generator, n: int, _: Protects) -> Study:
+    """A yes-or-no outcome whose risk rises over the strata from 0.1 to 0.5, and by 0.1 with treatment."""
+    stratum = generator.integers(0, STRATA, n)
+    x = stratum / (STRATA - 1)
+    arm = (generator.random(n) < 0.3 + 0.4 * x).astype(int)
+    return {"arm": arm, "x": stratum, "y": generator.binomial(1, 0.1 + 0.4 * x + 0.1 * arm).astype(float)}, 0.1
+
+
+TRIALS: tuple[Callable[[Generator, int, Protects], Study], ...] = (even, skewed, yes_or_no)
+OBSERVATIONAL: tuple[Callable[[Generator, int, Protects], Study], ...] = (confounded, varied, risky)
+STUDIES = {made.__name__: made for made in (*TRIALS, *OBSERVATIONAL)}
+
+
+ESTIMATORS: dict[str, tuple[Estimator, list[str]]] = {
+    "difference_in_means": (dpc.DifferenceInMeans(), [made.__name__ for made in TRIALS]),
+    "stratification": (dpc.Stratification(by=["x"]), [made.__name__ for made in OBSERVATIONAL]),
 }
 
 
@@ -69,14 +120,14 @@ def connection() -> duckdb.DuckDBPyConnection:
 
 def simulate(task: tuple[Cell, tuple[int, int]]) -> Run:
     cell, seed = task
-    generator = np.random.default_rng(seed)
-    control, treated, truth = OUTCOMES[cell.outcome]
-    arm = np.arange(cell.n) % 2 if cell.protects != "record" else generator.integers(0, 2, cell.n)
-    outcome = np.where(arm == 1, treated(generator, cell.n), control(generator, cell.n))
-    schema = dpc.Schema(treatment=dpc.Binary("arm"), outcome=dpc.Real("y", 0, 1), protects=cell.protects)
-    table = connection().from_arrow(pa.table({"arm": arm, "y": outcome}))
+    columns, truth = STUDIES[cell.outcome](np.random.default_rng(seed), cell.n, cell.protects)
+    covariates = [dpc.Category("x", list(range(STRATA)))] if "x" in columns else []
+    schema = dpc.Schema(
+        treatment=dpc.Binary("arm"), outcome=dpc.Real("y", 0, 1), covariates=covariates, protects=cell.protects
+    )
+    table = connection().from_arrow(pa.table(columns))
     vault = dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=100, delta=0.1))
-    effect = ESTIMATORS[cell.estimator].estimate(vault, epsilon=cell.epsilon, delta=cell.delta)
+    effect = ESTIMATORS[cell.estimator][0].estimate(vault, epsilon=cell.epsilon, delta=cell.delta)
     low, high = effect.interval(0.95)
     assert effect.sampling_sd is not None
     return Run(low <= truth <= high, effect.estimate - truth, high - low, effect.sampling_sd, effect.privacy_sd)
@@ -105,11 +156,12 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, nargs="+", default=[0.5, 1.0, 4.0])
     parser.add_argument("--delta", type=float, nargs="+", default=[0.0])
     parser.add_argument("--protects", nargs="+", choices=get_args(Protects), default=["record_within_arm", "record"])
-    parser.add_argument("--outcome", nargs="+", choices=OUTCOMES, default=list(OUTCOMES))
+    parser.add_argument("--outcome", nargs="+", choices=STUDIES, help="kinds of study; all that suit, if left out")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     chosen = parser.parse_args()
-    settings = itertools.product(chosen.protects, chosen.outcome, chosen.n, chosen.epsilon, chosen.delta)
+    outcomes = chosen.outcome or ESTIMATORS[chosen.estimator][1]
+    settings = itertools.product(chosen.protects, outcomes, chosen.n, chosen.epsilon, chosen.delta)
     cells = [Cell(chosen.estimator, *setting) for setting in settings]
     tasks = [(cell, (place, run)) for place, cell in enumerate(cells) for run in range(chosen.runs)]
     with multiprocessing.get_context("spawn").Pool(chosen.workers) as pool:

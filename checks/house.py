@@ -18,12 +18,14 @@ MAY_IMPORT = {
     "vault": ("vault", "ledger", *NOUNS),
     "estimators": ("estimators", *NOUNS),
     "planning": ("planning", *NOUNS),
+    "notebook": ("estimators", "vault", "ledger", *NOUNS),
+    "testing": ("notebook", "planning", "vault", "ledger", *NOUNS),
 }
 """Which rooms, besides the package's front page, each room may import from."""
 
 LIBRARY_ROOMS = {
     "duckdb": ("vault/table.py", "vault/engines/"),
-    "pyarrow": ("vault/table.py", "vault/frames.py", "vault/engines/"),
+    "pyarrow": ("vault/table.py", "vault/frames.py", "vault/engines/", "testing.py"),
     "narwhals": ("vault/table.py", "vault/frames.py"),
     "pandas": (),
     "polars": (),
@@ -34,12 +36,12 @@ LIBRARY_ROOMS = {
     "secrets": (),
     "pickle": (),
     "logging": (),
-    "warnings": (),
+    "warnings": ("testing.py",),
 }
 """Where each library may appear, in files or folders of the package."""
 
 PATTERN_ROOMS = {
-    r"np\.random|default_rng": ("interval.py",),
+    r"np\.random|default_rng": ("interval.py", "testing.py"),
     r"\brows?\b|\bcontributions?\b": ("vault/", "__init__.py"),
     r"\bRelease(?:\.of)?\(": ("release.py", "vault/door.py", "planning/rehearsal.py"),
 }

@@ -6,7 +6,9 @@ The map, in the order in which a study meets it:
   records.
 - See the price first: run any estimator on a `Rehearsal`. It reads nothing and spends nothing.
 - Put the table behind its door: `Vault`, with a `Ledger` that keeps a `Budget`.
-- Estimate: `DifferenceInMeans`. Every estimator has `estimate(source, epsilon=…, delta=…)` and returns an `Effect`.
+- Estimate: `DifferenceInMeans` or `Stratification`. Every estimator has `estimate(source, epsilon=…, delta=…)` and
+  returns an `Effect`. `estimate` does all of this in one call, for a table that is asked one question.
+- Make your own estimator, and check it: `dpcausal.testing.check_estimator`.
 
 Inside, one rule: rows are touched in `dpcausal.vault` only, and what leaves it is a `Release` that was debited first.
 """
@@ -14,10 +16,12 @@ Inside, one rule: rows are touched in `dpcausal.vault` only, and what leaves it 
 from dpcausal.columns import Binary, Category, Real, Unit
 from dpcausal.effect import Effect
 from dpcausal.errors import DpcausalError
-from dpcausal.estimators.average import DifferenceInMeans
+from dpcausal.estimators.average import DifferenceInMeans, Stratification
 from dpcausal.guarantee import Guarantee
 from dpcausal.ledger import Budget, Ledger
+from dpcausal.notebook import estimate
 from dpcausal.planning import Rehearsal
+from dpcausal.queries import Cut
 from dpcausal.release import Release, Source
 from dpcausal.schema import Schema
 from dpcausal.vault import Vault
@@ -28,6 +32,7 @@ __all__ = [
     "Binary",
     "Budget",
     "Category",
+    "Cut",
     "DifferenceInMeans",
     "DpcausalError",
     "Effect",
@@ -38,6 +43,8 @@ __all__ = [
     "Release",
     "Schema",
     "Source",
+    "Stratification",
     "Unit",
     "Vault",
+    "estimate",
 ]

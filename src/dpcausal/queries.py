@@ -4,11 +4,14 @@ A query is public: a frozen dataclass of public parameters. It knows from the sc
 one unit can move that answer; nobody passes a sensitivity in. The proof of each is in docs/proofs, page by page.
 """
 
+import itertools
+import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
-from dpcausal.columns import Column, declared_dict
+from dpcausal.columns import Binary, Category, Column, Real, declared_dict
 from dpcausal.errors import QueryError
 from dpcausal.guarantee import Guarantee
 from dpcausal.schema import Protects, Schema
@@ -125,7 +128,116 @@ def _arm_bound(protects: Protects, norm: Norm) -> Fraction:
     return Fraction(3, 2) if protects == "record" and norm == "l1" else Fraction(1)
 
 
-QUERIES: dict[str, type[Query]] = {query.name: query for query in (ArmTotals, ArmMoments)}
+@dataclass(frozen=True)
+class Cut:
+    """A covariate that tells strata apart: a listed one by its values, a real one by public edges.
+
+    Attributes:
+        name: The covariate.
+        edges: For a real covariate, where one bin ends and the next begins, in rising order. An edge belongs to the bin
+            above it.
+    """
+
+    name: str
+    edges: Sequence[float] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "edges", tuple(map(float, self.edges)))
+
+    def bins(self, schema: Schema) -> int:
+        """How many strata this covariate alone tells apart."""
+        column = next((column for column in schema.covariates if column.name == self.name), None)
+        rising = all(low < high for low, high in itertools.pairwise(self.edges))
+        if (
+            isinstance(column, Real)
+            and self.edges
+            and rising
+            and column.low < self.edges[0] <= self.edges[-1] < column.high
+        ):
+            return len(self.edges) + 1
+        if isinstance(column, Binary | Category) and not self.edges:
+            return len(column.values)
+        raise QueryError(
+            expected=f"{self.name!r} to be a listed covariate, or a real one with rising edges within its bounds",
+            got=f"{column or 'no such covariate'} with edges {list(self.edges)}",
+            hint='write for instance by=["race", Cut("age", [25, 35, 45])].',
+        )
+
+
+@dataclass(frozen=True)
+class StratumContrasts:
+    """The sum over strata of the difference in mean outcome, each stratum counted as far as its arms are balanced.
+
+    A stratum with t treated and c control units counts as m = min(t, K c) + min(c, K t) units, K the cap; as 0 if an
+    arm is empty. The answer holds the sum of m times the difference in means, the sum of m, and two sums from which the
+    standard error is made. Proof: docs/proofs/stratum_contrasts.md.
+
+    Attributes:
+        by: The covariates that tell strata apart.
+        cap: By how much one arm may outnumber the other before a stratum counts for less; a whole number.
+    """
+
+    name: ClassVar[str] = "stratum_contrasts"
+    most_strata: ClassVar[int] = 100_000
+    design_steps: ClassVar[int] = 1024
+    shares: ClassVar[dict[str, Fraction]] = {
+        "effect": Fraction(7, 10),
+        "size": Fraction(1, 10),
+        "squares": Fraction(1, 10),
+        "design": Fraction(1, 10),
+    }
+    """How the guarantee is divided among the four numbers."""
+
+    by: Sequence[Cut]
+    cap: int
+
+    def __post_init__(self) -> None:
+        cuts = tuple(cut if isinstance(cut, Cut) else Cut(**cut) for cut in self.by)
+        object.__setattr__(self, "by", cuts)
+        if not isinstance(self.cap, int) or not 1 <= self.cap <= 1000 or len({cut.name for cut in cuts}) != len(cuts):
+            raise QueryError(
+                expected="different covariates and a whole number from 1 to 1000 as cap",
+                got=f"{[cut.name for cut in cuts]} and cap={self.cap!r}",
+                hint="a cap of 3 is a usual choice.",
+            )
+
+    def bins(self, schema: Schema) -> tuple[int, ...]:
+        """How many bins each covariate has; their product is the number of strata."""
+        bins = tuple(cut.bins(schema) for cut in self.by)
+        if math.prod(bins) > self.most_strata:
+            raise QueryError(
+                expected=f"at most {self.most_strata:,} strata",
+                got=f"{math.prod(bins):,}",
+                hint="use fewer covariates or wider bins; strata without both arms tell nothing.",
+            )
+        return bins
+
+    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
+        """The answer's coordinates and how far one unit can move them."""
+        self.bins(schema)
+        step, reach = _outcome_step(schema), 1 + self.cap
+        # An outcome that alone may change touches one arm of one stratum; a record leaves one and joins another.
+        touched = 1 if protects == "outcome" else 2
+        parts = {
+            "effect": (step, touched * 2 * GRID * reach + 2),
+            "size": (1.0, reach),
+            "squares": (step**2 * GRID, 4 * GRID + 2),
+            "design": (1 / self.design_steps, 5 * reach**2 * self.design_steps + 2),
+        }
+        coordinates = []
+        for part, (unit, moves) in parts.items():
+            share = self.shares[part]
+            divided = Fraction(moves) / (share if norm == "l1" else Fraction(math.sqrt(share)))
+            coordinates.append(Coordinate(part, unit, divided))
+        return Sensitivity(norm, tuple(coordinates), Fraction(1) if norm == "l1" else 1 + Fraction(1, 10**12))
+
+    def reads(self, schema: Schema) -> tuple[Column, ...]:
+        """The columns that the answer depends on."""
+        names = {cut.name for cut in self.by}
+        return schema.treatment, schema.outcome, *(column for column in schema.covariates if column.name in names)
+
+
+QUERIES: dict[str, type[Query]] = {query.name: query for query in (ArmTotals, ArmMoments, StratumContrasts)}
 """Every query there is, by name."""
 
 

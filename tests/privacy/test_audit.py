@@ -10,7 +10,7 @@ from scipy import stats
 
 import dpcausal as dpc
 from dpcausal.calibration import Noise, calibrate
-from dpcausal.queries import ArmMoments, ArmTotals, Query
+from dpcausal.queries import ArmMoments, ArmTotals, Cut, Query, StratumContrasts
 from dpcausal.schema import Protects
 from dpcausal.vault.answers import ANSWERS
 from dpcausal.vault.noise import add_noise
@@ -19,19 +19,23 @@ from dpcausal.vault.table import open_table
 RUNS = 30_000
 CONFIDENCE = 1 - 1e-6
 
-# The unit that changes, before and after: across the range within an arm, and from arm to arm.
-ACROSS, BETWEEN = ((1, 0.0), (1, 1.0)), ((0, 1.0), (1, 1.0))
+# The unit that changes, before and after, as arm, outcome and stratum: across the range within an arm; from arm to arm;
+# and from one stratum to another where it is the only treated unit.
+ACROSS, BETWEEN, MOVING = ((1, 0.0, 0), (1, 1.0, 0)), ((0, 1.0, 0), (1, 1.0, 0)), ((1, 1.0, 0), (1, 0.0, 1))
 
 
-def audited(query: Query, protects: Protects, pair: tuple[tuple[int, float], ...], shrink: float) -> float:
+def audited(query: Query, protects: Protects, pair: tuple[tuple[int, float, int], ...], shrink: float) -> float:
     """A lower bound on epsilon at delta 0, of the releases of two neighbouring tables."""
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), protects=protects)
+    schema = dpc.Schema(
+        treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Binary("x")], protects=protects
+    )
     noise = calibrate(query, schema, dpc.Guarantee(epsilon=1.0, protects=protects))
     noise = replace(noise, scales=tuple(scale * shrink for scale in noise.scales))
     answers = []
-    for arm, outcome in pair:
-        table = duckdb.connect().from_arrow(pa.table({"t": [arm, 0, 1], "y": [outcome, 0.5, 0.5]}))
-        answer = ANSWERS[type(query)](open_table(table, schema))
+    for arm, outcome, stratum in pair:
+        columns = {"t": [arm, 0, 0, 0, 0], "y": [outcome, 0.0, 0.0, 1.0, 1.0], "x": [stratum, 0, 0, 1, 1]}
+        table = duckdb.connect().from_arrow(pa.table(columns))
+        answer = ANSWERS[type(query)](query, schema, open_table(table, schema))
         answers.append(tuple(answer[at.name] for at in noise.sensitivity.coordinates))
     # The likelihood ratio is the best event there is; it saturates at the largest loss that the noise allows.
     losses = [ratio(released(exact, noise), answers, noise) for exact in answers]
@@ -60,12 +64,14 @@ CASES = [
     (ArmTotals(), "record", BETWEEN),
     (ArmMoments(), "record_within_arm", ACROSS),
     (ArmMoments(), "record", BETWEEN),
+    (StratumContrasts([Cut("x")], 1), "record", MOVING),
 ]
 
 
 @pytest.mark.parametrize(("query", "protects", "pair"), CASES)
 def test_releases_stay_below_epsilon_and_less_noise_is_caught(
-    query: Query, protects: Protects, pair: tuple[tuple[int, float], ...]
+    query: Query, protects: Protects, pair: tuple[tuple[int, float, int], ...]
 ) -> None:
-    assert 0.6 < audited(query, protects, pair, shrink=1.0) <= 1.0
+    # Of stratum contrasts this pair uses up the share of the effect, seven tenths of epsilon.
+    assert 0.45 < audited(query, protects, pair, shrink=1.0) <= 1.0
     assert audited(query, protects, pair, shrink=0.5) > 1.1

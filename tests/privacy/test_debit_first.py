@@ -38,7 +38,7 @@ class ReadFirst(dpc.Vault):
     __slots__ = ()
 
     def release(self, query: Query, guarantee: dpc.Guarantee) -> dpc.Release:
-        ANSWERS[type(query)](self._engine)
+        ANSWERS[type(query)](query, self.schema, self._engine)
         return super().release(query, guarantee)
 
 
@@ -50,7 +50,7 @@ class FreshNoise(dpc.Vault):
     def release(self, query: Query, guarantee: dpc.Guarantee) -> dpc.Release:
         super().release(query, guarantee)
         noise = calibrate(query, self.schema, guarantee)
-        answer = ANSWERS[type(query)](self._engine)
+        answer = ANSWERS[type(query)](query, self.schema, self._engine)
         steps = add_noise(tuple(answer[at.name] for at in noise.sensitivity.coordinates), noise)
         return dpc.Release.of(query, guarantee, noise, steps, Receipt("arm_totals", 1.0, 0.0))
 

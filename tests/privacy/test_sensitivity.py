@@ -33,7 +33,7 @@ def schema_for(protects: Protects) -> dpc.Schema:
 def answer(query: Query, records: list[Record], protects: Protects) -> dict[str, int]:
     """What the query's own answer makes of a table, without noise."""
     table = DATABASE.from_arrow(pa.table({"t": [t for t, _ in records], "y": [y for _, y in records]}))
-    return ANSWERS[type(query)](open_table(table, schema_for(protects)))
+    return ANSWERS[type(query)](query, schema_for(protects), open_table(table, schema_for(protects)))
 
 
 def moved(sensitivity: Sensitivity, one: dict[str, int], other: dict[str, int]) -> float:

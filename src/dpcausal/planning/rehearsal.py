@@ -2,13 +2,14 @@
 
 import math
 from dataclasses import dataclass
+from functools import singledispatch
 
-from dpcausal.calibration import Noise, calibrate
+from dpcausal.calibration import calibrate
 from dpcausal.columns import Real
 from dpcausal.effect import number
-from dpcausal.errors import SchemaError
+from dpcausal.errors import QueryError, SchemaError
 from dpcausal.guarantee import Guarantee
-from dpcausal.queries import Query
+from dpcausal.queries import ArmMoments, ArmTotals, Query, StratumContrasts
 from dpcausal.release import Receipt, Release
 from dpcausal.schema import Schema
 
@@ -44,7 +45,7 @@ class Rehearsal:
 
     def __post_init__(self) -> None:
         low, high = self.schema.outcome_bounds
-        mean, sd = self._mean(), self._sd()
+        mean, sd = self.mean, self.sd
         if not (self.n >= 2 and 0 < self.treated_share < 1 and low <= mean <= high and 0 <= sd <= (high - low) / 2):
             raise SchemaError(
                 expected=f"n of at least 2, a treated share between 0 and 1, an outcome mean from {low:g} to {high:g} "
@@ -56,43 +57,66 @@ class Rehearsal:
     @property
     def arm_sizes(self) -> tuple[int, int] | None:
         """The expected number of units in each arm where the schema declares arms public; otherwise None."""
-        return None if self.schema.protects == "record" else self._sizes()
+        return None if self.schema.protects == "record" else self.expected_sizes
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What was assumed."""
-        outcome = f"an outcome of mean {number(self._mean())} and standard deviation {number(self._sd())}"
+        outcome = f"an outcome of mean {number(self.mean)} and standard deviation {number(self.sd)}"
         return (f"rehearsed with {self.treated_share:.0%} of {self.n:,} units treated and {outcome}",)
 
     def release(self, query: Query, guarantee: Guarantee) -> Release:
         """What the query would be expected to give, with the noise it would have and the price it would cost."""
         noise = calibrate(query, self.schema, guarantee)
         receipt = Receipt(query.name, guarantee.epsilon, guarantee.delta)
-        return Release.of(query, guarantee, noise, self._expected(noise), receipt)
+        values = expected(query, self)
+        steps = tuple(round(values[at.name] / at.step) for at in noise.sensitivity.coordinates)
+        return Release.of(query, guarantee, noise, steps, receipt)
 
-    def _mean(self) -> float:
+    @property
+    def mean(self) -> float:
+        """The outcome's expected mean."""
         low, high = self.schema.outcome_bounds
         return (low + high) / 2 if self.outcome_mean is None else self.outcome_mean
 
-    def _sd(self) -> float:
+    @property
+    def sd(self) -> float:
+        """The outcome's expected standard deviation within an arm."""
         low, high = self.schema.outcome_bounds
         if self.outcome_sd is not None:
             return self.outcome_sd
         if isinstance(self.schema.outcome, Real):
             return (high - low) / math.sqrt(12)
-        return math.sqrt(max(self._mean() * (1 - self._mean()), 0.0))
+        return math.sqrt(max(self.mean * (1 - self.mean), 0.0))
 
-    def _expected(self, noise: Noise) -> tuple[int, ...]:
-        """The expected answer in steps, coordinate by coordinate."""
-        low, high = self.schema.outcome_bounds
-        mean = self._mean() - (low + high) / 2
-        each = {"total": mean, "deficit": ((high - low) / 2) ** 2 - mean**2 - self._sd() ** 2, "size": 1.0}
-        expected = []
-        for at in noise.sensitivity.coordinates:
-            what, _, arm = at.name.partition("_")
-            expected.append(round(each[what] * self._sizes()[int(arm)] / at.step))
-        return tuple(expected)
-
-    def _sizes(self) -> tuple[int, int]:
+    @property
+    def expected_sizes(self) -> tuple[int, int]:
+        """The expected number of units in each arm, at least one."""
         treated = min(max(round(self.n * self.treated_share), 1), self.n - 1)
         return self.n - treated, treated
+
+
+@singledispatch
+def expected(query: Query, rehearsal: Rehearsal) -> dict[str, float]:  # noqa: ARG001 (for those registered below)
+    """What a query would be expected to give without noise and without an effect, in the schema's own terms."""
+    raise QueryError(
+        expected="a query that can be rehearsed", got=query.name, hint="only listed questions may be asked of a table."
+    )
+
+
+@expected.register
+def _(_: ArmTotals | ArmMoments, rehearsal: Rehearsal) -> dict[str, float]:
+    low, high = rehearsal.schema.outcome_bounds
+    mean = rehearsal.mean - (low + high) / 2
+    each = {"total": mean, "deficit": ((high - low) / 2) ** 2 - mean**2 - rehearsal.sd**2, "size": 1.0}
+    sizes = rehearsal.expected_sizes
+    return {f"{name}_{arm}": value * sizes[arm] for name, value in each.items() for arm in (0, 1)}
+
+
+@expected.register
+def _(query: StratumContrasts, rehearsal: Rehearsal) -> dict[str, float]:
+    """As if every stratum had the same share of treated units."""
+    c, t = rehearsal.expected_sizes
+    size = min(t, query.cap * c) + min(c, query.cap * t)
+    freedom = rehearsal.n - min(2 * math.prod(query.bins(rehearsal.schema)), rehearsal.n / 2)
+    return {"effect": 0.0, "size": size, "squares": freedom * rehearsal.sd**2, "design": size**2 * (1 / t + 1 / c)}

@@ -101,7 +101,7 @@ class Vault:
         if kept is None:
             self._ledger.grant(request, noise.event, question)
             debit = self._ledger.debit(request)
-            answer = ANSWERS[type(query)](self._engine)
+            answer = ANSWERS[type(query)](query, self._schema, self._engine)
             steps = add_noise(tuple(answer[at.name] for at in noise.sensitivity.coordinates), noise)
             receipt = Receipt(query.name, guarantee.epsilon, guarantee.delta, debit.number, debit.digest)
             release = Release.of(query, guarantee, noise, steps, receipt)

@@ -5,9 +5,16 @@ query says is on the page of the same name in docs/proofs.
 """
 
 from collections.abc import Callable
+from typing import Any
 
-from dpcausal.queries import ArmMoments, ArmTotals, Query
+from dpcausal.queries import ArmMoments, ArmTotals, Query, StratumContrasts
+from dpcausal.schema import Schema
 from dpcausal.vault.answers.arm_moments import arm_moments
+from dpcausal.vault.answers.stratum_contrasts import stratum_contrasts
 from dpcausal.vault.engines import Engine
 
-ANSWERS: dict[type[Query], Callable[[Engine], dict[str, int]]] = {ArmTotals: arm_moments, ArmMoments: arm_moments}
+ANSWERS: dict[type[Query], Callable[[Any, Schema, Engine], dict[str, int]]] = {
+    ArmTotals: arm_moments,
+    ArmMoments: arm_moments,
+    StratumContrasts: stratum_contrasts,
+}

@@ -1,0 +1,62 @@
+"""The short road, for a notebook and a first look."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Protocol
+
+from dpcausal.effect import Effect
+from dpcausal.errors import QueryError
+from dpcausal.estimators.average import DifferenceInMeans, Stratification
+from dpcausal.ledger import Budget
+from dpcausal.release import Source
+from dpcausal.schema import Schema
+from dpcausal.vault import Vault
+
+
+class Estimator(Protocol):
+    """Anything that makes an effect out of a source."""
+
+    def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
+        """The effect, for epsilon and delta in all."""
+        ...
+
+
+BY_NAME: dict[str, Callable[[Schema], Estimator]] = {
+    "difference_in_means": lambda _: DifferenceInMeans(),
+    "stratification": lambda schema: Stratification(by=[column.name for column in schema.covariates]),
+}
+"""Estimators that can be had by name; stratification then uses every covariate, which must all be listed ones."""
+
+
+def estimate(
+    table: object,
+    schema: Schema,
+    estimator: str | Estimator = "difference_in_means",
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+) -> Effect:
+    """An effect in one call, from a table that is asked nothing else.
+
+    The budget is what this call costs, and the ledger is in memory: nothing remembers the spending, and the effect says
+    so. For a table that more than one question will ever be asked of, open a `Vault`.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from dpcausal import Binary, Real, Schema, estimate
+        >>> table = pa.table({"treat": [0, 1] * 5_000, "score": [4.0, 6.0] * 5_000})
+        >>> schema = Schema(treatment=Binary("treat"), outcome=Real("score", 0, 10))
+        >>> effect = estimate(table, schema, epsilon=1.0)
+        >>> abs(effect.estimate - 2) < 0.5
+        True
+    """
+    if isinstance(estimator, str) and estimator not in BY_NAME:
+        raise QueryError(
+            expected=f"an estimator, or one of the names {', '.join(BY_NAME)}",
+            got=repr(estimator),
+            hint="for anything with parameters of its own pass the estimator itself.",
+        )
+    chosen = BY_NAME[estimator](schema) if isinstance(estimator, str) else estimator
+    vault = Vault(table, schema, ledger="sqlite://", budget=Budget(epsilon=epsilon, delta=delta))
+    effect = chosen.estimate(vault, epsilon=epsilon, delta=delta)
+    return replace(effect, notes=(*effect.notes, "the ledger was in memory: nothing remembers this spending"))

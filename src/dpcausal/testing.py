@@ -1,0 +1,169 @@
+"""What every estimator must do, as one check that third parties can use too.
+
+Tables here are made up from a seed. They protect nobody, and nothing made from them should be published.
+"""
+
+import dataclasses
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dpcausal.columns import Binary, Category, Column, Real
+from dpcausal.effect import Effect
+from dpcausal.errors import RefusedError
+from dpcausal.guarantee import Guarantee
+from dpcausal.ledger import Budget
+from dpcausal.notebook import Estimator
+from dpcausal.planning import Rehearsal
+from dpcausal.queries import Query
+from dpcausal.release import Release, Source
+from dpcausal.schema import Protects, Schema
+from dpcausal.vault import Vault
+
+UNITS = 600
+
+
+def standard_schema(protects: Protects = "record") -> Schema:
+    """A schema with columns of every kind: treat, score, ward, age and smoker."""
+    return Schema(
+        treatment=Binary("treat"),
+        outcome=Real("score", 0, 10),
+        covariates=[Category("ward", ["a", "b", "c"]), Real("age", 18, 90), Binary("smoker", values=("no", "yes"))],
+        protects=protects,
+    )
+
+
+def synthetic_table(schema: Schema, n: int, seed: int = 0) -> pa.Table:
+    """A made-up table that a schema describes. Every column is independent of every other: there is no effect."""
+    generator = np.random.default_rng(seed)
+    return pa.table({column.name: _cells(column, n, generator) for column in schema.columns})
+
+
+def hostile_tables(schema: Schema, n: int) -> dict[str, pa.Table]:
+    """Tables on which careless code fails, of the same types as `synthetic_table` makes."""
+    usual = synthetic_table(schema, n)
+    treatment, outcome = schema.treatment, schema.outcome.name
+    place, kind = usual.column_names.index(treatment.name), usual.schema.field(treatment.name).type
+    tables = {
+        f"only {value!r}": usual.set_column(place, treatment.name, pa.array([value] * n, kind))
+        for value in treatment.values
+    }
+    lonely = [treatment.values[1]] + [treatment.values[0]] * (n - 1)
+    tables["one treated"] = usual.set_column(place, treatment.name, pa.array(lonely, kind))
+    tables["nothing known"] = pa.table({field.name: pa.nulls(n, field.type) for field in usual.schema})
+    numbers = usual.schema.field(outcome).type
+    if pa.types.is_floating(numbers):
+        for name, value in (("far off", 1e308), ("infinite", -math.inf), ("not a number", math.nan)):
+            at = usual.column_names.index(outcome)
+            tables[f"outcomes {name}"] = usual.set_column(at, outcome, pa.array([value] * n, numbers))
+    return tables
+
+
+def _cells(column: Column, n: int, generator: np.random.Generator) -> pa.Array:
+    if isinstance(column, Real):
+        return pa.array(generator.uniform(column.low, column.high, n))
+    values = list(column.values)
+    return pa.array([values[place] for place in generator.integers(0, len(values), n)])
+
+
+def check_estimator(estimator: Estimator, schema: Schema | None = None) -> None:
+    """Raise an AssertionError, saying which rule is broken, unless an estimator behaves as all must.
+
+    Args:
+        estimator: What to check, made for the columns of the schema.
+        schema: What to check it on; `standard_schema()` if left out.
+
+    Example:
+        >>> from dpcausal import DifferenceInMeans
+        >>> check_estimator(DifferenceInMeans())
+    """
+    schema = schema or standard_schema()
+    _check_parameters(estimator)
+    _check_rehearsal(estimator, schema)
+    _check_spending(estimator, schema)
+    for name, table in hostile_tables(schema, UNITS).items():
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            _check_effect(estimator.estimate(_OnlySource(_vault(table, schema)), epsilon=1.0), f"on {name}")
+
+
+def _must(holds: bool, rule: str) -> None:
+    if not holds:
+        raise AssertionError(rule)
+
+
+def _check_parameters(estimator: Estimator) -> None:
+    _must(dataclasses.is_dataclass(estimator), "an estimator is a dataclass of its parameters")
+    parameters: Any = estimator
+    _must(parameters.__dataclass_params__.frozen, "an estimator is frozen")
+    _must(dataclasses.replace(parameters) == estimator, "an estimator is made of its parameters and nothing else")
+
+
+def _check_rehearsal(estimator: Estimator, schema: Schema) -> None:
+    effects = [estimator.estimate(Rehearsal(schema, n=UNITS), epsilon=epsilon) for epsilon in (0.5, 1.0, 2.0)]
+    for effect, epsilon in zip(effects, (0.5, 1.0, 2.0), strict=True):
+        _check_effect(effect, "in rehearsal")
+        _must(effect.rehearsed, "a rehearsed effect has receipts without ledger entries")
+        _must(effect.guarantee.epsilon == epsilon, "the guarantee is the one asked for")
+    sizes = [effect.privacy_sd for effect in effects]
+    _must(sizes[0] >= sizes[1] >= sizes[2], "more epsilon does not mean more noise")
+
+
+def _check_spending(estimator: Estimator, schema: Schema) -> None:
+    vault = _vault(synthetic_table(schema, UNITS), schema)
+    effect = estimator.estimate(_OnlySource(vault), epsilon=1.0)
+    _check_effect(effect, "on an ordinary table")
+    billed = math.fsum(receipt.epsilon for receipt in effect.receipts)
+    _must(billed <= 1 + 1e-12, "receipts add up to no more than the epsilon asked for")
+    _must(math.isclose(vault.ledger.spent.epsilon, billed), "what was spent is what the receipts say")
+    _must(estimator.estimate(_OnlySource(vault), epsilon=1.0) == effect, "the same request gives the same effect")
+    _must(math.isclose(vault.ledger.spent.epsilon, billed), "the same request spends nothing")
+    plan = estimator.estimate(Rehearsal(schema, n=UNITS), epsilon=1.0)
+    bill = [[(receipt.query, receipt.epsilon, receipt.delta) for receipt in each.receipts] for each in (plan, effect)]
+    _must(bill[0] == bill[1], "a rehearsal asks, and is charged for, what the vault is asked")
+
+
+def _check_effect(effect: Effect, where: str) -> None:
+    numbers = [effect.estimate, effect.privacy_sd, 0.0 if effect.sampling_sd is None else effect.sampling_sd]
+    _must(all(map(math.isfinite, numbers)), f"{where}, every number is finite")
+    _must(Effect.from_json(effect.to_json()) == effect, f"{where}, an effect survives JSON")
+    _must(bool(str(effect) and effect._repr_html_()), f"{where}, an effect prints")
+    _must(bool(effect.assumptions and effect.estimand and effect.receipts), f"{where}, an effect says what it rests on")
+    try:
+        low, high = effect.interval(0.95)
+        _must(low <= effect.estimate <= high, f"{where}, the interval holds the estimate")
+    except RefusedError:
+        _must("interval          none: " in str(effect), f"{where}, a refused interval is printed as refused")
+
+
+def _vault(table: pa.Table, schema: Schema) -> Vault:
+    return Vault(table, schema, ledger="sqlite://", budget=Budget(epsilon=10, delta=1e-6))
+
+
+@dataclasses.dataclass(frozen=True)
+class _OnlySource:
+    """A vault of which nothing can be reached but what every source has."""
+
+    _source: Source
+
+    @property
+    def schema(self) -> Schema:
+        return self._source.schema
+
+    @property
+    def n(self) -> int:
+        return self._source.n
+
+    @property
+    def arm_sizes(self) -> tuple[int, int] | None:
+        return self._source.arm_sizes
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self._source.notes
+
+    def release(self, query: Query, guarantee: Guarantee) -> Release:
+        return self._source.release(query, guarantee)

@@ -1,0 +1,47 @@
+"""Contrasts between arms, stratum by stratum, in exact integers. Proof: docs/proofs/stratum_contrasts.md."""
+
+from dpcausal.columns import Real
+from dpcausal.queries import GRID, Cut, StratumContrasts
+from dpcausal.schema import Schema
+from dpcausal.vault.coercion import steps_of
+from dpcausal.vault.engines import Engine
+
+Arm = tuple[int, int, int]
+"""Of one arm of one stratum: the number of units, the sum of their outcomes, the sum of their squares; in steps."""
+
+
+def stratum_contrasts(query: StratumContrasts, schema: Schema, engine: Engine) -> dict[str, int]:
+    """The four sums over all strata. A stratum without rows is like any other: it adds 0."""
+    keys = [_key(cut, schema) for cut in query.by]
+    cells = dict(zip(keys, query.bins(schema), strict=True)) | {"treatment": 2}
+    arms = engine.aggregate(cells, ["1", "outcome", "outcome * outcome"]).reshape(-1, 2, 3).tolist()
+    contrasts = [contrast(tuple(control), tuple(treated), query.cap) for control, treated in arms]
+    return {name: sum(each[place] for each in contrasts) for place, name in enumerate(query.shares)}
+
+
+def contrast(control: Arm, treated: Arm, cap: int) -> tuple[int, int, int, int]:
+    """What one stratum adds to effect, size, squares and design; each rounded down to a whole number."""
+    (c, total_c, _), (t, total_t, _) = control, treated
+    squares = _squares(control) + _squares(treated)
+    if c == 0 or t == 0:
+        return 0, 0, squares, 0
+    m = min(t, cap * c) + min(c, cap * t)
+    difference = total_t * c - total_c * t  # of means, times c t
+    return m * difference // (c * t), m, squares, StratumContrasts.design_steps * m * m * (c + t) // (c * t)
+
+
+def _squares(arm: Arm) -> int:
+    """The sum of squares around the arm's mean, in steps of G."""
+    k, total, squares = arm
+    return (k * squares - total * total) // (k * GRID) if k else 0
+
+
+def _key(cut: Cut, schema: Schema) -> str:
+    """The bin of a row as an SQL expression."""
+    names = [column.name for column in schema.covariates]
+    place = names.index(cut.name)
+    column = schema.covariates[place]
+    if not isinstance(column, Real):
+        return f"covariate_{place}"
+    above = (f"CASE WHEN covariate_{place} >= {steps_of(column, edge)} THEN 1 ELSE 0 END" for edge in cut.edges)
+    return f"({' + '.join(above)})"

@@ -1,0 +1,147 @@
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dpcausal as dpc
+from dpcausal import queries
+from dpcausal.errors import QueryError, RefusedError
+from dpcausal.queries import StratumContrasts
+from dpcausal.schema import PROTECTS, Protects
+
+COVARIATES: list[dpc.Real | dpc.Binary | dpc.Category] = [
+    dpc.Category("ward", ["a", "b", "c"]),
+    dpc.Real("age", 20, 80),
+    dpc.Binary("smoker"),
+]
+BY: list[str | dpc.Cut] = ["ward", dpc.Cut("age", [40, 60]), "smoker"]
+
+
+@pytest.fixture(scope="module")
+def confounded() -> pa.Table:
+    """Older smokers are treated more often and fare worse; the effect is 1 in every stratum."""
+    generator = np.random.default_rng(3)
+    n = 6_000
+    ward, age = generator.choice(["a", "b", "c"], n), generator.uniform(20, 80, n)
+    smoker = generator.integers(0, 2, n)
+    older = np.digitize(age, [40, 60])
+    treat = generator.random(n) < 0.3 + 0.15 * older + 0.1 * smoker
+    score = np.clip(6 - 1.0 * older - smoker + treat + generator.normal(0, 0.5, n), 0, 10)
+    return pa.table({"ward": ward, "age": age, "smoker": smoker, "treat": treat.astype(int), "score": score})
+
+
+def vault_of(table: pa.Table, protects: Protects = "record") -> dpc.Vault:
+    schema = dpc.Schema(
+        treatment=dpc.Binary("treat"), outcome=dpc.Real("score", 0, 10), covariates=COVARIATES, protects=protects
+    )
+    return dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=500, delta=1e-3))
+
+
+def reference(table: pa.Table, cap: int) -> tuple[float, float, float]:
+    """The estimate, its sampling error and the size, by plain pandas and floats."""
+    frame = table.to_pandas().assign(bin=np.digitize(np.asarray(table["age"]), [40, 60]))
+    effect = size = squares = design = 0.0
+    for _, stratum in frame.groupby(["ward", "bin", "smoker"]):
+        one, other = stratum.score[stratum.treat == 1], stratum.score[stratum.treat == 0]
+        t, c = len(one), len(other)
+        m = min(t, cap * c) + min(c, cap * t)
+        effect += m * (one.mean() - other.mean())
+        size += m
+        squares += (t - 1) * one.var() + (c - 1) * other.var()
+        design += m**2 * (1 / t + 1 / c)
+    return effect / size, math.sqrt(squares / (len(frame) - 2 * 18) * design) / size, size
+
+
+@pytest.mark.parametrize("cap", [1, 3])
+@pytest.mark.parametrize("protects", PROTECTS)
+def test_with_hardly_any_noise_it_is_the_textbook_estimator(confounded: pa.Table, protects: Protects, cap: int) -> None:
+    effect = dpc.Stratification(by=BY, cap=cap).estimate(vault_of(confounded, protects), epsilon=100.0)
+    estimate, error, _ = reference(confounded, cap)
+    assert effect.estimate == pytest.approx(estimate, abs=8 * effect.privacy_sd + 1e-4)
+    assert effect.sampling_sd == pytest.approx(error, rel=0.1)
+
+
+def test_it_removes_confounding_that_a_difference_in_means_keeps(confounded: pa.Table) -> None:
+    vault = vault_of(confounded)
+    adjusted = dpc.Stratification(by=BY).estimate(vault, epsilon=4.0)
+    naive = dpc.DifferenceInMeans().estimate(vault, epsilon=4.0)
+    assert adjusted.estimate == pytest.approx(1, abs=0.15)
+    assert naive.estimate < 0.7
+
+
+def test_gaussian_noise_works_too(confounded: pa.Table) -> None:
+    effect = dpc.Stratification(by=BY).estimate(vault_of(confounded), epsilon=10.0, delta=1e-5)
+    assert effect.estimate == pytest.approx(1, abs=0.3)
+    assert effect.guarantee.delta == 1e-5
+
+
+def test_outcome_level_needs_about_half_the_noise(confounded: pa.Table) -> None:
+    record, outcome = (
+        dpc.Stratification(by=BY).estimate(vault_of(confounded, protects), epsilon=1.0)
+        for protects in ("record", "outcome")
+    )
+    assert outcome.noise[0].scale < 0.55 * record.noise[0].scale
+
+
+def test_strata_without_both_arms_have_an_answer_and_no_interval(confounded: pa.Table) -> None:
+    frame = confounded.to_pandas()
+    alone = frame.assign(treat=1)
+    effect = dpc.Stratification(by=BY).estimate(vault_of(pa.Table.from_pandas(alone)), epsilon=10.0)
+    assert np.isfinite(effect.estimate)
+    with pytest.raises(RefusedError, match="hardly any stratum holds both arms"):
+        effect.interval()
+    assert "interval          none: hardly any stratum" in str(effect)
+
+
+def test_the_effect_names_its_trimmed_estimand(confounded: pa.Table) -> None:
+    effect = dpc.Stratification(by=BY).estimate(vault_of(confounded), epsilon=4.0)
+    assert "outnumbers the other by more than 3 to 1" in effect.estimand
+    assert "stratification by ward, age, smoker, cap 3" in effect.method
+    assert any("strata count as" in note for note in effect.notes)
+
+
+@pytest.mark.parametrize("protects", PROTECTS)
+def test_a_rehearsal_expects_what_then_happens(confounded: pa.Table, protects: Protects) -> None:
+    vault = vault_of(confounded, protects)
+    rehearsal = dpc.Rehearsal(vault.schema, n=vault.n, treated_share=0.5, outcome_sd=0.5)
+    plan, effect = (dpc.Stratification(by=BY).estimate(source, epsilon=1.0) for source in (rehearsal, vault))
+    assert np.ptp(effect.interval()) == pytest.approx(np.ptp(plan.interval()), rel=0.35)
+
+
+def test_one_stratum_in_balance_is_a_difference_in_means(confounded: pa.Table) -> None:
+    even = confounded.to_pandas().groupby("treat").head(2_000).assign(ward="a")
+    vault = vault_of(pa.Table.from_pandas(even))
+    one = dpc.Stratification(by=["ward"]).estimate(vault, epsilon=100.0)
+    difference = dpc.DifferenceInMeans().estimate(vault, epsilon=100.0)
+    assert one.estimate == pytest.approx(difference.estimate, abs=0.02)
+    assert one.sampling_sd == pytest.approx(difference.sampling_sd, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("by", "cap"),
+    [
+        (["nowhere"], 3),
+        (["score"], 3),
+        (["age"], 3),
+        ([dpc.Cut("age", [60, 40])], 3),
+        ([dpc.Cut("age", [10])], 3),
+        ([dpc.Cut("ward", [1])], 3),
+        (["ward", "ward"], 3),
+        (["ward"], 0),
+        (["ward"], 2.5),
+        ([dpc.Cut("age", np.linspace(21, 79, 20_000).tolist()), "ward", "smoker"], 3),
+    ],
+)
+def test_strata_that_cannot_be_are_refused_before_anything_is_spent(
+    confounded: pa.Table, by: list[str | dpc.Cut], cap: int
+) -> None:
+    vault = vault_of(confounded)
+    with pytest.raises(QueryError, match="Hint: "):
+        dpc.Stratification(by=by, cap=cap).estimate(vault, epsilon=1.0)
+    assert vault.ledger.spent.epsilon == 0
+
+
+def test_the_query_survives_the_wire() -> None:
+    query = StratumContrasts([dpc.Cut("ward"), dpc.Cut("age", [40, 60])], 3)
+    assert queries.from_dict(queries.to_dict(query)) == query

@@ -1,0 +1,103 @@
+"""All estimators pass the one check, and estimators that break a rule do not."""
+
+from dataclasses import dataclass, replace
+
+import pytest
+
+import dpcausal as dpc
+from dpcausal.estimators import average
+from dpcausal.notebook import Estimator
+from dpcausal.queries import ArmMoments
+from dpcausal.schema import PROTECTS, Protects
+from dpcausal.testing import check_estimator, standard_schema, synthetic_table
+
+ESTIMATORS: list[Estimator] = [
+    dpc.DifferenceInMeans(),
+    dpc.DifferenceInMeans(with_interval=False),
+    dpc.Stratification(by=["ward", dpc.Cut("age", [40, 65]), "smoker"]),
+    dpc.Stratification(by=["ward"], cap=1),
+]
+
+
+@pytest.mark.parametrize("protects", PROTECTS)
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
+def test_every_estimator_passes(estimator: Estimator, protects: Protects) -> None:
+    check_estimator(estimator, standard_schema(protects))
+
+
+def test_no_estimator_is_left_out() -> None:
+    assert {type(estimator).__name__ for estimator in ESTIMATORS} == set(average.__all__)
+
+
+@dataclass
+class Thawed:
+    """Broken: can be changed after it was made."""
+
+    def estimate(self, source: dpc.Source, *, epsilon: float, delta: float = 0.0) -> dpc.Effect:
+        return dpc.DifferenceInMeans().estimate(source, epsilon=epsilon, delta=delta)
+
+
+@dataclass(frozen=True)
+class Overspends:
+    """Broken: asks for more than it was given."""
+
+    def estimate(self, source: dpc.Source, *, epsilon: float, delta: float = 0.0) -> dpc.Effect:
+        effect = dpc.DifferenceInMeans().estimate(source, epsilon=2 * epsilon, delta=delta)
+        return replace(effect, guarantee=replace(effect.guarantee, epsilon=epsilon))
+
+
+@dataclass(frozen=True)
+class HidesReceipts:
+    """Broken: does not say what it paid."""
+
+    def estimate(self, source: dpc.Source, *, epsilon: float, delta: float = 0.0) -> dpc.Effect:
+        dpc.DifferenceInMeans(with_interval=False).estimate(source, epsilon=epsilon / 2)
+        return dpc.DifferenceInMeans().estimate(source, epsilon=epsilon / 2, delta=delta)
+
+
+@dataclass(frozen=True)
+class Fails:
+    """Broken: raises when an arm looks empty."""
+
+    def estimate(self, source: dpc.Source, *, epsilon: float, delta: float = 0.0) -> dpc.Effect:
+        guarantee = dpc.Guarantee(epsilon=epsilon, delta=delta, protects=source.schema.protects)
+        if source.release(ArmMoments(), guarantee).value("size_1") < 50:
+            raise ZeroDivisionError
+        return dpc.DifferenceInMeans().estimate(source, epsilon=epsilon, delta=delta)
+
+
+@dataclass(frozen=True)
+class Peeks:
+    """Broken: reaches past the source."""
+
+    def estimate(self, source: dpc.Source, *, epsilon: float, delta: float = 0.0) -> dpc.Effect:
+        if not isinstance(source, dpc.Rehearsal):
+            source._engine.collect(["outcome"], 10**9)  # type: ignore[attr-defined]
+        return dpc.DifferenceInMeans().estimate(source, epsilon=epsilon, delta=delta)
+
+
+@pytest.mark.parametrize(
+    ("broken", "error"),
+    [
+        (Thawed(), AssertionError),
+        (Overspends(), AssertionError),
+        (HidesReceipts(), AssertionError),
+        (Fails(), ZeroDivisionError),
+        (Peeks(), AttributeError),
+    ],
+    ids=lambda broken: getattr(broken, "__name__", type(broken).__name__),
+)
+def test_a_broken_estimator_is_caught(broken: Estimator, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        check_estimator(broken)
+
+
+def test_one_call_from_a_table_to_an_effect() -> None:
+    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Category("x", [0, 1])])
+    table = synthetic_table(schema, 500)
+    for estimator in ("difference_in_means", "stratification", dpc.Stratification(by=["x"], cap=2)):
+        effect = dpc.estimate(table, schema, estimator, epsilon=1.0)
+        assert effect.guarantee.epsilon == 1.0
+        assert "nothing remembers this spending" in str(effect)
+    with pytest.raises(dpc.DpcausalError, match="one of the names"):
+        dpc.estimate(table, schema, "ols", epsilon=1.0)
