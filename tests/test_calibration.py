@@ -8,15 +8,17 @@ from hypothesis import strategies as st
 import dpcausal as dpc
 from dpcausal.calibration import calibrate, float_above, gaussian_sd
 from dpcausal.guarantee import exact
-from dpcausal.queries import ArmMoments, ArmTotals, Query, StratumContrasts
+from dpcausal.queries import ArmMoments, ArmTotals, Cut, Query, StratumContrasts
 from dpcausal.schema import PROTECTS, Protects
 
 
-@pytest.mark.parametrize("query", [ArmTotals(), ArmMoments(), StratumContrasts([], 3)])
+@pytest.mark.parametrize("query", [ArmTotals(), ArmMoments(), StratumContrasts([Cut("x")], 3)])
 @pytest.mark.parametrize("protects", PROTECTS)
 @given(epsilon=st.floats(1e-6, 100))
 def test_laplace_scales_never_round_below_what_epsilon_needs(query: Query, protects: Protects, epsilon: float) -> None:
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 3), protects=protects)
+    schema = dpc.Schema(
+        treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 3), covariates=[dpc.Binary("x")], protects=protects
+    )
     noise = calibrate(query, schema, dpc.Guarantee(epsilon=epsilon, protects=protects))
     for scale, at in zip(noise.scales, noise.sensitivity.coordinates, strict=True):
         assert at.weight * noise.sensitivity.bound / Fraction(scale) <= exact(epsilon)

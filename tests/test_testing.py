@@ -1,5 +1,6 @@
 """All estimators pass the one check, and estimators that break a rule do not."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 import dpcausal as dpc
 from dpcausal.estimators import average
 from dpcausal.notebook import Estimator
-from dpcausal.queries import ArmMoments
+from dpcausal.queries import ArmMoments, ArmTotals
 from dpcausal.schema import PROTECTS, Protects
 from dpcausal.testing import check_estimator, standard_schema, synthetic_table
 
@@ -76,9 +77,47 @@ class Peeks:
         return dpc.DifferenceInMeans().estimate(source, epsilon=epsilon, delta=delta)
 
 
+def altered(change: Callable[[dpc.Effect], dpc.Effect]) -> Estimator:
+    @dataclass(frozen=True)
+    class Broken:
+        def estimate(self, source: dpc.Source, *, epsilon: float, delta: float = 0.0) -> dpc.Effect:
+            return change(dpc.DifferenceInMeans().estimate(source, epsilon=epsilon, delta=delta))
+
+    return Broken()
+
+
+ALTERATIONS: dict[str, Callable[[dpc.Effect], dpc.Effect]] = {
+    "states a smaller epsilon": lambda e: replace(e, guarantee=replace(e.guarantee, epsilon=e.guarantee.epsilon / 2)),
+    "states another protection": lambda e: replace(e, guarantee=replace(e.guarantee, protects="outcome")),
+    "hides its noise": lambda e: replace(e, noise=()),
+    "turns the sign": lambda e: replace(e, estimate=-e.estimate),
+    "inflates": lambda e: replace(e, estimate=1000 * e.estimate),
+    "says not what it assumes": lambda e: replace(e, assumptions=()),
+    "gives no receipt": lambda e: replace(e, receipts=()),
+    "is not finite": lambda e: replace(e, sampling_sd=float("inf")),
+}
+
+
+@pytest.mark.parametrize("change", ALTERATIONS.values(), ids=ALTERATIONS.keys())
+def test_an_altered_effect_is_caught(change: Callable[[dpc.Effect], dpc.Effect]) -> None:
+    with pytest.raises((AssertionError, ValueError)):
+        check_estimator(altered(change))
+
+
+@dataclass(frozen=True)
+class AsksMoreWithDelta:
+    """Broken: an extra question where delta is positive."""
+
+    def estimate(self, source: dpc.Source, *, epsilon: float, delta: float = 0.0) -> dpc.Effect:
+        if delta:
+            source.release(ArmTotals(), dpc.Guarantee(epsilon=epsilon, protects=source.schema.protects))
+        return dpc.DifferenceInMeans().estimate(source, epsilon=epsilon, delta=delta)
+
+
 @pytest.mark.parametrize(
     ("broken", "error"),
     [
+        (AsksMoreWithDelta(), AssertionError),
         (Thawed(), AssertionError),
         (Overspends(), AssertionError),
         (HidesReceipts(), AssertionError),

@@ -135,7 +135,7 @@ class Cut:
     Attributes:
         name: The covariate.
         edges: For a real covariate, where one bin ends and the next begins, in rising order. An edge belongs to the bin
-            above it.
+            above it. Values are compared on the grid that divides the covariate's range into 2^21 steps.
     """
 
     name: str
@@ -194,9 +194,10 @@ class StratumContrasts:
     def __post_init__(self) -> None:
         cuts = tuple(cut if isinstance(cut, Cut) else Cut(**cut) for cut in self.by)
         object.__setattr__(self, "by", cuts)
-        if not isinstance(self.cap, int) or not 1 <= self.cap <= 1000 or len({cut.name for cut in cuts}) != len(cuts):
+        different = len({cut.name for cut in cuts}) == len(cuts) > 0
+        if not isinstance(self.cap, int) or not 1 <= self.cap <= 1000 or not different:
             raise QueryError(
-                expected="different covariates and a whole number from 1 to 1000 as cap",
+                expected="one or more different covariates, and a whole number from 1 to 1000 as cap",
                 got=f"{[cut.name for cut in cuts]} and cap={self.cap!r}",
                 hint="a cap of 3 is a usual choice.",
             )

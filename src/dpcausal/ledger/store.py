@@ -2,6 +2,7 @@
 
 import os
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -74,6 +75,8 @@ class Store:
                 hint='pip install "dpcausal[postgres]", and write the address as "postgresql+psycopg://…".',
             ) from None
 
+        weakref.finalize(self, self._engine.dispose)  # a ledger in memory holds its connection until then
+
     @contextmanager
     def exclusive(self) -> Iterator[Connection]:
         """A transaction that no other runs beside, durable once left without an error."""
@@ -86,13 +89,16 @@ class Store:
         try:
             with self._lock, self._engine.begin() as connection:
                 yield connection
+                return
         except SQLAlchemyError as error:
-            # Without its own text: that may quote an answer that was never stored, and so never released.
-            raise LedgerError(
-                expected=f"a ledger that can be read and written at {self.address}",
-                got=f"{type(error).__name__} ({type(error.__cause__).__name__})",
-                hint="check that the place exists, is writable, reachable and not full; nothing was released.",
-            ) from None
+            failure = f"{type(error).__name__} ({type(error.__cause__).__name__})"
+        # Outside of the clause, so that the database's own error, which may hold an answer that was never stored and so
+        # never released, does not travel along.
+        raise LedgerError(
+            expected=f"a ledger that can be read and written at {self.address}",
+            got=failure,
+            hint="check that the place exists, is writable, reachable and not full; nothing was released.",
+        )
 
     def exists(self, connection: Connection) -> bool:
         """Whether a ledger was ever opened here."""

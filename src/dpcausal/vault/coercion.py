@@ -44,21 +44,28 @@ def coerced(schema: Schema, families: Mapping[str, Family]) -> str:
         steps.append(f"CAST({code} AS BIGINT) AS {name}")  # products of two columns must not overflow
     if schema.unit is None:
         return f"SELECT {', '.join(steps)} FROM (SELECT {', '.join(read)} FROM {SOURCE})"  # noqa: S608
-    unit = f"{_quoted(schema.unit.name)} AS unit, {_quoted(schema.unit.by)} AS place_by"
-    rows = f"SELECT {', '.join(steps)}, unit, place_by FROM (SELECT {', '.join(read)}, {unit} FROM {SOURCE})"  # noqa: S608
-    for key in (schema.unit.name, schema.unit.by):
-        if families[key] == "other":
-            raise TableError(
-                expected=f"a column {key!r} of numbers, text, dates or times",
-                got="another type",
-                hint="convert the column to one of these.",
-            )
+    by = schema.unit.by
+    number = f"TRY_CAST({_quoted(by)} AS DOUBLE)" if families[by] == "text" else "CAST(NULL AS DOUBLE)"
+    keys = f"{_key(schema.unit.name, families)} AS unit, {number} AS number_by, {_key(by, families)} AS place_by"
+    rows = f"SELECT {', '.join(steps)}, unit, number_by, place_by FROM (SELECT {', '.join(read)}, {keys} FROM {SOURCE})"  # noqa: S608
     names = ", ".join(column_names(schema))
     # The outcome comes last, so that where it alone is protected it does not decide on anything public.
     ties = ", ".join(sorted(column_names(schema), key="outcome".__eq__))
-    order = f"place_by {'ASC' if schema.unit.keep == 'first' else 'DESC'} NULLS LAST, {ties}"
+    direction = f"{'ASC' if schema.unit.keep == 'first' else 'DESC'} NULLS LAST"
+    order = f"number_by {direction}, place_by {direction}, {ties}"
     numbered = f"SELECT {names}, ROW_NUMBER() OVER (PARTITION BY unit ORDER BY {order}) AS place FROM ({rows})"  # noqa: S608
     return f"SELECT {names} FROM ({numbered}) WHERE place = 1"  # noqa: S608
+
+
+def _key(name: str, families: Mapping[str, Family]) -> str:
+    """A column that names or orders units; text as its bytes, since DuckDB corrupts rows when it sorts broken text."""
+    if families[name] == "other":
+        raise TableError(
+            expected=f"a column {name!r} of numbers, text, dates or times",
+            got="another type",
+            hint="convert the column to one of these.",
+        )
+    return f"encode(CAST({_quoted(name)} AS VARCHAR))" if families[name] == "text" else _quoted(name)
 
 
 def check_columns(needed: Sequence[str], present: Sequence[str]) -> None:

@@ -15,7 +15,7 @@ from dpcausal.vault.answers import ANSWERS
 from dpcausal.vault.noise import add_noise
 from dpcausal.vault.table import open_table
 
-_MOST_UNITS = 2**42  # so that a sum of steps, and its noise, fits into 64 bits
+_MOST_UNITS = 2**41  # so that a sum of steps, and its noise, fits into 64 bits
 
 
 class Vault:
@@ -51,7 +51,7 @@ class Vault:
         self._arm_sizes = None if schema.protects == "record" else (int(arms[0, 0]), int(arms[1, 0]))
         if not 2 <= self._n < _MOST_UNITS:
             raise TableError(
-                expected="a table of 2 to 2^42 units",
+                expected="a table of 2 to 2^41 units",
                 got=f"{self._n} units",
                 hint="the number of units is public; check that this is the table you meant.",
             )

@@ -23,33 +23,42 @@ def arrow_table(frame: nw.DataFrame[Any], schema: Schema) -> pa.Table:
     return pa.table({name: column if name in declared else _sortable(column) for name, column in columns.items()})
 
 
-def _column(series: nw.Series[Any]) -> pa.Array:
-    if str(getattr(series.to_native(), "dtype", "")) in ("object", "category"):
-        return _as_text(series)
+def _column(series: nw.Series[Any]) -> pa.ChunkedArray:
+    native = series.to_native()
+    if str(getattr(native, "dtype", "")) in ("object", "category"):
+        return pa.chunked_array([_as_text(series)])
     try:
-        column = series.to_arrow()
+        column = native if isinstance(native, pa.ChunkedArray) else pa.chunked_array([series.to_arrow()])
     except Exception as error:  # noqa: BLE001 (texts that are not Unicode; a frame that cannot be read at all)
         if series.dtype == nw.String:
-            return _as_text(series)
-        raise TableError(
-            expected=f"a column {series.name!r} that Arrow can read",
-            got=f"the type {series.dtype}, and {type(error).__name__}",
-            hint="convert the column to numbers or text.",
-        ) from None
-    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+            return pa.chunked_array([_as_text(series)])
+        raise _unreadable(series.name, f"{series.dtype}, and {type(error).__name__}") from None
     if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    return _valid_text(column) if pa.types.is_string(column.type) or pa.types.is_large_string(column.type) else column
+        try:
+            column = column.cast(column.type.value_type)
+        except pa.ArrowNotImplementedError:
+            raise _unreadable(series.name, str(column.type)) from None
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        return pa.chunked_array([_valid_text(chunk) for chunk in column.chunks], pa.large_string())
+    if not (pa.types.is_primitive(column.type) or pa.types.is_decimal(column.type) or pa.types.is_null(column.type)):
+        raise _unreadable(series.name, str(column.type))
+    return column
+
+
+def _unreadable(name: str, kind: str) -> TableError:
+    wanted = f"a column {name!r} of numbers or text"
+    return TableError(expected=wanted, got=f"the type {kind}", hint="convert the column to one of these.")
 
 
 def _valid_text(column: pa.Array) -> pa.Array:
     """Text that DuckDB can read: bytes that are not Unicode are replaced, in the cells where they are."""
     try:
         column.validate(full=True)
+        return column.cast(pa.large_string())
     except pa.ArrowInvalid:
         cells = column.cast(pa.large_binary()).to_pylist()
-        return pa.array([None if cell is None else cell.decode("utf-8", "replace") for cell in cells], pa.string())
-    return column
+        texts = (None if cell is None else cell.decode("utf-8", "replace") for cell in cells)
+        return pa.array(texts, pa.large_string())
 
 
 def _as_text(series: nw.Series[Any]) -> pa.Array:
@@ -67,8 +76,9 @@ def _text(cell: object) -> str | None:
         return None
 
 
-def _sortable(column: pa.Array) -> pa.Array:
+def _sortable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """A column that only names or orders units: times as the integers they are, since DuckDB refuses far-off ones."""
-    if not pa.types.is_temporal(column.type) or pa.types.is_interval(column.type):
+    if not pa.types.is_temporal(column.type):
         return column
-    return column.view(pa.int32() if column.type.bit_width == 32 else pa.int64())
+    integers = pa.int32() if column.type.bit_width == 32 else pa.int64()
+    return pa.chunked_array([chunk.view(integers) for chunk in column.chunks], integers)

@@ -24,12 +24,13 @@ def open_table(table: object, schema: Schema, threads: int | None = None) -> Duc
     if isinstance(table, str | Path):
         return DuckDBEngine(_file(Path(table), schema, connect(threads)), schema)
     try:
-        frame = nw.from_native(table, eager_only=True)  # type: ignore[call-overload]
-    except TypeError:
+        columns = arrow_table(nw.from_native(table, eager_only=True), schema)
+    except (TypeError, nw.exceptions.DuplicateError):
         raise TableError(
-            expected=_TABLES, got=type(table).__name__, hint="convert it to one of these; collect a lazy frame first."
+            expected=f"{_TABLES}, each column once",
+            got=type(table).__name__,
+            hint="convert it to one of these; collect a lazy frame first, and rename columns that stand twice.",
         ) from None
-    columns = arrow_table(frame, schema)
     try:
         return DuckDBEngine(connect(threads).from_arrow(columns), schema)
     except duckdb.Error:

@@ -55,6 +55,7 @@ class Stratification:
         guarantee = guarantee_for(source, epsilon, delta)
         cuts = tuple(cut if isinstance(cut, Cut) else Cut(cut) for cut in self.by)
         query = StratumContrasts(cuts, self.cap)
+        cells = 2 * math.prod(query.bins(source.schema))
         release = source.release(query, guarantee)
         size = max(release.value("size"), source.n / 10)
         estimate = release.value("effect") / size
@@ -67,7 +68,7 @@ class Stratification:
             arms=source.schema.treatment.labels_or_values,
             outcome=source.schema.outcome.name,
             estimate=estimate,
-            sampling_sd=_sampling_sd(release, source, size, 2 * math.prod(query.bins(source.schema)), self.cap),
+            sampling_sd=_sampling_sd(release, source, size, cells, self.cap),
             noise=(
                 NoiseTerm(release.family, release.scale("effect") / size),
                 NoiseTerm(release.family, release.scale("size") * abs(estimate) / size),
@@ -83,20 +84,21 @@ class Stratification:
             ),
             receipts=(release.receipt,),
             notes=(f"strata count as {number(size)} of {source.n:,} units (noisy)", *source.notes),
-            no_interval=_REFUSAL if counted < 0.1 else "",
+            no_interval=_EMPTY if counted < 0.1 else _FINE if cells > source.n / 2 else "",
         )
 
 
-_REFUSAL = "hardly any stratum holds both arms, so noise decides what strata count as; use fewer or wider strata"
+_EMPTY = "hardly any stratum holds both arms, so noise decides what strata count as; use fewer or wider strata"
+_FINE = "strata are too many to tell from so few units how outcomes spread within them; use fewer or wider strata"
 
 
 def _sampling_sd(release: Release, source: Source, size: float, cells: int, cap: int) -> float:
     """One variance for all arms and strata, times what the sizes of arms make of it.
 
-    In balance the second factor is 4 / size; it is never less, and never more than 2 (1 + cap) / size.
+    In balance the second factor is 4 / size. It lies between min(4, 1 + cap) / size and (1 + cap)² / cap / size.
     """
     low, high = source.schema.outcome_bounds
     freedom = source.n - min(cells, source.n / 2)
     variance = min(max(release.value("squares") / freedom, 0.0), (high - low) ** 2 / 4)
-    design = min(max(release.value("design"), 4 * size), 2 * (1 + cap) * size)
+    design = min(max(release.value("design"), min(4, 1 + cap) * size), (1 + cap) ** 2 / cap * size)
     return math.sqrt(variance * design) / size

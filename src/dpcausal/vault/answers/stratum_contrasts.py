@@ -43,5 +43,6 @@ def _key(cut: Cut, schema: Schema) -> str:
     column = schema.covariates[place]
     if not isinstance(column, Real):
         return f"covariate_{place}"
-    above = (f"CASE WHEN covariate_{place} >= {steps_of(column, edge)} THEN 1 ELSE 0 END" for edge in cut.edges)
-    return f"({' + '.join(above)})"
+    numbered = reversed(list(enumerate(cut.edges, start=1)))
+    cases = " ".join(f"WHEN covariate_{place} >= {steps_of(column, edge)} THEN {bin_}" for bin_, edge in numbered)
+    return f"(CASE {cases} ELSE 0 END)"
