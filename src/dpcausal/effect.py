@@ -89,7 +89,7 @@ class Effect:
     def _repr_html_(self) -> str:
         """The same table for a notebook."""
         cells = "".join(
-            f'<tr><th style="text-align:left;vertical-align:top">{escape(label)}</th>'
+            f'<tr><th style="text-align:left;vertical-align:top;white-space:nowrap">{escape(label)}</th>'
             f'<td style="text-align:left">{escape(text)}</td></tr>'
             for label, text in self._table()
         )

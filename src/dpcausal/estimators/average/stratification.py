@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpcausal.effect import Effect, number
+from dpcausal.effect import Effect
 from dpcausal.interval import NoiseTerm
 from dpcausal.queries import Cut, StratumContrasts
 from dpcausal.release import Release, Source, guarantee_for
@@ -83,7 +83,7 @@ class Stratification:
                 *source.schema.readings,
             ),
             receipts=(release.receipt,),
-            notes=(f"strata count as {number(size)} of {source.n:,} units (noisy)", *source.notes),
+            notes=(f"strata count as about {size:,.0f} of {source.n:,} units (noisy)", *source.notes),
             no_interval=_EMPTY if counted < 0.1 else _FINE if cells > source.n / 2 else "",
         )
 
