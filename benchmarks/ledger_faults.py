@@ -33,7 +33,7 @@ from dpcausal.ledger.chain import Entry
 
 # Processes are forked from a clean server: a process that has run queries holds threads, which do not survive a fork.
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["benchmarks.ledger_faults"])
+PROCESSES.set_forkserver_preload(["dpcausal", "benchmarks.postgres"])
 RACERS, ATTEMPTS, AFFORDABLE = 8, 5, 12
 PRICE = 0.1
 WARM_UP = 5
