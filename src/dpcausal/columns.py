@@ -34,7 +34,7 @@ def _plain(value: Value) -> Value:
     return value.item() if hasattr(value, "item") else value
 
 
-def _check_values(name: str, values: Sequence[Value], *, least: int) -> None:
+def _check_values(name: str, values: Sequence[Value]) -> None:
     texts = all(isinstance(value, str) and "\0" not in value for value in values)
     if not texts and not all(isinstance(value, bool) or is_number(value) for value in values):
         raise SchemaError(
@@ -42,9 +42,9 @@ def _check_values(name: str, values: Sequence[Value], *, least: int) -> None:
             got=repr(values),
             hint="declare each value as it stands in the table; strings must not hold NUL characters.",
         )
-    if len(set(values)) != len(values) or len(values) < least:
+    if len(set(values)) != len(values) or len(values) < 2:
         raise SchemaError(
-            expected=f"at least {least} different values for column {name!r}",
+            expected=f"two or more different values for column {name!r}",
             got=repr(values),
             hint="list every value once.",
         )
@@ -133,7 +133,7 @@ class Binary:
     def __post_init__(self) -> None:
         _check_name(self.name)
         object.__setattr__(self, "values", tuple(map(_plain, self.values)))
-        _check_values(self.name, self.values, least=2)
+        _check_values(self.name, self.values)
         if self.labels is not None:
             object.__setattr__(self, "labels", tuple(self.labels))
         if len(self.values) != 2 or (self.labels is not None and len(set(self.labels)) != 2):
@@ -189,7 +189,7 @@ class Category:
                 hint='write the values as a list, for instance ["low", "high"].',
             )
         object.__setattr__(self, "values", tuple(map(_plain, self.values)))
-        _check_values(self.name, self.values, least=2)
+        _check_values(self.name, self.values)
         _check_missing(self.name, self.missing, self.values)
 
     @property

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol
 
 from dpcausal.columns import Binary, Category, Column, Real, declared_dict
 from dpcausal.errors import QueryError
@@ -51,7 +51,6 @@ class Sensitivity:
     bound: Fraction
 
 
-@runtime_checkable
 class Query(Protocol):
     """One question that may be asked of a table."""
 

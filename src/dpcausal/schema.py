@@ -125,7 +125,7 @@ class Schema:
     def outcome_bounds(self) -> tuple[float, float]:
         """The public bounds of the outcome; 0 and 1 for a yes-or-no outcome."""
         if isinstance(self.outcome, Real):
-            return float(self.outcome.low), float(self.outcome.high)
+            return self.outcome.low, self.outcome.high
         return 0.0, 1.0
 
     @property

@@ -153,6 +153,10 @@ def test_types_that_engines_cannot_read_are_refused_by_type() -> None:
         open_table(pl.DataFrame({"t": [0, 1], "y": [dt.date(2020, 1, 1), None]}), schema)
     with pytest.raises(TableError):
         open_table(pa.table({"t": [0, 1], "y": pa.array(["1", "2"], pa.string_view())}), schema)
+    spans = pa.array([(1, 2, 3), None], pa.month_day_nano_interval())
+    ordered = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 10), unit=UNIT)
+    with pytest.raises(TableError):
+        open_table(pa.table({"t": [0, 1], "y": [1.0, 2.0], "who": [1, 2], "when": spans}), ordered)
     with pytest.raises(TableError, match="stand twice"):
         open_table(pd.DataFrame([[0, 1, 2]], columns=["t", "y", "y"]), schema)
 

@@ -44,6 +44,25 @@ def test_no_line_of_a_csv_can_stop_it(tmp_path: Path) -> None:
     assert 4 <= open_table(file, schema).aggregate({}, ["1"])[0] <= 9
 
 
+def test_undeclared_columns_of_a_csv_may_be_called_anything(tmp_path: Path) -> None:
+    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1))
+    for header in (",t,y", "a,t,y", "Unnamed,t,y"):
+        (tmp_path / "odd.csv").write_text(f"{header}\n7,0,1\n8,1,0\n", encoding="utf-8")
+        arms = open_table(tmp_path / "odd.csv", schema).aggregate({"treatment": 2}, ["outcome", "1"])
+        assert arms.tolist() == [[2**20, 1], [-(2**20), 1]]
+    (tmp_path / "odd.csv").write_text("a,a,t,,y\n7,7,0,7,1\n8,8,1,8,0\n", encoding="utf-8")
+    arms = open_table(tmp_path / "odd.csv", schema).aggregate({"treatment": 2}, ["outcome", "1"])
+    assert arms.tolist() == [[2**20, 1], [-(2**20), 1]]
+
+
+@pytest.mark.parametrize("header", ["t,t,y", "T,t,y", "y", ""])
+def test_a_declared_column_of_a_csv_must_stand_there_once(header: str, tmp_path: Path) -> None:
+    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1))
+    (tmp_path / "odd.csv").write_text(f"{header}\n0,1,1\n", encoding="utf-8")
+    with pytest.raises(TableError, match="one column named 't'"):
+        open_table(tmp_path / "odd.csv", schema)
+
+
 @pytest.mark.parametrize("name", ["absent.parquet", "table.xlsx", "broken.parquet", ""])
 def test_files_that_cannot_be_read_are_refused(name: str, schema: dpc.Schema, tmp_path: Path) -> None:
     (tmp_path / "table.xlsx").write_text("t,y", encoding="utf-8")

@@ -40,7 +40,8 @@ def _column(series: nw.Series[Any]) -> pa.ChunkedArray:
             raise _unreadable(series.name, str(column.type)) from None
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         return pa.chunked_array([_valid_text(chunk) for chunk in column.chunks], pa.large_string())
-    if not (pa.types.is_primitive(column.type) or pa.types.is_decimal(column.type) or pa.types.is_null(column.type)):
+    plain = pa.types.is_primitive(column.type) or pa.types.is_decimal(column.type) or pa.types.is_null(column.type)
+    if not plain or pa.types.is_interval(column.type):
         raise _unreadable(series.name, str(column.type))
     return column
 

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from dpcausal.errors import TableError
 from dpcausal.schema import Schema
+from dpcausal.vault.coercion import check_columns, columns_used
 from dpcausal.vault.engines.duckdb import DuckDBEngine, connect
 from dpcausal.vault.frames import arrow_table
 
@@ -47,7 +48,7 @@ def _file(path: Path, schema: Schema, connection: duckdb.DuckDBPyConnection) -> 
     if not path.name.endswith((".parquet", ".csv", ".csv.gz")):
         raise TableError(expected=_TABLES, got=f"the file {path.name!r}", hint="write the table in one of these.")
     try:
-        return _csv(path, connection) if path.suffix != ".parquet" else _parquet(path, schema, connection)
+        return (_parquet if path.suffix == ".parquet" else _csv)(path, schema, connection)
     except (duckdb.Error, pa.ArrowException, csv.Error, OSError):
         raise TableError(
             expected=f"a readable table in {path.name!r}",
@@ -69,13 +70,19 @@ def _parquet(path: Path, schema: Schema, connection: duckdb.DuckDBPyConnection) 
     return connection.read_parquet(str(path))
 
 
-def _csv(path: Path, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
-    """A csv file as text throughout: nothing is guessed from its rows, and no row can make reading it fail."""
+def _csv(path: Path, schema: Schema, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+    """A csv file as text throughout: nothing is guessed from its rows, and no row can make reading it fail.
+
+    Columns that are not declared may have any names, none, or the same: they only keep their place.
+    """
     with (gzip.open if path.suffix == ".gz" else open)(
         path, "rt", encoding="utf-8-sig", errors="replace", newline=""
     ) as lines:
         header = next(csv.reader(lines), [])
+    used = columns_used(schema)
+    check_columns(used, header)
+    names = [name if name in used else f"undeclared {place}" for place, name in enumerate(header)]
     return connection.read_csv(
-        str(path), header=True, columns=dict.fromkeys(header, "VARCHAR"), auto_detect=False, sep=",", quotechar='"',
+        str(path), header=True, columns=dict.fromkeys(names, "VARCHAR"), auto_detect=False, sep=",", quotechar='"',
         escapechar='"', strict_mode=False, null_padding=True, ignore_errors=True, parallel=False,
     )  # fmt: skip

@@ -59,7 +59,6 @@ class Stratification:
         release = source.release(query, guarantee)
         size = max(release.value("size"), source.n / 10)
         estimate = release.value("effect") / size
-        counted = min(release.value("size") / source.n, 1.0)
         return Effect(
             estimand=(
                 "average treatment effect over strata with both arms, a stratum counting for less where one arm "
@@ -84,7 +83,7 @@ class Stratification:
             ),
             receipts=(release.receipt,),
             notes=(f"strata count as about {size:,.0f} of {source.n:,} units (noisy)", *source.notes),
-            no_interval=_EMPTY if counted < 0.1 else _FINE if cells > source.n / 2 else "",
+            no_interval=_EMPTY if release.value("size") < source.n / 10 else _FINE if cells > source.n / 2 else "",
         )
 
 
