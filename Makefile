@@ -24,6 +24,13 @@ test:
 docs:
 	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict --quiet
 
-long:  ## the statistical, scale and fault suites at full size; needs about an hour
+long:  ## the statistical, scale and fault suites at full size; needs several hours
 	$(PYTHON) -m benchmarks.ledger_faults --trials 200 --json
 	$(PYTHON) -m benchmarks.coverage --estimator difference_in_means --runs 2000 --json
+	$(PYTHON) -m benchmarks.coverage --estimator stratification --runs 1000 --n 1000 5000 --protects record outcome --json
+	$(PYTHON) -m benchmarks.coverage --estimator propensity_matching --runs 1000 --n 1000 5000 --protects outcome --json
+	$(PYTHON) -m benchmarks.coverage --estimator inverse_weighting --runs 1000 --n 5000 20000 --epsilon 1 4 --protects record --json
+	$(PYTHON) -m benchmarks.coverage --estimator overlap_weighting --runs 1000 --n 5000 20000 --epsilon 1 4 --protects record --json
+	$(PYTHON) -m benchmarks.matching --json
+	$(PYTHON) -m benchmarks.studies exact_matching --json
+	$(PYTHON) -m benchmarks.studies weighting --json

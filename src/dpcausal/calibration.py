@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+from typing import Literal
 
 from opendp.combinators import make_fix_delta, make_zCDP_to_approxDP
 from opendp.domains import atom_domain
@@ -11,7 +12,7 @@ from opendp.measurements import make_gaussian
 from opendp.metrics import absolute_distance
 from opendp.mod import enable_features
 
-from dpcausal.errors import GuaranteeError
+from dpcausal.errors import GuaranteeError, QueryError
 from dpcausal.guarantee import Event, Guarantee, exact
 from dpcausal.queries import Query, Sensitivity
 from dpcausal.schema import Schema
@@ -27,13 +28,18 @@ class Noise:
     Attributes:
         sensitivity: What the noise was calibrated to.
         scales: The size of each coordinate's noise in steps: the scale of a Laplace, the standard deviation of a
-            Gaussian.
+            Gaussian; None where only the table knows it.
         event: What a release with this noise spends.
     """
 
     sensitivity: Sensitivity
-    scales: tuple[float, ...]
+    scales: tuple[float | None, ...]
     event: Event
+
+    @property
+    def family(self) -> Literal["laplace", "gaussian"]:
+        """The noise's distribution."""
+        return "gaussian" if self.event.family == "gaussian" else "laplace"
 
 
 def calibrate(query: Query, schema: Schema, guarantee: Guarantee) -> Noise:
@@ -48,15 +54,25 @@ def calibrate(query: Query, schema: Schema, guarantee: Guarantee) -> Noise:
         [0.5, 0.5]
     """
     epsilon, delta = guarantee.epsilon, guarantee.delta
-    if delta == 0:
+    wrong = {"laplace": delta > 0, "smooth": delta == 0, "either": False}[query.noise]
+    if wrong:
+        raise QueryError(
+            expected=f"delta {'0' if delta else 'greater than 0'} for {query.name}",
+            got=f"delta {delta:g}",
+            hint="its proof is for that kind of guarantee only; the estimators choose rightly by themselves.",
+        )
+    if delta == 0 or query.noise == "smooth":
         sensitivity = query.sensitivity(schema, guarantee.protects, "l1")
         size = 1 / exact(epsilon)
-        event = Event(family="laplace", epsilon=epsilon, delta=0.0, mu=0.0)
+        event = Event(family="smooth" if delta else "laplace", epsilon=epsilon, delta=delta, mu=0.0)
     else:
         sensitivity = query.sensitivity(schema, guarantee.protects, "l2")
         size = Fraction(gaussian_sd(epsilon, delta))
         event = Event(family="gaussian", epsilon=epsilon, delta=delta, mu=float_above(1 / size))
-    scales = tuple(float_above(at.weight * sensitivity.bound * size) for at in sensitivity.coordinates)
+    scales = tuple(
+        None if at.weight is None else float_above(at.weight * sensitivity.bound * size)
+        for at in sensitivity.coordinates
+    )
     return Noise(sensitivity, scales, event)
 
 
@@ -90,6 +106,15 @@ def epsilon_of_gaussian(sd: float, delta: float) -> float:
     gaussian = make_fix_delta(make_zCDP_to_approxDP(make_gaussian(*line, scale=sd)), delta)
     epsilon: float = gaussian.map(1.0)[0]
     return epsilon
+
+
+def smoothness(epsilon: float, delta: float) -> float:
+    """How much the logarithm of a smooth sensitivity may differ between neighbours: beta.
+
+    Laplace noise of scale 2 S / epsilon, S smooth to this degree, is (epsilon, delta)-differentially private.
+    Proof: docs/proofs/stratum_matches.md.
+    """
+    return math.log1p(epsilon / 2 / max(math.log(1 / delta) + 1e-4, 1.0))
 
 
 def float_above(number: Fraction) -> float:

@@ -1,6 +1,7 @@
 """What is promised about a release, and what it costs."""
 
-from dataclasses import asdict, dataclass
+import math
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -74,6 +75,15 @@ class Guarantee:
         """The pairs of tables between which this guarantee holds, in words."""
         return _NEIGHBOURS[self.protects]
 
+    def split(self, share: float, *, pure_first: bool = False) -> tuple["Guarantee", "Guarantee"]:
+        """Two guarantees that add up to this one, the first with this share of epsilon and delta.
+
+        With `pure_first` the first has no delta and the second has all of it.
+        """
+        epsilon = _divided(self.epsilon, share)
+        delta = (0.0, self.delta) if pure_first or self.delta == 0 else _divided(self.delta, share)
+        return replace(self, epsilon=epsilon[0], delta=delta[0]), replace(self, epsilon=epsilon[1], delta=delta[1])
+
     def __str__(self) -> str:
         return f"epsilon {self.epsilon:g}, delta {self.delta:g} ({self.standing}): {self.neighbours}"
 
@@ -82,25 +92,44 @@ class Guarantee:
         return asdict(self)
 
 
+def _divided(whole: float, share: float) -> tuple[float, float]:
+    """A number in two parts that, read as the decimals they print as, add up to no more than it."""
+    first = whole * share
+    second = whole - first
+    while exact(first) + exact(second) > exact(whole):
+        second = math.nextafter(second, 0.0)
+    return first, second
+
+
+NO_RHO = Fraction(10**9)
+"""In place of infinity: more than any budget has."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Event:
     """What one release spends, as the ledger stores it. Theories of composition read it later.
 
     Attributes:
-        family: The noise: `laplace` or `gaussian`.
-        epsilon: The pure loss of `laplace`; with `delta`, the loss that `gaussian` was calibrated to.
+        family: What was released: `laplace` (anything of pure epsilon), `gaussian`, or `smooth` (Laplace noise in
+            proportion to a smooth sensitivity).
+        epsilon: The pure loss of `laplace`; with `delta`, the loss that the others were calibrated to.
         delta: 0 for `laplace`.
-        mu: For `gaussian`, the sensitivity divided by the noise's standard deviation; 0 for `laplace`.
+        mu: For `gaussian`, the sensitivity divided by the noise's standard deviation; 0 for the others.
     """
 
-    family: Literal["laplace", "gaussian"]
+    family: Literal["laplace", "gaussian", "smooth"]
     epsilon: float
     delta: float
     mu: float
 
     @property
     def rho(self) -> Fraction:
-        """The loss in zero-concentrated differential privacy (Bun and Steinke 2016, Propositions 4 and 6)."""
+        """The loss in zero-concentrated differential privacy (Bun and Steinke 2016, Propositions 4 and 6).
+
+        An event that is known to be (epsilon, delta)-differentially private, and no more, has none.
+        """
+        if self.family == "smooth":
+            return NO_RHO
         return exact(self.epsilon) ** 2 / 2 if self.family == "laplace" else Fraction(self.mu) ** 2 / 2
 
     def to_dict(self) -> dict[str, Any]:

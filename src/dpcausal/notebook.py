@@ -6,7 +6,13 @@ from typing import Protocol
 
 from dpcausal.effect import Effect
 from dpcausal.errors import QueryError
-from dpcausal.estimators.average import DifferenceInMeans, Stratification
+from dpcausal.estimators.average import (
+    DifferenceInMeans,
+    ExactMatching,
+    InverseWeighting,
+    PropensityMatching,
+    Stratification,
+)
 from dpcausal.ledger import Budget
 from dpcausal.release import Source
 from dpcausal.schema import Schema
@@ -23,9 +29,16 @@ class Estimator(Protocol):
 
 BY_NAME: dict[str, Callable[[Schema], Estimator]] = {
     "difference_in_means": lambda _: DifferenceInMeans(),
-    "stratification": lambda schema: Stratification(by=[column.name for column in schema.covariates]),
+    "stratification": lambda schema: Stratification(by=_names(schema)),
+    "exact_matching": lambda schema: ExactMatching(by=_names(schema)),
+    "propensity_matching": lambda schema: PropensityMatching(of=_names(schema), protects=schema.protects),
+    "inverse_weighting": lambda schema: InverseWeighting(of=_names(schema)),
 }
-"""Estimators that can be had by name; stratification then uses every covariate, which must all be listed ones."""
+"""Estimators that can be had by name: they use every covariate. For strata these must all be listed ones."""
+
+
+def _names(schema: Schema) -> list[str]:
+    return [column.name for column in schema.covariates]
 
 
 def estimate(

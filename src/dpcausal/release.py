@@ -1,12 +1,13 @@
 """What comes out of the door, and the things it can come out of."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 from dpcausal import queries
 from dpcausal.calibration import Noise
-from dpcausal.errors import TableError
+from dpcausal.errors import QueryError, TableError
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import Query
 from dpcausal.schema import Schema
@@ -36,7 +37,9 @@ class Release:
         names: What each number is.
         values: The numbers, noise included, in the schema's own terms.
         family: The noise's family; it is independent in each coordinate.
-        scales: The size of each number's noise: the scale of a Laplace, the standard deviation of a Gaussian.
+        scales: The size of each number's noise: the scale of a Laplace, the standard deviation of a Gaussian; None
+            where only the table knows it.
+        facts: Numbers without noise, made of columns that are public or of what was made noisy before.
         receipt: The debit that paid for it.
     """
 
@@ -45,11 +48,20 @@ class Release:
     names: tuple[str, ...]
     values: tuple[float, ...]
     family: Literal["laplace", "gaussian"]
-    scales: tuple[float, ...]
+    scales: tuple[float | None, ...]
+    facts: Mapping[str, float]
     receipt: Receipt
 
     @classmethod
-    def of(cls, query: Query, guarantee: Guarantee, noise: Noise, steps: tuple[int, ...], receipt: Receipt) -> Self:
+    def of(  # noqa: PLR0913, PLR0917
+        cls,
+        query: Query,
+        guarantee: Guarantee,
+        noise: Noise,
+        steps: tuple[int, ...],
+        facts: Mapping[str, float],
+        receipt: Receipt,
+    ) -> Self:
         """A release from noisy integers, put into the schema's own terms."""
         coordinates = noise.sensitivity.coordinates
         return cls(
@@ -57,8 +69,11 @@ class Release:
             guarantee=guarantee,
             names=tuple(at.name for at in coordinates),
             values=tuple(count * at.step for count, at in zip(steps, coordinates, strict=True)),
-            family=noise.event.family,
-            scales=tuple(scale * at.step for scale, at in zip(noise.scales, coordinates, strict=True)),
+            family=noise.family,
+            scales=tuple(
+                None if scale is None else scale * at.step for scale, at in zip(noise.scales, coordinates, strict=True)
+            ),
+            facts={name: float(facts[name]) for name in query.facts},
             receipt=receipt,
         )
 
@@ -68,7 +83,14 @@ class Release:
 
     def scale(self, name: str) -> float:
         """The size of the noise in the number of this name."""
-        return self.scales[self.names.index(name)]
+        scale = self.scales[self.names.index(name)]
+        if scale is None:
+            raise QueryError(
+                expected="a number whose noise has a public size",
+                got=name,
+                hint="the size of this noise is private; the answer holds a noisy number about it.",
+            )
+        return scale
 
     def variance(self, name: str) -> float:
         """The variance of the noise in the number of this name."""
@@ -76,7 +98,7 @@ class Release:
 
     def to_json(self) -> str:
         """The release as JSON, without loss."""
-        document = {name: getattr(self, name) for name in ("names", "values", "family", "scales")}
+        document = {name: getattr(self, name) for name in ("names", "values", "family", "scales", "facts")}
         document |= {"query": queries.to_dict(self.query), "guarantee": self.guarantee.to_dict()}
         return json.dumps(document | {"receipt": asdict(self.receipt)}, sort_keys=True, allow_nan=False)
 
@@ -91,6 +113,7 @@ class Release:
             values=tuple(document["values"]),
             family=document["family"],
             scales=tuple(document["scales"]),
+            facts=document["facts"],
             receipt=Receipt(**document["receipt"]),
         )
 

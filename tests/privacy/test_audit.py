@@ -10,7 +10,16 @@ from scipy import stats
 
 import dpcausal as dpc
 from dpcausal.calibration import Noise, calibrate
-from dpcausal.queries import ArmMoments, ArmTotals, Cut, Query, StratumContrasts
+from dpcausal.queries import (
+    ArmMoments,
+    ArmTotals,
+    Cut,
+    MatchedContrast,
+    Query,
+    StratumContrasts,
+    StratumMatches,
+    WeightedArms,
+)
 from dpcausal.schema import Protects
 from dpcausal.vault.answers import ANSWERS
 from dpcausal.vault.noise import add_noise
@@ -29,14 +38,15 @@ def audited(query: Query, protects: Protects, pair: tuple[tuple[int, float, int]
     schema = dpc.Schema(
         treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Binary("x")], protects=protects
     )
-    noise = calibrate(query, schema, dpc.Guarantee(epsilon=1.0, protects=protects))
-    noise = replace(noise, scales=tuple(scale * shrink for scale in noise.scales))
+    guarantee = dpc.Guarantee(epsilon=1.0, protects=protects)
+    noise = calibrate(query, schema, guarantee)
+    noise = replace(noise, scales=tuple(scale * shrink for scale in noise.scales if scale is not None))
     answers = []
     for arm, outcome, stratum in pair:
         columns = {"t": [arm, 0, 0, 0, 0], "y": [outcome, 0.0, 0.0, 1.0, 1.0], "x": [stratum, 0, 0, 1, 1]}
         table = duckdb.connect().from_arrow(pa.table(columns))
-        answer = ANSWERS[type(query)](query, schema, open_table(table, schema))
-        answers.append(tuple(answer[at.name] for at in noise.sensitivity.coordinates))
+        answer = ANSWERS[type(query)](query, schema, open_table(table, schema), guarantee)
+        answers.append(answer.in_order(noise))
     # The likelihood ratio is the best event there is; it saturates at the largest loss that the noise allows.
     losses = [ratio(released(exact, noise), answers, noise) for exact in answers]
     threshold = np.quantile(losses[0], 0.9) - 1e-9
@@ -54,7 +64,9 @@ def released(exact: tuple[int, ...], noise: Noise) -> np.ndarray[tuple[int, ...]
 def ratio(
     draws: np.ndarray[tuple[int, ...], np.dtype[np.float64]], answers: list[tuple[int, ...]], noise: Noise
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    one, other = (np.abs(draws - np.array(answer, dtype=float)) / np.array(noise.scales) for answer in answers)
+    one, other = (
+        np.abs(draws - np.array(answer, dtype=float)) / np.array(noise.scales, dtype=float) for answer in answers
+    )
     losses: np.ndarray[tuple[int, ...], np.dtype[np.float64]] = (other - one).sum(axis=1)
     return losses
 
@@ -65,6 +77,10 @@ CASES = [
     (ArmMoments(), "record_within_arm", ACROSS),
     (ArmMoments(), "record", BETWEEN),
     (StratumContrasts([Cut("x")], 1), "record", MOVING),
+    (StratumMatches([Cut("x")], "global"), "record", MOVING),
+    # Scores of nearly 0 and nearly 1, so that both of the unit's weights are as large as they can be.
+    (WeightedArms(["x"], [0.0, 20.0], "ATE", 0.1), "record", ((1, 1.0, 0), (0, 1.0, 1))),
+    (MatchedContrast(["x"], 1, None, 0.01), "outcome", ACROSS),
 ]
 
 

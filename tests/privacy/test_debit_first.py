@@ -38,7 +38,7 @@ class ReadFirst(dpc.Vault):
     __slots__ = ()
 
     def release(self, query: Query, guarantee: dpc.Guarantee) -> dpc.Release:
-        ANSWERS[type(query)](query, self.schema, self._engine)
+        ANSWERS[type(query)](query, self.schema, self._engine, guarantee)
         return super().release(query, guarantee)
 
 
@@ -50,9 +50,9 @@ class FreshNoise(dpc.Vault):
     def release(self, query: Query, guarantee: dpc.Guarantee) -> dpc.Release:
         super().release(query, guarantee)
         noise = calibrate(query, self.schema, guarantee)
-        answer = ANSWERS[type(query)](query, self.schema, self._engine)
-        steps = add_noise(tuple(answer[at.name] for at in noise.sensitivity.coordinates), noise)
-        return dpc.Release.of(query, guarantee, noise, steps, Receipt("arm_totals", 1.0, 0.0))
+        answer = ANSWERS[type(query)](query, self.schema, self._engine, guarantee)
+        steps = add_noise(answer.in_order(noise), answer.sized(noise))
+        return dpc.Release.of(query, guarantee, noise, steps, answer.facts, Receipt("arm_totals", 1.0, 0.0))
 
 
 Opener = Callable[[type[dpc.Vault]], dpc.Vault]
@@ -122,7 +122,7 @@ def test_of_two_answers_in_a_race_the_first_stored_is_returned(opened: Opener, m
         noisy = add_noise(steps, noise)
         if not theirs:
             receipt = Receipt("arm_totals", 1.0, 0.0, 2, "theirs")
-            theirs.append(dpc.Release.of(ArmTotals(), ONE, noise, add_noise(steps, noise), receipt))
+            theirs.append(dpc.Release.of(ArmTotals(), ONE, noise, add_noise(steps, noise), {}, receipt))
             grant = next(entry for entry in vault.ledger.entries() if entry.kind == "grant")
             vault.ledger.store(grant.request, theirs[0].to_json())
         return noisy

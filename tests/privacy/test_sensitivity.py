@@ -33,12 +33,13 @@ def schema_for(protects: Protects) -> dpc.Schema:
 def answer(query: Query, records: list[Record], protects: Protects) -> dict[str, int]:
     """What the query's own answer makes of a table, without noise."""
     table = DATABASE.from_arrow(pa.table({"t": [t for t, _ in records], "y": [y for _, y in records]}))
-    return ANSWERS[type(query)](query, schema_for(protects), open_table(table, schema_for(protects)))
+    guarantee, engine = dpc.Guarantee(epsilon=1, protects=protects), open_table(table, schema_for(protects))
+    return dict(ANSWERS[type(query)](query, schema_for(protects), engine, guarantee).steps)
 
 
 def moved(sensitivity: Sensitivity, one: dict[str, int], other: dict[str, int]) -> float:
     """The norm of the change between two answers, each coordinate in units of its weight."""
-    changes = [float(Fraction(one[at.name] - other[at.name]) / at.weight) for at in sensitivity.coordinates]
+    changes = [float(Fraction(one[at.name] - other[at.name]) / (at.weight or 0)) for at in sensitivity.coordinates]
     return float(np.abs(changes).sum() if sensitivity.norm == "l1" else np.linalg.norm(changes))
 
 
@@ -122,7 +123,7 @@ def test_rounding_stays_inside_the_bound_for_every_outcome_on_the_grid(norm: Nor
     deficits = asked.to_arrow_table()
     total, deficit = deficits["outcome"].to_numpy() / (2 * GRID), deficits["d"].to_numpy()
     sensitivity = ArmMoments().sensitivity(schema_for("outcome"), "outcome", norm)
-    weight = float(sensitivity.coordinates[2].weight)
+    weight = float(sensitivity.coordinates[2].weight or 0)
     assert deficit.min() == 0
     assert deficit.max() == GRID
     generator = np.random.default_rng(1)

@@ -5,19 +5,23 @@ import dataclasses
 import pytest
 
 from benchmarks import coverage
-from dpcausal.schema import Protects
 
 RUNS = 150
 
 
-def runs_of(protects: Protects, outcome: str, n: int) -> list[coverage.Run]:
-    cell = coverage.Cell("difference_in_means", protects, outcome, n, 1.0, 0.0)
-    return [coverage.simulate((cell, (99, run))) for run in range(RUNS)]
+CELLS = [
+    coverage.Cell("difference_in_means", "record", "even", 400, 1.0, 0.0),
+    coverage.Cell("difference_in_means", "record_within_arm", "yes_or_no", 400, 1.0, 0.0),
+    coverage.Cell("stratification", "record", "confounded", 1000, 1.0, 0.0),
+    coverage.Cell("exact_matching", "record", "confounded", 2000, 4.0, 1e-6),
+    coverage.Cell("propensity_matching", "outcome", "scored", 1000, 1.0, 0.0),
+    coverage.Cell("inverse_weighting", "record", "scored_risk", 2000, 4.0, 0.0),
+]
 
 
-@pytest.mark.parametrize(("protects", "outcome"), [("record", "even"), ("record_within_arm", "yes_or_no")])
-def test_intervals_cover(protects: Protects, outcome: str) -> None:
-    runs = runs_of(protects, outcome, 400)
+@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: f"{cell.estimator}-{cell.outcome}")
+def test_intervals_cover(cell: coverage.Cell) -> None:
+    runs = [coverage.simulate((cell, (99, run))) for run in range(RUNS)]
     assert sum(run.covered for run in runs) / RUNS > 0.87  # 95 % less 4 standard errors
 
 
@@ -31,7 +35,7 @@ def test_intervals_that_forget_the_privacy_noise_are_caught() -> None:
 
 def test_a_summary_counts_what_happened() -> None:
     cell = coverage.Cell("difference_in_means", "record", "even", 400, 1.0, 0.0)
-    hit = coverage.Run(covered=True, error=0.1, width=1.0, sampling_sd=0.2, privacy_sd=0.3)
+    hit = coverage.Run(covered=True, refused=False, error=0.1, width=1.0, sampling_sd=0.2, privacy_sd=0.3)
     miss = dataclasses.replace(hit, covered=False, error=-0.1)
     line = coverage.summary(cell, [hit, hit, hit, miss])
     assert (line["coverage"], line["bias"], line["rmse"], line["runs"]) == (0.75, 0.05, 0.1, 4)

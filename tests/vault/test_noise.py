@@ -66,3 +66,11 @@ def test_each_coordinate_has_its_own_independent_noise() -> None:
 def test_what_opendp_would_let_through_is_refused(steps: tuple[int, ...], scales: tuple[float, ...]) -> None:
     with pytest.raises(EngineError):
         add_noise(steps, noise_of("laplace", scales))
+
+
+@pytest.mark.parametrize("scale", [2.0**61, 2.0**70, 1e30])
+def test_a_scale_beyond_64_bits_is_not_refused(scale: float) -> None:
+    """Scales may come from rows, so refusing one would tell something; noisy numbers become the largest there is."""
+    draws = [add_noise((7,), noise_of("laplace", (scale,)))[0] for _ in range(200)]
+    assert all(abs(draw) <= 2**63 for draw in draws)
+    assert 50 < sum(draw > 0 for draw in draws) < 150

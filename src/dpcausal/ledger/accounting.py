@@ -34,9 +34,9 @@ def _loss_distribution_epsilon(events: Sequence[Event], delta: float) -> float:
 
     total = identity()
     for event in events:
-        if event.family == "laplace":
+        if event.family != "gaussian":
             # A vector of Laplace noises is charged as any pure mechanism is: one number's curve is not proved for it.
-            total = total.compose(from_privacy_parameters(DifferentialPrivacyParameters(event.epsilon, 0.0)))
+            total = total.compose(from_privacy_parameters(DifferentialPrivacyParameters(event.epsilon, event.delta)))
     together = math.sqrt(math.fsum(event.mu**2 for event in events))
     if together > 0:
         total = total.compose(from_gaussian_mechanism(1 / together))

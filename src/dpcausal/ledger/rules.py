@@ -101,6 +101,12 @@ class Budget:
         left, price = self.remaining(total), f"epsilon {event.epsilon:g}, delta {event.delta:g}"
         if self.rule == "additive":
             return f"a price within what is left of the budget, {left}", price, f"ask for less; the budget is {self}."
+        if event.family == "smooth":
+            return (
+                "an event with a price in rho",
+                f"noise by smooth sensitivity for {price}, which has none",
+                "a ledger with the additive rule takes such events.",
+            )
         return (
             f"a price of at most rho {float(self._rho() - total.rho):.3g}, what one Gaussian release of {left} costs",
             f"rho {float(event.rho):.3g}, the price of {event.family} noise for {price}",

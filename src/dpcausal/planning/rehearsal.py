@@ -1,15 +1,31 @@
 """An estimator run on no data: what it would ask, what that costs, and how wide its interval would be."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 
-from dpcausal.calibration import calibrate
+from dpcausal.calibration import calibrate, smoothness
 from dpcausal.columns import Real
 from dpcausal.effect import number
 from dpcausal.errors import QueryError, SchemaError
 from dpcausal.guarantee import Guarantee
-from dpcausal.queries import ArmMoments, ArmTotals, Query, StratumContrasts
+from dpcausal.queries import (
+    GRID,
+    ArmMoments,
+    ArmTotals,
+    Cut,
+    MatchedContrast,
+    ObjectivePerturbedLogistic,
+    OutputPerturbedLogistic,
+    Query,
+    ScrambledContrast,
+    StratumContrasts,
+    StratumMatches,
+    WeightedArms,
+)
+from dpcausal.queries.scores import feature_names
+from dpcausal.queries.strata import bins
 from dpcausal.release import Receipt, Release
 from dpcausal.schema import Schema
 
@@ -69,9 +85,9 @@ class Rehearsal:
         """What the query would be expected to give, with the noise it would have and the price it would cost."""
         noise = calibrate(query, self.schema, guarantee)
         receipt = Receipt(query.name, guarantee.epsilon, guarantee.delta)
-        values = expected(query, self)
+        values = expected(query, self, guarantee)
         steps = tuple(round(values[at.name] / at.step) for at in noise.sensitivity.coordinates)
-        return Release.of(query, guarantee, noise, steps, receipt)
+        return Release.of(query, guarantee, noise, steps, values, receipt)
 
     @property
     def mean(self) -> float:
@@ -97,7 +113,7 @@ class Rehearsal:
 
 
 @singledispatch
-def expected(query: Query, rehearsal: Rehearsal) -> dict[str, float]:  # noqa: ARG001 (for those registered below)
+def expected(query: Query, rehearsal: Rehearsal, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG001
     """What a query would be expected to give without noise and without an effect, in the schema's own terms."""
     raise QueryError(
         expected="a query that can be rehearsed", got=query.name, hint="only listed questions may be asked of a table."
@@ -105,7 +121,7 @@ def expected(query: Query, rehearsal: Rehearsal) -> dict[str, float]:  # noqa: A
 
 
 @expected.register
-def _(_: ArmTotals | ArmMoments, rehearsal: Rehearsal) -> dict[str, float]:
+def _(_: ArmTotals | ArmMoments, rehearsal: Rehearsal, __: Guarantee) -> dict[str, float]:
     low, high = rehearsal.schema.outcome_bounds
     mean = rehearsal.mean - (low + high) / 2
     each = {"total": mean, "deficit": ((high - low) / 2) ** 2 - mean**2 - rehearsal.sd**2, "size": 1.0}
@@ -114,9 +130,81 @@ def _(_: ArmTotals | ArmMoments, rehearsal: Rehearsal) -> dict[str, float]:
 
 
 @expected.register
-def _(query: StratumContrasts, rehearsal: Rehearsal) -> dict[str, float]:
+def _(query: StratumContrasts, rehearsal: Rehearsal, _: Guarantee) -> dict[str, float]:
     """As if every stratum had the same share of treated units."""
+    return {"effect": 0.0} | _strata(query.by, query.cap, rehearsal)
+
+
+@expected.register
+def _(query: StratumMatches, rehearsal: Rehearsal, guarantee: Guarantee) -> dict[str, float]:
+    """As if every stratum had the same number of units, and the same share of treated ones."""
+    values = {"effect": 0.0} | _strata(query.by, query.design_cap, rehearsal)
+    if query.bound == "smooth":
+        beta = smoothness(guarantee.epsilon * float(query.shares["effect"]), guarantee.delta)
+        strata = math.prod(bins(query.by, rehearsal.schema))
+        c, t = (size / strata for size in rehearsal.expected_sizes)
+        moves = (
+            2 + 2 * (max(c, t) + k) / max(min(c, t) - k, 1.0)
+            for k in range(min(rehearsal.n, math.ceil(10 / beta), 100_000))
+        )
+        bound = max(math.exp(-beta * k) * min(move, rehearsal.n + 1) for k, move in enumerate(moves))
+        values["log_sensitivity"] = math.log(2 * GRID * bound) / beta
+    return values
+
+
+def _strata(by: Sequence[Cut], cap: int, rehearsal: Rehearsal) -> dict[str, float]:
     c, t = rehearsal.expected_sizes
-    size = min(t, query.cap * c) + min(c, query.cap * t)
-    freedom = rehearsal.n - min(2 * math.prod(query.bins(rehearsal.schema)), rehearsal.n / 2)
-    return {"effect": 0.0, "size": size, "squares": freedom * rehearsal.sd**2, "design": size**2 * (1 / t + 1 / c)}
+    size = min(t, cap * c) + min(c, cap * t)
+    freedom = rehearsal.n - min(2 * math.prod(bins(by, rehearsal.schema)), rehearsal.n / 2)
+    return {"size": size, "squares": freedom * rehearsal.sd**2, "design": size**2 * (1 / t + 1 / c)}
+
+
+@expected.register
+def _(
+    query: OutputPerturbedLogistic | ObjectivePerturbedLogistic, rehearsal: Rehearsal, _: Guarantee
+) -> dict[str, float]:
+    """As if covariates had nothing to do with treatment."""
+    c, t = rehearsal.expected_sizes
+    values = dict.fromkeys(feature_names(query.of, rehearsal.schema), 0.0)
+    return values | {"intercept": math.log(t / c) * math.sqrt(len(query.of) + 1)}
+
+
+@expected.register
+def _(query: WeightedArms, rehearsal: Rehearsal, _: Guarantee) -> dict[str, float]:
+    """As if every unit had the score that the intercept alone gives."""
+    c, t = rehearsal.expected_sizes
+    score = 1 / (1 + math.exp(-min(max(query.coefficients[0] / math.sqrt(len(query.of) + 1), -30), 30)))
+    score = min(max(score, query.clip), 1 - query.clip)
+    weights = {
+        "ATE": (1 / (1 - score), 1 / score),
+        "ATT": (score / (1 - score), 1.0),
+        "ATC": (1.0, (1 - score) / score),
+        "ATO": (score, 1 - score),
+    }[query.estimand]
+    low, high = rehearsal.schema.outcome_bounds
+    mean = rehearsal.mean - (low + high) / 2
+    control, treated = c * weights[0], t * weights[1]
+    return {
+        "contrast": (treated - control) * mean,
+        "level": (treated + control) * mean,
+        "tilt": treated - control,
+        "mass": treated + control,
+        "deficit": (treated + control) * (((high - low) / 2) ** 2 - mean**2 - rehearsal.sd**2),
+        "design": control * weights[0] + treated * weights[1],
+    }
+
+
+@expected.register
+def _(query: MatchedContrast | ScrambledContrast, rehearsal: Rehearsal, _: Guarantee) -> dict[str, float]:
+    """As if the busiest units served twice as often as their arm does on average."""
+    n, (c, t) = rehearsal.n, rehearsal.expected_sizes
+    return {
+        "effect": 0.0,
+        "squares": 3 * n / 4 * rehearsal.sd**2,
+        "freedom": 3 * n / 4,
+        "largest": (1 + 2 * max(c / t, t / c)) / n,
+        "squared": 1 / c + 1 / t,
+        "limit_0": max(2 * t / c, 1.0) if query.limit is None else query.limit,
+        "limit_1": max(2 * c / t, 1.0) if query.limit is None else query.limit,
+        "matched": 1.0,
+    }

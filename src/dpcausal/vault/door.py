@@ -101,10 +101,10 @@ class Vault:
         if kept is None:
             self._ledger.grant(request, noise.event, question)
             debit = self._ledger.debit(request)
-            answer = ANSWERS[type(query)](query, self._schema, self._engine)
-            steps = add_noise(tuple(answer[at.name] for at in noise.sensitivity.coordinates), noise)
+            answer = ANSWERS[type(query)](query, self._schema, self._engine, guarantee)
+            steps = add_noise(answer.in_order(noise), answer.sized(noise))
             receipt = Receipt(query.name, guarantee.epsilon, guarantee.delta, debit.number, debit.digest)
-            release = Release.of(query, guarantee, noise, steps, receipt)
+            release = Release.of(query, guarantee, noise, steps, answer.facts, receipt)
             kept = self._ledger.store(request, release.to_json())
         return Release.from_json(kept)
 

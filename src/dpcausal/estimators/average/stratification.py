@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from dpcausal.effect import Effect
 from dpcausal.interval import NoiseTerm
 from dpcausal.queries import Cut, StratumContrasts
+from dpcausal.queries.strata import bins
 from dpcausal.release import Release, Source, guarantee_for
 
 
@@ -53,9 +54,9 @@ class Stratification:
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
         """The effect, for epsilon and delta in all; delta 0 gives Laplace noise, a positive delta Gaussian noise."""
         guarantee = guarantee_for(source, epsilon, delta)
-        cuts = tuple(cut if isinstance(cut, Cut) else Cut(cut) for cut in self.by)
+        cuts = cuts_of(self.by)
         query = StratumContrasts(cuts, self.cap)
-        cells = 2 * math.prod(query.bins(source.schema))
+        cells = 2 * math.prod(bins(cuts, source.schema))
         release = source.release(query, guarantee)
         size = max(release.value("size"), source.n / 10)
         estimate = release.value("effect") / size
@@ -75,16 +76,25 @@ class Stratification:
             n=source.n,
             method=f"stratification by {', '.join(cut.name for cut in cuts)}, cap {self.cap}",
             guarantee=guarantee,
-            assumptions=(
-                f"within strata of {', '.join(cut.name for cut in cuts)} the arms are comparable: no other confounding",
-                "one unit's outcome does not depend on another unit's arm",
-                "for the interval: outcomes are equally spread in all strata, and strata are as found in the table",
-                *source.schema.readings,
-            ),
+            assumptions=(*within_strata(cuts), *source.schema.readings),
             receipts=(release.receipt,),
             notes=(f"strata count as about {size:,.0f} of {source.n:,} units (noisy)", *source.notes),
             no_interval=_EMPTY if release.value("size") < source.n / 10 else _FINE if cells > source.n / 2 else "",
         )
+
+
+def cuts_of(by: Sequence[str | Cut]) -> tuple[Cut, ...]:
+    """Names and cuts as cuts."""
+    return tuple(cut if isinstance(cut, Cut) else Cut(cut) for cut in by)
+
+
+def within_strata(cuts: Sequence[Cut]) -> tuple[str, ...]:
+    """What comparisons within strata rest on."""
+    return (
+        f"within strata of {', '.join(cut.name for cut in cuts)} the arms are comparable: no other confounding",
+        "one unit's outcome does not depend on another unit's arm",
+        "for the interval: outcomes are equally spread in all strata, and strata are as found in the table",
+    )
 
 
 _EMPTY = "hardly any stratum holds both arms, so noise decides what strata count as; use fewer or wider strata"

@@ -7,14 +7,37 @@ query says is on the page of the same name in docs/proofs.
 from collections.abc import Callable
 from typing import Any
 
-from dpcausal.queries import ArmMoments, ArmTotals, Query, StratumContrasts
+from dpcausal.guarantee import Guarantee
+from dpcausal.queries import (
+    ArmMoments,
+    ArmTotals,
+    MatchedContrast,
+    ObjectivePerturbedLogistic,
+    OutputPerturbedLogistic,
+    Query,
+    ScrambledContrast,
+    StratumContrasts,
+    StratumMatches,
+    WeightedArms,
+)
 from dpcausal.schema import Schema
+from dpcausal.vault.answer import Answer
 from dpcausal.vault.answers.arm_moments import arm_moments
+from dpcausal.vault.answers.logistic import objective_perturbed, output_perturbed
+from dpcausal.vault.answers.matched_contrast import matched_contrast, scrambled_contrast
 from dpcausal.vault.answers.stratum_contrasts import stratum_contrasts
+from dpcausal.vault.answers.stratum_matches import stratum_matches
+from dpcausal.vault.answers.weighted_arms import weighted_arms
 from dpcausal.vault.engines import Engine
 
-ANSWERS: dict[type[Query], Callable[[Any, Schema, Engine], dict[str, int]]] = {
+ANSWERS: dict[type[Query], Callable[[Any, Schema, Engine, Guarantee], Answer]] = {
     ArmTotals: arm_moments,
     ArmMoments: arm_moments,
     StratumContrasts: stratum_contrasts,
+    StratumMatches: stratum_matches,
+    OutputPerturbedLogistic: output_perturbed,
+    ObjectivePerturbedLogistic: objective_perturbed,
+    WeightedArms: weighted_arms,
+    MatchedContrast: matched_contrast,
+    ScrambledContrast: scrambled_contrast,
 }

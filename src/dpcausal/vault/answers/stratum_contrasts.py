@@ -1,8 +1,13 @@
 """Contrasts between arms, stratum by stratum, in exact integers. Proof: docs/proofs/stratum_contrasts.md."""
 
+from collections.abc import Sequence
+
 from dpcausal.columns import Real
+from dpcausal.guarantee import Guarantee
 from dpcausal.queries import GRID, Cut, StratumContrasts
+from dpcausal.queries.strata import bins
 from dpcausal.schema import Schema
+from dpcausal.vault.answer import Answer
 from dpcausal.vault.coercion import steps_of
 from dpcausal.vault.engines import Engine
 
@@ -10,13 +15,18 @@ Arm = tuple[int, int, int]
 """Of one arm of one stratum: the number of units, the sum of their outcomes, the sum of their squares; in steps."""
 
 
-def stratum_contrasts(query: StratumContrasts, schema: Schema, engine: Engine) -> dict[str, int]:
+def stratum_contrasts(query: StratumContrasts, schema: Schema, engine: Engine, _: Guarantee) -> Answer:
     """The four sums over all strata. A stratum without rows is like any other: it adds 0."""
-    keys = [_key(cut, schema) for cut in query.by]
-    cells = dict(zip(keys, query.bins(schema), strict=True)) | {"treatment": 2}
+    contrasts = [contrast(control, treated, query.cap) for control, treated in strata(query.by, schema, engine)]
+    return Answer({name: sum(each[place] for each in contrasts) for place, name in enumerate(query.shares)})
+
+
+def strata(by: Sequence[Cut], schema: Schema, engine: Engine) -> list[tuple[Arm, Arm]]:
+    """The control and the treated arm of every stratum of the public list, rows or no rows."""
+    keys = [_key(cut, schema) for cut in by]
+    cells = dict(zip(keys, bins(by, schema), strict=True)) | {"treatment": 2}
     arms = engine.aggregate(cells, ["1", "outcome", "outcome * outcome"]).reshape(-1, 2, 3).tolist()
-    contrasts = [contrast(tuple(control), tuple(treated), query.cap) for control, treated in arms]
-    return {name: sum(each[place] for each in contrasts) for place, name in enumerate(query.shares)}
+    return [(tuple(control), tuple(treated)) for control, treated in arms]
 
 
 def contrast(control: Arm, treated: Arm, cap: int) -> tuple[int, int, int, int]:

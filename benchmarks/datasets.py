@@ -1,0 +1,208 @@
+"""The data sets of the private-matching paper, each with public bounds written down by hand.
+
+Bounds are round numbers such as a codebook would give. None is computed from the data; values beyond are moved to the
+bound, as the library does with any table. The outcomes of IHDP, ACIC and Synth are simulated and have no codebook:
+there bounds are round numbers on the scale of the simulation, wider than its outcomes.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+from numpy.typing import NDArray
+
+import dpcausal as dpc
+from dpcausal.columns import Column
+from dpcausal.schema import Protects
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A table, what is public about it, and the effect that an estimator should find.
+
+    Attributes:
+        name: What to call it.
+        table: The records.
+        treatment: The treatment.
+        outcome: The outcome with public bounds.
+        covariates: All covariates with public bounds or values.
+        truth: The effect: the mean of simulated effects over the units in the table, or a trial's difference in means.
+        short: A few covariates that matter, for estimators to which each one costs accuracy.
+        strata: One or two covariates that matter, in public bins.
+    """
+
+    name: str
+    table: Any
+    treatment: dpc.Binary
+    outcome: dpc.Real
+    covariates: tuple[Column, ...]
+    truth: float
+    short: tuple[str, ...]
+    strata: tuple[str | dpc.Cut, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all covariates."""
+        return tuple(column.name for column in self.covariates)
+
+    def schema(self, protects: Protects) -> dpc.Schema:
+        """The declaration that goes with the table."""
+        return dpc.Schema(treatment=self.treatment, outcome=self.outcome, covariates=self.covariates, protects=protects)
+
+    def column(self, name: str) -> NDArray[Any]:
+        """One column of the table."""
+        values: NDArray[Any] = self.table[name].to_numpy()
+        return values
+
+    def not_private_bounds(self) -> "DataSet":
+        """NOT PRIVATE: the same with bounds taken from the data, as the paper did. Only to compare with the paper."""
+        return replace(
+            self,
+            outcome=self._fitted(self.outcome),
+            covariates=tuple(
+                self._fitted(column) if isinstance(column, dpc.Real) else column for column in self.covariates
+            ),
+        )
+
+    def _fitted(self, column: dpc.Real) -> dpc.Real:
+        values = self.column(column.name)
+        return dpc.Real(column.name, float(values.min()), float(values.max()))
+
+
+def _ihdp(folder: Path) -> DataSet:
+    """Hill's simulation on the Infant Health and Development Program, the first realisation of setting A."""
+    values = np.loadtxt(folder / "ihdp" / "ihdp_npci_1.csv", delimiter=",")
+    names = ["treatment", "y", "y_other", "mu0", "mu1", *(f"x{place}" for place in range(1, 26))]
+    columns = dict(zip(names, values.T, strict=True))
+    # x1 to x6 are standardised: four standard deviations. The rest are yes or no, one of them written 1 or 2.
+    reals = [dpc.Real(f"x{place}", -4, 4) for place in range(1, 7)]
+    listed = [dpc.Binary(f"x{place}", values=(1, 2) if place == 14 else (0, 1)) for place in range(7, 26)]
+    return DataSet(
+        name="IHDP",
+        table=pa.table({name: columns[name] for name in names if name not in {"y_other", "mu0", "mu1"}}),
+        treatment=dpc.Binary("treatment"),
+        outcome=dpc.Real("y", -5, 15),
+        covariates=(*reals, *listed),
+        truth=float((columns["mu1"] - columns["mu0"]).mean()),
+        # Birth weight, mother's age, married, no school degree. The study is confounded by whom it left out.
+        short=("x1", "x6", "x9", "x10"),
+        strata=("x9", "x10"),
+    )
+
+
+def _lalonde(folder: Path) -> DataSet:
+    """Dehejia and Wahba's sample of the National Supported Work trial, both arms randomised."""
+    table = pa.csv.read_csv(folder / "lalonde" / "nsw_dw_445.csv")
+    # The programme took people of working age; yearly earnings of its intake are below 60,000 dollars with few
+    # exceptions, which count as 60,000.
+    earnings = [dpc.Real(name, 0, 60_000) for name in ("re74", "re75")]
+    listed = [dpc.Binary(name) for name in ("black", "hisp", "marr", "nodegree")]
+    return DataSet(
+        name="Lalonde",
+        table=table.drop_columns(["rownames", "data_id"]),
+        treatment=dpc.Binary("treat"),
+        outcome=dpc.Real("re78", 0, 60_000),
+        covariates=(dpc.Real("age", 16, 60), dpc.Real("educ", 0, 18), *listed, *earnings),
+        truth=1794.34,  # the trial's difference in means, as reported
+        short=("age", "educ", "black", "nodegree"),
+        strata=("black", "nodegree"),
+    )
+
+
+# What the perinatal study recorded, under anonymous names: ages, heights, weights and scores in round numbers.
+_ACIC_BOUNDS: dict[tuple[float, float], str] = {
+    (10, 50): "1",
+    (0, 60): "3 58",
+    (0, 40): "4",
+    (40, 80): "5",
+    (50, 300): "6 27",
+    (0, 10): "7 8 9 10 11 12 13 14 15 16 30 31 32 33 39 40 41 42 46 47 48 49 50 52 53 55 56",
+    (0, 20): "18 25 29",
+    (0, 100): "23 34 37 44",
+    (0, 70): "20 28 57",
+    (0, 130): "19 26",
+    (0, 50): "35",
+    (100, 1000): "36",
+    (0, 30): "43 45",
+}
+_ACIC_YES_OR_NO = "17 22 38 51 54"
+_ACIC_LETTERS = {"x_2": "ABCDEF", "x_21": "ABCDEFGHIJKLMNOP", "x_24": "ABCDE"}
+
+
+def _acic_column(name: str) -> Column:
+    place = name.removeprefix("x_")
+    if name in _ACIC_LETTERS:
+        return dpc.Category(name, list(_ACIC_LETTERS[name]))
+    if place in _ACIC_YES_OR_NO.split():
+        return dpc.Binary(name)
+    return next(dpc.Real(name, *bounds) for bounds, places in _ACIC_BOUNDS.items() if place in places.split())
+
+
+def _acic(folder: Path) -> DataSet:
+    """The 2016 challenge of the Atlantic Causal Inference Conference: real covariates, simulated arms and outcomes."""
+    table = pa.csv.read_csv(folder / "acic2016" / "x.csv")
+    simulated = pa.csv.read_csv(folder / "acic2016" / "zymu_1.csv")
+    arm, control, treated, mu0, mu1 = (simulated[name].to_numpy() for name in ("z", "y0", "y1", "mu0", "mu1"))
+    covariates = tuple(_acic_column(name) for name in table.column_names)
+    outcomes = pa.array(np.where(arm == 1, treated, control))
+    return DataSet(
+        name="ACIC",
+        table=table.append_column("z", pa.array(arm)).append_column("y", outcomes),
+        treatment=dpc.Binary("z"),
+        outcome=dpc.Real("y", -15, 30),
+        covariates=covariates,
+        truth=float((mu1 - mu0).mean()),
+        # Names are anonymous, so these were picked by what they do in the simulation, in place of what a study's
+        # authors know about their own covariates.
+        short=("x_20", "x_23", "x_24", "x_44"),
+        strata=(dpc.Cut("x_23", [50, 55, 60, 65]), dpc.Cut("x_44", [50, 55, 60, 65])),
+    )
+
+
+SYNTH_EFFECT = 0.5
+
+
+def synth(n: int = 1000, dimensions: int = 20, seed: int = 0) -> DataSet:
+    """The paper's simulation: uniform covariates, a logistic score, an outcome linear in covariates, one effect."""
+    generator = np.random.default_rng(seed)
+    x = generator.uniform(0, 1, (n, dimensions))
+    a, b = generator.uniform(-1, 1, dimensions), generator.uniform(0, 0.4, dimensions)
+    arm = (generator.uniform(0, 1, n) < 1 / (1 + np.exp(-(2 * x - 1) @ a))).astype(int)
+    y = x @ b + SYNTH_EFFECT * arm + generator.uniform(0, 0.1, n)
+    names = [f"x{place + 1}" for place in range(dimensions)]
+    order = np.argsort(-np.abs(a * b))  # the design is known to whoever simulates
+    short = tuple(names[place] for place in order[:4])
+    return DataSet(
+        name="Synth",
+        table=pa.table({"t": arm, "y": y, **dict(zip(names, x.T, strict=True))}),
+        treatment=dpc.Binary("t"),
+        outcome=dpc.Real("y", 0, 5),
+        covariates=tuple(dpc.Real(name, 0, 1) for name in names),
+        truth=SYNTH_EFFECT,
+        short=short,
+        strata=tuple(dpc.Cut(name, [0.25, 0.5, 0.75]) for name in short[:2]),
+    )
+
+
+_FROM_FILES: dict[str, Callable[[Path], DataSet]] = {"IHDP": _ihdp, "Lalonde": _lalonde, "ACIC": _acic}
+NAMES: Sequence[str] = (*_FROM_FILES, "Synth")
+
+
+def from_files(names: Sequence[str]) -> bool:
+    """Whether any of these data sets needs a folder of files."""
+    return any(name in _FROM_FILES for name in names)
+
+
+@cache
+def load(name: str, folder: str | None) -> DataSet:
+    """A data set by its name; the folder holds `ihdp`, `lalonde` and `acic2016`, and Synth needs none."""
+    if name == "Synth":
+        return synth()
+    if folder is None:
+        raise ValueError(f"{name} is read from files: say which folder they are in")
+    return _FROM_FILES[name](Path(folder))

@@ -1,0 +1,271 @@
+"""Figures of the studies, from their results."""
+
+from collections.abc import Callable, Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from PIL import Image
+
+Line = dict[str, Any]
+Look = dict[str, Any]
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
+MARKERS = "osD^vP"
+FEWEST = 4
+_DPI = 100
+
+
+def draw(result: dict[str, Any], folder: Path) -> None:
+    """All figures of a result, into a folder."""
+    for name, drawn in DRAWINGS[result["study"]].items():
+        held = BytesIO()
+        drawn(result).savefig(held, dpi=_DPI)
+        few = Image.open(held).convert("RGB").quantize(64, dither=Image.Dither.NONE)  # a third of the size
+        few.save(folder / f"study_{result['study']}_{name}.png", optimize=True)
+
+
+def enough(cells: Sequence[Line]) -> list[Line]:
+    """The cells of tables with as many repeats as a curve needs; all of them where none has."""
+    return [cell for cell in cells if cell["repeats"] >= FEWEST] or list(cells)
+
+
+def panels(rows: int, columns: int, title: str, width: float = 4.2, height: float = 3.2) -> tuple[Figure, list[Axes]]:
+    """A figure with a title and its panels, row by row."""
+    figure = Figure(figsize=(max(width * columns, 6.0), height * rows + 0.5), layout="constrained")
+    figure.suptitle(title, fontsize=12)
+    axes = np.atleast_1d(figure.subplots(rows, columns, squeeze=False)).ravel().tolist()
+    return figure, axes
+
+
+def look(place: int) -> Look:
+    """How the curve in this place is drawn."""
+    return {"color": COLOURS[place], "marker": MARKERS[place], "markersize": 4, "linewidth": 1.4}
+
+
+def curves(
+    axes: Axes, lines: Sequence[Line], by: str, across: tuple[str, str], names: Callable[[Any], str] = str
+) -> None:
+    """One curve for each value of `by`, of the second of two numbers against the first."""
+    x, y = across
+    for place, value in enumerate(dict.fromkeys(line[by] for line in lines)):
+        chosen = [line for line in lines if line[by] == value]
+        at = [float(line[x]) for line in chosen]
+        axes.plot(at, [line[y] for line in chosen], label=names(value), **look(place))
+    axes.grid(visible=True, which="major", alpha=0.3)
+
+
+def ticks(axes: Axes, values: Sequence[float]) -> None:
+    """A logarithmic axis with a mark at each of the values."""
+    axes.set_xscale("log")
+    axes.set_xticks(values, [f"{value:g}" for value in values])
+    axes.set_xticks([], minor=True)
+
+
+def log_y(axes: Axes) -> None:
+    """A logarithmic axis with plain numbers at 1, 2 and 5 of each power of ten."""
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def _sweeps(result: dict[str, Any], level: str) -> Figure:
+    cells = enough([cell for cell in result["cells"] if cell["level"] == level and cell["sweep"] != "split"])
+    tables = list(dict.fromkeys(cell["table"] for cell in cells))
+    private = {"outcome": "outcomes private, covariates and arms public", "record": "whole records private"}[level]
+    figure, axes = panels(len(tables), 3, f"Matching on the propensity score, {private}", height=2.9)
+    for place, (table, sweep) in enumerate((t, s) for t in tables for s in ("limit", "error", "neighbours")):
+        chosen, panel = [c for c in cells if (c["table"], c["sweep"]) == (table, sweep)], axes[place]
+        if sweep == "error":
+            curves(panel, chosen, "epsilon", ("value", "error"), lambda value: f"epsilon {value:g}")
+            ticks(panel, sorted({float(cell["value"]) for cell in chosen}))
+            panel.set_xlabel("error coefficient")
+        else:
+            named = {"limit": "limit: {}", "neighbours": "neighbours: {}"}[sweep]
+            curves(panel, chosen, "value", ("epsilon", "error"), named.format)
+            ticks(panel, sorted({cell["epsilon"] for cell in chosen}))
+            panel.set_xlabel("epsilon")
+        log_y(panel)
+        words = sweep.replace("error", "error coefficient")
+        panel.set_title(f"{table}: by {words}, {chosen[0]['repeats']} repeats", fontsize=10)
+        panel.legend(fontsize=7, framealpha=0.6)
+        if sweep == "limit":
+            panel.set_ylabel("error relative to\nmatching without privacy")
+    return figure
+
+
+def _splits(result: dict[str, Any]) -> Figure:
+    cells = enough([cell for cell in result["cells"] if cell["sweep"] == "split"])
+    pairs = list(dict.fromkeys((cell["epsilon"], cell["table"]) for cell in cells))
+    columns = len({epsilon for epsilon, _ in pairs})
+    title = "Relative error by how epsilon is divided, whole records private"
+    figure, axes = panels(len(pairs) // columns, columns, title, width=3.9, height=3.3)
+    for panel, (epsilon, table) in zip(axes, pairs, strict=True):
+        chosen = [cell for cell in cells if (cell["epsilon"], cell["table"]) == (epsilon, table)]
+        shares = [tuple(round(10 * float(share)) for share in cell["value"].split(":")) for cell in chosen]
+        grid = sorted({share[0] for share in shares})
+        image = np.full((len(grid), len(grid)), np.nan)
+        for share, cell in zip(shares, chosen, strict=True):
+            image[grid.index(share[1]), grid.index(share[0])] = cell["error"]
+        colours = panel.imshow(image, origin="lower", cmap="viridis_r")
+        middle = (np.nanmin(image) + np.nanmax(image)) / 2
+        for (row, column), value in np.ndenumerate(image):
+            if np.isfinite(value):
+                colour = "white" if value > middle else "black"
+                panel.text(column, row, f"{value:.2g}", ha="center", va="center", color=colour, fontsize=6)
+        panel.set_xticks(range(len(grid)), [f"{share / 10:g}" for share in grid], fontsize=7)
+        panel.set_yticks(range(len(grid)), [f"{share / 10:g}" for share in grid], fontsize=7)
+        panel.set_xlabel("share of the score", fontsize=8)
+        panel.set_ylabel("share of the arms", fontsize=8)
+        panel.set_title(f"{table}, epsilon {epsilon:g}, {chosen[0]['repeats']} repeats", fontsize=10)
+        figure.colorbar(colours, ax=panel, shrink=0.8).ax.tick_params(labelsize=7)
+    return figure
+
+
+def _limits(result: dict[str, Any]) -> Figure:
+    tables = list(dict.fromkeys(line["table"] for line in result["limits"]))
+    title = "How often a unit may serve, in multiples of the neighbours"
+    figure, axes = panels(1, len(tables), title, width=3.4)
+    for panel, table in zip(axes, tables, strict=True):
+        chosen = [line for line in result["limits"] if line["table"] == table]
+        epsilons = [line["epsilon"] for line in chosen]
+        panel.step(epsilons, [line["printed"] for line in chosen], where="mid", color=COLOURS[1], label="as printed")
+        panel.step(epsilons, [line["corrected"] for line in chosen], where="mid", color=COLOURS[0], label="corrected")
+        panel.axhline(chosen[0]["most_without_limit"], color="grey", linestyle=":", label="most without a limit")
+        panel.set_title(table, fontsize=10)
+        panel.set_xlabel("epsilon")
+        panel.set_ylabel("limit")
+        panel.set_ylim(bottom=0)
+        panel.grid(visible=True, alpha=0.3)
+        panel.legend(fontsize=7, framealpha=0.6)
+    return figure
+
+
+def _sensitivity(result: dict[str, Any]) -> Figure:
+    figure, axes = panels(1, 2, "What the noise of exact matching is in proportion to", width=4.8, height=3.8)
+    names = {
+        "largest": "global",
+        "corrected": "smooth, corrected (a new stratum may appear)",
+        "printed": "smooth, as printed (none may)",
+        "ours": "smooth, this library (public list of strata)",
+    }
+    for panel, against in zip(axes, ("units", "imbalance"), strict=True):
+        chosen = [line for line in result["sensitivities"] if line["against"] == against]
+        for place, (name, words) in enumerate(names.items()):
+            dashed = look(place) | {"linestyle": "--" if name == "printed" else "-", "label": words}
+            panel.plot([line["at"] for line in chosen], [line[name] for line in chosen], **dashed)
+        panel.set_yscale("log")
+        panel.grid(visible=True, which="major", alpha=0.3)
+        panel.set_ylabel("sensitivity, outcomes within 0 and 1")
+    axes[0].set_xscale("log")
+    axes[0].set_xlabel("number of units (100 strata)")
+    axes[1].set_xlabel("imbalance a (10,000 units, 100 strata)")
+    axes[0].legend(fontsize=7)
+    return figure
+
+
+def _errors(result: dict[str, Any]) -> Figure:
+    title = "Error against the true effect of one half: 10,000 units, 100 strata"
+    figure, axes = panels(1, 2, title, width=4.8, height=3.8)
+    for panel, measure in zip(axes, ("mean_absolute_error", "rmse"), strict=True):
+        curves(panel, result["errors"], "estimator", ("epsilon", measure))
+        ticks(panel, sorted({line["epsilon"] for line in result["errors"]}))
+        panel.set_yscale("log")
+        panel.set_xlabel("epsilon")
+        panel.set_ylabel({"rmse": "root mean squared error"}.get(measure, measure.replace("_", " ")))
+    axes[0].legend(fontsize=8)
+    return figure
+
+
+def _bias(result: dict[str, Any]) -> Figure:
+    title = "Bias that noise in the score gives the estimate (simulation of the formulas, no vault)"
+    figure, axes = panels(2, 2, title, width=4.8)
+    names: dict[str, tuple[str, Look]] = {
+        "corrected_bias": ("formula, corrected", {"color": COLOURS[0]}),
+        "printed_bias": ("formula, as printed", {"color": COLOURS[1], "linestyle": "--"}),
+        "bias": ("simulated", {"color": "black", "marker": "o", "linestyle": "none", "markersize": 5}),
+        "bias_of_debiased": (
+            "simulated, weights corrected",
+            {"color": COLOURS[2], "marker": "D", "linestyle": "none", "markersize": 4},
+        ),
+    }
+    for panel, (effect, x, chosen) in zip(axes, _noisy(result), strict=True):
+        for name, (words, style) in names.items():
+            panel.plot([line[x] for line in chosen], [line[name] for line in chosen], label=words, **style)
+        panel.axhline(0, color="grey", linewidth=0.8)
+        panel.set_ylabel("bias")
+        _titled(panel, effect, x)
+    axes[0].legend(fontsize=7)
+    return figure
+
+
+def _signs(result: dict[str, Any]) -> Figure:
+    title = "How often noise in the score turns the sign (simulation of the formulas, no vault)"
+    figure, axes = panels(1, 2, title, width=4.8)
+    for panel, x in zip(axes, ("epsilon", "fitted_on"), strict=True):
+        for place, (effect, _, chosen) in enumerate(each for each in _noisy(result) if each[1] == x):
+            at, signs = [line[x] for line in chosen], [line["sign_error"] for line in chosen]
+            panel.plot(at, signs, label=f"effect {effect:g}", **look(place))
+        panel.set_ylabel("share of wrong signs")
+        _titled(panel, None, x)
+    axes[0].legend(fontsize=8)
+    return figure
+
+
+def _noisy(result: dict[str, Any]) -> list[tuple[float, str, list[Line]]]:
+    """Each effect against epsilon and against the number of units that the score is fitted on."""
+    lines = result["simulated"]
+    found = []
+    for effect in dict.fromkeys(line["effect"] for line in lines):
+        of_effect = [line for line in lines if line["effect"] == effect]
+        first = next(place for place, line in enumerate(of_effect) if line["fitted_on"] != 1000)
+        found += [(effect, "epsilon", of_effect[:first]), (effect, "fitted_on", of_effect[first:])]
+    return found
+
+
+def _titled(panel: Axes, effect: float | None, x: str) -> None:
+    of = "" if effect is None else f"effect {effect:g}, "
+    fixed, label = {
+        "epsilon": ("score fitted on 1,000 units", "epsilon"),
+        "fitted_on": ("epsilon 0.2", "units that the score is fitted on"),
+    }[x]
+    panel.set_title(of + fixed, fontsize=10)
+    panel.set_xlabel(label)
+    panel.grid(visible=True, alpha=0.3)
+
+
+def _vaults(result: dict[str, Any]) -> Figure:
+    lines = result["through_vaults"]
+    short = min(line["dimensions"] for line in lines)
+    of_short = [line for line in lines if line["dimensions"] == short]
+    small, large = (effect for effect in dict.fromkeys(line["effect"] for line in of_short))
+    figure, axes = panels(1, 3, f"InverseWeighting through vaults: 2,000 units, {short} covariates", width=4.0)
+    shown = [(small, "sign_error", "share of wrong signs"), (small, "rmse", "RMSE"), (large, "rmse", "RMSE")]
+    for panel, (effect, measure, words) in zip(axes, shown, strict=True):
+        chosen = [line for line in of_short if line["effect"] == effect]
+        curves(panel, chosen, "estimator", ("epsilon", measure))
+        ticks(panel, sorted({line["epsilon"] for line in chosen}))
+        panel.set_title(f"effect {effect:g}, {chosen[0]['repeats']} tables", fontsize=10)
+        panel.set_xlabel("epsilon")
+        panel.set_ylabel(words)
+        if measure == "rmse":
+            log_y(panel)
+    axes[0].legend(fontsize=7)
+    return figure
+
+
+DRAWINGS: dict[str, dict[str, Callable[[dict[str, Any]], Figure]]] = {
+    "matching": {
+        "outcome": lambda result: _sweeps(result, "outcome"),
+        "record": lambda result: _sweeps(result, "record"),
+        "splits": _splits,
+        "limits": _limits,
+    },
+    "exact_matching": {"sensitivity": _sensitivity, "errors": _errors},
+    "weighting": {"bias": _bias, "signs": _signs, "vaults": _vaults},
+}

@@ -1,0 +1,87 @@
+"""The closed list of questions that may be asked of a table.
+
+A query is public: a frozen dataclass of public parameters. It knows from the schema what it would answer and how much
+one unit can move that answer; nobody passes a sensitivity in. The proof of each is in docs/proofs, page by page.
+"""
+
+from dataclasses import asdict, fields
+from typing import Any
+
+from dpcausal.columns import declared_dict
+from dpcausal.errors import QueryError
+from dpcausal.guarantee import Guarantee
+from dpcausal.queries.arms import ArmMoments, ArmTotals
+from dpcausal.queries.matching import MatchedContrast, ScrambledContrast
+from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity
+from dpcausal.queries.scores import ObjectivePerturbedLogistic, OutputPerturbedLogistic, WeightedArms
+from dpcausal.queries.strata import Cut, StratumContrasts, StratumMatches
+from dpcausal.schema import Schema
+
+__all__ = [
+    "GRID",
+    "QUERIES",
+    "ArmMoments",
+    "ArmTotals",
+    "Coordinate",
+    "Cut",
+    "MatchedContrast",
+    "Norm",
+    "ObjectivePerturbedLogistic",
+    "OutputPerturbedLogistic",
+    "Query",
+    "ScrambledContrast",
+    "Sensitivity",
+    "StratumContrasts",
+    "StratumMatches",
+    "WeightedArms",
+    "from_dict",
+    "question",
+    "to_dict",
+]
+
+_ALL: tuple[type[Query], ...] = (
+    ArmTotals,
+    ArmMoments,
+    StratumContrasts,
+    StratumMatches,
+    OutputPerturbedLogistic,
+    ObjectivePerturbedLogistic,
+    WeightedArms,
+    MatchedContrast,
+    ScrambledContrast,
+)
+
+QUERIES: dict[str, type[Query]] = {query.name: query for query in _ALL}
+"""Every query there is, by name."""
+
+
+def question(query: Query, guarantee: Guarantee, schema: Schema) -> dict[str, Any]:
+    """What makes two requests the same: all that the answer depends on, and nothing that is only for show.
+
+    Which of a unit's records is used may turn on any declared column, so with a unit all of them count.
+    """
+    return {
+        "query": to_dict(query),
+        "guarantee": guarantee.to_dict(),
+        "columns": [column.meaning for column in (schema.columns if schema.unit else query.reads(schema))],
+        "unit": declared_dict(schema.unit) if schema.unit else None,
+    }
+
+
+def to_dict(query: Query) -> dict[str, Any]:
+    """A query as plain values: its name and its parameters."""
+    return {"query": query.name, **asdict(query)}  # type: ignore[call-overload]
+
+
+def from_dict(document: dict[str, Any]) -> Query:
+    """The query that `to_dict` wrote."""
+    name = document.get("query")
+    parameters = {key: value for key, value in document.items() if key != "query"}
+    known = [part.name for part in fields(QUERIES[name])] if name in QUERIES else []  # type: ignore[arg-type]
+    if name not in QUERIES or sorted(parameters) != sorted(known):
+        raise QueryError(
+            expected=f"a query out of {', '.join(QUERIES)} with exactly its parameters",
+            got=f"{name!r} with {', '.join(sorted(parameters)) or 'none'}",
+            hint="only these questions may be asked of a table.",
+        )
+    return QUERIES[name](**parameters)

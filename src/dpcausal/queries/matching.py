@@ -1,0 +1,138 @@
+"""Questions about matched units."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from dpcausal.columns import Column, is_number
+from dpcausal.errors import QueryError
+from dpcausal.queries.query import GRID, Coordinate, NoiseKind, Norm, Query, Sensitivity, outcome_step, shared
+from dpcausal.queries.scores import check_coefficients, covariates_named, kept_within, score_columns
+from dpcausal.schema import Protects, Schema
+
+COEFFICIENT_STEPS = 2**16
+"""Into how many steps the largest coefficient of a matched contrast is divided."""
+
+_MOVES = 2 * GRID * COEFFICIENT_STEPS  # how far one outcome moves a sum with such coefficients
+
+
+@dataclass(frozen=True)
+class MatchedContrast(Query):
+    """Outcomes of units and of their matches in the other arm, as one sum with known coefficients.
+
+    Units are matched on a propensity score fitted to covariates and arms, both of which must be public. Each unit has
+    `neighbours` matches, each counting 1 / neighbours, and may itself serve as a match for a limited number of others.
+    Given covariates and arms the estimate is a weighted sum of outcomes; the answer is that sum with its largest
+    coefficient counted as 1, and a sum of squared differences from which the standard error is made.
+    Proof: docs/proofs/matched_contrast.md.
+
+    Attributes:
+        of: The covariates of the score.
+        neighbours: How many matches each unit has.
+        limit: A unit may serve as a match `limit` times `neighbours` times; None to choose the limit for each arm by
+            the error model of Yuan et al. (2025).
+        error: The coefficient of that model.
+    """
+
+    name: ClassVar[str] = "matched_contrast"
+    facts: ClassVar[tuple[str, ...]] = ("largest", "squared", "limit_0", "limit_1", "matched", "freedom")
+    shares: ClassVar[dict[str, Fraction]] = {"effect": Fraction(9, 10), "squares": Fraction(1, 10)}
+
+    of: Sequence[str]
+    neighbours: int
+    limit: int | None
+    error: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "of", tuple(self.of))
+        check_matching(self.neighbours, self.limit, self.error)
+
+    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
+        """The answer's coordinates and how far one unit can move them."""
+        covariates_named(self.of, schema)
+        if protects != "outcome":
+            raise QueryError(
+                expected="a schema that declares covariates and arms public: protects='outcome'",
+                got=f"one that protects {protects}",
+                hint="matching on the score as it is reveals covariates and arms; where these are private use "
+                "Stratification or InverseWeighting.",
+            )
+        step = outcome_step(schema)
+        parts = {"effect": (step / COEFFICIENT_STEPS, _MOVES), "squares": (step**2 * GRID, 4 * GRID + 1)}
+        return shared(parts, self.shares, norm)
+
+    def reads(self, schema: Schema) -> tuple[Column, ...]:
+        """The columns that the answer depends on."""
+        return *score_columns(self.of, schema), schema.outcome
+
+
+@dataclass(frozen=True)
+class ScrambledContrast(Query):
+    """The same sum for units whose scores and arms were made noisy first, one by one.
+
+    Nothing about a unit need be public. Pure epsilon only. Proof: docs/proofs/scrambled_contrast.md.
+
+    Attributes:
+        of: The covariates of the score.
+        coefficients: The score's coefficients, in the order of `feature_names`, as a logistic query released them.
+        neighbours: How many matches each unit has.
+        limit: As in `MatchedContrast`.
+        error: As in `MatchedContrast`.
+        shares: How epsilon is divided among scores, arms and outcomes.
+    """
+
+    name: ClassVar[str] = "scrambled_contrast"
+    facts: ClassVar[tuple[str, ...]] = MatchedContrast.facts
+
+    of: Sequence[str]
+    coefficients: Sequence[float]
+    neighbours: int
+    limit: int | None
+    error: float
+    shares: Sequence[float]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "of", tuple(self.of))
+        object.__setattr__(self, "coefficients", kept_within(self.coefficients))
+        object.__setattr__(self, "shares", tuple(self.shares))
+        check_matching(self.neighbours, self.limit, self.error)
+        three = len(self.shares) == 3 and all(is_number(share) and 0 < share < 1 for share in self.shares)
+        if not three or sum(map(Fraction, self.shares)) > 1 + Fraction(1, 10**9):
+            raise QueryError(
+                expected="three positive shares that add up to 1",
+                got=repr(self.shares),
+                hint="for instance .05, .75, .2.",
+            )
+
+    @property
+    def noise(self) -> NoiseKind:
+        """What kind of noise the proof is about."""
+        return "laplace"
+
+    def parts(self) -> tuple[Fraction, Fraction, Fraction]:
+        """The shares of scores, arms and outcomes; together no more than 1."""
+        total = max(sum(map(Fraction, self.shares)), Fraction(1))
+        score, arm, outcome = (Fraction(share) / total for share in self.shares)
+        return score, arm, outcome
+
+    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
+        """The answer's coordinates and how far one unit can move them."""
+        check_coefficients(self.coefficients, self.of, schema)
+        effect = Coordinate("effect", outcome_step(schema) / COEFFICIENT_STEPS, Fraction(_MOVES) / self.parts()[2])
+        return Sensitivity(norm, (effect,), Fraction(1))
+
+    def reads(self, schema: Schema) -> tuple[Column, ...]:
+        """The columns that the answer depends on."""
+        return *score_columns(self.of, schema), schema.outcome
+
+
+def check_matching(neighbours: object, limit: object, error: float) -> None:
+    """Raise unless these can be parameters of matching."""
+    whole = all(isinstance(each, int) and 1 <= each <= 1000 for each in (neighbours, 1 if limit is None else limit))
+    if not whole or not (is_number(error) and 0 < error <= 1):
+        raise QueryError(
+            expected="whole numbers from 1 to 1000 as neighbours and limit, and an error coefficient up to 1",
+            got=f"neighbours={neighbours!r}, limit={limit!r}, error={error!r}",
+            hint="5 neighbours and no limit of your own are usual.",
+        )

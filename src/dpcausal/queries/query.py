@@ -1,0 +1,95 @@
+"""What every query is: public parameters, and what one unit can do to the answer."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Literal, Protocol
+
+from dpcausal.columns import Column
+from dpcausal.errors import QueryError
+from dpcausal.schema import Protects, Schema
+
+GRID = 2**20
+"""Steps from the middle of a column's range to its bounds. Values are rounded to these steps before anything else."""
+
+Norm = Literal["l1", "l2"]
+
+NoiseKind = Literal["either", "laplace", "smooth"]
+"""`either`: Laplace where delta is 0, Gaussian where it is positive. `laplace`: delta must be 0. `smooth`: Laplace in
+proportion to a smooth sensitivity of the table, and delta must be positive."""
+
+
+@dataclass(frozen=True)
+class Coordinate:
+    """One number of an answer.
+
+    The answer is an integer count of steps. Its size in the schema's own terms is steps times `step`.
+
+    Attributes:
+        name: What the number is.
+        step: The size of one step, for instance in dollars.
+        weight: The coordinate's share of the sensitivity, in steps; its noise is in proportion to it. None where the
+            size of the noise is decided by the table itself and is as private as the table.
+    """
+
+    name: str
+    step: float
+    weight: Fraction | None
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """How far one unit can move an answer.
+
+    For neighbouring tables the vector of (change / weight) has a norm of at most `bound`.
+    """
+
+    norm: Norm
+    coordinates: tuple[Coordinate, ...]
+    bound: Fraction
+
+    def __post_init__(self) -> None:
+        names = [at.name for at in self.coordinates]
+        if len(set(names)) != len(names):
+            raise QueryError(
+                expected="a name of its own for each number of an answer",
+                got=", ".join(names),
+                hint="rename covariates: none may be called intercept, or like a value of a category (ward=a).",
+            )
+
+
+class Query(Protocol):
+    """One question that may be asked of a table."""
+
+    name: ClassVar[str]
+    facts: ClassVar[tuple[str, ...]] = ()
+    """Numbers that come with the answer without noise, because they are made of nothing private."""
+
+    @property
+    def noise(self) -> NoiseKind:
+        """What kind of noise the proof is about."""
+        return "either"
+
+    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
+        """The answer's coordinates and how far one unit can move them."""
+        ...
+
+    def reads(self, schema: Schema) -> tuple[Column, ...]:
+        """The columns that the answer depends on."""
+        ...
+
+
+def outcome_step(schema: Schema) -> float:
+    """The size of one step of the outcome, in the outcome's own terms."""
+    low, high = schema.outcome_bounds
+    return (high - low) / 2 / GRID
+
+
+def shared(parts: Mapping[str, tuple[float, int]], shares: Mapping[str, Fraction], norm: Norm) -> Sensitivity:
+    """Numbers, each with its step and how far one unit moves it, under a guarantee divided among them by shares."""
+    coordinates = []
+    for part, (unit, moves) in parts.items():
+        share = shares[part] if norm == "l1" else Fraction(math.sqrt(shares[part]))
+        coordinates.append(Coordinate(part, unit, Fraction(moves) / share))
+    return Sensitivity(norm, tuple(coordinates), Fraction(1) if norm == "l1" else 1 + Fraction(1, 10**12))

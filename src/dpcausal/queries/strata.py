@@ -1,0 +1,198 @@
+"""Questions about strata: groups of units that are alike in public ways."""
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, ClassVar, Literal
+
+from dpcausal.columns import Binary, Category, Column, Real
+from dpcausal.errors import QueryError
+from dpcausal.queries.query import GRID, Coordinate, NoiseKind, Norm, Query, Sensitivity, outcome_step, shared
+from dpcausal.schema import Protects, Schema
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A covariate that tells strata apart: a listed one by its values, a real one by public edges.
+
+    Attributes:
+        name: The covariate.
+        edges: For a real covariate, where one bin ends and the next begins, in rising order. An edge belongs to the bin
+            above it. Values are compared on the grid that divides the covariate's range into 2^21 steps.
+    """
+
+    name: str
+    edges: Sequence[float] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "edges", tuple(map(float, self.edges)))
+
+    def bins(self, schema: Schema) -> int:
+        """How many strata this covariate alone tells apart."""
+        column = next((column for column in schema.covariates if column.name == self.name), None)
+        rising = all(low < high for low, high in itertools.pairwise(self.edges))
+        if (
+            isinstance(column, Real)
+            and self.edges
+            and rising
+            and column.low < self.edges[0] <= self.edges[-1] < column.high
+        ):
+            return len(self.edges) + 1
+        if isinstance(column, Binary | Category) and not self.edges:
+            return len(column.values)
+        raise QueryError(
+            expected=f"{self.name!r} to be a listed covariate, or a real one with rising edges within its bounds",
+            got=f"{column or 'no such covariate'} with edges {list(self.edges)}",
+            hint='write for instance by=["race", Cut("age", [25, 35, 45])].',
+        )
+
+
+MOST_STRATA = 100_000
+
+
+def _cuts(by: Sequence[Cut | Mapping[str, Any]]) -> tuple[Cut, ...]:
+    cuts = tuple(cut if isinstance(cut, Cut) else Cut(**cut) for cut in by)
+    if len({cut.name for cut in cuts}) != len(cuts) or not cuts:
+        raise QueryError(
+            expected="one or more different covariates",
+            got=f"{[cut.name for cut in cuts]}",
+            hint='write for instance by=["race", Cut("age", [25, 35, 45])].',
+        )
+    return cuts
+
+
+def bins(by: Sequence[Cut], schema: Schema) -> tuple[int, ...]:
+    """How many bins each covariate has; their product is the number of strata."""
+    each = tuple(cut.bins(schema) for cut in by)
+    if math.prod(each) > MOST_STRATA:
+        raise QueryError(
+            expected=f"at most {MOST_STRATA:,} strata",
+            got=f"{math.prod(each):,}",
+            hint="use fewer covariates or wider bins; strata without both arms tell nothing.",
+        )
+    return each
+
+
+def _strata_columns(by: Sequence[Cut], schema: Schema) -> tuple[Column, ...]:
+    names = {cut.name for cut in by}
+    return schema.treatment, schema.outcome, *(column for column in schema.covariates if column.name in names)
+
+
+@dataclass(frozen=True)
+class StratumContrasts(Query):
+    """The sum over strata of the difference in mean outcome, each stratum counted as far as its arms are balanced.
+
+    A stratum with t treated and c control units counts as m = min(t, K c) + min(c, K t) units, K the cap; as 0 if an
+    arm is empty. The answer holds the sum of m times the difference in means, the sum of m, and two sums from which the
+    standard error is made. Proof: docs/proofs/stratum_contrasts.md.
+
+    Attributes:
+        by: The covariates that tell strata apart.
+        cap: By how much one arm may outnumber the other before a stratum counts for less; a whole number.
+    """
+
+    name: ClassVar[str] = "stratum_contrasts"
+    design_steps: ClassVar[int] = 1024
+    shares: ClassVar[dict[str, Fraction]] = {
+        "effect": Fraction(7, 10),
+        "size": Fraction(1, 10),
+        "squares": Fraction(1, 10),
+        "design": Fraction(1, 10),
+    }
+    """How the guarantee is divided among the four numbers."""
+
+    by: Sequence[Cut]
+    cap: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by", _cuts(self.by))
+        if not isinstance(self.cap, int) or not 1 <= self.cap <= 1000:
+            raise QueryError(
+                expected="a whole number from 1 to 1000 as cap",
+                got=f"cap={self.cap!r}",
+                hint="a cap of 3 is a usual choice.",
+            )
+
+    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
+        """The answer's coordinates and how far one unit can move them."""
+        bins(self.by, schema)
+        step, reach = outcome_step(schema), 1 + self.cap
+        # An outcome that alone may change touches one arm of one stratum; a record leaves one and joins another.
+        touched = 1 if protects == "outcome" else 2
+        parts = {
+            "effect": (step, touched * 2 * GRID * reach + 2),
+            "size": (1.0, reach),
+            "squares": (step**2 * GRID, 4 * GRID + 2),
+            "design": (1 / self.design_steps, 5 * reach**2 * self.design_steps + 2),
+        }
+        return shared(parts, self.shares, norm)
+
+    def reads(self, schema: Schema) -> tuple[Column, ...]:
+        """The columns that the answer depends on."""
+        return _strata_columns(self.by, schema)
+
+
+@dataclass(frozen=True)
+class StratumMatches(Query):
+    """The sum over all units of the difference between the arms' mean outcomes in the unit's stratum.
+
+    This is what balanced exact matching gives on average over all ways to break its ties. No cap bounds what one unit
+    can move, so noise is in proportion either to the largest move in any table (`global`), or to a smooth bound on the
+    moves near this one (`smooth`), which is private itself. Proof: docs/proofs/stratum_matches.md.
+
+    Attributes:
+        by: The covariates that tell strata apart.
+        bound: What the noise in the effect is in proportion to.
+    """
+
+    name: ClassVar[str] = "stratum_matches"
+    design_cap: ClassVar[int] = 4
+    effect_steps: ClassVar[int] = 2**16
+    log_steps: ClassVar[int] = 2**10
+
+    by: Sequence[Cut]
+    bound: Literal["smooth", "global"]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by", _cuts(self.by))
+        if self.bound not in ("smooth", "global"):
+            raise QueryError(
+                expected="the bound smooth or global", got=repr(self.bound), hint="smooth needs a positive delta."
+            )
+
+    @property
+    def noise(self) -> NoiseKind:
+        """What kind of noise the proof is about."""
+        return "smooth" if self.bound == "smooth" else "either"
+
+    @property
+    def shares(self) -> dict[str, Fraction]:
+        """How the guarantee is divided among the numbers; delta goes to the effect."""
+        tenth = Fraction(1, 10)
+        if self.bound == "global":
+            return {"effect": 8 * tenth, "squares": tenth, "design": tenth}
+        return {"effect": 7 * tenth, "log_sensitivity": tenth, "squares": tenth, "design": tenth}
+
+    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
+        """The answer's coordinates and how far one unit can move them."""
+        bins(self.by, schema)
+        step = outcome_step(schema)
+        parts = {
+            "effect": (step / self.effect_steps, 2 * (GRID + 1) * self.effect_steps + 1),
+            "log_sensitivity": (1 / self.log_steps, self.log_steps + 2),
+            "squares": (step**2 * GRID, 4 * GRID + 2),
+            "design": (
+                1 / StratumContrasts.design_steps,
+                5 * (1 + self.design_cap) ** 2 * StratumContrasts.design_steps + 2,
+            ),
+        }
+        most = shared({name: parts[name] for name in self.shares}, self.shares, norm)
+        if self.bound == "global":
+            return most
+        return replace(most, coordinates=(Coordinate("effect", step, None), *most.coordinates[1:]))
+
+    def reads(self, schema: Schema) -> tuple[Column, ...]:
+        """The columns that the answer depends on."""
+        return _strata_columns(self.by, schema)

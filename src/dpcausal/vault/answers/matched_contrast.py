@@ -1,0 +1,126 @@
+"""Matched units as one weighted sum of outcomes. Proofs: docs/proofs/matched_contrast.md and scrambled_contrast.md."""
+
+import math
+
+import numpy as np
+
+from dpcausal.calibration import float_above
+from dpcausal.guarantee import Guarantee, exact
+from dpcausal.queries import GRID, MatchedContrast, ScrambledContrast
+from dpcausal.queries.matching import COEFFICIENT_STEPS
+from dpcausal.schema import Schema
+from dpcausal.vault.answer import Answer
+from dpcausal.vault.answers.logistic import fit_batch, score
+from dpcausal.vault.engines import Engine
+from dpcausal.vault.features import EXPONENTS, Features, lookup
+from dpcausal.vault.matching import Integers, matched
+from dpcausal.vault.noise import laplace_each, randomised_response
+
+MOST_UNITS = 2**25
+_SCORE_STEPS = 2**40
+_BLOCK = 4
+"""How many units at least are compared with each other to see how outcomes spread."""
+
+
+def matched_contrast(query: MatchedContrast, schema: Schema, engine: Engine, guarantee: Guarantee) -> Answer:
+    """Everything but the outcomes is public: the score is fitted, and units are matched, as they are."""
+    features = Features(query.of, schema)
+    batch = engine.collect(("treatment", "outcome", *features.columns), MOST_UNITS)
+    # In an order made of public columns, so that not even the last bit of a score depends on how the table is stored.
+    order = np.lexsort([batch[name] for name in ("treatment", *features.columns)])
+    batch = {name: column[order] for name, column in batch.items()}
+    fitted = fit_batch(batch, features, 1 / features.root**2)
+    scores = np.rint(_SCORE_STEPS * score(fitted, features.unit(batch))).astype(np.int64)
+    return contrast(query, scores, batch["treatment"], batch["outcome"], guarantee.epsilon)
+
+
+def scrambled_contrast(query: ScrambledContrast, schema: Schema, engine: Engine, guarantee: Guarantee) -> Answer:
+    """Scores and arms are made noisy row by row; only these decide on who is matched to whom."""
+    features = Features(query.of, schema)
+    batch = engine.collect(("treatment", "outcome", *features.columns), MOST_UNITS)
+    scoring, arm, outcome = (exact(guarantee.epsilon) * part for part in query.parts())
+    table = np.rint(GRID / (1 + np.exp(-EXPONENTS))).astype(np.int64)
+    exact_scores = table[lookup(features.predictor(query.coefficients, features.steps(batch)))]
+    noisy_scores = np.array(laplace_each(exact_scores.tolist(), float_above(GRID / scoring)), dtype=np.int64)
+    arms = np.array(randomised_response(batch["treatment"].tolist(), arm), dtype=np.int64)
+    return contrast(query, np.clip(noisy_scores, -(2**61), 2**61), arms, batch["outcome"], float(outcome))
+
+
+def contrast(
+    query: MatchedContrast | ScrambledContrast, scores: Integers, arms: Integers, outcomes: Integers, epsilon: float
+) -> Answer:
+    """The weighted sum, its standard error's part, and what of it may be told, given scores and arms that may be."""
+    caps, limits = _caps(query, scores, arms, epsilon)
+    has, serves = matched(scores, arms, query.neighbours, caps)
+    # Units alike in score and arm share their coefficients, so that the order of units does not matter.
+    groups, group, sizes = np.unique(2 * scores + arms, return_inverse=True, return_counts=True)
+    of_arm = groups & 1
+    each = np.bincount(group, has + serves) / sizes
+    largest = max(float(each.max()), 1.0)
+    coefficients = np.rint(each / largest * COEFFICIENT_STEPS).astype(np.int64) * (2 * of_arm - 1)
+    total = max(int(has.sum()), 1)
+    squares, freedom = _spread(of_arm, sizes, group, outcomes)
+    return Answer(
+        {"effect": int((coefficients[group] * outcomes).sum()), "squares": squares},
+        facts={
+            "largest": largest / total,
+            "squared": float((sizes * (each / total) ** 2).sum()),
+            "limit_0": limits[0],
+            "limit_1": limits[1],
+            "matched": int(has.sum()) / (query.neighbours * len(arms)),
+            "freedom": freedom,
+        },
+    )
+
+
+def _caps(
+    query: MatchedContrast | ScrambledContrast, scores: Integers, arms: Integers, epsilon: float
+) -> tuple[tuple[int, int], tuple[float, float]]:
+    """How often a control and a treated unit may serve, and the limits that this comes from.
+
+    The limit of the smaller arm minimises the error model 2 k² / epsilon² + (error n₁ M / k)², n₁ the larger arm's size
+    and M how often, in units of `neighbours`, a unit would serve at most without a limit; the larger arm's limit is in
+    proportion to the sizes. Limits are raised where all could not find matches otherwise.
+    """
+    n = len(arms)
+    sizes = n - int(arms.sum()), int(arms.sum())
+    few, many = max(min(sizes), 1), max(sizes)
+    if query.limit is None:
+        _, serves = matched(scores, arms, query.neighbours, (n + 1, n + 1))
+        most = max(int(serves.max()), 1) / query.neighbours
+        limit = min(max(round(math.sqrt(epsilon * query.error * many * most / math.sqrt(2))), 1), max(most, 1.0))
+        limits = max(limit, many / few), max(1.0, round(limit * few / many))
+    else:
+        limits = float(query.limit), float(query.limit)
+    smaller = 1 if sizes[1] <= sizes[0] else 0
+    ordered = limits if smaller == 0 else limits[::-1]
+    caps = tuple(max(math.ceil(limit * query.neighbours), 1) for limit in ordered)
+    return (caps[0], caps[1]), (ordered[0], ordered[1])
+
+
+def _spread(arms: Integers, sizes: Integers, group: Integers, outcomes: Integers) -> tuple[int, int]:
+    """The sum of squares around the means of small blocks of units of one arm with scores next to each other.
+
+    Blocks are made of whole groups, in order of score, and hold `_BLOCK` units at least.
+
+    Returns:
+        The sum of squares in steps of GRID, and how many independent differences it is made of.
+    """
+    block = np.zeros(len(sizes), dtype=np.int64)
+    for arm in (0, 1):
+        of_arm = np.flatnonzero(arms == arm)
+        before = np.cumsum(sizes[of_arm]) - sizes[of_arm]
+        block[of_arm] = 2 * (before // _BLOCK) + arm
+    _, members, counts = np.unique(block[group], return_inverse=True, return_counts=True)
+    totals, squares = (_exact_sums(members, values, len(counts)) for values in (outcomes, outcomes * outcomes))
+    spread = sum(
+        (k * square - total * total) // (k * GRID)
+        for k, total, square in zip(counts.tolist(), totals, squares, strict=True)
+    )
+    return spread, int((counts - 1).sum())
+
+
+def _exact_sums(members: Integers, values: Integers, size: int) -> list[int]:
+    """Sums of integers below 2^41 in size, in two halves that floating point adds up exactly."""
+    high, low = (np.bincount(members, half, size) for half in (values >> 20, values & (GRID - 1)))
+    return [(int(upper) << 20) + int(lower) for upper, lower in zip(high, low, strict=True)]

@@ -1,0 +1,68 @@
+"""Sums over arms weighted by a public score, in exact integers. Proof: docs/proofs/weighted_arms.md."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcausal.guarantee import Guarantee
+from dpcausal.queries import GRID, WeightedArms
+from dpcausal.schema import Schema
+from dpcausal.vault.answer import Answer
+from dpcausal.vault.engines import Batch, Engine
+from dpcausal.vault.features import EXPONENTS, PREDICTOR_STEPS, Features, lookup
+
+Integers = NDArray[np.int64]
+
+
+def weighted_arms(query: WeightedArms, schema: Schema, engine: Engine, _: Guarantee) -> Answer:
+    """The six sums. Every row's part is made of integers from that row alone."""
+    features = Features(query.of, schema)
+    tables = weight_table(query, treated=False), weight_table(query, treated=True)
+
+    def kernel(batch: Batch) -> Integers:
+        weights = np.where(
+            batch["treatment"] == 1,
+            tables[1][_exponent(query, features, batch, -1)],
+            tables[0][_exponent(query, features, batch, 1)],
+        )
+        return np.array([part.sum() for part in parts(weights, batch["treatment"], batch["outcome"])])
+
+    sums = engine.fold(("treatment", "outcome", *features.columns), kernel)
+    return Answer({name: int(value) for name, value in zip(query.weights, sums, strict=True)})
+
+
+def parts(weights: Integers, arms: Integers, outcomes: Integers) -> tuple[Integers, ...]:
+    """What each row adds to the six sums; all within -GRID and GRID."""
+    sign = 2 * arms - 1
+    product = (weights * outcomes + GRID // 2) // GRID
+    deficit = (GRID * GRID - outcomes * outcomes) // GRID
+    return sign * product, product, sign * weights, weights, weights * deficit // GRID, weights * weights // GRID
+
+
+def _exponent(query: WeightedArms, features: Features, batch: Batch, sign: int) -> Integers:
+    """Where in the table of weights a row looks: the predictor with its sign, less the shrinkage, in steps."""
+    steps = features.steps(batch)
+    length = np.zeros(steps.shape[1], dtype=np.int64)
+    for line in steps:
+        length += line * line // GRID
+    shrink = round(query.shrink / features.root**2 * PREDICTOR_STEPS / GRID)
+    return lookup(sign * features.predictor(query.coefficients, steps) - shrink * length)
+
+
+def weight_table(query: WeightedArms, *, treated: bool) -> Integers:
+    """Weights for every exponent, as shares of the largest in steps of which GRID make 1.
+
+    The exponent is minus the predictor for treated and plus the predictor for control units: the log odds of the arm
+    that the unit is not in.
+    """
+    odds = np.exp(EXPONENTS)
+    lowest, highest = query.clip / (1 - query.clip), (1 - query.clip) / query.clip
+    clipped = np.clip(odds, lowest, highest)
+    if query.estimand == "ATE":
+        weights = 1 + clipped
+    elif query.estimand == "ATO":
+        weights = clipped / (1 + clipped)
+    elif (query.estimand == "ATT") == treated:
+        weights = np.ones_like(odds)
+    else:
+        weights = clipped
+    return np.clip(np.rint(weights / query.largest * GRID), 0, GRID).astype(np.int64)

@@ -1,0 +1,68 @@
+"""Covariates as numbers that a score can be made of: exact integers, each from one row alone."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcausal.columns import Real
+from dpcausal.queries import GRID
+from dpcausal.queries.scores import covariates_named
+from dpcausal.schema import Schema
+from dpcausal.vault.engines import Batch
+
+PREDICTOR_STEPS = 2**36
+"""Steps to 1 of a linear predictor."""
+
+_LOOKUP_STEPS = 2**12
+_FARTHEST = 16 * _LOOKUP_STEPS
+
+EXPONENTS: NDArray[np.float64] = np.arange(-_FARTHEST, _FARTHEST + 1) / _LOOKUP_STEPS
+"""The predictors at which functions of it are tabulated, so that no exponential is ever taken of a row's number."""
+
+
+def lookup(predictor: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where in `EXPONENTS` predictors lie."""
+    places: NDArray[np.int64] = np.clip(predictor // (PREDICTOR_STEPS // _LOOKUP_STEPS), -_FARTHEST, _FARTHEST)
+    return places + _FARTHEST
+
+
+class Features:
+    """The features of some covariates, in steps of which GRID make 1; a constant comes first.
+
+    A number is within -1 and 1, one of two values is -1 or 1, one of more values is 1 in that value's place: with the
+    constant, features have a squared length of at most one more than there are covariates.
+    """
+
+    def __init__(self, of: Sequence[str], schema: Schema) -> None:
+        self.covariates = covariates_named(of, schema)
+        names = [column.name for column in schema.covariates]
+        self.columns = tuple(f"covariate_{names.index(column.name)}" for column in self.covariates)
+        self.root = math.sqrt(len(self.covariates) + 1)  # what features are divided by to have a length of at most 1
+
+    def steps(self, batch: Batch) -> NDArray[np.int64]:
+        """The features of some rows, one line a feature."""
+        lines = [np.full(len(batch["treatment"]), GRID, dtype=np.int64)]
+        for column, name in zip(self.covariates, self.columns, strict=True):
+            codes = batch[name]
+            if isinstance(column, Real):
+                lines.append(codes)
+            elif len(column.values) == 2:
+                lines.append(codes * (2 * GRID) - GRID)
+            else:
+                lines += [np.where(codes == place, GRID, 0) for place in range(len(column.values))]
+        return np.array(lines, dtype=np.int64)
+
+    def unit(self, batch: Batch) -> NDArray[np.float64]:
+        """The same divided by the root, as floating-point numbers: vectors of length at most 1."""
+        scaled: NDArray[np.float64] = self.steps(batch) / (GRID * self.root)
+        return scaled
+
+    def predictor(self, coefficients: Sequence[float], steps: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The linear predictor of rows, in exact integers: it does not depend on what other rows are in the batch."""
+        fixed = [round(each / self.root * 2**16) for each in coefficients]
+        total = np.zeros(steps.shape[1], dtype=np.int64)
+        for coefficient, line in zip(fixed, steps, strict=True):
+            total += coefficient * line
+        return total

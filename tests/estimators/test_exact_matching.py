@@ -1,0 +1,54 @@
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dpcausal as dpc
+from dpcausal.errors import BudgetExceededError
+from dpcausal.vault.answers.stratum_matches import smooth_bound
+
+SCHEMA = dpc.Schema(
+    treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Category("x", list(range(10)))]
+)
+
+
+def vault_of(n: int, rule: str = "additive", seed: int = 0) -> dpc.Vault:
+    """Strata that move both treatment and outcome; the effect is 0.1."""
+    generator = np.random.default_rng(seed)
+    x = generator.integers(0, 10, n)
+    t = (generator.random(n) < 0.3 + 0.04 * x).astype(int)
+    y = 0.1 + 0.05 * x + 0.1 * t + generator.uniform(0, 0.3, n)
+    budget = dpc.Budget(epsilon=1000, delta=0.1, rule=rule)  # type: ignore[arg-type]
+    return dpc.Vault(pa.table({"t": t, "x": x, "y": y}), SCHEMA, ledger="sqlite://", budget=budget)
+
+
+def test_with_delta_it_finds_the_effect_and_the_size_of_its_own_noise() -> None:
+    vault = vault_of(20_000)
+    effect = dpc.ExactMatching(by=["x"]).estimate(vault, epsilon=2.0, delta=1e-6)
+    low, high = effect.interval()
+    assert effect.estimate == pytest.approx(0.1, abs=0.03)
+    assert high - low < 0.05
+    generator = np.random.default_rng(0)
+    x = generator.integers(0, 10, 20_000)
+    t = (generator.random(20_000) < 0.3 + 0.04 * x).astype(int)
+    sizes = np.array([[np.sum((x == k) & (t == arm)) for arm in (1, 0)] for k in range(10)])
+    share = 2.0 * 0.7
+    exact = 2 * smooth_bound(sizes, 20_000, dpc.calibration.smoothness(share, 1e-6)) / share / 2**21 / 20_000
+    assert effect.noise[0].scale == pytest.approx(exact, rel=0.5)  # released with noise of its own
+
+
+def test_without_delta_the_noise_is_the_outcomes_whole_range() -> None:
+    effect = dpc.ExactMatching(by=["x"]).estimate(vault_of(2_000), epsilon=1.0)
+    assert effect.noise[0].scale == pytest.approx(1 / 0.8, rel=1e-3)
+    assert "global" in effect.method
+
+
+def test_a_ledger_by_rho_refuses_smooth_sensitivity() -> None:
+    vault = vault_of(200, rule="zcdp")
+    with pytest.raises(BudgetExceededError, match="additive"):
+        dpc.ExactMatching(by=["x"]).estimate(vault, epsilon=1.0, delta=1e-6)
+
+
+def test_it_says_what_it_is_for() -> None:
+    text = str(dpc.ExactMatching(by=["x"]).estimate(vault_of(2_000), epsilon=1.0, delta=1e-6))
+    assert "kept for comparison" in text
+    assert "without both arms" in text

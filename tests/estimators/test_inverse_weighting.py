@@ -1,0 +1,103 @@
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dpcausal as dpc
+from dpcausal.errors import RefusedError
+from dpcausal.queries.scores import Estimand
+from dpcausal.vault.answers.weighted_arms import weighted_arms
+from dpcausal.vault.table import open_table
+
+SCHEMA = dpc.Schema(
+    treatment=dpc.Binary("t"),
+    outcome=dpc.Real("y", 0, 1),
+    covariates=[dpc.Real("x", 0, 1), dpc.Category("k", ["p", "q", "r"]), dpc.Binary("b")],
+)
+
+# The effect is 0.2 x, so that each estimand has an effect of its own; a difference in means is far from all of them.
+EFFECTS = {"ATE": 0.1, "ATT": 0.1305, "ATC": 0.0707, "ATO": 0.1}
+
+
+def table_of(n: int, seed: int = 0) -> pa.Table:
+    generator = np.random.default_rng(seed)
+    x = generator.uniform(0, 1, n)
+    t = (generator.random(n) < 1 / (1 + np.exp(-4 * (x - 0.5)))).astype(int)
+    y = 0.1 + 0.4 * x + 0.2 * x * t + generator.uniform(0, 0.2, n)
+    k, b = generator.choice(["p", "q", "r"], n), generator.integers(0, 2, n)
+    return pa.table({"t": t, "x": x, "y": y, "k": k, "b": b})
+
+
+def vault_of(table: pa.Table) -> dpc.Vault:
+    return dpc.Vault(table, SCHEMA, ledger="sqlite://", budget=dpc.Budget(epsilon=1000, delta=0.1))
+
+
+@pytest.mark.parametrize("estimand", EFFECTS)
+def test_each_estimand_is_found(estimand: Estimand) -> None:
+    """Among them ATT and ATC, which the paper's formula multiplies by the share of the arm."""
+    effect = dpc.InverseWeighting(of=["x"], estimand=estimand).estimate(vault_of(table_of(40_000)), epsilon=4.0)
+    assert effect.estimate == pytest.approx(EFFECTS[estimand], abs=0.012)
+    low, high = effect.interval()
+    assert high - low < 0.05
+
+
+def test_all_kinds_of_covariates_make_a_score() -> None:
+    effect = dpc.InverseWeighting(of=["x", "k", "b"]).estimate(vault_of(table_of(40_000)), epsilon=4.0)
+    assert effect.estimate == pytest.approx(0.1, abs=0.015)
+
+
+def test_output_perturbation_refuses_an_interval() -> None:
+    effect = dpc.InverseWeighting(of=["x"], scores="output", penalty=0.001).estimate(
+        vault_of(table_of(40_000)), epsilon=4.0, delta=1e-6
+    )
+    assert effect.estimate == pytest.approx(0.1, abs=0.03)
+    with pytest.raises(RefusedError, match="ridge"):
+        effect.interval()
+
+
+def test_too_noisy_a_score_refuses_an_interval() -> None:
+    effect = dpc.InverseWeighting(of=["x", "k", "b"]).estimate(vault_of(table_of(500)), epsilon=0.1)
+    with pytest.raises(RefusedError, match=r"noise"):
+        effect.interval()
+
+
+def test_a_score_from_other_units_leaves_each_source_all_of_epsilon() -> None:
+    table = table_of(40_000)
+    halves = [vault_of(table.slice(0, 20_000)), vault_of(table.slice(20_000))]
+    effect = dpc.InverseWeighting(of=["x"]).estimate(halves[0], epsilon=2.0, scores_from=halves[1])
+    assert effect.estimate == pytest.approx(0.1, abs=0.02)
+    assert [vault.ledger.spent.epsilon for vault in halves] == [2.0, 2.0]
+    assert effect.guarantee.epsilon == 2.0
+    assert "other units" in str(effect)
+
+
+def test_other_units_must_be_others_and_as_well_protected() -> None:
+    table = table_of(200)
+    vault, estimator = vault_of(table), dpc.InverseWeighting(of=["x"])
+    on_one_ledger = dpc.Vault(table, SCHEMA, ledger=vault.ledger)
+    weaker = dpc.Vault(table, replace(SCHEMA, protects="outcome"), ledger="sqlite://", budget=dpc.Budget(epsilon=9))
+    for other in (vault, on_one_ledger, weaker):
+        with pytest.raises(dpc.DpcausalError):
+            estimator.estimate(vault, epsilon=1.0, scores_from=other)
+    assert vault.ledger.spent.epsilon == 0
+
+
+def test_debiased_weights_undo_what_noise_adds() -> None:
+    """Weights are exponentials of a noisy predictor: too large on average, unless they are shrunk."""
+    generator = np.random.default_rng(0)
+    engine = open_table(table_of(4_000), SCHEMA)
+    query = dpc.queries.WeightedArms(["x"], [0.0, 1.5], "ATT", 0.001)
+
+    def control_weight(coefficients: np.ndarray[tuple[int, ...], np.dtype[np.float64]], shrink: float) -> float:
+        asked = replace(query, coefficients=coefficients.tolist(), shrink=shrink)
+        steps = weighted_arms(asked, SCHEMA, engine, dpc.Guarantee(epsilon=1)).steps
+        return (steps["mass"] - steps["tilt"]) / 2
+
+    sd = 0.8
+    draws = generator.normal(0, sd, (60, 2))
+    noisy = [np.array(query.coefficients) + draw for draw in (*draws, *-draws)]
+    wanted = control_weight(np.array(query.coefficients), 0.0)
+    plain, debiased = (np.mean([control_weight(each, shrink) for each in noisy]) for shrink in (0.0, sd**2 / 2))
+    assert plain > 1.1 * wanted
+    assert debiased == pytest.approx(wanted, rel=0.12)

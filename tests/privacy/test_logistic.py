@@ -1,0 +1,196 @@
+"""The private logistic regression: what one unit moves, and what the printed versions would let it move."""
+
+import itertools
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from numpy.typing import NDArray
+from scipy import optimize, stats
+
+import dpcausal as dpc
+from dpcausal.errors import QueryError
+from dpcausal.queries import GRID, ObjectivePerturbedLogistic, OutputPerturbedLogistic
+from dpcausal.queries.scores import COEFFICIENT_STEP
+from dpcausal.vault.answers.logistic import fit_batch, loss_derivatives, output_perturbed
+from dpcausal.vault.features import Features
+from dpcausal.vault.noise import cube_noise, laplace_each, randomised_response
+from dpcausal.vault.table import open_table
+
+Vector = NDArray[np.float64]
+Unit = tuple[int, float, float]
+"""Arm and two covariates within -1 and 1."""
+
+SCHEMA = dpc.Schema(
+    treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Real("a", -1, 1), dpc.Real("b", -1, 1)]
+)
+FEATURES = Features(["a", "b"], SCHEMA)
+CORNERS: list[Unit] = [(t, a, b) for t in (0, 1) for a in (-1.0, 1.0) for b in (-1.0, 1.0)]
+
+
+def batch_of(units: list[Unit]) -> dict[str, NDArray[np.int64]]:
+    arms, *covariates = (np.array(part) for part in zip(*units, strict=True))
+    steps = {f"covariate_{place}": np.rint(part * GRID).astype(np.int64) for place, part in enumerate(covariates)}
+    return {"treatment": arms.astype(np.int64)} | steps
+
+
+def fitted(units: list[Unit], penalty: float) -> Vector:
+    return fit_batch(batch_of(units), FEATURES, penalty)
+
+
+def tables(generator: np.random.Generator, count: int) -> list[list[Unit]]:
+    """All of one kind, and random ones of several sizes."""
+    alike = [[unit] * size for unit in CORNERS for size in (1, 4, 20)]
+    corners = [generator.integers(0, len(CORNERS), size) for size in generator.integers(1, 30, count)]
+    return alike + [[CORNERS[place] for place in places] for places in corners]
+
+
+@pytest.mark.parametrize("penalty", [0.5, 2.0, 20.0])
+def test_no_unit_moves_the_coefficients_beyond_the_claim(penalty: float) -> None:
+    claimed, most = 2 / penalty, 0.0
+    for rest in tables(np.random.default_rng(0), 40):
+        ends = [fitted([*rest, unit], penalty) for unit in CORNERS]
+        most = max(most, *(float(np.linalg.norm(a - b)) for a, b in itertools.combinations(ends, 2)))
+    assert most <= claimed
+    assert most > 0.3 * claimed  # the claim is not idle
+
+
+def test_the_query_charges_the_claim_and_the_slack() -> None:
+    query = OutputPerturbedLogistic(["a", "b"], 4.0)
+    sensitivity = query.sensitivity(SCHEMA, "record", "l2")
+    for at in sensitivity.coordinates:
+        assert float(at.weight or 0) * COEFFICIENT_STEP == pytest.approx(0.5 * 1.001, rel=1e-6)
+    assert query.sensitivity(SCHEMA, "record", "l1").bound >= math.sqrt(3)
+
+
+def test_an_unpenalised_constant_is_caught() -> None:
+    """The twin: the usual logistic regression, whose intercept one unit moves however strong the ridge is."""
+    x, penalty = np.full(200, 0.5), 100.0
+
+    def loss(at: Vector, arms: NDArray[np.int64]) -> float:
+        margin = (2 * arms - 1) * (at[0] + at[1] * x)
+        return float(np.logaddexp(0, -margin).sum() + penalty / 2 * at[1] ** 2)
+
+    none = np.zeros(200, dtype=np.int64)
+    one, two = none.copy(), none.copy()
+    one[:1], two[:2] = 1, 1
+    ends = [optimize.minimize(loss, np.zeros(2), args=(arms,), method="BFGS").x for arms in (one, two)]
+    assert np.linalg.norm(ends[0] - ends[1]) > 20 * 2 / penalty
+
+
+def test_a_length_taken_from_the_table_is_caught() -> None:
+    """The twin: covariates divided by the largest length among the units, so that one outlier moves all of them."""
+    generator = np.random.default_rng(0)
+    x, penalty = generator.uniform(-1, 1, (1000, 2)), 100.0
+    arms = (x[:, 0] > 0).astype(np.int64)
+
+    def scaled_fit(values: Vector) -> Vector:
+        scaled = values / np.linalg.norm(values, axis=1).max()
+        return fitted([(int(t), float(a), float(b)) for t, (a, b) in zip(arms, scaled, strict=True)], penalty)
+
+    outlier = x.copy()
+    outlier[0] = 1000.0
+    assert np.linalg.norm(scaled_fit(x) - scaled_fit(outlier)) > 20 * 2 / penalty
+
+
+def loss_of_objective(at: Vector, units: list[Unit], penalty: float, scale: float) -> float:
+    """The log density of the coefficients under objective perturbation, up to a constant."""
+    totals = loss_derivatives(at, FEATURES, batch_of(units))
+    tilt = -(totals[0] + penalty * at)
+    curvature = totals[1:] + penalty * np.eye(len(at))
+    return float(-np.abs(tilt).max() / scale + np.linalg.slogdet(curvature)[1])
+
+
+def worst_objective(epsilon: float, penalty: float, scale: float) -> float:
+    """The largest log ratio of densities of neighbours found, over small tables and many coefficients."""
+    generator = np.random.default_rng(1)
+    most = 0.0
+    for rest in ([], [CORNERS[0]], [CORNERS[0], CORNERS[7]], CORNERS):
+        for at in [np.zeros(3), *generator.normal(0, 1, (20, 3)), *generator.normal(0, 20, (20, 3)) / epsilon]:
+            logs = [loss_of_objective(at, [*rest, unit], penalty, scale) for unit in CORNERS]
+            most = max(most, max(logs) - min(logs))
+    return most
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 2.0])
+def test_objective_perturbation_keeps_epsilon_at_every_coefficient(epsilon: float) -> None:
+    query = ObjectivePerturbedLogistic
+    shares = float(query.shares["curvature"] + query.shares["gradient"])
+    most = worst_objective(epsilon, query.penalty(epsilon), query.tilt_scale(epsilon, 3))
+    assert 0.3 * epsilon < most <= shares * epsilon
+    assert shares + 2 * float(query.shares["slack"]) <= 1
+
+
+def test_half_the_tilt_or_hardly_any_ridge_is_caught() -> None:
+    query = ObjectivePerturbedLogistic
+    assert worst_objective(0.5, query.penalty(0.5), query.tilt_scale(0.5, 3) / 2) > 0.5
+    assert worst_objective(0.5, query.penalty(0.5) / 50, query.tilt_scale(0.5, 3)) > 0.5
+
+
+@pytest.mark.parametrize("penalty", [0.5, 50.0])
+def test_the_solver_stops_within_the_distance_that_is_paid_for(penalty: float) -> None:
+    for rest in tables(np.random.default_rng(2), 20):
+        at = fitted(rest, penalty)
+        gradient = loss_derivatives(at, FEATURES, batch_of(rest))[0] + penalty * at
+        assert np.linalg.norm(gradient) / penalty <= 1e-5
+
+
+def test_tables_at_hand_and_tables_read_again_for_each_step_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(4)
+    columns = {"t": generator.integers(0, 2, 3_000), "y": np.zeros(3_000)}
+    table = pa.table(columns | {name: generator.uniform(-1, 1, 3_000) for name in ("a", "b")})
+    query, one = OutputPerturbedLogistic(["a", "b"], 1.0), dpc.Guarantee(epsilon=1)
+    held = output_perturbed(query, SCHEMA, open_table(table, SCHEMA), one).steps
+    monkeypatch.setattr("dpcausal.vault.answers.logistic.AT_HAND", 0)
+    read = output_perturbed(query, SCHEMA, open_table(table, SCHEMA), one).steps
+    for name, value in held.items():
+        assert abs(value - read[name]) * COEFFICIENT_STEP < 1e-6
+
+
+def test_cube_noise_has_its_law() -> None:
+    draws = np.array([cube_noise(4, 3.0) for _ in range(2_000)])
+    largest = np.abs(draws).max(axis=1)
+    # The largest entry of a vector with density exp(-largest / scale) in 4 dimensions is a Gamma variable of shape 4.
+    assert stats.kstest(largest, stats.gamma(4, scale=3.0).cdf).pvalue > 1e-6
+    assert stats.kstest(largest, stats.gamma(4, scale=2.4).cdf).pvalue < 1e-9
+    assert stats.kstest(largest, stats.gamma(5, scale=3.0).cdf).pvalue < 1e-9
+    assert abs(np.corrcoef(draws.T)[np.triu_indices(4, 1)]).max() < 0.12
+
+
+def test_randomised_response_turns_round_as_often_as_epsilon_says() -> None:
+    answers = [1] * 20_000
+    kept = sum(randomised_response(answers, dpc.guarantee.exact(1.0)))
+    share = math.e / (1 + math.e)
+    assert stats.binomtest(kept, len(answers), share).pvalue > 1e-6
+    assert stats.binomtest(kept, len(answers), math.exp(1.2) / (1 + math.exp(1.2))).pvalue < 1e-9
+
+
+def test_noise_for_each_has_its_scale() -> None:
+    draws = np.array(laplace_each([5] * 20_000, 1000.0), dtype=float) - 5
+    assert stats.kstest(draws, stats.laplace(scale=1000).cdf).pvalue > 1e-6
+    assert stats.kstest(draws, stats.laplace(scale=800).cdf).pvalue < 1e-9
+
+
+def test_features_of_one_name_are_refused() -> None:
+    """Answers go by name: two coefficients of one name would go out as the same number with twice the noise budget."""
+    listed: list[list[dpc.Real | dpc.Binary | dpc.Category]] = [
+        [dpc.Real("intercept", 0, 1)],
+        [dpc.Category("a", ["1", "2", "3"]), dpc.Real("a=1", 0, 1)],
+    ]
+    for covariates in listed:
+        schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=covariates)
+        names = [column.name for column in covariates]
+        for query in (OutputPerturbedLogistic(names, 1.0), ObjectivePerturbedLogistic(names)):
+            with pytest.raises(QueryError, match="a name of its own"):
+                query.sensitivity(schema, "record", "l1")
+
+
+def test_a_column_is_the_same_feature_however_it_was_declared() -> None:
+    """A request goes by what columns mean, so what they become may depend on nothing else."""
+    batch = {"treatment": np.array([0, 1]), "covariate_0": np.array([0, 1])}
+    lines = []
+    for column in (dpc.Binary("b"), dpc.Category("b", [0, 1], missing=0)):
+        schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=[column])
+        lines.append(Features(["b"], schema).steps(batch).tolist())
+    assert lines[0] == lines[1]

@@ -1,0 +1,145 @@
+"""Matched contrasts: what is told without noise depends on nothing private, and outcomes move the rest as claimed."""
+
+import importlib
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import dpcausal as dpc
+from dpcausal.queries import GRID, MatchedContrast, ScrambledContrast
+from dpcausal.queries.matching import COEFFICIENT_STEPS
+from dpcausal.vault.answers.matched_contrast import contrast, matched_contrast, scrambled_contrast
+from dpcausal.vault.matching import matched
+from dpcausal.vault.table import open_table
+
+Integers = NDArray[np.int64]
+
+answers = importlib.import_module("dpcausal.vault.answers.matched_contrast")  # the file, not its function
+
+QUERY = MatchedContrast(["x"], 2, None, 0.01)
+MOVES = {"effect": 2 * GRID * COEFFICIENT_STEPS, "squares": 4 * GRID + 1}
+
+TABLES = st.lists(
+    st.tuples(st.integers(0, 9), st.integers(0, 1), st.sampled_from([-GRID, -1, 0, 7, GRID])), min_size=2, max_size=25
+)
+
+
+@given(TABLES, st.data(), st.sampled_from([QUERY, replace(QUERY, limit=1), replace(QUERY, neighbours=5)]))
+def test_one_outcome_moves_the_sums_as_claimed_and_the_facts_not_at_all(
+    units: list[tuple[int, int, int]], data: st.DataObject, query: MatchedContrast
+) -> None:
+    scores, arms, outcomes = (np.array(part, dtype=np.int64) for part in zip(*units, strict=True))
+    place = data.draw(st.integers(0, len(units) - 1))
+    changed = outcomes.copy()
+    changed[place] = data.draw(st.sampled_from([-GRID, GRID]))
+    one, other = (contrast(query, scores, arms, each, 1.0) for each in (outcomes, changed))
+    assert one.facts == other.facts
+    for name, moves in MOVES.items():
+        assert abs(one.steps[name] - other.steps[name]) <= moves
+
+
+def test_the_claims_are_reached() -> None:
+    scores, arms = np.array([0, 1, 2, 3, 4]), np.array([1, 0, 0, 0, 0])
+    low, high = np.full(5, -GRID), np.full(5, -GRID)
+    high[0] = GRID
+    one, other = (contrast(QUERY, scores, arms, each, 1.0) for each in (low, high))
+    assert abs(one.steps["effect"] - other.steps["effect"]) == MOVES["effect"]
+
+
+def test_dividing_by_the_number_of_matches_found_is_caught() -> None:
+    """The twin, the paper's equation (4): where matches run out, one outcome stands for more than was paid for."""
+    scores, arms = np.array([0, 1, 2, 3, 4, 5]), np.array([1, 0, 0, 0, 0, 0])
+    neighbours, limit = 5, 1
+    claimed = limit + 1  # times the range, for the sum over units
+    has, serves = matched(scores, arms, neighbours, (neighbours * limit, neighbours * limit))
+    assert (has[arms == 0] == 1).all()  # every control unit finds the one treated unit and nobody else
+    printed = 1 + (1 / has[arms == 0]).sum()
+    ours = 1 + serves[0] / neighbours
+    assert printed == 6 > claimed
+    assert ours <= claimed
+
+
+def schema_of(protects: dpc.schema.Protects) -> dpc.Schema:
+    return dpc.Schema(
+        treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Real("x", 0, 1)], protects=protects
+    )
+
+
+def table_of(seed: int, n: int = 60) -> dict[str, NDArray[np.float64]]:
+    generator = np.random.default_rng(seed)
+    x = np.round(generator.uniform(0, 1, n), 1)  # ties
+    return {"t": (generator.random(n) < x).astype(float), "y": generator.uniform(0, 1, n), "x": x}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_facts_of_a_whole_table_do_not_depend_on_outcomes_nor_anything_on_order(seed: int) -> None:
+    schema, one = schema_of("outcome"), dpc.Guarantee(epsilon=1, protects="outcome")
+    columns = table_of(seed)
+    shuffled = {name: values[np.random.default_rng(9).permutation(60)] for name, values in columns.items()}
+    other = columns | {"y": np.linspace(0, 1, 60)}
+    first, again, changed = (
+        matched_contrast(QUERY, schema, open_table(pa.table(each), schema), one) for each in (columns, shuffled, other)
+    )
+    assert first.facts == changed.facts
+    assert first.facts == again.facts
+    assert first.steps == again.steps
+
+
+def test_matching_where_covariates_are_private_is_refused() -> None:
+    schema = schema_of("record")
+    vault = dpc.Vault(pa.table(table_of(0)), schema, ledger="sqlite://", budget=dpc.Budget(epsilon=9))
+    for protects in ("record", "outcome"):
+        with pytest.raises(dpc.DpcausalError):
+            vault.release(QUERY, dpc.Guarantee(epsilon=1, protects=protects))
+    assert vault.ledger.spent.epsilon == 0
+
+
+SCRAMBLED = ScrambledContrast(["x"], [0.1, 0.5], 2, None, 0.001, [0.05, 0.75, 0.2])
+
+
+def test_given_noisy_scores_and_arms_only_outcomes_are_left_to_move(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the noise on scores and arms held fixed, a unit that changes moves the sum as one outcome does."""
+    schema, one = schema_of("record"), dpc.Guarantee(epsilon=1)
+    generator = np.random.default_rng(3)
+    scores, arms = generator.integers(0, 50, 60).tolist(), generator.integers(0, 2, 60).tolist()
+    monkeypatch.setattr(answers, "laplace_each", lambda *_: scores)
+    monkeypatch.setattr(answers, "randomised_response", lambda *_: arms)
+    columns = table_of(1)
+    for place in range(60):
+        changed = {name: values.copy() for name, values in columns.items()}
+        changed["t"][place], changed["x"][place] = 1 - columns["t"][place], 1 - columns["x"][place]
+        changed["y"][place] = float(columns["y"][place] < 0.5)
+        first, second = (
+            scrambled_contrast(SCRAMBLED, schema, open_table(pa.table(each), schema), one)
+            for each in (columns, changed)
+        )
+        assert first.facts == second.facts
+        assert abs(first.steps["effect"] - second.steps["effect"]) <= MOVES["effect"]
+
+
+def test_the_noise_on_scores_arms_and_outcomes_is_what_the_shares_pay_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: dict[str, float] = {}
+
+    def scores(steps: list[int], scale: float) -> list[int]:
+        seen["score"] = GRID / scale
+        assert all(0 <= step <= GRID for step in steps)
+        return steps
+
+    def arms(given_arms: list[int], epsilon: Fraction) -> list[int]:
+        seen["arm"] = float(epsilon)
+        return given_arms
+
+    monkeypatch.setattr(answers, "laplace_each", scores)
+    monkeypatch.setattr(answers, "randomised_response", arms)
+    schema, guarantee = schema_of("record"), dpc.Guarantee(epsilon=2)
+    scrambled_contrast(SCRAMBLED, schema, open_table(pa.table(table_of(1)), schema), guarantee)
+    weight = SCRAMBLED.sensitivity(schema, "record", "l1").coordinates[0].weight or Fraction(0)
+    outcome = 2 * MOVES["effect"] / float(weight)
+    assert seen["score"] + seen["arm"] + outcome <= 2 * (1 + 1e-12)
+    assert (seen["score"], seen["arm"], outcome) == pytest.approx((0.1, 1.5, 0.4))
