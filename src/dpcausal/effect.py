@@ -120,7 +120,7 @@ class Effect:
 
     def _reading(self) -> tuple[str, ...]:
         """What the two errors mean for whoever reads or plans this."""
-        if self.sampling_sd is None or self.privacy_sd <= self.sampling_sd:
+        if self.no_interval or self.sampling_sd is None or self.privacy_sd <= self.sampling_sd:
             return ()
         if self.sampling_sd == 0:
             return ("the sampling error cannot be seen under the privacy noise; take the interval as noise only",)

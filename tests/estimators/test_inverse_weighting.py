@@ -1,4 +1,5 @@
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -80,6 +81,27 @@ def test_other_units_must_be_others_and_as_well_protected() -> None:
     for other in (vault, on_one_ledger, weaker):
         with pytest.raises(dpc.DpcausalError):
             estimator.estimate(vault, epsilon=1.0, scores_from=other)
+    assert vault.ledger.spent.epsilon == 0
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"estimand": "att"},
+        {"clip": 0},
+        {"clip": 0.6},
+        {"scores": "Objective"},
+        {"penalty": -1},
+        {"share": 1},
+        {"of": "x"},
+        {"of": ["y"]},
+    ],
+    ids=str,
+)
+def test_a_mistake_costs_nothing(wrong: dict[str, Any]) -> None:
+    vault = vault_of(table_of(200))
+    with pytest.raises(dpc.DpcausalError):
+        dpc.InverseWeighting(**{"of": ["x"]} | wrong).estimate(vault, epsilon=1.0)
     assert vault.ledger.spent.epsilon == 0
 
 

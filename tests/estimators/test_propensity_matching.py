@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -70,3 +72,11 @@ def test_a_whole_budget_can_be_spent_to_the_last_digit() -> None:
         for name in ("propensity_matching", "inverse_weighting"):
             effect = dpc.estimate(table, schema, name, epsilon=epsilon, delta=1e-6)
             assert effect.guarantee.epsilon == epsilon
+
+
+@pytest.mark.parametrize("wrong", [{"neighbours": 0}, {"limit": 0}, {"split": (0.5, 0.5, 0.5)}, {"of": "x"}], ids=str)
+def test_a_mistake_costs_nothing(wrong: dict[str, Any]) -> None:
+    vault = vault_of(100, "record")
+    with pytest.raises(dpc.DpcausalError):
+        dpc.PropensityMatching(**{"of": ["x"], "protects": "record"} | wrong).estimate(vault, epsilon=1.0)
+    assert vault.ledger.spent.epsilon == 0

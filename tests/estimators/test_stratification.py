@@ -99,7 +99,7 @@ def test_strata_without_both_arms_have_an_answer_and_no_interval(confounded: pa.
 def test_the_effect_names_its_trimmed_estimand(confounded: pa.Table) -> None:
     effect = dpc.Stratification(by=BY).estimate(vault_of(confounded), epsilon=4.0)
     assert "outnumbers the other by more than 3 to 1" in effect.estimand
-    assert "stratification by ward, age, smoker, cap 3" in effect.method
+    assert effect.method == "stratification by ward, age cut at 40, 60, smoker; 18 strata, cap 3"
     assert any("strata count as" in note for note in effect.notes)
 
 

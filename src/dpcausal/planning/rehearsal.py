@@ -137,16 +137,13 @@ def _(query: StratumContrasts, rehearsal: Rehearsal, _: Guarantee) -> dict[str, 
 
 @expected.register
 def _(query: StratumMatches, rehearsal: Rehearsal, guarantee: Guarantee) -> dict[str, float]:
-    """As if every stratum had the same number of units, and the same share of treated ones."""
+    """As if one stratum, which decides on the noise, had twice the average in one arm and a third in the other."""
     values = {"effect": 0.0} | _strata(query.by, query.design_cap, rehearsal)
     if query.bound == "smooth":
         beta = smoothness(guarantee.epsilon * float(query.shares["effect"]), guarantee.delta)
         strata = math.prod(bins(query.by, rehearsal.schema))
-        c, t = (size / strata for size in rehearsal.expected_sizes)
-        moves = (
-            2 + 2 * (max(c, t) + k) / max(min(c, t) - k, 1.0)
-            for k in range(min(rehearsal.n, math.ceil(10 / beta), 100_000))
-        )
+        few, many = min(rehearsal.expected_sizes) / strata / 3, 2 * max(rehearsal.expected_sizes) / strata
+        moves = (2 + 2 * (many + k) / max(few - k, 1.0) for k in range(min(rehearsal.n, math.ceil(10 / beta), 100_000)))
         bound = max(math.exp(-beta * k) * min(move, rehearsal.n + 1) for k, move in enumerate(moves))
         values["log_sensitivity"] = math.log(2 * GRID * bound) / beta
     return values
@@ -195,16 +192,20 @@ def _(query: WeightedArms, rehearsal: Rehearsal, _: Guarantee) -> dict[str, floa
 
 
 @expected.register
-def _(query: MatchedContrast | ScrambledContrast, rehearsal: Rehearsal, _: Guarantee) -> dict[str, float]:
-    """As if the busiest units served twice as often as their arm does on average."""
+def _(query: MatchedContrast | ScrambledContrast, rehearsal: Rehearsal, guarantee: Guarantee) -> dict[str, float]:
+    """As if, without a limit, the busiest units served ten times as often as their arm does on average."""
     n, (c, t) = rehearsal.n, rehearsal.expected_sizes
+    few, many = min(c, t), max(c, t)
+    most = 10 * many / few
+    chosen = min(math.sqrt(guarantee.epsilon * query.error * many * most / math.sqrt(2)), most)
+    limit = max(chosen, many / few, 1.0) if query.limit is None else float(query.limit)
     return {
         "effect": 0.0,
         "squares": 3 * n / 4 * rehearsal.sd**2,
         "freedom": 3 * n / 4,
-        "largest": (1 + 2 * max(c / t, t / c)) / n,
-        "squared": 1 / c + 1 / t,
-        "limit_0": max(2 * t / c, 1.0) if query.limit is None else query.limit,
-        "limit_1": max(2 * c / t, 1.0) if query.limit is None else query.limit,
+        "largest": (1 + limit) / n,
+        "squared": 1.2 * (1 / c + 1 / t),
+        "limit_0": limit,
+        "limit_1": limit,
         "matched": 1.0,
     }

@@ -45,7 +45,7 @@ class MatchedContrast(Query):
     error: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "of", tuple(self.of))
+        object.__setattr__(self, "of", self.of if isinstance(self.of, str) else tuple(self.of))
         check_matching(self.neighbours, self.limit, self.error)
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
@@ -93,7 +93,7 @@ class ScrambledContrast(Query):
     shares: Sequence[float]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "of", tuple(self.of))
+        object.__setattr__(self, "of", self.of if isinstance(self.of, str) else tuple(self.of))
         object.__setattr__(self, "coefficients", kept_within(self.coefficients))
         object.__setattr__(self, "shares", tuple(self.shares))
         check_matching(self.neighbours, self.limit, self.error)

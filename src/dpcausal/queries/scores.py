@@ -27,6 +27,8 @@ def feature_names(of: Sequence[str], schema: Schema) -> tuple[str, ...]:
 
 def covariates_named(of: Sequence[str], schema: Schema) -> tuple[Column, ...]:
     """The covariates of these names."""
+    if isinstance(of, str):
+        raise QueryError(expected="a list of covariates", got=repr(of), hint="put it into a list: of=[...].")
     known = {column.name: column for column in schema.covariates}
     if not of or len(set(of)) != len(of) or not set(of) <= set(known):
         raise QueryError(
@@ -94,7 +96,7 @@ class OutputPerturbedLogistic(Query):
     penalty: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "of", tuple(self.of))
+        object.__setattr__(self, "of", self.of if isinstance(self.of, str) else tuple(self.of))
         if not (is_number(self.penalty) and 1 <= self.penalty <= 1e12):
             raise QueryError(
                 expected="a penalty from 1 to 1e12", got=repr(self.penalty), hint="a hundredth of n is usual."
@@ -135,7 +137,7 @@ class ObjectivePerturbedLogistic(Query):
     of: Sequence[str]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "of", tuple(self.of))
+        object.__setattr__(self, "of", self.of if isinstance(self.of, str) else tuple(self.of))
 
     @classmethod
     def penalty(cls, epsilon: float) -> float:
@@ -203,15 +205,19 @@ class WeightedArms(Query):
     shrink: float = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "of", tuple(self.of))
+        object.__setattr__(self, "of", self.of if isinstance(self.of, str) else tuple(self.of))
         object.__setattr__(self, "coefficients", kept_within(self.coefficients))
-        numbers = is_number(self.shrink) and is_number(self.clip)
-        if not (
-            numbers and 0 <= self.shrink <= 2**20 and 1e-3 <= self.clip < 0.5 and self.estimand in get_args(Estimand)
-        ):
+        if self.estimand not in get_args(Estimand):
             raise QueryError(
-                expected=f"clip from 0.001 to below 0.5, and one of the estimands {', '.join(get_args(Estimand))}",
-                got=f"clip={self.clip!r}, shrink={self.shrink!r}, estimand={self.estimand!r}",
+                expected=f"one of the estimands {', '.join(get_args(Estimand))}",
+                got=repr(self.estimand),
+                hint="they are written in capitals; ATO is the one with the least noise.",
+            )
+        numbers = is_number(self.shrink) and is_number(self.clip)
+        if not (numbers and 0 <= self.shrink <= 2**20 and 1e-3 <= self.clip < 0.5):
+            raise QueryError(
+                expected="a clip from 0.001 to below 0.5",
+                got=f"clip={self.clip!r}, shrink={self.shrink!r}",
                 hint="a clip of 0.1 is usual; a smaller one needs more noise.",
             )
 
@@ -219,6 +225,11 @@ class WeightedArms(Query):
     def largest(self) -> float:
         """The largest weight there can be."""
         return {"ATE": 1 / self.clip, "ATO": 1.0}.get(self.estimand, (1 - self.clip) / self.clip)
+
+    @property
+    def smallest(self) -> float:
+        """The smallest weight there can be."""
+        return {"ATE": 1 / (1 - self.clip), "ATO": self.clip}.get(self.estimand, self.clip / (1 - self.clip))
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
         """The answer's coordinates and how far one unit can move them."""

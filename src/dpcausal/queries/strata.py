@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Literal
 
-from dpcausal.columns import Binary, Category, Column, Real
+from dpcausal.columns import Binary, Category, Column, Real, is_number
 from dpcausal.errors import QueryError
 from dpcausal.queries.query import GRID, Coordinate, NoiseKind, Norm, Query, Sensitivity, outcome_step, shared
 from dpcausal.schema import Protects, Schema
@@ -27,7 +27,21 @@ class Cut:
     edges: Sequence[float] = ()
 
     def __post_init__(self) -> None:
+        if not isinstance(self.edges, Sequence) or not all(map(is_number, self.edges)):
+            raise QueryError(
+                expected=f"a list of numbers as edges of {self.name!r}",
+                got=repr(self.edges),
+                hint='write for instance Cut("age", [25, 35, 45]).',
+            )
         object.__setattr__(self, "edges", tuple(map(float, self.edges)))
+
+    def __str__(self) -> str:
+        """The covariate and where it is cut: the edges, or where there are many the first and the last."""
+        if not self.edges:
+            return self.name
+        shown = self.edges if len(self.edges) <= 6 else (self.edges[0], "…", self.edges[-1])
+        text = ", ".join(each if isinstance(each, str) else f"{each:g}" for each in shown)
+        return f"{self.name} cut at {text}" + (f" ({len(self.edges)} edges)" if len(self.edges) > 6 else "")
 
     def bins(self, schema: Schema) -> int:
         """How many strata this covariate alone tells apart."""

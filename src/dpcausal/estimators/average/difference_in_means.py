@@ -72,8 +72,12 @@ class DifferenceInMeans:
                 *source.schema.readings,
             ),
             receipts=(release.receipt,),
-            notes=(*_arms(source, sizes, means), *source.notes),
+            notes=(*_arms(source, sizes, means), *_unused(source), *source.notes),
         )
+
+
+def _unused(source: Source) -> tuple[str, ...]:
+    return ("covariates were not used: nothing is adjusted for",) if source.schema.covariates else ()
 
 
 def _arms(source: Source, sizes: tuple[float, float], means: list[float]) -> tuple[str, ...]:

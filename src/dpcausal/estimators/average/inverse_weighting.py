@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from dpcausal.columns import is_number
 from dpcausal.effect import Effect
-from dpcausal.errors import GuaranteeError, TableError
+from dpcausal.errors import GuaranteeError, QueryError, TableError
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm
 from dpcausal.queries import ObjectivePerturbedLogistic, OutputPerturbedLogistic, WeightedArms
-from dpcausal.queries.scores import Estimand
+from dpcausal.queries.scores import Estimand, feature_names
 from dpcausal.release import Release, Source, guarantee_for
 
 _ESTIMANDS: dict[Estimand, str] = {
@@ -82,6 +83,7 @@ class InverseWeighting:
                 a table, for instance. Then each source spends all of epsilon and delta, on different units.
         """
         guarantee = guarantee_for(source, epsilon, delta)
+        self._check(source)
         pure = self.scores == "objective"
         if scores_from is None:
             first, second = guarantee.split(self.share, pure_first=pure)
@@ -92,7 +94,22 @@ class InverseWeighting:
         shrink = 0.0 if pure else min(score.variance("intercept") / 2, 2.0**20)
         query = WeightedArms(self.of, score.values, self.estimand, self.clip, shrink)
         release = source.release(query, second)
-        return self._effect(source, guarantee, score, release, scores_from)
+        return self._effect(source, guarantee, score, _Arms(query, release, source), scores_from)
+
+    def _check(self, source: Source) -> None:
+        """Raise before anything is spent unless both queries can be asked."""
+        if self.scores not in ("objective", "output") or not (is_number(self.penalty) and self.penalty > 0):
+            raise QueryError(
+                expected='scores="objective" or scores="output", and a penalty greater than 0',
+                got=f"scores={self.scores!r}, penalty={self.penalty!r}",
+                hint="objective is the better choice; the penalty is for output only.",
+            )
+        if not (is_number(self.share) and 0 < self.share < 1):
+            raise QueryError(
+                expected="a share between 0 and 1", got=repr(self.share), hint="0.5 gives both queries half of epsilon."
+            )
+        nothing = [0.0] * len(feature_names(self.of, source.schema))
+        WeightedArms(self.of, nothing, self.estimand, self.clip).sensitivity(source.schema, "record", "l1")
 
     def _score(self, source: Source, guarantee: Guarantee) -> Release:
         if self.scores == "objective":
@@ -100,9 +117,8 @@ class InverseWeighting:
         return source.release(OutputPerturbedLogistic(self.of, max(self.penalty * source.n, 1.0)), guarantee)
 
     def _effect(
-        self, source: Source, guarantee: Guarantee, score: Release, release: Release, scores_from: Source | None
+        self, source: Source, guarantee: Guarantee, score: Release, arms: "_Arms", scores_from: Source | None
     ) -> Effect:
-        arms = _Arms(release, source)
         split = ("the score was fitted on other units, who paid for it with the same epsilon",) if scores_from else ()
         return Effect(
             estimand=f"{_ESTIMANDS[self.estimand]}, scores kept within {self.clip:g} and {1 - self.clip:g}",
@@ -116,12 +132,12 @@ class InverseWeighting:
             f"({self.scores} perturbation)",
             guarantee=guarantee,
             assumptions=(
-                f"{', '.join(self.of)} are all the confounders, and treatment follows a logistic regression on them",
+                f"no confounders but {', '.join(self.of)}, and treatment follows a logistic regression on these",
                 "one unit's outcome does not depend on another unit's arm",
                 "for the interval: few scores are clipped, and noise in the score leaves little confounding in",
                 *source.schema.readings,
             ),
-            receipts=(score.receipt, release.receipt),
+            receipts=(score.receipt, arms.receipt),
             notes=(*split, *source.notes),
             no_interval=arms.too_light or self._doubt((scores_from or source).n, score, arms),
         )
@@ -170,14 +186,16 @@ _REMEDY = "use fewer covariates, more epsilon or more units"
 class _Arms:
     """Both arms' weights and weighted means, as they follow from the released sums."""
 
-    def __init__(self, release: Release, source: Source) -> None:
+    def __init__(self, query: WeightedArms, release: Release, source: Source) -> None:
+        self.receipt = release.receipt
         sums = {name: release.value(name) for name in release.names}
         half = (source.schema.outcome_bounds[1] - source.schema.outcome_bounds[0]) / 2
         whole = [(sums["mass"] - sums["tilt"]) / 2, (sums["mass"] + sums["tilt"]) / 2]
         doubt = math.sqrt(release.variance("mass") + release.variance("tilt")) / 2
         self.too_light = "" if min(whole) > 3 * doubt else "an arm's weight cannot be told from noise"
-        least = release.query.largest  # type: ignore[attr-defined]
-        weights = [max(each, least) for each in whole]
+        # All units together weigh at least so much whatever the table says; an arm counts as a tenth of it at least.
+        mass = max(sums["mass"], query.smallest * source.n)
+        weights = [max(each, mass / 10) for each in whole]
         totals = (sums["level"] - sums["contrast"]) / 2, (sums["level"] + sums["contrast"]) / 2
         self.means = [total / weight for total, weight in zip(totals, weights, strict=True)]
         control, treated = (1 / weight for weight in weights)
@@ -188,10 +206,11 @@ class _Arms:
             "mass": (self.means[1] * treated - self.means[0] * control) / 2,
         }
         self.noise = tuple(NoiseTerm(release.family, release.scale(name) * abs(slopes[name])) for name in slopes)
-        mass = sum(weights)
         square = half**2 - sums["deficit"] / mass
-        variance = min(max(square - (self.means[0] ** 2 + self.means[1] ** 2) / 2, 0.0), half**2)
+        # A variance below what noise could hide counts as that much, so that no luck makes an interval too narrow.
+        hidden = math.sqrt(release.variance("deficit")) / mass
+        variance = min(max(square - (self.means[0] ** 2 + self.means[1] ** 2) / 2, hidden), half**2)
         self.spread = math.sqrt(variance)
-        design = min(max(sums["design"], mass**2 / source.n), least * mass)
+        design = min(max(sums["design"], mass**2 / source.n), query.largest * mass)
         self.sampling_sd = self.spread * math.sqrt(design) / (mass / 2)
         self.privacy_sd = math.sqrt(sum(term.variance for term in self.noise))

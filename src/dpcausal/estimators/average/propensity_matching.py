@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dpcausal.effect import Effect
-from dpcausal.errors import GuaranteeError
+from dpcausal.errors import GuaranteeError, QueryError
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm
 from dpcausal.queries import MatchedContrast, OutputPerturbedLogistic, ScrambledContrast
+from dpcausal.queries.matching import check_matching
 from dpcausal.release import Release, Source, guarantee_for
 from dpcausal.schema import Protects
 
@@ -58,7 +59,7 @@ class PropensityMatching:
         ... )
         >>> plan = PropensityMatching(of=["age"], protects="outcome").estimate(Rehearsal(schema, n=5_000), epsilon=1.0)
         >>> round(plan.sampling_sd, 2), round(plan.privacy_sd, 2)
-        (0.82, 0.09)
+        (0.89, 0.26)
     """
 
     of: Sequence[str]
@@ -75,7 +76,8 @@ class PropensityMatching:
             raise GuaranteeError(
                 expected="protects='outcome' or protects='record', as the schema declares",
                 got=f"protects={self.protects!r}, and {source.schema.protects!r} in the schema",
-                hint="where arms are public and covariates are not, use Stratification or InverseWeighting.",
+                hint="the schema decides: say the same here. With record_within_arm use Stratification or "
+                "InverseWeighting.",
             )
         return self._public_scores(source, guarantee) if self.protects == "outcome" else self._noisy(source, guarantee)
 
@@ -83,20 +85,33 @@ class PropensityMatching:
         query = MatchedContrast(self.of, self.neighbours, self.limit, 0.003 if self.error is None else self.error)
         release = source.release(query, guarantee)
         low, high = source.schema.outcome_bounds
-        variance = min(max(release.value("squares") / max(release.facts["freedom"], 1), 0.0), (high - low) ** 2 / 4)
+        freedom = max(release.facts["freedom"], 1)
+        # A variance below what noise could hide counts as that much, so that no luck makes an interval too narrow.
+        hidden = math.sqrt(release.variance("squares")) / freedom
+        variance = min(max(release.value("squares") / freedom, hidden), (high - low) ** 2 / 4)
         nobody = "an arm is empty, so nobody has a match" if release.facts["matched"] == 0 else ""
         return self._effect(
             source,
             guarantee,
             (release,),
             sampling_sd=math.sqrt(variance * release.facts["squared"]),
-            assumes=("for the interval: outcomes are equally spread, and units with near scores are comparable",),
+            assumes=(
+                f"no confounders but {', '.join(self.of)}, and every unit could have been in either arm",
+                "for the interval: outcomes are equally spread, and units with near scores are comparable",
+            ),
             note="covariates and arms were used as they are: they are declared public",
             no_interval=nobody,
         )
 
     def _noisy(self, source: Source, guarantee: Guarantee) -> Effect:
         error = 0.001 if self.error is None else self.error
+        check_matching(self.neighbours, self.limit, error)
+        if len(self.split) != 3 or min(self.split) <= 0 or not math.isclose(sum(self.split), 1):
+            raise QueryError(
+                expected="three shares that add up to 1, for score, arms and outcomes",
+                got=repr(self.split),
+                hint="the paper has (0.1, 0.7, 0.2).",
+            )
         scores, arms, outcomes = self.split
         first, rest = guarantee.split(scores / 2, pure_first=True)
         score = source.release(OutputPerturbedLogistic(self.of, penalty=1.0), first)
@@ -108,7 +123,7 @@ class PropensityMatching:
             guarantee,
             (score, matches),
             sampling_sd=None,
-            assumes=(),
+            assumes=("arms are comparable as they are: matching on noisy scores hardly adjusts for anything",),
             note="kept for comparison: units are matched on scores that are nearly all noise, and arms turned round at "
             "random draw the estimate towards 0; a private difference in means is usually better",
             no_interval="confounding stays, and noisy arms draw the estimate towards 0, by amounts nobody knows",
@@ -140,7 +155,6 @@ class PropensityMatching:
             f"{limits} (control, treated)",
             guarantee=guarantee,
             assumptions=(
-                f"{', '.join(self.of)} are all the confounders, and every unit could have been in either arm",
                 "one unit's outcome does not depend on another unit's arm",
                 *assumes,
                 *source.schema.readings,

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dpcausal.effect import Effect
+from dpcausal.errors import QueryError
 from dpcausal.interval import NoiseTerm
 from dpcausal.queries import Cut, StratumContrasts
 from dpcausal.queries.strata import bins
@@ -74,7 +75,7 @@ class Stratification:
                 NoiseTerm(release.family, release.scale("size") * abs(estimate) / size),
             ),
             n=source.n,
-            method=f"stratification by {', '.join(cut.name for cut in cuts)}, cap {self.cap}",
+            method=f"stratification by {', '.join(map(str, cuts))}; {cells // 2:,} strata, cap {self.cap}",
             guarantee=guarantee,
             assumptions=(*within_strata(cuts), *source.schema.readings),
             receipts=(release.receipt,),
@@ -85,13 +86,15 @@ class Stratification:
 
 def cuts_of(by: Sequence[str | Cut]) -> tuple[Cut, ...]:
     """Names and cuts as cuts."""
+    if isinstance(by, str | Cut):
+        raise QueryError(expected="a list of covariates", got=repr(by), hint="put it into a list: by=[...].")
     return tuple(cut if isinstance(cut, Cut) else Cut(cut) for cut in by)
 
 
 def within_strata(cuts: Sequence[Cut]) -> tuple[str, ...]:
     """What comparisons within strata rest on."""
     return (
-        f"within strata of {', '.join(cut.name for cut in cuts)} the arms are comparable: no other confounding",
+        f"within strata of {', '.join(cut.name for cut in cuts)} the arms are comparable: no confounding is left",
         "one unit's outcome does not depend on another unit's arm",
         "for the interval: outcomes are equally spread in all strata, and strata are as found in the table",
     )
