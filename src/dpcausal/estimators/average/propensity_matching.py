@@ -125,7 +125,7 @@ class PropensityMatching:
             sampling_sd=None,
             assumes=("arms are comparable as they are: matching on noisy scores hardly adjusts for anything",),
             note="kept for comparison: units are matched on scores that are nearly all noise, and arms turned round at "
-            "random draw the estimate towards 0; a private difference in means is usually better",
+            "random draw the estimate towards 0; a private difference in means is usually better; delta is never used",
             no_interval="confounding stays, and noisy arms draw the estimate towards 0, by amounts nobody knows",
         )
 
