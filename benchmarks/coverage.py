@@ -10,16 +10,15 @@ import math
 import multiprocessing
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from functools import cache
 from typing import Any, get_args
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 from numpy.random import Generator
 from numpy.typing import NDArray
 
 import dpcausal as dpc
+from benchmarks.datasets import BUDGET, connection
 from benchmarks.progress import progress
 from dpcausal.notebook import Estimator
 from dpcausal.schema import Protects
@@ -146,12 +145,6 @@ class Run:
     privacy_sd: float
 
 
-@cache
-def connection() -> duckdb.DuckDBPyConnection:
-    """One database for each worker: opening one takes longer than a study."""
-    return duckdb.connect(config={"threads": 1})
-
-
 def simulate(task: tuple[Cell, tuple[int, int]]) -> Run:
     cell, seed = task
     columns, truth = STUDIES[cell.outcome](np.random.default_rng(seed), cell.n, cell.protects)
@@ -164,7 +157,7 @@ def simulate(task: tuple[Cell, tuple[int, int]]) -> Run:
         treatment=dpc.Binary("arm"), outcome=dpc.Real("y", 0, 1), covariates=covariates, protects=cell.protects
     )
     table = connection().from_arrow(pa.table(columns))
-    vault = dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=100, delta=0.1))
+    vault = dpc.Vault(table, schema, ledger="sqlite://", budget=BUDGET)
     effect = ESTIMATORS[cell.estimator][0].estimate(vault, epsilon=cell.epsilon, delta=cell.delta)
     # Refused intervals are made all the same, to see what they would have been worth.
     low, high = replace(effect, no_interval="").interval(0.95)

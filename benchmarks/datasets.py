@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
@@ -19,6 +20,15 @@ from numpy.typing import NDArray
 import dpcausal as dpc
 from dpcausal.columns import Column
 from dpcausal.schema import Protects
+
+BUDGET = dpc.Budget(epsilon=1000, delta=0.1)
+"""Enough for anything that is asked of one vault here."""
+
+
+@cache
+def connection() -> duckdb.DuckDBPyConnection:
+    """One database for each process: opening one takes longer than most estimates."""
+    return duckdb.connect(config={"threads": 1})
 
 
 @dataclass(frozen=True)
@@ -42,8 +52,8 @@ class DataSet:
     outcome: dpc.Real
     covariates: tuple[Column, ...]
     truth: float
-    short: tuple[str, ...]
-    strata: tuple[str | dpc.Cut, ...]
+    short: tuple[str, ...] = ()
+    strata: tuple[str | dpc.Cut, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -53,6 +63,19 @@ class DataSet:
     def schema(self, protects: Protects) -> dpc.Schema:
         """The declaration that goes with the table."""
         return dpc.Schema(treatment=self.treatment, outcome=self.outcome, covariates=self.covariates, protects=protects)
+
+    @property
+    def n(self) -> int:
+        """The number of units."""
+        return len(self.table)
+
+    def relation(self) -> duckdb.DuckDBPyRelation:
+        """The records, for a vault or an engine."""
+        return connection().from_arrow(self.table)
+
+    def vault(self, protects: Protects = "record") -> dpc.Vault:
+        """A new vault with its own ledger, so that nothing asked before is remembered."""
+        return dpc.Vault(self.relation(), self.schema(protects), ledger="sqlite://", budget=BUDGET)
 
     def column(self, name: str) -> NDArray[Any]:
         """One column of the table."""

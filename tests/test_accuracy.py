@@ -16,7 +16,7 @@ from benchmarks.accuracy.figures import draw
 from benchmarks.accuracy.references import features_as_in_library, matching, references, scores
 from benchmarks.accuracy.runs import KeptEngine
 from benchmarks.accuracy.summary import printed
-from dpcausal.vault.answers.logistic import fit_batch
+from dpcausal.vault.answers.logistic import public_scores
 from dpcausal.vault.engines.duckdb import DuckDBEngine
 from dpcausal.vault.features import Features
 
@@ -53,8 +53,7 @@ def test_the_reference_fits_the_score_that_the_library_fits() -> None:
     engine = DuckDBEngine(duckdb.from_arrow(data.table), schema)
     features = Features(data.names, schema)
     batch = engine.collect(("treatment", *features.columns), 1000)
-    fitted = fit_batch(batch, features, 1 / features.root**2)
-    library = 1 / (1 + np.exp(-(fitted @ features.unit(batch))))
+    library = public_scores(batch, features)
     assert scores(features_as_in_library(data), data.column("t")) == pytest.approx(library, abs=1e-5)
 
 

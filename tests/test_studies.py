@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import dpcausal as dpc
+from benchmarks.datasets import load, synth
 from benchmarks.studies import exact_matching, figures, matching, weighting
-from benchmarks.studies.setup import Setup, published
-from benchmarks.studies.tables import cells, synth
+from benchmarks.studies.setup import Setup
+from benchmarks.studies.tables import cells
 from dpcausal.calibration import smoothness
 from dpcausal.queries import GRID, MatchedContrast
 from dpcausal.vault.answers.stratum_matches import smooth_bound
@@ -70,7 +71,7 @@ def test_covariates_are_within_their_public_length() -> None:
 
 
 def test_the_adaptive_limit_minimises_the_error_model_and_is_the_library_s() -> None:
-    table = synth(np.random.default_rng(5), n=400, dimensions=3)
+    table = synth(n=400, dimensions=3, seed=5)
     larger, most = matching.crowding(table)
     epsilon, error = 1.0, 0.015
     best = math.sqrt(epsilon * error * larger * most / math.sqrt(2))
@@ -80,7 +81,7 @@ def test_the_adaptive_limit_minimises_the_error_model_and_is_the_library_s() -> 
 
     assert min((best * step for step in np.linspace(0.5, 2, 31)), key=model) == pytest.approx(best, rel=0.03)
     assert model(best) < model(best * 2**-0.25)  # the printed one
-    query = MatchedContrast(table.of, 5, None, error)
+    query = MatchedContrast(table.names, 5, None, error)
     facts = table.vault("outcome").release(query, dpc.Guarantee(epsilon=epsilon, protects="outcome")).facts
     corrected = matching.adaptive_limit(epsilon, error, larger, most, printed=False)
     assert max(facts["limit_0"], facts["limit_1"]) == pytest.approx(corrected)
@@ -98,7 +99,7 @@ def test_a_short_study_prints_and_draws(tmp_path: Path, monkeypatch: pytest.Monk
     few = {"ERRORS": (0.01, 0.1), "NEIGHBOURS": (1, 5), "EPSILONS": (0.5, 1.0), "SPLIT_EPSILONS": (1.5,)}
     for name, values in few.items():
         monkeypatch.setattr(matching, name, values)
-    monkeypatch.setattr(matching, "synth", lambda generator: synth(generator, n=100, dimensions=2))
+    monkeypatch.setattr(matching, "synth", lambda: synth(n=100, dimensions=2))
     result = matching.run(Setup(quick=True, repeats=1))
     assert any(line.startswith("Synth, record level, by split") for line in matching.text(result))
     figures.draw(result, tmp_path)
@@ -113,6 +114,6 @@ def test_a_short_study_prints_and_draws(tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.skipif(FOLDER is None, reason="DPCAUSAL_DATA, a folder with ihdp and lalonde, is not set")
 @pytest.mark.parametrize(("name", "n"), [("Lalonde", 445), ("IHDP", 747)])
 def test_matching_without_privacy_finds_the_published_effect(name: str, n: int) -> None:
-    table = published(name, Path(FOLDER or ""))
+    table = load(name, FOLDER)
     assert table.n == n
     assert matching.non_private(table, 5) == pytest.approx(table.truth, rel=0.15)

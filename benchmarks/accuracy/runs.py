@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import dpcausal as dpc
 from benchmarks.accuracy.entries import ENTRIES, Entry
-from benchmarks.datasets import DataSet, load
+from benchmarks.datasets import BUDGET, DataSet, load
 from dpcausal.errors import RefusedError
 from dpcausal.vault.engines import Batch, Integers
 from dpcausal.vault.engines.duckdb import DuckDBEngine
@@ -74,22 +74,16 @@ class KeptEngine(DuckDBEngine):
 
 
 @cache
-def connection() -> duckdb.DuckDBPyConnection:
-    """One database for each worker: opening one takes longer than an estimate."""
-    return duckdb.connect(config={"threads": 1})
-
-
-@cache
 def prepared(name: str, key: str, folder: str | None) -> tuple[DataSet, dpc.Schema, duckdb.DuckDBPyRelation]:
     """A data set with the columns of one entry."""
     data = ENTRIES[key].data(load(name, folder))
-    return data, data.schema(ENTRIES[key].protects), connection().from_arrow(data.table)
+    return data, data.schema(ENTRIES[key].protects), data.relation()
 
 
 def estimate(entry: Entry, epsilon: float, data: DataSet, schema: dpc.Schema, table: object) -> Run:
     """One estimate, from the opening of a vault to the interval."""
     start = time.perf_counter()
-    vault = dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=1000, delta=0.1))
+    vault = dpc.Vault(table, schema, ledger="sqlite://", budget=BUDGET)
     opened = time.perf_counter()
     effect = entry.make(data).estimate(vault, epsilon=epsilon, delta=entry.delta)
     done = time.perf_counter()

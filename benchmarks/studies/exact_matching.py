@@ -15,9 +15,10 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 import dpcausal as dpc
+from benchmarks.datasets import DataSet
 from benchmarks.progress import progress
 from benchmarks.studies.setup import Setup
-from benchmarks.studies.tables import Table, cells
+from benchmarks.studies.tables import cells
 from dpcausal.notebook import Estimator
 from dpcausal.queries import GRID
 from dpcausal.vault.answers.stratum_matches import smooth_bound
@@ -65,9 +66,9 @@ class Errors:
     bias: float
 
 
-def sizes_of(table: Table) -> Sizes:
+def sizes_of(table: DataSet) -> Sizes:
     """How many treated and control units each cell holds, cells without units too."""
-    cell, arm = table.rows["x"].to_numpy(), table.rows["t"].to_numpy()
+    cell, arm = table.column("x"), table.column("t")
     size = len(table.covariates[0].values)  # type: ignore[union-attr]
     return np.stack([np.bincount(cell[arm == 1], minlength=size), np.bincount(cell[arm == 0], minlength=size)], axis=1)
 
@@ -99,7 +100,7 @@ def paper_beta(epsilon: float, delta: float) -> float:
     return epsilon / 2 / math.log(2 / delta)
 
 
-def sensitivities(table: Table) -> tuple[float, float, float, float]:
+def sensitivities(table: DataSet) -> tuple[float, float, float, float]:
     """The four of them, all with the paper's smoothness at epsilon 1."""
     sizes, n, beta = sizes_of(table), table.n, paper_beta(EPSILON, DELTA)
     return (

@@ -13,13 +13,13 @@ from typing import Any, Literal
 import numpy as np
 
 import dpcausal as dpc
+from benchmarks.datasets import DataSet, synth
 from benchmarks.progress import progress
 from benchmarks.studies.setup import Setup
-from benchmarks.studies.tables import Table, synth
 from dpcausal.queries import MatchedContrast
 from dpcausal.queries.matching import COEFFICIENT_STEPS
 from dpcausal.queries.query import outcome_step
-from dpcausal.vault.answers.logistic import fit_batch
+from dpcausal.vault.answers.logistic import public_scores
 from dpcausal.vault.answers.matched_contrast import matched_contrast
 from dpcausal.vault.engines.duckdb import DuckDBEngine
 from dpcausal.vault.features import Features
@@ -85,22 +85,21 @@ def splits(of: Sequence[str], tenths: int) -> Iterator[Setting]:
             yield Setting("split", ":".join(f"{share:g}" for share in split), epsilon, estimator)
 
 
-def non_private(table: Table, neighbours: int) -> float:
+def non_private(table: DataSet, neighbours: int) -> float:
     """Matching without noise; no unit comes near the limit."""
     schema = table.schema("outcome")
-    query = MatchedContrast(table.of, neighbours, UNLIMITED, 0.01)
+    query = MatchedContrast(table.names, neighbours, UNLIMITED, 0.01)
     guarantee = dpc.Guarantee(epsilon=1.0, protects="outcome")
     answer = matched_contrast(query, schema, DuckDBEngine(table.relation(), schema), guarantee)
     return answer.steps["effect"] * answer.facts["largest"] * outcome_step(schema) / COEFFICIENT_STEPS
 
 
-def crowding(table: Table, neighbours: int = 5) -> tuple[int, float]:
+def crowding(table: DataSet, neighbours: int = 5) -> tuple[int, float]:
     """The larger arm's size, and how often, in units of neighbours, a unit would serve at most without a limit."""
     schema = table.schema("outcome")
-    features = Features(table.of, schema)
+    features = Features(table.names, schema)
     batch = DuckDBEngine(table.relation(), schema).collect(("treatment", *features.columns), 10**6)
-    fitted = fit_batch(batch, features, 1 / features.root**2)
-    scores = np.rint(2**40 / (1 + np.exp(-(fitted @ features.unit(batch))))).astype(np.int64)
+    scores = np.rint(2**40 * public_scores(batch, features)).astype(np.int64)
     _, serves = matched(scores, batch["treatment"], neighbours, (table.n + 1, table.n + 1))
     treated = int(batch["treatment"].sum())
     return max(treated, table.n - treated), int(serves.max()) / neighbours
@@ -112,7 +111,7 @@ def adaptive_limit(epsilon: float, error: float, larger: int, most: float, *, pr
     return min(max(round(best), 1), most)
 
 
-def limits(table: Table) -> list[dict[str, Any]]:
+def limits(table: DataSet) -> list[dict[str, Any]]:
     larger, most = crowding(table)
     return [
         {
@@ -126,7 +125,7 @@ def limits(table: Table) -> list[dict[str, Any]]:
     ]
 
 
-def summary(table: Table, level: Level, setting: Setting, reference: float, estimates: Sequence[float]) -> Cell:
+def summary(table: DataSet, level: Level, setting: Setting, reference: float, estimates: Sequence[float]) -> Cell:
     values = np.array(estimates)
     errors = np.abs(values - reference) / abs(reference)
     return Cell(
@@ -144,17 +143,17 @@ def summary(table: Table, level: Level, setting: Setting, reference: float, esti
     )
 
 
-def plans(table: Table, setup: Setup) -> Iterator[tuple[Level, list[Setting], int]]:
+def plans(table: DataSet, setup: Setup) -> Iterator[tuple[Level, list[Setting], int]]:
     """The levels, what to ask at each, and how many repeats; less where a question takes long."""
     large, ours = table.n > LARGE, table.name == "Synth"
     repeats = setup.times(50) if ours else max(setup.times(50) // (16 if large else 6), 1)
     epsilons = EPSILONS[1::2] if setup.quick or large else EPSILONS
-    yield "outcome", list(sweeps(table.of, "outcome", epsilons)), repeats
-    yield "record", list(sweeps(table.of, "record", epsilons)), max(repeats // 2, 1)
-    yield "record", list(splits(table.of, 1 if ours and not setup.quick else 2)), max(repeats // 4, 1)
+    yield "outcome", list(sweeps(table.names, "outcome", epsilons)), repeats
+    yield "record", list(sweeps(table.names, "record", epsilons)), max(repeats // 2, 1)
+    yield "record", list(splits(table.names, 1 if ours and not setup.quick else 2)), max(repeats // 4, 1)
 
 
-def measured(table: Table, setup: Setup) -> Iterator[Cell]:
+def measured(table: DataSet, setup: Setup) -> Iterator[Cell]:
     references = {neighbours: non_private(table, neighbours) for neighbours in NEIGHBOURS}
     for level, settings, repeats in plans(table, setup):
         estimates: list[list[float]] = [[] for _ in settings]
@@ -167,7 +166,7 @@ def measured(table: Table, setup: Setup) -> Iterator[Cell]:
 
 
 def run(setup: Setup) -> dict[str, Any]:
-    tables = [synth(np.random.default_rng(0)), *setup.tables()]
+    tables = [synth(), *setup.tables()]
     found = [asdict(cell) for table in tables for cell in measured(table, setup)]
     return {"study": "matching", "cells": found, "limits": [line for table in tables for line in limits(table)]}
 

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import datasets
-from benchmarks.studies.tables import Table
+from benchmarks.datasets import DataSet, load
 
 
 @dataclass(frozen=True)
@@ -25,12 +24,6 @@ class Setup:
         """How many repeats, where a study would usually do this many."""
         return self.repeats or (quick if self.quick else usual)
 
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[DataSet]:
         """The published data sets, where a folder has them."""
-        return [] if self.data is None else [published(name, self.data) for name in ("IHDP", "Lalonde", "ACIC")]
-
-
-def published(name: str, folder: Path) -> Table:
-    """One of the published data sets, with the bounds written down for it."""
-    found = datasets.load(name, str(folder))
-    return Table(found.name, found.table, found.treatment, found.outcome, found.covariates, found.truth)
+        return [] if self.data is None else [load(name, str(self.data)) for name in ("IHDP", "Lalonde", "ACIC")]

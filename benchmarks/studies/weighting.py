@@ -15,9 +15,10 @@ import pyarrow as pa
 from numpy.random import Generator
 
 import dpcausal as dpc
+from benchmarks.datasets import DataSet
 from benchmarks.progress import progress
 from benchmarks.studies.setup import Setup
-from benchmarks.studies.tables import Floats, Table, sigmoid
+from benchmarks.studies.tables import Floats, sigmoid
 
 DELTA = 1e-6
 PENALTY = 0.1
@@ -173,13 +174,13 @@ def simulated(setup: Setup) -> Iterator[Noisy]:
         yield noisy(np.random.default_rng(2019), *setting, trials)  # the same data, as far as it goes, in each
 
 
-def table_of(units: Units, world: World) -> Table:
+def table_of(units: Units, world: World) -> DataSet:
     """The units as the library gets them: each covariate, and the outcome, within four standard deviations."""
     x = units.x * world.length
     names = [f"x{place}" for place in range(x.shape[1])]
-    return Table(
+    return DataSet(
         name="weighting",
-        rows=pa.table({**dict(zip(names, x.T, strict=True)), "t": units.arm.astype(int), "y": units.y}),
+        table=pa.table({**dict(zip(names, x.T, strict=True)), "t": units.arm.astype(int), "y": units.y}),
         treatment=dpc.Binary("t"),
         outcome=dpc.Real("y", -3, 3 + world.effect),
         covariates=tuple(dpc.Real(name, -4 * SPREAD, 4 * SPREAD) for name in names),
@@ -187,14 +188,16 @@ def table_of(units: Units, world: World) -> Table:
     )
 
 
-def estimates(first: Table, second: Table, whole: Table, epsilons: tuple[float, ...]) -> dict[tuple[str, float], float]:
+def estimates(
+    first: DataSet, second: DataSet, whole: DataSet, epsilons: tuple[float, ...]
+) -> dict[tuple[str, float], float]:
     """Every estimate of one draw: with the score from one half of the units and sums from the other, or no split."""
     halves, together = (first.vault(), second.vault()), whole.vault()
     found = {}
     for epsilon in epsilons:
         for estimator in (
-            dpc.InverseWeighting(of=whole.of, scores="output", penalty=PENALTY),
-            dpc.InverseWeighting(of=whole.of, scores="objective"),
+            dpc.InverseWeighting(of=whole.names, scores="output", penalty=PENALTY),
+            dpc.InverseWeighting(of=whole.names, scores="objective"),
         ):
             split = estimator.estimate(halves[1], epsilon=epsilon, delta=DELTA, scores_from=halves[0])
             found[f"{estimator.scores}, split", epsilon] = split.estimate
@@ -220,10 +223,10 @@ def through_vaults(setup: Setup, dimensions: int, effect: float, repeats: int) -
         yield Through(name, dimensions, effect, epsilon, repeats, *(float(f"{number:.4g}") for number in numbers))
 
 
-def _part(whole: Table, place: int) -> Table:
+def _part(whole: DataSet, place: int) -> DataSet:
     """One half of a table, told apart by position alone."""
     half = whole.n // 2
-    return replace(whole, rows=whole.rows.slice(place * half, half))
+    return replace(whole, table=whole.table.slice(place * half, half))
 
 
 def run(setup: Setup) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import dpcausal as dpc
 from dpcausal.errors import QueryError
 from dpcausal.queries import GRID, ObjectivePerturbedLogistic, OutputPerturbedLogistic
 from dpcausal.queries.scores import COEFFICIENT_STEP
-from dpcausal.vault.answers.logistic import fit_batch, loss_derivatives, output_perturbed
+from dpcausal.vault.answers.logistic import fit_batch, loss_derivatives, objective_perturbed, output_perturbed
 from dpcausal.vault.features import Features
 from dpcausal.vault.noise import cube_noise, laplace_each, randomised_response
 from dpcausal.vault.table import open_table
@@ -36,7 +36,7 @@ def batch_of(units: list[Unit]) -> dict[str, NDArray[np.int64]]:
 
 
 def fitted(units: list[Unit], penalty: float) -> Vector:
-    return fit_batch(batch_of(units), FEATURES, penalty)
+    return fit_batch(batch_of(units), FEATURES, penalty, np.zeros(3), 1e-6 * penalty)
 
 
 def tables(generator: np.random.Generator, count: int) -> list[list[Unit]]:
@@ -120,6 +120,26 @@ def test_objective_perturbation_keeps_epsilon_at_every_coefficient(epsilon: floa
     most = worst_objective(epsilon, query.penalty(epsilon), query.tilt_scale(epsilon, 3))
     assert 0.3 * epsilon < most <= shares * epsilon
     assert shares + 2 * float(query.shares["slack"]) <= 1
+
+
+def test_the_answer_uses_the_tilt_and_the_ridge_that_the_proof_is_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else these could be right and the regression made with others."""
+    epsilon, seen = 0.5, []
+    units = [*CORNERS, *CORNERS[:3]]
+
+    def drawn(dimensions: int, scale: float) -> Vector:
+        seen.append((dimensions, scale))
+        return np.array([3.0, -2.0, 1.0])
+
+    monkeypatch.setattr("dpcausal.vault.answers.logistic.cube_noise", drawn)
+    columns = dict(zip(("t", "a", "b"), (list(part) for part in zip(*units, strict=True)), strict=True))
+    table = pa.table(columns | {"y": [0.5] * len(units)})
+    query = ObjectivePerturbedLogistic(["a", "b"])
+    answer = objective_perturbed(query, SCHEMA, open_table(table, SCHEMA), dpc.Guarantee(epsilon=epsilon))
+    at = np.array([answer.steps[name] for name in ("intercept", "a", "b")]) * COEFFICIENT_STEP
+    assert seen == [(3, query.tilt_scale(epsilon, 3))]
+    losses = loss_derivatives(at, FEATURES, batch_of(units))[0]
+    assert losses + query.penalty(epsilon) * at == pytest.approx([-3.0, 2.0, -1.0], abs=1e-4)
 
 
 def test_half_the_tilt_or_hardly_any_ridge_is_caught() -> None:

@@ -1,6 +1,7 @@
 """Matched contrasts: what is told without noise depends on nothing private, and outcomes move the rest as claimed."""
 
 import importlib
+import itertools
 from dataclasses import replace
 from fractions import Fraction
 
@@ -42,6 +43,22 @@ def test_one_outcome_moves_the_sums_as_claimed_and_the_facts_not_at_all(
     assert one.facts == other.facts
     for name, moves in MOVES.items():
         assert abs(one.steps[name] - other.steps[name]) <= moves
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5])
+def test_all_small_tables_and_all_their_neighbours(n: int) -> None:
+    """Every table of scores 0 to 2 in both arms. The sum is linear in outcomes, so one change for each unit will do."""
+    for units in itertools.combinations_with_replacement(list(itertools.product(range(3), (0, 1))), n):
+        scores, arms = (np.array(part, dtype=np.int64) for part in zip(*units, strict=True))
+        for query in (QUERY, replace(QUERY, limit=1)):
+            low = contrast(query, scores, arms, np.full(n, -GRID), 1.0)
+            for place in range(n):
+                outcomes = np.full(n, -GRID)
+                outcomes[place] = GRID
+                high = contrast(query, scores, arms, outcomes, 1.0)
+                assert high.facts == low.facts
+                assert abs(high.steps["effect"] - low.steps["effect"]) <= MOVES["effect"]
+                assert abs(high.steps["squares"] - low.steps["squares"]) <= MOVES["squares"]
 
 
 def test_the_claims_are_reached() -> None:

@@ -56,7 +56,7 @@ def worst(strata: int, n: int, cap: int, protects: Protects = "record") -> dict[
     return most
 
 
-@pytest.mark.parametrize(("strata", "n"), [(1, 7), (2, 6)])
+@pytest.mark.parametrize(("strata", "n"), [(1, n) for n in range(2, 8)] + [(2, n) for n in range(2, 7)])
 @pytest.mark.parametrize("cap", [1, 2, 3])
 def test_all_small_tables_and_all_their_neighbours(strata: int, n: int, cap: int) -> None:
     most, limits = worst(strata, n, cap), claimed(cap)

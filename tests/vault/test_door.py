@@ -169,3 +169,13 @@ def test_arm_sizes_are_told_only_where_declared_public(table: pa.Table, schema: 
     sizes = dpc.Vault(table, trial, ledger="sqlite://", budget=budget).arm_sizes
     assert sizes is not None
     assert sum(sizes) == 1000
+
+
+def test_more_units_than_a_proof_is_about_are_refused_before_anything_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = pa.table({"t": [0, 1] * 10, "y": [0.0, 1.0] * 10})
+    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1))
+    vault = dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=3))
+    monkeypatch.setattr(ArmTotals, "most_units", 19)
+    with pytest.raises(TableError, match="at most 19 units"):
+        vault.release(ArmTotals(), dpc.Guarantee(epsilon=1))
+    assert vault.ledger.spent.epsilon == 0

@@ -36,6 +36,7 @@ class MatchedContrast(Query):
     """
 
     name: ClassVar[str] = "matched_contrast"
+    most_units: ClassVar[int] = 2**25
     facts: ClassVar[tuple[str, ...]] = ("largest", "squared", "limit_0", "limit_1", "matched", "freedom")
     shares: ClassVar[dict[str, Fraction]] = {"effect": Fraction(9, 10), "squares": Fraction(1, 10)}
 
@@ -83,7 +84,8 @@ class ScrambledContrast(Query):
     """
 
     name: ClassVar[str] = "scrambled_contrast"
-    facts: ClassVar[tuple[str, ...]] = MatchedContrast.facts
+    most_units: ClassVar[int] = 2**25
+    facts: ClassVar[tuple[str, ...]] = ("largest", "limit_0", "limit_1", "matched")
 
     of: Sequence[str]
     coefficients: Sequence[float]

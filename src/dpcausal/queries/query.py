@@ -66,6 +66,9 @@ class Query(Protocol):
     facts: ClassVar[tuple[str, ...]] = ()
     """Numbers that come with the answer without noise, because they are made of nothing private."""
 
+    most_units: ClassVar[int] = 2**41
+    """For how many units the proof holds; n is public, so a larger table is refused before anything is spent."""
+
     @property
     def noise(self) -> NoiseKind:
         """What kind of noise the proof is about."""

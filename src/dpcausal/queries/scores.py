@@ -89,6 +89,7 @@ class OutputPerturbedLogistic(Query):
     """
 
     name: ClassVar[str] = "output_perturbed_logistic"
+    most_units: ClassVar[int] = 10**7
     slack: ClassVar[Fraction] = Fraction(1, 1000)
     """How far the solver may stay from the minimum, in parts of 1 / penalty."""
 
@@ -125,6 +126,7 @@ class ObjectivePerturbedLogistic(Query):
     """
 
     name: ClassVar[str] = "objective_perturbed_logistic"
+    most_units: ClassVar[int] = 10**7
     shares: ClassVar[dict[str, Fraction]] = {
         "curvature": Fraction(25, 100),
         "gradient": Fraction(71, 100),

@@ -115,6 +115,12 @@ class Vault:
                 got=type(query).__name__,
                 hint="only these questions may be asked of a table.",
             )
+        if self._n > query.most_units:
+            raise TableError(
+                expected=f"at most {query.most_units:,} units for {query.name}",
+                got=f"{self._n:,}",
+                hint="ask a question that can be added up, such as a stratification.",
+            )
         if PROTECTS.index(guarantee.protects) > PROTECTS.index(self._schema.protects):
             raise GuaranteeError(
                 expected=f"a guarantee that protects {self._schema.protects}, as the schema declares",

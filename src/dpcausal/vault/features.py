@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from dpcausal.columns import Real
 from dpcausal.queries import GRID
-from dpcausal.queries.scores import covariates_named
+from dpcausal.queries.scores import covariates_named, feature_names
 from dpcausal.schema import Schema
 from dpcausal.vault.engines import Batch
 
@@ -39,6 +39,8 @@ class Features:
         self.covariates = covariates_named(of, schema)
         names = [column.name for column in schema.covariates]
         self.columns = tuple(f"covariate_{names.index(column.name)}" for column in self.covariates)
+        self.names = feature_names(of, schema)
+        self.size = len(self.names)
         self.root = math.sqrt(len(self.covariates) + 1)  # what features are divided by to have a length of at most 1
 
     def steps(self, batch: Batch) -> NDArray[np.int64]:

@@ -143,7 +143,7 @@ class InverseWeighting:
         )
 
     def _doubt(self, n: int, score: Release, arms: "_Arms") -> str:
-        """Why the score may leave more confounding in than an interval could hide; from public numbers only.
+        """Why the score may leave more confounding in than an interval could hide; from released numbers only.
 
         With treatment neither rare nor common and covariates spread over their ranges, a coefficient is known from n
         units to within 1 / information. Noise moves the predictor by `moved`, and the estimate, in simulations, by
@@ -158,7 +158,10 @@ class InverseWeighting:
         tilt = ObjectivePerturbedLogistic.tilt_sd(score.guarantee.epsilon, covariates, features)
         moved = math.sqrt(features / 3 / covariates) * tilt / information
         if ridge > 0.1 * information or moved * arms.spread > 2 * math.hypot(arms.sampling_sd, arms.privacy_sd):
-            return "noise in the score may leave more confounding in than sampling and privacy noise add; " + _REMEDY
+            return (
+                "noise in the score may leave more confounding in than sampling and privacy noise add; "
+                "use fewer covariates, more epsilon or more units"
+            )
         return ""
 
 
@@ -178,9 +181,6 @@ def _check_apart(source: Source, other: Source) -> None:
             got=f"one that protects {other.schema.protects}",
             hint="one guarantee is printed for the units of both.",
         )
-
-
-_REMEDY = "use fewer covariates, more epsilon or more units"
 
 
 class _Arms:

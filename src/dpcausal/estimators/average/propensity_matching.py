@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dpcausal.effect import Effect
 from dpcausal.errors import GuaranteeError, QueryError
@@ -113,11 +113,11 @@ class PropensityMatching:
                 hint="the paper has (0.1, 0.7, 0.2).",
             )
         scores, arms, outcomes = self.split
-        first, rest = guarantee.split(scores / 2, pure_first=True)
+        first, rest = replace(guarantee, delta=0.0).split(scores / 2)
         score = source.release(OutputPerturbedLogistic(self.of, penalty=1.0), first)
         shares = [share / (1 - scores / 2) for share in (scores / 2, arms, outcomes)]
         query = ScrambledContrast(self.of, score.values, self.neighbours, self.limit, error, shares)
-        matches = source.release(query, Guarantee(epsilon=rest.epsilon, protects=rest.protects))
+        matches = source.release(query, rest)
         return self._effect(
             source,
             guarantee,

@@ -1,22 +1,19 @@
 """A private logistic regression of treatment on covariates. Proof: docs/proofs/logistic.md."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
-from dpcausal.errors import TableError
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import ObjectivePerturbedLogistic, OutputPerturbedLogistic
-from dpcausal.queries.scores import COEFFICIENT_STEP, feature_names
+from dpcausal.queries.scores import COEFFICIENT_STEP
 from dpcausal.schema import Schema
 from dpcausal.vault.answer import Answer
 from dpcausal.vault.engines import Batch, Engine
 from dpcausal.vault.features import Features
 from dpcausal.vault.minimum import Derivatives, Vector, minimum
 from dpcausal.vault.noise import cube_noise
-
-MOST_UNITS = 10**7
-"""Beyond this, what floating point may do to a gradient is no longer far below the tolerance."""
 
 AT_HAND = 2**17
 """Up to so many units rows are read once and kept while the solver runs; beyond, each of its steps reads them again."""
@@ -27,51 +24,54 @@ _FARTHEST = 2.0**20
 
 def output_perturbed(query: OutputPerturbedLogistic, schema: Schema, engine: Engine, _: Guarantee) -> Answer:
     """The coefficients that minimise the penalised loss; the door adds the noise."""
-    features, names = Features(query.of, schema), feature_names(query.of, schema)
-    fitted = fit(engine, features, len(names), query.penalty, np.zeros(len(names)), float(query.slack) / 2)
-    return _answer(names, fitted)
+    features = Features(query.of, schema)
+    return _answer(features, fit(engine, features, query.penalty, np.zeros(features.size), float(query.slack) / 2))
 
 
 def objective_perturbed(
     query: ObjectivePerturbedLogistic, schema: Schema, engine: Engine, guarantee: Guarantee
 ) -> Answer:
     """The coefficients that minimise the penalised loss plus a random linear term, drawn here."""
-    features, names = Features(query.of, schema), feature_names(query.of, schema)
+    features = Features(query.of, schema)
     penalty = query.penalty(guarantee.epsilon)
-    tilt = cube_noise(len(names), query.tilt_scale(guarantee.epsilon, len(query.of) + 1))
-    fitted = fit(engine, features, len(names), penalty, tilt, float(query.slack) * penalty / 2)
-    return _answer(names, fitted)
+    tilt = cube_noise(features.size, query.tilt_scale(guarantee.epsilon, len(query.of) + 1))
+    return _answer(features, fit(engine, features, penalty, tilt, float(query.slack) * penalty / 2))
 
 
-def fit(  # noqa: PLR0913, PLR0917
-    engine: Engine, features: Features, dimensions: int, penalty: float, tilt: Vector, tolerance: float
-) -> Vector:
+def fit(engine: Engine, features: Features, penalty: float, tilt: Vector, tolerance: float) -> Vector:
     """The minimum of the sum of losses, plus penalty / 2 times the squared length, plus tilt times the coefficients."""
     n, columns = int(engine.aggregate({}, ["1"])[0]), ("treatment", *features.columns)
-    check_size(n, MOST_UNITS)
-    whole = engine.collect(columns, AT_HAND) if n <= AT_HAND else None
+    if n <= AT_HAND:
+        return fit_batch(engine.collect(columns, AT_HAND), features, penalty, tilt, tolerance)
+
+    def losses(at: Vector) -> Vector:
+        sums = engine.fold(columns, lambda batch: np.rint(loss_derivatives(at, features, batch) * _FINE))
+        return sums.astype(float) / _FINE
+
+    return minimum(penalised(losses, penalty, tilt), features.size, tolerance)
+
+
+def fit_batch(batch: Batch, features: Features, penalty: float, tilt: Vector, tolerance: float) -> Vector:
+    """The same for rows that are all at hand."""
+    losses = partial(loss_derivatives, features=features, batch=batch)
+    return minimum(penalised(losses, penalty, tilt), features.size, tolerance)
+
+
+def public_scores(batch: Batch, features: Features) -> Vector:
+    """The score of each row where covariates and arms are public: a ridge of 1 on features within -1 and 1."""
+    penalty = 1 / features.root**2
+    tolerance = 1e-6 * penalty + 1e-9 * len(batch["treatment"])
+    return score(fit_batch(batch, features, penalty, np.zeros(features.size), tolerance), features.unit(batch))
+
+
+def penalised(losses: Callable[[Vector], Vector], penalty: float, tilt: Vector) -> Derivatives:
+    """The gradient and the curvature of losses with a ridge and a tilt."""
 
     def derivatives(at: Vector) -> tuple[Vector, Vector]:
-        def kernel(batch: Batch) -> Vector:
-            return np.rint(loss_derivatives(at, features, batch) * _FINE)
+        totals = losses(at)
+        return totals[0] + penalty * at + tilt, totals[1:] + penalty * np.eye(len(at))
 
-        sums = engine.fold(columns, kernel) if whole is None else kernel(whole)
-        totals = sums.astype(float) / _FINE
-        return totals[0] + penalty * at + tilt, totals[1:] + penalty * np.eye(dimensions)
-
-    return minimum(derivatives, dimensions, tolerance)
-
-
-def fit_batch(batch: Batch, features: Features, penalty: float) -> Vector:
-    """The same, without a tilt, for rows that are all at hand and whose covariates and arms are public."""
-    dimensions = len(features.steps({name: column[:1] for name, column in batch.items()}))
-
-    def derivatives(at: Vector) -> tuple[Vector, Vector]:
-        totals = loss_derivatives(at, features, batch)
-        return totals[0] + penalty * at, totals[1:] + penalty * np.eye(dimensions)
-
-    chosen: Derivatives = derivatives
-    return minimum(chosen, dimensions, 1e-6 * penalty + 1e-9 * len(batch["treatment"]))
+    return derivatives
 
 
 def loss_derivatives(at: Vector, features: Features, batch: Batch) -> Vector:
@@ -89,15 +89,7 @@ def score(at: Vector, unit: Vector) -> Vector:
     return probability
 
 
-def check_size(n: int, most: int) -> None:
-    """Raise where there are more units than a proof is about; n is public."""
-    if n > most:
-        raise TableError(
-            expected=f"at most {most:,} units", got=f"{n:,}", hint="ask of a random part of the table, or use strata."
-        )
-
-
-def _answer(names: Sequence[str], fitted: Vector) -> Answer:
+def _answer(features: Features, fitted: Vector) -> Answer:
     # Held within limits, which no guarantee needs, so that the noisy numbers fit into 64 bits.
     within = np.clip(fitted, -_FARTHEST, _FARTHEST) / COEFFICIENT_STEP
-    return Answer({name: round(value) for name, value in zip(names, within.tolist(), strict=True)})
+    return Answer({name: round(value) for name, value in zip(features.names, within.tolist(), strict=True)})

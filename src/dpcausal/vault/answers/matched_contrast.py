@@ -10,34 +10,32 @@ from dpcausal.queries import GRID, MatchedContrast, ScrambledContrast
 from dpcausal.queries.matching import COEFFICIENT_STEPS
 from dpcausal.schema import Schema
 from dpcausal.vault.answer import Answer
-from dpcausal.vault.answers.logistic import fit_batch, score
+from dpcausal.vault.answers.logistic import public_scores
 from dpcausal.vault.engines import Engine
 from dpcausal.vault.features import EXPONENTS, Features, lookup
 from dpcausal.vault.matching import Integers, matched
 from dpcausal.vault.noise import laplace_each, randomised_response
 
-MOST_UNITS = 2**25
 _SCORE_STEPS = 2**40
 _BLOCK = 4
-"""How many units at least are compared with each other to see how outcomes spread."""
+"""About how many units are compared with each other to see how outcomes spread."""
 
 
 def matched_contrast(query: MatchedContrast, schema: Schema, engine: Engine, guarantee: Guarantee) -> Answer:
     """Everything but the outcomes is public: the score is fitted, and units are matched, as they are."""
     features = Features(query.of, schema)
-    batch = engine.collect(("treatment", "outcome", *features.columns), MOST_UNITS)
+    batch = engine.collect(("treatment", "outcome", *features.columns), query.most_units)
     # In an order made of public columns, so that not even the last bit of a score depends on how the table is stored.
     order = np.lexsort([batch[name] for name in ("treatment", *features.columns)])
     batch = {name: column[order] for name, column in batch.items()}
-    fitted = fit_batch(batch, features, 1 / features.root**2)
-    scores = np.rint(_SCORE_STEPS * score(fitted, features.unit(batch))).astype(np.int64)
+    scores = np.rint(_SCORE_STEPS * public_scores(batch, features)).astype(np.int64)
     return contrast(query, scores, batch["treatment"], batch["outcome"], guarantee.epsilon)
 
 
 def scrambled_contrast(query: ScrambledContrast, schema: Schema, engine: Engine, guarantee: Guarantee) -> Answer:
     """Scores and arms are made noisy row by row; only these decide on who is matched to whom."""
     features = Features(query.of, schema)
-    batch = engine.collect(("treatment", "outcome", *features.columns), MOST_UNITS)
+    batch = engine.collect(("treatment", "outcome", *features.columns), query.most_units)
     scoring, arm, outcome = (exact(guarantee.epsilon) * part for part in query.parts())
     table = np.rint(GRID / (1 + np.exp(-EXPONENTS))).astype(np.int64)
     exact_scores = table[lookup(features.predictor(query.coefficients, features.steps(batch)))]
@@ -101,7 +99,7 @@ def _caps(
 def _spread(arms: Integers, sizes: Integers, group: Integers, outcomes: Integers) -> tuple[int, int]:
     """The sum of squares around the means of small blocks of units of one arm with scores next to each other.
 
-    Blocks are made of whole groups, in order of score, and hold `_BLOCK` units at least.
+    Blocks are made of whole groups, in order of score, and hold about `_BLOCK` units, more where many share a score.
 
     Returns:
         The sum of squares in steps of GRID, and how many independent differences it is made of.
