@@ -25,6 +25,8 @@ docs:
 	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict --quiet
 
 long:  ## the statistical, scale and fault suites at full size; needs several hours
+	$(PYTHON) -m dpcausal audit --json
+	$(PYTHON) -m tests.audit.twins --json
 	$(PYTHON) -m benchmarks.ledger_faults --trials 200 --json
 	$(PYTHON) -m benchmarks.coverage --estimator difference_in_means --runs 2000 --json
 	$(PYTHON) -m benchmarks.coverage --estimator stratification --runs 1000 --n 1000 5000 --protects record outcome --json

@@ -20,14 +20,17 @@ MAY_IMPORT = {
     "planning": ("planning", *NOUNS),
     "notebook": ("estimators", "vault", "ledger", *NOUNS),
     "testing": ("notebook", "planning", "vault", "ledger", *NOUNS),
+    "audit": ("audit", "testing", "notebook", "estimators", "vault", "ledger", *NOUNS),
+    "cli": ("audit", *NOUNS),
+    "__main__": ("cli",),
 }
 """Which rooms, besides the package's front page, each room may import from."""
 
 LIBRARY_ROOMS = {
     "duckdb": ("vault/table.py", "vault/engines/"),
-    "pyarrow": ("vault/table.py", "vault/frames.py", "vault/engines/", "testing.py"),
-    "narwhals": ("vault/table.py", "vault/frames.py"),
-    "pandas": (),
+    "pyarrow": ("vault/table.py", "vault/frames.py", "vault/engines/", "testing.py", "audit/"),
+    "narwhals": ("vault/table.py", "vault/frames.py", "audit/hostile.py"),
+    "pandas": ("audit/hostile.py",),
     "polars": (),
     "opendp": ("calibration.py", "vault/noise.py"),
     "dp_accounting": ("ledger/accounting.py",),
@@ -36,13 +39,18 @@ LIBRARY_ROOMS = {
     "secrets": ("vault/noise.py",),
     "numba": ("vault/matching.py",),
     "pickle": (),
-    "logging": (),
-    "warnings": ("testing.py",),
+    "logging": ("audit/fuzz.py",),
+    "warnings": ("testing.py", "audit/fuzz.py"),
+    "hypothesis": ("audit/fuzz.py", "audit/hostile.py"),
+    "scipy": ("audit/",),
+    "matplotlib": ("audit/figure.py",),
+    "typer": ("cli.py",),
+    "rich": ("cli.py",),
 }
 """Where each library may appear, in files or folders of the package."""
 
 PATTERN_ROOMS = {
-    r"np\.random|default_rng": ("interval.py", "testing.py"),
+    r"np\.random|default_rng": ("interval.py", "testing.py", "audit/"),
     r"\brows?\b|\bcontributions?\b": ("vault/", "__init__.py"),
     r"\bRelease(?:\.of)?\(": ("release.py", "vault/door.py", "planning/rehearsal.py"),
 }

@@ -161,6 +161,26 @@ def test_types_that_engines_cannot_read_are_refused_by_type() -> None:
         open_table(pd.DataFrame([[0, 1, 2]], columns=["t", "y", "y"]), schema)
 
 
+def nan_in_a_file(last: float | None, folder: Path) -> list[int]:
+    """What a NaN next to two numbers becomes in a parquet file whose last cell may be empty."""
+    cells = [nan, 5.0, 7.0, last]
+    pq.write_table(pa.table({"t": [0, 1, 1, 1], "y": pa.array(cells, pa.float64())}), folder / "file.parquet")
+    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 10))
+    views = folder / "file.parquet", duckdb.connect().read_parquet(str(folder / "file.parquet"))
+    return [int(open_table(view, schema).aggregate({"treatment": 2}, ["outcome"])[0, 0]) for view in views]
+
+
+def test_an_empty_cell_does_not_decide_what_becomes_of_another_that_is_not_a_number(tmp_path: Path) -> None:
+    """Files tell the least and the greatest number of a column, not-a-number aside; DuckDB would take them at that."""
+    assert nan_in_a_file(None, tmp_path) == nan_in_a_file(6.0, tmp_path) == [0, 0]
+
+
+def test_a_file_taken_at_its_word_would_be_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpcausal.vault.engines.duckdb._WITHOUT_STATISTICS", "SET disabled_optimizers = ''")
+    monkeypatch.setattr("dpcausal.vault.table._parquet", lambda path, _, duck: duck.read_parquet(str(path)))
+    assert nan_in_a_file(None, tmp_path) != nan_in_a_file(6.0, tmp_path)
+
+
 def test_a_frame_read_by_its_values_would_be_caught() -> None:
     """The twin: letting Arrow infer a type from the cells makes one cell decide for all, or fail."""
     pa.array([None, None, 5])

@@ -89,7 +89,7 @@ def test_weights_are_those_of_the_clipped_score(estimand: Estimand) -> None:
         "ATO": (score, 1 - score),
     }[estimand]
     for arm, sign in ((0, 1), (1, -1)):
-        table = weight_table(query, treated=bool(arm))
+        table = weight_table(query.estimand, query.clip, query.largest, treated=bool(arm))
         places = np.rint((sign * predictor + 16) * 4096).astype(int)
         assert table[places] / GRID * query.largest == pytest.approx(wanted[arm], rel=1e-3)
         assert table.min() >= 0

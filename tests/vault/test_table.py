@@ -124,6 +124,14 @@ def test_collecting_has_a_public_limit(schema: dpc.Schema, table: pa.Table) -> N
         engine.collect(["outcome"], limit=999)
 
 
+def test_a_connection_that_cannot_be_set_up_is_refused(schema: dpc.Schema, table: pa.Table) -> None:
+    connection = duckdb.connect()
+    relation = connection.from_arrow(table)
+    connection.execute("SET lock_configuration = true")
+    with pytest.raises(TableError, match="locked"):
+        open_table(relation, schema).aggregate({}, ["1"])
+
+
 def test_a_failing_engine_does_not_say_what_it_saw(tmp_path: Path, schema: dpc.Schema, table: pa.Table) -> None:
     path = tmp_path / "table.parquet"
     pq.write_table(table, path)

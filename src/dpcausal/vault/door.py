@@ -1,9 +1,9 @@
 """The one door. Read this file first: everything that leaves a table leaves through `Vault.release`."""
 
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from dpcausal import queries
-from dpcausal.calibration import calibrate
+from dpcausal.calibration import Noise, calibrate
 from dpcausal.errors import GuaranteeError, LedgerError, QueryError, TableError
 from dpcausal.guarantee import Guarantee
 from dpcausal.ledger import Budget, DataSet, Ledger
@@ -14,6 +14,9 @@ from dpcausal.schema import PROTECTS, Schema
 from dpcausal.vault.answers import ANSWERS
 from dpcausal.vault.noise import add_noise
 from dpcausal.vault.table import open_table
+
+if TYPE_CHECKING:
+    from dpcausal.vault.engines import Engine
 
 _MOST_UNITS = 2**41  # so that a sum of steps, and its noise, fits into 64 bits
 
@@ -45,7 +48,7 @@ class Vault:
     def __init__(self, table: object, schema: Schema, *, ledger: str | Ledger, budget: Budget | None = None) -> None:
         _check_opening(ledger, budget)
         self._schema, self._n = schema, 0
-        self._engine = open_table(table, schema)
+        self._engine: Engine = open_table(table, schema)
         arms = self._engine.aggregate({"treatment": 2}, ["1"])
         self._n = int(arms.sum())
         self._arm_sizes = None if schema.protects == "record" else (int(arms[0, 0]), int(arms[1, 0]))
@@ -101,12 +104,19 @@ class Vault:
         if kept is None:
             self._ledger.grant(request, noise.event, question)
             debit = self._ledger.debit(request)
-            answer = ANSWERS[type(query)](query, self._schema, self._engine, guarantee)
-            steps = add_noise(answer.in_order(noise), answer.sized(noise))
             receipt = Receipt(query.name, guarantee.epsilon, guarantee.delta, debit.number, debit.digest)
-            release = Release.of(query, guarantee, noise, steps, answer.facts, receipt)
-            kept = self._ledger.store(request, release.to_json())
+            kept = self._ledger.store(request, self._answer(query, guarantee, noise, receipt).to_json())
         return Release.from_json(kept)
+
+    def _answer(self, query: Query, guarantee: Guarantee, noise: Noise, receipt: Receipt) -> Release:
+        """Rows are read here, and only here, and noise is added."""
+        answer = ANSWERS[type(query)](query, self._schema, self._engine, guarantee)
+        steps = self._noised(answer.in_order(noise), answer.sized(noise))
+        return Release.of(query, guarantee, noise, steps, answer.facts, receipt)
+
+    @staticmethod
+    def _noised(steps: tuple[int, ...], noise: Noise) -> tuple[int, ...]:
+        return add_noise(steps, noise)
 
     def _check(self, query: Query, guarantee: Guarantee) -> None:
         if type(query) not in ANSWERS:

@@ -67,7 +67,8 @@ def _parquet(path: Path, schema: Schema, connection: duckdb.DuckDBPyConnection) 
                 got=f"the type {types[name]}",
                 hint="write the file with microseconds, for instance with coerce_timestamps='us' in pyarrow.",
             )
-    return connection.read_parquet(str(path))
+    # Without this DuckDB takes it from the file's statistics that a column has no NaN, and one cell decides on others.
+    return connection.sql("SELECT * FROM read_parquet($path, can_have_nan=true)", params={"path": str(path)})
 
 
 def _csv(path: Path, schema: Schema, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:

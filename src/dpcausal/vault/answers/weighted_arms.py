@@ -1,10 +1,13 @@
 """Sums over arms weighted by a public score, in exact integers. Proof: docs/proofs/weighted_arms.md."""
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import GRID, WeightedArms
+from dpcausal.queries.scores import Estimand
 from dpcausal.schema import Schema
 from dpcausal.vault.answer import Answer
 from dpcausal.vault.engines import Batch, Engine
@@ -16,7 +19,7 @@ Integers = NDArray[np.int64]
 def weighted_arms(query: WeightedArms, schema: Schema, engine: Engine, _: Guarantee) -> Answer:
     """The six sums. Every row's part is made of integers from that row alone."""
     features = Features(query.of, schema)
-    tables = weight_table(query, treated=False), weight_table(query, treated=True)
+    tables = [weight_table(query.estimand, query.clip, query.largest, treated=treated) for treated in (False, True)]
 
     def kernel(batch: Batch) -> Integers:
         weights = np.where(
@@ -48,21 +51,21 @@ def _exponent(query: WeightedArms, features: Features, batch: Batch, sign: int) 
     return lookup(sign * features.predictor(query.coefficients, steps) - shrink * length)
 
 
-def weight_table(query: WeightedArms, *, treated: bool) -> Integers:
+@lru_cache(maxsize=8)
+def weight_table(estimand: Estimand, clip: float, largest: float, *, treated: bool) -> Integers:
     """Weights for every exponent, as shares of the largest in steps of which GRID make 1.
 
     The exponent is minus the predictor for treated and plus the predictor for control units: the log odds of the arm
     that the unit is not in.
     """
     odds = np.exp(EXPONENTS)
-    lowest, highest = query.clip / (1 - query.clip), (1 - query.clip) / query.clip
-    clipped = np.clip(odds, lowest, highest)
-    if query.estimand == "ATE":
+    clipped = np.clip(odds, clip / (1 - clip), (1 - clip) / clip)
+    if estimand == "ATE":
         weights = 1 + clipped
-    elif query.estimand == "ATO":
+    elif estimand == "ATO":
         weights = clipped / (1 + clipped)
-    elif (query.estimand == "ATT") == treated:
+    elif (estimand == "ATT") == treated:
         weights = np.ones_like(odds)
     else:
         weights = clipped
-    return np.clip(np.rint(weights / query.largest * GRID), 0, GRID).astype(np.int64)
+    return np.clip(np.rint(weights / largest * GRID), 0, GRID).astype(np.int64)

@@ -13,6 +13,11 @@ Integers = NDArray[np.object_]
 """Exact Python integers, of any size."""
 
 
+def integers(values: NDArray[Any]) -> Integers:
+    """Numbers without fractions as exact integers."""
+    return np.array([int(value) for value in values.ravel()], dtype=object).reshape(values.shape)
+
+
 class Engine(Protocol):
     """A coerced table that can add up integers exactly: the result does not depend on order, threads or batches."""
 

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 import duckdb
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcausal.errors import EngineError, TableError
 from dpcausal.vault.coercion import SOURCE, Family, coerced
+from dpcausal.vault.engines import integers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from numpy.typing import NDArray
 
     from dpcausal.schema import Schema
     from dpcausal.vault.engines import Batch, Integers
@@ -23,6 +25,9 @@ _NUMBERS = frozenset({
     "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT",
     "FLOAT", "DOUBLE", "DECIMAL",
 })  # fmt: skip
+_WITHOUT_STATISTICS = "SET disabled_optimizers = 'statistics_propagation,filter_pushdown,join_filter_pushdown'"
+"""DuckDB concludes from a file's statistics what a column cannot hold, and those of parquet files leave NaN out. Then
+whether a NaN is seen as one, or its row at all, would depend on other rows (duckdb/duckdb#25521)."""
 
 
 def connect(threads: int | None = None) -> duckdb.DuckDBPyConnection:
@@ -38,9 +43,10 @@ def connect(threads: int | None = None) -> duckdb.DuckDBPyConnection:
 class DuckDBEngine:
     """A DuckDB relation seen through a schema."""
 
-    __slots__ = ("_coerced", "_lock", "_relation")
+    __slots__ = ("_batch", "_coerced", "_lock", "_relation")
 
-    def __init__(self, relation: duckdb.DuckDBPyRelation, schema: "Schema") -> None:
+    def __init__(self, relation: duckdb.DuckDBPyRelation, schema: "Schema", batch: int = _BATCH_ROWS) -> None:
+        self._batch = batch
         self._lock = threading.Lock()  # a relation answers one thread at a time
         types = zip(relation.columns, relation.types, strict=True)
         self._relation = relation
@@ -60,11 +66,11 @@ class DuckDBEngine:
     def fold(self, columns: Sequence[str], kernel: "Callable[[Batch], NDArray[Any]]") -> "Integers":
         """The sum of a kernel over batches; see `Engine.fold`."""
         nothing = {name: np.zeros(0, dtype=np.int64) for name in columns}
-        total = _integers(kernel(nothing))
+        total = integers(kernel(nothing))
         with self._lock, _silenced():
-            for batch in self._query(self._select(columns)).to_arrow_reader(_BATCH_ROWS):
+            for batch in self._query(self._select(columns)).to_arrow_reader(self._batch):
                 arrays = {name: batch.column(name).to_numpy(zero_copy_only=False) for name in columns}
-                total = total + _integers(kernel(arrays))
+                total = total + integers(kernel(arrays))
         return total
 
     def collect(self, columns: Sequence[str], limit: int) -> "Batch":
@@ -84,6 +90,16 @@ class DuckDBEngine:
         return f"SELECT {', '.join(columns)} FROM ({self._coerced})"  # noqa: S608 (no outside text)
 
     def _query(self, text: str) -> duckdb.DuckDBPyRelation:
+        try:  # before each reading, since the connection may be somebody else's
+            self._relation.query(SOURCE, _WITHOUT_STATISTICS)
+        except duckdb.InvalidInputException as error:
+            if "locked" not in str(error):
+                raise
+            raise TableError(
+                expected="a DuckDB connection in which optimizers can be switched off",
+                got="one whose configuration is locked",
+                hint="open the table from a connection without lock_configuration.",
+            ) from None
         return cast("duckdb.DuckDBPyRelation", self._relation.query(SOURCE, text))
 
     def __repr__(self) -> str:
@@ -98,10 +114,6 @@ def _family(kind: str) -> Family:
     if kind in ("DATE", "UUID") or kind.startswith("TIMESTAMP"):
         return "key"
     return "text" if kind == "VARCHAR" or kind.startswith("ENUM") else "other"
-
-
-def _integers(values: NDArray[Any]) -> "Integers":
-    return np.array([int(value) for value in values.ravel()], dtype=object).reshape(values.shape)
 
 
 @contextmanager

@@ -1,0 +1,83 @@
+"""Is the noise that is really drawn the noise that is claimed?"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from scipy import special, stats
+
+from dpcausal.audit.event import Array
+from dpcausal.audit.finding import Finding
+from dpcausal.audit.losses import Claim
+from dpcausal.audit.pairs import worst_pairs
+from dpcausal.audit.tables import Unmetered, catalogue_of
+
+RARE = 1e-8
+"""A test that fails so rarely by chance fails for a reason."""
+
+_AT_ONCE = 40
+"""How many draws are made at once for each that is made by itself."""
+
+
+def check_noise(name: str, claim: Claim, runs: int) -> Finding:
+    """Released numbers less the exact ones: on the public grid, of the claimed law and scale, each independent.
+
+    The same table is asked again and again, and then many times at once. A scale that is private is taken from the
+    answer itself; `sensitivity` says whether that is as it should be.
+    """
+    engine = catalogue_of(claim.schema).assemble(worst_pairs(claim.guarantee.protects)[0].tables[0])
+    vault = Unmetered(engine, claim.schema)
+    releases = [vault.release(claim.query, claim.guarantee) for _ in range(runs)]
+    grid = np.array([at.step for at in claim.noise.sensitivity.coordinates])
+    values = np.array([release.values for release in releases])
+    answer = claim.answer(engine)
+    exact = np.array(answer.in_order(claim.noise), dtype=float)
+    scales = np.array(answer.sized(claim.noise).scales, dtype=float)
+    many = _AT_ONCE * runs
+    faults = [*_faults(np.rint(values / grid) - exact, scales, claim.noise.family)]
+    faults += _faults(vault.many(claim.query, claim.guarantee, many) - exact, scales, claim.noise.family)
+    if (np.rint(values / grid) * grid != values).any():
+        faults.append("numbers lie off the public grid")
+    public = tuple(None if at is None else at * step for at, step in zip(claim.noise.scales, grid, strict=True))
+    if any(release.scales != public for release in releases):
+        faults.append("the scales that are told are not the ones that were calibrated")
+    detail = "; ".join(dict.fromkeys(faults)) or f"{runs + many:,} draws as claimed"
+    return Finding("noise", name, not faults, detail, {"draws": runs + many})
+
+
+def _faults(drawn: Array, scales: Array, family: str) -> Iterator[str]:
+    runs = len(drawn)
+    if len(np.unique(drawn, axis=0)) < runs / 2:
+        yield "the same noise comes again and again"
+    # Which side noise is on, and whether it is large, have laws that heavy tails cannot disturb.
+    lots = np.random.default_rng(0).choice([-1.0, 1.0], drawn.shape)
+    sides = np.where(drawn == 0, lots, np.sign(drawn))
+    sizes = np.abs(drawn)
+    large = np.where(sizes == (middle := np.median(sizes, axis=0)), lots, np.sign(sizes - middle))
+    limit = float(stats.norm.isf(RARE)) / np.sqrt(runs)
+    for place, scale in enumerate(scales):
+        if stats.kstest(_uniform(drawn[:, place], scale, family), stats.uniform.cdf).pvalue < RARE:
+            yield f"number {place} does not have the law and scale that are claimed"
+        if stats.binom.sf(int((drawn[:, place] == 0).sum()) - 1, runs, _chance_of_none(scale, family)) < RARE:
+            yield f"number {place} has no noise too often"
+        for signs, what in ((sides, "side"), (large, "size")):
+            if any(abs(np.mean(signs[:, place] * signs[:, other])) > limit for other in range(place)):
+                yield f"number {place} shares the {what} of its noise with another"
+            if abs(np.mean(signs[1:, place] * signs[:-1, place])) > limit:
+                yield f"number {place} has noise whose {what} depends on the last release"
+
+
+def _chance_of_none(scale: float, family: str) -> float:
+    return float(np.tanh(0.5 / scale)) if family == "laplace" else float(2 * special.ndtr(0.5 / scale) - 1)
+
+
+def _uniform(drawn: Array, scale: float, family: str) -> Array:
+    """What integers become under their claimed law: uniform numbers, within each step by lot."""
+    if family == "laplace":
+        ratio = np.exp(-1 / scale)
+        tail = np.exp(-np.abs(drawn) / scale) / (1 + ratio)  # at and beyond this distance, on one side
+        below, above = np.where(drawn > 0, 1 - tail, tail * ratio), np.where(drawn >= 0, 1 - tail * ratio, tail)
+    else:
+        below, above = special.ndtr((drawn - 0.5) / scale), special.ndtr((drawn + 0.5) / scale)
+    lots = np.random.default_rng(0).random(len(drawn))
+    uniform: Array = below + lots * (above - below)
+    return uniform

@@ -1,0 +1,172 @@
+"""Whatever cells hold: what is seen besides noisy numbers is decided by public things, and each unit stands alone."""
+
+import contextlib
+import io
+import logging
+import math
+import tempfile
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from hypothesis.configuration import set_hypothesis_home_dir
+
+from dpcausal.audit.finding import Finding
+from dpcausal.audit.hostile import Layout, Two, neighbours, strangers
+from dpcausal.audit.subjects import SUBJECTS
+from dpcausal.audit.watch import Watched
+from dpcausal.errors import DpcausalError
+from dpcausal.schema import PROTECTS, Schema
+from dpcausal.testing import standard_schema, synthetic_table
+from dpcausal.vault.coercion import column_names
+from dpcausal.vault.table import open_table
+
+
+def check_shape(pairs: int, start: int = 0) -> Finding:
+    """Nothing that can be seen besides noisy numbers differs between two tables of the same public layout.
+
+    Every third estimator asks both, in turns. Errors, their texts, warnings, log lines, printed lines, how often and in
+    what way the table is read, and the shape of what is released must be the same.
+
+    Args:
+        pairs: How many pairs of tables to try.
+        start: Where hypothesis starts; runs with different starts try different tables.
+    """
+    for protects in PROTECTS:  # libraries that log what they compile do so the first time only
+        schema = standard_schema(protects)
+        for turn in (0, 1, 2):
+            _observed(synthetic_table(schema, 5), schema, turn)
+
+    def same(two: Two) -> bool:
+        seen = []
+        for cells in (two.one, two.other):
+            with _way_in(two.layout, two.layout.frame(cells)) as table:
+                seen.append(_observed(table, two.layout.schema, two.layout.turn))
+        if seen[0] != seen[1]:
+            raise AssertionError(_difference(*seen))
+        return len(seen[0][0]) > 1
+
+    return _tried("shape", strangers(), same, pairs, start)
+
+
+def check_alone(pairs: int, start: int = 0) -> Finding:
+    """What a unit becomes depends on that unit alone: replacing one record changes the integers of one unit at most."""
+
+    def alone(two: Two) -> bool:
+        read = []
+        for cells in (two.one, two.other):
+            with _way_in(two.layout, two.layout.frame(cells)) as table:
+                read.append(_integers(table, two.layout.schema))
+        if (read[0] is None) != (read[1] is None):
+            raise AssertionError(f"one of two neighbours is refused: {two}")
+        if read[0] is None or read[1] is None:
+            return False
+        changed = (read[0] - read[1]).total(), (read[1] - read[0]).total()
+        if max(changed) > 1 or read[0].total() != read[1].total():
+            raise AssertionError(f"{changed} units changed: {two}")
+        return True
+
+    return _tried("alone", neighbours(), alone, pairs, start)
+
+
+def _tried(
+    check: str, strategy: st.SearchStrategy[Two], holds: Callable[[Two], bool], pairs: int, start: int
+) -> Finding:
+    """What becomes of a rule, which says whether a pair was read at all or refused for its types, on many pairs."""
+    read: list[bool] = []
+    set_hypothesis_home_dir(tempfile.gettempdir())  # else it leaves a folder where the user is
+    slow = settings(
+        max_examples=pairs,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+        phases=[Phase.generate],
+    )
+    fault = ""
+    try:
+        seed(start)(slow(given(strategy)(lambda two: read.append(holds(two)))))()
+    except Exception as error:  # noqa: BLE001 (whatever a table provokes is what is looked for)
+        fault = f"{type(error).__name__}: {error}"[:2000]
+    numbers = {"tables": 2 * len(read), "refused": 2 * read.count(False)}
+    fault = fault or ("" if any(read) else "every table was refused")
+    detail = (
+        fault or f"{numbers['tables']:,} tables in pairs, of which {numbers['refused']:,} were refused for their types"
+    )
+    return Finding(check, f"hostile tables, part {start + 1}", not fault, detail, numbers)
+
+
+@contextlib.contextmanager
+def _way_in(layout: Layout, frame: Any) -> Iterator[object]:  # noqa: ANN401 (frames of several libraries)
+    if layout.way != "file":
+        yield frame
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "table.parquet"
+        pq.write_table(frame, file)
+        yield file
+
+
+def _integers(table: object, schema: Schema) -> Counter[tuple[int, ...]] | None:
+    """The integers that a table's units become, in no order; None where it is refused for its types."""
+    try:
+        steps = open_table(table, schema, threads=1).collect(column_names(schema), 10**6)
+    except DpcausalError:
+        return None
+    return Counter(zip(*(column.tolist() for column in steps.values()), strict=True))
+
+
+def _observed(table: object, schema: Schema, turn: int) -> tuple[list[object], list[str], str]:
+    """All that can be seen of a table besides the noisy numbers."""
+    lines = io.StringIO()
+    with (
+        warnings.catch_warnings(record=True) as warned,
+        _logged(lines),
+        contextlib.redirect_stdout(lines),
+        contextlib.redirect_stderr(lines),
+    ):
+        warnings.simplefilter("always")
+        seen = list(_asked(table, schema, turn))
+    return seen, [str(each.message) for each in warned], lines.getvalue()
+
+
+def _asked(table: object, schema: Schema, turn: int) -> Iterator[object]:
+    try:
+        vault = Watched(table, schema)
+    except DpcausalError as error:
+        yield type(error).__name__, error.expected, error.got.replace(str(table), "")
+        return
+    yield repr(vault), vault.n, vault.arm_sizes if schema.protects == "record" else None
+    subjects = [subject for subject in SUBJECTS if subject.protects == schema.protects]
+    for subject in subjects[turn::3]:
+        read = len(vault.readings)
+        releases = subject.releases(vault)
+        shapes = [
+            (each.names, each.family, [scale is None for scale in each.scales], sorted(each.facts)) for each in releases
+        ]
+        finite = all(math.isfinite(value) for each in releases for value in each.values)
+        yield subject.name, shapes, finite, [verb for verb, _ in vault.readings[read:]]
+
+
+@contextlib.contextmanager
+def _logged(lines: io.StringIO) -> Iterator[None]:
+    handler, root = logging.StreamHandler(lines), logging.getLogger()
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(level)
+
+
+def _difference(one: Any, other: Any) -> str:  # noqa: ANN401
+    for a, b in zip((*one[0], one[1:]), (*other[0], other[1:]), strict=False):
+        if a != b:
+            return f"{a} against {b}"
+    return f"{one} against {other}"

@@ -1,0 +1,201 @@
+"""Hostile tables, made by hypothesis: any type, any cell, any way in.
+
+Tables come in twos that agree in everything public: their size, types, way in and, where units have several records,
+whose records these are.
+"""
+
+import datetime as dt
+import importlib.util
+import math
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any, Literal
+
+import narwhals as nw
+import pyarrow as pa
+from hypothesis import strategies as st
+
+from dpcausal import columns
+from dpcausal.schema import PROTECTS, Schema
+from dpcausal.testing import standard_schema
+
+nan, inf = math.nan, math.inf
+_NUMBERS = [0.0, 1.0, 10.0, 54.0, -0.0, nan, inf, -inf, 1e308, -1e308, 5e-324, 1e16, None]
+_TEXTS = [
+    "a", "b", "c", "no", "yes", "0", "1", "A", " a", "", "nan", "NaN", "inf", "1e400", "0x1", "1_0", "\u0661", "½",
+    "true", "NULL", "'; DROP TABLE t; --", "a\x00b",
+    "\uff41", "a\u0301", "\u202eba", "🏥", "\ufeffa", "\n", "x" * 3_000, None,
+]  # fmt: skip
+_OBJECTS = [
+    1, 0.5, nan, None, "a", "yes", b"\xff", [1], {"a": 1}, True, Decimal("1e40"), 10**50, dt.date(1, 1, 1), object,
+    "\ud800",
+]  # fmt: skip
+
+
+def _floats(width: Literal[32, 64]) -> st.SearchStrategy[Any]:
+    fits = [each for each in _NUMBERS if each is None or width == 64 or not math.isfinite(each) or abs(each) < 1e30]
+    return st.sampled_from(fits) | st.sampled_from([nan, None, 7.0]) | st.floats(width=width)
+
+
+def _integers(low: int, high: int) -> st.SearchStrategy[Any]:
+    return st.sampled_from([0, 1, 10, 54, low, high, None]) | st.integers(low, high)
+
+
+_TEXT = st.sampled_from(_TEXTS) | st.text(max_size=5)
+_DAYS = st.none() | st.dates()
+CELLS: dict[pa.DataType, st.SearchStrategy[Any]] = {
+    pa.float64(): _floats(64),
+    pa.float32(): _floats(32),
+    pa.int64(): _integers(-(2**63), 2**63 - 1),
+    pa.int8(): _integers(-128, 127),
+    pa.uint64(): _integers(0, 2**64 - 1),
+    pa.bool_(): st.sampled_from([True, False, None]),
+    pa.string(): _TEXT,
+    pa.large_string(): _TEXT,
+    pa.dictionary(pa.int32(), pa.string()): _TEXT,
+    pa.decimal128(38, 3): st.none() | st.decimals(-(10**30), 10**30, places=3),
+    pa.date32(): _DAYS,
+    pa.timestamp("us"): st.none() | st.datetimes(),
+    pa.null(): st.none(),
+}
+"""What may stand in a column of each type."""
+
+_PANDAS: dict[pa.DataType, Any] = {
+    pa.float64(): "float64",
+    pa.float32(): "float32",
+    pa.int64(): "Int64",
+    pa.int8(): "Int8",
+    pa.uint64(): "UInt64",
+    pa.bool_(): "boolean",
+    pa.string(): "object",
+    pa.large_string(): "str",
+    pa.dictionary(pa.int32(), pa.string()): "category",
+    pa.decimal128(38, 3): "object",
+    pa.date32(): "object",
+    pa.timestamp("us"): "datetime64[us]",
+    pa.null(): "object",
+}
+"""What each type is in pandas."""
+
+_USUAL: dict[str, list[pa.DataType]] = {
+    "treat": [pa.int64(), pa.float64(), pa.bool_(), pa.int8(), pa.string()],
+    "score": [pa.float64(), pa.float32(), pa.int64(), pa.uint64(), pa.string(), pa.decimal128(38, 3)],
+    "ward": [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())],
+    "age": [pa.float64(), pa.int64(), pa.int8(), pa.string()],
+    "smoker": [pa.string(), pa.dictionary(pa.int32(), pa.string())],
+    "when": [pa.int64(), pa.float64(), pa.string(), pa.date32(), pa.timestamp("us")],
+}
+
+
+Cells = dict[str, list[Any]]
+"""A table's cells by column; `age` may hold cells of any Python type where the way in allows that."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What is public about a hostile table.
+
+    Attributes:
+        schema: What it is read with.
+        kinds: The type of each column.
+        way: How it comes in: `arrow`, `file` (parquet), `pandas`, `polars`, or `objects` (pandas, ages of any type).
+        who: To whom each record belongs.
+        turn: Whose turn it is to ask: every third estimator, from the first, the second or the third on.
+    """
+
+    schema: Schema
+    kinds: dict[str, pa.DataType]
+    way: str
+    who: list[int]
+    turn: int
+
+    def frame(self, cells: Cells) -> object:
+        """The table of these cells; for `file` still to be written."""
+        arrays = {name: pa.array(cells[name], kind) for name, kind in self.kinds.items() if name in cells}
+        table = pa.table(arrays | {"who": self.who})
+        if self.way == "polars":
+            return nw.from_native(table, eager_only=True).to_polars()
+        return table if self.way in ("arrow", "file") else self._pandas(cells)
+
+    def _pandas(self, cells: Cells) -> object:
+        """A pandas frame whose types do not depend on its cells, as they do when pandas is left to guess."""
+        import pandas as pd  # noqa: PLC0415 (looked for first)
+
+        series = {name: pd.Series(cells[name], dtype=_PANDAS[kind]) for name, kind in self.kinds.items()}
+        if self.way == "objects":
+            series["age"] = pd.Series(cells["objects"], dtype="object")
+        return pd.DataFrame(series | {"who": pd.Series(self.who)})
+
+
+@dataclass(frozen=True)
+class Two:
+    """Two tables of one layout."""
+
+    layout: Layout
+    one: Cells
+    other: Cells
+
+
+@st.composite
+def layouts(draw: st.DrawFn) -> Layout:
+    """Types that the schema can read, but for one column in some tables."""
+    schema = standard_schema(draw(st.sampled_from(PROTECTS)))
+    names = [column.name for column in schema.columns]
+    if draw(st.integers(0, 3)) == 0:
+        schema = replace(schema, unit=columns.Unit("who", by="when"))
+        names.append("when")
+    n = draw(st.sampled_from([2, 3, 5, 8]))
+    kinds = {name: draw(st.sampled_from(_USUAL[name])) for name in names}
+    if draw(st.integers(0, 7)) == 0:
+        kinds[draw(st.sampled_from(names))] = draw(st.sampled_from(list(CELLS)))  # which is mostly refused
+    ways = ["arrow", "file", "file"]  # engines believe what files say of themselves
+    ways += ["polars"] if importlib.util.find_spec("polars") else []
+    ways += ["pandas", "objects"] if importlib.util.find_spec("pandas") else []
+    who = draw(st.lists(st.integers(0, n), min_size=n, max_size=n))
+    return Layout(schema, kinds, draw(st.sampled_from(ways)), who, draw(st.sampled_from([0, 1, 2])))
+
+
+@st.composite
+def strangers(draw: st.DrawFn) -> Two:
+    """Two tables with cells of any sort; the one is sometimes as the schema expects it."""
+    layout = draw(layouts())
+    return Two(layout, _tame(layout) if draw(st.booleans()) else _hostile(draw, layout), _hostile(draw, layout))
+
+
+@st.composite
+def neighbours(draw: st.DrawFn) -> Two:
+    """Two tables with cells of any sort, alike but for one record, which in the other is often empty."""
+    layout = draw(layouts())
+    one, fresh = _hostile(draw, layout), _hostile(draw, layout)
+    place, empty = draw(st.integers(0, len(layout.who) - 1)), draw(st.booleans())
+    record = {name: None if empty else cells[place] for name, cells in fresh.items()}
+    other = {name: [*cells[:place], record[name], *cells[place + 1 :]] for name, cells in one.items()}
+    return Two(layout, one, other)
+
+
+def _hostile(draw: st.DrawFn, layout: Layout) -> Cells:
+    n = len(layout.who)
+    cells = {name: draw(_column(CELLS[kind], n)) for name, kind in layout.kinds.items()}
+    return cells | ({"objects": draw(_column(st.sampled_from(_OBJECTS), n))} if layout.way == "objects" else {})
+
+
+def _column(cell: st.SearchStrategy[Any], n: int) -> st.SearchStrategy[list[Any]]:
+    """Cells of one column: all sorts of them, or a few sorts only, so that units are duplicates of each other."""
+
+    def of(sorts: list[Any]) -> st.SearchStrategy[list[Any]]:
+        return st.lists(st.sampled_from(sorts), min_size=n, max_size=n)
+
+    return st.lists(cell, min_size=n, max_size=n) | st.lists(cell, min_size=1, max_size=3).flatmap(of)
+
+
+def _tame(layout: Layout) -> Cells:
+    """Cells as the schema expects them, or nothing where the type does not allow that."""
+    cells: Cells = {"objects": [50] * len(layout.who)}
+    for name, kind in layout.kinds.items():
+        usual = {"treat": "01", "ward": "abc", "smoker": ["no", "yes"]}.get(name, "579")
+        texts = [usual[place % len(usual)] for place in range(len(layout.who))]
+        try:
+            cells[name] = pa.array(texts).cast(kind).to_pylist()
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            cells[name] = [None] * len(texts)
+    return cells

@@ -1,0 +1,157 @@
+"""The privacy loss itself, without sampling, wherever noise is added to an exact answer."""
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from dpcausal.audit.bound import epsilon_of_mu
+from dpcausal.audit.pairs import Pair, Unit, unit
+from dpcausal.audit.tables import catalogue_of
+from dpcausal.calibration import Noise, calibrate, smoothness
+from dpcausal.guarantee import Guarantee
+from dpcausal.queries import (
+    ArmMoments,
+    ArmTotals,
+    Cut,
+    MatchedContrast,
+    OutputPerturbedLogistic,
+    Query,
+    StratumContrasts,
+    StratumMatches,
+    WeightedArms,
+)
+from dpcausal.schema import PROTECTS, Protects, Schema
+from dpcausal.testing import standard_schema
+from dpcausal.vault.answer import Answer
+from dpcausal.vault.answers import ANSWERS
+from dpcausal.vault.engines import Engine
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A query, the tables it is asked of, and what is claimed about its answer."""
+
+    query: Query
+    schema: Schema
+    guarantee: Guarantee
+
+    @cached_property
+    def noise(self) -> Noise:
+        """The noise that the door would add."""
+        return calibrate(self.query, self.schema, self.guarantee)
+
+    def answer(self, engine: Engine) -> Answer:
+        """The exact answer, which in production never leaves the vault."""
+        answer: Answer = ANSWERS[type(self.query)](self.query, self.schema, engine, self.guarantee)
+        return answer
+
+    def loss(self, one: Answer, other: Answer) -> float:
+        """The privacy loss between two answers as a share of what is claimed: more than 1 is a broken promise.
+
+        For Laplace noise that is the sum of (move / scale) over epsilon; for Gaussian noise the epsilon that the length
+        mu of the vector of (move / sd) has at this delta; mu may not be more than the ledger is charged for either.
+        Where the scale is private it is not a loss but a share of what the proof allows: moves may be half of what
+        their share of epsilon pays for, and the scale's logarithm may move by beta (docs/proofs/stratum_matches.md).
+        """
+        if any(one.facts[name] != other.facts[name] for name in self.query.facts):
+            return math.inf
+        pairs = list(zip(one.in_order(self.noise), other.in_order(self.noise), strict=True))
+        moves = [abs(a - b) for a, b in pairs]
+        if self.noise.family == "gaussian":
+            mu = math.hypot(*(move / scale for move, scale in zip(moves, self.noise.scales, strict=True) if scale))
+            lost = epsilon_of_mu(mu, self.guarantee.delta) / self.guarantee.epsilon
+            charged = self.noise.event.mu * (1 + 1e-9)
+            return lost if mu <= charged else max(lost, mu / charged)
+        public = [(move, scale) for move, scale in zip(moves, self.noise.scales, strict=True) if scale is not None]
+        lost = sum(move / scale for move, scale in public) / self.guarantee.epsilon
+        if len(public) == len(moves):
+            return lost
+        return max(self._private_loss(moves[0], one, other), lost / (1 - self._effect_share))
+
+    @property
+    def _effect_share(self) -> float:
+        return float(self.query.shares["effect"]) if isinstance(self.query, StratumMatches) else 0.0
+
+    def _private_loss(self, move: int, one: Answer, other: Answer) -> float:
+        epsilon = self.guarantee.epsilon * self._effect_share
+        scales = one.scales["effect"], other.scales["effect"]
+        drift = abs(math.log(scales[0] / scales[1])) / smoothness(epsilon, self.guarantee.delta)
+        return max(2 * move / min(scales) / epsilon, drift)
+
+
+def loss_between(claim: Claim, pair: Pair) -> float:
+    """The loss of a claim on one pair of tables."""
+    one, other = (claim.answer(catalogue_of(claim.schema).assemble(table)) for table in pair.tables)
+    return claim.loss(one, other)
+
+
+def small_kinds(outcomes: Sequence[float] = (0.0, 10.0)) -> list[Unit]:
+    """Units with these outcomes and covariates at the ends of their ranges, in both arms."""
+    ends = (("a", 18.0, "no"), ("b", 90.0, "yes"))
+    return [
+        unit(arm, outcome, ward=ward, age=age, smoker=smoker)
+        for arm in (0, 1)
+        for outcome in outcomes
+        for ward, age, smoker in ends
+    ]
+
+
+def all_pairs(size: int, protects: Protects) -> Iterator[tuple[tuple[Unit, ...], Unit, Unit]]:
+    """All tables of so many units, less one, with outcomes at the ends, and all two units that may be the last."""
+    public = {"record": (), "record_within_arm": ("treat",), "outcome": ("treat", "ward")}[protects]
+    changes = [
+        (a, b)
+        for a, b in itertools.combinations(small_kinds(outcomes=(0.0, 2.5, 7.5, 10.0)), 2)
+        if all(a[name] == b[name] for name in public)
+    ]
+    for rest in itertools.combinations_with_replacement(small_kinds(), size - 1):
+        yield from ((rest, a, b) for a, b in changes)
+
+
+def worst_of_all(claim: Claim, sizes: Sequence[int]) -> tuple[float, Pair, int]:
+    """The largest loss over all small tables and all their neighbours, where it is, and how many pairs there were."""
+    catalogue = catalogue_of(claim.schema)
+    answers: dict[tuple[int, ...], Answer] = {}
+    kinds: dict[tuple[Any, ...], int] = {}
+
+    def answer(units: tuple[Unit, ...]) -> Answer:
+        key = tuple(sorted(kinds.setdefault(tuple(each.values()), len(kinds)) for each in units))
+        if key not in answers:
+            answers[key] = claim.answer(catalogue.assemble(units))
+        return answers[key]
+
+    most, where, tried = -1.0, Pair("", (), {}, {}), 0
+    for size in sizes:
+        for rest, before, after in all_pairs(size, claim.guarantee.protects):
+            lost = claim.loss(answer((*rest, before)), answer((*rest, after)))
+            tried += 1
+            if lost > most:
+                most, where = lost, Pair(f"worst small table, {claim.query.name}", rest, before, after)
+    return most, where, tried
+
+
+def claims() -> dict[str, list[Claim]]:
+    """Every query whose answer is exact, in the variants that have bounds of their own, grouped."""
+    by = [Cut("ward")]
+    asked: list[tuple[Query, Protects, float]] = []
+    for each in (ArmTotals(), ArmMoments(), StratumContrasts(by, 1), StratumContrasts(by, 3)):
+        asked += [(each, protects, 0.0) for protects in PROTECTS] + [(each, "record", 1e-5)]
+    asked += [(StratumMatches(by, "global"), "record", delta) for delta in (0.0, 1e-5)]
+    asked += [(StratumMatches(by, "smooth"), "record", 1e-5)]
+    asked += [(OutputPerturbedLogistic(["age"], penalty), "record", 0.0) for penalty in (1.0, 20.0)]
+    asked += [(OutputPerturbedLogistic(["age"], 1.0), "record", 1e-5)]
+    for estimand in ("ATE", "ATT", "ATC", "ATO"):
+        for at, shrink in (([0.0, 20.0], 0.0), ([5.0, -20.0], 0.0), ([1.0, -1.0], 0.5), ([0.0, 0.0], 0.0)):
+            asked += [(WeightedArms(["age"], at, estimand, 0.1, shrink), "record", delta) for delta in (0.0, 1e-5)]
+    asked += [(MatchedContrast(["age"], m, limit, 0.01), "outcome", 0.0) for m in (1, 5) for limit in (None, 1)]
+    grouped: dict[str, list[Claim]] = {}
+    for query, protects, delta in asked:
+        noise = "smooth" if query.noise == "smooth" else "Gaussian" if delta else "Laplace"
+        name = f"{query.name}, {protects.replace('_', ' ')}, {noise}"
+        for epsilon in (1.0, 0.1, 8.0) if query.noise == "smooth" else (1.0,):
+            guarantee = Guarantee(epsilon=epsilon, delta=delta, protects=protects)
+            grouped.setdefault(name, []).append(Claim(query, standard_schema(protects), guarantee))
+    return grouped

@@ -1,0 +1,58 @@
+"""Pay, then read; answer once; refuse what cannot be paid. Watched on a real vault with a real ledger."""
+
+import contextlib
+
+from dpcausal.audit.finding import Finding
+from dpcausal.audit.watch import Watched
+from dpcausal.errors import BudgetExceededError, GuaranteeError
+from dpcausal.guarantee import Guarantee
+from dpcausal.queries import ArmMoments
+from dpcausal.testing import standard_schema, synthetic_table
+
+_ASKED = 20
+
+
+def _watched() -> Watched:
+    schema = standard_schema()
+    return Watched(synthetic_table(schema, 50), schema)
+
+
+def check_debit() -> Finding:
+    """Whenever the table is read, the ledger holds the debit that pays for it."""
+    vault = _watched()
+    vault.release(ArmMoments(), Guarantee(epsilon=1.0))
+    last = [kinds[-1] for _, kinds in vault.readings]
+    passed = bool(last) and set(last) == {"debit"} and vault.ledger.spent.epsilon == 1.0
+    detail = f"the table was read {len(last)} time(s); the ledger's last entry then: {', '.join(last)}"
+    return Finding("debit", "Vault.release", passed, detail, {"readings": len(last)})
+
+
+def check_retry() -> Finding:
+    """The same request gives the same answer, reads nothing and costs nothing."""
+    vault = _watched()
+    answers = {vault.release(ArmMoments(), Guarantee(epsilon=1.0)).values for _ in range(_ASKED)}
+    readings, spent = len(vault.readings), vault.ledger.spent.epsilon
+    passed = len(answers) == 1 and readings == 1 and spent == 1.0
+    detail = f"{_ASKED} requests: {len(answers)} answer(s), {readings} reading(s), epsilon {spent:g} spent"
+    return Finding("retry", "Vault.release", passed, detail, {"asked": _ASKED, "answers": len(answers)})
+
+
+def check_refusal() -> Finding:
+    """What the budget does not have, and what is weaker than the data set's promise, is refused unread."""
+    vault = _watched()
+    asked = (
+        ("more than the budget", Guarantee(epsilon=100.0, delta=0.0)),
+        ("a little more than is left", Guarantee(epsilon=0.001)),
+        ("an outcome-level guarantee", Guarantee(epsilon=0.0001, protects="outcome")),
+        ("a guarantee without a proof", Guarantee(epsilon=0.0001, standing="heuristic")),
+    )
+    vault.release(ArmMoments(), Guarantee(epsilon=99.9995))
+    read = len(vault.readings)
+    answered = []
+    for name, guarantee in asked:
+        with contextlib.suppress(BudgetExceededError, GuaranteeError):
+            vault.release(ArmMoments(), guarantee)
+            answered.append(name)
+    passed = not answered and len(vault.readings) == read and vault.ledger.spent.epsilon == 99.9995
+    detail = f"answered: {', '.join(answered)}" if answered else f"{len(asked)} requests refused, nothing read"
+    return Finding("refusal", "Vault.release", passed, detail, {"asked": len(asked)})

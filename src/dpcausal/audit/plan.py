@@ -1,0 +1,127 @@
+"""Everything that an audit does, as a list of tasks that can run anywhere and in any order."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from dpcausal.audit.attack import check_epsilon, check_teeth, ranked_pairs
+from dpcausal.audit.densities import check_density
+from dpcausal.audit.determinism import check_determinism
+from dpcausal.audit.draws import check_noise
+from dpcausal.audit.finding import Finding
+from dpcausal.audit.fuzz import check_alone, check_shape
+from dpcausal.audit.losses import Claim, claims
+from dpcausal.audit.openness import check_public
+from dpcausal.audit.payment import check_debit, check_refusal, check_retry
+from dpcausal.audit.sensitivity import check_sensitivity
+from dpcausal.audit.subjects import SUBJECTS, Subject
+
+CHECKS = {
+    "epsilon": "an attack on released numbers shows no more than the claimed epsilon",
+    "teeth": "the same attack shows nearly all of epsilon where the release is as simple as can be",
+    "sensitivity": "no unit moves an exact answer, or the smooth bound on its moves, further than noise pays for",
+    "density": "the density of regression coefficients differs as little as is paid for, and is the one drawn from",
+    "noise": "what is drawn has the claimed law and scale, independently, on a public grid",
+    "determinism": "exact answers do not depend on order, threads, batches, files or engine",
+    "public": "what is seen without noise is the same for neighbours",
+    "alone": "what a unit becomes depends on that unit alone, whatever the cells hold",
+    "shape": "no error, warning, log line, reading or shape depends on what the cells of a small table hold",
+    "debit": "the debit is in the ledger before the table is read",
+    "retry": "the same request is answered once",
+    "refusal": "what cannot be paid, or would be weaker than promised, is refused unread",
+}
+"""The named checks, and what each is to show."""
+
+NOT_AUDITED = (
+    "time: how long an answer takes depends on the table, most of all where covariates nearly tell the arms apart",
+    "readings by regressions beyond 131,072 units: one for each step of a solver, whose number depends on the table",
+    "the ledger under kills, races and restarts: python -m benchmarks.ledger_faults does that",
+    "OpenDP's samplers beyond some thousand draws each, the operating system's entropy, and whether processes share it",
+    "several releases taken together: each transcript is one estimate; composition is dp_accounting's and is proved",
+    "epsilons other than 1, but for densities and smooth bounds; scores_from; tables beyond 200,000 units",
+    "units with several records, but for hostile tables; csv files and DuckDB's own tables",
+    "the noise on scores and arms inside record-level matching by itself, and how near a solver stops: tests do that",
+    "a reader of the process's memory, and code inside the process",
+)
+"""What an audit does not look at."""
+
+Task = Callable[[], list[Finding]]
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much of everything.
+
+    Attributes:
+        worst: Runs on the worst pair of each subject, where noise can be drawn many times at once.
+        others: The same on every other pair.
+        slow_worst: Runs on the worst pair where each must be made by itself.
+        slow_others: The same on every other pair.
+        sizes: The sizes of tables of which all are tried.
+        draws: Draws of noise to look at, for each query.
+        units: The sizes of tables that are read in many ways.
+        hostile: Pairs of hostile tables in each part.
+        parts: How many parts of hostile tables.
+        public: On how many pairs to compare what is public; None for all.
+    """
+
+    worst: int
+    others: int
+    slow_worst: int
+    slow_others: int
+    sizes: tuple[int, ...]
+    draws: int
+    units: tuple[int, ...]
+    hostile: int
+    parts: int
+    public: int | None
+
+
+QUICK = Effort(
+    worst=30_000, others=0, slow_worst=400, slow_others=0, sizes=(2, 3), draws=250, units=(2_000,), hostile=14,
+    parts=2, public=2,
+)  # fmt: skip
+FULL = Effort(
+    worst=200_000, others=20_000, slow_worst=5_000, slow_others=400, sizes=(2, 3, 4, 5), draws=4_000,
+    units=(5_000, 200_000), hostile=650, parts=8, public=None,
+)  # fmt: skip
+
+
+def tasks(effort: Effort) -> Iterator[Task]:
+    """All tasks, the longest first."""
+    yield partial(_one, partial(check_teeth, effort.worst))
+    for part in range(effort.parts):
+        yield partial(_one, partial(check_shape, effort.hostile, part))
+        yield partial(_one, partial(check_alone, effort.hostile, part))
+    for subject in reversed(SUBJECTS):
+        yield partial(attack, subject, effort)
+    for name, group in claims().items():
+        yield partial(_one, partial(check_sensitivity, name, group, effort.sizes))
+        yield partial(_one, partial(check_noise, name, group[0], effort.draws))
+    for name, claim in _variants().items():
+        for size in effort.units:
+            yield partial(_one, partial(check_determinism, name, claim, size))
+    for subject in SUBJECTS:
+        yield partial(_one, partial(check_public, subject, effort.public))
+    for epsilon in (0.1, 1.0, 4.0):
+        yield partial(_one, partial(check_density, epsilon, effort.slow_worst))
+    yield partial(_one, check_debit)
+    yield partial(_one, check_retry)
+    yield partial(_one, check_refusal)
+
+
+def _variants() -> dict[str, Claim]:
+    """One claim for each query, and one more where it has a bound of its own to find."""
+    firsts = [group[0] for group in claims().values()]
+    return {f"{claim.query.name}, {claim.query.noise}": claim for claim in firsts}
+
+
+def attack(subject: Subject, effort: Effort) -> list[Finding]:
+    """The attack on one subject: on its worst pair at length, and on the others as far as the effort goes."""
+    worst, others = (effort.slow_worst, effort.slow_others) if subject.slow else (effort.worst, effort.others)
+    first, *rest = ranked_pairs(subject)
+    return [check_epsilon(subject, *first, worst), *(check_epsilon(subject, *each, others) for each in rest if others)]
+
+
+def _one(check: Callable[[], Finding]) -> list[Finding]:
+    return [check()]

@@ -1,0 +1,131 @@
+"""What is audited: every shipped estimator, in the variants whose privacy rests on different proofs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+
+from dpcausal.audit.event import Array
+from dpcausal.audit.pairs import worst_pairs
+from dpcausal.audit.tables import Unmetered, catalogue_of
+from dpcausal.estimators.average import (
+    DifferenceInMeans,
+    ExactMatching,
+    InverseWeighting,
+    PropensityMatching,
+    Stratification,
+)
+from dpcausal.guarantee import Guarantee
+from dpcausal.notebook import Estimator
+from dpcausal.queries import ArmTotals, ObjectivePerturbedLogistic, Query, ScrambledContrast
+from dpcausal.release import Release, Source, guarantee_for
+from dpcausal.schema import Protects, Schema
+from dpcausal.testing import standard_schema
+
+DELTA = 1e-5
+
+DRAWS_INSIDE = (ObjectivePerturbedLogistic, ScrambledContrast)
+"""Queries whose answers hold noise already when they reach the door; their losses cannot be told without sampling."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Something that asks a source for releases and claims a guarantee for all of them together.
+
+    Attributes:
+        name: What it is called in a report.
+        ask: What makes the releases; what it returns does not matter, what leaves the vault does.
+        protects: What neighbouring tables may differ in.
+        delta: The claimed delta.
+        gaussian: Whether all of its noise is Gaussian.
+        epsilon: The claimed epsilon.
+    """
+
+    name: str
+    ask: Callable[[Source], object]
+    protects: Protects
+    delta: float = 0.0
+    gaussian: bool = False
+    epsilon: float = 1.0
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of the tables that it is audited on."""
+        return standard_schema(self.protects)
+
+    def releases(self, vault: Source) -> list[Release]:
+        """What leaves the vault in one run."""
+        recorder = Recorder(vault)
+        self.ask(recorder)
+        return recorder.releases
+
+    @cached_property
+    def slow(self) -> bool:
+        """Whether each run must be made by itself: several queries, or one whose answer holds noise already."""
+        table = catalogue_of(self.schema).assemble(worst_pairs(self.protects)[0].tables[0])
+        first, *rest = self.releases(Unmetered(table, self.schema))
+        return bool(rest) or isinstance(first.query, DRAWS_INSIDE)
+
+    def transcripts(self, vault: Unmetered, runs: int) -> Array:
+        """Everything that leaves the vault in each of so many independent runs, one line a run."""
+        if self.slow:
+            return np.array([_numbers(self.releases(vault)) for _ in range(runs)])
+        release = self.releases(vault)[0]
+        return vault.many(release.query, release.guarantee, runs)
+
+
+class Recorder:
+    """A source that keeps what leaves it."""
+
+    def __init__(self, vault: Source) -> None:
+        self.schema, self.n, self.arm_sizes, self.notes = vault.schema, vault.n, vault.arm_sizes, vault.notes
+        self._vault = vault
+        self.releases: list[Release] = []
+
+    def release(self, query: Query, guarantee: Guarantee) -> Release:
+        """The vault's own answer."""
+        self.releases.append(self._vault.release(query, guarantee))
+        return self.releases[-1]
+
+
+def _numbers(releases: list[Release]) -> list[float]:
+    return [number for release in releases for number in (*release.values, *release.facts.values())]
+
+
+def ask_query(source: Source, query: Query, epsilon: float, delta: float) -> Release:
+    """One query by itself."""
+    return source.release(query, guarantee_for(source, epsilon, delta))
+
+
+def of_query(name: str, query: Query, protects: Protects, delta: float = 0.0) -> Subject:
+    """A query as a subject."""
+    return Subject(name, partial(ask_query, query=query, epsilon=1.0, delta=delta), protects, delta, delta > 0)
+
+
+def of_estimator(name: str, estimator: Estimator, protects: Protects, delta: float = 0.0, **kind: bool) -> Subject:
+    """An estimator as a subject."""
+    return Subject(name, partial(estimator.estimate, epsilon=1.0, delta=delta), protects, delta, **kind)
+
+
+PLAIN = of_query("plain Laplace", ArmTotals(), "record_within_arm")
+"""The simplest release there is: it says how much an attack can see at all."""
+
+SUBJECTS: tuple[Subject, ...] = (
+    PLAIN,
+    of_query("plain Gaussian", ArmTotals(), "record_within_arm", DELTA),
+    of_estimator("DifferenceInMeans", DifferenceInMeans(), "record"),
+    of_estimator("DifferenceInMeans, trial", DifferenceInMeans(), "record_within_arm"),
+    of_estimator("DifferenceInMeans, Gaussian", DifferenceInMeans(), "record", DELTA, gaussian=True),
+    of_estimator("Stratification", Stratification(by=["ward"]), "record"),
+    of_estimator("Stratification, outcomes", Stratification(by=["ward"]), "outcome"),
+    of_estimator("Stratification, Gaussian", Stratification(by=["ward"]), "record", DELTA, gaussian=True),
+    of_estimator("ExactMatching, smooth", ExactMatching(by=["ward"]), "record", DELTA),
+    of_estimator("ExactMatching, global", ExactMatching(by=["ward"]), "record"),
+    of_estimator("InverseWeighting", InverseWeighting(of=["age", "smoker"]), "record"),
+    of_estimator("InverseWeighting, ATO", InverseWeighting(of=["age"], estimand="ATO"), "record"),
+    of_estimator("InverseWeighting, output", InverseWeighting(of=["age"], scores="output"), "record"),
+    of_estimator("InverseWeighting, Gaussian sums", InverseWeighting(of=["age"]), "record", DELTA),
+    of_estimator("PropensityMatching, outcomes", PropensityMatching(of=["age"], protects="outcome"), "outcome"),
+    of_estimator("PropensityMatching, record", PropensityMatching(of=["age"], protects="record"), "record"),
+)

@@ -1,0 +1,135 @@
+"""Made-up tables that can be taken apart: put together from units that the engine has read one by one.
+
+Thousands of small tables are made of a few kinds of unit. Sums over a table are sums over its units, so each kind is
+read by the real engine once, and a table's sums are added up here. That this gives what the engine gives for the whole
+table is itself one of the audit's checks (`determinism`).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpcausal.audit.event import Array
+from dpcausal.audit.pairs import Unit
+from dpcausal.calibration import calibrate
+from dpcausal.columns import Real
+from dpcausal.guarantee import Guarantee
+from dpcausal.queries import Query
+from dpcausal.release import Receipt, Release
+from dpcausal.schema import Schema
+from dpcausal.vault import Vault
+from dpcausal.vault.answers import ANSWERS
+from dpcausal.vault.coercion import column_names
+from dpcausal.vault.engines import Batch, Engine, Integers, integers
+from dpcausal.vault.engines.duckdb import connect
+from dpcausal.vault.table import open_table
+
+
+class Kind:
+    """One unit, as the engine reads it."""
+
+    def __init__(self, engine: Engine, schema: Schema) -> None:
+        self._engine = engine
+        self._sums: dict[tuple[tuple[tuple[str, int], ...], tuple[str, ...]], Integers] = {}
+        self.steps = {name: column[0] for name, column in self._engine.collect(column_names(schema), 1).items()}
+
+    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str]) -> Integers:
+        """The sums over this unit alone."""
+        key = tuple(cells.items()), tuple(sums)
+        if key not in self._sums:
+            self._sums[key] = self._engine.aggregate(cells, sums)
+        return self._sums[key]
+
+
+class Assembled:
+    """An engine over a table put together from kinds of unit."""
+
+    def __init__(self, kinds: Sequence[Kind]) -> None:
+        self.kinds = tuple(kinds)
+
+    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str]) -> Integers:
+        """Sums over groups of units; see `Engine.aggregate`."""
+        total: Integers = np.sum([kind.aggregate(cells, sums) for kind in self.kinds], axis=0, dtype=object)
+        return total
+
+    def fold(self, columns: Sequence[str], kernel: Callable[[Batch], NDArray[Any]]) -> Integers:
+        """What a kernel makes of all units; see `Engine.fold`."""
+        return integers(kernel({name: self._steps[name] for name in columns}))
+
+    def collect(self, columns: Sequence[str], limit: int) -> Batch:  # noqa: ARG002 (tables here are small)
+        """All units at once; see `Engine.collect`."""
+        return {name: self._steps[name] for name in columns}
+
+    @cached_property
+    def _steps(self) -> dict[str, NDArray[np.int64]]:
+        return {name: np.array([kind.steps[name] for kind in self.kinds]) for name in self.kinds[0].steps}
+
+
+class Catalogue:
+    """All kinds of unit met so far, each read once."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema, self._connection = schema, connect(threads=1)
+        self._kinds: dict[str, Kind] = {}
+
+    def assemble(self, units: Sequence[Unit]) -> Assembled:
+        """The table of these units."""
+        return Assembled([self._kind(unit) for unit in units])
+
+    def _kind(self, unit: Unit) -> Kind:
+        if (key := repr(unit)) not in self._kinds:
+            relation = self._connection.from_arrow(table_of([unit], self._schema))
+            self._kinds[key] = Kind(open_table(relation, self._schema), self._schema)
+        return self._kinds[key]
+
+
+@cache
+def catalogue_of(schema: Schema) -> Catalogue:
+    """The one catalogue of this process for a schema."""
+    return Catalogue(schema)
+
+
+class Unmetered(Vault):
+    """A vault without a ledger, which draws fresh noise whenever it is asked: for made-up tables only.
+
+    What is checked, how a query is answered and where noise comes from is the vault's own.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, engine: Engine, schema: Schema) -> None:
+        self._schema, self._engine = schema, engine
+        sizes = engine.aggregate({"treatment": 2}, ["1"])
+        self._n = int(sizes.sum())
+        self._arm_sizes = None if schema.protects == "record" else (int(sizes[0, 0]), int(sizes[1, 0]))
+
+    def release(self, query: Query, guarantee: Guarantee) -> Release:
+        """A noisy answer that nobody pays for."""
+        self._check(query, guarantee)
+        receipt = Receipt(query.name, guarantee.epsilon, guarantee.delta)
+        return self._answer(query, guarantee, calibrate(query, self._schema, guarantee), receipt)
+
+    def many(self, query: Query, guarantee: Guarantee, runs: int) -> Array:
+        """The numbers of so many noisy answers, in steps, one line each: the exact answer once, its noise many times.
+
+        For queries whose answers are exact; those that draw noise inside have to be asked again and again.
+        """
+        noise = calibrate(query, self._schema, guarantee)
+        answer = ANSWERS[type(query)](query, self._schema, self._engine, guarantee)
+        steps, sized = answer.in_order(noise), answer.sized(noise)
+        drawn = self._noised(steps * runs, replace(sized, scales=sized.scales * runs))
+        return np.array(drawn, dtype=float).reshape(runs, len(steps))
+
+
+def table_of(units: Sequence[Unit], schema: Schema) -> pa.Table:
+    """Units as a table, with numbers as doubles and all else as text."""
+    columns = {}
+    for column in schema.columns:
+        text = not isinstance(column, Real) and isinstance(column.values[0], str)
+        columns[column.name] = pa.array([unit[column.name] for unit in units], pa.string() if text else pa.float64())
+    return pa.table(columns)

@@ -1,0 +1,51 @@
+"""An engine under observation."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+
+from dpcausal.ledger import Budget
+from dpcausal.schema import Schema
+from dpcausal.vault import Vault
+from dpcausal.vault.engines import Batch, Engine, Integers
+
+Reading = Callable[[str], None]
+"""What is called with the name of the verb each time the table is read."""
+
+
+class _Watch:
+    """An engine that says when it is read."""
+
+    def __init__(self, engine: Engine, reading: Reading) -> None:
+        self._engine, self._reading = engine, reading
+
+    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str]) -> Integers:
+        self._reading("aggregate")
+        return self._engine.aggregate(cells, sums)
+
+    def fold(self, columns: Sequence[str], kernel: Callable[[Batch], NDArray[Any]]) -> Integers:
+        self._reading("fold")
+        return self._engine.fold(columns, kernel)
+
+    def collect(self, columns: Sequence[str], limit: int) -> Batch:
+        self._reading("collect")
+        return self._engine.collect(columns, limit)
+
+
+class Watched(Vault):
+    """A real vault with a ledger in memory, which keeps what its ledger held each time its table was read.
+
+    Attributes:
+        readings: For each reading, its verb and the kinds of the ledger's entries at that moment.
+    """
+
+    __slots__ = ("readings",)
+
+    def __init__(self, table: object, schema: Schema) -> None:
+        super().__init__(table, schema, ledger="sqlite://", budget=Budget(epsilon=100, delta=0.1))
+        self.readings: list[tuple[str, list[str]]] = []
+        self._engine = _Watch(self._engine, self._note)
+
+    def _note(self, verb: str) -> None:
+        self.readings.append((verb, [entry.kind for entry in self._ledger.entries()]))

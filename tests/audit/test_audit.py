@@ -1,0 +1,115 @@
+"""The whole audit: from the command line, at its quick size, and as it prints."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from dpcausal.audit import CHECKS, NOT_AUDITED, Finding, Report, audit, lower_bound, worst_pairs
+from dpcausal.audit.losses import claims
+from dpcausal.audit.subjects import PLAIN, SUBJECTS
+from dpcausal.audit.tables import Unmetered, catalogue_of
+from dpcausal.cli import app
+from dpcausal.notebook import BY_NAME
+from dpcausal.queries import QUERIES
+from dpcausal.schema import PROTECTS
+from dpcausal.testing import standard_schema
+
+
+@pytest.mark.timeout(600)
+def test_the_quick_audit_finds_nothing_and_has_teeth(tmp_path: Path) -> None:
+    figure = tmp_path / "audit.png"
+    result = CliRunner().invoke(app, ["audit", "--quick", "--json", "--figure", str(figure)])
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    assert report["passed"]
+    assert set(report["checks"]) == set(CHECKS)
+    assert all(check["passed"] == check["of"] > 0 for check in report["checks"].values())
+    assert [line["estimator"] for line in report["estimators"]] == [subject.name for subject in SUBJECTS]
+    assert all(line["audited_epsilon"] <= line["claimed_epsilon"] for line in report["estimators"])
+    plain = next(each for each in report["findings"] if each["check"] == "teeth")
+    assert plain["numbers"]["bound"] >= 0.85
+    assert report["hostile_tables"] >= 80
+    assert figure.read_bytes().startswith(b"\x89PNG")
+
+
+def test_every_shipped_estimator_and_query_is_audited() -> None:
+    names = {subject.name.partition(",")[0] for subject in SUBJECTS}
+    assert {"".join(word.title() for word in name.split("_")) for name in BY_NAME} <= names
+    asked = {claim.query.name for group in claims().values() for claim in group}
+    assert set(QUERIES) - asked == {"objective_perturbed_logistic", "scrambled_contrast"}  # attacked, and by density
+
+
+@pytest.mark.parametrize("protects", PROTECTS)
+def test_pairs_are_neighbours(protects: str) -> None:
+    schema = standard_schema(protects)  # type: ignore[arg-type]
+    public = {"record": [], "record_within_arm": ["treat"], "outcome": ["treat", "ward", "age", "smoker"]}[protects]
+    pairs = worst_pairs(schema.protects)
+    assert len({pair.name for pair in pairs}) == len(pairs) >= 15
+    for pair in pairs:
+        assert repr(pair.before) != repr(pair.after)
+        assert all(repr(pair.before[name]) == repr(pair.after[name]) for name in public)
+
+
+def test_a_table_that_is_no_neighbour_would_be_seen() -> None:
+    """The twin: two units changed at once show more than epsilon."""
+    pair = next(each for each in worst_pairs(PLAIN.schema.protects) if each.name == "extreme outcome")
+    catalogue = catalogue_of(PLAIN.schema)
+    tables = [[*pair.rest, pair.before, pair.before], [*pair.rest, pair.after, pair.after]]
+    vaults = [Unmetered(catalogue.assemble(table), PLAIN.schema) for table in tables]
+    one, other = (PLAIN.transcripts(vault, 20_000) for vault in vaults)
+    assert lower_bound(one, other).epsilon > 1.5
+
+
+def test_a_failed_check_is_printed_and_fails_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = {"epsilon": 1.0, "delta": 0.0, "exact": 2.0, "bound": 1.8, "confidence": 0.999, "runs": 10}
+    report = Report(
+        (Finding("epsilon", PLAIN.name, passed=False, detail="a pair: an event", numbers=numbers),),
+        quick=True,
+        seconds=1.0,
+    )
+    monkeypatch.setattr("dpcausal.audit.audit", lambda **_: report)
+    result = CliRunner().invoke(app, ["audit"])
+    assert result.exit_code == 1
+    assert "1 failed" in result.stdout
+    assert "FAILED epsilon, plain Laplace: a pair: an event" in result.stdout
+    assert all(line in result.stdout for line in NOT_AUDITED)
+
+
+def test_what_cannot_be_done_is_said_before_the_work_begins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    nowhere = CliRunner().invoke(app, ["audit", "--quick", "--figure", str(tmp_path / "nowhere" / "audit.png")])
+    assert nowhere.exit_code == 2
+    assert "in a folder that exists" in nowhere.output
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    without = CliRunner().invoke(app, ["audit", "--quick"])
+    assert without.exit_code == 2
+    assert "dpcausal[audit]" in without.output
+
+
+def test_a_check_that_breaks_down_is_a_failed_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpcausal.audit.run.tasks", lambda _: [breaks_down])
+    report = audit(quick=True, workers=1)
+    assert not report.passed
+    assert "ZeroDivisionError" in report.findings[0].detail
+
+
+def breaks_down() -> list[Finding]:
+    raise ZeroDivisionError
+
+
+def test_a_check_that_was_not_made_has_not_passed() -> None:
+    made = [Finding(name, "something", passed=True, detail="") for name in CHECKS]
+    assert Report(tuple(made), quick=True, seconds=1.0).passed
+    assert not Report(tuple(made[1:]), quick=True, seconds=1.0).passed
+
+
+def test_a_figure_of_many_pairs(tmp_path: Path) -> None:
+    numbers = {"epsilon": 1.0, "delta": 0.0, "exact": 0.9, "bound": 0.8, "confidence": 0.999, "runs": 10}
+    findings = [
+        Finding("epsilon", subject.name, passed=True, detail=f"{place}: x", numbers=numbers)
+        for subject in SUBJECTS[:5]
+        for place in range(4)
+    ]
+    Report(tuple(findings), quick=False, seconds=1.0).draw(tmp_path / "figure.png")
+    assert (tmp_path / "figure.png").stat().st_size > 10_000
