@@ -22,7 +22,7 @@ def main() -> None:
 
 @app.command()
 def audit(
-    quick: Annotated[bool, typer.Option("--quick", help="A minute or two instead of about an hour.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A minute or two instead of about forty.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole report as JSON.")] = False,
     figure: Annotated[
         Path | None, typer.Option(dir_okay=False, writable=True, help="Draw the report into this .png file.")

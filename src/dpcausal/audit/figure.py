@@ -30,7 +30,7 @@ def drawn(attacks: Sequence[Finding]) -> Figure:
         panel.set_xlim(
             0, max(1.1 * epsilon, *(1.05 * max(each.numbers["bound"], each.numbers["exact"]) for each in lines))
         )
-        panel.set_title(name, fontsize=10, loc="left")
+        panel.set_title(name, fontsize=10, loc="right")
     for panel in panels[len(names) :]:
         panel.set_visible(False)
     confidence = attacks[0].numbers["confidence"]
