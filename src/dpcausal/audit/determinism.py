@@ -54,7 +54,7 @@ def _distance(claim: Claim, one: Answer, other: Answer) -> float:
 
 def _ways(schema: Schema, size: int, folder: Path, *, nulls: bool) -> Iterator[tuple[str, Engine]]:
     """The same units, read in many ways."""
-    random = np.random.default_rng(3)
+    random = np.random.default_rng(3)  # which units, and in which order; noise is never drawn here
     kinds = [*(each for pair in worst_pairs(schema.protects) for each in (pair.before, pair.after)), *_plain(random)]
     kinds = [kind for kind in kinds if nulls or None not in kind.values()]
     places = random.integers(0, len(kinds), size)

@@ -48,7 +48,7 @@ def _faults(drawn: Array, scales: Array, family: str) -> Iterator[str]:
     runs = len(drawn)
     if len(np.unique(drawn, axis=0)) < runs / 2:
         yield "the same noise comes again and again"
-    # Which side noise is on, and whether it is large, have laws that heavy tails cannot disturb.
+    # Which side noise is on, and whether it is large, have laws that heavy tails cannot disturb. Ties fall by lot.
     lots = np.random.default_rng(0).choice([-1.0, 1.0], drawn.shape)
     sides = np.where(drawn == 0, lots, np.sign(drawn))
     sizes = np.abs(drawn)
@@ -78,6 +78,6 @@ def _uniform(drawn: Array, scale: float, family: str) -> Array:
         below, above = np.where(drawn > 0, 1 - tail, tail * ratio), np.where(drawn >= 0, 1 - tail * ratio, tail)
     else:
         below, above = special.ndtr((drawn - 0.5) / scale), special.ndtr((drawn + 0.5) / scale)
-    lots = np.random.default_rng(0).random(len(drawn))
+    lots = np.random.default_rng(0).random(len(drawn))  # the tester's own; what is tested is drawn already
     uniform: Array = below + lots * (above - below)
     return uniform

@@ -3,6 +3,7 @@
 import contextlib
 
 from dpcausal.audit.finding import Finding
+from dpcausal.audit.subjects import SUBJECTS
 from dpcausal.audit.watch import Watched
 from dpcausal.errors import BudgetExceededError, GuaranteeError
 from dpcausal.guarantee import Guarantee
@@ -18,13 +19,17 @@ def _watched() -> Watched:
 
 
 def check_debit() -> Finding:
-    """Whenever the table is read, the ledger holds the debit that pays for it."""
-    vault = _watched()
-    vault.release(ArmMoments(), Guarantee(epsilon=1.0))
-    last = [kinds[-1] for _, kinds in vault.readings]
-    passed = bool(last) and set(last) == {"debit"} and vault.ledger.spent.epsilon == 1.0
-    detail = f"the table was read {len(last)} time(s); the ledger's last entry then: {', '.join(last)}"
-    return Finding("debit", "Vault.release", passed, detail, {"readings": len(last)})
+    """Whenever a table is read, for any estimator, the ledger's last entry is the debit that pays for it."""
+    unpaid, readings = [], 0
+    for subject in SUBJECTS:
+        vault = Watched(synthetic_table(subject.schema, 50), subject.schema)
+        releases = subject.releases(vault)
+        debits = [entry.kind for entry in vault.ledger.entries()].count("debit")
+        readings += len(vault.readings)
+        paid = vault.readings and all(kinds[-1] == "debit" for _, kinds in vault.readings) and debits == len(releases)
+        unpaid += [] if paid else [subject.name]
+    detail = f"read before paying: {', '.join(unpaid)}" if unpaid else f"{readings} readings, each after its debit"
+    return Finding("debit", f"{len(SUBJECTS)} estimators", not unpaid, detail, {"readings": readings})
 
 
 def check_retry() -> Finding:

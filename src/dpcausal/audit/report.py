@@ -13,6 +13,10 @@ from dpcausal.audit.plan import CHECKS, NOT_AUDITED
 from dpcausal.audit.subjects import SUBJECTS
 
 _LIBRARIES = ("dpcausal", "opendp", "duckdb", "dp-accounting", "numpy", "scipy", "hypothesis")
+_EXACT_LOSS = (
+    "exact loss: the privacy loss itself where noise is added to an exact answer; for smooth exact matching a share of",
+    "what its proof allows; for weighting and record-level matching only the part that can be told without sampling",
+)
 
 
 @dataclass(frozen=True)
@@ -122,4 +126,4 @@ def _table(estimators: Sequence[dict[str, object]]) -> list[str]:
         for line in estimators
     ]
     confidence = estimators[0]["confidence"] if estimators else 0.0
-    return [head, under, *lines, f"each lower bound holds with a confidence of {confidence:.1%}"]
+    return [head, under, *lines, f"each lower bound holds with a confidence of {confidence:.1%}", *_EXACT_LOSS]

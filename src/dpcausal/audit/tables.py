@@ -104,9 +104,7 @@ class Unmetered(Vault):
 
     def __init__(self, engine: Engine, schema: Schema) -> None:
         self._schema, self._engine = schema, engine
-        sizes = engine.aggregate({"treatment": 2}, ["1"])
-        self._n = int(sizes.sum())
-        self._arm_sizes = None if schema.protects == "record" else (int(sizes[0, 0]), int(sizes[1, 0]))
+        self._count()
 
     def release(self, query: Query, guarantee: Guarantee) -> Release:
         """A noisy answer that nobody pays for."""

@@ -49,9 +49,7 @@ class Vault:
         _check_opening(ledger, budget)
         self._schema, self._n = schema, 0
         self._engine: Engine = open_table(table, schema)
-        arms = self._engine.aggregate({"treatment": 2}, ["1"])
-        self._n = int(arms.sum())
-        self._arm_sizes = None if schema.protects == "record" else (int(arms[0, 0]), int(arms[1, 0]))
+        self._count()
         if not 2 <= self._n < _MOST_UNITS:
             raise TableError(
                 expected="a table of 2 to 2^41 units",
@@ -62,6 +60,11 @@ class Vault:
         facts = DataSet(self._n, schema.protects, unit, schema.public_columns)
         self._ledger = Ledger(ledger, budget, facts) if isinstance(ledger, str) else ledger
         self._ledger.check(budget, facts)
+
+    def _count(self) -> None:
+        arms = self._engine.aggregate({"treatment": 2}, ["1"])
+        self._n = int(arms.sum())
+        self._arm_sizes = None if self._schema.protects == "record" else (int(arms[0, 0]), int(arms[1, 0]))
 
     @property
     def schema(self) -> Schema:
@@ -116,6 +119,7 @@ class Vault:
 
     @staticmethod
     def _noised(steps: tuple[int, ...], noise: Noise) -> tuple[int, ...]:
+        """The one place where noise is added; the audit draws from it too."""
         return add_noise(steps, noise)
 
     def _check(self, query: Query, guarantee: Guarantee) -> None:

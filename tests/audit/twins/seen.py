@@ -1,0 +1,79 @@
+"""Things to see besides noisy numbers, and answers that depend on how a table is read."""
+
+import logging
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpcausal as dpc
+from dpcausal.queries import ArmMoments, ArmTotals, MatchedContrast, Query
+from dpcausal.vault import table
+from dpcausal.vault.answer import Answer
+from dpcausal.vault.engines import Engine
+from tests.audit.twins.twin import answer_by, arm_moments, determinism_of, public, shape, twin
+
+
+@twin("the number of treated units is told", public)
+def told_size(patch: pytest.MonkeyPatch) -> None:
+    def sizes(vault: dpc.Vault) -> tuple[int, int]:
+        arms = vault._engine.aggregate({"treatment": 2}, ["1"])
+        return int(arms[0, 0]), int(arms[1, 0])
+
+    patch.setattr(dpc.Vault, "arm_sizes", property(sizes))
+
+
+def _on_an_empty_arm(patch: pytest.MonkeyPatch, act: Callable[[Engine], object]) -> None:
+    def answer(query: Query, schema: dpc.Schema, engine: Engine, guarantee: dpc.Guarantee) -> Answer:
+        sizes = engine.aggregate({"treatment": 2}, ["1"])
+        if 0 in (sizes[0, 0], sizes[1, 0]):
+            act(engine)
+        answered: Answer = arm_moments.arm_moments(query, schema, engine, guarantee)
+        return answered
+
+    answer_by(patch, ArmMoments, answer)
+
+
+@twin("fails on an empty arm", shape)
+def fails(patch: pytest.MonkeyPatch) -> None:
+    def fail(_: Engine) -> None:
+        raise ZeroDivisionError
+
+    _on_an_empty_arm(patch, fail)
+
+
+@twin("warns of an empty arm", shape)
+def warns(patch: pytest.MonkeyPatch) -> None:
+    _on_an_empty_arm(patch, lambda _: warnings.warn("an arm is empty", stacklevel=1))
+
+
+@twin("logs an empty arm", shape)
+def logs(patch: pytest.MonkeyPatch) -> None:
+    _on_an_empty_arm(patch, lambda _: logging.getLogger("vault").info("an arm is empty"))
+
+
+@twin("reads again where an arm is empty", shape)
+def reads_again(patch: pytest.MonkeyPatch) -> None:
+    _on_an_empty_arm(patch, lambda engine: engine.aggregate({}, ["1"]))
+
+
+@twin("adds up floats in the order of the table", determinism_of(ArmTotals))
+def float_sums(patch: pytest.MonkeyPatch) -> None:
+    def answer(_: Query, __: dpc.Schema, engine: Engine, ___: dpc.Guarantee) -> Answer:
+        batch = engine.collect(("treatment", "outcome"), 10**6)
+        sums = [float(np.cumsum(batch["outcome"][batch["treatment"] == arm] / 3)[-1]) for arm in (0, 1)]
+        return Answer({"total_0": int(sums[0] * 2**30), "total_1": int(sums[1] * 2**30), "size_1": 0})
+
+    answer_by(patch, ArmTotals, answer)
+
+
+@twin("not-a-number told by a file's statistics", determinism_of(MatchedContrast))
+def statistics(patch: pytest.MonkeyPatch) -> None:
+    def plain(path: Path, _: dpc.Schema, connection: Any) -> Any:
+        return connection.read_parquet(str(path))
+
+    patch.setattr(table, "_parquet", plain)
+    patch.setattr("dpcausal.vault.engines.duckdb._WITHOUT_STATISTICS", "SET disabled_optimizers = ''")

@@ -1,0 +1,181 @@
+"""Answers that one unit moves further than noise pays for."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpcausal as dpc
+from dpcausal.audit.fuzz import check_alone
+from dpcausal.queries import (
+    GRID,
+    ArmMoments,
+    ArmTotals,
+    MatchedContrast,
+    Query,
+    Sensitivity,
+    StratumMatches,
+)
+from dpcausal.queries.matching import COEFFICIENT_STEPS
+from dpcausal.vault import coercion
+from dpcausal.vault.answer import Answer
+from dpcausal.vault.engines import Engine
+from dpcausal.vault.features import Features
+from dpcausal.vault.matching import matched
+from tests.audit.twins.twin import (
+    answer_by,
+    logistic,
+    matched_contrast,
+    sensitivity_of,
+    stratum_matches,
+    twin,
+    weighted_arms,
+)
+
+
+@twin("clipped after the noise, so that nothing is clipped before it", sensitivity_of(ArmTotals))
+def unclipped(patch: pytest.MonkeyPatch) -> None:
+    def steps(column: dpc.Real, value: str) -> str:
+        middle, per_step = coercion._grid(column)
+        wide = f"LEAST(GREATEST(({value} - {middle}) * {per_step}, -2e9), 2e9)"
+        return f"CASE WHEN {value} IS NULL OR isnan({value}) THEN 0 ELSE FLOOR({wide}) END"
+
+    patch.setattr(coercion, "_real_steps", steps)
+
+
+@twin("bounds from the table", sensitivity_of(ArmTotals))
+def own_bounds(patch: pytest.MonkeyPatch) -> None:
+    def answer(_: Query, __: dpc.Schema, engine: Engine, ___: dpc.Guarantee) -> Answer:
+        batch = engine.collect(("treatment", "outcome"), 10**6)
+        low, high = int(batch["outcome"].min()), int(batch["outcome"].max())
+        scaled = (batch["outcome"] - low) * 2 * GRID // max(high - low, 1) - GRID
+        totals = {f"total_{arm}": int(scaled[batch["treatment"] == arm].sum()) for arm in (0, 1)}
+        return Answer(totals | {"size_1": int(batch["treatment"].sum())})
+
+    answer_by(patch, ArmTotals, answer)
+
+
+@twin("numbers as shares of the largest in the table", lambda: check_alone(20))
+def own_largest(patch: pytest.MonkeyPatch) -> None:
+    steps = coercion._real_steps
+    patch.setattr(
+        coercion,
+        "_real_steps",
+        lambda column, value: (
+            f"CAST({steps(column, value)} * 2.0 / MAX(CASE WHEN {value} > 0 THEN 2 ELSE 1 END) OVER () AS BIGINT)"
+        ),
+    )
+
+
+@twin("lengths from the table", sensitivity_of(dpc.queries.OutputPerturbedLogistic, penalty=20.0))
+def own_lengths(patch: pytest.MonkeyPatch) -> None:
+    unit = Features.unit
+
+    def scaled(features: Features, batch: Mapping[str, Any]) -> Any:
+        values = unit(features, batch).copy()
+        values[1:] /= max(np.abs(values[1:] * features.root).max(initial=0.0), 1e-6)
+        return values
+
+    patch.setattr(Features, "unit", scaled)
+
+
+@twin("a constant without a penalty", sensitivity_of(dpc.queries.OutputPerturbedLogistic, penalty=20.0))
+def free_constant(patch: pytest.MonkeyPatch) -> None:
+    penalised = logistic.penalised
+
+    def derivatives(losses: Any, penalty: float, tilt: Any) -> Any:
+        whole = penalised(losses, penalty, tilt)
+
+        def without(at: Any) -> Any:
+            gradient, curvature = whole(at)
+            gradient[0] -= 0.999 * penalty * at[0]  # a thousandth is left, so that there is a minimum
+            curvature[0, 0] -= 0.999 * penalty
+            return gradient, curvature
+
+        return without
+
+    patch.setattr(logistic, "penalised", derivatives)
+
+
+@twin("matches weighted by how many were found (equation 4)", sensitivity_of(MatchedContrast, neighbours=5, limit=1))
+def equation_4(patch: pytest.MonkeyPatch) -> None:
+    def contrast(query: MatchedContrast, scores: Any, arms: Any, outcomes: Any, _: float) -> Answer:
+        limit = query.limit or 1
+        has, serves = matched(scores, arms, query.neighbours, (query.neighbours * limit,) * 2)
+        found_by = [max(float(has[arms == arm].mean()), 1.0) if (arms == arm).any() else 1.0 for arm in (0, 1)]
+        each = (has > 0) + np.where(arms == 1, serves / found_by[0], serves / found_by[1])
+        coefficients = np.rint(each / (1 + limit) * COEFFICIENT_STEPS).astype(np.int64) * (2 * arms - 1)
+        return Answer({"effect": int((coefficients * outcomes).sum()), "squares": 0}, dict.fromkeys(query.facts, 1.0))
+
+    patch.setattr(matched_contrast, "contrast", contrast)
+
+
+def _printed(sizes: Any, n: int, beta: float) -> float:
+    """The multi-site paper's equation (1), in steps."""
+
+    def ratio(t: int, c: int, k: int) -> int:
+        few, many = min(t, c), max(t, c)
+        return many + k if k >= few else math.ceil((many + k + 1) / (few - k))
+
+    farthest = n + math.ceil(10 / beta)  # where the exponential has won
+    most = (max(ratio(t, c, k) for t, c in sizes.tolist()) for k in range(farthest))
+    return max(math.exp(-beta * k) * 4 * GRID * (1 + each) for k, each in enumerate(most))
+
+
+@twin("smooth sensitivity off by one, as printed", sensitivity_of(StratumMatches, bound="smooth"))
+def off_by_one(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(stratum_matches, "smooth_bound", _printed)
+
+
+@twin("absent strata left out", sensitivity_of(StratumMatches, bound="smooth"))
+def absent_strata(patch: pytest.MonkeyPatch) -> None:
+    bound = stratum_matches.smooth_bound
+    patch.setattr(stratum_matches, "smooth_bound", lambda sizes, n, beta: bound(sizes[sizes.sum(axis=1) > 0], n, beta))
+
+
+@twin("noise of once the smooth bound in place of twice", sensitivity_of(StratumMatches, bound="smooth"))
+def once_the_bound(patch: pytest.MonkeyPatch) -> None:
+    def answer(*asked: Any) -> Answer:
+        whole: Answer = stratum_matches.stratum_matches(*asked)
+        return replace(whole, scales={name: scale / 2 for name, scale in whole.scales.items()})
+
+    answer_by(patch, StratumMatches, answer)
+
+
+@twin("charged for one arm where two can change", sensitivity_of(ArmMoments))
+def wrong_arm(patch: pytest.MonkeyPatch) -> None:
+    sensitivity = ArmMoments.sensitivity
+
+    def one_arm(query: ArmMoments, schema: dpc.Schema, protects: Any, norm: Any) -> Sensitivity:
+        trial = sensitivity(query, schema, "record_within_arm", norm)
+        return replace(sensitivity(query, schema, protects, norm), bound=trial.bound)
+
+    patch.setattr(ArmMoments, "sensitivity", one_arm)
+
+
+@twin("deficits at half their weight", sensitivity_of(ArmMoments))
+def light_deficits(patch: pytest.MonkeyPatch) -> None:
+    sensitivity = ArmMoments.sensitivity
+
+    def lighter(query: ArmMoments, schema: dpc.Schema, protects: Any, norm: Any) -> Sensitivity:
+        whole = sensitivity(query, schema, protects, norm)
+        coordinates = [
+            replace(at, weight=at.weight / 2) if at.weight and at.name.startswith("deficit") else at
+            for at in whole.coordinates
+        ]
+        return replace(whole, coordinates=tuple(coordinates))
+
+    patch.setattr(ArmMoments, "sensitivity", lighter)
+
+
+@twin("weights that are not clipped", sensitivity_of(dpc.queries.WeightedArms, coefficients=(0.0, 20.0)))
+def heavy_weights(patch: pytest.MonkeyPatch) -> None:
+    def table_of(_: str, __: float, largest: float, *, treated: bool) -> Any:
+        odds = np.exp(weighted_arms.EXPONENTS)
+        return np.rint(np.minimum((1 + odds) / largest, 2.0**10) * GRID).astype(np.int64)
+
+    table_of.cache_clear = lambda: None  # type: ignore[attr-defined]
+    patch.setattr(weighted_arms, "weight_table", table_of)

@@ -1,0 +1,119 @@
+"""What a broken twin is, and how the checks that must catch it are made."""
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from dpcausal.audit.attack import check_epsilon, ranked_pairs
+from dpcausal.audit.determinism import check_determinism
+from dpcausal.audit.draws import check_noise
+from dpcausal.audit.finding import Finding
+from dpcausal.audit.fuzz import check_shape
+from dpcausal.audit.losses import Claim, claims
+from dpcausal.audit.openness import check_public
+from dpcausal.audit.sensitivity import check_sensitivity
+from dpcausal.audit.subjects import SUBJECTS
+from dpcausal.audit.tables import catalogue_of
+from dpcausal.queries import Query
+from dpcausal.vault.answer import Answer
+from dpcausal.vault.answers import ANSWERS
+
+# Modules that share their names with the functions in them.
+arm_moments, logistic, matched_contrast, stratum_matches, weighted_arms = (
+    importlib.import_module(f"dpcausal.vault.answers.{name}")
+    for name in ("arm_moments", "logistic", "matched_contrast", "stratum_matches", "weighted_arms")
+)
+
+Break = Callable[[pytest.MonkeyPatch], None]
+Check = Callable[[], Finding]
+
+
+@dataclass(frozen=True)
+class Twin:
+    """A broken variant.
+
+    Attributes:
+        name: What is wrong with it.
+        broken: What breaks the package.
+        check: The check that must fail then, and pass otherwise.
+    """
+
+    name: str
+    broken: Break
+    check: Check
+
+
+TWINS: list[Twin] = []
+
+
+def twin(name: str, check: Check) -> Callable[[Break], Break]:
+    """Put a way to break the package on the list."""
+
+    def listed(broken: Break) -> Break:
+        TWINS.append(Twin(name, broken, check))
+        return broken
+
+    return listed
+
+
+def found(each: Twin, *, breaking: bool) -> Finding:
+    """What the check says of the broken package, or of the whole one."""
+    with pytest.MonkeyPatch.context() as patch:
+        _forget()
+        if breaking:
+            each.broken(patch)
+        finding = each.check()
+    _forget()
+    return finding
+
+
+def _forget() -> None:
+    catalogue_of.cache_clear()
+    weighted_arms.weight_table.cache_clear()
+
+
+def _claims(query: type[Query], wanted: Mapping[str, object]) -> list[Claim]:
+    """The audited claims about such a query with such parameters."""
+    return [
+        claim
+        for group in claims().values()
+        for claim in group
+        if type(claim.query) is query and all(getattr(claim.query, name) == value for name, value in wanted.items())
+    ]
+
+
+def answer_by(patch: pytest.MonkeyPatch, query: Any, answer: Callable[..., Answer]) -> None:
+    answers: dict[Any, Any] = ANSWERS
+    patch.setitem(answers, query, answer)
+
+
+def noise_of(query: type[Query], **wanted: object) -> Check:
+    return lambda: check_noise(query.name, _claims(query, wanted)[0], 1_000)
+
+
+def sensitivity_of(query: type[Query], **wanted: object) -> Check:
+    return lambda: check_sensitivity(query.name, _claims(query, wanted), (2, 3))
+
+
+def determinism_of(query: type[Query]) -> Check:
+    return lambda: check_determinism(query.name, _claims(query, {})[0], 2_000)
+
+
+def attack_on(name: str, runs: int) -> Check:
+    def check() -> Finding:
+        subject = replace(next(subject for subject in SUBJECTS if subject.name == name))
+        pair, exact = ranked_pairs(subject)[0]
+        return check_epsilon(subject, pair, exact, runs)
+
+    return check
+
+
+def shape() -> Finding:
+    return check_shape(40)
+
+
+def public() -> Finding:
+    return check_public(SUBJECTS[2])
