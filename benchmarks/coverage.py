@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 import dpcausal as dpc
 from benchmarks.datasets import BUDGET, connection
+from benchmarks.leaderboard.tables import generated
 from benchmarks.progress import progress
-from dpcausal.notebook import Estimator
+from dpcausal.effect import Estimator
 from dpcausal.schema import Protects
 
 Columns = dict[str, NDArray[Any]]
@@ -98,10 +99,31 @@ def ten_scored(generator: Generator, n: int, protects: Protects) -> Study:
     return columns | {f"c{place}": generator.uniform(0, 1, n) for place in range(8)}, effect
 
 
+def four_linear(generator: Generator, n: int, _: Protects) -> Study:
+    """The leaderboard's generated table with four covariates."""
+    return _linear(generator, n, 4)
+
+
+def ten_linear(generator: Generator, n: int, _: Protects) -> Study:
+    """The same with ten."""
+    return _linear(generator, n, 10)
+
+
+def _linear(generator: Generator, n: int, dimensions: int) -> Study:
+    data = generated(n, dimensions, int(generator.integers(2**32)))
+    return {"arm": data.column("t"), "y": data.column("y")} | {
+        name: data.column(name) for name in data.names
+    }, data.truth
+
+
 TRIALS: tuple[Callable[[Generator, int, Protects], Study], ...] = (even, skewed, yes_or_no)
 OBSERVATIONAL: tuple[Callable[[Generator, int, Protects], Study], ...] = (confounded, varied, risky)
 SCORED: tuple[Callable[[Generator, int, Protects], Study], ...] = (scored, scored_risk)
-STUDIES = {made.__name__: made for made in (*TRIALS, *OBSERVATIONAL, *SCORED, ten_scored)}
+STUDIES = {made.__name__: made for made in (*TRIALS, *OBSERVATIONAL, *SCORED, ten_scored, four_linear, ten_linear)}
+
+
+def _names(count: int) -> list[str]:
+    return [f"x{place + 1}" for place in range(count)]
 
 
 ESTIMATORS: dict[str, tuple[Estimator, list[str]]] = {
@@ -118,6 +140,10 @@ ESTIMATORS: dict[str, tuple[Estimator, list[str]]] = {
         dpc.InverseWeighting(of=["a", "b", *(f"c{place}" for place in range(8))]),
         ["ten_scored"],
     ),
+    "regression_of_four": (dpc.RegressionAdjustment(of=_names(4)), ["four_linear"]),
+    "regression_of_ten": (dpc.RegressionAdjustment(of=_names(10)), ["ten_linear"]),
+    "doubly_robust_of_four": (dpc.DoublyRobust(of=_names(4)), ["four_linear"]),
+    "doubly_robust_of_ten": (dpc.DoublyRobust(of=_names(10)), ["ten_linear"]),
 }
 
 
@@ -172,12 +198,19 @@ def simulate(task: tuple[Cell, tuple[int, int]]) -> Run:
     )
 
 
+def _given(runs: list[Run]) -> float | None:
+    """The coverage of the intervals that were not refused."""
+    given = [run.covered for run in runs if not run.refused]
+    return round(float(np.mean(given)), 4) if given else None
+
+
 def summary(cell: Cell, runs: list[Run]) -> dict[str, object]:
     share = float(np.mean([run.covered for run in runs]))
     errors = np.array([run.error for run in runs])
     return asdict(cell) | {
         "runs": len(runs),
         "coverage": round(share, 4),
+        "coverage_given": _given(runs),
         "refused": round(float(np.mean([run.refused for run in runs])), 4),
         "coverage_se": round(math.sqrt(share * (1 - share) / len(runs)), 4),
         "bias": round(float(errors.mean()), 6),

@@ -44,16 +44,24 @@ class DataSet:
         truth: The effect: the mean of simulated effects over the units in the table, or a trial's difference in means.
         short: A few covariates that matter, for estimators to which each one costs accuracy.
         strata: One or two covariates that matter, in public bins.
+        treated_share: The share of treated units that a planner would expect.
+        outcome_sd: The outcome's standard deviation within an arm that a planner would expect.
+        covariate_sd: The same of covariates that are numbers, as a share of half their range.
+        randomised: Whether it is known that treatment was given at random.
     """
 
     name: str
     table: Any
     treatment: dpc.Binary
-    outcome: dpc.Real
+    outcome: dpc.Real | dpc.Binary
     covariates: tuple[Column, ...]
     truth: float
     short: tuple[str, ...] = ()
     strata: tuple[str | dpc.Cut, ...] = ()
+    treated_share: float = 0.5
+    outcome_sd: float | None = None
+    covariate_sd: float = 1 / 3
+    randomised: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -86,7 +94,7 @@ class DataSet:
         """NOT PRIVATE: the same with bounds taken from the data, as the paper did. Only to compare with the paper."""
         return replace(
             self,
-            outcome=self._fitted(self.outcome),
+            outcome=self._fitted(self.outcome) if isinstance(self.outcome, dpc.Real) else self.outcome,
             covariates=tuple(
                 self._fitted(column) if isinstance(column, dpc.Real) else column for column in self.covariates
             ),
@@ -97,9 +105,12 @@ class DataSet:
         return dpc.Real(column.name, float(values.min()), float(values.max()))
 
 
-def _ihdp(folder: Path) -> DataSet:
-    """Hill's simulation on the Infant Health and Development Program, the first realisation of setting A."""
-    values = np.loadtxt(folder / "ihdp" / "ihdp_npci_1.csv", delimiter=",")
+_IHDP_BOUNDS = {4: (-5, 20), 5: (-5, 20), 8: (-5, 20), 9: (0, 260), 10: (0, 70)}
+
+
+def ihdp(folder: Path, realisation: int = 1) -> DataSet:
+    """Hill's simulation on the Infant Health and Development Program, one realisation of setting A."""
+    values = np.loadtxt(folder / "ihdp" / f"ihdp_npci_{realisation}.csv", delimiter=",")
     names = ["treatment", "y", "y_other", "mu0", "mu1", *(f"x{place}" for place in range(1, 26))]
     columns = dict(zip(names, values.T, strict=True))
     # x1 to x6 are standardised: four standard deviations. The rest are yes or no, one of them written 1 or 2.
@@ -109,16 +120,19 @@ def _ihdp(folder: Path) -> DataSet:
         name="IHDP",
         table=pa.table({name: columns[name] for name in names if name not in {"y_other", "mu0", "mu1"}}),
         treatment=dpc.Binary("treatment"),
-        outcome=dpc.Real("y", -5, 15),
+        outcome=dpc.Real("y", *_IHDP_BOUNDS.get(realisation, (-5, 15))),
         covariates=(*reals, *listed),
         truth=float((columns["mu1"] - columns["mu0"]).mean()),
         # Birth weight, mother's age, married, no school degree. The study is confounded by whom it left out.
         short=("x1", "x6", "x9", "x10"),
         strata=("x9", "x10"),
+        treated_share=0.2,
+        outcome_sd={9: 20.0, 10: 7.0}.get(realisation, 1.5),
+        covariate_sd=0.25,  # they are standardised, and bounds are four standard deviations away
     )
 
 
-def _lalonde(folder: Path) -> DataSet:
+def lalonde(folder: Path) -> DataSet:
     """Dehejia and Wahba's sample of the National Supported Work trial, both arms randomised."""
     table = pa.csv.read_csv(folder / "lalonde" / "nsw_dw_445.csv")
     # The programme took people of working age; yearly earnings of its intake are below 60,000 dollars with few
@@ -134,6 +148,9 @@ def _lalonde(folder: Path) -> DataSet:
         truth=1794.34,  # the trial's difference in means, as reported
         short=("age", "educ", "black", "nodegree"),
         strata=("black", "nodegree"),
+        treated_share=0.4,
+        outcome_sd=7_000,
+        randomised=True,
     )
 
 
@@ -166,10 +183,24 @@ def _acic_column(name: str) -> Column:
     return next(dpc.Real(name, *bounds) for bounds, places in _ACIC_BOUNDS.items() if place in places.split())
 
 
-def _acic(folder: Path) -> DataSet:
+_ACIC_OUTCOMES = {
+    1: (-15, 30),
+    2: (0, 100),
+    3: (-20, 30),
+    4: (-10, 40),
+    5: (-60, 20),
+    6: (-10, 60),
+    7: (-40, 140),
+    8: (-20, 70),
+    9: (-20, 30),
+    10: (-80, -20),
+}
+
+
+def acic(folder: Path, realisation: int = 1) -> DataSet:
     """The 2016 challenge of the Atlantic Causal Inference Conference: real covariates, simulated arms and outcomes."""
     table = pa.csv.read_csv(folder / "acic2016" / "x.csv")
-    simulated = pa.csv.read_csv(folder / "acic2016" / "zymu_1.csv")
+    simulated = pa.csv.read_csv(folder / "acic2016" / f"zymu_{realisation}.csv")
     arm, control, treated, mu0, mu1 = (simulated[name].to_numpy() for name in ("z", "y0", "y1", "mu0", "mu1"))
     covariates = tuple(_acic_column(name) for name in table.column_names)
     outcomes = pa.array(np.where(arm == 1, treated, control))
@@ -177,13 +208,15 @@ def _acic(folder: Path) -> DataSet:
         name="ACIC",
         table=table.append_column("z", pa.array(arm)).append_column("y", outcomes),
         treatment=dpc.Binary("z"),
-        outcome=dpc.Real("y", -15, 30),
+        outcome=dpc.Real("y", *_ACIC_OUTCOMES[realisation]),
         covariates=covariates,
         truth=float((mu1 - mu0).mean()),
         # Names are anonymous, so these were picked by what they do in the simulation, in place of what a study's
         # authors know about their own covariates.
         short=("x_20", "x_23", "x_24", "x_44"),
         strata=(dpc.Cut("x_23", [50, 55, 60, 65]), dpc.Cut("x_44", [50, 55, 60, 65])),
+        treated_share=0.2 if realisation == 1 else 0.3,
+        outcome_sd=5.0,
     )
 
 
@@ -209,10 +242,12 @@ def synth(n: int = 1000, dimensions: int = 20, seed: int = 0) -> DataSet:
         truth=SYNTH_EFFECT,
         short=short,
         strata=tuple(dpc.Cut(name, [0.25, 0.5, 0.75]) for name in short[:2]),
+        outcome_sd=0.3,
+        covariate_sd=0.58,  # even, by design
     )
 
 
-_FROM_FILES: dict[str, Callable[[Path], DataSet]] = {"IHDP": _ihdp, "Lalonde": _lalonde, "ACIC": _acic}
+_FROM_FILES: dict[str, Callable[[Path], DataSet]] = {"IHDP": ihdp, "Lalonde": lalonde, "ACIC": acic}
 NAMES: Sequence[str] = (*_FROM_FILES, "Synth")
 
 

@@ -17,7 +17,7 @@ MAY_IMPORT = {
     "ledger": ("ledger", *NOUNS),
     "vault": ("vault", "ledger", *NOUNS),
     "estimators": ("estimators", *NOUNS),
-    "planning": ("planning", *NOUNS),
+    "planning": ("planning", "estimators", *NOUNS),
     "notebook": ("estimators", "vault", "ledger", *NOUNS),
     "testing": ("notebook", "planning", "vault", "ledger", *NOUNS),
     "audit": ("audit", "testing", "notebook", "estimators", "vault", "ledger", *NOUNS),

@@ -34,6 +34,7 @@ def test_synth_is_the_same_every_time_and_confounded() -> None:
     assert len(data.covariates) == 20
     assert data.column("t").sum() == 490
     outcomes = data.column("y")
+    assert isinstance(data.outcome, dpc.Real)
     assert data.outcome.low < outcomes.min() < outcomes.max() < data.outcome.high
     compared = references(data)
     assert compared["truth"] == 0.5

@@ -8,11 +8,14 @@ from dpcausal.queries import (
     QUERIES,
     ArmMoments,
     ArmTotals,
+    AugmentedScores,
     Cut,
     MatchedContrast,
     ObjectivePerturbedLogistic,
+    OutcomesBelow,
     OutputPerturbedLogistic,
     Query,
+    RegressionMoments,
     ScrambledContrast,
     StratumContrasts,
     StratumMatches,
@@ -27,9 +30,24 @@ TRIED: list[Query] = [
     OutputPerturbedLogistic(["x"], 10.0),
     ObjectivePerturbedLogistic(["x", "age"]),
     WeightedArms(["x"], [0.5, -1.25], "ATT", 0.1, 0.01),
+    RegressionMoments(["x", "age"], interaction=False),
+    AugmentedScores(["x"], [0.5, -1.25], [0.1, 0.2], [-0.3, 1e9], "ATO", 0.1, 5.0),
     MatchedContrast(["x"], 5, None, 0.01),
     ScrambledContrast(["x"], [0.5, -1.25], 5, 2, 0.001, [0.1, 0.7, 0.2]),
+    OutcomesBelow(12.5),
 ]
+
+
+AUGMENTED: dict[str, object] = {
+    "query": "augmented_scores",
+    "of": ["x"],
+    "propensity": [0, 0],
+    "control": [0, 0],
+    "treated": [0, 0],
+    "estimand": "ATE",
+    "clip": 0.1,
+    "limit": 5,
+}
 
 
 @pytest.mark.parametrize("query", TRIED, ids=lambda query: query.name)
@@ -74,19 +92,32 @@ def test_no_parameter_from_the_wire_gets_far(hostile: object) -> None:
             "shrink": hostile,
         },
         {"query": "matched_contrast", "of": ["x"], "neighbours": 5, "limit": None, "error": hostile},
+        {"query": "regression_moments", "of": ["x"], "interaction": hostile},
+        AUGMENTED | {"clip": hostile},
+        AUGMENTED | {"limit": hostile},
     ]
     for document in documents:
         with pytest.raises(QueryError):
             queries.from_dict(document)
-    if hostile not in (-1, 10**400):
+    coefficients: list[dict[str, object]] = [
+        {
+            "query": "weighted_arms",
+            "of": ["x"],
+            "coefficients": [0, hostile],
+            "estimand": "ATE",
+            "clip": 0.1,
+            "shrink": 0,
+        },
+        *(AUGMENTED | {model: [0, hostile]} for model in ("propensity", "control", "treated")),
+        {"query": "outcomes_below", "threshold": hostile},
+    ]
+    for document in coefficients if hostile != -1 else []:
         with pytest.raises(QueryError):
-            queries.from_dict(
-                {
-                    "query": "weighted_arms",
-                    "of": ["x"],
-                    "coefficients": [0, hostile],
-                    "estimand": "ATE",
-                    "clip": 0.1,
-                    "shrink": 0,
-                }
-            )
+            queries.from_dict(document)
+
+
+def test_no_estimand_but_the_listed_ones() -> None:
+    others: list[object] = ["ATC", "ate", None, []]
+    for estimand in others:
+        with pytest.raises(QueryError):
+            queries.from_dict(AUGMENTED | {"estimand": estimand})

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 import pytest
 
 import dpcausal as dpc
+from dpcausal.effect import Estimator
 from dpcausal.errors import GuaranteeError
 from dpcausal.estimators import average
-from dpcausal.notebook import Estimator
 from dpcausal.queries import ArmMoments, ArmTotals
 from dpcausal.schema import PROTECTS, Protects
 from dpcausal.testing import check_estimator, standard_schema, synthetic_table
@@ -25,6 +25,11 @@ ESTIMATORS: list[Estimator] = [
     dpc.InverseWeighting(of=["age"], estimand="ATT", scores="output"),
     dpc.InverseWeighting(of=["age"], estimand="ATC"),
     dpc.InverseWeighting(of=["age"], estimand="ATO"),
+    dpc.RegressionAdjustment(of=["ward", "age", "smoker"]),
+    dpc.RegressionAdjustment(of=["age"], interaction=False),
+    dpc.DoublyRobust(of=["ward", "age", "smoker"]),
+    dpc.DoublyRobust(of=["age"], estimand="ATT"),
+    dpc.DoublyRobust(of=["age"], estimand="ATO"),
 ]
 
 

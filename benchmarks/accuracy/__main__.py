@@ -15,6 +15,7 @@ from benchmarks.accuracy.references import references
 from benchmarks.accuracy.runs import Cell, Run, run, timed
 from benchmarks.accuracy.summary import Line, line, printed, rounded, times
 from benchmarks.datasets import NAMES, from_files, load
+from benchmarks.leaderboard.suite import PLANS, leaderboard, tables_for
 from benchmarks.progress import progress
 
 Task = tuple[Cell, str | None]
@@ -82,19 +83,27 @@ def _beside_paper(each: Line) -> Line:
 
 def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy", description=__doc__)
-    parser.add_argument("--suite", choices=["papers"], default="papers")
-    parser.add_argument("--data", help="the folder that holds ihdp, lalonde and acic2016")
-    parser.add_argument("--datasets", nargs="+", choices=NAMES, default=NAMES)
+    parser.add_argument("--suite", choices=["papers", "leaderboard"], default="papers")
+    parser.add_argument("--data", help="the folder that holds ihdp, lalonde, acic2016 and the leaderboard's other sets")
+    parser.add_argument("--datasets", nargs="+", choices=sorted({*NAMES, *PLANS}), help="all, if left out")
+    parser.add_argument("--results", default="leaderboard", help="a folder that keeps the leaderboard's runs")
     parser.add_argument("--repeats", type=int, default=50, help="estimates for each setting")
-    parser.add_argument("--quick", action="store_true", help="one epsilon and three estimates for each setting")
+    parser.add_argument("--quick", action="store_true", help="one epsilon, or on the leaderboard one repeat, and done")
     parser.add_argument("--workers", type=int, default=2, help="processes; 0 for none but this one")
     parser.add_argument("--figures", help="a folder to draw figures into")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     chosen = parser.parse_args(given)
-    if from_files(chosen.datasets) and chosen.data is None:
+    known = NAMES if chosen.suite == "papers" else tables_for(chosen.data)
+    names = chosen.datasets or known
+    if not set(names) <= set(known):
+        parser.error(f"this suite has {', '.join(known)}" + ("" if chosen.data else ", and more with --data FOLDER"))
+    if chosen.suite == "leaderboard":
+        _leaderboard(chosen, names)
+        return
+    if from_files(names) and chosen.data is None:
         parser.error("these data sets are read from files: give --data FOLDER, or --datasets Synth")
     result = papers(
-        chosen.datasets,
+        names,
         chosen.data,
         epsilons=(1.0,) if chosen.quick else EPSILONS,
         repeats=3 if chosen.quick else chosen.repeats,
@@ -110,6 +119,23 @@ def main(given: Sequence[str] | None = None) -> None:
         table = result[title]
         if isinstance(table, list) and table:
             print(printed(table, title), end="\n\n")
+
+
+def _leaderboard(chosen: argparse.Namespace, names: Sequence[str]) -> None:
+    result = leaderboard(
+        names,
+        chosen.data,
+        chosen.results,
+        repeats=1 if chosen.quick else chosen.repeats,
+        workers=chosen.workers,
+        figures=chosen.figures,
+    )
+    if chosen.json:
+        print(json.dumps(result, indent=1))
+        return
+    for title in ("lines", "choices"):
+        if result[title]:
+            print(printed(result[title], title), end="\n\n")
 
 
 if __name__ == "__main__":

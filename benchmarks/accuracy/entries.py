@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import dpcausal as dpc
 from benchmarks.datasets import DataSet
-from dpcausal.notebook import Estimator
+from dpcausal.effect import Estimator
 from dpcausal.schema import Protects
 
 EPSILONS = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0)

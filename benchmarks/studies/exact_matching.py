@@ -19,7 +19,7 @@ from benchmarks.datasets import DataSet
 from benchmarks.progress import progress
 from benchmarks.studies.setup import Setup
 from benchmarks.studies.tables import cells
-from dpcausal.notebook import Estimator
+from dpcausal.effect import Estimator
 from dpcausal.queries import GRID
 from dpcausal.vault.answers.stratum_matches import smooth_bound
 

@@ -6,10 +6,12 @@ The map, in the order in which a study meets it:
   records.
 - See the price first: run any estimator on a `Rehearsal`. It reads nothing and spends nothing.
 - Put the table behind its door: `Vault`, with a `Ledger` that keeps a `Budget`.
-- Estimate: `DifferenceInMeans` for a trial; `Stratification` for a few discrete confounders; `InverseWeighting` for a
-  few of any kind; `PropensityMatching` where covariates and arms are public; `ExactMatching` to compare with. Every
-  estimator has `estimate(source, epsilon=…, delta=…)` and returns an `Effect`. `estimate` does all of this in one call,
-  for a table that is asked one question.
+- Choose: `choose` ranks the estimators by the error to expect, from public numbers only.
+- Estimate: `DifferenceInMeans` for a trial; `Stratification` for a few discrete confounders; `RegressionAdjustment` and
+  `DoublyRobust` for up to some ten of any kind; `InverseWeighting` for a few in a small table; `PropensityMatching`
+  where covariates and arms are public; `ExactMatching` to compare with. Every estimator has
+  `estimate(source, epsilon=…, delta=…)` and returns an `Effect`. `estimate` does all of this in one call, for a table
+  that is asked one question. `OutcomeRange` finds a narrower range of the outcome, for a price.
 - Make your own estimator, and check it: `dpcausal.testing.check_estimator`.
 
 Inside, one rule: rows are touched in `dpcausal.vault` only, and what leaves it is a `Release` that was debited first.
@@ -20,15 +22,18 @@ from dpcausal.effect import Effect
 from dpcausal.errors import DpcausalError
 from dpcausal.estimators.average import (
     DifferenceInMeans,
+    DoublyRobust,
     ExactMatching,
     InverseWeighting,
     PropensityMatching,
+    RegressionAdjustment,
     Stratification,
 )
+from dpcausal.estimators.outcome_range import OutcomeRange
 from dpcausal.guarantee import Guarantee
 from dpcausal.ledger import Budget, Ledger
 from dpcausal.notebook import estimate
-from dpcausal.planning import Rehearsal
+from dpcausal.planning import Choice, Rehearsal, choose
 from dpcausal.queries import Cut
 from dpcausal.release import Release, Source
 from dpcausal.schema import Schema
@@ -40,16 +45,20 @@ __all__ = [
     "Binary",
     "Budget",
     "Category",
+    "Choice",
     "Cut",
     "DifferenceInMeans",
+    "DoublyRobust",
     "DpcausalError",
     "Effect",
     "ExactMatching",
     "Guarantee",
     "InverseWeighting",
     "Ledger",
+    "OutcomeRange",
     "PropensityMatching",
     "Real",
+    "RegressionAdjustment",
     "Rehearsal",
     "Release",
     "Schema",
@@ -57,5 +66,6 @@ __all__ = [
     "Stratification",
     "Unit",
     "Vault",
+    "choose",
     "estimate",
 ]

@@ -77,7 +77,7 @@ class Real:
         _check_name(self.name)
         if not (is_number(self.low) and is_number(self.high) and _can_be_divided(float(self.low), float(self.high))):
             raise SchemaError(
-                expected=f"numbers low < high, within 1e100 of 0 and apart, as bounds of column {self.name!r}",
+                expected=f"numbers low < high, within 1e70 of 0 and apart, as bounds of column {self.name!r}",
                 got=f"low={self.low!r}, high={self.high!r}",
                 hint="take the bounds from a codebook or the literature; they must not come from the table.",
             )
@@ -103,7 +103,7 @@ class Real:
 
 def _can_be_divided(low: float, high: float) -> bool:
     """Whether the grid between two bounds, and squares of its steps, are far from where floats end."""
-    return -1e100 <= low < low + (high - low) / 2 < high <= 1e100 and high - low >= 1e-100
+    return -1e70 <= low < low + (high - low) / 2 < high <= 1e70 and high - low >= 1e-100
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,12 @@ import math
 import textwrap
 from dataclasses import asdict, dataclass
 from html import escape
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from dpcausal.errors import RefusedError
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm, half_width
-from dpcausal.release import Receipt
+from dpcausal.release import Receipt, Source
 
 _WIDTH = 100
 
@@ -153,6 +153,14 @@ class Effect:
                 "notes": tuple(document["notes"]),
             }
         )
+
+
+class Estimator(Protocol):
+    """Anything that makes an effect out of a source."""
+
+    def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
+        """The effect, for epsilon and delta in all."""
+        ...
 
 
 def number(value: float) -> str:

@@ -84,6 +84,10 @@ class Guarantee:
         delta = (0.0, self.delta) if pure_first or self.delta == 0 else _divided(self.delta, share)
         return replace(self, epsilon=epsilon[0], delta=delta[0]), replace(self, epsilon=epsilon[1], delta=delta[1])
 
+    def part(self, count: int) -> "Guarantee":
+        """One of so many equal guarantees that add up to this one."""
+        return replace(self, epsilon=_equal_part(self.epsilon, count), delta=_equal_part(self.delta, count))
+
     def __str__(self) -> str:
         return f"epsilon {self.epsilon:g}, delta {self.delta:g} ({self.standing}): {self.neighbours}"
 
@@ -99,6 +103,14 @@ def _divided(whole: float, share: float) -> tuple[float, float]:
     while exact(first) + exact(second) > exact(whole):
         second = math.nextafter(second, 0.0)
     return first, second
+
+
+def _equal_part(whole: float, count: int) -> float:
+    """The largest float of which so many, read as the decimals they print as, add up to no more than the whole."""
+    part = whole / count
+    while exact(part) * count > exact(whole):
+        part = math.nextafter(part, 0.0)
+    return part
 
 
 NO_RHO = Fraction(10**9)

@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 DRAWS = 100_000
+
+Family = Literal["laplace", "gaussian"]
 
 
 @dataclass(frozen=True)
@@ -22,13 +25,21 @@ class NoiseTerm:
         scale: The scale of a Laplace, the standard deviation of a Gaussian, in the estimate's own terms.
     """
 
-    family: Literal["laplace", "gaussian"]
+    family: Family
     scale: float
 
     @property
     def variance(self) -> float:
         """The variance of this part."""
         return (2.0 if self.family == "laplace" else 1.0) * self.scale**2
+
+
+def simulated(family: Family, scales: Sequence[float], draws: int) -> NDArray[np.float64]:
+    """Draws of independent noise of these sizes, one draw a line: to see what noise does to a result."""
+    generator = np.random.default_rng(20)
+    draw = generator.laplace if family == "laplace" else generator.normal
+    noise: NDArray[np.float64] = draw(0.0, 1.0, (draws, len(scales))) * np.array(scales)
+    return noise
 
 
 def half_width(sampling_sd: float, noise: Sequence[NoiseTerm], level: float) -> float:

@@ -2,30 +2,21 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
 
-from dpcausal.effect import Effect
+from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import QueryError
 from dpcausal.estimators.average import (
     DifferenceInMeans,
+    DoublyRobust,
     ExactMatching,
     InverseWeighting,
     PropensityMatching,
+    RegressionAdjustment,
     Stratification,
 )
 from dpcausal.ledger import Budget
-from dpcausal.release import Source
 from dpcausal.schema import Schema
 from dpcausal.vault import Vault
-
-
-class Estimator(Protocol):
-    """Anything that makes an effect out of a source."""
-
-    def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
-        """The effect, for epsilon and delta in all."""
-        ...
-
 
 BY_NAME: dict[str, Callable[[Schema], Estimator]] = {
     "difference_in_means": lambda _: DifferenceInMeans(),
@@ -33,6 +24,8 @@ BY_NAME: dict[str, Callable[[Schema], Estimator]] = {
     "exact_matching": lambda schema: ExactMatching(by=_names(schema)),
     "propensity_matching": lambda schema: PropensityMatching(of=_names(schema), protects=schema.protects),
     "inverse_weighting": lambda schema: InverseWeighting(of=_names(schema)),
+    "regression_adjustment": lambda schema: RegressionAdjustment(of=_names(schema)),
+    "doubly_robust": lambda schema: DoublyRobust(of=_names(schema)),
 }
 """Estimators that can be had by name: they use every covariate. For strata these must all be listed ones."""
 

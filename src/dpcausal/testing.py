@@ -12,11 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from dpcausal.columns import Binary, Category, Column, Real
-from dpcausal.effect import Effect
+from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import RefusedError
 from dpcausal.guarantee import Guarantee
 from dpcausal.ledger import Budget
-from dpcausal.notebook import Estimator
 from dpcausal.planning import Rehearsal
 from dpcausal.queries import Query
 from dpcausal.release import Release, Source

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpcausal as dpc
-from dpcausal.queries import ArmMoments
+from dpcausal.queries import ArmMoments, AugmentedScores, OutcomesBelow, Query, RegressionMoments
 
 TEXT, NUMBER, PERSON = "xyzzy-bird-77", 7.123456789, "patient-4711-xyzzy"
 
@@ -44,6 +44,12 @@ SCHEMA = dpc.Schema(
     unit=dpc.Unit("who", by="when"),
 )
 
+MODELS: list[Query] = [
+    RegressionMoments(["race"]),
+    AugmentedScores(["race"], [0.0, 1.0], [0.2, 0.1], [0.3, 0.1], "ATE", 0.1, 5.0),
+    OutcomesBelow(5.0),
+]
+
 
 def complaint(failing: Callable[[], object], *, with_locals: bool = True) -> str:
     """The whole traceback of something that must fail, with what each frame holds."""
@@ -67,6 +73,7 @@ def spoken(table: object, ledger: Path) -> str:
         vault = dpc.Vault(table, SCHEMA, ledger=f"sqlite:///{ledger}", budget=dpc.Budget(epsilon=3))
         effect = dpc.DifferenceInMeans().estimate(vault, epsilon=1.0)
         release = vault.release(ArmMoments(), dpc.Guarantee(epsilon=1.0))
+        said += [vault.release(query, dpc.Guarantee(epsilon=0.2)).to_json() for query in MODELS]
         said += [effect, repr(effect), effect._repr_html_(), effect.to_json(), pickle.dumps(effect)]
         said += [release, release.to_json(), pickle.dumps(release), vault, vault.ledger, vault.ledger.entries()]
         said += [pprint.pformat(vault), dir(vault), [getattr(vault, name) for name in vault.__slots__]]

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpcausal as dpc
-from dpcausal.queries import GRID, ArmMoments, ArmTotals, Norm, Query, Sensitivity
+from dpcausal.queries import GRID, ArmMoments, ArmTotals, Norm, OutcomesBelow, Query, Sensitivity
 from dpcausal.schema import PROTECTS, Protects
 from dpcausal.vault.answers import ANSWERS
 from dpcausal.vault.answers.arm_moments import DEFICIT
 from dpcausal.vault.table import open_table
 
-QUERIES: list[Query] = [ArmTotals(), ArmMoments()]
+QUERIES: list[Query] = [ArmTotals(), ArmMoments(), OutcomesBelow(0.5)]
 NORMS: tuple[Norm, Norm] = ("l1", "l2")
 DATABASE = duckdb.connect()
 Record = tuple[int, float]

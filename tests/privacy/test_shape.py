@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
+from dpcausal.queries import AugmentedScores, OutcomesBelow, Query, RegressionMoments
 from dpcausal.schema import PROTECTS, Protects
 
 nan, inf = float("nan"), float("inf")
@@ -53,6 +54,41 @@ def test_every_table_gives_an_effect_of_one_shape(protects: Protects, delta: flo
             effect = dpc.DifferenceInMeans().estimate(vault, epsilon=1.0, delta=delta)
         assert np.isfinite([effect.estimate, effect.sampling_sd or 0, effect.privacy_sd, *effect.interval()]).all()
         shapes.append(shape(effect))
+    assert all(each == shapes[0] for each in shapes)
+
+
+FAR = [1e9, -1e9, 0.0, 1.0, 1e9]
+NEAR = [-each / 1e10 for each in FAR]
+QUERIES: list[Query] = [
+    RegressionMoments(["x", "k"]),
+    RegressionMoments(["x", "k"], interaction=False),
+    OutcomesBelow(0.5),
+    AugmentedScores(["x", "k"], FAR, FAR, NEAR, "ATE", 0.001, 5.0),
+    AugmentedScores(["x", "k"], FAR, NEAR, FAR, "ATT", 0.1, 0.5),
+    AugmentedScores(["x", "k"], NEAR, FAR, FAR, "ATO", 0.1, 1.0),
+]
+
+
+def test_every_table_gives_releases_of_one_shape() -> None:
+    schema = dpc.Schema(
+        treatment=dpc.Binary("t"),
+        outcome=dpc.Real("y", 0, 1),
+        covariates=[dpc.Real("x", 0, 1), dpc.Category("k", ["p", "q", "r"])],
+    )
+    asked = list(itertools.product(QUERIES, (dpc.Guarantee(epsilon=1.0), dpc.Guarantee(epsilon=1.0, delta=1e-6))))
+    shapes = []
+    for (name, columns), value in zip(TABLES.items(), "pqr?" * 2, strict=True):
+        table = pa.table(columns, schema=TYPES)
+        table = table.append_column("x", table["y"].take(np.arange(len(table))[::-1]))
+        table = table.append_column(
+            "k", pa.array([None if name == "nothing known" else value] * len(table), pa.string())
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            vault = dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=30, delta=1e-4))
+            releases = [vault.release(*each) for each in asked]
+        assert all(np.isfinite(release.values).all() for release in releases)
+        shapes.append([(release.names, release.scales, release.facts) for release in releases])
     assert all(each == shapes[0] for each in shapes)
 
 

@@ -43,7 +43,7 @@ def test_any_float_lands_on_the_grid_near_its_clipped_value(value: float) -> Non
     assert abs(steps / GRID * 5 + 2 - clipped) <= 5 / GRID
 
 
-@pytest.mark.parametrize(("low", "high"), [(0, 1e-100), (-1e100, 1e100), (1e17, 1e17 + 64), (-0.1, 0.3), (5e-324, 1.0)])
+@pytest.mark.parametrize(("low", "high"), [(0, 1e-100), (-1e70, 1e70), (1e17, 1e17 + 64), (-0.1, 0.3), (5e-324, 1.0)])
 def test_extreme_bounds_still_land_on_the_grid(low: float, high: float) -> None:
     steps = coerce(dpc.Real("x", low, high), [low, high, 0.0, inf, -inf, nan, 1e308])
     assert all(-GRID <= step <= GRID for step in steps)

@@ -15,10 +15,13 @@ from dpcausal.guarantee import Guarantee
 from dpcausal.queries import (
     ArmMoments,
     ArmTotals,
+    AugmentedScores,
     Cut,
     MatchedContrast,
+    OutcomesBelow,
     OutputPerturbedLogistic,
     Query,
+    RegressionMoments,
     StratumContrasts,
     StratumMatches,
     WeightedArms,
@@ -137,7 +140,7 @@ def claims() -> dict[str, list[Claim]]:
     """Every query whose answer is exact, in the variants that have bounds of their own, grouped."""
     by = [Cut("ward")]
     asked: list[tuple[Query, Protects, float]] = []
-    for each in (ArmTotals(), ArmMoments(), StratumContrasts(by, 1), StratumContrasts(by, 3)):
+    for each in (ArmTotals(), ArmMoments(), OutcomesBelow(5.0), StratumContrasts(by, 1), StratumContrasts(by, 3)):
         asked += [(each, protects, 0.0) for protects in PROTECTS] + [(each, "record", 1e-5)]
     asked += [(StratumMatches(by, "global"), "record", delta) for delta in (0.0, 1e-5)]
     asked += [(StratumMatches(by, "smooth"), "record", 1e-5)]
@@ -146,6 +149,17 @@ def claims() -> dict[str, list[Claim]]:
     for estimand in ("ATE", "ATT", "ATC", "ATO"):
         for at, shrink in (([0.0, 20.0], 0.0), ([5.0, -20.0], 0.0), ([1.0, -1.0], 0.5), ([0.0, 0.0], 0.0)):
             asked += [(WeightedArms(["age"], at, estimand, 0.1, shrink), "record", delta) for delta in (0.0, 1e-5)]
+    for of, interaction in itertools.product((["age"], ["ward", "age", "smoker"]), (True, False)):
+        moments = RegressionMoments(of, interaction)
+        asked += [(moments, protects, delta) for protects in PROTECTS for delta in (0.0, 1e-5)]
+    far = 2.0**20
+    for aim in ("ATE", "ATT", "ATO"):
+        for limit, models in (
+            (0.5, ([0.0, 20.0], [far, -far], [-far, far])),
+            (5.0, ([-3.0, -2.0], [0.0, 0.5], [0.0, -0.5])),
+        ):
+            scores = AugmentedScores(["age"], *models, aim, 0.1, limit)
+            asked += [(scores, "record", delta) for delta in (0.0, 1e-5)]
     asked += [(MatchedContrast(["age"], m, limit, 0.01), "outcome", 0.0) for m in (1, 5) for limit in (None, 1)]
     grouped: dict[str, list[Claim]] = {}
     for query, protects, delta in asked:

@@ -60,6 +60,10 @@ def _pairs() -> Iterator[Pair]:
     yield Pair("extreme outcome", mixed, low, high)
     yield Pair("from arm to arm", mixed, unit(0, 10.0), high)
     yield Pair("from arm to arm and end to end", mixed, unit(0, 0.0), high)
+    yield Pair("end to end, and a covariate to its middle", mixed, unit(1, 0.0, age=18.0), unit(1, 10.0, age=54.0))
+    yield Pair(
+        "end to end, and one covariate of two", mixed, unit(1, 0.0, age=18.0), unit(1, 10.0, age=18.0, smoker="yes")
+    )
     yield Pair("the only treated unit", control, high, unit(0, 10.0))
     yield Pair("the only treated unit's outcome", control, low, high)
     yield Pair("one arm only", treated, low, high)

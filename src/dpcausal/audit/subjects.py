@@ -9,15 +9,17 @@ import numpy as np
 from dpcausal.audit.event import Array
 from dpcausal.audit.pairs import worst_pairs
 from dpcausal.audit.tables import Unmetered, catalogue_of
+from dpcausal.effect import Estimator
 from dpcausal.estimators.average import (
     DifferenceInMeans,
+    DoublyRobust,
     ExactMatching,
     InverseWeighting,
     PropensityMatching,
+    RegressionAdjustment,
     Stratification,
 )
 from dpcausal.guarantee import Guarantee
-from dpcausal.notebook import Estimator
 from dpcausal.queries import ArmTotals, ObjectivePerturbedLogistic, Query, ScrambledContrast
 from dpcausal.release import Release, Source, guarantee_for
 from dpcausal.schema import Protects, Schema
@@ -122,10 +124,17 @@ SUBJECTS: tuple[Subject, ...] = (
     of_estimator("Stratification, Gaussian", Stratification(by=["ward"]), "record", DELTA, gaussian=True),
     of_estimator("ExactMatching, smooth", ExactMatching(by=["ward"]), "record", DELTA),
     of_estimator("ExactMatching, global", ExactMatching(by=["ward"]), "record"),
+    of_estimator("RegressionAdjustment", RegressionAdjustment(of=["age"]), "record"),
+    of_estimator("RegressionAdjustment, trial", RegressionAdjustment(of=["age"]), "record_within_arm"),
+    of_estimator(
+        "RegressionAdjustment, Gaussian", RegressionAdjustment(of=["age", "smoker"]), "record", DELTA, gaussian=True
+    ),
     of_estimator("InverseWeighting", InverseWeighting(of=["age", "smoker"]), "record"),
     of_estimator("InverseWeighting, ATO", InverseWeighting(of=["age"], estimand="ATO"), "record"),
     of_estimator("InverseWeighting, output", InverseWeighting(of=["age"], scores="output"), "record"),
     of_estimator("InverseWeighting, Gaussian sums", InverseWeighting(of=["age"]), "record", DELTA),
+    of_estimator("DoublyRobust", DoublyRobust(of=["age"]), "record"),
+    of_estimator("DoublyRobust, Gaussian sums", DoublyRobust(of=["age"], estimand="ATO"), "record", DELTA),
     of_estimator("PropensityMatching, outcomes", PropensityMatching(of=["age"], protects="outcome"), "outcome"),
     of_estimator("PropensityMatching, record", PropensityMatching(of=["age"], protects="record"), "record"),
 )

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 
+import numpy as np
+
 from dpcausal.calibration import calibrate, smoothness
 from dpcausal.columns import Real
 from dpcausal.effect import number
@@ -14,17 +16,21 @@ from dpcausal.queries import (
     GRID,
     ArmMoments,
     ArmTotals,
+    AugmentedScores,
     Cut,
     MatchedContrast,
     ObjectivePerturbedLogistic,
+    OutcomesBelow,
     OutputPerturbedLogistic,
     Query,
+    RegressionMoments,
     ScrambledContrast,
     StratumContrasts,
     StratumMatches,
     WeightedArms,
 )
-from dpcausal.queries.scores import feature_names
+from dpcausal.queries.regression import CONSTANT, FIRST_FEATURE, OUTCOME
+from dpcausal.queries.scores import covariates_named, feature_names
 from dpcausal.queries.strata import bins
 from dpcausal.release import Receipt, Release
 from dpcausal.schema import Schema
@@ -41,6 +47,9 @@ class Rehearsal:
         outcome_mean: The outcome's expected mean; the middle of its bounds if left out.
         outcome_sd: The outcome's expected standard deviation within an arm; if left out, that of an outcome spread
             evenly over its bounds, or of a yes-or-no outcome with the expected mean.
+        confounding: By how much of that standard deviation the arms' mean outcomes are expected to differ for reasons
+            other than treatment; social scientists call 0.2 a small difference.
+        covariate_sd: The expected standard deviation of covariates that are numbers, as a share of half their range.
 
     Example:
         >>> from dpcausal import Binary, DifferenceInMeans, Real, Schema
@@ -58,15 +67,26 @@ class Rehearsal:
     treated_share: float = 0.5
     outcome_mean: float | None = None
     outcome_sd: float | None = None
+    confounding: float = 0.1
+    covariate_sd: float = 1 / 3
 
     def __post_init__(self) -> None:
         low, high = self.schema.outcome_bounds
         mean, sd = self.mean, self.sd
-        if not (self.n >= 2 and 0 < self.treated_share < 1 and low <= mean <= high and 0 <= sd <= (high - low) / 2):
+        holds = (
+            self.n >= 2
+            and 0 < self.treated_share < 1
+            and low <= mean <= high
+            and 0 <= sd <= (high - low) / 2
+            and 0 <= self.confounding <= 1
+            and 0 < self.covariate_sd <= 1
+        )
+        if not holds:
             raise SchemaError(
-                expected=f"n of at least 2, a treated share between 0 and 1, an outcome mean from {low:g} to {high:g} "
-                f"and an outcome sd of at most {(high - low) / 2:g}",
-                got=f"n={self.n!r}, treated_share={self.treated_share!r}, outcome_mean={mean!r}, outcome_sd={sd!r}",
+                expected=f"n of at least 2, a treated share between 0 and 1, an outcome mean from {low:g} to {high:g}, "
+                f"an outcome sd of at most {(high - low) / 2:g}, confounding from 0 to 1 and a covariate sd up to 1",
+                got=f"n={self.n!r}, treated_share={self.treated_share!r}, outcome_mean={mean!r}, outcome_sd={sd!r}, "
+                f"confounding={self.confounding!r}, covariate_sd={self.covariate_sd!r}",
                 hint="these are your expectations, from the literature or a pilot; none may come from the table.",
             )
 
@@ -189,6 +209,66 @@ def _(query: WeightedArms, rehearsal: Rehearsal, _: Guarantee) -> dict[str, floa
         "deficit": (treated + control) * (((high - low) / 2) ** 2 - mean**2 - rehearsal.sd**2),
         "design": control * weights[0] + treated * weights[1],
     }
+
+
+@expected.register
+def _(query: RegressionMoments, rehearsal: Rehearsal, _: Guarantee) -> dict[str, float]:
+    """As if covariates explained a quarter of the outcome's variance and were all the confounding.
+
+    Each feature has an equal part in both; none has to do with another.
+    """
+    variances: list[float] = []
+    for column in covariates_named(query.of, rehearsal.schema):
+        if isinstance(column, Real):
+            variances.append(rehearsal.covariate_sd**2)
+        else:
+            share = 1 / len(column.values)
+            variances += [4 * share * (1 - share)] * (len(column.values) - 1)
+    count = len(variances)
+    low, high = rehearsal.schema.outcome_bounds
+    sizes = rehearsal.expected_sizes
+    squares = [1.0, ((high - low) / 2) ** 2, *(1.0 for _ in variances)]
+    tables = []
+    for arm in (0, 1):
+        apart = (-1, 1)[arm] * sizes[1 - arm] / rehearsal.n * rehearsal.confounding
+        line = [1.0, rehearsal.mean - (low + high) / 2 + apart * rehearsal.sd]
+        line += [2 * apart * math.sqrt(variance / count) for variance in variances]
+        table = np.outer(line, line)
+        table[OUTCOME, OUTCOME] += rehearsal.sd**2
+        for place, variance in enumerate(variances, start=FIRST_FEATURE):
+            table[place, place] += variance
+            table[OUTCOME, place] += rehearsal.sd / 2 * math.sqrt(variance / count)
+        tables.append(sizes[arm] * table)
+    values = {}
+    names = (at.name for at in query.sensitivity(rehearsal.schema, "record", "l1").coordinates)
+    for name, moment in zip(names, query.moments(rehearsal.schema), strict=True):
+        table = tables[1] - tables[0] if moment.signed else tables[1] + tables[0]
+        value = float(table[moment.first, moment.second])
+        values[name] = float(table[CONSTANT, CONSTANT]) * squares[moment.first] - value if moment.deficit else value
+    return values
+
+
+@expected.register
+def _(query: AugmentedScores, rehearsal: Rehearsal, _: Guarantee) -> dict[str, float]:
+    """As if regressions explained a quarter of the variance and every unit had the propensity of its arm's share."""
+    c, t = rehearsal.expected_sizes
+    n, score = rehearsal.n, min(max(t / rehearsal.n, query.clip), 1 - query.clip)
+    low, high = rehearsal.schema.outcome_bounds
+    largest = (query.limit * (high - low) / 2) ** 2
+    targets = {"ATE": n, "ATT": t, "ATO": n * score * (1 - score)}[query.estimand]
+    weights = {"ATE": (1 / (1 - score), 1 / score), "ATT": (score / (1 - score), 1.0), "ATO": (score, 1 - score)}
+    control, treated = weights[query.estimand]
+    squares = min((c * control**2 + t * treated**2) * rehearsal.sd**2 * 3 / 4, n * largest)
+    design = {"ATE": float(n), "ATT": float(t), "ATO": n * (score * (1 - score)) ** 2}[query.estimand]
+    sums = {"score": 0.0, "mass": float(targets), "deficit": n * largest - squares, "product": 0.0, "design": design}
+    return sums | {"clipped": 0.0}
+
+
+@expected.register
+def _(query: OutcomesBelow, rehearsal: Rehearsal, _: Guarantee) -> dict[str, float]:
+    """As if outcomes were normal with the expected mean and standard deviation."""
+    distance = (query.threshold - rehearsal.mean) / max(rehearsal.sd, 1e-300)
+    return {"below": rehearsal.n * (1 + math.erf(distance / math.sqrt(2))) / 2}
 
 
 @expected.register

@@ -11,8 +11,11 @@ from dpcausal.columns import declared_dict
 from dpcausal.errors import QueryError
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries.arms import ArmMoments, ArmTotals
+from dpcausal.queries.augmented import AugmentedScores
 from dpcausal.queries.matching import MatchedContrast, ScrambledContrast
+from dpcausal.queries.outcomes import OutcomesBelow
 from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity
+from dpcausal.queries.regression import RegressionMoments
 from dpcausal.queries.scores import ObjectivePerturbedLogistic, OutputPerturbedLogistic, WeightedArms
 from dpcausal.queries.strata import Cut, StratumContrasts, StratumMatches
 from dpcausal.schema import Schema
@@ -22,13 +25,16 @@ __all__ = [
     "QUERIES",
     "ArmMoments",
     "ArmTotals",
+    "AugmentedScores",
     "Coordinate",
     "Cut",
     "MatchedContrast",
     "Norm",
     "ObjectivePerturbedLogistic",
+    "OutcomesBelow",
     "OutputPerturbedLogistic",
     "Query",
+    "RegressionMoments",
     "ScrambledContrast",
     "Sensitivity",
     "StratumContrasts",
@@ -47,8 +53,11 @@ _ALL: tuple[type[Query], ...] = (
     OutputPerturbedLogistic,
     ObjectivePerturbedLogistic,
     WeightedArms,
+    RegressionMoments,
+    AugmentedScores,
     MatchedContrast,
     ScrambledContrast,
+    OutcomesBelow,
 )
 
 QUERIES: dict[str, type[Query]] = {query.name: query for query in _ALL}

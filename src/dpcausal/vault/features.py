@@ -56,6 +56,15 @@ class Features:
                 lines += [np.where(codes == place, GRID, 0) for place in range(len(column.values))]
         return np.array(lines, dtype=np.int64)
 
+    def design(self, batch: Batch) -> NDArray[np.int64]:
+        """The features of a linear regression: no constant, and one of more values as -1 or 1, without the first."""
+        lines = []
+        for column, name in zip(self.covariates, self.columns, strict=True):
+            codes = batch[name]
+            places = (1,) if isinstance(column, Real) or len(column.values) == 2 else range(1, len(column.values))
+            lines += [codes if isinstance(column, Real) else np.where(codes == place, GRID, -GRID) for place in places]
+        return np.array(lines, dtype=np.int64)
+
     def unit(self, batch: Batch) -> NDArray[np.float64]:
         """The same divided by the root, as floating-point numbers: vectors of length at most 1."""
         scaled: NDArray[np.float64] = self.steps(batch) / (GRID * self.root)

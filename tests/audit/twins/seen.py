@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import dpcausal as dpc
-from dpcausal.queries import ArmMoments, ArmTotals, MatchedContrast, Query
+from dpcausal.queries import GRID, ArmMoments, ArmTotals, MatchedContrast, Query, RegressionMoments
 from dpcausal.vault import table
 from dpcausal.vault.answer import Answer
 from dpcausal.vault.engines import Engine
-from tests.audit.twins.twin import answer_by, arm_moments, determinism_of, public, shape, twin
+from tests.audit.twins.twin import answer_by, arm_moments, determinism_of, public, regression_moments, shape, twin
 
 
 @twin("the number of treated units is told", public)
@@ -68,6 +68,15 @@ def float_sums(patch: pytest.MonkeyPatch) -> None:
         return Answer({"total_0": int(sums[0] * 2**30), "total_1": int(sums[1] * 2**30), "size_1": 0})
 
     answer_by(patch, ArmTotals, answer)
+
+
+@twin("products of numbers that are not whole", determinism_of(RegressionMoments))
+def float_products(patch: pytest.MonkeyPatch) -> None:
+    def products(outcomes: Any, design: Any, arms: Any) -> Any:
+        numbers = np.vstack([np.ones(len(outcomes)), outcomes / GRID / 3, design / GRID / 3])
+        return (np.array([numbers @ numbers.T, (numbers * (2 * arms - 1)) @ numbers.T]) * 2**48).astype(np.int64)
+
+    patch.setattr(regression_moments, "products", products)
 
 
 @twin("not-a-number told by a file's statistics", determinism_of(MatchedContrast))

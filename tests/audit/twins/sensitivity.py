@@ -14,8 +14,11 @@ from dpcausal.queries import (
     GRID,
     ArmMoments,
     ArmTotals,
+    AugmentedScores,
     MatchedContrast,
+    OutcomesBelow,
     Query,
+    RegressionMoments,
     Sensitivity,
     StratumMatches,
 )
@@ -27,6 +30,7 @@ from dpcausal.vault.features import Features
 from dpcausal.vault.matching import matched
 from tests.audit.twins.twin import (
     answer_by,
+    augmented_scores,
     logistic,
     matched_contrast,
     sensitivity_of,
@@ -58,7 +62,7 @@ def own_bounds(patch: pytest.MonkeyPatch) -> None:
     answer_by(patch, ArmTotals, answer)
 
 
-@twin("numbers as shares of the largest in the table", lambda: check_alone(20))
+@twin("numbers as shares of the largest in the table", lambda: check_alone(150))
 def own_largest(patch: pytest.MonkeyPatch) -> None:
     steps = coercion._real_steps
     patch.setattr(
@@ -179,3 +183,60 @@ def heavy_weights(patch: pytest.MonkeyPatch) -> None:
 
     table_of.cache_clear = lambda: None  # type: ignore[attr-defined]
     patch.setattr(weighted_arms, "weight_table", table_of)
+
+
+@twin("moments with half their bound", sensitivity_of(RegressionMoments, of=("age",), interaction=True))
+def half_bound(patch: pytest.MonkeyPatch) -> None:
+    sensitivity = RegressionMoments.sensitivity
+
+    def half(query: RegressionMoments, schema: dpc.Schema, protects: Any, norm: Any) -> Sensitivity:
+        whole = sensitivity(query, schema, protects, norm)
+        return replace(whole, bound=whole.bound / 2)
+
+    patch.setattr(RegressionMoments, "sensitivity", half)
+
+
+@twin(
+    "moments charged for outcomes where everything can change",
+    sensitivity_of(RegressionMoments, of=("ward", "age", "smoker"), interaction=False),
+)
+def only_outcomes(patch: pytest.MonkeyPatch) -> None:
+    sensitivity = RegressionMoments.sensitivity
+    patch.setattr(
+        RegressionMoments,
+        "sensitivity",
+        lambda query, schema, _, norm: sensitivity(query, schema, "outcome", norm),
+    )
+
+
+@twin("moments of covariates beyond their bounds", sensitivity_of(RegressionMoments, of=("age",), interaction=True))
+def wide_features(patch: pytest.MonkeyPatch) -> None:
+    design = Features.design
+    patch.setattr(Features, "design", lambda features, batch: design(features, batch) * 3 // 2)
+
+
+@twin("moments of covariates as the table spreads", sensitivity_of(RegressionMoments, of=("age",), interaction=True))
+def own_spread(patch: pytest.MonkeyPatch) -> None:
+    design = Features.design
+
+    def spread(features: Features, batch: Mapping[str, Any]) -> Any:
+        values = design(features, batch)
+        largest = np.abs(values).max(axis=1, initial=1, keepdims=True)
+        return values * GRID // largest
+
+    patch.setattr(Features, "design", spread)
+
+
+@twin("scores without their limit", sensitivity_of(AugmentedScores, limit=0.5))
+def unlimited(patch: pytest.MonkeyPatch) -> None:
+    parts = augmented_scores.parts
+    patch.setattr(augmented_scores, "parts", lambda scores, targets: (scores, *parts(scores, targets)[1:]))
+
+
+@twin("outcomes counted once for each arm", sensitivity_of(OutcomesBelow))
+def counted_twice(patch: pytest.MonkeyPatch) -> None:
+    def answer(query: OutcomesBelow, schema: dpc.Schema, engine: Engine, _: dpc.Guarantee) -> Answer:
+        below = f"CASE WHEN outcome < {coercion.steps_of(schema.outcome, query.threshold)} THEN 1 ELSE 0 END"  # type: ignore[arg-type]
+        return Answer({"below": int(engine.aggregate({}, [below, below]).sum())})
+
+    answer_by(patch, OutcomesBelow, answer)

@@ -8,6 +8,7 @@ from typing import Literal
 from dpcausal.columns import is_number
 from dpcausal.effect import Effect
 from dpcausal.errors import GuaranteeError, QueryError, TableError
+from dpcausal.estimators.propensity import ScoreDoubt
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm
 from dpcausal.queries import ObjectivePerturbedLogistic, OutputPerturbedLogistic, WeightedArms
@@ -143,21 +144,11 @@ class InverseWeighting:
         )
 
     def _doubt(self, n: int, score: Release, arms: "_Arms") -> str:
-        """Why the score may leave more confounding in than an interval could hide; from released numbers only.
-
-        With treatment neither rare nor common and covariates spread over their ranges, a coefficient is known from n
-        units to within 1 / information. Noise moves the predictor by `moved`, and the estimate, in simulations, by
-        about a quarter of that times the outcome's spread; a ridge shrinks the adjustment by its part of the
-        information.
-        """
+        """Why the score may leave more confounding in than an interval could hide; from released numbers only."""
         if self.scores == "output":
             return "the ridge that output perturbation needs leaves confounding in, by an amount nobody knows"
-        covariates, features = len(self.of) + 1, len(score.names)
-        information = 0.2 * n / 3 / covariates
-        ridge = ObjectivePerturbedLogistic.penalty(score.guarantee.epsilon)
-        tilt = ObjectivePerturbedLogistic.tilt_sd(score.guarantee.epsilon, covariates, features)
-        moved = math.sqrt(features / 3 / covariates) * tilt / information
-        if ridge > 0.1 * information or moved * arms.spread > 2 * math.hypot(arms.sampling_sd, arms.privacy_sd):
+        doubt = ScoreDoubt.of(n, score.guarantee.epsilon, len(self.of), len(score.names))
+        if doubt.ridge > 0.1 or doubt.moved * arms.spread > 2 * math.hypot(arms.sampling_sd, arms.privacy_sd):
             return (
                 "noise in the score may leave more confounding in than sampling and privacy noise add; "
                 "use fewer covariates, more epsilon or more units"

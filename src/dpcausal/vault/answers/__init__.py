@@ -11,10 +11,13 @@ from dpcausal.guarantee import Guarantee
 from dpcausal.queries import (
     ArmMoments,
     ArmTotals,
+    AugmentedScores,
     MatchedContrast,
     ObjectivePerturbedLogistic,
+    OutcomesBelow,
     OutputPerturbedLogistic,
     Query,
+    RegressionMoments,
     ScrambledContrast,
     StratumContrasts,
     StratumMatches,
@@ -23,8 +26,11 @@ from dpcausal.queries import (
 from dpcausal.schema import Schema
 from dpcausal.vault.answer import Answer
 from dpcausal.vault.answers.arm_moments import arm_moments
+from dpcausal.vault.answers.augmented_scores import augmented_scores
 from dpcausal.vault.answers.logistic import objective_perturbed, output_perturbed
 from dpcausal.vault.answers.matched_contrast import matched_contrast, scrambled_contrast
+from dpcausal.vault.answers.outcomes_below import outcomes_below
+from dpcausal.vault.answers.regression_moments import regression_moments
 from dpcausal.vault.answers.stratum_contrasts import stratum_contrasts
 from dpcausal.vault.answers.stratum_matches import stratum_matches
 from dpcausal.vault.answers.weighted_arms import weighted_arms
@@ -38,6 +44,9 @@ ANSWERS: dict[type[Query], Callable[[Any, Schema, Engine, Guarantee], Answer]] =
     OutputPerturbedLogistic: output_perturbed,
     ObjectivePerturbedLogistic: objective_perturbed,
     WeightedArms: weighted_arms,
+    RegressionMoments: regression_moments,
+    AugmentedScores: augmented_scores,
     MatchedContrast: matched_contrast,
     ScrambledContrast: scrambled_contrast,
+    OutcomesBelow: outcomes_below,
 }

@@ -1,0 +1,179 @@
+"""The tables of the leaderboard: published ones from files, and generated ones with a known effect.
+
+Bounds are round numbers, of published sets from what they are about. Outcomes of IHDP and ACIC are simulated on a scale
+of its own in each realisation: there bounds are round numbers that hold that realisation's outcomes.
+"""
+
+import gzip
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.csv
+
+import dpcausal as dpc
+from benchmarks.datasets import DataSet, acic, ihdp, lalonde, synth
+
+EFFECT = 0.3
+
+
+def generated(n: int, dimensions: int, seed: int, sign: int = 1) -> DataSet:
+    """A confounded table: even covariates, four of which decide on treatment and outcome; effects from 0.15 to 0.45.
+
+    The propensity is logistic in these four, kept within 0.05 and 0.95; the outcome's mean is linear in them in each
+    arm, and outcomes have a beta distribution around it. A difference in means is a fifth too large, or with `sign` -1
+    a fifth too small.
+    """
+    generator = np.random.default_rng((n, dimensions, seed))
+    x = generator.uniform(0, 1, (n, dimensions))
+    signs = np.array([1, -1, 1, -1])
+    score = np.clip(1 / (1 + np.exp(-sign * 1.25 * (x[:, :4] - 0.5) @ signs)), 0.05, 0.95)
+    arm = (generator.random(n) < score).astype(int)
+    mean = 0.3 + (x[:, :4] - 0.5) @ (signs * [0.1, 0.15, 0.1, 0.1]) + EFFECT * (0.5 + x[:, 0]) * arm
+    names = [f"x{place + 1}" for place in range(dimensions)]
+    return DataSet(
+        name=f"generated, n {n:,}, d {dimensions}" + (", turned" if sign < 0 else ""),
+        table=pa.table({"t": arm, "y": generator.beta(5 * mean, 5 * (1 - mean)), **dict(zip(names, x.T, strict=True))}),
+        treatment=dpc.Binary("t"),
+        outcome=dpc.Real("y", 0, 1),
+        covariates=tuple(dpc.Real(name, 0, 1) for name in names),
+        truth=EFFECT,
+        short=tuple(names),
+        strata=tuple(dpc.Cut(name, [0.25, 0.5, 0.75]) for name in names[:2]),
+        outcome_sd=0.2,
+        covariate_sd=0.58,
+    )
+
+
+def twins(folder: Path) -> DataSet:
+    """Twins of low weight: does the heavier one live through the first year more often? Both outcomes are known.
+
+    Which twin is seen is drawn here, by length of pregnancy, the mother's age and cigarettes, so it is confounded.
+    """
+    with gzip.open(folder / "twins" / "Twin_data.csv.gz", "rt") as file:
+        header, *lines = file.read().splitlines()
+    values = np.array([line.split(",") for line in lines], dtype=float)
+    names = [name[1:-1] for name in header.split(",")]  # in quotation marks of several kinds
+    known = dict(zip(names, values.T, strict=True))
+    died = (values[:, -2:] < 9999).astype(int)
+    score = 0.1 * (known["gestat"] - 33) + 0.05 * (known["dmage"] - 27) - 0.05 * known["cigar"]
+    arm = (np.random.default_rng(0).random(len(values)) < 1 / (1 + np.exp(-score))).astype(int)
+    bounds = {"gestat": (15, 50), "dmage": (10, 60), "cigar": (0, 60), "wtgain": (0, 100)}
+    return DataSet(
+        name="Twins",
+        table=pa.table({name: known[name] for name in bounds} | {"heavier": arm, "died": np.choose(arm, died.T)}),
+        treatment=dpc.Binary("heavier"),
+        outcome=dpc.Binary("died"),
+        covariates=tuple(dpc.Real(name, *limits) for name, limits in bounds.items()),
+        truth=float((died[:, 1] - died[:, 0]).mean()),
+        short=tuple(bounds),
+        strata=(dpc.Cut("gestat", [28, 31, 34, 37]), dpc.Cut("dmage", [20, 30])),
+        outcome_sd=0.38,
+    )
+
+
+def star(folder: Path) -> DataSet:
+    """Tennessee's trial of small classes in kindergarten: reading and mathematics together."""
+    table = pa.csv.read_csv(folder / "star" / "star_ecdat_5748.csv")
+    table = table.filter(pa.compute.not_equal(table["classk"], "regular.with.aide"))
+    total = pa.compute.add(table["tmathssk"], table["treadssk"])
+    arms, scores = np.array(table["classk"].to_pylist()) == "small.class", total.to_numpy()
+    covariates = (
+        dpc.Binary("freelunk", values=("no", "yes")),
+        dpc.Category("race", ["white", "black", "other"]),
+        dpc.Binary("sex", values=("boy", "girl")),
+        dpc.Real("totexpk", 0, 40),
+    )
+    return DataSet(
+        name="STAR",
+        table=table.append_column("total", total),
+        treatment=dpc.Binary("classk", values=("regular", "small.class")),
+        outcome=dpc.Real("total", 600, 1260),
+        covariates=covariates,
+        truth=float(scores[arms].mean() - scores[~arms].mean()),
+        short=tuple(column.name for column in covariates),
+        strata=("freelunk", "race"),
+        outcome_sd=70,
+        randomised=True,
+    )
+
+
+def ist(folder: Path) -> DataSet:
+    """The International Stroke Trial: aspirin and death."""
+    table = pa.csv.read_csv(folder / "ist" / "ist_prr_subset.csv.gz")
+    arms, died = np.array(table["RXASP"].to_pylist()) == "Y", table["DIED"].to_numpy()
+    covariates = (
+        dpc.Real("AGE", 16, 100),
+        dpc.Binary("SEX", values=("M", "F")),
+        dpc.Category("RXHEP", ["N", "L", "H"]),
+    )
+    return DataSet(
+        name="IST",
+        table=table,
+        treatment=dpc.Binary("RXASP", values=("N", "Y")),
+        outcome=dpc.Binary("DIED"),
+        covariates=covariates,
+        truth=float(died[arms].mean() - died[~arms].mean()),
+        short=tuple(column.name for column in covariates),
+        strata=(dpc.Cut("AGE", [60, 70, 80]), "SEX"),
+        outcome_sd=0.4,
+        randomised=True,
+    )
+
+
+def hillstrom(folder: Path) -> DataSet:
+    """An e-mail experiment: does an e-mail about men's wear bring visits?"""
+    table = pa.csv.read_csv(folder / "hillstrom" / "hillstrom.csv")
+    table = table.filter(pa.compute.not_equal(table["segment"], "Womens E-Mail"))
+    arms, visits = np.array(table["segment"].to_pylist()) == "Mens E-Mail", table["visit"].to_numpy()
+    covariates = (
+        dpc.Real("recency", 1, 12),
+        dpc.Real("history", 0, 4000),
+        dpc.Binary("newbie"),
+        dpc.Binary("womens"),
+    )
+    return DataSet(
+        name="Hillstrom",
+        table=table,
+        treatment=dpc.Binary("segment", values=("No E-Mail", "Mens E-Mail")),
+        outcome=dpc.Binary("visit"),
+        covariates=covariates,
+        truth=float(visits[arms].mean() - visits[~arms].mean()),
+        short=tuple(column.name for column in covariates),
+        strata=("newbie", "womens"),
+        outcome_sd=0.35,
+        randomised=True,
+    )
+
+
+FROM_FILES: dict[str, Callable[[Path], DataSet]] = {
+    **{f"IHDP {place}": lambda folder, place=place: ihdp(folder, place) for place in range(1, 11)},  # type: ignore[misc]
+    "Lalonde": lalonde,
+    **{f"ACIC {place}": lambda folder, place=place: acic(folder, place) for place in range(1, 11)},  # type: ignore[misc]
+    "Twins": twins,
+    "STAR": star,
+    "IST": ist,
+    "Hillstrom": hillstrom,
+}
+"""Tables that are read from the folder a user names."""
+
+
+@lru_cache(maxsize=4)
+def table(name: str, repeat: int, folder: str | None) -> DataSet:
+    """A table by its name; generated ones are new for each repeat."""
+    if name == "Synth":
+        return synth()
+    if name in FROM_FILES:
+        if folder is None:
+            raise ValueError(f"{name} is read from files: say which folder they are in")
+        return FROM_FILES[name](Path(folder))
+    n, dimensions, sign = (int(part) for part in name.split("/"))
+    return generated(n, dimensions, repeat, sign)
+
+
+def generated_name(n: int, dimensions: int, sign: int = 1) -> str:
+    """The name by which `table` knows a generated table."""
+    return f"{n}/{dimensions}/{sign}"

@@ -1,0 +1,64 @@
+"""Ohnishi and Awan 2024: private weights that balance covariates.
+
+"Differentially private covariate balancing causal inference" (arXiv 2410.14789). Of the paper only the abstract, the
+keywords (covariate balancing propensity score, weighted average treatment effect, empirical risk minimisation) and the
+first lines of the introduction were at hand: two stages, first private weights that balance covariates, then a private
+weighted estimate, with an interval. Its mechanisms, constants and interval were not, so this is not its algorithm but
+the kindest reading of that outline, and gives no interval.
+
+Stage 1 minimises the loss whose minimum balances every covariate between the weighted arms (Zhao 2019): its slope is
+minus the inverse propensity for a treated unit and the inverse of the other arm's for a control unit. Kept within
+`CLIP` and 1 - `CLIP` the slope is at most 1 / CLIP in size and the curvature at most (1 - CLIP) / CLIP. The objective
+gets noise, for which one of the authors is known; noise on the result would need several times the penalty.
+
+Stage 2 is the mean of +-weight * outcome, outcomes from the middle of their range. The weights are functions of a
+unit's own record and of the released coefficients, so replacing a unit changes one term, from within +-B / (2 CLIP) to
+within the same: the mean moves by at most B / (CLIP n). Weights that balance also agree in their totals, so that
+dividing by these totals would gain little and cost noise.
+"""
+
+import numpy as np
+from numpy.random import Generator
+
+from benchmarks.peers import noise
+from benchmarks.peers.regression import FARTHEST, Loss, clipped, objective_perturbed
+from benchmarks.peers.study import CLIP, Answer, Floats, Integers, Study
+
+SCORE_SHARE = 0.7
+"""The part of epsilon that the weights get; what the mean needs is small beside it."""
+
+
+def balancing(arms: Integers) -> Loss:
+    """The loss whose minimum balances the arms."""
+    signs = 2.0 * arms - 1.0
+    return Loss(
+        slope=lambda predictors: -signs * inverses(signs * predictors),
+        curvature=lambda predictors: np.where(np.abs(predictors) < FARTHEST, inverses(signs * predictors) - 1, 0),
+        steepest=1 / CLIP,
+        sharpest=(1 - CLIP) / CLIP,
+    )
+
+
+def inverses(predictors: Floats) -> Floats:
+    """One over the propensity of the arm that a unit is in; predictors have the sign of that arm."""
+    return 1 / clipped(predictors)
+
+
+def weighted(study: Study, coefficients: Floats) -> float:
+    """The mean weighted contrast for given weights."""
+    weights = inverses(study.signs * (study.design @ coefficients))
+    return float((study.signs * weights * study.centred).mean())
+
+
+def sensitivity(study: Study) -> float:
+    """What replacing one unit moves the weighted contrast by, at most."""
+    return study.width / (CLIP * study.n)
+
+
+def estimate(study: Study, epsilon: float, delta: float, generator: Generator) -> Answer:
+    """The two stages, one after the other on the same units."""
+    score_epsilon = SCORE_SHARE * epsilon
+    design = study.design
+    coefficients = objective_perturbed(design, balancing(study.arms), design.shape[1], score_epsilon, generator)
+    drawn = noise.number(sensitivity(study), epsilon - score_epsilon, delta, generator)
+    return Answer(weighted(study, coefficients) + drawn)

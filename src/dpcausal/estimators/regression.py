@@ -1,0 +1,222 @@
+"""Linear regressions of the outcome in each arm, from noisy moments."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcausal.columns import Real
+from dpcausal.queries import RegressionMoments
+from dpcausal.queries.regression import CONSTANT, FIRST_FEATURE, OUTCOME, Moment
+from dpcausal.queries.scores import covariates_named
+from dpcausal.release import Release, Source
+from dpcausal.schema import Schema
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Regressions:
+    """Regressions of the outcome on features, one for each arm, for several versions of the moments at once.
+
+    Features are those of the query, from -1 to 1. The first axis of every array is the version, the second the arm.
+
+    Attributes:
+        n: The number of units.
+        sizes: Units in each arm.
+        means: The outcome's mean, from the middle of its range.
+        centres: The features' means.
+        spreads: The features' covariances.
+        slopes: The regressions' coefficients.
+        variances: The outcome's variance around the regression, at least what noise could hide.
+        doubts: The variance of the noise in the covariances of features with the outcome.
+        spread_doubts: The variance of the noise in the features' covariances.
+        unseen: How far the arms' covariances of features with the outcome may differ without being seen under noise.
+    """
+
+    n: int
+    sizes: Array
+    means: Array
+    centres: Array
+    spreads: Array
+    slopes: Array
+    variances: Array
+    doubts: Array
+    spread_doubts: Array
+    unseen: Array
+
+    @property
+    def feature_variances(self) -> Array:
+        """The features' variances in the first version, over both arms, at least what noise lets one see."""
+        shares = self.sizes[0, :, None] / self.n
+        variances: Array = (shares * np.diagonal(self.spreads[0], axis1=1, axis2=2)).sum(axis=0)
+        return np.maximum(variances, max(math.sqrt(self._excess), 1e-6))
+
+    @property
+    def blurred(self) -> float:
+        """How much of the adjustment for a feature the correction for noise in covariances takes, at most.
+
+        It is right while small; beyond a twentieth the adjustment is incomplete by more than this.
+        """
+        return float((self._excess / self.feature_variances**2).max())
+
+    @property
+    def _excess(self) -> float:
+        return float(_excess(self.spread_doubts[0].max(), self.slopes.shape[2]))
+
+    @property
+    def left(self) -> float:
+        """What slopes that differ between arms, unseen, may leave in a first version with arms of different sizes."""
+        uneven = abs(float(self.sizes[0, 1] - self.sizes[0, 0])) / self.n
+        return uneven * float(self.unseen[0]) * float(np.linalg.norm(self.imbalance[0] / self.feature_variances))
+
+    @property
+    def difference(self) -> Array:
+        """The difference between the arms' mean outcomes."""
+        difference: Array = self.means[:, 1] - self.means[:, 0]
+        return difference
+
+    @property
+    def imbalance(self) -> Array:
+        """The difference between the arms' mean features."""
+        imbalance: Array = self.centres[:, 1] - self.centres[:, 0]
+        return imbalance
+
+    @cached_property
+    def adjustment(self) -> Array:
+        """How much of the difference is due to features: each arm's slopes count by the share of the other arm."""
+        slopes = (self.sizes[:, ::-1, None] / self.n * self.slopes).sum(axis=1)
+        adjustment: Array = (self.imbalance * slopes).sum(axis=1)
+        return adjustment
+
+    @property
+    def sampling_variance(self) -> Array:
+        """The variance of difference less adjustment over samples of units, without privacy noise."""
+        imbalance = np.broadcast_to(self.imbalance[:, None, :], self.slopes.shape)
+        length = np.maximum((imbalance * _solved(self.spreads, imbalance, self.spread_doubts)).sum(axis=2), 0.0)
+        others = self.sizes[:, ::-1] / self.n
+        around = (self.variances / self.sizes * (1 + others**2 * length)).sum(axis=1)
+        change = self.slopes[:, 1] - self.slopes[:, 0]
+        spread = (self.sizes[:, :, None, None] / self.n * self.spreads).sum(axis=1)
+        varied = np.einsum("vi,vij,vj->v", change, spread, change)
+        varied += others.prod(axis=1) * (self.imbalance * change).sum(axis=1) ** 2
+        variance: Array = around + np.maximum(varied, 0.0) / self.n
+        return variance
+
+
+def regressions(release: Release, source: Source, versions: Array) -> Regressions:
+    """The regressions that versions of the values in a release of `RegressionMoments` give, one version a line."""
+    query: RegressionMoments = release.query  # type: ignore[assignment]
+    variances = [release.variance(name) for name in release.names]
+    noise = dict(zip(query.moments(source.schema), variances, strict=True))
+    half = (source.schema.outcome_bounds[1] - source.schema.outcome_bounds[0]) / 2
+    plain, signed = _tables(query, source, versions, half)
+
+    least = 1.0
+    if source.arm_sizes is None:
+        least = min(max(math.sqrt(noise[Moment(CONSTANT, CONSTANT, signed=True)]), 1.0), source.n / 4)
+    sizes = np.clip((source.n + np.outer(signed[:, CONSTANT, CONSTANT], (-1, 1))) / 2, least, source.n - least)
+    arms = np.stack([(plain - signed) / 2, (plain + signed) / 2], axis=1) / sizes[:, :, None, None]
+    lines = arms[:, :, CONSTANT, :]
+    squares = lines[:, :, :, None] * lines[:, :, None, :]
+    pooled = plain / source.n - (sizes[:, :, None, None] / source.n * squares).sum(axis=1)
+    shared = np.stack([pooled, pooled], axis=1)
+    own = arms - squares if query.interaction else shared
+
+    features = slice(FIRST_FEATURE, None)
+    spreads, doubt, _ = _told_apart(
+        shared[:, :, features, features], own[:, :, features, features], sizes, noise, FIRST_FEATURE
+    )
+    along, doubts, unseen = _told_apart(
+        shared[:, :, OUTCOME, features], own[:, :, OUTCOME, features], sizes, noise, OUTCOME
+    )
+    slopes = _solved(spreads, along, doubt)
+    deficits = sum(variance for moment, variance in noise.items() if moment.deficit and moment.first == OUTCOME)
+    hidden = np.minimum(math.sqrt(deficits) / 2 / sizes, half**2)
+    around = np.clip(own[:, :, OUTCOME, OUTCOME] - (slopes * along).sum(axis=2), hidden, half**2)
+    means, centres = lines[:, :, OUTCOME], lines[:, :, features]
+    return Regressions(source.n, sizes, means, centres, spreads, slopes, around, doubts, doubt, unseen)
+
+
+def _told_apart(
+    shared: Array, own: Array, sizes: Array, noise: Mapping[Moment, float], first: int
+) -> tuple[Array, Array, Array]:
+    """Each arm's own covariances as far as they can be told apart from noise, and the shared ones for the rest.
+
+    Returns:
+        The covariances, the variance of the noise in each of their entries, and how far an entry may differ between
+        arms without being seen.
+    """
+    n = sizes.sum(axis=1)
+    plain = noise[Moment(first, FIRST_FEATURE, signed=False)]
+    signed = noise.get(Moment(first, FIRST_FEATURE, signed=True))
+    own_noise = np.broadcast_to(plain / n[:, None] ** 2, sizes.shape)
+    if signed is None:  # there is one regression for both arms
+        return shared, own_noise, np.zeros(len(n))
+    apart = own[:, 1] - own[:, 0]
+    ratio = (sizes[:, 1] - sizes[:, 0]) / n
+    between = (signed + ratio**2 * plain) * (n / sizes[:, 0] / sizes[:, 1] / 2) ** 2
+    length = (apart**2).sum(axis=tuple(range(1, apart.ndim)))
+    seen = 1 - np.minimum(between * apart[0].size, length) / np.where(length > 0, length, 1.0)
+    parts = np.stack([-sizes[:, 1] / n, sizes[:, 0] / n], axis=1) * seen[:, None]
+    told = shared + parts.reshape(*parts.shape, *(1 for _ in apart.shape[1:])) * apart[:, None]
+    return told, own_noise + parts**2 * between[:, None], (1 - seen) * np.sqrt(between)
+
+
+def as_score_coefficients(fit: Regressions, arm: int, of: Sequence[str], schema: Schema) -> tuple[float, ...]:
+    """One arm's regression as coefficients of the features of a score, for outcomes in half ranges.
+
+    There every value of a category has a feature that is 0 or 1, and features are divided by their largest length.
+    """
+    low, high = schema.outcome_bounds
+    slopes = list(fit.slopes[0, arm])
+    constant = float(fit.means[0, arm] - fit.centres[0, arm] @ fit.slopes[0, arm])
+    coefficients = []
+    for column in covariates_named(of, schema):
+        if isinstance(column, Real) or len(column.values) == 2:
+            coefficients.append(slopes.pop(0))
+        else:
+            own = [slopes.pop(0) for _ in column.values[1:]]
+            constant -= sum(own)
+            coefficients += [0.0, *(2 * each for each in own)]
+    scale = math.sqrt(len(of) + 1) / ((high - low) / 2)
+    return tuple(float(each) * scale for each in (constant, *coefficients))
+
+
+def _tables(query: RegressionMoments, source: Source, versions: Array, half: float) -> tuple[Array, Array]:
+    """Moments as symmetric tables of all products of two numbers, without and with the arm's sign."""
+    moments = query.moments(source.schema)
+    last = moments[-1].second + 1
+    largest = np.ones(last)
+    largest[OUTCOME] = half**2
+    tables = np.zeros((2, len(versions), last, last))
+    tables[0, :, CONSTANT, CONSTANT] = source.n
+    for moment, values in zip(moments, versions.T, strict=True):
+        table = tables[int(moment.signed)]
+        ones = table[:, CONSTANT, CONSTANT] * largest[moment.first]
+        value = ones - values if moment.deficit else values
+        table[:, moment.first, moment.second] = table[:, moment.second, moment.first] = value
+        if moment.signed and source.arm_sizes is not None:
+            table[:, CONSTANT, CONSTANT] = source.arm_sizes[1] - source.arm_sizes[0]
+    return tables[0], tables[1]
+
+
+def _solved(spreads: Array, right: Array, doubt: Array | float = 0.0) -> Array:
+    """The solution of spread · slopes = right, where each entry of spread has noise of variance `doubt`.
+
+    The inverse of a noisy matrix is too large on average, by excess / eigenvalue² of itself. The damping takes that off
+    again, and keeps directions that noise has drowned out of the result.
+    """
+    values, vectors = np.linalg.eigh(spreads)
+    damping = np.asarray(_excess(doubt, spreads.shape[-1]))[..., None] + 1e-12
+    inverse = np.where(values > 0, values / (values**2 + damping), 0.0)
+    solution: Array = np.einsum("vaij,vaj->vai", vectors, inverse * np.einsum("vaji,vaj->vai", vectors, right))
+    return solution
+
+
+def _excess(doubt: Array | float, features: int) -> Array | float:
+    """What noise adds to the mean of the inverse of a matrix of so many features, times the cube of an eigenvalue."""
+    return doubt * (features + 1)

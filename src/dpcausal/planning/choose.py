@@ -1,0 +1,287 @@
+"""Which estimator to use, from public quantities only."""
+
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from dpcausal.columns import Real
+from dpcausal.effect import Effect, Estimator, number
+from dpcausal.errors import GuaranteeError
+from dpcausal.estimators.average import (
+    DifferenceInMeans,
+    DoublyRobust,
+    InverseWeighting,
+    RegressionAdjustment,
+    Stratification,
+)
+from dpcausal.estimators.average.stratification import cuts_of
+from dpcausal.estimators.propensity import ScoreDoubt
+from dpcausal.guarantee import Guarantee
+from dpcausal.planning.rehearsal import Rehearsal
+from dpcausal.queries import Cut
+from dpcausal.queries.regression import design_names
+from dpcausal.queries.scores import feature_names
+from dpcausal.queries.strata import bins
+from dpcausal.release import Source
+from dpcausal.schema import Schema
+
+_VARIED = 0.2
+"""By how much of the outcome's standard deviation effects are taken to differ between units a logit apart."""
+
+_EXPLAINED = 0.25
+"""The part of the outcome's variance that covariates are taken to explain."""
+
+_MOST_FEATURES = 30
+"""Beyond so many features no regression is tried."""
+
+_COUNTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20)
+"""Numbers of confounders that are tried."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An estimator and the error to expect of it.
+
+    Attributes:
+        estimator: The estimator, ready to use.
+        label: What it is, in words.
+        sampling_sd: The error that a sample of this size has in any case.
+        privacy_sd: The error that privacy noise adds.
+        bias: The confounding that is expected to be left in, or the distance to the effect that was asked for.
+        delta: The delta to ask with: 0 where Laplace noise is smaller than the Gaussian noise that a delta allows.
+    """
+
+    estimator: Estimator
+    label: str
+    sampling_sd: float
+    privacy_sd: float
+    bias: float
+    delta: float
+
+    @property
+    def error(self) -> float:
+        """The expected error: the root of the mean of its square."""
+        return math.hypot(self.sampling_sd, self.privacy_sd, self.bias)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Estimators in the order of the error to expect, and why.
+
+    Attributes:
+        candidates: The estimators, best first.
+        confounders: How many confounders there are, as declared.
+        carries: How many equally important confounders this budget can carry: with more, adjusting for all of them
+            would give a larger error than not adjusting.
+        guarantee: The guarantee that they would have.
+        assumed: What was assumed.
+    """
+
+    candidates: tuple[Candidate, ...]
+    confounders: int
+    carries: int
+    guarantee: Guarantee
+    assumed: tuple[str, ...]
+
+    @property
+    def best(self) -> Estimator:
+        """The estimator with the smallest expected error."""
+        return self.candidates[0].estimator
+
+    def estimate(self, source: Source) -> Effect:
+        """The effect by the best estimator, for no more than the guarantee."""
+        return self.best.estimate(source, epsilon=self.guarantee.epsilon, delta=self.candidates[0].delta)
+
+    @property
+    def why(self) -> str:
+        """The reason for the first place, in a sentence."""
+        first = self.candidates[0]
+        plain = next(each for each in self.candidates if isinstance(each.estimator, DifferenceInMeans))
+        parts = {"sampling": first.sampling_sd, "privacy noise": first.privacy_sd, "confounding left in": first.bias}
+        largest = max(parts, key=lambda name: parts[name])
+        if first is plain:
+            others = [each for each in self.candidates if each is not plain]
+            if not others:
+                return "no confounders were declared, so there is nothing to adjust for"
+            return (
+                f"what adjusting would remove ({number(plain.bias)}) is less than the noise it would add "
+                f"({number(others[0].privacy_sd)} in place of {number(plain.privacy_sd)})"
+            )
+        return (
+            f"its expected error is {number(first.error)}, most of it {largest}; "
+            f"a plain difference in means would have {number(plain.error)}, {number(plain.bias)} of it confounding"
+        )
+
+    def __str__(self) -> str:
+        lines = [f"{'':>3} {'expected error':>14} {'sampling':>10} {'privacy':>10} {'bias':>10}  estimator"]
+        for place, each in enumerate(self.candidates, start=1):
+            sizes = " ".join(f"{number(size):>10}" for size in (each.sampling_sd, each.privacy_sd, each.bias))
+            lines.append(f"{place:>2}. {number(each.error):>14} {sizes}  {each.label}")
+        lines += ["", f"why      {self.why}", f"carries  {self._carries()}", f"privacy  {self.guarantee}"]
+        return "\n".join([*lines, *(f"assumes  {text}" for text in self.assumed)])
+
+    def _carries(self) -> str:
+        if self.carries == 0:
+            return "this budget can carry no confounder: use more epsilon, more units or tighter bounds"
+        more = " or more" if self.carries == _COUNTS[-1] else ""
+        text = f"this budget can carry about {self.carries}{more} equally important confounders"
+        return f"{text}; {self.confounders} declared"
+
+
+def choose(  # noqa: PLR0913
+    schema: Schema,
+    n: int,
+    guarantee: Guarantee,
+    *,
+    of: Sequence[str] | None = None,
+    by: Sequence[str | Cut] = (),
+    treated_share: float = 0.5,
+    outcome_mean: float | None = None,
+    outcome_sd: float | None = None,
+    confounding: float = 0.1,
+    covariate_sd: float = 1 / 3,
+) -> Choice:
+    """Estimators of the average treatment effect, ranked by the error to expect. It reads nothing and spends nothing.
+
+    Args:
+        schema: What is public about the table.
+        n: The number of units.
+        guarantee: The guarantee to give.
+        of: The confounders, most important first; all covariates if left out, and none for a trial: `of=[]`.
+        by: Strata to consider, as for `Stratification`.
+        treated_share: The share of units expected to be treated.
+        outcome_mean: The outcome's expected mean, as for `Rehearsal`.
+        outcome_sd: Its expected standard deviation within an arm, as for `Rehearsal`.
+        confounding: By how much of that standard deviation the arms' mean outcomes are expected to differ for reasons
+            other than treatment; social scientists call 0.2 a small difference.
+        covariate_sd: The expected standard deviation of covariates that are numbers, as a share of half their range.
+
+    Example:
+        >>> from dpcausal import Binary, Guarantee, Real, Schema
+        >>> covariates = [Real("age", 18, 90), Real("weight", 40, 160)]
+        >>> schema = Schema(treatment=Binary("treat"), outcome=Real("score", 0, 100), covariates=covariates)
+        >>> for n in (200, 2_000, 200_000):
+        ...     print(choose(schema, n, Guarantee(epsilon=1.0)).candidates[0].label)
+        difference in means
+        regression on age, weight
+        doubly robust, of age, weight
+    """
+    if guarantee.protects != schema.protects:
+        raise GuaranteeError(
+            expected=f"a guarantee that protects {schema.protects}, as the schema declares",
+            got=f"one that protects {guarantee.protects}",
+            hint=f"write Guarantee(epsilon=…, protects={schema.protects!r}).",
+        )
+    rehearsal = Rehearsal(schema, n, treated_share, outcome_mean, outcome_sd, confounding, covariate_sd)
+    names = [column.name for column in schema.covariates] if of is None else list(of)
+    world = _World(rehearsal, guarantee, len(names))
+    candidates = [world.difference_in_means(), *([world.stratification(by, names)] if by else ())]
+    candidates += world.adjusted(names) if names else ()
+    ranked = sorted(candidates, key=lambda each: each.error)
+    assumed = (*rehearsal.notes, *world.notes)
+    return Choice(tuple(ranked), len(names), _carries(rehearsal, guarantee), guarantee, assumed)
+
+
+def _carries(rehearsal: Rehearsal, guarantee: Guarantee) -> int:
+    """The largest number of confounders for which adjusting for all of them is expected to be worth it."""
+
+    def too_many(count: int) -> bool:
+        covariates = [Real(f"confounder {place}", 0, 1) for place in range(count)]
+        world = _World(replace(rehearsal, schema=replace(rehearsal.schema, covariates=covariates)), guarantee, count)
+        adjusted = world.adjusted([column.name for column in covariates])
+        return min(each.error for each in adjusted) >= world.difference_in_means().error
+
+    place = bisect_left(_COUNTS, x=1, key=too_many)
+    return _COUNTS[place - 1] if place else 0
+
+
+@dataclass(frozen=True)
+class _World:
+    """What is expected, and what each estimator would make of it."""
+
+    rehearsal: Rehearsal
+    guarantee: Guarantee
+    confounders: int
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was assumed."""
+        if not self.confounders:
+            return ("no confounders: arms are comparable, as in a randomised trial",)
+        moved = f"all confounding moves the difference by {self.rehearsal.confounding:g} of that standard deviation"
+        return (
+            f"{moved}, each confounder by an equal part",
+            f"covariates that are numbers have a standard deviation of {self.rehearsal.covariate_sd:.2g} half ranges",
+            "covariates explain a quarter of the outcome's variance, and models are of the right shape",
+            f"for overlap weights: effects differ by {_VARIED:g} standard deviations between units a logit apart",
+            "where an arm is smaller than twice what scores are clipped at, clipping leaves confounding in",
+        )
+
+    @property
+    def bias(self) -> float:
+        """The confounding in a plain difference."""
+        return self.rehearsal.confounding * self.rehearsal.sd if self.confounders else 0.0
+
+    def rare(self, clip: float) -> float:
+        """What clipping scores leaves in where an arm is rare."""
+        treated = self.rehearsal.treated_share
+        return self.bias * max(1 - min(treated, 1 - treated) / 2 / clip, 0.0)
+
+    def plan(self, estimator: Estimator) -> tuple[Effect, float]:
+        """The estimator's rehearsed effect, and the delta with which its noise is smallest."""
+        deltas = sorted({0.0, self.guarantee.delta})
+        plans = [
+            (estimator.estimate(self.rehearsal, epsilon=self.guarantee.epsilon, delta=delta), delta) for delta in deltas
+        ]
+        return min(plans, key=lambda each: each[0].privacy_sd)
+
+    def candidate(
+        self, estimator: Estimator, label: str, *, bias: float = 0.0, noise: float = 0.0, explained: float = 0.0
+    ) -> Candidate:
+        """A candidate whose rehearsed effect has besides a bias, and noise that the effect does not hold.
+
+        The sampling error is that of two means, less what covariates explain of the variance. The one in a rehearsed
+        effect may be larger: an effect's interval takes what noise could hide for a sampling error.
+        """
+        plan, delta = self.plan(estimator)
+        variance = self.rehearsal.sd**2 * sum(1 / size for size in self.rehearsal.expected_sizes)
+        sampling = math.sqrt(variance * (1 - explained))
+        return Candidate(estimator, label, sampling, math.hypot(plan.privacy_sd, noise), bias, delta)
+
+    def difference_in_means(self) -> Candidate:
+        """The plain difference."""
+        return self.candidate(DifferenceInMeans(), "difference in means", bias=self.bias)
+
+    def stratification(self, by: Sequence[str | Cut], names: Sequence[str]) -> Candidate:
+        """Strata; of a number, the square of a bin's part of the range is left in."""
+        cuts = cuts_of(by)
+        counts = dict(zip(cuts, bins(cuts, self.rehearsal.schema), strict=True))
+        removed = sum(1 - (1 / counts[cut] ** 2 if cut.edges else 0.0) for cut in cuts if cut.name in names)
+        left = self.bias * (1 - removed / self.confounders) if self.confounders else 0.0
+        return self.candidate(
+            Stratification(by=by), f"stratification by {', '.join(cut.name for cut in cuts)}", bias=left
+        )
+
+    def adjusted(self, of: Sequence[str]) -> list[Candidate]:
+        """Weighting, regression and both together, of all these confounders."""
+        schema, listed = self.rehearsal.schema, ", ".join(of)
+        treated = self.rehearsal.treated_share
+        spread, features = treated * (1 - treated) * self.rehearsal.covariate_sd**2, len(feature_names(of, schema))
+        doubt = ScoreDoubt.of(self.rehearsal.n, self.guarantee.epsilon / 2, len(of), features, spread)
+        moved, ridge = doubt.moved * self.rehearsal.sd / 4, self.bias * min(doubt.ridge, 1.0)
+        away = math.hypot(ridge, abs(1 - 2 * treated) * _VARIED * self.rehearsal.sd)
+        overlap = InverseWeighting(of=of, estimand="ATO")
+        rare = [self.rare(clip) for clip in (InverseWeighting.clip, DoublyRobust.clip)]
+        candidates = [
+            self.candidate(InverseWeighting(of=of), f"weighting of {listed}", bias=ridge + rare[0], noise=moved),
+            self.candidate(overlap, f"overlap weighting of {listed}", bias=away, noise=moved),
+        ]
+        if len(design_names(of, schema)) <= _MOST_FEATURES:
+            regression, both = RegressionAdjustment(of=of), DoublyRobust(of=of)
+            shrunk = abs(self.plan(regression)[0].estimate)  # without an effect, what it finds is what it leaves in
+            candidates += [
+                self.candidate(both, f"doubly robust, of {listed}", bias=rare[1], explained=_EXPLAINED),
+                self.candidate(regression, f"regression on {listed}", bias=shrunk, explained=_EXPLAINED),
+            ]
+        return candidates

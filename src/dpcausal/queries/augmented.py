@@ -1,0 +1,103 @@
+"""Questions about a propensity score and a regression of the outcome together."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Literal, get_args
+
+from dpcausal.columns import Column, is_number
+from dpcausal.errors import QueryError
+from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, outcome_step
+from dpcausal.queries.scores import check_coefficients, kept_within, score_columns
+from dpcausal.schema import Protects, Schema
+
+AugmentedEstimand = Literal["ATE", "ATT", "ATO"]
+
+
+@dataclass(frozen=True)
+class AugmentedScores(Query):
+    """Sums of augmented scores: each unit's own estimate of the effect, from models that are public already.
+
+    A unit's score is what the outcome regressions say about its effect, plus what they missed of its outcome times the
+    weight that its propensity gives it; for ATT the regression of the control arm alone is used, and for ATO everything
+    is multiplied by e (1 - e), e the propensity. A score is kept within `limit` half ranges of the outcome. With scores
+    f as shares of that limit and targets g (1 for ATE, 1 for treated units for ATT, e (1 - e) for ATO) as shares of the
+    largest target, the answer holds the sums of f (score), g (mass), 1 - f² (deficit), f g (product), g² (design), and
+    the number of scores that the limit cut off (clipped). Proof: docs/proofs/augmented_scores.md.
+
+    Attributes:
+        of: The covariates of all three models.
+        propensity: The coefficients of the propensity, in the order of `feature_names`, as a logistic query's.
+        control: The coefficients of the regression in the control arm, of features divided as for the propensity; it
+            gives the outcome in half ranges from the middle of its range.
+        treated: The same in the treated arm.
+        estimand: Whose effect the scores are for.
+        clip: The propensity is kept within clip and 1 - clip.
+        limit: The largest score, in half ranges of the outcome.
+    """
+
+    name: ClassVar[str] = "augmented_scores"
+    weights: ClassVar[dict[str, int]] = {
+        "score": 1,
+        "mass": 8,
+        "deficit": 16,
+        "product": 16,
+        "design": 16,
+        "clipped": 4,
+    }
+
+    of: Sequence[str]
+    propensity: Sequence[float]
+    control: Sequence[float]
+    treated: Sequence[float]
+    estimand: AugmentedEstimand
+    clip: float
+    limit: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "of", self.of if isinstance(self.of, str) else tuple(self.of))
+        for model in ("propensity", "control", "treated"):
+            object.__setattr__(self, model, kept_within(getattr(self, model)))
+        if self.estimand not in get_args(AugmentedEstimand):
+            raise QueryError(
+                expected=f"one of the estimands {', '.join(get_args(AugmentedEstimand))}",
+                got=repr(self.estimand),
+                hint="they are written in capitals; ATO is the one with the least noise.",
+            )
+        numbers = is_number(self.clip) and is_number(self.limit)
+        if not (numbers and 1e-3 <= self.clip < 0.5 and 0.5 <= self.limit <= 1e4):
+            raise QueryError(
+                expected="a clip from 0.001 to below 0.5 and a limit from 0.5 to 10,000",
+                got=f"clip={self.clip!r}, limit={self.limit!r}",
+                hint="a clip of 0.1 and a limit of 5 are usual; a larger limit needs more noise.",
+            )
+
+    @property
+    def largest_target(self) -> float:
+        """The largest target there can be."""
+        return 0.25 if self.estimand == "ATO" else 1.0
+
+    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
+        """The answer's coordinates and how far one unit can move them."""
+        for model in (self.propensity, self.control, self.treated):
+            check_coefficients(model, self.of, schema)
+        score, target = self.limit * outcome_step(schema), self.largest_target
+        moves = {
+            "score": (score, 2 * GRID),
+            "mass": (target / GRID, GRID),
+            "deficit": (score**2 * GRID, GRID),
+            "product": (score * target, 2 * GRID),
+            "design": (target**2 / GRID, GRID),
+            "clipped": (1.0, 1),
+        }
+        coordinates = tuple(
+            Coordinate(name, step, Fraction(move * self.weights[name])) for name, (step, move) in moves.items()
+        )
+        power = {"l1": 1, "l2": 2}[norm]
+        total = sum((Fraction(1, weight) ** power for weight in self.weights.values()), Fraction(0))
+        # The root of a number is at most half of one more than it.
+        return Sensitivity(norm, coordinates, total if norm == "l1" else (1 + total) / 2)
+
+    def reads(self, schema: Schema) -> tuple[Column, ...]:
+        """The columns that the answer depends on."""
+        return *score_columns(self.of, schema), schema.outcome

@@ -1,0 +1,46 @@
+"""Questions about the outcome alone."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from dpcausal.columns import Column, Real, is_number
+from dpcausal.errors import QueryError
+from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity
+from dpcausal.schema import Protects, Schema
+
+
+@dataclass(frozen=True)
+class OutcomesBelow(Query):
+    """How many units have an outcome below a public threshold. One unit moves it by one: docs/proofs/outcomes_below.md.
+
+    Attributes:
+        threshold: The threshold, within the outcome's bounds.
+    """
+
+    name: ClassVar[str] = "outcomes_below"
+
+    threshold: float
+
+    def __post_init__(self) -> None:
+        if not is_number(self.threshold):
+            raise QueryError(
+                expected="a number as threshold",
+                got=repr(self.threshold),
+                hint="choose one within the outcome's bounds.",
+            )
+
+    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
+        """The answer's coordinates and how far one unit can move them."""
+        low, high = schema.outcome_bounds
+        if not (isinstance(schema.outcome, Real) and low <= self.threshold <= high):
+            raise QueryError(
+                expected=f"an outcome that is a number, and a threshold from {low:g} to {high:g}",
+                got=f"outcome {schema.outcome.name!r} and threshold {self.threshold!r}",
+                hint="a yes-or-no outcome has its bounds already.",
+            )
+        return Sensitivity(norm, (Coordinate("below", 1.0, Fraction(1)),), Fraction(1))
+
+    def reads(self, schema: Schema) -> tuple[Column, ...]:
+        """The columns that the answer depends on."""
+        return (schema.outcome,)

@@ -1,0 +1,184 @@
+"""Questions that a linear regression of the outcome on covariates, in each arm, can be made of."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from dpcausal.columns import Column, Real
+from dpcausal.errors import QueryError
+from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity
+from dpcausal.queries.scores import covariates_named
+from dpcausal.schema import Protects, Schema
+
+FINE = 2**10
+"""Steps from the middle of a range to its bounds in products of two numbers, so that sums of products are exact."""
+
+CONSTANT, OUTCOME, FIRST_FEATURE = 0, 1, 2
+"""Where in a unit's list of numbers its constant, its outcome and its features are."""
+
+
+MOST_FEATURES = 200
+"""Beyond so many features all products together would fill the memory."""
+
+WEIGHTS: dict[tuple[bool, int, int], int] = {
+    (True, 1, 0): 1,
+    (True, 0, 0): 2,
+    (False, 1, 0): 2,
+    (True, 0, 1): 2,
+    (False, 1, 1): 2,
+    (False, 0, 2): 4,
+    (False, 0, 1): 8,
+    (True, 1, 1): 8,
+    (False, 2, 0): 8,
+    (True, 2, 0): 16,
+    (True, 0, 2): 16,
+}
+"""How large a moment's noise is to be, in proportion: by whether it has the arm's sign, and by how many factors are the
+outcome and how many are features. An adjusted difference depends most on the first and hardly on the last."""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One sum over units: of the product of two of a unit's numbers, with the sign of its arm or without.
+
+    A number's product with itself stands for the deficit, 1 less its square, which moves half as far.
+    """
+
+    first: int
+    second: int
+    signed: bool
+
+    @property
+    def deficit(self) -> bool:
+        """Whether this is the sum of what squares lack to 1."""
+        return self.first == self.second != CONSTANT
+
+    @property
+    def weight(self) -> int:
+        """The size of its noise, in proportion."""
+        factors = (self.first, self.second)
+        return WEIGHTS[self.signed, factors.count(OUTCOME), sum(each >= FIRST_FEATURE for each in factors)]
+
+
+@dataclass(frozen=True)
+class RegressionMoments(Query):
+    """Sums of products of outcome, covariates and arm: what regressions of the outcome are made of.
+
+    A unit's numbers are its outcome, z, and its features, x, all from -1 to 1: a number measured from the middle of its
+    range, one of two values as -1 or 1, one of more values as 1 in that value's place and -1 elsewhere, the first value
+    left out. With a sign for the arm, the answer holds the sums of +-1, z, +-z, x, +-x, zx and xx', and of what z² and
+    x² lack to 1; with `interaction` also those of +-zx, +-xx' and the signed deficits. Proof:
+    docs/proofs/regression_moments.md.
+
+    Attributes:
+        of: The covariates.
+        interaction: Whether each arm gets a regression of its own.
+    """
+
+    name: ClassVar[str] = "regression_moments"
+
+    of: Sequence[str]
+    interaction: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "of", self.of if isinstance(self.of, str) else tuple(self.of))
+        if not isinstance(self.interaction, bool):
+            raise QueryError(
+                expected="an interaction that is True or False",
+                got=repr(self.interaction),
+                hint="True gives each arm a regression of its own.",
+            )
+
+    def moments(self, schema: Schema) -> tuple[Moment, ...]:
+        """The sums, in the order of the coordinates."""
+        last = FIRST_FEATURE + len(design_names(self.of, schema))
+        pairs = [(first, second) for first in range(last) for second in range(first, last)]
+        plain = [Moment(first, second, signed=False) for first, second in pairs[1:]]  # the first is n, which is public
+        signed = [
+            Moment(first, second, signed=True) for first, second in pairs if first == CONSTANT or self.interaction
+        ]
+        return *plain, *signed
+
+    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
+        """The answer's coordinates and how far one unit can move them."""
+        numbers = ["", "outcome", *design_names(self.of, schema)]
+        low, high = schema.outcome_bounds
+        sizes = [1.0, (high - low) / 2, *(1.0 for _ in numbers[FIRST_FEATURE:])]
+        coordinates = tuple(
+            Coordinate(
+                _name(moment, numbers),
+                sizes[moment.first] * sizes[moment.second] / FINE**2,
+                Fraction(moment.weight * 2 * FINE**2),
+            )
+            for moment in self.moments(schema)
+        )
+        return Sensitivity(norm, coordinates, self._bound(len(numbers) - FIRST_FEATURE, protects, norm))
+
+    def _bound(self, features: int, protects: Protects, norm: Norm) -> Fraction:
+        """The largest move there is, over all ways to turn a unit's numbers round, with the deficits' added."""
+        power = {"l1": 1, "l2": 2}[norm]
+        share = {kind: Fraction(1, weight) ** power for kind, weight in WEIGHTS.items()}
+
+        def moved(arm: bool, outcome: bool, turned: int) -> Fraction:
+            """What moves where arm, outcome and so many features are turned round.
+
+            A product moves where an odd number of its factors are turned; of features with something else that is
+            turned, those that are not turned themselves.
+            """
+            kept = features - turned
+            alone, mixed = (turned, kept), (turned * kept, features * (features - 1) // 2 - turned * kept)
+            total = arm * share[True, 0, 0] + outcome * share[False, 1, 0] + (arm != outcome) * share[True, 1, 0]
+            total += (
+                alone[0] * share[False, 0, 1] + alone[arm] * share[True, 0, 1] + alone[outcome] * share[False, 1, 1]
+            )
+            total += mixed[0] * share[False, 0, 2]
+            if self.interaction:
+                total += alone[arm != outcome] * share[True, 1, 1] + mixed[arm] * share[True, 0, 2]
+            return total
+
+        most = max(
+            moved(arm, outcome, turned)
+            for arm in ((False, True) if protects == "record" else (False,))
+            for outcome in (False, True)
+            for turned in (range(features + 1) if protects != "outcome" else (0,))
+        )
+        deficits = share[False, 2, 0] + share[True, 2, 0]
+        if protects != "outcome":
+            deficits += features * (share[False, 0, 2] + share[True, 0, 2])
+        most += deficits / 2**power
+        return most if norm == "l1" else root_above(most)
+
+    def reads(self, schema: Schema) -> tuple[Column, ...]:
+        """The columns that the answer depends on."""
+        return schema.treatment, *covariates_named(self.of, schema), schema.outcome
+
+
+def design_names(of: Sequence[str], schema: Schema) -> tuple[str, ...]:
+    """The features of a linear regression: each number, one of two values, each of more values but the first."""
+    names: list[str] = []
+    for column in covariates_named(of, schema):
+        values = () if isinstance(column, Real) or len(column.values) == 2 else column.values[1:]
+        names += [f"{column.name}={value}" for value in values] or [column.name]
+    if len(names) > MOST_FEATURES:
+        raise QueryError(
+            expected=f"covariates that make at most {MOST_FEATURES} features",
+            got=f"{len(names)}",
+            hint="use fewer covariates: noise grows with their number.",
+        )
+    return tuple(names)
+
+
+def root_above(number: Fraction) -> Fraction:
+    """A fraction that is not below the square root of a fraction, and hardly above it."""
+    return Fraction(math.isqrt(number.numerator * 10**24 // number.denominator) + 1, 10**12)
+
+
+def _name(moment: Moment, numbers: Sequence[str]) -> str:
+    parts = ["arm"] if moment.signed else []
+    if moment.deficit:
+        parts.append(f"deficit of {numbers[moment.first]}")
+    else:
+        parts += [numbers[place] for place in (moment.first, moment.second) if place != CONSTANT]
+    return " * ".join(parts)

@@ -1,0 +1,83 @@
+"""Sums of augmented scores, in exact integers. Proof: docs/proofs/augmented_scores.md."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcausal.guarantee import Guarantee
+from dpcausal.queries import GRID, AugmentedScores
+from dpcausal.schema import Schema
+from dpcausal.vault.answer import Answer
+from dpcausal.vault.answers.weighted_arms import weight_table
+from dpcausal.vault.engines import Batch, Engine
+from dpcausal.vault.features import EXPONENTS, PREDICTOR_STEPS, Features, lookup
+
+Integers = NDArray[np.int64]
+
+_FACTOR_STEPS = 2**24
+"""Steps to 1 of the factors that turn weights and targets into shares of the limit."""
+
+
+def augmented_scores(query: AugmentedScores, schema: Schema, engine: Engine, _: Guarantee) -> Answer:
+    """The six sums. Every row's part is made of integers from that row alone."""
+    features = Features(query.of, schema)
+
+    def kernel(batch: Batch) -> Integers:
+        steps = features.steps(batch)
+        means = [_mean(features, coefficients, steps) for coefficients in (query.control, query.treated)]
+        predictor = features.predictor(query.propensity, steps)
+        scores, targets = scored(query, predictor, means[0], means[1], batch["treatment"], batch["outcome"])
+        return np.array([part.sum() for part in parts(scores, targets)])
+
+    sums = engine.fold(("treatment", "outcome", *features.columns), kernel)
+    return Answer({name: int(value) for name, value in zip(query.weights, sums, strict=True)})
+
+
+def _mean(features: Features, coefficients: Sequence[float], steps: Integers) -> Integers:
+    """What a regression says about rows' outcomes, within their range."""
+    return np.clip(features.predictor(coefficients, steps) // (PREDICTOR_STEPS // GRID), -GRID, GRID)
+
+
+def scored(  # noqa: PLR0913, PLR0917
+    query: AugmentedScores,
+    predictor: Integers,
+    control: Integers,
+    treated: Integers,
+    arms: Integers,
+    outcomes: Integers,
+) -> tuple[Integers, Integers]:
+    """Rows' scores before the limit, in steps of which GRID make the limit, and their targets."""
+    largest = {"ATE": 1 / query.clip, "ATO": 1.0}.get(query.estimand, (1 - query.clip) / query.clip)
+    weights = np.where(
+        arms == 1,
+        weight_table(query.estimand, query.clip, largest, treated=True)[lookup(-predictor)],
+        weight_table(query.estimand, query.clip, largest, treated=False)[lookup(predictor)],
+    )
+    missed = np.where((arms == 1) & (query.estimand != "ATT"), outcomes - treated, outcomes - control)
+    scores = (2 * arms - 1) * (weights * missed // GRID) * round(largest / query.limit * _FACTOR_STEPS) // _FACTOR_STEPS
+    if query.estimand == "ATT":
+        return scores, arms * GRID
+    overlap = _overlap(query.clip)[lookup(predictor)] if query.estimand == "ATO" else np.full_like(arms, GRID)
+    effects = (treated - control) * overlap // GRID
+    factor = round(query.largest_target / query.limit * _FACTOR_STEPS)
+    return scores + effects * factor // _FACTOR_STEPS, overlap
+
+
+def _overlap(clip: float) -> Integers:
+    """The overlap e (1 - e) for every exponent, in steps of which GRID make 1 / 4."""
+    score = np.clip(1 / (1 + np.exp(-EXPONENTS)), clip, 1 - clip)
+    return np.rint(4 * score * (1 - score) * GRID).astype(np.int64)
+
+
+def parts(scores: Integers, targets: Integers) -> tuple[Integers, ...]:
+    """What each row adds to the six sums."""
+    kept = np.clip(scores, -GRID, GRID)
+    return (
+        kept,
+        targets,
+        (GRID * GRID - kept * kept) // GRID,
+        kept * targets // GRID,
+        targets * targets // GRID,
+        (kept != scores).astype(np.int64),
+    )

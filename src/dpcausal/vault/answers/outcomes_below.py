@@ -1,0 +1,20 @@
+"""How many outcomes lie below a threshold. Proof: docs/proofs/outcomes_below.md."""
+
+from typing import TYPE_CHECKING
+
+from dpcausal.guarantee import Guarantee
+from dpcausal.queries import OutcomesBelow
+from dpcausal.schema import Schema
+from dpcausal.vault.answer import Answer
+from dpcausal.vault.coercion import steps_of
+from dpcausal.vault.engines import Engine
+
+if TYPE_CHECKING:
+    from dpcausal.columns import Real
+
+
+def outcomes_below(query: OutcomesBelow, schema: Schema, engine: Engine, _: Guarantee) -> Answer:
+    """The count."""
+    outcome: Real = schema.outcome  # type: ignore[assignment]
+    sums = engine.aggregate({}, [f"CASE WHEN outcome < {steps_of(outcome, query.threshold)} THEN 1 ELSE 0 END"])
+    return Answer({"below": int(sums[0])})

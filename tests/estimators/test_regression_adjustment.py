@@ -1,0 +1,117 @@
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dpcausal as dpc
+from dpcausal.errors import QueryError, RefusedError
+from dpcausal.estimators.regression import as_score_coefficients, regressions
+from dpcausal.queries import RegressionMoments
+from dpcausal.schema import PROTECTS, Protects
+
+SCHEMA = dpc.Schema(
+    treatment=dpc.Binary("t"),
+    outcome=dpc.Real("y", -1, 3),
+    covariates=[dpc.Real("x", 0, 2), dpc.Category("k", ["p", "q", "r"]), dpc.Binary("b", values=("no", "yes"))],
+)
+ALL = ["x", "k", "b"]
+
+
+def columns(n: int, seed: int = 0) -> dict[str, np.ndarray]:
+    """Effects from 0.2 to 0.6, 0.4 on average; a difference in means is 0.75."""
+    generator = np.random.default_rng(seed)
+    x, k, b = generator.uniform(0, 2, n), generator.choice(["p", "q", "r"], n), generator.choice(["no", "yes"], n)
+    t = (generator.random(n) < 1 / (1 + np.exp(-2 * (x - 1) - (k == "q")))).astype(int)
+    y = 0.1 + 0.5 * x + 0.3 * (k == "q") - 0.2 * (b == "yes") + (0.2 + 0.2 * x) * t + generator.normal(0, 0.2, n)
+    return {"t": t, "x": x, "k": k, "b": b, "y": y}
+
+
+def vault_of(n: int, schema: dpc.Schema = SCHEMA) -> dpc.Vault:
+    return dpc.Vault(pa.table(columns(n)), schema, ledger="sqlite://", budget=dpc.Budget(epsilon=1000, delta=0.1))
+
+
+@pytest.mark.parametrize("protects", PROTECTS)
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_the_effect_is_found_under_confounding(protects: Protects, delta: float) -> None:
+    vault = vault_of(40_000, replace(SCHEMA, protects=protects))
+    effect = dpc.RegressionAdjustment(of=ALL).estimate(vault, epsilon=4.0, delta=delta)
+    assert effect.estimate == pytest.approx(0.4, abs=0.02)
+    low, high = effect.interval()
+    assert low < 0.4 < high
+    assert high - low < 0.06
+
+
+def test_nearly_without_noise_it_is_the_regression_with_interactions() -> None:
+    """Also in a table as small and uneven as this one: numbers agree with least squares."""
+    data = columns(3_000)
+    effect = dpc.RegressionAdjustment(of=ALL).estimate(vault_of(3_000), epsilon=100.0, delta=1e-3)
+    design = np.column_stack([np.ones(3_000), data["x"], data["k"] == "q", data["k"] == "r", data["b"] == "yes"])
+    arms = [np.linalg.lstsq(design[data["t"] == arm], data["y"][data["t"] == arm], rcond=None)[0] for arm in (0, 1)]
+    assert effect.estimate == pytest.approx(float((design @ (arms[1] - arms[0])).mean()), abs=0.01)
+    fitted = [design[data["t"] == arm] @ arms[arm] - data["y"][data["t"] == arm] for arm in (0, 1)]
+    assert effect.sampling_sd == pytest.approx(np.sqrt(sum(each.var() / len(each) for each in fitted)), rel=0.35)
+
+
+def test_without_interaction_there_is_one_regression() -> None:
+    data = columns(3_000)
+    effect = dpc.RegressionAdjustment(of=ALL, interaction=False).estimate(vault_of(3_000), epsilon=100.0, delta=1e-3)
+    parts = [np.ones(3_000), data["t"], data["x"], data["k"] == "q", data["k"] == "r", data["b"] == "yes"]
+    slopes = np.linalg.lstsq(np.column_stack(parts), data["y"], rcond=None)[0]
+    assert effect.estimate == pytest.approx(float(slopes[1]), abs=0.01)
+    assert "with one effect for all" in str(effect)
+
+
+def test_the_noise_is_as_large_as_it_says() -> None:
+    """Over many releases of one table the estimate varies by privacy_sd."""
+    effects = [dpc.RegressionAdjustment(of=["x"]).estimate(vault_of(5_000), epsilon=1.0, delta=1e-6) for _ in range(60)]
+    spread = np.std([effect.estimate for effect in effects])
+    assert spread == pytest.approx(np.median([effect.privacy_sd for effect in effects]), rel=0.35)
+
+
+def test_an_adjustment_that_noise_drowns_is_shrunk_and_has_no_interval() -> None:
+    effects = [dpc.RegressionAdjustment(of=ALL).estimate(vault_of(20_000), epsilon=0.2, delta=1e-6) for _ in range(10)]
+    shrunk = [effect for effect in effects if "the adjustment was multiplied by 0" in str(effect)]
+    assert shrunk
+    for effect in shrunk:
+        with pytest.raises(RefusedError, match="leaves some confounding in"):
+            effect.interval()
+
+
+def test_a_covariate_that_is_narrow_beside_its_bounds_refuses_an_interval() -> None:
+    """Noise hides what it explains, although the other covariates are plain to see."""
+    data = columns(20_000)
+    narrow = 1 + 0.01 * (data["x"] - 1)
+    table = pa.table(data | {"x": narrow})
+    vault = dpc.Vault(table, SCHEMA, ledger="sqlite://", budget=dpc.Budget(epsilon=10, delta=0.1))
+    effect = dpc.RegressionAdjustment(of=ALL).estimate(vault, epsilon=1.0, delta=1e-6)
+    with pytest.raises(RefusedError, match="leaves some confounding in"):
+        effect.interval()
+
+
+def test_an_arm_that_noise_hides_refuses_an_interval() -> None:
+    table = pa.table(columns(2_000) | {"t": np.zeros(2_000, dtype=int)})
+    vault = dpc.Vault(table, SCHEMA, ledger="sqlite://", budget=dpc.Budget(epsilon=10, delta=0.1))
+    effect = dpc.RegressionAdjustment(of=["x"]).estimate(vault, epsilon=1.0, delta=1e-6)
+    with pytest.raises(RefusedError):
+        effect.interval()
+
+
+def test_score_coefficients_say_the_same_as_the_regression() -> None:
+    vault = vault_of(20_000)
+    release = vault.release(RegressionMoments(ALL), dpc.Guarantee(epsilon=100, delta=1e-3))
+    fit = regressions(release, vault, np.array([release.values]))
+    for arm in (0, 1):
+        coefficients = np.array(as_score_coefficients(fit, arm, ALL, SCHEMA)) / np.sqrt(4)
+        for x, k, b in ((0.0, "p", "no"), (2.0, "q", "yes"), (0.5, "r", "yes")):
+            features = [1, x - 1, k == "p", k == "q", k == "r", 1 if b == "yes" else -1]
+            said = 1 + 2 * float(coefficients @ np.array(features, dtype=float))
+            truth = 0.1 + 0.5 * x + 0.3 * (k == "q") - 0.2 * (b == "yes") + (0.2 + 0.2 * x) * arm
+            assert said == pytest.approx(truth, abs=0.03)
+
+
+def test_unknown_covariates_are_refused_before_anything_is_spent() -> None:
+    vault = vault_of(300)
+    with pytest.raises(QueryError, match="covariates out of x, k, b"):
+        dpc.RegressionAdjustment(of=["z"]).estimate(vault, epsilon=1.0)
+    assert vault.ledger.spent.epsilon == 0

@@ -1,0 +1,92 @@
+"""No unit moves a count of outcomes by more than one; and one that counts more than once is caught."""
+
+import itertools
+from fractions import Fraction
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dpcausal as dpc
+from dpcausal.errors import QueryError
+from dpcausal.queries import GRID, OutcomesBelow
+from dpcausal.schema import PROTECTS
+from dpcausal.vault.answers.outcomes_below import outcomes_below
+from dpcausal.vault.coercion import steps_of
+from dpcausal.vault.table import open_table
+
+SCHEMA = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 10))
+ONE = dpc.Guarantee(epsilon=1)
+DATABASE = duckdb.connect()
+nan, inf = float("nan"), float("inf")
+OUTCOMES = [0.0, 4.9, 5.0, 5.1, 10.0, -1e308, 1e308, inf, -inf, nan, None]
+THRESHOLDS = [0.0, 2.5, 5.0, 7.5, 10.0]
+
+
+def below(outcomes: list[float | None], threshold: float) -> int:
+    """The query's own answer, without noise."""
+    table = pa.table({"t": [0] * len(outcomes), "y": pa.array(outcomes, pa.float64())})
+    engine = open_table(DATABASE.from_arrow(table), SCHEMA)
+    return outcomes_below(OutcomesBelow(threshold), SCHEMA, engine, ONE).steps["below"]
+
+
+def test_one_unit_counts_once_or_not_at_all() -> None:
+    rest: list[float | None] = [0.0, 10.0, None]
+    for threshold in THRESHOLDS:
+        counts = [below([*rest, outcome], threshold) for outcome in OUTCOMES]
+        alone = [below([outcome], threshold) for outcome in OUTCOMES]
+        assert set(alone) <= {0, 1}
+        assert [count - below(rest, threshold) for count in counts] == alone
+        assert max(counts) - min(counts) == (threshold > 0)  # so the bound is attained
+    assert [below([outcome], 5.0) for outcome in OUTCOMES] == [1, 1, 0, 0, 0, 1, 0, 0, 1, 0, 0]
+
+
+@pytest.mark.parametrize(("protects", "norm"), list(itertools.product(PROTECTS, ("l1", "l2"))))
+def test_the_bound_is_one(protects: str, norm: str) -> None:
+    found = OutcomesBelow(5.0).sensitivity(SCHEMA, protects, norm)  # type: ignore[arg-type]
+    assert found.bound == 1
+    assert [(at.weight, at.step) for at in found.coordinates] == [(Fraction(1), 1.0)]
+
+
+def test_a_unit_that_counts_twice_is_caught() -> None:
+    """The twin: records of a unit counted one by one, where the schema does not say that they belong together."""
+    columns = {"who": [1, 1, 2], "when": [1, 2, 1], "t": [0, 0, 1]}
+    tables = [pa.table(columns | {"y": [outcome, outcome, 9.0]}) for outcome in (1.0, 9.0)]
+    each = dpc.Schema(treatment=SCHEMA.treatment, outcome=SCHEMA.outcome, unit=dpc.Unit("who", by="when"))
+    moved = []
+    for schema in (each, SCHEMA):
+        counts = [outcomes_below(OutcomesBelow(5.0), schema, open_table(at, schema), ONE).steps for at in tables]
+        moved.append(counts[0]["below"] - counts[1]["below"])
+    assert moved == [1, 2]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.none() | st.floats(), min_size=1, max_size=6), st.none() | st.floats(), st.floats(0, 10))
+def test_no_outcome_of_any_kind_moves_the_count_by_more(
+    outcomes: list[float | None], new: float | None, threshold: float
+) -> None:
+    assert abs(below(outcomes, threshold) - below([new, *outcomes[1:]], threshold)) <= 1
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.floats(0, 10), min_size=1, max_size=6), st.floats(0, 10))
+def test_the_count_is_that_of_outcomes_on_the_grid(outcomes: list[float], threshold: float) -> None:
+    real = dpc.Real("y", 0, 10)
+    steps = [steps_of(real, outcome) for outcome in outcomes]
+    assert below([*outcomes], threshold) == sum(step < steps_of(real, threshold) for step in steps)
+    sure = sum(outcome < threshold - 10 / GRID for outcome in outcomes)
+    assert sure <= below([*outcomes], threshold) <= sum(outcome < threshold + 10 / GRID for outcome in outcomes)
+
+
+@pytest.mark.parametrize("threshold", [-0.1, 10.1])
+def test_a_threshold_beyond_the_bounds_is_refused(threshold: float) -> None:
+    with pytest.raises(QueryError, match="from 0 to 10"):
+        OutcomesBelow(threshold).sensitivity(SCHEMA, "record", "l1")
+
+
+def test_an_outcome_of_two_values_is_refused() -> None:
+    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Binary("y"))
+    with pytest.raises(QueryError, match="an outcome that is a number"):
+        OutcomesBelow(0.5).sensitivity(schema, "record", "l1")
