@@ -50,6 +50,7 @@ class Candidate:
         privacy_sd: The error that privacy noise adds.
         bias: The confounding that is expected to be left in, or the distance to the effect that was asked for.
         delta: The delta to ask with: 0 where Laplace noise is smaller than the Gaussian noise that a delta allows.
+        interval: Whether an interval is to be expected.
     """
 
     estimator: Estimator
@@ -58,6 +59,7 @@ class Candidate:
     privacy_sd: float
     bias: float
     delta: float
+    interval: bool
 
     @property
     def error(self) -> float:
@@ -117,7 +119,8 @@ class Choice:
         lines = [f"{'':>3} {'expected error':>14} {'sampling':>10} {'privacy':>10} {'bias':>10}  estimator"]
         for place, each in enumerate(self.candidates, start=1):
             sizes = " ".join(f"{number(size):>10}" for size in (each.sampling_sd, each.privacy_sd, each.bias))
-            lines.append(f"{place:>2}. {number(each.error):>14} {sizes}  {each.label}")
+            refused = "" if each.interval else " (no interval)"
+            lines.append(f"{place:>2}. {number(each.error):>14} {sizes}  {each.label}{refused}")
         lines += ["", f"why      {self.why}", f"carries  {self._carries()}", f"privacy  {self.guarantee}"]
         return "\n".join([*lines, *(f"assumes  {text}" for text in self.assumed)])
 
@@ -161,10 +164,9 @@ def choose(  # noqa: PLR0913
         >>> from dpcausal import Binary, Guarantee, Real, Schema
         >>> covariates = [Real("age", 18, 90), Real("weight", 40, 160)]
         >>> schema = Schema(treatment=Binary("treat"), outcome=Real("score", 0, 100), covariates=covariates)
-        >>> for n in (200, 2_000, 200_000):
+        >>> for n in (200, 200_000):
         ...     print(choose(schema, n, Guarantee(epsilon=1.0)).candidates[0].label)
         difference in means
-        regression on age, weight
         doubly robust, of age, weight
     """
     if guarantee.protects != schema.protects:
@@ -247,7 +249,9 @@ class _World:
         plan, delta = self.plan(estimator)
         variance = self.rehearsal.sd**2 * sum(1 / size for size in self.rehearsal.expected_sizes)
         sampling = math.sqrt(variance * (1 - explained))
-        return Candidate(estimator, label, sampling, math.hypot(plan.privacy_sd, noise), bias, delta)
+        return Candidate(
+            estimator, label, sampling, math.hypot(plan.privacy_sd, noise), bias, delta, not plan.no_interval
+        )
 
     def difference_in_means(self) -> Candidate:
         """The plain difference."""
