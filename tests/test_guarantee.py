@@ -4,7 +4,7 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.errors import GuaranteeError
-from dpcausal.guarantee import Event
+from dpcausal.guarantee import Event, exact
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,13 @@ def test_rho_is_never_rounded_down() -> None:
 def test_rho_of_events() -> None:
     assert Event(family="laplace", epsilon=1.0, delta=0.0, mu=0.0).rho == pytest.approx(0.5)
     assert Event(family="gaussian", epsilon=1.0, delta=1e-6, mu=0.2).rho == pytest.approx(0.02)
+
+
+@pytest.mark.parametrize("count", [1, 3, 11, 39])
+def test_equal_parts_add_up_to_no_more_than_the_whole(count: int) -> None:
+    for whole in (dpc.Guarantee(epsilon=1), dpc.Guarantee(epsilon=0.3, delta=1e-6)):
+        part = whole.part(count)
+        assert exact(part.epsilon) * count <= exact(whole.epsilon)
+        assert exact(part.delta) * count <= exact(whole.delta)
+        assert part.epsilon * count == pytest.approx(whole.epsilon)
+        assert part.protects == whole.protects

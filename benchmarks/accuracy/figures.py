@@ -3,19 +3,16 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 from matplotlib import pyplot as plt
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-from PIL import Image
 
 from benchmarks.accuracy.entries import NOT_PRIVATE
 from benchmarks.accuracy.summary import Line
-
-_STYLE: dict[Any, Any] = {"font.size": 11, "axes.titlesize": 12, "axes.spines.top": False, "axes.spines.right": False}
+from benchmarks.pictures import STYLE, keep
 
 
 @dataclass(frozen=True)
@@ -59,7 +56,7 @@ def draw(result: Mapping[str, Any], folder: Path) -> None:
     """Both figures, as PNG files."""
     folder.mkdir(parents=True, exist_ok=True)
     mpl.use("Agg")
-    with plt.rc_context(_STYLE):
+    with plt.rc_context(STYLE):
         _panels(result, "error_to_matching_same_score", _MATCHING, folder / "accuracy_papers_matching.png")
         _panels(result, "error_to_truth", _TRUTH, folder / "accuracy_papers_truth.png")
 
@@ -106,11 +103,8 @@ def _panels(result: Mapping[str, Any], error: str, curves: Sequence[Curve], path
     height = 0.03 + 0.032 * -(-len(labels) // columns)
     figure.legend(handles, labels, loc="lower center", ncols=columns, frameon=False, fontsize=10.5)
     figure.tight_layout(rect=(0, height, 1, 0.99))
-    picture = BytesIO()
-    figure.savefig(picture, dpi=110)
+    keep(figure, path)
     plt.close(figure)
-    # Few colours make a small file.
-    Image.open(picture).convert("RGB").quantize(64).save(path, optimize=True)
 
 
 def _decades(limits: tuple[float, float]) -> float:

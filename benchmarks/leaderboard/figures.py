@@ -1,7 +1,6 @@
 """One figure for each question that the leaderboard answers."""
 
 from collections.abc import Mapping, Sequence
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +9,10 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
-from PIL import Image
 
 from benchmarks.leaderboard.summary import Line
 from benchmarks.leaderboard.tables import generated_name
-
-_STYLE: dict[Any, Any] = {"font.size": 11, "axes.titlesize": 12, "axes.spines.top": False, "axes.spines.right": False}
+from benchmarks.pictures import STYLE, keep
 
 _CURVES: dict[str, tuple[str, str, str]] = {
     "doubly robust": ("#1a7f5a", "-", "o"),
@@ -38,7 +35,7 @@ def draw(result: Mapping[str, Any], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     mpl.use("Agg")
     table: list[Line] = result["lines"]
-    with plt.rc_context(_STYLE):
+    with plt.rc_context(STYLE):
         _sizes(table, folder / "leaderboard_n.png")
         _epsilons(table, folder / "leaderboard_epsilon.png")
         _turned(table, folder / "leaderboard_turned.png")
@@ -80,7 +77,8 @@ def _turned(table: Sequence[Line], path: Path) -> None:
         axes.legend(title="confounding", frameon=False)
     figure.suptitle("Bias with the sign of the confounding turned round", fontsize=13)
     figure.tight_layout()
-    _saved(figure, path)
+    keep(figure, path)
+    plt.close(figure)
 
 
 def _coverage(table: Sequence[Line], path: Path) -> None:
@@ -101,7 +99,8 @@ def _coverage(table: Sequence[Line], path: Path) -> None:
         axes.legend(frameon=False)
     figure.suptitle("Coverage on generated tables, every size and epsilon with an interval", fontsize=13)
     figure.tight_layout()
-    _saved(figure, path)
+    keep(figure, path)
+    plt.close(figure)
 
 
 def _generated(line: Line) -> bool:
@@ -125,12 +124,5 @@ def _finished(figure: Figure, axes: Axes, title: str, path: Path) -> None:
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(handles, labels, loc="lower center", ncols=2, frameon=False, fontsize=10)
     figure.tight_layout(rect=(0, 0.04 + 0.035 * -(-len(labels) // 2), 1, 0.99))
-    _saved(figure, path)
-
-
-def _saved(figure: Figure, path: Path) -> None:
-    picture = BytesIO()
-    figure.savefig(picture, dpi=110)
+    keep(figure, path)
     plt.close(figure)
-    # Few colours make a small file.
-    Image.open(picture).convert("RGB").quantize(64).save(path, optimize=True)

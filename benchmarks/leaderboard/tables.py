@@ -6,6 +6,7 @@ of its own in each realisation: there bounds are round numbers that hold that re
 
 import gzip
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import pyarrow.csv
 
 import dpcausal as dpc
 from benchmarks.datasets import DataSet, acic, ihdp, lalonde, synth
+from dpcausal.columns import Column
 
 EFFECT = 0.3
 
@@ -75,78 +77,60 @@ def twins(folder: Path) -> DataSet:
     )
 
 
+def _trial(
+    name: str, table: pa.Table, columns: tuple[dpc.Binary, dpc.Real | dpc.Binary], covariates: tuple[Column, ...]
+) -> DataSet:
+    """A randomised trial, whose own difference in means counts as the truth."""
+    treatment, outcome = columns
+    arms = np.array(table[treatment.name].to_pylist()) == treatment.values[1]
+    outcomes = table[outcome.name].to_numpy()
+    return DataSet(
+        name=name,
+        table=table,
+        treatment=treatment,
+        outcome=outcome,
+        covariates=covariates,
+        truth=float(outcomes[arms].mean() - outcomes[~arms].mean()),
+        short=tuple(column.name for column in covariates),
+        randomised=True,
+    )
+
+
 def star(folder: Path) -> DataSet:
     """Tennessee's trial of small classes in kindergarten: reading and mathematics together."""
     table = pa.csv.read_csv(folder / "star" / "star_ecdat_5748.csv")
     table = table.filter(pa.compute.not_equal(table["classk"], "regular.with.aide"))
-    total = pa.compute.add(table["tmathssk"], table["treadssk"])
-    arms, scores = np.array(table["classk"].to_pylist()) == "small.class", total.to_numpy()
+    table = table.append_column("total", pa.compute.add(table["tmathssk"], table["treadssk"]))
     covariates = (
         dpc.Binary("freelunk", values=("no", "yes")),
         dpc.Category("race", ["white", "black", "other"]),
         dpc.Binary("sex", values=("boy", "girl")),
         dpc.Real("totexpk", 0, 40),
     )
-    return DataSet(
-        name="STAR",
-        table=table.append_column("total", total),
-        treatment=dpc.Binary("classk", values=("regular", "small.class")),
-        outcome=dpc.Real("total", 600, 1260),
-        covariates=covariates,
-        truth=float(scores[arms].mean() - scores[~arms].mean()),
-        short=tuple(column.name for column in covariates),
-        strata=("freelunk", "race"),
-        outcome_sd=70,
-        randomised=True,
-    )
+    columns = dpc.Binary("classk", values=("regular", "small.class")), dpc.Real("total", 600, 1260)
+    return replace(_trial("STAR", table, columns, covariates), strata=("freelunk", "race"), outcome_sd=70)
 
 
 def ist(folder: Path) -> DataSet:
     """The International Stroke Trial: aspirin and death."""
     table = pa.csv.read_csv(folder / "ist" / "ist_prr_subset.csv.gz")
-    arms, died = np.array(table["RXASP"].to_pylist()) == "Y", table["DIED"].to_numpy()
     covariates = (
         dpc.Real("AGE", 16, 100),
         dpc.Binary("SEX", values=("M", "F")),
         dpc.Category("RXHEP", ["N", "L", "H"]),
     )
-    return DataSet(
-        name="IST",
-        table=table,
-        treatment=dpc.Binary("RXASP", values=("N", "Y")),
-        outcome=dpc.Binary("DIED"),
-        covariates=covariates,
-        truth=float(died[arms].mean() - died[~arms].mean()),
-        short=tuple(column.name for column in covariates),
-        strata=(dpc.Cut("AGE", [60, 70, 80]), "SEX"),
-        outcome_sd=0.4,
-        randomised=True,
-    )
+    columns = dpc.Binary("RXASP", values=("N", "Y")), dpc.Binary("DIED")
+    strata = (dpc.Cut("AGE", [60, 70, 80]), "SEX")
+    return replace(_trial("IST", table, columns, covariates), strata=strata, outcome_sd=0.4)
 
 
 def hillstrom(folder: Path) -> DataSet:
     """An e-mail experiment: does an e-mail about men's wear bring visits?"""
     table = pa.csv.read_csv(folder / "hillstrom" / "hillstrom.csv")
     table = table.filter(pa.compute.not_equal(table["segment"], "Womens E-Mail"))
-    arms, visits = np.array(table["segment"].to_pylist()) == "Mens E-Mail", table["visit"].to_numpy()
-    covariates = (
-        dpc.Real("recency", 1, 12),
-        dpc.Real("history", 0, 4000),
-        dpc.Binary("newbie"),
-        dpc.Binary("womens"),
-    )
-    return DataSet(
-        name="Hillstrom",
-        table=table,
-        treatment=dpc.Binary("segment", values=("No E-Mail", "Mens E-Mail")),
-        outcome=dpc.Binary("visit"),
-        covariates=covariates,
-        truth=float(visits[arms].mean() - visits[~arms].mean()),
-        short=tuple(column.name for column in covariates),
-        strata=("newbie", "womens"),
-        outcome_sd=0.35,
-        randomised=True,
-    )
+    covariates = (dpc.Real("recency", 1, 12), dpc.Real("history", 0, 4000), dpc.Binary("newbie"), dpc.Binary("womens"))
+    columns = dpc.Binary("segment", values=("No E-Mail", "Mens E-Mail")), dpc.Binary("visit")
+    return replace(_trial("Hillstrom", table, columns, covariates), strata=("newbie", "womens"), outcome_sd=0.35)
 
 
 FROM_FILES: dict[str, Callable[[Path], DataSet]] = {

@@ -1,7 +1,6 @@
 """Figures of the studies, from their results."""
 
 from collections.abc import Callable, Sequence
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-from PIL import Image
+
+from benchmarks.pictures import keep
 
 Line = dict[str, Any]
 Look = dict[str, Any]
@@ -17,16 +17,12 @@ Look = dict[str, Any]
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
 MARKERS = "osD^vP"
 FEWEST = 4
-_DPI = 100
 
 
 def draw(result: dict[str, Any], folder: Path) -> None:
     """All figures of a result, into a folder."""
     for name, drawn in DRAWINGS[result["study"]].items():
-        held = BytesIO()
-        drawn(result).savefig(held, dpi=_DPI)
-        few = Image.open(held).convert("RGB").quantize(64, dither=Image.Dither.NONE)  # a third of the size
-        few.save(folder / f"study_{result['study']}_{name}.png", optimize=True)
+        keep(drawn(result), folder / f"study_{result['study']}_{name}.png", dpi=100)
 
 
 def enough(cells: Sequence[Line]) -> list[Line]:

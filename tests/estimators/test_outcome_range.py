@@ -17,7 +17,7 @@ def vault_of(n: int, schema: dpc.Schema = SCHEMA) -> dpc.Vault:
 def test_bounds_are_found_and_hold_nearly_all_outcomes() -> None:
     vault = vault_of(50_000)
     found = dpc.OutcomeRange(steps=8).find(vault, epsilon=0.5)
-    assert found.outcome.low == 0
+    assert found.outcome.low <= 1_000_000 / 2**8  # nearly 1 % lie below the lowest step: noise decides
     assert 50_000 < found.outcome.high < 100_000  # the 99th percentile is near 50,000
     assert found.narrower > 10
     assert 0.2 < vault.ledger.spent.epsilon <= 0.5  # less where both searches ask the same

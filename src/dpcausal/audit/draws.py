@@ -49,7 +49,7 @@ def _faults(drawn: Array, scales: Array, family: str) -> Iterator[str]:
     if scales.max() > runs and len(np.unique(drawn, axis=0)) < runs / 2:
         yield "the same noise comes again and again"
     # Which side noise is on, and whether it is large, have laws that heavy tails cannot disturb. Ties fall by lot.
-    lots = np.random.default_rng(0)
+    lots = np.random.default_rng(0)  # the tester's own; what is tested is drawn already
     sides = np.where(drawn == 0, lots.choice([-1.0, 1.0], drawn.shape), np.sign(drawn))
     sizes = np.abs(drawn) + lots.random(drawn.shape)
     large = np.sign(sizes - np.median(sizes, axis=0))

@@ -1,10 +1,19 @@
-"""What privacy does to a propensity score."""
+"""What estimators with a propensity score have in common, and what privacy does to the score."""
 
 import math
 from dataclasses import dataclass
 from typing import Self
 
 from dpcausal.queries import ObjectivePerturbedLogistic
+from dpcausal.queries.scores import Estimand
+
+ESTIMANDS: dict[Estimand, str] = {
+    "ATE": "average treatment effect",
+    "ATT": "average treatment effect on the treated",
+    "ATC": "average treatment effect on the controls",
+    "ATO": "average treatment effect where arms overlap, a unit counting as e (1 - e), e its propensity score",
+}
+"""What each estimand is, in words."""
 
 
 @dataclass(frozen=True)

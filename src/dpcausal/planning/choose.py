@@ -1,6 +1,8 @@
 """Which estimator to use, from public quantities only."""
 
+import itertools
 import math
+import textwrap
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -121,8 +123,12 @@ class Choice:
             sizes = " ".join(f"{number(size):>10}" for size in (each.sampling_sd, each.privacy_sd, each.bias))
             refused = "" if each.interval else " (no interval)"
             lines.append(f"{place:>2}. {number(each.error):>14} {sizes}  {each.label}{refused}")
-        lines += ["", f"why      {self.why}", f"carries  {self._carries()}", f"privacy  {self.guarantee}"]
-        return "\n".join([*lines, *(f"assumes  {text}" for text in self.assumed)])
+        texts = [("why", self.why), ("carries", self._carries()), ("privacy", str(self.guarantee))]
+        texts += [("assumes", text) for text in self.assumed]
+        wrapped = (
+            textwrap.wrap(text, 100, initial_indent=f"{label:<9}", subsequent_indent=" " * 9) for label, text in texts
+        )
+        return "\n".join([*lines, "", *itertools.chain.from_iterable(wrapped)])
 
     def _carries(self) -> str:
         if self.carries == 0:
@@ -151,7 +157,7 @@ def choose(  # noqa: PLR0913
         schema: What is public about the table.
         n: The number of units.
         guarantee: The guarantee to give.
-        of: The confounders, most important first; all covariates if left out, and none for a trial: `of=[]`.
+        of: The confounders; all covariates if left out, and none for a trial: `of=[]`.
         by: Strata to consider, as for `Stratification`.
         treated_share: The share of units expected to be treated.
         outcome_mean: The outcome's expected mean, as for `Rehearsal`.
@@ -176,7 +182,7 @@ def choose(  # noqa: PLR0913
             hint=f"write Guarantee(epsilon=…, protects={schema.protects!r}).",
         )
     rehearsal = Rehearsal(schema, n, treated_share, outcome_mean, outcome_sd, confounding, covariate_sd)
-    names = [column.name for column in schema.covariates] if of is None else list(of)
+    names = [column.name for column in schema.covariates] if of is None else of
     world = _World(rehearsal, guarantee, len(names))
     candidates = [world.difference_in_means(), *([world.stratification(by, names)] if by else ())]
     candidates += world.adjusted(names) if names else ()
@@ -211,11 +217,8 @@ class _World:
         """What was assumed."""
         if not self.confounders:
             return ("no confounders: arms are comparable, as in a randomised trial",)
-        moved = f"all confounding moves the difference by {self.rehearsal.confounding:g} of that standard deviation"
         return (
-            f"{moved}, each confounder by an equal part",
-            f"covariates that are numbers have a standard deviation of {self.rehearsal.covariate_sd:.2g} half ranges",
-            "covariates explain a quarter of the outcome's variance, and models are of the right shape",
+            "each confounder has an equal part, and models are of the right shape",
             f"for overlap weights: effects differ by {_VARIED:g} standard deviations between units a logit apart",
             "where an arm is smaller than twice what scores are clipped at, clipping leaves confounding in",
         )

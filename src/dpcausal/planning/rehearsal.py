@@ -99,7 +99,15 @@ class Rehearsal:
     def notes(self) -> tuple[str, ...]:
         """What was assumed."""
         outcome = f"an outcome of mean {number(self.mean)} and standard deviation {number(self.sd)}"
-        return (f"rehearsed with {self.treated_share:.0%} of {self.n:,} units treated and {outcome}",)
+        assumed = (f"rehearsed with {self.treated_share:.0%} of {self.n:,} units treated and {outcome}",)
+        if not self.schema.covariates:
+            return assumed
+        spread = f"numbers among them have a standard deviation of {self.covariate_sd:.2g} half ranges"
+        moved = f"the confounding they are about moves the difference by {self.confounding:g} standard deviations"
+        return (
+            *assumed,
+            f"where covariates are used they explain a quarter of the outcome's variance; {spread}; {moved}",
+        )
 
     def release(self, query: Query, guarantee: Guarantee) -> Release:
         """What the query would be expected to give, with the noise it would have and the price it would cost."""

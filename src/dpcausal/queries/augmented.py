@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, get_args
 from dpcausal.columns import Column, is_number
 from dpcausal.errors import QueryError
 from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, outcome_step
-from dpcausal.queries.scores import check_coefficients, kept_within, score_columns
+from dpcausal.queries.scores import check_coefficients, check_estimand, kept_within, score_columns
 from dpcausal.schema import Protects, Schema
 
 AugmentedEstimand = Literal["ATE", "ATT", "ATO"]
@@ -58,18 +58,13 @@ class AugmentedScores(Query):
         object.__setattr__(self, "of", self.of if isinstance(self.of, str) else tuple(self.of))
         for model in ("propensity", "control", "treated"):
             object.__setattr__(self, model, kept_within(getattr(self, model)))
-        if self.estimand not in get_args(AugmentedEstimand):
-            raise QueryError(
-                expected=f"one of the estimands {', '.join(get_args(AugmentedEstimand))}",
-                got=repr(self.estimand),
-                hint="they are written in capitals; ATO is the one with the least noise.",
-            )
+        check_estimand(self.estimand, get_args(AugmentedEstimand))
         numbers = is_number(self.clip) and is_number(self.limit)
         if not (numbers and 1e-3 <= self.clip < 0.5 and 0.5 <= self.limit <= 1e4):
             raise QueryError(
                 expected="a clip from 0.001 to below 0.5 and a limit from 0.5 to 10,000",
                 got=f"clip={self.clip!r}, limit={self.limit!r}",
-                hint="a clip of 0.1 and a limit of 5 are usual; a larger limit needs more noise.",
+                hint="a clip of 0.05 and a limit of 5 are usual; a larger limit needs more noise.",
             )
 
     @property

@@ -66,6 +66,21 @@ def check_coefficients(coefficients: Sequence[float], of: Sequence[str], schema:
         )
 
 
+def check_estimand(estimand: object, known: Sequence[str]) -> None:
+    """Raise unless an estimand is one of those known."""
+    if estimand not in known:
+        raise QueryError(
+            expected=f"one of the estimands {', '.join(known)}",
+            got=repr(estimand),
+            hint="they are written in capitals; ATO is the one with the least noise.",
+        )
+
+
+def largest_weight(estimand: Estimand, clip: float) -> float:
+    """The largest weight there can be with scores kept within clip and 1 - clip."""
+    return {"ATE": 1 / clip, "ATO": 1.0}.get(estimand, (1 - clip) / clip)
+
+
 def _of_length(moved: Fraction, names: tuple[str, ...], norm: Norm, share: Fraction = Fraction(1)) -> Sensitivity:
     """Coefficients that move, as a vector, by a length of at most `moved` steps before each is rounded to a step."""
     root = Fraction(math.isqrt(10**12 * len(names)) + 1, 10**6)
@@ -209,12 +224,7 @@ class WeightedArms(Query):
     def __post_init__(self) -> None:
         object.__setattr__(self, "of", self.of if isinstance(self.of, str) else tuple(self.of))
         object.__setattr__(self, "coefficients", kept_within(self.coefficients))
-        if self.estimand not in get_args(Estimand):
-            raise QueryError(
-                expected=f"one of the estimands {', '.join(get_args(Estimand))}",
-                got=repr(self.estimand),
-                hint="they are written in capitals; ATO is the one with the least noise.",
-            )
+        check_estimand(self.estimand, get_args(Estimand))
         numbers = is_number(self.shrink) and is_number(self.clip)
         if not (numbers and 0 <= self.shrink <= 2**20 and 1e-3 <= self.clip < 0.5):
             raise QueryError(
@@ -226,7 +236,7 @@ class WeightedArms(Query):
     @property
     def largest(self) -> float:
         """The largest weight there can be."""
-        return {"ATE": 1 / self.clip, "ATO": 1.0}.get(self.estimand, (1 - self.clip) / self.clip)
+        return largest_weight(self.estimand, self.clip)
 
     @property
     def smallest(self) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from dpcausal.calibration import calibrate
 from dpcausal.columns import Binary, is_number
 from dpcausal.effect import Effect
-from dpcausal.estimators.propensity import ScoreDoubt
+from dpcausal.estimators.propensity import ESTIMANDS, ScoreDoubt
 from dpcausal.estimators.regression import Regressions, as_score_coefficients, regressions
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm
@@ -19,12 +19,6 @@ from dpcausal.queries.regression import FIRST_FEATURE, OUTCOME, Moment, design_n
 from dpcausal.queries.scores import feature_names
 from dpcausal.release import Release, Source, guarantee_for
 from dpcausal.schema import Schema
-
-_ESTIMANDS: dict[AugmentedEstimand, str] = {
-    "ATE": "average treatment effect",
-    "ATT": "average treatment effect on the treated",
-    "ATO": "average treatment effect where arms overlap, a unit counting as e (1 - e), e its propensity score",
-}
 
 _WEIGHTS: dict[AugmentedEstimand, float] = {"ATE": 1.0, "ATT": 0.5, "ATO": 0.25}
 """How large weights are beside those of ATE where arms are even, and so how large scores are."""
@@ -106,13 +100,9 @@ class DoublyRobust:
         schema, variance = source.schema, 1 / 6
         features, nothing = len(design_names(self.of, schema)), [0.0] * len(feature_names(self.of, schema))
         moments = RegressionMoments(self.of)
-        slope, square = (
-            _scale(
-                moments, moments.moments(schema).index(Moment(first, FIRST_FEATURE, signed=False)), schema, guarantee
-            )
-            / source.n
-            for first in (OUTCOME, FIRST_FEATURE)
-        )
+        kinds = [Moment(first, FIRST_FEATURE, signed=False) for first in (OUTCOME, FIRST_FEATURE)]
+        places = map(moments.moments(schema).index, kinds)
+        slope, square = (_scale(moments, place, schema, guarantee) / source.n for place in places)
         noise = _scale(self._query(schema, nothing, nothing, nothing), 0, schema, guarantee) / source.n
         missed = 0.2 * (schema.outcome_bounds[1] - schema.outcome_bounds[0]) / 2 / math.sqrt(features)
 
@@ -136,8 +126,9 @@ class DoublyRobust:
         propensity is clipped, the error of the regression is not taken off again.
         """
         treated, inverse = float(fit.sizes[0, 1]) / source.n, float((1 / fit.feature_variances).mean())
-        att = self.estimand == "ATT"
-        shares, uneven = ((1.0, 0.0), treated) if att else ((treated, 1 - treated), 1 - 2 * treated)
+        shares, uneven = (treated, 1 - treated), 1 - 2 * treated
+        if self.estimand == "ATT":
+            shares, uneven = (1.0, 0.0), treated
         noise = np.sqrt(fit.doubts[0] * inverse) * shares
         differing = uneven * float(fit.unseen[0]) * math.sqrt(inverse)
         missed = min(fit.blurred, 1.0) * math.sqrt(float(fit.variances[0].mean()) / len(fit.feature_variances)) / 2
@@ -155,7 +146,7 @@ class DoublyRobust:
         control, of_treated = (np.maximum(1 - 1 / (1 + np.exp(-each)) / self.clip, 0.0) @ density for each in logits)
         return float(control), float(of_treated)
 
-    def _score_doubt(self, source: Source, epsilon: float, spread: float = 0.2 / 3) -> ScoreDoubt:
+    def _score_doubt(self, source: Source, epsilon: float, spread: float) -> ScoreDoubt:
         return ScoreDoubt.of(source.n, epsilon, len(self.of), len(feature_names(self.of, source.schema)), spread)
 
     def _effect(
@@ -164,7 +155,7 @@ class DoublyRobust:
         mean = _Mean(releases[2], source, self.estimand)
         left = self._left(source, fit, releases[1].guarantee.epsilon)
         return Effect(
-            estimand=f"{_ESTIMANDS[self.estimand]}, propensities kept within {self.clip:g} and {1 - self.clip:g}",
+            estimand=f"{ESTIMANDS[self.estimand]}, propensities kept within {self.clip:g} and {1 - self.clip:g}",
             arms=source.schema.treatment.labels_or_values,
             outcome=source.schema.outcome.name,
             estimate=mean.estimate,

@@ -8,19 +8,12 @@ from typing import Literal
 from dpcausal.columns import is_number
 from dpcausal.effect import Effect
 from dpcausal.errors import GuaranteeError, QueryError, TableError
-from dpcausal.estimators.propensity import ScoreDoubt
+from dpcausal.estimators.propensity import ESTIMANDS, ScoreDoubt
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm
 from dpcausal.queries import ObjectivePerturbedLogistic, OutputPerturbedLogistic, WeightedArms
 from dpcausal.queries.scores import Estimand, feature_names
 from dpcausal.release import Release, Source, guarantee_for
-
-_ESTIMANDS: dict[Estimand, str] = {
-    "ATE": "average treatment effect",
-    "ATT": "average treatment effect on the treated",
-    "ATC": "average treatment effect on the controls",
-    "ATO": "average treatment effect where arms overlap, a unit counting as e (1 - e), e its propensity score",
-}
 
 
 @dataclass(frozen=True)
@@ -122,7 +115,7 @@ class InverseWeighting:
     ) -> Effect:
         split = ("the score was fitted on other units, who paid for it with the same epsilon",) if scores_from else ()
         return Effect(
-            estimand=f"{_ESTIMANDS[self.estimand]}, scores kept within {self.clip:g} and {1 - self.clip:g}",
+            estimand=f"{ESTIMANDS[self.estimand]}, scores kept within {self.clip:g} and {1 - self.clip:g}",
             arms=source.schema.treatment.labels_or_values,
             outcome=source.schema.outcome.name,
             estimate=arms.means[1] - arms.means[0],

@@ -101,11 +101,13 @@ class RegressionAdjustment:
             ),
             receipts=(release.receipt,),
             notes=(f"the adjustment was multiplied by {kept:.2f}",) * (kept < 1) + source.notes,
-            no_interval=_lonely(release, source, fit) or (_NO_INTERVAL if too_noisy or fit.blurred > _BLURRED else ""),
+            no_interval=_hidden_arm(release, source, fit)
+            or (_NO_INTERVAL if too_noisy or fit.blurred > _BLURRED else ""),
         )
 
 
-def _lonely(release: Release, source: Source, fit: Regressions) -> str:
+def _hidden_arm(release: Release, source: Source, fit: Regressions) -> str:
+    """Why there is no interval where an arm may be nearly empty."""
     doubt = 0.0 if source.arm_sizes is not None else release.variance("arm") ** 0.5 / 2
     return "" if fit.sizes[0].min() > 3 * doubt else "an arm's size cannot be told from noise"
 

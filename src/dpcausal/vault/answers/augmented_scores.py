@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import GRID, AugmentedScores
+from dpcausal.queries.scores import largest_weight
 from dpcausal.schema import Schema
 from dpcausal.vault.answer import Answer
 from dpcausal.vault.answers.weighted_arms import weight_table
@@ -48,7 +49,7 @@ def scored(  # noqa: PLR0913, PLR0917
     outcomes: Integers,
 ) -> tuple[Integers, Integers]:
     """Rows' scores before the limit, in steps of which GRID make the limit, and their targets."""
-    largest = {"ATE": 1 / query.clip, "ATO": 1.0}.get(query.estimand, (1 - query.clip) / query.clip)
+    largest = largest_weight(query.estimand, query.clip)
     weights = np.where(
         arms == 1,
         weight_table(query.estimand, query.clip, largest, treated=True)[lookup(-predictor)],
