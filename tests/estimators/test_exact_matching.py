@@ -33,7 +33,9 @@ def test_with_delta_it_finds_the_effect_and_the_size_of_its_own_noise() -> None:
     sizes = np.array([[np.sum((x == k) & (t == arm)) for arm in (1, 0)] for k in range(10)])
     share = 2.0 * 0.7
     exact = 2 * smooth_bound(sizes, 20_000, dpc.calibration.smoothness(share, 1e-6)) / share / 2**21 / 20_000
-    assert effect.noise[0].scale == pytest.approx(exact, rel=0.5)  # released with noise of its own
+    # It is released with noise of its own, of about a quarter.
+    told = [dpc.ExactMatching(by=["x"]).estimate(vault_of(20_000), epsilon=2.0, delta=1e-6) for _ in range(40)]
+    assert np.median([each.noise[0].scale for each in told]) == pytest.approx(exact, rel=0.4)
 
 
 def test_without_delta_the_noise_is_the_outcomes_whole_range() -> None:
