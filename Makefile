@@ -33,6 +33,8 @@ long:  ## the statistical, scale and fault suites at full size; needs several ho
 	$(PYTHON) -m benchmarks.coverage --estimator propensity_matching --runs 1000 --n 1000 5000 --protects outcome --json
 	$(PYTHON) -m benchmarks.coverage --estimator inverse_weighting --runs 1000 --n 5000 20000 --epsilon 1 4 --protects record --json
 	$(PYTHON) -m benchmarks.coverage --estimator overlap_weighting --runs 1000 --n 5000 20000 --epsilon 1 4 --protects record --json
+	$(PYTHON) -m benchmarks.curve_coverage --runs 1000 --json
+	$(PYTHON) -m benchmarks.exposure --json
 	$(PYTHON) -m benchmarks.matching --json
 	$(PYTHON) -m benchmarks.studies exact_matching --json
 	$(PYTHON) -m benchmarks.studies weighting --json

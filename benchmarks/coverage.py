@@ -5,9 +5,7 @@
 
 import argparse
 import itertools
-import json
 import math
-import multiprocessing
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any, get_args
@@ -20,7 +18,7 @@ from numpy.typing import NDArray
 import dpcausal as dpc
 from benchmarks.datasets import BUDGET, connection
 from benchmarks.leaderboard.tables import generated
-from benchmarks.progress import progress
+from benchmarks.simulation import add_arguments, show, simulated
 from dpcausal.effect import Estimator
 from dpcausal.schema import Protects
 
@@ -224,27 +222,18 @@ def summary(cell: Cell, runs: list[Run]) -> dict[str, object]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--estimator", choices=ESTIMATORS, default="difference_in_means")
-    parser.add_argument("--runs", type=int, default=2000, help="simulated studies for each setting")
+    add_arguments(parser, 2000)
     parser.add_argument("--n", type=int, nargs="+", default=[400, 4000])
     parser.add_argument("--epsilon", type=float, nargs="+", default=[0.5, 1.0, 4.0])
     parser.add_argument("--delta", type=float, nargs="+", default=[0.0])
     parser.add_argument("--protects", nargs="+", choices=get_args(Protects), default=["record_within_arm", "record"])
     parser.add_argument("--outcome", nargs="+", choices=STUDIES, help="kinds of study; all that suit, if left out")
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
     chosen = parser.parse_args()
     outcomes = chosen.outcome or ESTIMATORS[chosen.estimator][1]
     settings = itertools.product(chosen.protects, outcomes, chosen.n, chosen.epsilon, chosen.delta)
     cells = [Cell(chosen.estimator, *setting) for setting in settings]
-    tasks = [(cell, (place, run)) for place, cell in enumerate(cells) for run in range(chosen.runs)]
-    with multiprocessing.get_context("spawn").Pool(chosen.workers) as pool:
-        done = list(progress(pool.imap(simulate, tasks, chunksize=50), len(tasks), "studies"))
-    table = [summary(cell, done[place * chosen.runs : (place + 1) * chosen.runs]) for place, cell in enumerate(cells)]
-    if chosen.json:
-        print(json.dumps({"level": 0.95, "cells": table}, indent=1))
-        return
-    for line in table:
-        print("  ".join(f"{name} {value}" for name, value in line.items()))
+    runs = simulated(cells, simulate, chosen)
+    show([summary(cell, each) for cell, each in zip(cells, runs, strict=True)], chosen)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
+import contextlib
 import json
 
 import pytest
 
+import dpcausal as dpc
 from dpcausal import queries
 from dpcausal.errors import QueryError
 from dpcausal.queries import (
@@ -9,7 +11,13 @@ from dpcausal.queries import (
     ArmMoments,
     ArmTotals,
     AugmentedScores,
+    BlockEffects,
+    Cells,
     Cut,
+    EffectMoments,
+    EffectWeights,
+    Fourier,
+    InfluenceEffects,
     MatchedContrast,
     ObjectivePerturbedLogistic,
     OutcomesBelow,
@@ -17,8 +25,10 @@ from dpcausal.queries import (
     Query,
     RegressionMoments,
     ScrambledContrast,
+    Spline,
     StratumContrasts,
     StratumMatches,
+    SubgroupMoments,
     WeightedArms,
 )
 
@@ -35,6 +45,11 @@ TRIED: list[Query] = [
     MatchedContrast(["x"], 5, None, 0.01),
     ScrambledContrast(["x"], [0.5, -1.25], 5, 2, 0.001, [0.1, 0.7, 0.2]),
     OutcomesBelow(12.5),
+    SubgroupMoments(Cells([Cut("x"), Cut("age", [30, 40.5])])),
+    EffectMoments(["x"], [0.5, -1.25], [0.1, 0.2], [-0.3, 1e9], Spline(["age"], 3), "residual", 0.1, 1.0),
+    EffectWeights(["x"], [0.5, -1.25], [0.1, 0.2], [-0.3, 1e9], Fourier(["age"], 2.0, 7, 1), 0.1, 0.25, 30.0),
+    BlockEffects("forest", ["x", "age"], [[1, 30.0], [0, 40.5]], 20, 0.5),
+    InfluenceEffects("forest", ["x"], [[1], [0]], 0.05),
 ]
 
 
@@ -121,3 +136,23 @@ def test_no_estimand_but_the_listed_ones() -> None:
     for estimand in others:
         with pytest.raises(QueryError):
             queries.from_dict(AUGMENTED | {"estimand": estimand})
+
+
+HOSTILE: list[object] = [float("nan"), float("inf"), "1", "", None, -1, 10**400, True]
+HOSTILE += [[], [[]], {}, [None], {"kind": "cells"}, [[1, [2]]]]
+
+
+@pytest.mark.parametrize("query", TRIED, ids=lambda query: query.name)
+def test_whatever_a_parameter_holds_nothing_but_a_refusal_comes_of_it(query: Query) -> None:
+    """It is refused when it is read, or when its price is asked for; both come before the debit."""
+    schema = dpc.Schema(
+        treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 20), covariates=[dpc.Binary("x"), dpc.Real("age", 20, 60)]
+    )
+    document = queries.to_dict(query)
+    for part in document:
+        for hostile in HOSTILE:
+            with contextlib.suppress(QueryError):
+                asked = queries.from_dict(document | {part: hostile})
+                asked.sensitivity(schema, "record", "l1")
+                asked.reads(schema)
+                json.dumps(queries.to_dict(asked), allow_nan=False)

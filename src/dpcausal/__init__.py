@@ -12,12 +12,16 @@ The map, in the order in which a study meets it:
   where covariates and arms are public; `ExactMatching` to compare with. Every estimator has
   `estimate(source, epsilon=…, delta=…)` and returns an `Effect`. `estimate` does all of this in one call, for a table
   that is asked one question. `OutcomeRange` finds a narrower range of the outcome, for a price.
+- Effects that vary: `SubgroupEffects` for a public partition; `RLearner` and `DRLearner` on a public basis
+  (`Polynomial`, `Spline`, `Fourier`, `Cells`); `KernelLearner`; `BlockEnsemble` around any learner; `InfluenceLearner`,
+  which is not proved, to compare with. They return an `EffectCurve`, which answers any number of questions for nothing.
 - Make your own estimator, and check it: `dpcausal.testing.check_estimator`.
 
 Inside, one rule: rows are touched in `dpcausal.vault` only, and what leaves it is a `Release` that was debited first.
 """
 
 from dpcausal.columns import Binary, Category, Real, Unit
+from dpcausal.curve import EffectCurve
 from dpcausal.effect import Effect
 from dpcausal.errors import DpcausalError
 from dpcausal.estimators.average import (
@@ -29,12 +33,20 @@ from dpcausal.estimators.average import (
     RegressionAdjustment,
     Stratification,
 )
+from dpcausal.estimators.conditional import (
+    BlockEnsemble,
+    DRLearner,
+    InfluenceLearner,
+    KernelLearner,
+    RLearner,
+    SubgroupEffects,
+)
 from dpcausal.estimators.outcome_range import OutcomeRange
 from dpcausal.guarantee import Guarantee
 from dpcausal.ledger import Budget, Ledger
 from dpcausal.notebook import estimate
 from dpcausal.planning import Choice, Rehearsal, choose
-from dpcausal.queries import Cut
+from dpcausal.queries import Cells, Cut, Fourier, Polynomial, Spline
 from dpcausal.release import Release, Source
 from dpcausal.schema import Schema
 from dpcausal.vault import Vault
@@ -43,27 +55,38 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Binary",
+    "BlockEnsemble",
     "Budget",
     "Category",
+    "Cells",
     "Choice",
     "Cut",
+    "DRLearner",
     "DifferenceInMeans",
     "DoublyRobust",
     "DpcausalError",
     "Effect",
+    "EffectCurve",
     "ExactMatching",
+    "Fourier",
     "Guarantee",
+    "InfluenceLearner",
     "InverseWeighting",
+    "KernelLearner",
     "Ledger",
     "OutcomeRange",
+    "Polynomial",
     "PropensityMatching",
+    "RLearner",
     "Real",
     "RegressionAdjustment",
     "Rehearsal",
     "Release",
     "Schema",
     "Source",
+    "Spline",
     "Stratification",
+    "SubgroupEffects",
     "Unit",
     "Vault",
     "choose",

@@ -39,7 +39,7 @@ class Noise:
     @property
     def family(self) -> Literal["laplace", "gaussian"]:
         """The noise's distribution."""
-        return "gaussian" if self.event.family == "gaussian" else "laplace"
+        return "gaussian" if self.event.family in ("gaussian", "heuristic") else "laplace"
 
 
 def calibrate(query: Query, schema: Schema, guarantee: Guarantee) -> Noise:
@@ -54,13 +54,17 @@ def calibrate(query: Query, schema: Schema, guarantee: Guarantee) -> Noise:
         [0.5, 0.5]
     """
     epsilon, delta = guarantee.epsilon, guarantee.delta
-    wrong = {"laplace": delta > 0, "smooth": delta == 0, "either": False}[query.noise]
+    wrong = {"laplace": delta > 0, "either": False}.get(query.noise, delta == 0)
     if wrong:
         raise QueryError(
             expected=f"delta {'0' if delta else 'greater than 0'} for {query.name}",
             got=f"delta {delta:g}",
-            hint="its proof is for that kind of guarantee only; the estimators choose rightly by themselves.",
+            hint="it is made for that kind of guarantee only.",
         )
+    if query.noise == "influence":
+        sensitivity = query.sensitivity(schema, guarantee.protects, "l2")
+        event = Event(family="heuristic", epsilon=epsilon, delta=delta, mu=0.0)
+        return Noise(sensitivity, (None,) * len(sensitivity.coordinates), event)
     if delta == 0 or query.noise == "smooth":
         sensitivity = query.sensitivity(schema, guarantee.protects, "l1")
         size = 1 / exact(epsilon)

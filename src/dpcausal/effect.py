@@ -3,6 +3,7 @@
 import json
 import math
 import textwrap
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any, Protocol, Self
@@ -79,22 +80,11 @@ class Effect:
         return self.estimate - half, self.estimate + half
 
     def __str__(self) -> str:
-        lines = [self._title(), "─" * min(_WIDTH, len(self._title()))]
-        for label, text in self._table():
-            wrapped = textwrap.wrap(text, _WIDTH - 18) or [""]
-            lines.append(f"{label:<16}  {wrapped[0]}")
-            lines.extend(" " * 18 + more for more in wrapped[1:])
-        return "\n".join(lines)
+        return text_table(self._title(), self._table())
 
     def _repr_html_(self) -> str:
         """The same table for a notebook."""
-        cells = "".join(
-            f'<tr><th style="text-align:left;vertical-align:top;white-space:nowrap">{escape(label)}</th>'
-            f'<td style="text-align:left">{escape(text)}</td></tr>'
-            for label, text in self._table()
-        )
-        title = f'<caption style="text-align:left;font-weight:bold">{escape(self._title())}</caption>'
-        return f"<table>{title}<tbody>{cells}</tbody></table>"
+        return html_table(self._title(), self._table())
 
     def _title(self) -> str:
         title = f"Effect of {self.arms[1]} against {self.arms[0]} on {self.outcome}"
@@ -111,11 +101,11 @@ class Effect:
         else:
             both = math.hypot(self.sampling_sd, self.privacy_sd)
             table.append(("standard error", f"{number(both)} = sampling {number(self.sampling_sd)} and {privacy}"))
-        table += _listed("reading", self._reading())
+        table += listed("reading", self._reading())
         table += [("units", f"{self.n:,}"), ("method", self.method), ("privacy", str(self.guarantee))]
-        table += _listed("assumes", self.assumptions)
-        table += _listed("note", self.notes)
-        table += _listed("price" if self.rehearsed else "paid", tuple(map(_bill, self.receipts)))
+        table += listed("assumes", self.assumptions)
+        table += listed("note", self.notes)
+        table += listed("price" if self.rehearsed else "paid", tuple(map(bill, self.receipts)))
         return table
 
     def _reading(self) -> tuple[str, ...]:
@@ -176,10 +166,33 @@ def number(value: float) -> str:
     return f"{value:,.{max(digits, 0)}f}" if -9 <= digits <= 9 else f"{value:.3e}"
 
 
-def _listed(label: str, texts: tuple[str, ...]) -> list[tuple[str, str]]:
+def text_table(title: str, table: Sequence[tuple[str, str]]) -> str:
+    """A result as a person reads it: a title, and below it labels with their texts."""
+    lines = [title, "─" * min(_WIDTH, len(title))]
+    for label, text in table:
+        wrapped = textwrap.wrap(text, _WIDTH - 18) or [""]
+        lines.append(f"{label:<16}  {wrapped[0]}")
+        lines.extend(" " * 18 + more for more in wrapped[1:])
+    return "\n".join(lines)
+
+
+def html_table(title: str, table: Sequence[tuple[str, str]]) -> str:
+    """The same for a notebook."""
+    cells = "".join(
+        f'<tr><th style="text-align:left;vertical-align:top;white-space:nowrap">{escape(label)}</th>'
+        f'<td style="text-align:left">{escape(text)}</td></tr>'
+        for label, text in table
+    )
+    caption = f'<caption style="text-align:left;font-weight:bold">{escape(title)}</caption>'
+    return f"<table>{caption}<tbody>{cells}</tbody></table>"
+
+
+def listed(label: str, texts: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Texts as lines of a table, the label before the first."""
     return [(label if first == 0 else "", text) for first, text in enumerate(texts)]
 
 
-def _bill(receipt: Receipt) -> str:
+def bill(receipt: Receipt) -> str:
+    """What was asked and paid, on one line."""
     price = f"{receipt.query}: epsilon {receipt.epsilon:g}, delta {receipt.delta:g}"
     return price if receipt.entry is None else f"{price} (ledger entry {receipt.entry}, {str(receipt.digest)[:12]})"

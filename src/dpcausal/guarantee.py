@@ -122,14 +122,14 @@ class Event:
     """What one release spends, as the ledger stores it. Theories of composition read it later.
 
     Attributes:
-        family: What was released: `laplace` (anything of pure epsilon), `gaussian`, or `smooth` (Laplace noise in
-            proportion to a smooth sensitivity).
+        family: What was released: `laplace` (anything of pure epsilon), `gaussian`, `smooth` (Laplace noise in
+            proportion to a smooth sensitivity), or `heuristic` (what is claimed without a proof).
         epsilon: The pure loss of `laplace`; with `delta`, the loss that the others were calibrated to.
         delta: 0 for `laplace`.
         mu: For `gaussian`, the sensitivity divided by the noise's standard deviation; 0 for the others.
     """
 
-    family: Literal["laplace", "gaussian", "smooth"]
+    family: Literal["laplace", "gaussian", "smooth", "heuristic"]
     epsilon: float
     delta: float
     mu: float
@@ -140,7 +140,7 @@ class Event:
 
         An event that is known to be (epsilon, delta)-differentially private, and no more, has none.
         """
-        if self.family == "smooth":
+        if self.family in ("smooth", "heuristic"):
             return NO_RHO
         return exact(self.epsilon) ** 2 / 2 if self.family == "laplace" else Fraction(self.mu) ** 2 / 2
 

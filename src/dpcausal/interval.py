@@ -6,6 +6,7 @@ and do, so that the same effect always prints the same interval.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
@@ -57,3 +58,23 @@ def half_width(sampling_sd: float, noise: Sequence[NoiseTerm], level: float) -> 
         draw = generator.laplace if term.family == "laplace" else generator.normal
         error += draw(0.0, 1.0, DRAWS) * term.scale
     return float(np.quantile(np.abs(error), level))
+
+
+def critical_values(family: Family, shares: NDArray[np.float64], level: float, parts: int = 1) -> NDArray[np.float64]:
+    """By how many standard errors an estimate is off at most, with probability `level`, for shares of privacy noise.
+
+    An error is a normal part and privacy noise, which is the sum of so many independent `parts` of one size; a share is
+    what the standard deviation of the noise is of the whole error's.
+
+    Example:
+        >>> critical_values("laplace", np.array([0.0, 1.0]), 0.95).round(1)
+        array([2. , 2.1])
+    """
+    if family == "gaussian":
+        return np.full(len(shares), NormalDist().inv_cdf((1 + level) / 2))
+    known = np.linspace(0, 1, 11)
+    generator = np.random.default_rng(20)
+    normal, noise = generator.normal(0, 1, DRAWS), generator.laplace(0, (2 * parts) ** -0.5, (parts, DRAWS)).sum(axis=0)
+    errors = [np.abs(np.sqrt(1 - share**2) * normal + share * noise) for share in known]
+    values: NDArray[np.float64] = np.interp(shares, known, [np.quantile(each, level) for each in errors])
+    return values

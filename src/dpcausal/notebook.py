@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import overload
 
+from dpcausal.curve import CurveEstimator, EffectCurve
 from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import QueryError
 from dpcausal.estimators.average import (
@@ -34,15 +36,27 @@ def _names(schema: Schema) -> list[str]:
     return [column.name for column in schema.covariates]
 
 
+@overload
+def estimate(
+    table: object, schema: Schema, estimator: str | Estimator = ..., *, epsilon: float, delta: float = ...
+) -> Effect: ...
+
+
+@overload
+def estimate(
+    table: object, schema: Schema, estimator: CurveEstimator, *, epsilon: float, delta: float = ...
+) -> EffectCurve: ...
+
+
 def estimate(
     table: object,
     schema: Schema,
-    estimator: str | Estimator = "difference_in_means",
+    estimator: str | Estimator | CurveEstimator = "difference_in_means",
     *,
     epsilon: float,
     delta: float = 0.0,
-) -> Effect:
-    """An effect in one call, from a table that is asked nothing else.
+) -> Effect | EffectCurve:
+    """An effect, or a curve of effects, in one call, from a table that is asked nothing else.
 
     The budget is what this call costs, and the ledger is in memory: nothing remembers the spending, and the effect says
     so. For a table that more than one question will ever be asked of, open a `Vault`.

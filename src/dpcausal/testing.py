@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpcausal.columns import Binary, Category, Column, Real
+from dpcausal.curve import CurveEstimator, EffectCurve
 from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import RefusedError
 from dpcausal.guarantee import Guarantee
@@ -23,6 +24,9 @@ from dpcausal.schema import Protects, Schema
 from dpcausal.vault import Vault
 
 UNITS = 600
+
+AnyEstimator = Estimator | CurveEstimator
+Result = Effect | EffectCurve
 
 
 def standard_schema(protects: Protects = "record") -> Schema:
@@ -68,7 +72,7 @@ def _cells(column: Column, n: int, generator: np.random.Generator) -> pa.Array:
     return pa.array([values[place] for place in generator.integers(0, len(values), n)])
 
 
-def check_estimator(estimator: Estimator, schema: Schema | None = None) -> None:
+def check_estimator(estimator: AnyEstimator, schema: Schema | None = None) -> None:
     """Raise an AssertionError, saying which rule is broken, unless an estimator behaves as all must.
 
     Args:
@@ -95,27 +99,27 @@ def _must(holds: bool, rule: str) -> None:
         raise AssertionError(rule)
 
 
-def _check_parameters(estimator: Estimator) -> None:
+def _check_parameters(estimator: AnyEstimator) -> None:
     _must(dataclasses.is_dataclass(estimator), "an estimator is a dataclass of its parameters")
     parameters: Any = estimator
     _must(parameters.__dataclass_params__.frozen, "an estimator is frozen")
     _must(dataclasses.replace(parameters) == estimator, "an estimator is made of its parameters and nothing else")
 
 
-def _check_rehearsal(estimator: Estimator, schema: Schema) -> None:
+def _check_rehearsal(estimator: AnyEstimator, schema: Schema) -> None:
     effects = [estimator.estimate(Rehearsal(schema, n=UNITS), epsilon=epsilon) for epsilon in (0.5, 1.0, 2.0)]
     for effect, epsilon in zip(effects, (0.5, 1.0, 2.0), strict=True):
-        _check_effect(effect, "in rehearsal")
+        _check_result(effect, "in rehearsal")
         _must(effect.rehearsed, "a rehearsed effect has receipts without ledger entries")
         _must(effect.guarantee.epsilon == epsilon, "the guarantee is the one asked for")
-    sizes = [effect.privacy_sd for effect in effects]
+    sizes = [_privacy_sd(effect) for effect in effects]
     _must(sizes[0] > sizes[1] > sizes[2] > 0, "there is noise, and more epsilon means less of it")
 
 
-def _check_release(estimator: Estimator, vault: Vault, epsilon: float, delta: float, where: str) -> None:
+def _check_release(estimator: AnyEstimator, vault: Vault, epsilon: float, delta: float, where: str) -> None:
     source = _only_a_source(vault)
     effect = estimator.estimate(source, epsilon=epsilon, delta=delta)
-    _check_effect(effect, where)
+    _check_result(effect, where)
     asked = Guarantee(epsilon=epsilon, delta=delta, protects=vault.schema.protects, standing=effect.guarantee.standing)
     _must(effect.guarantee == asked, f"{where}, the guarantee is the one asked for")
     billed = math.fsum(receipt.epsilon for receipt in effect.receipts)
@@ -129,7 +133,7 @@ def _check_release(estimator: Estimator, vault: Vault, epsilon: float, delta: fl
     _must(bill[0] == bill[1], f"{where}, a rehearsal asks, and is charged for, what the vault is asked")
 
 
-def _check_estimate(estimator: Estimator, schema: Schema) -> None:
+def _check_estimate(estimator: AnyEstimator, schema: Schema) -> None:
     """With little noise, a made-up effect of a fifth of the outcome's range is found with its sign and size."""
     low, high = schema.outcome_bounds
     truth = (high - low) / 5
@@ -144,20 +148,45 @@ def _check_estimate(estimator: Estimator, schema: Schema) -> None:
     place = table.column_names.index(schema.outcome.name)
     vault = _vault(table.set_column(place, schema.outcome.name, outcome), schema)
     effect = estimator.estimate(_only_a_source(vault), epsilon=100.0)
-    _must(abs(effect.estimate - truth) < truth / 2, "an effect without confounding is found with its sign and size")
+    found = effect.estimate if isinstance(effect, Effect) else effect.average(_profiles(effect))
+    _must(abs(found - truth) < truth / 2, "an effect without confounding is found with its sign and size")
 
 
-def _check_effect(effect: Effect, where: str) -> None:
-    numbers = [effect.estimate, effect.privacy_sd, 0.0 if effect.sampling_sd is None else effect.sampling_sd]
+def _check_result(result: Result, where: str) -> None:
+    _must(type(result).from_json(result.to_json()) == result, f"{where}, a result survives JSON")
+    _must(bool(str(result) and result._repr_html_()), f"{where}, a result prints")
+    _must(bool(result.assumptions and result.estimand and result.receipts), f"{where}, a result says what it rests on")
+    if isinstance(result, Effect):
+        numbers = [result.estimate, result.privacy_sd, 0.0 if result.sampling_sd is None else result.sampling_sd]
+    else:
+        numbers = [*result.effect(_profiles(result)), *np.concatenate(result.standard_errors(_profiles(result)))]
     _must(all(map(math.isfinite, numbers)), f"{where}, every number is finite")
-    _must(Effect.from_json(effect.to_json()) == effect, f"{where}, an effect survives JSON")
-    _must(bool(str(effect) and effect._repr_html_()), f"{where}, an effect prints")
-    _must(bool(effect.assumptions and effect.estimand and effect.receipts), f"{where}, an effect says what it rests on")
     try:
-        low, high = effect.interval(0.95)
-        _must(low <= effect.estimate <= high, f"{where}, the interval holds the estimate")
+        if isinstance(result, Effect):
+            low, high = result.interval(0.95)
+            _must(low <= result.estimate <= high, f"{where}, the interval holds the estimate")
+        else:
+            _check_bands(result, where)
     except RefusedError:
-        _must("interval          none: " in str(effect), f"{where}, a refused interval is printed as refused")
+        _must("interval          none: " in str(result), f"{where}, a refused interval is printed as refused")
+
+
+def _check_bands(curve: EffectCurve, where: str) -> None:
+    effects = curve.effect(_profiles(curve))
+    alone, together = (curve.effect_interval(_profiles(curve), simultaneous=each) for each in (False, True))
+    inside = (together[0] <= alone[0]) & (alone[0] <= effects) & (effects <= alone[1]) & (alone[1] <= together[1])
+    _must(bool(inside.all()) or len(effects) == 1, f"{where}, the band holds the curve, the wider band both")
+
+
+def _profiles(curve: EffectCurve) -> dict[str, list[Any]]:
+    examples = list(curve.examples().values())
+    return {name: [cell for each in examples for cell in each[name]] for name in examples[0]}
+
+
+def _privacy_sd(result: Result) -> float:
+    if isinstance(result, Effect):
+        return result.privacy_sd
+    return float(result.standard_errors(_profiles(result))[1].mean())
 
 
 def _vault(table: pa.Table, schema: Schema) -> Vault:

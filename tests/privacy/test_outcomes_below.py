@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import dpcausal as dpc
 from dpcausal.errors import QueryError
 from dpcausal.queries import GRID, OutcomesBelow
+from dpcausal.queries.profiles import steps_of
 from dpcausal.schema import PROTECTS
 from dpcausal.vault.answers.outcomes_below import outcomes_below
-from dpcausal.vault.coercion import steps_of
 from dpcausal.vault.table import open_table
 
 SCHEMA = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 10))

@@ -9,8 +9,14 @@ from dpcausal.audit.losses import Claim, loss_between, worst_of_all
 from dpcausal.audit.pairs import Pair, worst_pairs
 from dpcausal.audit.subjects import DRAWS_INSIDE, PLAIN, Subject
 from dpcausal.audit.tables import Unmetered, catalogue_of
+from dpcausal.queries import BlockEffects, ObjectivePerturbedLogistic, ScrambledContrast
 
-CANARY = "canary in the score"
+CANARIES = {
+    ObjectivePerturbedLogistic: "canary in the score",
+    ScrambledContrast: "canary in the score",
+    BlockEffects: "outcomes in a line",
+}
+"""On which pair to look first for what cannot be told without sampling."""
 
 TEETH = 0.85
 """How much of the claimed epsilon an attack on the simplest release must show, or it proves nothing elsewhere."""
@@ -20,7 +26,7 @@ def ranked_pairs(subject: Subject) -> list[tuple[Pair, float]]:
     """All pairs of tables to attack a subject on, with the losses that are known exactly; the worst first.
 
     Besides the listed pairs there is, for each query that is asked, the worst of all small tables. Where a loss cannot
-    be told without sampling, a canary in the regression comes first.
+    be told without sampling, the pair that was made for it comes first.
     """
     pairs = worst_pairs(subject.protects)
     asked = _claims(subject, pairs[0])
@@ -31,8 +37,8 @@ def ranked_pairs(subject: Subject) -> list[tuple[Pair, float]]:
         (pair, sum(share * loss_between(claim, pair) for share, claim in zip(shares, told, strict=True)))
         for pair in pairs
     ]
-    hidden = len(told) < len(asked)
-    return sorted(losses, key=lambda each: (not (hidden and each[0].name == CANARY), -each[1]))
+    hidden = {CANARIES[type(claim.query)] for claim in asked if type(claim.query) in CANARIES}
+    return sorted(losses, key=lambda each: (each[0].name not in hidden, -each[1]))
 
 
 def check_epsilon(subject: Subject, pair: Pair, exact: float, runs: int) -> Finding:

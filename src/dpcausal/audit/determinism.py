@@ -12,7 +12,8 @@ from dpcausal.audit.finding import Finding
 from dpcausal.audit.losses import Claim
 from dpcausal.audit.pairs import Unit, unit, worst_pairs
 from dpcausal.audit.tables import catalogue_of, table_of
-from dpcausal.queries import OutputPerturbedLogistic
+from dpcausal.queries import EffectWeights, OutputPerturbedLogistic
+from dpcausal.queries.effects import farthest_arm
 from dpcausal.queries.scores import COEFFICIENT_STEP
 from dpcausal.schema import Schema
 from dpcausal.vault.answer import Answer
@@ -45,11 +46,12 @@ def check_determinism(name: str, claim: Claim, size: int) -> Finding:
 
 def _distance(claim: Claim, one: Answer, other: Answer) -> float:
     """How far two answers are apart: 0 if equal, above 1 if too far; between only for regressions, in their slack."""
-    if isinstance(claim.query, OutputPerturbedLogistic):
-        apart = [(one.steps[name] - other.steps[name]) * COEFFICIENT_STEP for name in one.steps]
-        slack = float(claim.query.slack) / claim.query.penalty
-        return float(np.linalg.norm(apart)) / slack
-    return 0.0 if one == other else 2.0
+    query = claim.query
+    if not isinstance(query, OutputPerturbedLogistic | EffectWeights):
+        return 0.0 if one == other else 2.0
+    apart = [(one.steps[name] - other.steps[name]) * COEFFICIENT_STEP for name in one.steps]
+    pull = query.limit * farthest_arm(query, claim.schema) if isinstance(query, EffectWeights) else 1.0
+    return float(np.linalg.norm(apart)) / (float(query.slack) * pull / query.penalty)
 
 
 def _ways(schema: Schema, size: int, folder: Path, *, nulls: bool) -> Iterator[tuple[str, Engine]]:

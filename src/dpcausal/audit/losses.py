@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from dpcausal.audit.bound import epsilon_of_mu
+from dpcausal.audit.learners import tools
 from dpcausal.audit.pairs import Pair, Unit, unit
 from dpcausal.audit.tables import catalogue_of
 from dpcausal.calibration import Noise, calibrate, smoothness
@@ -16,14 +17,22 @@ from dpcausal.queries import (
     ArmMoments,
     ArmTotals,
     AugmentedScores,
+    BlockEffects,
+    Cells,
     Cut,
+    EffectMoments,
+    EffectWeights,
+    Fourier,
     MatchedContrast,
     OutcomesBelow,
     OutputPerturbedLogistic,
+    Polynomial,
     Query,
     RegressionMoments,
+    Spline,
     StratumContrasts,
     StratumMatches,
+    SubgroupMoments,
     WeightedArms,
 )
 from dpcausal.schema import PROTECTS, Protects, Schema
@@ -48,7 +57,7 @@ class Claim:
 
     def answer(self, engine: Engine) -> Answer:
         """The exact answer, which in production never leaves the vault."""
-        answer: Answer = ANSWERS[type(self.query)](self.query, self.schema, engine, self.guarantee)
+        answer: Answer = ANSWERS[type(self.query)](self.query, self.schema, engine, self.guarantee, **tools(self.query))
         return answer
 
     def loss(self, one: Answer, other: Answer) -> float:
@@ -136,22 +145,40 @@ def worst_of_all(claim: Claim, sizes: Sequence[int]) -> tuple[float, Pair, int]:
     return most, where, tried
 
 
+Asked = tuple[Query, Protects, float]
+"""A query, what it protects, and its delta."""
+
+_BOTH = (0.0, 1e-5)
+
+
 def claims() -> dict[str, list[Claim]]:
     """Every query whose answer is exact, in the variants that have bounds of their own, grouped."""
+    grouped: dict[str, list[Claim]] = {}
+    for query, protects, delta in (*_of_averages(), *_of_curves()):
+        noise = "smooth" if query.noise == "smooth" else "Gaussian" if delta else "Laplace"
+        name = f"{query.name}, {protects.replace('_', ' ')}, {noise}"
+        for epsilon in (1.0, 0.1, 8.0) if query.noise == "smooth" else (1.0,):
+            guarantee = Guarantee(epsilon=epsilon, delta=delta, protects=protects)
+            grouped.setdefault(name, []).append(Claim(query, standard_schema(protects), guarantee))
+    return grouped
+
+
+def _of_averages() -> list[Asked]:
+    """The questions behind average effects."""
     by = [Cut("ward")]
-    asked: list[tuple[Query, Protects, float]] = []
+    asked: list[Asked] = []
     for each in (ArmTotals(), ArmMoments(), OutcomesBelow(5.0), StratumContrasts(by, 1), StratumContrasts(by, 3)):
         asked += [(each, protects, 0.0) for protects in PROTECTS] + [(each, "record", 1e-5)]
-    asked += [(StratumMatches(by, "global"), "record", delta) for delta in (0.0, 1e-5)]
+    asked += [(StratumMatches(by, "global"), "record", delta) for delta in _BOTH]
     asked += [(StratumMatches(by, "smooth"), "record", 1e-5)]
     asked += [(OutputPerturbedLogistic(["age"], penalty), "record", 0.0) for penalty in (1.0, 20.0)]
     asked += [(OutputPerturbedLogistic(["age"], 1.0), "record", 1e-5)]
     for estimand in ("ATE", "ATT", "ATC", "ATO"):
         for at, shrink in (([0.0, 20.0], 0.0), ([5.0, -20.0], 0.0), ([1.0, -1.0], 0.5), ([0.0, 0.0], 0.0)):
-            asked += [(WeightedArms(["age"], at, estimand, 0.1, shrink), "record", delta) for delta in (0.0, 1e-5)]
+            asked += [(WeightedArms(["age"], at, estimand, 0.1, shrink), "record", delta) for delta in _BOTH]
     for of, interaction in itertools.product((["age"], ["ward", "age", "smoker"]), (True, False)):
         moments = RegressionMoments(of, interaction)
-        asked += [(moments, protects, delta) for protects in PROTECTS for delta in (0.0, 1e-5)]
+        asked += [(moments, protects, delta) for protects in PROTECTS for delta in _BOTH]
     far = 2.0**20
     for aim in ("ATE", "ATT", "ATO"):
         for limit, models in (
@@ -159,13 +186,37 @@ def claims() -> dict[str, list[Claim]]:
             (5.0, ([-3.0, -2.0], [0.0, 0.5], [0.0, -0.5])),
         ):
             scores = AugmentedScores(["age"], *models, aim, 0.1, limit)
-            asked += [(scores, "record", delta) for delta in (0.0, 1e-5)]
+            asked += [(scores, "record", delta) for delta in _BOTH]
     asked += [(MatchedContrast(["age"], m, limit, 0.01), "outcome", 0.0) for m in (1, 5) for limit in (None, 1)]
-    grouped: dict[str, list[Claim]] = {}
-    for query, protects, delta in asked:
-        noise = "smooth" if query.noise == "smooth" else "Gaussian" if delta else "Laplace"
-        name = f"{query.name}, {protects.replace('_', ' ')}, {noise}"
-        for epsilon in (1.0, 0.1, 8.0) if query.noise == "smooth" else (1.0,):
-            guarantee = Guarantee(epsilon=epsilon, delta=delta, protects=protects)
-            grouped.setdefault(name, []).append(Claim(query, standard_schema(protects), guarantee))
-    return grouped
+    return asked
+
+
+def _of_curves() -> list[Asked]:
+    """The questions behind effects that vary between units."""
+    groups, parts = Cells([Cut("ward")]), Cells([Cut("smoker"), Cut("age", [40.0, 70.0])])
+    asked: list[Asked] = [(SubgroupMoments(groups), protects, 0.0) for protects in PROTECTS]
+    asked += [(SubgroupMoments(groups), "record", 1e-5), (SubgroupMoments(parts), "record", 0.0)]
+    far = 2.0**20
+    extreme = [0.0, 20.0], [far, -far], [-far, far]
+    moderate = [-3.0, -2.0], [0.0, 0.5], [0.0, -0.5]
+    even = [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]
+    line, curve, waves = Polynomial(["age"]), Spline(["age"], 1), Fourier(["age"], waves=2)
+    for residual, limit, models, bases in (
+        (True, 0.5, extreme, (line, curve, groups, waves)),
+        (True, 1.0, even, (line, waves)),
+        (False, 5.0, extreme, (curve, groups)),
+        (False, 0.5, moderate, (line, waves)),
+    ):
+        for basis in bases:
+            moments = EffectMoments(["age"], *models, basis, "residual" if residual else "augmented", 0.1, limit)
+            asked += [(moments, "record", delta) for delta in _BOTH]
+    for basis, models, limit, penalty in (
+        (line, extreme, 0.05, 1.0),
+        (waves, moderate, 0.05, 1.0),
+        (curve, even, 1.0, 20.0),
+    ):
+        weights = EffectWeights(["age"], *models, basis, 0.1, limit, penalty)
+        asked += [(weights, "record", delta) for delta in _BOTH]
+    # With as many blocks as units it does not matter which unit is in which: this answer is exact.
+    linear, scribbler = (BlockEffects(each, ["age"], [[18.0], [54.0]], 128, 0.1) for each in ("linear", "scribbler"))
+    return [*asked, (linear, "record", 0.0), (scribbler, "record", 0.0), (scribbler, "record", 1e-5)]

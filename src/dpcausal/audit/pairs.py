@@ -88,6 +88,8 @@ def _pairs() -> Iterator[Pair]:
     yield Pair("outlier in length", alike, unit(1, 10.0, age=55.0), unit(1, 10.0, age=90.0))
     yield Pair("canary in the score", apart, unit(1, 0.0, age=18.0), unit(0, 10.0, age=90.0, smoker="yes"))
     yield Pair("canary in the outcome", apart, unit(1, 0.0, age=18.0), unit(1, 10.0, age=18.0))
+    line = tuple(unit(place % 2, float(place)) for place in range(1, 8))
+    yield Pair("outcomes in a line", line, unit(0, 0.0), unit(1, 10.0))
     many = (unit(1, 0.0, age=30.0 + place) for place in range(8))
     few = *many, unit(0, 0.0, age=30.0), unit(0, 0.0, age=33.0)
     yield Pair("matching capacity exhausted", few, unit(0, 0.0, age=34.0), unit(0, 10.0, age=34.0))

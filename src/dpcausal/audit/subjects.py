@@ -9,6 +9,8 @@ import numpy as np
 from dpcausal.audit.event import Array
 from dpcausal.audit.pairs import worst_pairs
 from dpcausal.audit.tables import Unmetered, catalogue_of
+from dpcausal.columns import Value
+from dpcausal.curve import CurveEstimator
 from dpcausal.effect import Estimator
 from dpcausal.estimators.average import (
     DifferenceInMeans,
@@ -19,16 +21,30 @@ from dpcausal.estimators.average import (
     RegressionAdjustment,
     Stratification,
 )
+from dpcausal.estimators.conditional import BlockEnsemble, DRLearner, KernelLearner, RLearner, SubgroupEffects
 from dpcausal.guarantee import Guarantee
-from dpcausal.queries import ArmTotals, ObjectivePerturbedLogistic, Query, ScrambledContrast
+from dpcausal.queries import (
+    ArmTotals,
+    BlockEffects,
+    Cells,
+    Cut,
+    ObjectivePerturbedLogistic,
+    Polynomial,
+    Query,
+    ScrambledContrast,
+    Spline,
+)
 from dpcausal.release import Release, Source, guarantee_for
 from dpcausal.schema import Protects, Schema
 from dpcausal.testing import standard_schema
 
 DELTA = 1e-5
 
-DRAWS_INSIDE = (ObjectivePerturbedLogistic, ScrambledContrast)
-"""Queries whose answers hold noise already when they reach the door; their losses cannot be told without sampling."""
+DRAWS_INSIDE = (ObjectivePerturbedLogistic, ScrambledContrast, BlockEffects)
+"""Queries whose answers are random already when they reach the door; their losses cannot be told without sampling.
+
+Two hold noise; the third puts units into blocks by lot, which hides nothing and which nothing is claimed for.
+"""
 
 
 @dataclass(frozen=True)
@@ -105,13 +121,17 @@ def of_query(name: str, query: Query, protects: Protects, delta: float = 0.0) ->
     return Subject(name, partial(ask_query, query=query, epsilon=1.0, delta=delta), protects, delta, delta > 0)
 
 
-def of_estimator(name: str, estimator: Estimator, protects: Protects, delta: float = 0.0, **kind: bool) -> Subject:
+def of_estimator(
+    name: str, estimator: Estimator | CurveEstimator, protects: Protects, delta: float = 0.0, **kind: bool
+) -> Subject:
     """An estimator as a subject."""
     return Subject(name, partial(estimator.estimate, epsilon=1.0, delta=delta), protects, delta, **kind)
 
 
 PLAIN = of_query("plain Laplace", ArmTotals(), "record_within_arm")
 """The simplest release there is: it says how much an attack can see at all."""
+
+_PROFILES: dict[str, list[Value]] = {"age": [18.0, 90.0]}
 
 SUBJECTS: tuple[Subject, ...] = (
     PLAIN,
@@ -137,4 +157,19 @@ SUBJECTS: tuple[Subject, ...] = (
     of_estimator("DoublyRobust, Gaussian sums", DoublyRobust(of=["age"], estimand="ATO"), "record", DELTA),
     of_estimator("PropensityMatching, outcomes", PropensityMatching(of=["age"], protects="outcome"), "outcome"),
     of_estimator("PropensityMatching, record", PropensityMatching(of=["age"], protects="record"), "record"),
+    of_estimator("SubgroupEffects", SubgroupEffects(by=["ward"]), "record"),
+    of_estimator("SubgroupEffects, Gaussian", SubgroupEffects(by=["smoker"]), "record", DELTA, gaussian=True),
+    of_estimator("RLearner", RLearner(of=["age"], basis=Polynomial(["age"])), "record"),
+    of_estimator(
+        "RLearner, Gaussian",
+        RLearner(of=["age"], basis=Spline(["age"], 1), propensity=0.5),
+        "record",
+        DELTA,
+        gaussian=True,
+    ),
+    of_estimator("DRLearner", DRLearner(of=["age"], basis=Cells([Cut("ward")])), "record"),
+    of_estimator("KernelLearner", KernelLearner(of=["age"], waves=2, propensity=0.5), "record", DELTA, gaussian=True),
+    of_estimator(
+        "BlockEnsemble", BlockEnsemble(of=["age"], learner="linear", at=_PROFILES, blocks=4, limit=0.1), "record"
+    ),
 )

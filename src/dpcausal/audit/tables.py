@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpcausal.audit.event import Array
+from dpcausal.audit.learners import OWN
 from dpcausal.audit.pairs import Unit
 from dpcausal.calibration import calibrate
 from dpcausal.columns import Real
@@ -104,6 +105,7 @@ class Unmetered(Vault):
 
     def __init__(self, engine: Engine, schema: Schema) -> None:
         self._schema, self._engine = schema, engine
+        self._heuristics, self._learners = (), dict(OWN)
         self._count()
 
     def release(self, query: Query, guarantee: Guarantee) -> Release:
@@ -118,7 +120,7 @@ class Unmetered(Vault):
         For queries whose answers are exact; those that draw noise inside have to be asked again and again.
         """
         noise = calibrate(query, self._schema, guarantee)
-        answer = ANSWERS[type(query)](query, self._schema, self._engine, guarantee)
+        answer = ANSWERS[type(query)](query, self._schema, self._engine, guarantee, **self._tools(query))
         steps, sized = answer.in_order(noise), answer.sized(noise)
         drawn = self._noised(steps * runs, replace(sized, scales=sized.scales * runs))
         return np.array(drawn, dtype=float).reshape(runs, len(steps))

@@ -9,6 +9,7 @@ from dpcausal.ledger import Budget
 from dpcausal.schema import Schema
 from dpcausal.vault import Vault
 from dpcausal.vault.engines import Batch, Engine, Integers
+from dpcausal.vault.learners import Learner
 
 Reading = Callable[[str], None]
 """What is called with the name of the verb each time the table is read."""
@@ -42,8 +43,9 @@ class Watched(Vault):
 
     __slots__ = ("readings",)
 
-    def __init__(self, table: object, schema: Schema) -> None:
-        super().__init__(table, schema, ledger="sqlite://", budget=Budget(epsilon=100, delta=0.1))
+    def __init__(self, table: object, schema: Schema, learners: Mapping[str, Learner] | None = None) -> None:
+        budget = Budget(epsilon=100, delta=0.1)
+        super().__init__(table, schema, ledger="sqlite://", budget=budget, learners=learners)
         self.readings: list[tuple[str, list[str]]] = []
         self._engine = _Watch(self._engine, self._note)
 

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from dpcausal.errors import BudgetExceededError, LedgerError
-from dpcausal.guarantee import Event
+from dpcausal.guarantee import Event, Standing
 from dpcausal.ledger.accounting import tight_epsilon
 from dpcausal.ledger.chain import Entry, Kind
 from dpcausal.ledger.rules import Budget, Spending, Total
@@ -23,17 +23,20 @@ class DataSet:
         protects: What the schema says one unit may change.
         unit: How several records of one unit become one, if they do.
         public: The columns that are declared public. Another vault of the same ledger cannot declare others.
+        heuristics: The queries without a proof that are allowed. Another vault of the same ledger cannot allow others.
     """
 
     n: int
     protects: str
     unit: str | None
     public: tuple[str, ...] = ()
+    heuristics: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         unit = f" by {self.unit}" if self.unit else ""
         public = f"public columns {', '.join(self.public)}" if self.public else "no public columns"
-        return f"{self.n} units{unit}, protects {self.protects}, {public}"
+        unproved = f", allows without proof {', '.join(self.heuristics)}" if self.heuristics else ""
+        return f"{self.n} units{unit}, protects {self.protects}, {public}{unproved}"
 
 
 class Ledger:
@@ -110,7 +113,9 @@ class Ledger:
         content, request = entry.content, entry.request
         if entry.kind == "open" and entry.number == 0:
             self.budget = Budget(**content["budget"])
-            self.data_set = DataSet(**content["data_set"] | {"public": tuple(content["data_set"]["public"])})
+            facts = content["data_set"]
+            lists = {name: tuple(facts.get(name, ())) for name in ("public", "heuristics")}
+            self.data_set = DataSet(**facts | lists)
         elif entry.kind == "grant" and request not in self._granted:
             self._granted[request] = Event(**content["event"])
             self._total = self._total.plus(self._granted[request])
@@ -219,6 +224,16 @@ class Ledger:
         """What is left of the budget."""
         return self.budget.remaining(self._current())
 
+    @property
+    def standing(self) -> Standing:
+        """Whether all that was granted is proved; one heuristic release makes the total heuristic."""
+        self._current()
+        return self._standing()
+
+    def _standing(self) -> Standing:
+        heuristic = any(event.family == "heuristic" for event in self._granted.values())
+        return "heuristic" if heuristic else "proved"
+
     def tight_epsilon(self, delta: float) -> float:
         """The tightest epsilon at `delta` for everything spent, had all questions been fixed before the first answer.
 
@@ -237,4 +252,5 @@ class Ledger:
         place = "in memory: forgets everything when this process ends" if self._store.forgets else self._store.address
         if self._head is None:
             return f"Ledger({place}; not open)"
-        return f"Ledger({place}; spent {self.budget.spent(self._total)}; budget {self.budget})"
+        unproved = "" if self._standing() == "proved" else ", of which a part without proof"
+        return f"Ledger({place}; spent {self.budget.spent(self._total)}{unproved}; budget {self.budget})"

@@ -101,10 +101,10 @@ class Budget:
         left, price = self.remaining(total), f"epsilon {event.epsilon:g}, delta {event.delta:g}"
         if self.rule == "additive":
             return f"a price within what is left of the budget, {left}", price, f"ask for less; the budget is {self}."
-        if event.family == "smooth":
+        if event.family in ("smooth", "heuristic"):
             return (
                 "an event with a price in rho",
-                f"noise by smooth sensitivity for {price}, which has none",
+                f"{event.family} noise for {price}, which has none",
                 "a ledger with the additive rule takes such events.",
             )
         return (

@@ -17,14 +17,13 @@ from dpcausal.estimators.average import (
     RegressionAdjustment,
     Stratification,
 )
-from dpcausal.estimators.average.stratification import cuts_of
 from dpcausal.estimators.propensity import ScoreDoubt
 from dpcausal.guarantee import Guarantee
 from dpcausal.planning.rehearsal import Rehearsal
 from dpcausal.queries import Cut
 from dpcausal.queries.regression import design_names
 from dpcausal.queries.scores import feature_names
-from dpcausal.queries.strata import bins
+from dpcausal.queries.strata import bins, cuts_of
 from dpcausal.release import Source
 from dpcausal.schema import Schema
 

@@ -17,7 +17,11 @@ from dpcausal.queries import (
     ArmMoments,
     ArmTotals,
     AugmentedScores,
+    BlockEffects,
     Cut,
+    EffectMoments,
+    EffectWeights,
+    InfluenceEffects,
     MatchedContrast,
     ObjectivePerturbedLogistic,
     OutcomesBelow,
@@ -27,8 +31,11 @@ from dpcausal.queries import (
     ScrambledContrast,
     StratumContrasts,
     StratumMatches,
+    SubgroupMoments,
     WeightedArms,
 )
+from dpcausal.queries.basis import basis_values
+from dpcausal.queries.profiles import spread_out
 from dpcausal.queries.regression import CONSTANT, FIRST_FEATURE, OUTCOME
 from dpcausal.queries.scores import covariates_named, feature_names
 from dpcausal.queries.strata import bins
@@ -297,3 +304,48 @@ def _(query: MatchedContrast | ScrambledContrast, rehearsal: Rehearsal, guarante
         "limit_1": limit,
         "matched": 1.0,
     }
+
+
+@expected.register
+def _(query: SubgroupMoments, rehearsal: Rehearsal, _: Guarantee) -> dict[str, float]:
+    """As if all groups were of one size."""
+    whole = expected(ArmMoments(), rehearsal, Guarantee(epsilon=1.0))
+    groups = query.cells.names(rehearsal.schema)
+    return {f"{name} of {group}": value / len(groups) for group in groups for name, value in whole.items()}
+
+
+@expected.register
+def _(query: EffectMoments, rehearsal: Rehearsal, _: Guarantee) -> dict[str, float]:
+    """As if covariates were spread evenly, explained a quarter of the outcome's variance and not the treatment."""
+    names = query.basis.names(rehearsal.schema)
+    values = basis_values(query.basis, spread_out(query.basis.reads(rehearsal.schema), 1024), rehearsal.schema)
+    n, share = rehearsal.n, min(max(rehearsal.expected_sizes[1] / rehearsal.n, query.clip), 1 - query.clip)
+    overlap = share * (1 - share)
+    products = n * (overlap if query.learner == "residual" else 1.0) * values.T @ values / len(values)
+    low, high = rehearsal.schema.outcome_bounds
+    largest = (query.limit * (high - low) / 2) ** 2
+    squares = min(rehearsal.sd**2 * 3 / 4 / (1.0 if query.learner == "residual" else overlap), largest)
+    sums = {f"{names[i]} by {names[j]}": float(products[i, j]) for i, j in query.pairs(rehearsal.schema)}
+    sums |= {f"effect * {name}": 0.0 for name in names}
+    return sums | {"deficit": n * (largest - squares), "clipped": 0.0}
+
+
+@expected.register
+def _(query: EffectWeights, rehearsal: Rehearsal, _: Guarantee) -> dict[str, float]:
+    return dict.fromkeys(query.basis.names(rehearsal.schema), 0.0)
+
+
+@expected.register
+def _(query: BlockEffects, rehearsal: Rehearsal, _: Guarantee) -> dict[str, float]:
+    """As if each block told the effect as well as a difference in means of twice as many units in each arm does."""
+    low, high = rehearsal.schema.outcome_bounds
+    sizes = [max(size / query.blocks, 1.0) for size in rehearsal.expected_sizes]
+    largest = (query.limit * (high - low) / 2) ** 2
+    spread = min(2 * rehearsal.sd**2 * (1 / sizes[0] + 1 / sizes[1]), largest)
+    deficits = {f"deficit of {name}": query.blocks * (largest - spread) for name in query.names}
+    return dict.fromkeys(query.names, 0.0) | deficits
+
+
+@expected.register
+def _(query: InfluenceEffects, rehearsal: Rehearsal, _: Guarantee) -> dict[str, float]:  # noqa: ARG001
+    return dict.fromkeys(query.names, 0.0)

@@ -12,12 +12,16 @@ from dpcausal.errors import QueryError
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries.arms import ArmMoments, ArmTotals
 from dpcausal.queries.augmented import AugmentedScores
+from dpcausal.queries.basis import Basis, Cells, Fourier, Points, Polynomial, Spline
+from dpcausal.queries.blocks import BlockEffects, InfluenceEffects
+from dpcausal.queries.effects import EffectMoments, EffectWeights
 from dpcausal.queries.matching import MatchedContrast, ScrambledContrast
 from dpcausal.queries.outcomes import OutcomesBelow
 from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity
 from dpcausal.queries.regression import RegressionMoments
 from dpcausal.queries.scores import ObjectivePerturbedLogistic, OutputPerturbedLogistic, WeightedArms
 from dpcausal.queries.strata import Cut, StratumContrasts, StratumMatches
+from dpcausal.queries.subgroups import SubgroupMoments
 from dpcausal.schema import Schema
 
 __all__ = [
@@ -26,19 +30,30 @@ __all__ = [
     "ArmMoments",
     "ArmTotals",
     "AugmentedScores",
+    "Basis",
+    "BlockEffects",
+    "Cells",
     "Coordinate",
     "Cut",
+    "EffectMoments",
+    "EffectWeights",
+    "Fourier",
+    "InfluenceEffects",
     "MatchedContrast",
     "Norm",
     "ObjectivePerturbedLogistic",
     "OutcomesBelow",
     "OutputPerturbedLogistic",
+    "Points",
+    "Polynomial",
     "Query",
     "RegressionMoments",
     "ScrambledContrast",
     "Sensitivity",
+    "Spline",
     "StratumContrasts",
     "StratumMatches",
+    "SubgroupMoments",
     "WeightedArms",
     "from_dict",
     "question",
@@ -58,6 +73,11 @@ _ALL: tuple[type[Query], ...] = (
     MatchedContrast,
     ScrambledContrast,
     OutcomesBelow,
+    SubgroupMoments,
+    EffectMoments,
+    EffectWeights,
+    BlockEffects,
+    InfluenceEffects,
 )
 
 QUERIES: dict[str, type[Query]] = {query.name: query for query in _ALL}
@@ -84,7 +104,7 @@ def to_dict(query: Query) -> dict[str, Any]:
 
 def from_dict(document: dict[str, Any]) -> Query:
     """The query that `to_dict` wrote."""
-    name = document.get("query")
+    name = str(document.get("query"))
     parameters = {key: value for key, value in document.items() if key != "query"}
     known = [part.name for part in fields(QUERIES[name])] if name in QUERIES else []  # type: ignore[arg-type]
     if name not in QUERIES or sorted(parameters) != sorted(known):
@@ -93,4 +113,13 @@ def from_dict(document: dict[str, Any]) -> Query:
             got=f"{name!r} with {', '.join(sorted(parameters)) or 'none'}",
             hint="only these questions may be asked of a table.",
         )
-    return QUERIES[name](**parameters)
+    try:
+        return QUERIES[name](**parameters)
+    except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
+        if isinstance(error, QueryError):
+            raise
+        raise QueryError(
+            expected=f"parameters of {name} of the kinds that it declares",
+            got="something else",
+            hint="write a query down with to_dict.",
+        ) from None

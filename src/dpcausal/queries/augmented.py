@@ -1,21 +1,19 @@
 """Questions about a propensity score and a regression of the outcome together."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal, get_args
 
-from dpcausal.columns import Column, is_number
-from dpcausal.errors import QueryError
-from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, outcome_step
-from dpcausal.queries.scores import check_coefficients, check_estimand, kept_within, score_columns
+from dpcausal.queries.models import Modelled, check_limits
+from dpcausal.queries.query import GRID, Coordinate, Norm, Sensitivity, outcome_step
+from dpcausal.queries.scores import check_estimand
 from dpcausal.schema import Protects, Schema
 
 AugmentedEstimand = Literal["ATE", "ATT", "ATO"]
 
 
 @dataclass(frozen=True)
-class AugmentedScores(Query):
+class AugmentedScores(Modelled):
     """Sums of augmented scores: each unit's own estimate of the effect, from models that are public already.
 
     A unit's score is what the outcome regressions say about its effect, plus what they missed of its outcome times the
@@ -26,11 +24,6 @@ class AugmentedScores(Query):
     the number of scores that the limit cut off (clipped). Proof: docs/proofs/augmented_scores.md.
 
     Attributes:
-        of: The covariates of all three models.
-        propensity: The coefficients of the propensity, in the order of `feature_names`, as a logistic query's.
-        control: The coefficients of the regression in the control arm, of features divided as for the propensity; it
-            gives the outcome in half ranges from the middle of its range.
-        treated: The same in the treated arm.
         estimand: Whose effect the scores are for.
         clip: The propensity is kept within clip and 1 - clip.
         limit: The largest score, in half ranges of the outcome.
@@ -46,26 +39,14 @@ class AugmentedScores(Query):
         "clipped": 4,
     }
 
-    of: Sequence[str]
-    propensity: Sequence[float]
-    control: Sequence[float]
-    treated: Sequence[float]
     estimand: AugmentedEstimand
     clip: float
     limit: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "of", self.of if isinstance(self.of, str) else tuple(self.of))
-        for model in ("propensity", "control", "treated"):
-            object.__setattr__(self, model, kept_within(getattr(self, model)))
+        super().__post_init__()
         check_estimand(self.estimand, get_args(AugmentedEstimand))
-        numbers = is_number(self.clip) and is_number(self.limit)
-        if not (numbers and 1e-3 <= self.clip < 0.5 and 0.5 <= self.limit <= 1e4):
-            raise QueryError(
-                expected="a clip from 0.001 to below 0.5 and a limit from 0.5 to 10,000",
-                got=f"clip={self.clip!r}, limit={self.limit!r}",
-                hint="a clip of 0.05 and a limit of 5 are usual; a larger limit needs more noise.",
-            )
+        check_limits(self.clip, self.limit)
 
     @property
     def largest_target(self) -> float:
@@ -74,8 +55,7 @@ class AugmentedScores(Query):
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
         """The answer's coordinates and how far one unit can move them."""
-        for model in (self.propensity, self.control, self.treated):
-            check_coefficients(model, self.of, schema)
+        self.check_models(schema)
         score, target = self.limit * outcome_step(schema), self.largest_target
         moves = {
             "score": (score, 2 * GRID),
@@ -92,7 +72,3 @@ class AugmentedScores(Query):
         total = sum((Fraction(1, weight) ** power for weight in self.weights.values()), Fraction(0))
         # The root of a number is at most half of one more than it.
         return Sensitivity(norm, coordinates, total if norm == "l1" else (1 + total) / 2)
-
-    def reads(self, schema: Schema) -> tuple[Column, ...]:
-        """The columns that the answer depends on."""
-        return *score_columns(self.of, schema), schema.outcome

@@ -15,9 +15,10 @@ GRID = 2**20
 
 Norm = Literal["l1", "l2"]
 
-NoiseKind = Literal["either", "laplace", "smooth"]
+NoiseKind = Literal["either", "laplace", "smooth", "influence"]
 """`either`: Laplace where delta is 0, Gaussian where it is positive. `laplace`: delta must be 0. `smooth`: Laplace in
-proportion to a smooth sensitivity of the table, and delta must be positive."""
+proportion to a smooth sensitivity of the table, and delta must be positive. `influence`: Gaussian in proportion to an
+influence function of the table, and delta must be positive; a heuristic."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,9 @@ class Query(Protocol):
     name: ClassVar[str]
     facts: ClassVar[tuple[str, ...]] = ()
     """Numbers that come with the answer without noise, because they are made of nothing private."""
+
+    standing: ClassVar[Literal["proved", "heuristic"]] = "proved"
+    """On what grounds the answer with its noise is called private."""
 
     most_units: ClassVar[int] = 2**41
     """For how many units the proof holds; n is public, so a larger table is refused before anything is spent."""

@@ -30,11 +30,12 @@ def covariates_named(of: Sequence[str], schema: Schema) -> tuple[Column, ...]:
     if isinstance(of, str):
         raise QueryError(expected="a list of covariates", got=repr(of), hint="put it into a list: of=[...].")
     known = {column.name: column for column in schema.covariates}
-    if not of or len(set(of)) != len(of) or not set(of) <= set(known):
+    texts = all(isinstance(name, str) for name in of)
+    if not (of and texts and len(set(of)) == len(of) and set(of) <= set(known)):
         raise QueryError(
             expected=f"one or more different covariates out of {', '.join(known) or 'none'}",
             got=f"{list(of)}",
-            hint="declare in the schema, with bounds or values, every covariate that the score should use.",
+            hint="declare in the schema, with bounds or values, every covariate that is used.",
         )
     return tuple(known[name] for name in of)
 
@@ -81,7 +82,7 @@ def largest_weight(estimand: Estimand, clip: float) -> float:
     return {"ATE": 1 / clip, "ATO": 1.0}.get(estimand, (1 - clip) / clip)
 
 
-def _of_length(moved: Fraction, names: tuple[str, ...], norm: Norm, share: Fraction = Fraction(1)) -> Sensitivity:
+def of_length(moved: Fraction, names: tuple[str, ...], norm: Norm, share: Fraction = Fraction(1)) -> Sensitivity:
     """Coefficients that move, as a vector, by a length of at most `moved` steps before each is rounded to a step."""
     root = Fraction(math.isqrt(10**12 * len(names)) + 1, 10**6)
     length = (moved + root) / share
@@ -122,7 +123,7 @@ class OutputPerturbedLogistic(Query):
         """The answer's coordinates and how far one unit can move them."""
         names = feature_names(self.of, schema)
         moved = 2 * (1 + self.slack) / Fraction(self.penalty) / Fraction(COEFFICIENT_STEP)
-        return _of_length(moved, names, norm)
+        return of_length(moved, names, norm)
 
     def reads(self, schema: Schema) -> tuple[Column, ...]:
         """The columns that the answer depends on."""
@@ -180,7 +181,7 @@ class ObjectivePerturbedLogistic(Query):
         """The answer's coordinates, and how far the solver and the grid can have moved them."""
         names = feature_names(self.of, schema)
         moved = self.slack / Fraction(COEFFICIENT_STEP)
-        return _of_length(moved, names, norm, self.shares["slack"])
+        return of_length(moved, names, norm, self.shares["slack"])
 
     def reads(self, schema: Schema) -> tuple[Column, ...]:
         """The columns that the answer depends on."""

@@ -62,19 +62,32 @@ class Cut:
             hint='write for instance by=["race", Cut("age", [25, 35, 45])].',
         )
 
+    def bin_names(self, schema: Schema) -> tuple[str, ...]:
+        """What to call each of the strata that this covariate alone tells apart."""
+        self.bins(schema)
+        column = next(column for column in schema.covariates if column.name == self.name)
+        if not isinstance(column, Real):
+            return tuple(f"{self.name}={value}" for value in column.values)
+        edges = [f"{edge:.12g}" for edge in self.edges]
+        inner = (f"{low} ≤ {self.name} < {high}" for low, high in itertools.pairwise(edges))
+        return f"{self.name} < {edges[0]}", *inner, f"{self.name} ≥ {edges[-1]}"
+
 
 MOST_STRATA = 100_000
 
 
-def _cuts(by: Sequence[Cut | Mapping[str, Any]]) -> tuple[Cut, ...]:
-    cuts = tuple(cut if isinstance(cut, Cut) else Cut(**cut) for cut in by)
-    if len({cut.name for cut in cuts}) != len(cuts) or not cuts:
+def cuts_of(by: Sequence[str | Cut | Mapping[str, Any]]) -> tuple[Cut, ...]:
+    """A list of cuts, each from itself, from a name, or from the plain values that it was written as."""
+    if isinstance(by, str | Cut):
+        raise QueryError(expected="a list of covariates", got=repr(by), hint="put it into a list: by=[...].")
+    made = tuple(cut if isinstance(cut, Cut) else Cut(cut) if isinstance(cut, str) else Cut(**cut) for cut in by)
+    if len({cut.name for cut in made}) != len(made) or not made:
         raise QueryError(
             expected="one or more different covariates",
-            got=f"{[cut.name for cut in cuts]}",
+            got=f"{[cut.name for cut in made]}",
             hint='write for instance by=["race", Cut("age", [25, 35, 45])].',
         )
-    return cuts
+    return made
 
 
 def bins(by: Sequence[Cut], schema: Schema) -> tuple[int, ...]:
@@ -121,7 +134,7 @@ class StratumContrasts(Query):
     cap: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "by", _cuts(self.by))
+        object.__setattr__(self, "by", cuts_of(self.by))
         if not isinstance(self.cap, int) or not 1 <= self.cap <= 1000:
             raise QueryError(
                 expected="a whole number from 1 to 1000 as cap",
@@ -170,7 +183,7 @@ class StratumMatches(Query):
     bound: Literal["smooth", "global"]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "by", _cuts(self.by))
+        object.__setattr__(self, "by", cuts_of(self.by))
         if self.bound not in ("smooth", "global"):
             raise QueryError(
                 expected="the bound smooth or global", got=repr(self.bound), hint="smooth needs a positive delta."

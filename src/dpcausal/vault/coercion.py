@@ -5,13 +5,13 @@ fail: what does not read as declared counts as the declared missing value. Numbe
 and rounding as FLOOR(x + 0.5), because engines agree on these to the last bit and on shorter spellings they do not.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from dpcausal.columns import Binary, Category, Column, Real, Value
 from dpcausal.errors import TableError
 from dpcausal.queries import GRID
+from dpcausal.queries.profiles import grid, steps_of
 from dpcausal.schema import Schema
 
 Family = Literal["number", "boolean", "text", "key", "other"]
@@ -99,23 +99,12 @@ def _read(column: Column, family: Family) -> str:
 
 def _real_steps(column: Real, value: str) -> str:
     """Steps from the middle of the range, from -GRID to GRID whatever floating point does on the way."""
-    middle, per_step = _grid(column)
+    middle, per_step = grid(column)
     missing = steps_of(column, column.missing_value)
     clipped = f"LEAST(GREATEST({value}, {_literal(column.low)}), {_literal(column.high)})"
     rounded = f"FLOOR(({clipped} - {_literal(middle)}) * {_literal(per_step)} + {_literal(0.5)})"
     bounded = f"LEAST(GREATEST({rounded}, {_literal(float(-GRID))}), {_literal(float(GRID))})"
     return f"CASE WHEN {value} IS NULL OR isnan({value}) THEN {missing} ELSE {bounded} END"
-
-
-def steps_of(column: Real, value: float) -> int:
-    """What a value within the bounds becomes, by the same arithmetic."""
-    middle, per_step = _grid(column)
-    return min(max(math.floor((value - middle) * per_step + 0.5), -GRID), GRID)
-
-
-def _grid(column: Real) -> tuple[float, float]:
-    """The middle of the range, and steps to one unit of measurement."""
-    return column.low + (column.high - column.low) / 2, 2 * GRID / (column.high - column.low)
 
 
 def _code(column: Binary | Category, value: str) -> str:

@@ -1,5 +1,6 @@
 """The one door. Read this file first: everything that leaves a table leaves through `Vault.release`."""
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from dpcausal import queries
@@ -8,10 +9,11 @@ from dpcausal.errors import GuaranteeError, LedgerError, QueryError, TableError
 from dpcausal.guarantee import Guarantee
 from dpcausal.ledger import Budget, DataSet, Ledger
 from dpcausal.ledger.chain import digest_of
-from dpcausal.queries import Query
+from dpcausal.queries import BlockEffects, InfluenceEffects, Query
 from dpcausal.release import Receipt, Release
 from dpcausal.schema import PROTECTS, Schema
 from dpcausal.vault.answers import ANSWERS
+from dpcausal.vault.learners import Learner, check_scikit_learn, find_learner
 from dpcausal.vault.noise import add_noise
 from dpcausal.vault.table import open_table
 
@@ -33,6 +35,10 @@ class Vault:
         ledger: Where spending is kept: a `Ledger` or its address, for instance `sqlite:///study-ledger.db`, or
             `sqlite://` for one in memory that forgets.
         budget: The most that may ever be spent on this data set. Needed for a new ledger; an existing one remembers.
+        heuristics: Names of queries without a proof that may be asked all the same; none unless named. Part of what
+            the ledger remembers.
+        learners: Learners of your own that may be put to work on this table, by name: functions of covariates, arms,
+            outcomes and profiles that give the effect at each profile. They run inside the vault: allow what you trust.
 
     Example:
         >>> import pyarrow as pa
@@ -43,11 +49,21 @@ class Vault:
         Vault(100 units; treatment t, outcome y, 0 covariates; protects record)
     """
 
-    __slots__ = ("_arm_sizes", "_engine", "_ledger", "_n", "_schema")
+    __slots__ = ("_arm_sizes", "_engine", "_heuristics", "_learners", "_ledger", "_n", "_schema")
 
-    def __init__(self, table: object, schema: Schema, *, ledger: str | Ledger, budget: Budget | None = None) -> None:
-        _check_opening(ledger, budget)
+    def __init__(  # noqa: PLR0913
+        self,
+        table: object,
+        schema: Schema,
+        *,
+        ledger: str | Ledger,
+        budget: Budget | None = None,
+        heuristics: Sequence[str] = (),
+        learners: Mapping[str, Learner] | None = None,
+    ) -> None:
+        _check_opening(ledger, budget, heuristics)
         self._schema, self._n = schema, 0
+        self._heuristics, self._learners = tuple(heuristics), dict(learners or {})
         self._engine: Engine = open_table(table, schema)
         self._count()
         if not 2 <= self._n < _MOST_UNITS:
@@ -57,7 +73,7 @@ class Vault:
                 hint="the number of units is public; check that this is the table you meant.",
             )
         unit = f"{schema.unit.name}, {schema.unit.keep} by {schema.unit.by}" if schema.unit else None
-        facts = DataSet(self._n, schema.protects, unit, schema.public_columns)
+        facts = DataSet(self._n, schema.protects, unit, schema.public_columns, self._heuristics)
         self._ledger = Ledger(ledger, budget, facts) if isinstance(ledger, str) else ledger
         self._ledger.check(budget, facts)
 
@@ -113,9 +129,15 @@ class Vault:
 
     def _answer(self, query: Query, guarantee: Guarantee, noise: Noise, receipt: Receipt) -> Release:
         """Rows are read here, and only here, and noise is added."""
-        answer = ANSWERS[type(query)](query, self._schema, self._engine, guarantee)
+        answer = ANSWERS[type(query)](query, self._schema, self._engine, guarantee, **self._tools(query))
         steps = self._noised(answer.in_order(noise), answer.sized(noise))
         return Release.of(query, guarantee, noise, steps, answer.facts, receipt)
+
+    def _tools(self, query: Query) -> dict[str, Learner]:
+        """What an answer needs besides the table."""
+        if isinstance(query, InfluenceEffects):
+            check_scikit_learn(query.learner)
+        return {"learner": find_learner(query.learner, self._learners)} if isinstance(query, BlockEffects) else {}
 
     @staticmethod
     def _noised(steps: tuple[int, ...], noise: Noise) -> tuple[int, ...]:
@@ -141,12 +163,26 @@ class Vault:
                 got=f"one that protects {guarantee.protects}",
                 hint="a weaker release would void the promise of every other release from this data set.",
             )
-        if guarantee.standing != "proved":
+        self._check_standing(query, guarantee)
+        self._tools(query)
+
+    def _check_standing(self, query: Query, guarantee: Guarantee) -> None:
+        if guarantee.standing != query.standing:
             raise GuaranteeError(
-                expected="a guarantee that is proved",
-                got="a heuristic one",
-                hint="this data set does not allow releases without a proof.",
+                expected=f"a {query.standing} guarantee, which is what {query.name} has",
+                got=f"a {guarantee.standing} one",
+                hint="write standing='heuristic' for a query without a proof, and only for such.",
             )
+        if query.standing == "heuristic" and query.name not in self._heuristics:
+            raise GuaranteeError(
+                expected=f"a query that is proved, or one that this data set allows without: {self._allowed}",
+                got=query.name,
+                hint=f"it has no proof; the table's owner may allow it all the same: heuristics=[{query.name!r}].",
+            )
+
+    @property
+    def _allowed(self) -> str:
+        return ", ".join(self._heuristics) or "none"
 
     def __repr__(self) -> str:
         return (
@@ -158,7 +194,14 @@ class Vault:
         raise TypeError("a vault cannot be pickled or copied: its table stays where it is")
 
 
-def _check_opening(ledger: object, budget: object) -> None:
+def _check_opening(ledger: object, budget: object, heuristics: Sequence[str]) -> None:
+    known = [name for name, query in queries.QUERIES.items() if query.standing == "heuristic"]
+    if isinstance(heuristics, str) or not set(heuristics) <= set(known):
+        raise GuaranteeError(
+            expected=f"a list of heuristics out of {', '.join(known)}",
+            got=repr(heuristics),
+            hint="leave it out unless you know why nothing proved will do.",
+        )
     if not isinstance(ledger, str | Ledger):
         raise LedgerError(
             expected="a Ledger or its address",

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from dpcausal.columns import Real
 from dpcausal.queries import GRID
+from dpcausal.queries.profiles import design_lines
 from dpcausal.queries.scores import covariates_named, feature_names
 from dpcausal.schema import Schema
 from dpcausal.vault.engines import Batch
@@ -56,14 +57,13 @@ class Features:
                 lines += [np.where(codes == place, GRID, 0) for place in range(len(column.values))]
         return np.array(lines, dtype=np.int64)
 
+    def codes(self, batch: Batch) -> dict[str, NDArray[np.int64]]:
+        """The covariates of some rows by their names."""
+        return {column.name: batch[name] for column, name in zip(self.covariates, self.columns, strict=True)}
+
     def design(self, batch: Batch) -> NDArray[np.int64]:
         """The features of a linear regression: no constant, and one of more values as -1 or 1, without the first."""
-        lines = []
-        for column, name in zip(self.covariates, self.columns, strict=True):
-            codes = batch[name]
-            places = (1,) if isinstance(column, Real) or len(column.values) == 2 else range(1, len(column.values))
-            lines += [codes if isinstance(column, Real) else np.where(codes == place, GRID, -GRID) for place in places]
-        return np.array(lines, dtype=np.int64)
+        return np.array(design_lines(self.codes(batch), self.covariates), dtype=np.int64)
 
     def unit(self, batch: Batch) -> NDArray[np.float64]:
         """The same divided by the root, as floating-point numbers: vectors of length at most 1."""

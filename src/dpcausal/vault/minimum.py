@@ -1,4 +1,4 @@
-"""The minimum of a penalised logistic loss, to within a distance that is certified."""
+"""The minimum of a penalised loss, to within a distance that is certified."""
 
 from collections.abc import Callable
 
@@ -11,11 +11,12 @@ Derivatives = Callable[[Vector], tuple[Vector, Vector]]
 _STEPS = 12
 
 
-def minimum(derivatives: Derivatives, dimensions: int, tolerance: float) -> Vector:
+def minimum(derivatives: Derivatives, dimensions: int, tolerance: float, bend: float = 1.0) -> Vector:
     """Where the gradient is no longer than `tolerance`, by Newton steps of a length that cannot overshoot.
 
-    The loss is the sum over units of log(1 + exp(-predictor)), with features of length at most 1, plus a ridge, plus
-    perhaps a linear term. For such functions a step shortened to log(1 + d) / d of the Newton step of length d always
+    The loss is a sum over units of functions whose third derivative along any direction is at most `bend` times the
+    second, plus a ridge, plus perhaps a linear term: for log(1 + exp(-predictor)), with features of length at most 1,
+    bend is 1. For such functions a step shortened to log(1 + d) / d of the Newton step, d its length times bend, always
     descends, and converges from anywhere (Sun and Tran-Dinh 2019, generalised self-concordance). So the loop ends for
     every table. Twelve steps are always taken, and more where covariates nearly tell the arms apart.
     """
@@ -26,6 +27,6 @@ def minimum(derivatives: Derivatives, dimensions: int, tolerance: float) -> Vect
         if taken >= _STEPS and np.linalg.norm(gradient) <= tolerance:
             return at
         step = np.linalg.solve(curvature, gradient)
-        length = float(np.linalg.norm(step))
+        length = bend * float(np.linalg.norm(step))
         at = at - step * (np.log1p(length) / length if length > 0 else 1.0)
         taken += 1

@@ -79,3 +79,10 @@ def cube_noise(dimensions: int, scale: float) -> NDArray[np.float64]:
         size += draw
     corners = [secrets.randbelow(2**53 + 1) / 2**52 - 1 for _ in range(dimensions)]
     return np.array(corners) * (size / fine * scale)
+
+
+def shuffled(size: int) -> NDArray[np.int64]:
+    """The numbers from 0 to below size in random order, all orders alike."""
+    order = list(range(size))
+    secrets.SystemRandom().shuffle(order)
+    return np.array(order, dtype=np.int64)

@@ -21,6 +21,7 @@ from dpcausal.queries import (
     RegressionMoments,
     Sensitivity,
     StratumMatches,
+    profiles,
 )
 from dpcausal.queries.matching import COEFFICIENT_STEPS
 from dpcausal.vault import coercion
@@ -43,7 +44,7 @@ from tests.audit.twins.twin import (
 @twin("clipped after the noise, so that nothing is clipped before it", sensitivity_of(ArmTotals))
 def unclipped(patch: pytest.MonkeyPatch) -> None:
     def steps(column: dpc.Real, value: str) -> str:
-        middle, per_step = coercion._grid(column)
+        middle, per_step = profiles.grid(column)
         wide = f"LEAST(GREATEST(({value} - {middle}) * {per_step}, -2e9), 2e9)"
         return f"CASE WHEN {value} IS NULL OR isnan({value}) THEN 0 ELSE FLOOR({wide}) END"
 
@@ -236,7 +237,7 @@ def unlimited(patch: pytest.MonkeyPatch) -> None:
 @twin("outcomes counted once for each arm", sensitivity_of(OutcomesBelow))
 def counted_twice(patch: pytest.MonkeyPatch) -> None:
     def answer(query: OutcomesBelow, schema: dpc.Schema, engine: Engine, _: dpc.Guarantee) -> Answer:
-        below = f"CASE WHEN outcome < {coercion.steps_of(schema.outcome, query.threshold)} THEN 1 ELSE 0 END"  # type: ignore[arg-type]
+        below = f"CASE WHEN outcome < {profiles.steps_of(schema.outcome, query.threshold)} THEN 1 ELSE 0 END"  # type: ignore[arg-type]
         return Answer({"below": int(engine.aggregate({}, [below, below]).sum())})
 
     answer_by(patch, OutcomesBelow, answer)

@@ -22,11 +22,25 @@ from dpcausal.vault.answer import Answer
 from dpcausal.vault.answers import ANSWERS
 
 # Modules that share their names with the functions in them.
-arm_moments, augmented_scores, logistic, matched_contrast, regression_moments, stratum_matches, weighted_arms = (
+(
+    arm_moments,
+    augmented_scores,
+    block_effects,
+    effect_moments,
+    effect_weights,
+    logistic,
+    matched_contrast,
+    regression_moments,
+    stratum_matches,
+    weighted_arms,
+) = (
     importlib.import_module(f"dpcausal.vault.answers.{name}")
     for name in (
         "arm_moments",
         "augmented_scores",
+        "block_effects",
+        "effect_moments",
+        "effect_weights",
         "logistic",
         "matched_contrast",
         "regression_moments",

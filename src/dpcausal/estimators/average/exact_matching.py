@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from dpcausal.calibration import smoothness
 from dpcausal.effect import Effect
-from dpcausal.estimators.average.stratification import cuts_of, within_strata
+from dpcausal.estimators.average.stratification import within_strata
 from dpcausal.interval import NoiseTerm
 from dpcausal.queries import Cut, StratumMatches
 from dpcausal.queries.query import outcome_step
-from dpcausal.queries.strata import bins
+from dpcausal.queries.strata import bins, cuts_of
 from dpcausal.release import Release, Source, guarantee_for
 
 

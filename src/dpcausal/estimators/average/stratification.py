@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dpcausal.effect import Effect
-from dpcausal.errors import QueryError
 from dpcausal.interval import NoiseTerm
 from dpcausal.queries import Cut, StratumContrasts
-from dpcausal.queries.strata import bins
+from dpcausal.queries.strata import bins, cuts_of
 from dpcausal.release import Release, Source, guarantee_for
 
 
@@ -82,13 +81,6 @@ class Stratification:
             notes=(f"strata count as about {size:,.0f} of {source.n:,} units (noisy)", *source.notes),
             no_interval=_EMPTY if release.value("size") < source.n / 10 else _FINE if cells > source.n / 2 else "",
         )
-
-
-def cuts_of(by: Sequence[str | Cut]) -> tuple[Cut, ...]:
-    """Names and cuts as cuts."""
-    if isinstance(by, str | Cut):
-        raise QueryError(expected="a list of covariates", got=repr(by), hint="put it into a list: by=[...].")
-    return tuple(cut if isinstance(cut, Cut) else Cut(cut) for cut in by)
 
 
 def within_strata(cuts: Sequence[Cut]) -> tuple[str, ...]:

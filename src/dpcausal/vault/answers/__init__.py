@@ -5,13 +5,15 @@ query says is on the page of the same name in docs/proofs.
 """
 
 from collections.abc import Callable
-from typing import Any
 
-from dpcausal.guarantee import Guarantee
 from dpcausal.queries import (
     ArmMoments,
     ArmTotals,
     AugmentedScores,
+    BlockEffects,
+    EffectMoments,
+    EffectWeights,
+    InfluenceEffects,
     MatchedContrast,
     ObjectivePerturbedLogistic,
     OutcomesBelow,
@@ -21,22 +23,26 @@ from dpcausal.queries import (
     ScrambledContrast,
     StratumContrasts,
     StratumMatches,
+    SubgroupMoments,
     WeightedArms,
 )
-from dpcausal.schema import Schema
 from dpcausal.vault.answer import Answer
 from dpcausal.vault.answers.arm_moments import arm_moments
 from dpcausal.vault.answers.augmented_scores import augmented_scores
+from dpcausal.vault.answers.block_effects import block_effects
+from dpcausal.vault.answers.effect_moments import effect_moments
+from dpcausal.vault.answers.effect_weights import effect_weights
+from dpcausal.vault.answers.influence_effects import influence_effects
 from dpcausal.vault.answers.logistic import objective_perturbed, output_perturbed
 from dpcausal.vault.answers.matched_contrast import matched_contrast, scrambled_contrast
 from dpcausal.vault.answers.outcomes_below import outcomes_below
 from dpcausal.vault.answers.regression_moments import regression_moments
 from dpcausal.vault.answers.stratum_contrasts import stratum_contrasts
 from dpcausal.vault.answers.stratum_matches import stratum_matches
+from dpcausal.vault.answers.subgroup_moments import subgroup_moments
 from dpcausal.vault.answers.weighted_arms import weighted_arms
-from dpcausal.vault.engines import Engine
 
-ANSWERS: dict[type[Query], Callable[[Any, Schema, Engine, Guarantee], Answer]] = {
+ANSWERS: dict[type[Query], Callable[..., Answer]] = {
     ArmTotals: arm_moments,
     ArmMoments: arm_moments,
     StratumContrasts: stratum_contrasts,
@@ -49,4 +55,10 @@ ANSWERS: dict[type[Query], Callable[[Any, Schema, Engine, Guarantee], Answer]] =
     MatchedContrast: matched_contrast,
     ScrambledContrast: scrambled_contrast,
     OutcomesBelow: outcomes_below,
+    SubgroupMoments: subgroup_moments,
+    EffectMoments: effect_moments,
+    EffectWeights: effect_weights,
+    BlockEffects: block_effects,
+    InfluenceEffects: influence_effects,
 }
+"""From query, schema, engine and guarantee to the answer; where any learner may be asked, that learner besides."""

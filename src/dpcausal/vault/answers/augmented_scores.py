@@ -26,7 +26,7 @@ def augmented_scores(query: AugmentedScores, schema: Schema, engine: Engine, _: 
 
     def kernel(batch: Batch) -> Integers:
         steps = features.steps(batch)
-        means = [_mean(features, coefficients, steps) for coefficients in (query.control, query.treated)]
+        means = [regression_mean(features, coefficients, steps) for coefficients in (query.control, query.treated)]
         predictor = features.predictor(query.propensity, steps)
         scores, targets = scored(query, predictor, means[0], means[1], batch["treatment"], batch["outcome"])
         return np.array([part.sum() for part in parts(scores, targets)])
@@ -35,7 +35,7 @@ def augmented_scores(query: AugmentedScores, schema: Schema, engine: Engine, _: 
     return Answer({name: int(value) for name, value in zip(query.weights, sums, strict=True)})
 
 
-def _mean(features: Features, coefficients: Sequence[float], steps: Integers) -> Integers:
+def regression_mean(features: Features, coefficients: Sequence[float], steps: Integers) -> Integers:
     """What a regression says about rows' outcomes, within their range."""
     return np.clip(features.predictor(coefficients, steps) // (PREDICTOR_STEPS // GRID), -GRID, GRID)
 

@@ -1,6 +1,6 @@
 """A private logistic regression of treatment on covariates. Proof: docs/proofs/logistic.md."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -40,15 +40,21 @@ def objective_perturbed(
 
 def fit(engine: Engine, features: Features, penalty: float, tilt: Vector, tolerance: float) -> Vector:
     """The minimum of the sum of losses, plus penalty / 2 times the squared length, plus tilt times the coefficients."""
-    n, columns = int(engine.aggregate({}, ["1"])[0]), ("treatment", *features.columns)
-    if n <= AT_HAND:
-        return fit_batch(engine.collect(columns, AT_HAND), features, penalty, tilt, tolerance)
+    losses = over_all(engine, ("treatment", *features.columns), partial(loss_derivatives, features=features))
+    return minimum(penalised(losses, penalty, tilt), features.size, tolerance)
 
-    def losses(at: Vector) -> Vector:
-        sums = engine.fold(columns, lambda batch: np.rint(loss_derivatives(at, features, batch) * _FINE))
+
+def over_all(engine: Engine, columns: Sequence[str], losses: Callable[..., Vector]) -> Callable[[Vector], Vector]:
+    """The derivatives of the losses, functions of `at` and `batch`, of all rows; these are read once if few."""
+    if int(engine.aggregate({}, ["1"])[0]) <= AT_HAND:
+        whole = engine.collect(columns, AT_HAND)
+        return lambda at: losses(at, batch=whole)
+
+    def added_up(at: Vector) -> Vector:
+        sums = engine.fold(columns, lambda batch: np.rint(losses(at, batch=batch) * _FINE))
         return sums.astype(float) / _FINE
 
-    return minimum(penalised(losses, penalty, tilt), features.size, tolerance)
+    return added_up
 
 
 def fit_batch(batch: Batch, features: Features, penalty: float, tilt: Vector, tolerance: float) -> Vector:

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import OutcomesBelow
+from dpcausal.queries.profiles import steps_of
 from dpcausal.schema import Schema
 from dpcausal.vault.answer import Answer
-from dpcausal.vault.coercion import steps_of
 from dpcausal.vault.engines import Engine
 
 if TYPE_CHECKING:

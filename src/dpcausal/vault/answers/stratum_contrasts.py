@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dpcausal.columns import Real
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import GRID, Cut, StratumContrasts
+from dpcausal.queries.profiles import steps_of
 from dpcausal.queries.strata import bins
 from dpcausal.schema import Schema
 from dpcausal.vault.answer import Answer
-from dpcausal.vault.coercion import steps_of
 from dpcausal.vault.engines import Engine
 
 Arm = tuple[int, int, int]

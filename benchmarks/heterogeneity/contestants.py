@@ -1,0 +1,178 @@
+"""Who learns effects that vary: this library's learners, the paper's heuristic, a peer, and two without privacy."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.random import Generator
+
+import dpcausal as dpc
+from benchmarks.datasets import BUDGET
+from benchmarks.heterogeneity import boosting, references
+from benchmarks.heterogeneity.tables import Table, Vector
+from dpcausal.curve import CurveEstimator, EffectCurve
+
+DELTA = 1e-6
+QUERIES = 300
+"""How many profiles the heuristic is asked for, as in its paper."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """Effects of the first profiles of a table, or of all; with bounds, where a learner gives any."""
+
+    effects: Vector
+    low: Vector | None = None
+    high: Vector | None = None
+
+
+Ask = Callable[[Table, float, Generator], Found]
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """One learner.
+
+    Attributes:
+        label: What to call it.
+        group: Whose it is.
+        ask: What it gives for a table and an epsilon.
+        private: Whether one unit's record is protected as promised.
+        share: What part of the repeats it gets on tables of more than a thousand units; slow ones get fewer.
+        most_units: Beyond so many units it takes too long.
+    """
+
+    label: str
+    group: Literal["ours", "paper", "peer", "reference"]
+    ask: Ask
+    private: bool = True
+    share: float = 1.0
+    most_units: int = 10**6
+
+    def repeats(self, n: int, most: int) -> int:
+        """How many of the repeats it gets: none on tables that are too large, all on small ones."""
+        if n > self.most_units:
+            return 0
+        return most if n <= 1_000 else max(round(most * self.share), 1)
+
+
+def vault(table: Table) -> dpc.Vault:
+    """A new vault, whose owner allows the paper's heuristic and brings a learner of cubics."""
+    return dpc.Vault(
+        table.data.relation(),
+        table.data.schema("record"),
+        ledger="sqlite://",
+        budget=BUDGET,
+        heuristics=["influence_effects"],
+        learners={"cubics": cubics},
+    )
+
+
+def cubics(covariates: Vector, arms: Vector, outcomes: Vector, at: Vector) -> Vector:
+    """A learner of one's own: in each arm, a ridge regression on the first three powers of each covariate."""
+
+    def powers(lines: Vector) -> Vector:
+        return np.column_stack([np.ones(len(lines)), *(np.polynomial.legendre.legvander(x, 3)[:, 1:] for x in lines.T)])
+
+    def foretold(arm: int) -> Vector:
+        known = powers(covariates[arms == arm])
+        ridge = np.diag([1e-6] + [0.1] * (known.shape[1] - 1))
+        said: Vector = powers(at) @ np.linalg.solve(known.T @ known + ridge, known.T @ outcomes[arms == arm])
+        return said
+
+    return foretold(1) - foretold(0)
+
+
+def r_learner(table: Table) -> dpc.RLearner:
+    """The R-learner with a table's functions."""
+    return dpc.RLearner(of=table.data.names, basis=table.basis)
+
+
+def _dr_learner(table: Table) -> dpc.DRLearner:
+    return dpc.DRLearner(of=table.data.names, basis=table.basis)
+
+
+def _kernel(table: Table) -> dpc.KernelLearner:
+    """About as wide as two profiles are apart, which in half ranges is the root of the number of covariates."""
+    return dpc.KernelLearner(of=table.data.names, width=math.sqrt(len(table.data.names)))
+
+
+def _blocks(table: Table) -> dpc.BlockEnsemble:
+    """Blocks as small as the learner allows: six units for each covariate, and 50 at least."""
+    learner = "cubics" if isinstance(table.basis, dpc.Spline) else "linear"
+    blocks = table.data.n // max(50, 6 * len(table.data.names))
+    return dpc.BlockEnsemble(of=table.data.names, learner=learner, basis=table.basis, blocks=blocks)
+
+
+def _by(make: Callable[[Table], CurveEstimator]) -> Ask:
+    def ask(table: Table, epsilon: float, _: Generator) -> Found:
+        return _found(make(table).estimate(vault(table), epsilon=epsilon, delta=DELTA), table)
+
+    return ask
+
+
+def _found(curve: EffectCurve, table: Table) -> Found:
+    if curve.no_interval:
+        return Found(curve.effect(table.profiles))
+    return Found(curve.effect(table.profiles), *curve.effect_interval(table.profiles))
+
+
+def _constant(table: Table, epsilon: float, _: Generator) -> Found:
+    """One effect for everybody. Its interval is about the average, so it is not held against it."""
+    effect = dpc.DifferenceInMeans().estimate(vault(table), epsilon=epsilon)
+    return Found(np.full(len(table.effects), effect.estimate))
+
+
+def _heuristic(table: Table, epsilon: float, _: Generator) -> Found:
+    asked = {name: cells[:QUERIES] for name, cells in table.profiles.items()}
+    learner = dpc.InfluenceLearner(of=table.data.names, at={name: cells.tolist() for name, cells in asked.items()})
+    return Found(learner.estimate(vault(table), epsilon=epsilon, delta=DELTA).effect(asked))
+
+
+def _same_functions(table: Table, _: float, __: Generator) -> Found:
+    effects, errors = references.same_functions(table)
+    return Found(effects, effects - 1.96 * errors, effects + 1.96 * errors)
+
+
+HEURISTIC = "Schröder et al. 2025, influence functions (not private)"
+NO_PRIVACY = "no privacy: R-learner, same functions"
+TREES = "no privacy: R-learner, boosted trees"
+
+_PEERS = (
+    Contestant(
+        "Niu et al. 2022, DP-EBM, R-learner",
+        "peer",
+        lambda table, epsilon, generator: Found(boosting.r_learner(table, epsilon, DELTA, generator)),
+        share=0.6,
+    ),
+    Contestant(
+        "Niu et al. 2022, DP-EBM, DR-learner",
+        "peer",
+        lambda table, epsilon, generator: Found(boosting.dr_learner(table, epsilon, DELTA, generator)),
+        share=0.6,
+    ),
+)
+
+CONTESTANTS: tuple[Contestant, ...] = (
+    Contestant("R-learner", "ours", _by(r_learner)),
+    Contestant("DR-learner", "ours", _by(_dr_learner)),
+    Contestant("kernel learner", "ours", _by(_kernel)),
+    Contestant("block ensemble", "ours", _by(_blocks)),
+    Contestant("difference in means", "ours", _constant),
+    Contestant(HEURISTIC, "paper", _heuristic, private=False, share=0.2, most_units=10_000),
+    *(_PEERS if boosting.installed() else ()),
+)
+
+REFERENCES: tuple[Contestant, ...] = (
+    Contestant(NO_PRIVACY, "reference", _same_functions, private=False),
+    Contestant(
+        TREES,
+        "reference",
+        lambda table, _, __: Found(references.trees(table)),
+        private=False,
+        share=0.2,
+    ),
+)
+"""Learners for whom there is no epsilon."""

@@ -1,0 +1,317 @@
+"""An effect that varies between units, as a function that can be asked for ever."""
+
+import itertools
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcausal.columns import Real, Value, is_number
+from dpcausal.effect import bill, html_table, listed, number, text_table
+from dpcausal.errors import QueryError, RefusedError
+from dpcausal.guarantee import Guarantee
+from dpcausal.interval import Family, critical_values, simulated
+from dpcausal.queries import Basis, Cells, Points
+from dpcausal.queries.basis import basis_of, basis_values
+from dpcausal.queries.profiles import Codes, codes_of
+from dpcausal.release import Receipt, Source
+from dpcausal.schema import Schema
+
+Array = NDArray[np.float64]
+Matrix = tuple[tuple[float, ...], ...]
+
+_AT_ONCE = 2**15
+_DRAWS = 20_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class EffectCurve:
+    """The estimated effect for any profile of covariates. Public: asking it costs nothing, however often.
+
+    The effect of a profile is the sum of weights times public functions of it. Everything here was made from releases
+    that are paid for; profiles are public too, and must not be taken from a private table.
+
+    Attributes:
+        estimand: What is estimated, in words.
+        arms: The two arms that are compared, control first.
+        outcome: The outcome's name.
+        schema: What is public about the table.
+        basis: The functions.
+        weights: Their weights, noise included.
+        sampling: The weights' covariance but for the privacy noise in them: by sampling, and by how far effects may
+            vary where noise hides it and the curve is drawn flat. 0 where it is not told; then `no_interval` says so.
+        privacy: The covariance of the privacy noise in them; 0 where the size of the noise is itself private.
+        family: The distribution of that noise.
+        parts: Of how many independent parts of one size the noise of each weight is made, at least.
+        n: The number of units, which is public.
+        method: The estimator, in words.
+        guarantee: What is promised about everything that this was made from, taken together.
+        assumptions: What must hold for the estimate to mean the estimand.
+        receipts: What was asked and paid.
+        notes: What a reader should know besides.
+        no_interval: Why there are no intervals; empty where there are.
+    """
+
+    estimand: str
+    arms: tuple[str, str]
+    outcome: str
+    schema: Schema
+    basis: Basis
+    weights: tuple[float, ...]
+    sampling: Matrix
+    privacy: Matrix
+    family: Family
+    n: int
+    method: str
+    guarantee: Guarantee
+    assumptions: tuple[str, ...]
+    receipts: tuple[Receipt, ...]
+    notes: tuple[str, ...] = ()
+    no_interval: str = ""
+    parts: int = 1
+
+    def effect(self, X: object) -> Array:  # noqa: N803 (as in EconML)
+        """The effect at each profile.
+
+        Args:
+            X: Public profiles: a dataframe or mapping with a column for each covariate, or a table with a column for
+                each covariate of the basis in turn. A number outside its range counts as the nearer bound. A curve of
+                effects at some profiles (`at`) answers any other with the nearest of these.
+        """
+        weights = np.array(self.weights)
+        return np.concatenate([values @ weights for values in self._values(X)])
+
+    def standard_errors(self, X: object) -> tuple[Array, Array]:  # noqa: N803
+        """The standard errors of the effect at each profile: by sampling (see `sampling`), and by privacy noise."""
+        errors = [
+            [np.sqrt(np.maximum(((values @ np.array(matrix)) * values).sum(axis=1), 0.0)) for values in self._values(X)]
+            for matrix in (self.sampling, self.privacy)
+        ]
+        return np.concatenate(errors[0]), np.concatenate(errors[1])
+
+    def effect_interval(
+        self,
+        X: object,  # noqa: N803
+        *,
+        alpha: float = 0.05,
+        simultaneous: bool = False,
+    ) -> tuple[Array, Array]:
+        """Bounds of the effect at each profile that account for sampling and for privacy noise.
+
+        Args:
+            X: Public profiles.
+            alpha: How often an interval may miss; 0.05 for 95 % intervals.
+            simultaneous: Whether all intervals are to hold together that often, and not only each by itself.
+
+        Raises:
+            RefusedError: Where no interval could be shown to cover; the message says why.
+        """
+        if self.no_interval:
+            raise RefusedError(
+                expected="a curve that carries intervals",
+                got=f"none: {self.no_interval}",
+                hint="print the curve to read what it can tell.",
+            )
+        if not (is_number(alpha) and 0 < alpha < 1):
+            raise RefusedError(expected="an alpha between 0 and 1", got=repr(alpha), hint="0.05 gives 95 % intervals.")
+        effect, (sampling, privacy) = self.effect(X), self.standard_errors(X)
+        error = np.hypot(sampling, privacy)
+        if simultaneous:
+            half = error * self._simultaneous(X, alpha)
+        else:
+            shares = np.divide(privacy, error, out=np.zeros_like(error), where=error > 0)
+            half = error * critical_values(self.family, shares, 1 - alpha, self.parts)
+        # No effect is beyond the outcome's range, whichever way.
+        low, high = self.schema.outcome_bounds
+        return np.maximum(effect - half, np.minimum(effect, low - high)), np.minimum(
+            effect + half, np.maximum(effect, high - low)
+        )
+
+    def ranking(self, X: object) -> NDArray[np.int64]:  # noqa: N803
+        """The places of profiles, from the largest effect to the smallest."""
+        return np.argsort(-self.effect(X), kind="stable")
+
+    def policy_value(self, X: object, *, cost: float = 0.0) -> float:  # noqa: N803
+        """What treating the profiles whose effect is above a cost gains on average over all of them, cost taken off.
+
+        The gain is told by the same noisy effects that choose whom to treat, so it is too large on average.
+        """
+        if not is_number(cost):
+            raise QueryError(expected="a number as cost", got=repr(cost), hint="in the outcome's own terms.")
+        return float(np.maximum(self.effect(X) - cost, 0.0).mean())
+
+    def average(self, X: object) -> float:  # noqa: N803
+        """The mean effect over profiles."""
+        return float(self.effect(X).mean())
+
+    def _values(self, profiles: object) -> Iterator[Array]:
+        """The functions of profiles, some at a time."""
+        codes = codes_of(profiles, self.basis.reads(self.schema))
+        size = len(next(iter(codes.values())))
+        if size == 0:
+            raise QueryError(expected="one or more profiles", got="none", hint="give at least one.")
+        for start in range(0, size, _AT_ONCE):
+            part: Codes = {name: line[start : start + _AT_ONCE] for name, line in codes.items()}
+            yield basis_values(self.basis, part, self.schema)
+
+    def _simultaneous(self, profiles: object, alpha: float) -> float:
+        """By how many standard errors the worst of all profiles is off, in all but alpha of cases."""
+        normal = simulated("gaussian", [1.0] * len(self.weights), 2 * _DRAWS)[:_DRAWS]
+        size = (0.5 if self.family == "laplace" else 1.0) / self.parts  # of one part's variance
+        noise = simulated(self.family, [math.sqrt(size)] * len(self.weights), (1 + self.parts) * _DRAWS)[_DRAWS:]
+        noise = noise.reshape(self.parts, _DRAWS, -1).sum(axis=0)
+        drawn = normal @ _root(self.sampling).T + noise @ _root(self.privacy).T
+        worst = np.zeros(_DRAWS)
+        total = np.array(self.sampling) + np.array(self.privacy)
+        for values in self._values(profiles):
+            for some in np.array_split(values, max(len(values) // 256, 1)):
+                error = np.sqrt(np.maximum(((some @ total) * some).sum(axis=1), 1e-300))
+                worst = np.maximum(worst, np.abs(drawn @ (some / error[:, None]).T).max(axis=1))
+        return float(np.quantile(worst, 1 - alpha))
+
+    @property
+    def rehearsed(self) -> bool:
+        """Whether this came from a rehearsal: the widths are what to expect, the effects are placeholders."""
+        return all(receipt.entry is None for receipt in self.receipts)
+
+    def examples(self) -> dict[str, dict[str, list[Any]]]:
+        """A few public profiles by name: the groups or points there are, or each covariate in turn over its range."""
+        columns = self.basis.reads(self.schema)
+        if isinstance(self.basis, Cells):
+            return dict(zip(self.basis.names(self.schema), _group_profiles(self.basis, self.schema), strict=True))
+        if isinstance(self.basis, Points):
+            points = [dict(zip(self.basis.of, profile, strict=True)) for profile in self.basis.at]
+            return {
+                ", ".join(f"{key} = {_shown(value)}" for key, value in point.items()): _as_lists(point)
+                for point in points
+            }
+        middle = {column.name: _examples(column)[len(_examples(column)) // 2] for column in columns}
+        usual = ", ".join(f"{name} = {_shown(value)}" for name, value in middle.items())
+        named = {usual: middle}
+        for column in columns:
+            for value in _examples(column):
+                if value != middle[column.name]:
+                    label = f"{column.name} = {_shown(value)}"
+                    named[label if len(columns) == 1 else f"the same with {label}"] = middle | {column.name: value}
+        return {name: _as_lists(profile) for name, profile in named.items()}
+
+    def __str__(self) -> str:
+        return text_table(self._title(), self._table())
+
+    def _repr_html_(self) -> str:
+        """The same table for a notebook."""
+        return html_table(self._title(), self._table())
+
+    def _title(self) -> str:
+        by = ", ".join(column.name for column in self.basis.reads(self.schema))
+        title = f"Effect of {self.arms[1]} against {self.arms[0]} on {self.outcome}, by {by}"
+        return f"Rehearsal (no data read, nothing spent): {title}" if self.rehearsed else title
+
+    def _table(self) -> list[tuple[str, str]]:
+        table = [("estimand", self.estimand), *self._effects()]
+        if self.no_interval:
+            table.append(("interval", f"none: {self.no_interval}"))
+        table += [("units", f"{self.n:,}"), ("method", self.method), ("privacy", str(self.guarantee))]
+        table += listed("assumes", self.assumptions)
+        table += listed("note", self.notes)
+        table += listed("price" if self.rehearsed else "paid", tuple(map(bill, self.receipts)))
+        return table
+
+    def _effects(self) -> list[tuple[str, str]]:
+        """The effects of the example profiles, with intervals that hold for all of them together."""
+        named = self.examples()
+        profiles = {key: [cell for each in named.values() for cell in each[key]] for key in next(iter(named.values()))}
+        effects, (sampling, privacy) = self.effect(profiles), self.standard_errors(profiles)
+        lines = []
+        intervals = None if self.no_interval else self.effect_interval(profiles, simultaneous=True)
+        for place, name in enumerate(named):
+            errors = f"sampling {number(float(sampling[place]))}, privacy {number(float(privacy[place]))}"
+            if intervals is None:
+                noise = f"privacy noise {number(float(privacy[place]))}" if privacy[place] else "noise of private size"
+                text = f"{number(float(effects[place]))} ({noise})"
+            elif self.rehearsed:
+                text = f"± {number(float(intervals[1][place] - intervals[0][place]) / 2)} ({errors})"
+            else:
+                low, high = (number(float(side[place])) for side in intervals)
+                text = f"{number(float(effects[place]))}, {low} to {high} ({errors})"
+            lines.append(f"{name}: {text}")
+        if intervals is not None:
+            lines.append("intervals hold for all of these together at 95 %")
+        return listed("effects", tuple(lines))
+
+    def to_json(self) -> str:
+        """The curve as JSON, without loss."""
+        document = {part.name: getattr(self, part.name) for part in fields(self)}
+        document |= {"schema": self.schema.to_dict(), "basis": asdict(self.basis)}  # type: ignore[call-overload]
+        document |= {"guarantee": self.guarantee.to_dict(), "receipts": [asdict(each) for each in self.receipts]}
+        return json.dumps(document, sort_keys=True, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The curve that `to_json` wrote."""
+        document: dict[str, Any] = json.loads(text)
+        lists = {name: tuple(document[name]) for name in ("arms", "weights", "assumptions", "notes")}
+        matrices = {name: tuple(map(tuple, document[name])) for name in ("sampling", "privacy")}
+        return cls(
+            **document
+            | lists
+            | matrices
+            | {
+                "schema": Schema.from_dict(document["schema"]),
+                "basis": basis_of(document["basis"]),
+                "guarantee": Guarantee(**document["guarantee"]),
+                "receipts": tuple(Receipt(**receipt) for receipt in document["receipts"]),
+            }
+        )
+
+
+class CurveEstimator(Protocol):
+    """Anything that makes an effect curve out of a source."""
+
+    def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> EffectCurve:
+        """The curve, for epsilon and delta in all."""
+        ...
+
+
+def matrix(array: Array) -> Matrix:
+    """A square array as it is stored, symmetric to the last bit."""
+    return tuple(tuple(float(each) for each in line) for line in (array + array.T) / 2)
+
+
+def _root(stored: Matrix) -> Array:
+    """A root of a covariance."""
+    values, vectors = np.linalg.eigh(np.array(stored))
+    root: Array = vectors * np.sqrt(np.maximum(values, 0.0))
+    return root
+
+
+def _examples(column: Any) -> Sequence[Any]:  # noqa: ANN401 (one of several classes)
+    """A few values of a covariate: bounds and quarters of a range, or the first that are listed."""
+    if not isinstance(column, Real):
+        return tuple(column.values[:6])
+    return tuple(column.low + (column.high - column.low) * share for share in (0.0, 0.25, 0.5, 0.75, 1.0))
+
+
+def _shown(value: Value) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _as_lists(profile: Mapping[str, Value]) -> dict[str, list[Value]]:
+    return {key: [value] for key, value in profile.items()}
+
+
+def _group_profiles(cells: Cells, schema: Schema) -> list[dict[str, list[Any]]]:
+    """One profile of each group."""
+    profiles: list[dict[str, list[Any]]] = [{}]
+    for cut, column in zip(cells.by, cells.reads(schema), strict=True):
+        if isinstance(column, Real):
+            edges = [column.low, *cut.edges, column.high]
+            values: Sequence[Any] = [(low + high) / 2 for low, high in itertools.pairwise(edges)]
+        else:
+            values = column.values
+        profiles = [profile | {column.name: [value]} for profile in profiles for value in values]
+    return profiles

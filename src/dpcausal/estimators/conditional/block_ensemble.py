@@ -1,0 +1,154 @@
+"""Any learner at all: many small ones on blocks of units, averaged."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpcausal.columns import Column, Value, is_number
+from dpcausal.curve import Array, EffectCurve, matrix
+from dpcausal.errors import QueryError
+from dpcausal.queries import Basis, BlockEffects, Points
+from dpcausal.queries.basis import basis_of, basis_values
+from dpcausal.queries.profiles import by_covariate, codes_of, spread_out, values_of
+from dpcausal.queries.scores import covariates_named
+from dpcausal.release import Release, Source, guarantee_for
+from dpcausal.schema import Schema
+
+
+@dataclass(frozen=True)
+class BlockEnsemble:
+    """The mean over blocks of what any learner makes of each block by itself.
+
+    Estimand:
+        The conditional average treatment effect at some profiles, or as a sum of public functions of covariates, as
+        the learner tells it from as many units as a block holds.
+
+    Assumptions:
+        Those of the learner, which needs no privacy of its own. Effects beyond `limit` are rare. What the learner is
+        wrong by on average over blocks is not in the intervals.
+
+    Privacy:
+        One query. A unit is in one block, so it moves the mean by at most 2 limits divided by the number of blocks,
+        whatever the learner does. The noise grows with the root of the number of profiles (with delta 0, with their
+        number).
+
+    Attributes:
+        of: The covariates that the learner sees.
+        learner: `linear`, `forest`, `boosting`, `network`, or a name that the vault's owner gave to a learner.
+        at: Public profiles, as a mapping from covariates to values, for effects at these alone.
+        basis: Functions of `of` alone, for an effect at any profile; either this or `at`.
+        blocks: How many blocks; if left out, one for every 100 units. More blocks mean less noise, and less for each
+            learner to learn from.
+        limit: The largest effect, in half ranges of the outcome.
+
+    Reference:
+        Subsample and aggregate (Nissim, Raskhodnikova and Smith 2007).
+
+    Example:
+        >>> from dpcausal import Binary, Real, Rehearsal, Schema
+        >>> schema = Schema(treatment=Binary("treat"), outcome=Real("score", 0, 100), covariates=[Real("age", 18, 90)])
+        >>> ensemble = BlockEnsemble(of=["age"], learner="linear", at={"age": [30, 54, 80]})
+        >>> plan = ensemble.estimate(Rehearsal(schema, n=50_000), epsilon=1.0, delta=1e-6)
+        >>> float(plan.standard_errors({"age": [30]})[1][0].round(1))
+        0.8
+    """
+
+    of: Sequence[str]
+    learner: str = "forest"
+    at: Mapping[str, Sequence[Value]] | None = None
+    basis: Basis | None = None
+    blocks: int | None = None
+    limit: float = 0.5
+
+    def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> EffectCurve:
+        """The effects, for epsilon and delta in all."""
+        guarantee = guarantee_for(source, epsilon, delta)
+        columns = covariates_named(self.of, source.schema)
+        points = Points([column.name for column in columns], self._profiles(columns, source.schema))
+        if self.basis is not None and np.linalg.matrix_rank(self._functions(points, source.schema)) < len(
+            basis_of(self.basis).names(source.schema)
+        ):
+            raise QueryError(
+                expected="functions that can be told apart by profiles spread evenly over all covariates",
+                got=f"{len(points.at)} profiles that do not tell them apart",
+                hint="use fewer or wider groups, or give the profiles yourself (at).",
+            )
+        blocks = max(source.n // 100, 2) if self.blocks is None else self.blocks
+        if self.blocks is not None and is_number(blocks) and blocks > source.n / 4:
+            raise QueryError(
+                expected=f"at most {source.n // 4:,} blocks, so that each has four units",
+                got=f"{blocks:,}",
+                hint="a hundred units for each block are usual.",
+            )
+        release = source.release(BlockEffects(self.learner, points.of, points.at, blocks, self.limit), guarantee)
+        effects, sampling, privacy = _means(release, source.schema)
+        basis: Basis = points
+        if self.basis is not None:
+            basis = basis_of(self.basis)
+            inverse = np.linalg.pinv(self._functions(points, source.schema), rcond=1e-6)
+            # Errors by sampling may be the same at all profiles, or have nothing in common: both are allowed for.
+            common = inverse @ np.sqrt(np.diag(sampling))
+            sampling = inverse @ sampling @ inverse.T + np.outer(common, common)
+            effects, privacy = inverse @ effects, inverse @ privacy @ inverse.T
+        return EffectCurve(
+            estimand=f"conditional average treatment effect as learned from {source.n // blocks:,} units at a time",
+            arms=source.schema.treatment.labels_or_values,
+            outcome=source.schema.outcome.name,
+            schema=source.schema,
+            basis=basis,
+            weights=tuple(float(each) for each in effects),
+            sampling=matrix(sampling),
+            privacy=matrix(privacy),
+            family=release.family,
+            n=source.n,
+            method=f"mean over {blocks:,} blocks of the learner {self.learner!r} of {', '.join(self.of)}",
+            guarantee=guarantee,
+            assumptions=(
+                f"no confounders but {', '.join(self.of)}",
+                "one unit's outcome does not depend on another unit's arm",
+                f"for the intervals: the learner is right on average over blocks, within {self.limit:g} half ranges",
+                "for the intervals: the learner fails on no block; one on which it does counts as 0",
+                *source.schema.readings,
+            ),
+            receipts=(release.receipt,),
+            notes=source.notes,
+        )
+
+    def _functions(self, points: Points, schema: Schema) -> Array:
+        """The functions of the basis at points, one line a point."""
+        codes = codes_of(by_covariate(points.of, points.at), points.reads(schema))
+        return basis_values(basis_of(self.basis), codes, schema)
+
+    def _profiles(self, columns: Sequence[Column], schema: Schema) -> tuple[tuple[Value, ...], ...]:
+        if (self.at is None) == (self.basis is None):
+            raise QueryError(
+                expected="either profiles (at) or functions (basis)",
+                got="both" if self.basis is not None else "neither",
+                hint='write at={"age": [30, 50, 70]}, or basis=Spline(["age"]).',
+            )
+        if self.at is not None:
+            return values_of(codes_of(self.at, columns), columns)
+        basis = basis_of(self.basis)
+        outside = {column.name for column in basis.reads(schema)} - set(self.of)
+        if outside:
+            raise QueryError(
+                expected="a basis of covariates that the learner sees",
+                got=f"one of {', '.join(sorted(outside))}",
+                hint="name them in of.",
+            )
+        return values_of(spread_out(columns, 4 * len(basis.names(schema))), columns)
+
+
+def _means(release: Release, schema: Schema) -> tuple[Array, Array, Array]:
+    """The mean over blocks at each profile, its covariance between blocks, and that of privacy noise."""
+    query: BlockEffects = release.query  # type: ignore[assignment]
+    low, high = schema.outcome_bounds
+    most = (query.limit * (high - low) / 2) ** 2
+    means = np.array([release.value(name) for name in query.names]) / query.blocks
+    noise = np.array([release.variance(name) for name in query.names]) / query.blocks**2
+    deficits = np.array([release.value(f"deficit of {name}") for name in query.names]) / query.blocks
+    hidden = math.sqrt(release.variance(f"deficit of {query.names[0]}")) / query.blocks
+    spread = np.clip(most - deficits - means**2 + noise, min(hidden, most), most)
+    return means, np.diag(spread / (query.blocks - 1)), np.diag(noise)

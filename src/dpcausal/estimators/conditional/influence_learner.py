@@ -1,0 +1,79 @@
+"""The paper's calibration by influence functions: to compare with, not to rely on."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dpcausal.columns import Value
+from dpcausal.curve import EffectCurve, matrix
+from dpcausal.queries import InfluenceEffects, Points
+from dpcausal.queries.profiles import codes_of, values_of
+from dpcausal.queries.scores import covariates_named
+from dpcausal.release import Source, guarantee_for
+
+
+@dataclass(frozen=True)
+class InfluenceLearner:
+    """Effects at some profiles by an R-learner, with noise sized by influence functions. Not proved private.
+
+    Estimand:
+        The conditional average treatment effect at some profiles.
+
+    Assumptions:
+        The covariates hold all confounders.
+
+    Privacy:
+        Heuristic. One query, refused unless the data set's owner allowed `influence_effects` by name. What is called
+        epsilon here is what Theorem 1 of the paper prints; an audit shows losses far above it.
+
+    Attributes:
+        of: The covariates.
+        at: Public profiles, as a mapping from covariates to values.
+        learner: What learns the effect: `forest`, `linear` or `network`.
+        clip: Propensities are kept within clip and 1 - clip.
+
+    Reference:
+        Schröder, Melnychuk and Feuerriegel (2025), Theorem 1 and Lemma 2.
+
+    Example:
+        >>> from dpcausal import Binary, Real, Rehearsal, Schema
+        >>> schema = Schema(treatment=Binary("treat"), outcome=Real("score", 0, 100), covariates=[Real("age", 18, 90)])
+        >>> learner = InfluenceLearner(of=["age"], at={"age": [30, 54, 80]})
+        >>> learner.estimate(Rehearsal(schema, n=3_000), epsilon=1.0, delta=1e-5).guarantee.standing
+        'heuristic'
+    """
+
+    of: Sequence[str]
+    at: Mapping[str, Sequence[Value]]
+    learner: str = "forest"
+    clip: float = 0.05
+
+    def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> EffectCurve:
+        """The effects, for what the paper calls epsilon and delta."""
+        guarantee = replace(guarantee_for(source, epsilon, delta), standing="heuristic")
+        columns = covariates_named(self.of, source.schema)
+        points = Points(tuple(self.of), values_of(codes_of(self.at, columns), columns))
+        release = source.release(InfluenceEffects(self.learner, points.of, points.at, self.clip), guarantee)
+        nothing = matrix(np.zeros((len(points.at), len(points.at))))
+        return EffectCurve(
+            estimand="conditional average treatment effect at some profiles",
+            arms=source.schema.treatment.labels_or_values,
+            outcome=source.schema.outcome.name,
+            schema=source.schema,
+            basis=points,
+            weights=release.values,
+            sampling=nothing,
+            privacy=nothing,
+            family=release.family,
+            n=source.n,
+            method=f"R-learner with {self.learner} of {', '.join(self.of)}, noise by influence functions (not proved)",
+            guarantee=guarantee,
+            assumptions=(f"no confounders but {', '.join(self.of)}", *source.schema.readings),
+            receipts=(release.receipt,),
+            notes=(
+                "THE PRIVACY OF THIS RELEASE IS NOT PROVED: audits show losses far above what is called epsilon",
+                *source.notes,
+            ),
+            no_interval="the size of the noise is itself private",
+        )

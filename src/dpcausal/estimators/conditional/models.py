@@ -1,0 +1,110 @@
+"""Private models of propensity and outcome, which learners of effects are made with."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from dpcausal.columns import is_number
+from dpcausal.errors import QueryError
+from dpcausal.estimators.propensity import ScoreDoubt
+from dpcausal.estimators.regression import as_score_coefficients, regressions
+from dpcausal.guarantee import Guarantee
+from dpcausal.queries import ObjectivePerturbedLogistic, RegressionMoments
+from dpcausal.queries.regression import design_names
+from dpcausal.queries.scores import feature_names
+from dpcausal.release import Receipt, Source
+
+_MODELS = 0.4
+"""What both models get of epsilon where there are two; one alone gets half of that."""
+
+
+@dataclass(frozen=True)
+class Models:
+    """Coefficients of a propensity score and of a regression of the outcome in each arm; public.
+
+    Attributes:
+        propensity: The score's.
+        control: The control arm's.
+        treated: The treated arm's.
+        moved: How far noise moves the predictor of the propensity, as a standard deviation.
+        left: What noise in both together leaves in an average effect, likewise.
+        rest: What is left of the guarantee.
+        receipts: What was asked and paid.
+    """
+
+    propensity: tuple[float, ...]
+    control: tuple[float, ...]
+    treated: tuple[float, ...]
+    moved: float
+    left: float
+    rest: Guarantee
+    receipts: tuple[Receipt, ...]
+
+    @property
+    def coefficients(self) -> tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]:
+        """All three, in the order of queries."""
+        return self.propensity, self.control, self.treated
+
+
+class Modelling(Protocol):
+    """A learner that needs models."""
+
+    @property
+    def of(self) -> Sequence[str]:
+        """The covariates."""
+        ...
+
+    @property
+    def propensity(self) -> float | None:
+        """The propensity where it is known by design, the same for all units; None where it is to be learned."""
+        ...
+
+    @property
+    def clip(self) -> float:
+        """Propensities are kept within clip and 1 - clip."""
+        ...
+
+
+def private_models(source: Source, guarantee: Guarantee, learner: Modelling) -> Models:
+    """The models that a learner needs, and the part of the guarantee that they do not."""
+    of, known = learner.of, learner.propensity
+    design_names(of, source.schema)  # too many are refused before anything is spent
+    names = feature_names(of, source.schema)
+    receipts: tuple[Receipt, ...] = ()
+    if known is None:
+        part, guarantee = guarantee.split(_MODELS / 2, pure_first=True)
+        score = source.release(ObjectivePerturbedLogistic(of), part)
+        propensity, receipts, share = score.values, (score.receipt,), (_MODELS / 2) / (1 - _MODELS / 2)
+    else:
+        if not (is_number(known) and learner.clip <= known <= 1 - learner.clip):
+            raise QueryError(
+                expected=f"a propensity within {learner.clip:g} and {1 - learner.clip:g}, or none where it is learned",
+                got=repr(known),
+                hint="in a trial with equal arms it is 0.5; for rarer arms lower clip.",
+            )
+        logit = math.log(known / (1 - known)) * math.sqrt(len(of) + 1)
+        propensity, share = (logit, *(0.0 for _ in names[1:])), _MODELS / 2
+    first, rest = guarantee.split(share)
+    moments = source.release(RegressionMoments(of), first)
+    fit = regressions(moments, source, np.array([moments.values]))
+    moved = left = 0.0
+    if known is None:
+        treated, inverse = float(fit.sizes[0, 1]) / source.n, float((1 / fit.feature_variances).mean())
+        spread = treated * (1 - treated) / inverse
+        moved = ScoreDoubt.of(source.n, receipts[0].epsilon, len(of), len(names), spread).moved
+        noise = float(np.sqrt(fit.doubts[0] * inverse).mean())
+        # As far as noise blurs the regressions they miss what covariates explain: half of the outcome's spread, say.
+        missed = min(fit.blurred, 1.0) * math.sqrt(float(fit.variances[0].mean()) / len(fit.feature_variances)) / 2
+        left = moved * math.hypot(noise, missed)
+    return Models(
+        propensity=tuple(propensity),
+        control=as_score_coefficients(fit, 0, of, source.schema),
+        treated=as_score_coefficients(fit, 1, of, source.schema),
+        moved=moved,
+        left=left,
+        rest=rest,
+        receipts=(*receipts, moments.receipt),
+    )

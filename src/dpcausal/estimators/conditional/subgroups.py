@@ -1,0 +1,129 @@
+"""Effects in the groups of a public partition."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpcausal.curve import Array, EffectCurve, matrix
+from dpcausal.errors import QueryError
+from dpcausal.estimators.conditional.learners import DRLearner, learn
+from dpcausal.queries import Cells, Cut, SubgroupMoments
+from dpcausal.queries.strata import cuts_of
+from dpcausal.release import Release, Source, guarantee_for
+
+
+@dataclass(frozen=True)
+class SubgroupEffects:
+    """The effect in each group of a public partition, with intervals that hold for all groups together.
+
+    Estimand:
+        The average treatment effect in each group.
+
+    Assumptions:
+        Without `of`: within a group, arms are comparable, as in a trial. With `of`: as for `DRLearner`.
+
+    Privacy:
+        Without `of` one query: numbers of units and sums of outcomes in each arm of each group. A unit is in one group,
+        so the noise does not grow with the number of groups. With `of` three queries, as for `DRLearner`. Groups must
+        be public: listed values or public edges, chosen without looking at the table.
+
+    Attributes:
+        by: The covariates that tell groups apart: names of listed ones, and `Cut`s of real ones.
+        of: Confounders to adjust for; none in a trial.
+        propensity: The probability of treatment where it is known; only where `of` is given.
+
+    Example:
+        >>> from dpcausal import Binary, Category, Real, Rehearsal, Schema
+        >>> schema = Schema(
+        ...     treatment=Binary("treat"), outcome=Real("score", 0, 100), covariates=[Category("ward", ["a", "b", "c"])]
+        ... )
+        >>> plan = SubgroupEffects(by=["ward"]).estimate(Rehearsal(schema, n=6_000), epsilon=1.0)
+        >>> sampling, privacy = plan.standard_errors({"ward": ["a"]})
+        >>> round(float(sampling[0]), 2), round(float(privacy[0]), 2)
+        (1.29, 0.3)
+    """
+
+    by: Sequence[str | Cut]
+    of: Sequence[str] | None = None
+    propensity: float | None = None
+
+    def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> EffectCurve:
+        """The effects of all groups, for epsilon and delta in all."""
+        guarantee = guarantee_for(source, epsilon, delta)
+        cells = Cells(cuts_of(self.by))
+        if self.of is None and self.propensity is not None:
+            raise QueryError(
+                expected="a propensity only where confounders are named (of)",
+                got=repr(self.propensity),
+                hint="in a trial leave both out: arms are compared as they are.",
+            )
+        if self.of is not None:
+            adjusted = DRLearner(self.of, cells, self.propensity)
+            return learn(adjusted, "augmented", source, guarantee, level=False)
+        release = source.release(SubgroupMoments(cells), guarantee)
+        groups = _Groups(release, source, cells.names(source.schema))
+        return EffectCurve(
+            estimand="average treatment effect in each group",
+            arms=source.schema.treatment.labels_or_values,
+            outcome=source.schema.outcome.name,
+            schema=source.schema,
+            basis=cells,
+            weights=tuple(float(each) for each in groups.effects),
+            sampling=matrix(np.diag(groups.sampling)),
+            privacy=matrix(np.diag(groups.privacy)),
+            family=release.family,
+            n=source.n,
+            method="difference in means in each group",
+            guarantee=guarantee,
+            assumptions=(
+                "within each group arms are comparable without adjustment, as in a randomised trial",
+                "one unit's outcome does not depend on another unit's arm",
+                *source.schema.readings,
+            ),
+            receipts=(release.receipt,),
+            notes=(*_told(groups.hidden), *source.notes),
+            parts=2,  # one arm's and the other's
+        )
+
+
+def _told(hidden: Sequence[str]) -> tuple[str, ...]:
+    if not hidden:
+        return ()
+    return (f"too few units to be seen under the noise, so their intervals are as wide as can be: {', '.join(hidden)}",)
+
+
+class _Groups:
+    """The groups' effects, and the variances of their two errors. The first axis of an array is the group."""
+
+    def __init__(self, release: Release, source: Source, names: Sequence[str]) -> None:
+        low, high = source.schema.outcome_bounds
+        half = (high - low) / 2
+
+        def numbers(part: str) -> Array:
+            return np.array([[release.value(f"{part}_{arm} of {name}") for arm in (0, 1)] for name in names])
+
+        size_noise, total_noise, deficit_noise = (
+            release.variance(f"{part}_0 of {names[0]}") for part in ("size", "total", "deficit")
+        )
+        counted = numbers("size")
+        hidden = np.any(counted < 4 * math.sqrt(size_noise), axis=1)
+        sizes = np.maximum(counted, max(2 * math.sqrt(size_noise), 2.0))
+        means = np.clip(numbers("total") / sizes, -half, half)
+        noise = (total_noise + means**2 * size_noise) / sizes**2
+        own = half**2 - numbers("deficit") / sizes - means**2 + noise
+        within = np.clip(_pooled(own, sizes, deficit_noise / sizes**2), 0.0, half**2)
+        self.effects = means[:, 1] - means[:, 0]
+        self.sampling = (within / (sizes - 1)).sum(axis=1)
+        self.privacy = noise.sum(axis=1) + hidden * (2 * half) ** 2
+        self.hidden = [name for name, unseen in zip(names, hidden.tolist(), strict=True) if unseen]
+
+
+def _pooled(own: Array, sizes: Array, noise: Array) -> Array:
+    """Variances of all arms of all groups, drawn towards their mean as far as noise accounts for their differences."""
+    mean = float((sizes * own).sum() / sizes.sum())
+    apart = float(((own - mean) ** 2).mean())
+    trusted = max(1 - float(noise.mean()) / apart, 0.0) if apart > 0 else 0.0
+    pooled: Array = mean + trusted * (own - mean)
+    return pooled

@@ -1,0 +1,78 @@
+"""Waves over all covariates together."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import NormalDist
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcausal.columns import Column, is_number
+from dpcausal.errors import QueryError
+from dpcausal.queries.basis.functions import LENGTH, MOST_FUNCTIONS, PLACES, Integers, check_whole, listed, rounded
+from dpcausal.queries.profiles import Codes, design_lines, even_points
+from dpcausal.queries.query import GRID
+from dpcausal.queries.scores import covariates_named
+from dpcausal.schema import Schema
+
+
+@dataclass(frozen=True)
+class Fourier:
+    """A constant and waves over all covariates together, which stand in for a Gaussian kernel (Rahimi and Recht 2007).
+
+    Waves have frequencies spread as the kernel's: quasi-random, and the same for everyone who gives the same seed.
+
+    Attributes:
+        of: The covariates.
+        width: The kernel's width in half ranges: effects of profiles this far apart have little to do with each other.
+        waves: How many; each has two functions, a cosine and a sine.
+        seed: Which waves; public, and nothing private depends on it.
+    """
+
+    disjoint: ClassVar[bool] = False
+    level: ClassVar[bool] = False
+
+    of: Sequence[str]
+    width: float = 1.0
+    waves: int = 25
+    seed: int = 0
+    kind: Literal["fourier"] = field(default="fourier", init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "of", listed(self.of))
+        check_whole("waves", self.waves, 1, MOST_FUNCTIONS // 2 - 1)
+        check_whole("seed", self.seed, 0, 10**6)
+        if not (is_number(self.width) and 0.01 <= self.width <= 1000):
+            raise QueryError(expected="a width from 0.01 to 1000 half ranges", got=repr(self.width), hint="1 is usual.")
+
+    def reads(self, schema: Schema) -> tuple[Column, ...]:
+        """The covariates that the functions are of."""
+        return covariates_named(self.of, schema)
+
+    def names(self, schema: Schema) -> tuple[str, ...]:  # noqa: ARG002
+        """What each function is called."""
+        return ("constant", *(f"{kind} {wave}" for kind in ("cosine", "sine") for wave in range(1, self.waves + 1)))
+
+    def reach(self, schema: Schema) -> float:  # noqa: ARG002
+        """The largest sum of the functions' sizes: a wave's two are together at most the root of 2."""
+        return (1 + math.sqrt(2) * self.waves) / math.sqrt(1 + self.waves)
+
+    def steps(self, codes: Codes, schema: Schema) -> Integers:
+        """The functions of some profiles in steps of which LENGTH make 1, one line a function."""
+        lines = np.array(design_lines(codes, self.reads(schema)), dtype=np.float64)
+        share = LENGTH / math.sqrt(1 + self.waves)
+        angles = np.arange(PLACES) * (math.tau / PLACES)
+        # Whole numbers below 2^53, which floating point multiplies and adds up without error in any order.
+        phases = np.floor(self._frequencies(len(lines)) @ lines / GRID).astype(np.int64)
+        places = phases & (PLACES - 1)  # what is left of whole turns
+        cosine, sine = rounded(np.cos(angles), share), rounded(np.sin(angles), share)
+        return np.vstack([np.full((1, lines.shape[1]), int(share)), cosine[places], sine[places]])
+
+    def _frequencies(self, dimensions: int) -> NDArray[np.float64]:
+        """How many places each wave moves on as a number goes from the middle of its range to the end."""
+        points = even_points(dimensions, self.waves, self.seed * self.waves)
+        normal = np.array([[NormalDist().inv_cdf(float(each)) for each in point] for point in points])
+        frequencies: NDArray[np.float64] = np.rint(normal / self.width / math.tau * PLACES)
+        return frequencies

@@ -1,0 +1,97 @@
+"""What every basis is, and how its functions are tabulated."""
+
+from collections.abc import Sequence
+from typing import ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcausal.columns import Column
+from dpcausal.errors import QueryError
+from dpcausal.queries.profiles import Codes
+from dpcausal.queries.query import GRID
+from dpcausal.schema import Schema
+
+Integers = NDArray[np.int64]
+
+LENGTH = 2**11
+"""Steps to the greatest length that a unit's functions have together, each rounded towards 0 to a step."""
+
+MOST_FUNCTIONS = 200
+
+PLACES = 2**12
+"""Functions of one number are tabulated at so many steps from one end of its range to the other."""
+
+
+class Basis(Protocol):
+    """Functions of covariates, together never longer than 1."""
+
+    disjoint: ClassVar[bool] = False
+    """Whether only one function is other than 0 for any unit."""
+
+    level: ClassVar[bool] = False
+    """Whether no function of p is ever larger than 1 divided by the root of p."""
+
+    def reads(self, schema: Schema) -> tuple[Column, ...]:
+        """The covariates that the functions are of."""
+        ...
+
+    def names(self, schema: Schema) -> tuple[str, ...]:
+        """What each function is called."""
+        ...
+
+    def reach(self, schema: Schema) -> float:
+        """The largest sum of the functions' sizes."""
+        ...
+
+    def steps(self, codes: Codes, schema: Schema) -> Integers:
+        """The functions of some profiles in steps of which LENGTH make 1, one line a function."""
+        ...
+
+
+def listed(of: Sequence[str]) -> Sequence[str]:
+    """Names as they are stored; what is no list is left for `covariates_named` to refuse."""
+    return of if isinstance(of, str) else tuple(of)
+
+
+def check_whole(what: str, value: object, low: int, high: int) -> None:
+    """Raise unless a parameter is a whole number within limits."""
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise QueryError(
+            expected=f"a whole number from {low} to {high} as {what}",
+            got=repr(value),
+            hint="few functions are best: noise grows with their number.",
+        )
+
+
+def check_count(count: int) -> None:
+    """Raise unless there are few enough functions."""
+    if count > MOST_FUNCTIONS:
+        raise QueryError(
+            expected=f"at most {MOST_FUNCTIONS} functions",
+            got=f"{count:,}",
+            hint="use fewer covariates, a lower degree or fewer pieces: noise grows with the number of functions.",
+        )
+
+
+def places() -> NDArray[np.float64]:
+    """The numbers from -1 to 1 at which functions of one number are tabulated."""
+    return np.linspace(-1, 1, PLACES + 1)
+
+
+def lookup(line: Integers) -> Integers:
+    """Where in a table the numbers of a covariate lie."""
+    width = 2 * GRID // PLACES
+    return (line + GRID + width // 2) // width
+
+
+def rounded(values: NDArray[np.float64], share: float) -> Integers:
+    """Values in whole steps, of which `share` make 1, rounded towards 0 so that none becomes longer."""
+    steps: Integers = np.trunc(values * share).astype(np.int64)
+    return steps
+
+
+def towards_zero(line: Integers, divisor: int) -> Integers:
+    """Quotients rounded towards 0, so that none becomes longer."""
+    quotient: Integers = np.sign(line) * (np.abs(line) // divisor)
+    return quotient

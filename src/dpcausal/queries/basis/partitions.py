@@ -1,0 +1,113 @@
+"""Functions that are 1 for the members of one group and 0 for everyone else."""
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from dpcausal.columns import Column, Real, Value
+from dpcausal.queries.basis.functions import LENGTH, Integers, check_count, listed
+from dpcausal.queries.profiles import (
+    Codes,
+    by_covariate,
+    codes_of,
+    design_lines,
+    profile_names,
+    profiles_of,
+    steps_of,
+)
+from dpcausal.queries.query import GRID
+from dpcausal.queries.scores import covariates_named
+from dpcausal.queries.strata import Cut, bins, cuts_of
+from dpcausal.schema import Schema
+
+
+@dataclass(frozen=True)
+class Cells:
+    """One function for each group of a partition: 1 for its members and 0 for everyone else.
+
+    Attributes:
+        by: The covariates that tell groups apart.
+    """
+
+    disjoint: ClassVar[bool] = True
+    level: ClassVar[bool] = False
+
+    by: Sequence[Cut]
+    kind: Literal["cells"] = field(default="cells", init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by", cuts_of(self.by))
+
+    def reads(self, schema: Schema) -> tuple[Column, ...]:
+        """The covariates that the functions are of."""
+        return covariates_named([cut.name for cut in self.by], schema)
+
+    def names(self, schema: Schema) -> tuple[str, ...]:
+        """What each function is called."""
+        check_count(math.prod(bins(self.by, schema)))
+        each = [cut.bin_names(schema) for cut in self.by]
+        return tuple(", ".join(names) for names in itertools.product(*each))
+
+    def reach(self, schema: Schema) -> float:  # noqa: ARG002
+        """The largest sum of the functions' sizes."""
+        return 1.0
+
+    def places(self, codes: Codes, schema: Schema) -> Integers:
+        """Which group each profile is in."""
+        place = np.zeros(len(codes[self.by[0].name]), dtype=np.int64)
+        for cut, column, count in zip(self.by, self.reads(schema), bins(self.by, schema), strict=True):
+            own = codes[column.name]
+            if isinstance(column, Real):
+                own = np.searchsorted([steps_of(column, edge) for edge in cut.edges], own, side="right")
+            place = place * count + own
+        return place
+
+    def steps(self, codes: Codes, schema: Schema) -> Integers:
+        """The functions of some profiles in steps of which LENGTH make 1, one line a function."""
+        places = self.places(codes, schema)
+        return np.where(places == np.arange(len(self.names(schema)))[:, None], LENGTH, 0)
+
+
+@dataclass(frozen=True)
+class Points:
+    """One function for each of some profiles: 1 for everyone who is nearest to that one, and 0 for everyone else.
+
+    Attributes:
+        of: The covariates.
+        at: The profiles, each a list of values in the order of `of`.
+    """
+
+    disjoint: ClassVar[bool] = True
+    level: ClassVar[bool] = False
+
+    of: Sequence[str]
+    at: Sequence[Sequence[Value]]
+    kind: Literal["points"] = field(default="points", init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "of", listed(self.of))
+        object.__setattr__(self, "at", profiles_of(self.of, self.at))
+
+    def reads(self, schema: Schema) -> tuple[Column, ...]:
+        """The covariates that the functions are of."""
+        return covariates_named(self.of, schema)
+
+    def names(self, schema: Schema) -> tuple[str, ...]:  # noqa: ARG002
+        """What each function is called."""
+        return profile_names(self.at)
+
+    def reach(self, schema: Schema) -> float:  # noqa: ARG002
+        """The largest sum of the functions' sizes."""
+        return 1.0
+
+    def steps(self, codes: Codes, schema: Schema) -> Integers:
+        """The functions of some profiles in steps of which LENGTH make 1, one line a function."""
+        columns = self.reads(schema)
+        own = np.array(design_lines(codes_of(by_covariate(self.of, self.at), columns), columns)) / GRID
+        lines = np.array(design_lines(codes, columns)) / GRID
+        nearest = ((lines[:, None, :] - own[:, :, None]) ** 2).sum(axis=0).argmin(axis=0)
+        return np.where(nearest == np.arange(len(self.at))[:, None], LENGTH, 0)

@@ -1,0 +1,119 @@
+"""Products of powers of covariates."""
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from dpcausal.columns import Column, Real
+from dpcausal.queries.basis.functions import (
+    LENGTH,
+    Integers,
+    check_count,
+    check_whole,
+    listed,
+    lookup,
+    places,
+    rounded,
+    towards_zero,
+)
+from dpcausal.queries.profiles import Codes, design_lines
+from dpcausal.queries.query import GRID
+from dpcausal.queries.scores import covariates_named
+from dpcausal.schema import Schema
+
+
+@dataclass(frozen=True)
+class Polynomial:
+    """A constant and products of powers of covariates, up to a degree in all.
+
+    Powers of a number are Legendre polynomials of it over its range; one of two values is -1 or 1, one of more values
+    -1 or 1 for each but the first.
+
+    Attributes:
+        of: The covariates.
+        degree: The largest degree; 1 for effects that are linear in covariates.
+    """
+
+    disjoint: ClassVar[bool] = False
+    level: ClassVar[bool] = True
+
+    of: Sequence[str]
+    degree: int = 1
+    kind: Literal["polynomial"] = field(default="polynomial", init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "of", listed(self.of))
+        check_whole("degree", self.degree, 1, 6)
+
+    def reads(self, schema: Schema) -> tuple[Column, ...]:
+        """The covariates that the functions are of."""
+        return covariates_named(self.of, schema)
+
+    def _factors(self, schema: Schema) -> list[list[tuple[str, int]]]:
+        """The factors that each covariate has to offer, each with its name and degree."""
+        factors = []
+        for column in self.reads(schema):
+            if isinstance(column, Real):
+                powers = range(1, self.degree + 1)
+                factors.append([(column.name + (f"^{power}" if power > 1 else ""), power) for power in powers])
+            elif len(column.values) == 2:
+                factors.append([(column.name, 1)])
+            else:
+                factors.append([(f"{column.name}={value}", 1) for value in column.values[1:]])
+        return factors
+
+    def _products(self, schema: Schema) -> list[tuple[tuple[int, int], ...]]:
+        """Which factor of which covariate each function has."""
+        places = [
+            [(covariate, factor, degree) for factor, (_, degree) in enumerate(offered)]
+            for covariate, offered in enumerate(self._factors(schema))
+        ]
+        check_count(sum(map(len, places)))
+        products: list[tuple[tuple[int, int], ...]] = [()]
+        for count in range(1, min(self.degree, len(places)) + 1):
+            for chosen in itertools.combinations(places, count):
+                products += [
+                    tuple((covariate, factor) for covariate, factor, _ in each)
+                    for each in itertools.product(*chosen)
+                    if sum(degree for *_, degree in each) <= self.degree
+                ]
+                check_count(len(products))
+        return products
+
+    def names(self, schema: Schema) -> tuple[str, ...]:
+        """What each function is called."""
+        factors = self._factors(schema)
+        return tuple(
+            " * ".join(factors[covariate][factor][0] for covariate, factor in product) or "constant"
+            for product in self._products(schema)
+        )
+
+    def reach(self, schema: Schema) -> float:
+        """The largest sum of the functions' sizes."""
+        return math.sqrt(len(self._products(schema)))
+
+    def steps(self, codes: Codes, schema: Schema) -> Integers:
+        """The functions of some profiles in steps of which LENGTH make 1, one line a function."""
+        factors: list[list[Integers]] = []
+        for column in self.reads(schema):
+            if isinstance(column, Real):
+                tables = [
+                    rounded(np.polynomial.Legendre.basis(power)(places()), GRID) for power in range(1, self.degree + 1)
+                ]
+                factors.append([table[lookup(codes[column.name])] for table in tables])
+            else:
+                factors.append(design_lines(codes, [column]))
+        products = self._products(schema)
+        size = len(codes[self.of[0]])
+        share = math.floor(LENGTH * GRID / math.sqrt(len(products)))
+        lines = []
+        for product in products:
+            line = np.full(size, GRID, dtype=np.int64)
+            for covariate, factor in product:
+                line = towards_zero(line * factors[covariate][factor], GRID)
+            lines.append(towards_zero(line * share, GRID * GRID))
+        return np.array(lines)

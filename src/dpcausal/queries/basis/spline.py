@@ -1,0 +1,89 @@
+"""A smooth function of each covariate, added up."""
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcausal.columns import Column, Real
+from dpcausal.queries.basis.functions import LENGTH, Integers, check_count, check_whole, listed, lookup, places, rounded
+from dpcausal.queries.profiles import Codes
+from dpcausal.queries.scores import covariates_named
+from dpcausal.schema import Schema
+
+
+@dataclass(frozen=True)
+class Spline:
+    """A smooth function of each number, and a step for each listed value, added up.
+
+    Functions of a number are cubic B-splines on equal pieces of its range.
+
+    Attributes:
+        of: The covariates.
+        pieces: Into how many pieces a range is cut; each number has three functions more than that.
+    """
+
+    disjoint: ClassVar[bool] = False
+    level: ClassVar[bool] = False
+
+    of: Sequence[str]
+    pieces: int = 2
+    kind: Literal["spline"] = field(default="spline", init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "of", listed(self.of))
+        check_whole("pieces", self.pieces, 1, 100)
+
+    def reads(self, schema: Schema) -> tuple[Column, ...]:
+        """The covariates that the functions are of."""
+        return covariates_named(self.of, schema)
+
+    def names(self, schema: Schema) -> tuple[str, ...]:
+        """What each function is called. All but the first covariate go without their first function."""
+        names: list[str] = []
+        for column in self.reads(schema):
+            if isinstance(column, Real):
+                own = [f"{column.name} piece {piece}" for piece in range(1, self.pieces + 4)]
+            else:
+                own = [f"{column.name}={value}" for value in column.values]
+            names += own[1:] if names else own
+        check_count(len(names))
+        return tuple(names)
+
+    def reach(self, schema: Schema) -> float:
+        """The largest sum of the functions' sizes: each covariate's sum to 1."""
+        return math.sqrt(len(self.reads(schema)))
+
+    def steps(self, codes: Codes, schema: Schema) -> Integers:
+        """The functions of some profiles in steps of which LENGTH make 1, one line a function."""
+        columns = self.reads(schema)
+        share = LENGTH / math.sqrt(len(columns))
+        lines: list[Integers] = []
+        for column in columns:
+            if isinstance(column, Real):
+                own = [table[lookup(codes[column.name])] for table in rounded(_splines(self.pieces), share)]
+            else:
+                own = [np.where(codes[column.name] == place, int(share), 0) for place in range(len(column.values))]
+            lines += own[1:] if lines else own
+        return np.array(lines, dtype=np.int64)
+
+
+def _splines(pieces: int) -> NDArray[np.float64]:
+    """Cubic B-splines on equal pieces, at the tabulated places, one line a function (recursion of Cox and de Boor)."""
+    inner = np.linspace(-1, 1, pieces + 1)
+    knots = np.concatenate([[-1.0] * 3, inner, [1.0] * 3])
+    at = np.minimum(places(), np.nextafter(1.0, 0.0))
+    lines = [((low <= at) & (at < high)).astype(float) for low, high in itertools.pairwise(knots)]
+    for degree in range(1, 4):
+        raised = []
+        for place in range(len(lines) - 1):
+            left, right = knots[place + degree] - knots[place], knots[place + degree + 1] - knots[place + 1]
+            rising = (at - knots[place]) / left * lines[place] if left else 0.0 * at
+            falling = (knots[place + degree + 1] - at) / right * lines[place + 1] if right else 0.0 * at
+            raised.append(rising + falling)
+        lines = raised
+    return np.array(lines)

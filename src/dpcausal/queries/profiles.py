@@ -1,0 +1,180 @@
+"""Public profiles of covariates, as the integers that a table's own values become."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcausal.columns import Binary, Category, Column, Real, Value
+from dpcausal.errors import QueryError
+from dpcausal.queries.query import GRID
+
+Codes = Mapping[str, NDArray[np.int64]]
+"""By covariate: a number as steps from the middle of its range, a listed value as its place in the list."""
+
+
+def grid(column: Real) -> tuple[float, float]:
+    """The middle of a range, and steps to one unit of measurement."""
+    return column.low + (column.high - column.low) / 2, 2 * GRID / (column.high - column.low)
+
+
+def steps_of(column: Real, value: float) -> int:
+    """How many steps a value within the bounds is from the middle of its range."""
+    middle, per_step = grid(column)
+    return min(max(math.floor((value - middle) * per_step + 0.5), -GRID), GRID)
+
+
+def codes_of(profiles: object, columns: Sequence[Column]) -> dict[str, NDArray[np.int64]]:
+    """Profiles as codes.
+
+    Args:
+        profiles: A mapping or dataframe with a column for each covariate, or a table with a column for each covariate
+            in this order. A number outside its range counts as the nearer bound, an absent value as the declared
+            missing value, as in a table; a value that is not listed is refused.
+        columns: The covariates.
+    """
+    names = [column.name for column in columns]
+    cells = {name: _cells(profiles, place, names) for place, name in enumerate(names)}
+    if len({len(each) for each in cells.values()}) > 1:
+        raise QueryError(
+            expected="profiles with as many values of each covariate",
+            got=", ".join(f"{len(each)} of {name}" for name, each in cells.items()),
+            hint="give one value of every covariate for each profile.",
+        )
+    return {column.name: _coded(column, cells[column.name]) for column in columns}
+
+
+def _cells(profiles: object, place: int, names: Sequence[str]) -> NDArray[Any]:
+    by_name = isinstance(profiles, Mapping) or hasattr(profiles, "columns")
+    try:
+        if by_name:
+            cells = np.asarray(profiles[names[place]])  # type: ignore[index]
+        else:
+            table = np.asarray(profiles)
+            cells = table[:, place] if table.shape[1] == len(names) else np.zeros(())
+    except (KeyError, IndexError, TypeError, ValueError):
+        cells = np.zeros(())
+    if cells.ndim != 1:
+        raise QueryError(
+            expected=f"profiles with a list of values for each of {', '.join(names)}",
+            got=f"columns {', '.join(map(str, profiles))}" if by_name else type(profiles).__name__,  # type: ignore[call-overload]
+            hint="give a dataframe, or a mapping from each covariate to a list.",
+        )
+    return cells
+
+
+def _coded(column: Column, cells: NDArray[Any]) -> NDArray[np.int64]:
+    if cells.dtype == object:  # what stands for an absent value in one library or another
+        cells = np.array([None if _absent(each) else each for each in cells.tolist()], dtype=object)
+    if isinstance(column, Binary | Category):
+        return _listed(column, cells)
+    middle, per_step = grid(column)
+    try:
+        numbers = np.asarray(cells, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise QueryError(
+            expected=f"numbers as values of {column.name!r}",
+            got=repr(cells.tolist()[:3]),
+            hint="give NaN for a value that is not known; it counts as the declared missing value.",
+        ) from None
+    numbers = np.clip(np.where(np.isnan(numbers), column.missing_value, numbers), column.low, column.high)
+    steps: NDArray[np.int64] = np.clip(np.floor((numbers - middle) * per_step + 0.5), -GRID, GRID).astype(np.int64)
+    return steps
+
+
+def _absent(cell: object) -> bool:
+    return (
+        cell is None or type(cell).__name__ in ("NAType", "NaTType") or (isinstance(cell, float) and math.isnan(cell))
+    )
+
+
+def _listed(column: Binary | Category, cells: NDArray[Any]) -> NDArray[np.int64]:
+    """The places of values in a list."""
+    codes = np.full(len(cells), -1, dtype=np.int64)
+    for code, value in enumerate(column.values):
+        codes[cells == value] = code
+    unknown = np.flatnonzero(codes < 0)
+    strange = [each for each in cells[unknown].tolist() if not _absent(each)]
+    if strange:
+        raise QueryError(
+            expected=f"values of {column.name!r} out of {', '.join(map(str, column.values))}",
+            got=", ".join(map(repr, dict.fromkeys(map(str, strange[:5])))),
+            hint="write each as the schema does; give None for a value that is not known.",
+        )
+    codes[unknown] = column.values.index(column.missing_value)
+    return codes
+
+
+MOST_PROFILES = 1_000
+
+
+def profiles_of(of: Sequence[str], at: Sequence[Sequence[Value]]) -> tuple[tuple[Value, ...], ...]:
+    """Profiles as lists of values in the order of the covariates."""
+    if not 1 <= len(at) <= MOST_PROFILES or any(len(profile) != len(of) for profile in at):
+        raise QueryError(
+            expected=f"1 to {MOST_PROFILES:,} profiles, each with a value of {', '.join(of)}",
+            got=f"{len(at)} profiles",
+            hint="few profiles are best: noise grows with the root of their number.",
+        )
+    return tuple(tuple(profile) for profile in at)
+
+
+def profile_names(at: Sequence[Sequence[Value]]) -> tuple[str, ...]:
+    """What each profile's effect is called."""
+    return tuple(f"profile {number}" for number in range(1, len(at) + 1))
+
+
+def by_covariate(of: Sequence[str], at: Sequence[Sequence[Value]]) -> dict[str, list[Value]]:
+    """Profiles, covariate by covariate."""
+    return {name: [profile[place] for profile in at] for place, name in enumerate(of)}
+
+
+def values_of(codes: Codes, columns: Sequence[Column]) -> tuple[tuple[Value, ...], ...]:
+    """Profiles as lists of values, from their codes."""
+    lines: list[list[Value]] = []
+    for column in columns:
+        if isinstance(column, Real):
+            middle, per_step = grid(column)
+            lines.append([middle + code / per_step for code in codes[column.name].tolist()])
+        else:
+            lines.append([column.values[code] for code in codes[column.name].tolist()])
+    return tuple(zip(*lines, strict=True))
+
+
+def spread_out(columns: Sequence[Column], size: int) -> dict[str, NDArray[np.int64]]:
+    """The codes of profiles spread evenly over all ranges and lists: a public stand-in for who there may be."""
+    points = even_points(len(columns), size)
+    codes = {}
+    for column, line in zip(columns, points.T, strict=True):
+        if isinstance(column, Real):
+            codes[column.name] = np.rint((2 * line - 1) * GRID).astype(np.int64)
+        else:
+            codes[column.name] = (line * len(column.values)).astype(np.int64)
+    return codes
+
+
+def even_points(dimensions: int, size: int, start: int = 0) -> NDArray[np.float64]:
+    """Points spread evenly over a cube, one line a point: multiples of irrational steps (Roberts 2018)."""
+    ratio = 2.0
+    for _ in range(64):
+        ratio = (1 + ratio) ** (1 / (dimensions + 1))
+    steps = ratio ** -np.arange(1, dimensions + 1)
+    points: NDArray[np.float64] = (0.5 + np.outer(np.arange(start + 1, start + size + 1), steps)) % 1.0
+    return points
+
+
+def design_lines(codes: Codes, columns: Sequence[Column]) -> list[NDArray[np.int64]]:
+    """Covariates as numbers from -1 to 1, in steps of which GRID make 1, the features of a linear regression.
+
+    One of two values is -1 or 1; one of more values is 1 in that value's place and -1 elsewhere, without the first.
+    """
+    lines = []
+    for column in columns:
+        line = codes[column.name]
+        if isinstance(column, Real):
+            lines.append(line)
+        else:
+            lines += [np.where(line == place, GRID, -GRID) for place in range(1, len(column.values))]
+    return lines

@@ -1,0 +1,120 @@
+"""Figures of effects that vary. They read as well in black and white."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpcausal.columns import Real
+from dpcausal.curve import EffectCurve
+from dpcausal.errors import QueryError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_POINTS = 200
+
+
+def forest_plot(curve: EffectCurve, *, alpha: float = 0.05) -> "Figure":
+    """The effect of each group, or of each example profile, with intervals that hold for all of them together.
+
+    Thick lines are what sampling alone would leave open, thin ones add the privacy noise.
+
+    Example:
+        >>> from dpcausal import Binary, Category, Real, Rehearsal, Schema, SubgroupEffects
+        >>> schema = Schema(treatment=Binary("t"), outcome=Real("y", 0, 1), covariates=[Category("ward", ["a", "b"])])
+        >>> curve = SubgroupEffects(by=["ward"]).estimate(Rehearsal(schema, n=500), epsilon=1.0)
+        >>> figure = forest_plot(curve)  # figure.savefig("forest.png")
+    """
+    examples = curve.examples()
+    profiles = {name: [cell for each in examples.values() for cell in each[name]] for name in _first(examples)}
+    effects, (sampling, privacy) = curve.effect(profiles), curve.standard_errors(profiles)
+    figure, axes = _canvas(8.0, 1.2 + 0.36 * len(examples))
+    places = np.arange(len(examples))[::-1]
+    if not curve.no_interval:
+        low, high = curve.effect_interval(profiles, alpha=alpha, simultaneous=True)
+        share = sampling / np.maximum(np.hypot(sampling, privacy), 1e-300)
+        axes.hlines(places, low, high, color="0.45", linewidth=1.2)
+        axes.hlines(places, effects - (effects - low) * share, effects + (high - effects) * share, "0.2", linewidth=4)
+        label = f"{1 - alpha:.0%} intervals for all together; thick: sampling alone"
+    else:
+        axes.hlines(places, effects - 2 * privacy, effects + 2 * privacy, color="0.45", linewidth=1.2)
+        label = "lines: twice the privacy noise; no intervals"
+    axes.plot(effects, places, "o", color="black", markerfacecolor="white", markersize=6)
+    axes.axvline(0.0, color="0.6", linewidth=0.8, linestyle="--")
+    axes.set_yticks(places, list(examples))
+    axes.set_ylim(-0.6, len(examples) - 0.4)
+    axes.set_xlabel(f"effect on {curve.outcome} of {curve.arms[1]} against {curve.arms[0]}\n{label}")
+    axes.set_title(_promise(curve), loc="left", fontsize=9)
+    return figure
+
+
+def effect_plot(curve: EffectCurve, of: str, *, at: Mapping[str, Any] | None = None, alpha: float = 0.05) -> "Figure":
+    """The effect over the range of one covariate, with the band that holds all along it.
+
+    Args:
+        curve: The curve.
+        of: The covariate, a number.
+        at: Values of the other covariates; in the middle, or the first listed, where left out.
+        alpha: How often the band may miss.
+    """
+    figure, axes = _canvas(7.0, 4.2)
+    draw_effect(axes, curve, of, at=at, alpha=alpha)
+    axes.set_title(_promise(curve), loc="left", fontsize=9)
+    return figure
+
+
+def draw_effect(
+    axes: "Axes", curve: EffectCurve, of: str, *, at: Mapping[str, Any] | None = None, alpha: float = 0.05
+) -> None:
+    """The same on axes of your own."""
+    columns = {column.name: column for column in curve.basis.reads(curve.schema)}
+    if not set(at or {}) <= set(columns):
+        raise QueryError(
+            expected=f"values (at) of {', '.join(columns)}", got=", ".join(map(str, at or {})), hint="check the names."
+        )
+    column = columns.get(str(of))
+    if not isinstance(column, Real):
+        numbers = [name for name, each in columns.items() if isinstance(each, Real)]
+        raise QueryError(
+            expected=f"a number that the effect is a function of: {', '.join(numbers) or 'there is none'}",
+            got=repr(of),
+            hint="forest_plot shows groups and listed values.",
+        )
+    values = np.linspace(column.low, column.high, _POINTS)
+    profiles: dict[str, Sequence[Any]] = {of: values}  # type: ignore[dict-item]
+    for name, other in columns.items():
+        if name != of:
+            usual = (other.low + other.high) / 2 if isinstance(other, Real) else other.values[0]
+            profiles[name] = [(at or {}).get(name, usual)] * _POINTS
+    if not curve.no_interval:
+        together = curve.effect_interval(profiles, alpha=alpha, simultaneous=True)
+        alone = curve.effect_interval(profiles, alpha=alpha)
+        axes.fill_between(values, *together, color="0.88", label=f"{1 - alpha:.0%} band, all along")
+        axes.fill_between(values, *alone, color="0.72", label=f"{1 - alpha:.0%} interval, at each point")
+    axes.plot(values, curve.effect(profiles), color="black", linewidth=1.6, label="effect")
+    axes.axhline(0.0, color="0.5", linewidth=0.8, linestyle="--")
+    axes.set_xlim(column.low, column.high)
+    axes.set_xlabel(of)
+    axes.set_ylabel(f"effect on {curve.outcome}")
+    axes.legend(frameon=False, fontsize=8)
+
+
+def _canvas(width: float, height: float) -> "tuple[Figure, Axes]":
+    from matplotlib.figure import Figure  # noqa: PLC0415 (an extra)
+
+    figure = Figure(figsize=(width, height), layout="constrained", dpi=150)
+    axes = figure.subplots()
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def _promise(curve: EffectCurve) -> str:
+    promise = f"epsilon {curve.guarantee.epsilon:g}, delta {curve.guarantee.delta:g}"
+    unproved = " (NOT PROVED)" if curve.guarantee.standing == "heuristic" else ""
+    return f"{curve.n:,} units; {promise}{unproved}" + ("; rehearsed, no data read" if curve.rehearsed else "")
+
+
+def _first(examples: Mapping[str, Mapping[str, Sequence[Any]]]) -> Mapping[str, Sequence[Any]]:
+    return next(iter(examples.values()))

@@ -1,0 +1,72 @@
+"""Effects with noise sized by influence functions, as printed. Not proved: docs/proofs/influence_effects.md."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dpcausal.guarantee import Guarantee
+from dpcausal.queries import GRID, InfluenceEffects
+from dpcausal.queries.profiles import design_lines, spread_out
+from dpcausal.queries.query import outcome_step
+from dpcausal.schema import Schema
+from dpcausal.vault.answer import Answer
+from dpcausal.vault.answers.block_effects import for_learners
+from dpcausal.vault.engines import Engine
+from dpcausal.vault.features import Features
+from dpcausal.vault.learners import Array, ResidualLearner, networks, quietly
+
+_PLACES = 4_096
+
+
+def influence_effects(query: InfluenceEffects, schema: Schema, engine: Engine, guarantee: Guarantee) -> Answer:
+    """The effects at profiles, and the size of noise that Lemma 2 of the paper gives them."""
+    covariates, arms, outcomes, at = for_learners(query, schema, engine)
+    bounds = np.array(schema.outcome_bounds)
+    columns = Features(query.of, schema).covariates
+    everywhere = np.array(design_lines(spread_out(columns, _PLACES), columns)).T / GRID
+    work = partial(_work, query.learner, covariates, arms, outcomes, np.vstack([at, everywhere]), bounds, query.clip)
+    *said, largest = quietly(work, len(at) + 1)
+    step = outcome_step(schema)
+    scale = max(largest, 1e-9 * step) * query.factor(len(arms), guarantee.epsilon, guarantee.delta)
+    within = np.clip(said, -2 * GRID * step, 2 * GRID * step) / step
+    steps = {name: round(value) for name, value in zip(query.names, within.tolist(), strict=True)}
+    return Answer(steps, scales=dict.fromkeys(query.names, max(scale / step, 1e-3)))
+
+
+def _work(  # noqa: PLR0913, PLR0917
+    learner: str, covariates: Array, arms: Array, outcomes: Array, places: Array, bounds: Array, clip: float
+) -> Array:
+    model = networks(SECOND_STAGES[learner]()).fit(covariates, arms, outcomes)
+    effect = model.effect(places)
+    asked = len(places) - _PLACES
+    largest = influence(model, covariates, places[asked:], effect[asked:], bounds, clip)
+    return np.append(effect[:asked], largest)
+
+
+def influence(  # noqa: PLR0913, PLR0917
+    model: ResidualLearner, covariates: Array, places: Array, effect: Array, bounds: Array, clip: float
+) -> float:
+    """The largest influence that one record could have at these places, as the paper defines it."""
+    own = np.clip(model.propensity(covariates), clip, 1 - clip)
+    propensity, foretold = np.clip(model.propensity(places), clip, 1 - clip), model.foretold(places)
+    distance = np.array([[0.0], [1.0]]) - propensity
+    missed = bounds[:, None, None] - foretold - distance * effect
+    return float(np.abs(distance * missed).max() / (own * (1 - own)).mean())
+
+
+def _forest() -> Any:  # noqa: ANN401 (scikit-learn has no types)
+    from sklearn.ensemble import RandomForestRegressor  # noqa: PLC0415
+
+    return RandomForestRegressor(random_state=0)
+
+
+def _linear() -> Any:  # noqa: ANN401 (scikit-learn has no types)
+    from sklearn.linear_model import LinearRegression  # noqa: PLC0415
+
+    return LinearRegression()
+
+
+SECOND_STAGES: dict[str, Callable[[], Any]] = {"forest": _forest, "linear": _linear, "network": lambda: None}
+"""What the paper puts second, by name; the first stage is always a network."""

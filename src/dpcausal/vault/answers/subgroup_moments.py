@@ -1,0 +1,20 @@
+"""Numbers of units and sums of outcomes in each arm of each group. Proof: docs/proofs/subgroup_moments.md."""
+
+from dpcausal.guarantee import Guarantee
+from dpcausal.queries import GRID, SubgroupMoments
+from dpcausal.schema import Schema
+from dpcausal.vault.answer import Answer
+from dpcausal.vault.answers.stratum_contrasts import strata
+from dpcausal.vault.engines import Engine
+
+
+def subgroup_moments(query: SubgroupMoments, schema: Schema, engine: Engine, _: Guarantee) -> Answer:
+    """Three sums for each arm of each group of the public list, rows or no rows."""
+    steps = {}
+    groups = zip(query.cells.names(schema), strata(query.cells.by, schema, engine), strict=True)
+    for group, arms in groups:
+        for arm, (size, total, squares) in enumerate(arms):
+            steps[f"size_{arm} of {group}"] = size
+            steps[f"total_{arm} of {group}"] = total
+            steps[f"deficit_{arm} of {group}"] = (size * GRID * GRID - squares) // GRID
+    return Answer(steps)

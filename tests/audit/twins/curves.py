@@ -1,0 +1,188 @@
+"""Effects that vary between units, told of too loudly."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpcausal as dpc
+from dpcausal.queries import (
+    GRID,
+    BlockEffects,
+    Cells,
+    Cut,
+    EffectMoments,
+    EffectWeights,
+    Polynomial,
+    Sensitivity,
+    SubgroupMoments,
+    effects,
+)
+from dpcausal.queries.query import outcome_step
+from dpcausal.vault.answer import Answer
+from dpcausal.vault.engines import Engine
+from dpcausal.vault.residuals import Residuals
+from tests.audit.twins.twin import (
+    answer_by,
+    attack_on,
+    block_effects,
+    determinism_of,
+    effect_moments,
+    effect_weights,
+    sensitivity_of,
+    shape,
+    twin,
+)
+
+GROUPS, LINE = Cells([Cut("ward")]), Polynomial(["age"])
+
+
+@twin("groups with half their bound", sensitivity_of(SubgroupMoments, cells=GROUPS))
+def half_bound(patch: pytest.MonkeyPatch) -> None:
+    sensitivity = SubgroupMoments.sensitivity
+
+    def half(query: SubgroupMoments, schema: dpc.Schema, protects: Any, norm: Any) -> Sensitivity:
+        whole = sensitivity(query, schema, protects, norm)
+        return replace(whole, bound=whole.bound / 2)
+
+    patch.setattr(SubgroupMoments, "sensitivity", half)
+
+
+@twin("groups charged for outcomes where everything can change", sensitivity_of(SubgroupMoments, cells=GROUPS))
+def only_outcomes(patch: pytest.MonkeyPatch) -> None:
+    sensitivity = SubgroupMoments.sensitivity
+    patch.setattr(
+        SubgroupMoments, "sensitivity", lambda query, schema, _, norm: sensitivity(query, schema, "outcome", norm)
+    )
+
+
+@twin("residuals without their limit", sensitivity_of(EffectMoments, learner="residual", limit=0.5, basis=LINE))
+def unlimited(patch: pytest.MonkeyPatch) -> None:
+    def within(numbers: Any, limit: float) -> Any:
+        steps = np.rint(numbers / GRID / limit * effect_moments.LENGTH).astype(np.int64)
+        return steps, np.zeros_like(steps)
+
+    patch.setattr(effect_moments, "within", within)
+
+
+@twin(
+    "functions that are together longer than 1",
+    sensitivity_of(EffectMoments, learner="augmented", limit=0.5, basis=LINE),
+)
+def long_functions(patch: pytest.MonkeyPatch) -> None:
+    functions = Residuals.functions
+    patch.setattr(Residuals, "functions", lambda residuals, batch: functions(residuals, batch) * 5 // 4)
+
+
+@twin(
+    "products of two functions with half their noise",
+    sensitivity_of(EffectMoments, learner="residual", limit=1.0, basis=LINE),
+)
+def quiet_products(patch: pytest.MonkeyPatch) -> None:
+    sensitivity = EffectMoments.sensitivity
+
+    def quieter(query: EffectMoments, schema: dpc.Schema, protects: Any, norm: Any) -> Sensitivity:
+        whole = sensitivity(query, schema, protects, norm)
+        squares = {i for i, pair in enumerate(query.pairs(schema)) if pair[0] == pair[1]}
+        products = set(range(len(query.pairs(schema)))) - squares
+        coordinates = [
+            replace(at, weight=at.weight / 2) if at.weight and place in products else at
+            for place, at in enumerate(whole.coordinates)
+        ]
+        return replace(whole, coordinates=tuple(coordinates))
+
+    patch.setattr(EffectMoments, "sensitivity", quieter)
+
+
+@twin(
+    "arms taken to be a half from their propensities",
+    sensitivity_of(EffectMoments, learner="residual", limit=0.5, basis=LINE),
+)
+def near_arms(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(effects, "farthest_arm", lambda *_: 0.5)
+
+
+@twin("sums of effects that are not whole", determinism_of(EffectMoments))
+def float_sums(patch: pytest.MonkeyPatch) -> None:
+    def sums(regressors: Any, kept: Any, cut: Any) -> Any:
+        lines = np.vstack([regressors / 3, kept / 3, cut / 3, cut / 3])
+        return (lines @ lines[: len(regressors)].T * 2**30).astype(np.int64)
+
+    patch.setattr(effect_moments, "sums", sums)
+
+
+@twin("a tenth of the ridge that is told", sensitivity_of(EffectWeights, basis=LINE))
+def thin_ridge(patch: pytest.MonkeyPatch) -> None:
+    penalised = effect_weights.penalised
+    patch.setattr(effect_weights, "penalised", lambda losses, penalty, tilt: penalised(losses, penalty / 10, tilt))
+
+
+@twin("least squares, which one unit can pull anywhere", sensitivity_of(EffectWeights, basis=LINE))
+def squares(patch: pytest.MonkeyPatch) -> None:
+    def derivatives(at: Any, residuals: Residuals, limit: float, batch: Any) -> Any:
+        distance, missed = residuals.residual(batch)
+        regressors = (distance / GRID) * (residuals.functions(batch) / effect_weights.LENGTH)
+        return np.vstack([-regressors @ (missed / GRID - at @ regressors), regressors @ regressors.T])
+
+    patch.setattr(effect_weights, "loss_derivatives", derivatives)
+
+
+def _in_blocks(patch: pytest.MonkeyPatch, blocks_of: Any, *, alike: bool = False) -> None:
+    """Answers from these blocks; the same profiles, to write on, for all of them if they are alike."""
+
+    def answer(query: BlockEffects, schema: dpc.Schema, engine: Engine, _: dpc.Guarantee, learner: Any) -> Answer:
+        covariates, arms, outcomes, at = block_effects.for_learners(query, schema, engine)
+        said = [
+            learner(covariates[block], arms[block], outcomes[block], at if alike else at.copy())
+            for block in blocks_of(query, outcomes)
+        ]
+        most = query.limit * outcome_step(schema) * GRID
+        return Answer(block_effects.sums(query, np.array(said) / most))
+
+    answer_by(patch, BlockEffects, answer)
+
+
+def _by_lot(query: BlockEffects, outcomes: Any) -> list[Any]:
+    return np.array_split(block_effects.shuffled(len(outcomes)), query.blocks)
+
+
+@twin("every unit in two blocks", sensitivity_of(BlockEffects, learner="scribbler"))
+def overlap(patch: pytest.MonkeyPatch) -> None:
+    def twice(query: BlockEffects, outcomes: Any) -> list[Any]:
+        once = _by_lot(query, outcomes)
+        return [np.concatenate([once[place - 1], once[place]]) for place in range(len(once))]
+
+    _in_blocks(patch, twice)
+
+
+@twin("units in blocks by their outcomes", attack_on("BlockEnsemble", 800))
+def sorted_blocks(patch: pytest.MonkeyPatch) -> None:
+    _in_blocks(patch, lambda query, outcomes: np.array_split(np.argsort(outcomes, kind="stable"), query.blocks))
+
+
+@twin("blocks that pass on their profiles", sensitivity_of(BlockEffects, learner="scribbler"))
+def passed_on(patch: pytest.MonkeyPatch) -> None:
+    _in_blocks(patch, _by_lot, alike=True)
+
+
+@twin("effects of blocks without their limit", sensitivity_of(BlockEffects, learner="linear"))
+def wide_effects(patch: pytest.MonkeyPatch) -> None:
+    sums = block_effects.sums
+    _in_blocks(patch, _by_lot)
+    patch.setattr(block_effects, "sums", lambda query, shares: sums(query, shares) | _totals(query, shares))
+
+
+def _totals(query: BlockEffects, shares: Any) -> dict[str, int]:
+    return dict(zip(query.names, np.rint(shares * GRID).sum(axis=0).astype(int).tolist(), strict=True))
+
+
+@twin("a learner that is not kept quiet", shape)
+def loud(patch: pytest.MonkeyPatch) -> None:
+    def aloud(work: Any, size: int) -> Any:
+        try:
+            return np.asarray(work(), dtype=np.float64).reshape(size)
+        except (TypeError, ValueError, SystemExit):
+            return np.zeros(size)
+
+    patch.setattr(block_effects, "quietly", aloud)

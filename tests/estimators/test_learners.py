@@ -1,0 +1,208 @@
+"""Learners of effects that vary: what they find, what they refuse, and what asking them costs."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from numpy.typing import NDArray
+
+import dpcausal as dpc
+from dpcausal.curve import CurveEstimator
+from dpcausal.errors import QueryError
+
+COVARIATES = [dpc.Real("a", -1, 1), dpc.Real("b", -1, 1)]
+SCHEMA = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", -5, 5), covariates=COVARIATES)
+Array = NDArray[np.float64]
+
+
+def effect(a: Array, b: Array) -> Array:
+    return 0.5 + a - 0.5 * b
+
+
+def table_of(n: int, confounded: bool = True) -> pa.Table:
+    generator = np.random.default_rng(11)
+    a, b = generator.uniform(-1, 1, (2, n))
+    arm = generator.random(n) < 1 / (1 + np.exp(-confounded * (a + b)))
+    outcome = a + b + effect(a, b) * arm + generator.normal(0, 0.5, n)
+    return pa.table({"t": arm.astype(int), "y": outcome, "a": a, "b": b})
+
+
+def vault_of(n: int, confounded: bool = True) -> dpc.Vault:
+    table = table_of(n, confounded)
+    return dpc.Vault(table, SCHEMA, ledger="sqlite://", budget=dpc.Budget(epsilon=50, delta=1e-3))
+
+
+def profiles() -> dict[str, Array]:
+    a, b = np.meshgrid(np.linspace(-0.9, 0.9, 7), np.linspace(-0.9, 0.9, 7))
+    return {"a": a.ravel(), "b": b.ravel()}
+
+
+def off(curve: dpc.EffectCurve) -> float:
+    """The root mean squared error over all profiles."""
+    at = profiles()
+    return float(np.sqrt(np.mean((curve.effect(at) - effect(at["a"], at["b"])) ** 2)))
+
+
+OF = ["a", "b"]
+LEARNERS: list[tuple[CurveEstimator, float]] = [
+    (dpc.RLearner(OF, dpc.Polynomial(OF)), 0.1),
+    (dpc.DRLearner(OF, dpc.Polynomial(OF)), 0.15),
+    (dpc.RLearner(OF, dpc.Spline(OF, 1)), 0.2),
+    (dpc.RLearner(OF, dpc.Fourier(OF, width=2.0, waves=4)), 0.25),
+    (dpc.KernelLearner(OF, width=2.0), 0.35),
+    (dpc.BlockEnsemble(OF, "linear", basis=dpc.Polynomial(OF), limit=0.6), 0.25),
+]
+
+
+@pytest.mark.parametrize(("learner", "most"), LEARNERS, ids=[type(learner).__name__ for learner, _ in LEARNERS])
+def test_effects_are_found_under_confounding(learner: CurveEstimator, most: float) -> None:
+    """The effect has a standard deviation of 0.6 over these profiles."""
+    assert off(learner.estimate(vault_of(40_000), epsilon=8.0, delta=1e-6)) < most
+
+
+def test_a_yes_or_no_outcome_is_not_cut_off() -> None:
+    """What it misses is up to two half ranges, and the default limits allow for that."""
+    generator = np.random.default_rng(5)
+    a, arm = generator.uniform(-1, 1, 20_000), generator.integers(0, 2, 20_000)
+    yes = generator.random(20_000) < 0.1 + 0.1 * arm
+    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Binary("y"), covariates=COVARIATES[:1])
+    table = pa.table({"t": arm, "y": yes.astype(int), "a": a})
+    vault = dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=50, delta=1e-3))
+    for learner in (dpc.RLearner(["a"], dpc.Polynomial(["a"])), dpc.DRLearner(["a"], dpc.Polynomial(["a"]))):
+        curve = learner.estimate(vault, epsilon=10.0, delta=1e-6)
+        assert not curve.no_interval
+        assert curve.average({"a": [-0.5, 0.0, 0.5]}) == pytest.approx(0.1, abs=0.04)
+
+
+def test_a_trial_needs_one_question_less_and_has_less_noise() -> None:
+    vault = vault_of(40_000, confounded=False)
+    learned = dpc.RLearner(OF, dpc.Polynomial(OF)).estimate(vault, epsilon=2.0, delta=1e-6)
+    known = dpc.RLearner(OF, dpc.Polynomial(OF), propensity=0.5).estimate(vault, epsilon=2.0, delta=1e-6)
+    assert len(known.receipts) == len(learned.receipts) - 1
+    assert known.standard_errors(profiles())[1].mean() < 0.8 * learned.standard_errors(profiles())[1].mean()
+    assert "a chance of 0.5" in " ".join(known.assumptions)
+
+
+def test_where_noise_drowns_everything_the_curve_is_flat_and_the_band_wide() -> None:
+    curve = dpc.RLearner(OF, dpc.Polynomial(OF, 2)).estimate(vault_of(1_000), epsilon=0.2, delta=1e-6)
+    low, high = curve.effect_interval(profiles())
+    assert (high - low).mean() > 2
+    assert np.std(curve.effect(profiles())) < 1.0
+
+
+def test_a_limit_that_cuts_off_many_gives_no_interval() -> None:
+    vault = vault_of(40_000)
+    assert not dpc.DRLearner(OF, dpc.Polynomial(OF)).estimate(vault, epsilon=8.0, delta=1e-6).no_interval
+    cut = dpc.DRLearner(OF, dpc.Polynomial(OF), limit=0.5).estimate(vault, epsilon=8.0, delta=1e-6)
+    assert "raise limit" in cut.no_interval
+
+
+def test_a_million_questions_cost_nothing() -> None:
+    vault = vault_of(20_000)
+    curve = dpc.RLearner(OF, dpc.Spline(["a"])).estimate(vault, epsilon=1.0, delta=1e-6)
+    spent, entries = vault.ledger.spent, len(vault.ledger.entries())
+    effects = curve.effect({"a": np.linspace(-1, 1, 1_000_000)})
+    assert len(effects) == 1_000_000
+    assert (vault.ledger.spent, len(vault.ledger.entries())) == (spent, entries)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        dpc.RLearner(OF, dpc.Polynomial(OF), propensity=1.0),
+        dpc.RLearner(OF, dpc.Polynomial(OF), clip=0.7),
+        dpc.RLearner(OF, dpc.Polynomial(["c"])),
+        dpc.RLearner("a", dpc.Polynomial(["a"])),
+        dpc.RLearner(OF, "spline"),  # type: ignore[arg-type]
+        dpc.KernelLearner(OF, width=0.0),
+        dpc.KernelLearner(OF, limit=1000.0),
+        dpc.KernelLearner(OF, clip=0.6),
+        dpc.KernelLearner(OF, ridge=-1.0),
+        dpc.KernelLearner(OF, ridge="x"),  # type: ignore[arg-type]
+        dpc.RLearner(OF, dpc.Polynomial(OF), propensity=0.03),
+        dpc.KernelLearner(OF, effect_of=["c"]),
+        dpc.BlockEnsemble(OF),
+        dpc.BlockEnsemble(OF, at={"a": [0]}),
+        dpc.BlockEnsemble(["a"], basis=dpc.Polynomial(OF)),
+        dpc.BlockEnsemble(OF, "no such learner", at={"a": [0], "b": [0]}),
+        dpc.BlockEnsemble(OF, "linear", at={"a": [0], "b": [0]}, blocks=1),
+        dpc.BlockEnsemble(OF, "linear", at={"a": [0], "b": [0]}, blocks=400),
+        dpc.BlockEnsemble(OF, "linear", basis="spline"),  # type: ignore[arg-type]
+        dpc.BlockEnsemble(OF, "linear", basis=dpc.Cells([dpc.Cut("a", [-0.999])])),
+        dpc.SubgroupEffects(by=[dpc.Cut("a", [0.0])], propensity=0.5),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_is_said_before_anything_is_spent(wrong: CurveEstimator) -> None:
+    vault = vault_of(500)
+    with pytest.raises(QueryError):
+        wrong.estimate(vault, epsilon=1.0, delta=1e-6)
+    assert vault.ledger.spent.epsilon == 0
+
+
+@pytest.mark.parametrize(
+    "basis", [dpc.Polynomial(OF), dpc.Spline(OF), dpc.Fourier(OF, waves=5), dpc.Cells([dpc.Cut("a", [0.0])])]
+)
+def test_functions_have_names_of_their_own(basis: dpc.queries.Basis) -> None:
+    names = basis.names(SCHEMA)
+    assert len(set(names)) == len(names)
+
+
+RESTARTED = """
+import sys
+import dpcausal as dpc
+schema = dpc.Schema.from_toml(sys.argv[1])
+vault = dpc.Vault(sys.argv[2], schema, ledger=sys.argv[3])
+curve = dpc.KernelLearner(["a", "b"], waves=5).estimate(vault, epsilon=1.0, delta=1e-6)
+print(curve.effect({"a": [0.3], "b": [-0.2]})[0], vault.ledger.spent.epsilon)
+"""
+
+
+def test_a_kernel_learner_answers_the_same_after_a_restart(tmp_path: Path) -> None:
+    """Questions one after another, in this process and in the next, are answered by one and the same function."""
+    path, ledger = tmp_path / "table.parquet", f"sqlite:///{tmp_path}/ledger.db"
+    pq.write_table(table_of(2_000), path)
+    vault = dpc.Vault(path, SCHEMA, ledger=ledger, budget=dpc.Budget(epsilon=3, delta=1e-5))
+    learner = dpc.KernelLearner(OF, waves=5)
+    first = learner.estimate(vault, epsilon=1.0, delta=1e-6)
+    both = first.effect({"a": [0.9, 0.3], "b": [0.1, -0.2]})
+    again = learner.estimate(vault, epsilon=1.0, delta=1e-6)
+    assert again == first
+    command = [sys.executable, "-c", RESTARTED, SCHEMA.to_toml(), str(path), ledger]
+    answer, spent = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()  # noqa: S603
+    assert float(answer) == both[1]
+    assert float(spent) == vault.ledger.spent.epsilon <= 1.0
+
+
+def test_answers_one_by_one_have_the_law_of_answers_at_once() -> None:
+    """What a Gaussian process says of a profile, given what it said of others before, is the released function's law.
+
+    The recursion is written out here by itself: an answer is the exact effect, plus what earlier noise foretells, plus
+    new noise of what is left. One after another, such answers must have the covariance that the released weights give.
+    """
+    curve = dpc.KernelLearner(OF, waves=5).estimate(dpc.Rehearsal(SCHEMA, n=2_000), epsilon=1.0, delta=1e-6)
+    at = {"a": np.array([-0.8, -0.1, 0.4, 0.9]), "b": np.array([0.3, -0.6, 0.0, 0.7])}
+    values = np.array([curve_values(curve, {name: line[[place]] for name, line in at.items()}) for place in range(4)])
+    size = curve.privacy[0][0]
+    kernel = values @ values.T
+    drawn = np.zeros((4, 4))  # how each answer depends on the new noise of each step
+    for step in range(4):
+        before = drawn[:step]
+        foretold = np.linalg.solve(kernel[:step, :step], kernel[:step, step]) if step else np.zeros(0)
+        drawn[step] = foretold @ before
+        drawn[step, step] = np.sqrt(size * max(kernel[step, step] - kernel[:step, step] @ foretold, 0.0))
+    assert drawn @ drawn.T == pytest.approx(size * kernel, rel=1e-6)
+    sampled = curve.standard_errors(at)[1]
+    assert sampled == pytest.approx(np.sqrt(np.diag(size * kernel)), rel=1e-6)
+
+
+def curve_values(curve: dpc.EffectCurve, at: dict[str, Array]) -> Array:
+    """The functions at one profile, asked of the curve with one weight at a time."""
+    count = len(curve.weights)
+    ones = [tuple(float(place == each) for each in range(count)) for place in range(count)]
+    return np.array([replace(curve, weights=weights).effect(at)[0] for weights in ones])

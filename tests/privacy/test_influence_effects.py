@@ -1,0 +1,293 @@
+"""Noise by influence functions is not private, in five ways; and nobody gets it who has not asked for it by name."""
+
+import importlib
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.dummy import DummyClassifier, DummyRegressor
+
+import dpcausal as dpc
+from dpcausal.errors import BudgetExceededError, GuaranteeError, LedgerError, QueryError
+from dpcausal.queries import ArmTotals, InfluenceEffects
+from dpcausal.queries.profiles import spread_out
+from dpcausal.queries.query import GRID, outcome_step
+from dpcausal.vault.answers.influence_effects import SECOND_STAGES, influence, influence_effects
+from dpcausal.vault.learners import ResidualLearner
+from dpcausal.vault.table import open_table
+
+MODULE = importlib.import_module("dpcausal.vault.answers.influence_effects")  # its name is that of a function in it
+DELTA = 1e-5
+CLAIM = dpc.Guarantee(epsilon=1, delta=DELTA, standing="heuristic")
+PROVED = dpc.Guarantee(epsilon=1, delta=DELTA)
+BUDGET = dpc.Budget(epsilon=3, delta=1e-4)
+SCHEMA = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Real("a", 0, 1)])
+QUERY = InfluenceEffects("linear", ["a"], [[0.5]], 0.05)
+
+Array = NDArray[np.float64]
+Table = dict[str, Array]
+Models = Callable[[Any, Any], None]
+
+
+@pytest.fixture
+def models(monkeypatch: pytest.MonkeyPatch) -> Models:
+    """Puts other models of outcome and propensity in place of the networks; the second stage is the shipped one."""
+
+    def use(outcome: Any, propensity: Any) -> None:
+        monkeypatch.setattr(MODULE, "networks", lambda effect: ResidualLearner(outcome, propensity, effect))
+
+    return use
+
+
+def trial(n: int) -> Table:
+    """A trial with an effect that grows with the covariate."""
+    generator = np.random.default_rng(0)
+    t, a = generator.integers(0, 2, n).astype(float), generator.uniform(0, 1, n)
+    return {"t": t, "y": np.clip(0.5 + 0.2 * (t - 0.5) * a + generator.normal(0, 0.05, n), 0, 1), "a": a}
+
+
+def with_first(table: Table, **cells: float) -> Table:
+    """The same table but for the first unit: a neighbour."""
+    return {name: np.r_[cells.get(name, line[0]), line[1:]] for name, line in table.items()}
+
+
+def answered(query: InfluenceEffects, table: Table) -> tuple[float, float]:
+    """The effect at the first profile and the size of its noise, in steps."""
+    answer = influence_effects(query, SCHEMA, open_table(pa.table(table), SCHEMA), CLAIM)
+    return float(answer.steps["profile 1"]), float(answer.scales["profile 1"])
+
+
+def epsilon_of_means(one: tuple[float, float], other: tuple[float, float], asked: int = 1) -> float:
+    """A lower bound on epsilon: by how much likelier the mean of so many answers is beyond half way for one table.
+
+    Answers have independent normal noise; for any set, P ≤ e^epsilon P' + delta.
+    """
+    (low, low_sd), (high, high_sd) = sorted((one, other))
+    middle, root = (low + high) / 2, math.sqrt(asked)
+    likely = stats.norm.sf((middle - high) / high_sd * root)
+    return float(math.log(likely - DELTA) - stats.norm.logsf((middle - low) / low_sd * root))
+
+
+def test_one_outcome_of_a_thousand_units_is_told_by_one_answer(models: Models) -> None:
+    """First reason: influence functions are about large samples, not about what one record does to this one.
+
+    One unit sits on the profile, and its outcome goes from one end to the other. A forest follows. Nothing is searched
+    for, models of outcome and propensity are means, and one question is asked.
+    """
+    models(DummyRegressor(), DummyClassifier())
+    query, table = InfluenceEffects("forest", ["a"], [[0.5]], 0.05), with_first(trial(1_000), a=0.5, t=1.0)
+    ends = [answered(query, with_first(table, y=y)) for y in (0.0, 1.0)]
+    assert epsilon_of_means(ends[0], ends[1]) > 10
+
+
+def test_the_same_question_a_thousand_times_is_answered_at_the_price_of_one(models: Models) -> None:
+    """Second reason: noise does not grow with the number of profiles, which may all be the same one.
+
+    The learner is as tame as can be, a line. One answer keeps the claim; the mean of a thousand does not.
+    """
+    models(DummyRegressor(), DummyClassifier())
+    table = with_first(trial(1_000), a=1.0, t=1.0)
+    many = InfluenceEffects("linear", ["a"], [[1.0]] * 1_000, 0.05)
+    once, often = (
+        [answered(query, with_first(table, y=y)) for y in (0.0, 1.0)]
+        for query in (InfluenceEffects("linear", ["a"], [[1.0]], 0.05), many)
+    )
+    assert once == often
+    assert epsilon_of_means(once[0], once[1]) < 0.5
+    assert epsilon_of_means(often[0], often[1], 1_000) > 2
+
+
+class Flips(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """A model that one record turns: 1 everywhere if any outcome is above 0.9, else 0.
+
+    So may a choice between two models by cross-validation turn, or which of two local minima a network ends up in.
+    """
+
+    def fit(self, covariates: Array, outcomes: Array) -> Self:  # noqa: ARG002
+        self.said_ = float(outcomes.max() > 0.9)
+        return self
+
+    def predict(self, covariates: Array) -> Array:
+        return np.full(len(covariates), self.said_)
+
+
+def flipped(n: int) -> tuple[Table, Table]:
+    """Neighbours on which the model flips: 40 % of units treated, all outcomes the same but for one."""
+    table = {"t": (np.arange(n) % 5 < 2).astype(float), "y": np.full(n, 0.5), "a": np.linspace(0, 1, n)}
+    return table, with_first(table, y=1.0)
+
+
+def test_models_that_are_not_paid_for_tell_of_a_unit(models: Models) -> None:
+    """Third reason: models are learned from the same table, and the claim is that this can be neglected."""
+    models(Flips(), DummyClassifier(strategy="uniform"))
+    one, other = (answered(QUERY, table) for table in flipped(10_000))
+    assert abs(one[0] - other[0]) * outcome_step(SCHEMA) > 0.08
+    assert epsilon_of_means(one, other) > 10
+
+
+def test_the_size_of_the_noise_tells_of_a_unit(models: Models) -> None:
+    """Fourth reason: noise is in proportion to a number that the table decides and nothing protects.
+
+    The spread of 200 answers to one question tells which of two sizes it was, wherever the answers lie.
+    """
+    models(Flips(), DummyClassifier(strategy="uniform"))
+    (_, one), (_, other) = (answered(QUERY, table) for table in flipped(1_000))
+    small, large = sorted((one, other))
+    assert large > 1.2 * small
+    freedom = 199  # of the sum of squares around the mean; a threshold between the two
+    threshold = freedom * small * large
+    likely, unlikely = stats.chi2.sf(threshold / large**2, freedom), stats.chi2.logsf(threshold / small**2, freedom)
+    assert math.log(likely - DELTA) - unlikely > 3
+
+
+class Spike(ResidualLearner):
+    """Known models, and an effect at one place that the search for the largest influence does not look at."""
+
+    def __init__(self, place: float) -> None:
+        super().__init__(None, None, None)
+        self._place = place
+
+    def foretold(self, covariates: Array) -> Array:
+        return np.full(len(covariates), 0.5)
+
+    def propensity(self, covariates: Array) -> Array:
+        return np.full(len(covariates), 0.5)
+
+    def effect(self, covariates: Array) -> Array:
+        return np.where(np.abs(covariates[:, 0] - self._place) < 1e-6, 2.0, 0.0)
+
+
+def test_a_search_for_the_largest_influence_finds_less_than_the_largest() -> None:
+    """Fifth reason: the largest value over all records is taken for the largest that a search has met."""
+    met = spread_out(SCHEMA.covariates, 4_096)["a"][:, None] / GRID
+    place = 0.123456789
+    assert np.abs(met - place).min() > 1e-6
+    model, bounds = Spike(place), np.array([0.0, 1.0])
+    searched, true = (
+        influence(model, np.zeros((100, 1)), places, model.effect(places), bounds, 0.05)
+        for places in (met, np.vstack([met, [[place]]]))
+    )
+    assert true > 2.5 * searched
+
+
+@pytest.mark.parametrize("n", [100, 10_000])
+def test_noise_is_as_printed(n: int, models: Models) -> None:
+    """Five roots of 2 ln n ln(2 / delta), over epsilon n, times the largest influence over the mean overlap."""
+    models(DummyRegressor(), DummyClassifier(strategy="uniform"))
+    table = {"t": (np.arange(n) % 2).astype(float), "y": np.full(n, 0.25), "a": np.linspace(0, 1, n)}
+    _, size = answered(QUERY, table)
+    largest = 0.5 * 0.75 / 0.25
+    printed = 5 * math.sqrt(2 * math.log(n) * math.log(2 / DELTA)) * largest / n
+    assert size * outcome_step(SCHEMA) == pytest.approx(printed, rel=1e-6)
+
+
+@pytest.mark.parametrize("learner", sorted(SECOND_STAGES))
+def test_learners_as_shipped_learn(learner: str) -> None:
+    effect, _ = answered(InfluenceEffects(learner, ["a"], [[1.0]], 0.05), trial(600))
+    assert 0.1 < effect * outcome_step(SCHEMA) < 0.3
+
+
+def opened(**parts: Any) -> dpc.Vault:
+    settings: dict[str, Any] = {"ledger": "sqlite://", "budget": BUDGET} | parts
+    return dpc.Vault(pa.table(trial(60)), SCHEMA, **settings)
+
+
+ALLOWED = [InfluenceEffects.name]
+
+
+def test_the_door_refuses_what_is_not_proved() -> None:
+    vault = opened()
+    with pytest.raises(GuaranteeError, match=r"heuristics=\['influence_effects'\]"):
+        vault.release(QUERY, CLAIM)
+    assert vault.ledger.spent.epsilon == 0
+    assert vault.ledger.standing == "proved"
+
+
+def test_the_door_calls_nothing_proved_that_is_not() -> None:
+    for vault in (opened(), opened(heuristics=ALLOWED)):
+        with pytest.raises(GuaranteeError, match="a heuristic guarantee"):
+            vault.release(QUERY, PROVED)
+        assert vault.ledger.spent.epsilon == 0
+
+
+def test_the_door_calls_nothing_heuristic_that_is_proved() -> None:
+    for vault in (opened(), opened(heuristics=ALLOWED)):
+        with pytest.raises(GuaranteeError, match="a proved guarantee"):
+            vault.release(ArmTotals(), CLAIM)
+        assert vault.ledger.spent.epsilon == 0
+
+
+def test_a_claim_without_delta_is_refused() -> None:
+    vault = opened(heuristics=ALLOWED)
+    with pytest.raises(QueryError, match="delta greater than 0"):
+        vault.release(QUERY, dpc.Guarantee(epsilon=1, standing="heuristic"))
+    assert vault.ledger.spent.epsilon == 0
+
+
+@pytest.mark.parametrize("named", ["influence_effects", ["arm_totals"], ["influence"], ["everything"]])
+def test_only_heuristics_there_are_can_be_allowed(named: Any) -> None:
+    with pytest.raises(GuaranteeError, match="a list of heuristics"):
+        opened(heuristics=named)
+
+
+def test_one_release_without_a_proof_is_remembered_for_ever(tmp_path: Path, models: Models) -> None:
+    models(DummyRegressor(), DummyClassifier())
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    vault = opened(ledger=url, heuristics=ALLOWED)
+    vault.release(ArmTotals(), PROVED)
+    standing = [vault.ledger.standing]
+    release = vault.release(QUERY, CLAIM)
+    assert [*standing, vault.ledger.standing] == ["proved", "heuristic"]
+    assert vault.ledger.spent.epsilon == 2
+    assert "a part without proof" in repr(vault.ledger)
+    assert release.guarantee.standing == "heuristic"
+    assert "(heuristic)" in str(release.guarantee)
+    again = dpc.Ledger(url)
+    assert again.standing == "heuristic"
+    assert again.data_set.heuristics == tuple(ALLOWED)
+    assert "allows without proof influence_effects" in str(again.data_set)
+    assert opened(ledger=url, heuristics=ALLOWED).release(QUERY, CLAIM) == release
+
+
+def test_what_another_process_released_without_a_proof_is_seen(tmp_path: Path, models: Models) -> None:
+    models(DummyRegressor(), DummyClassifier())
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    one, other = (opened(ledger=url, heuristics=ALLOWED) for _ in range(2))
+    other.release(QUERY, CLAIM)
+    assert one.ledger.standing == "heuristic"
+
+
+def test_what_is_allowed_without_a_proof_cannot_be_declared_anew(tmp_path: Path) -> None:
+    for first, second in (((), ALLOWED), (ALLOWED, ())):
+        url = f"sqlite:///{tmp_path / f'ledger-{len(first)}.db'}"
+        opened(ledger=url, heuristics=first)
+        with pytest.raises(LedgerError, match="data set"):
+            opened(ledger=url, heuristics=second)
+
+
+def test_what_is_not_proved_has_no_price_in_rho() -> None:
+    vault = opened(heuristics=ALLOWED, budget=dpc.Budget(epsilon=3, delta=1e-4, rule="zcdp"))
+    with pytest.raises(BudgetExceededError, match="additive rule"):
+        vault.release(QUERY, CLAIM)
+
+
+def test_the_size_of_the_noise_does_not_go_out(models: Models) -> None:
+    models(DummyRegressor(), DummyClassifier())
+    release = opened(heuristics=ALLOWED).release(QUERY, CLAIM)
+    assert release.scales == (None,)
+    assert release.family == "gaussian"
+    with pytest.raises(QueryError, match="public size"):
+        release.scale("profile 1")
+
+
+@pytest.mark.parametrize(("learner", "clip"), [("boosting", 0.05), ("mine", 0.05), ("forest", 0.0), ("forest", 0.5)])
+def test_other_learners_and_clips_are_refused(learner: str, clip: float) -> None:
+    with pytest.raises(QueryError, match="a clip"):
+        InfluenceEffects(learner, ["a"], [[0.5]], clip)
