@@ -76,9 +76,9 @@ class BlockEnsemble:
                 hint="use fewer or wider groups, or give the profiles yourself (at).",
             )
         blocks = max(source.n // 100, 2) if self.blocks is None else self.blocks
-        if self.blocks is not None and is_number(blocks) and blocks > source.n / 4:
+        if is_number(blocks) and blocks > source.n:
             raise QueryError(
-                expected=f"at most {source.n // 4:,} blocks, so that each has four units",
+                expected=f"at most {source.n:,} blocks, so that each has a unit",
                 got=f"{blocks:,}",
                 hint="a hundred units for each block are usual.",
             )
