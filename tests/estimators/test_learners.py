@@ -131,7 +131,6 @@ def test_a_million_questions_cost_nothing() -> None:
         dpc.BlockEnsemble(["a"], basis=dpc.Polynomial(OF)),
         dpc.BlockEnsemble(OF, "no such learner", at={"a": [0], "b": [0]}),
         dpc.BlockEnsemble(OF, "linear", at={"a": [0], "b": [0]}, blocks=1),
-        dpc.BlockEnsemble(OF, "linear", at={"a": [0], "b": [0]}, blocks=600),
         dpc.BlockEnsemble(OF, "linear", basis="spline"),  # type: ignore[arg-type]
         dpc.BlockEnsemble(OF, "linear", basis=dpc.Cells([dpc.Cut("a", [-0.999])])),
         dpc.SubgroupEffects(by=[dpc.Cut("a", [0.0])], propensity=0.5),

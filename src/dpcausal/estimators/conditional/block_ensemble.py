@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcausal.columns import Column, Value, is_number
+from dpcausal.columns import Column, Value
 from dpcausal.curve import Array, EffectCurve, matrix
 from dpcausal.errors import QueryError
 from dpcausal.queries import Basis, BlockEffects, Points
@@ -76,12 +76,6 @@ class BlockEnsemble:
                 hint="use fewer or wider groups, or give the profiles yourself (at).",
             )
         blocks = max(source.n // 100, 2) if self.blocks is None else self.blocks
-        if is_number(blocks) and blocks > source.n:
-            raise QueryError(
-                expected=f"at most {source.n:,} blocks, so that each has a unit",
-                got=f"{blocks:,}",
-                hint="a hundred units for each block are usual.",
-            )
         release = source.release(BlockEffects(self.learner, points.of, points.at, blocks, self.limit), guarantee)
         effects, sampling, privacy = _means(release, source.schema)
         basis: Basis = points
@@ -113,7 +107,7 @@ class BlockEnsemble:
                 *source.schema.readings,
             ),
             receipts=(release.receipt,),
-            notes=source.notes,
+            notes=(*_few(source.n, blocks), *source.notes),
         )
 
     def _functions(self, points: Points, schema: Schema) -> Array:
@@ -139,6 +133,12 @@ class BlockEnsemble:
                 hint="name them in of.",
             )
         return values_of(spread_out(columns, 4 * len(basis.names(schema))), columns)
+
+
+def _few(n: int, blocks: int) -> tuple[str, ...]:
+    if n >= 20 * blocks:
+        return ()
+    return (f"a block has {n / blocks:.2g} units, from which hardly any learner learns: use fewer blocks",)
 
 
 def _means(release: Release, schema: Schema) -> tuple[Array, Array, Array]:
