@@ -181,7 +181,7 @@ def _totals(query: BlockEffects, shares: Any) -> dict[str, int]:
 def loud(patch: pytest.MonkeyPatch) -> None:
     def aloud(work: Any, size: int) -> Any:
         try:
-            return np.asarray(work(), dtype=np.float64).reshape(size)
+            return np.nan_to_num(np.asarray(work(), dtype=np.float64).reshape(size))
         except (TypeError, ValueError, SystemExit):
             return np.zeros(size)
 
