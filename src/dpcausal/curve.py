@@ -1,23 +1,22 @@
 """An effect that varies between units, as a function that can be asked for ever."""
 
-import itertools
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcausal.columns import Real, Value, is_number
+from dpcausal.columns import Column, Real, Value, is_number
 from dpcausal.effect import bill, html_table, listed, number, text_table
 from dpcausal.errors import QueryError, RefusedError
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import Family, critical_values, simulated
 from dpcausal.queries import Basis, Cells, Points
 from dpcausal.queries.basis import basis_of, basis_values
-from dpcausal.queries.profiles import Codes, codes_of
+from dpcausal.queries.profiles import Codes, by_covariate, codes_of
 from dpcausal.release import Receipt, Source
 from dpcausal.schema import Schema
 
@@ -73,6 +72,19 @@ class EffectCurve:
     notes: tuple[str, ...] = ()
     no_interval: str = ""
     parts: int = 1
+
+    @classmethod
+    def of(cls, source: Source, *, notes: tuple[str, ...] = (), **told: Any) -> Self:  # noqa: ANN401 (as the attributes)
+        """A curve from a source, with what is told about it besides."""
+        schema = source.schema
+        return cls(
+            arms=schema.treatment.labels_or_values,
+            outcome=schema.outcome.name,
+            schema=schema,
+            n=source.n,
+            notes=(*notes, *source.notes),
+            **told,
+        )
 
     def effect(self, X: object) -> Array:  # noqa: N803 (as in EconML)
         """The effect at each profile.
@@ -178,26 +190,24 @@ class EffectCurve:
         """Whether this came from a rehearsal: the widths are what to expect, the effects are placeholders."""
         return all(receipt.entry is None for receipt in self.receipts)
 
-    def examples(self) -> dict[str, dict[str, list[Any]]]:
-        """A few public profiles by name: the groups or points there are, or each covariate in turn over its range."""
+    def examples(self) -> tuple[list[str], dict[str, list[Value]]]:
+        """A few public profiles, with names: all groups or points, or each covariate in turn over its range."""
         columns = self.basis.reads(self.schema)
         if isinstance(self.basis, Cells):
-            return dict(zip(self.basis.names(self.schema), _group_profiles(self.basis, self.schema), strict=True))
-        if isinstance(self.basis, Points):
-            points = [dict(zip(self.basis.of, profile, strict=True)) for profile in self.basis.at]
-            return {
-                ", ".join(f"{key} = {_shown(value)}" for key, value in point.items()): _as_lists(point)
-                for point in points
-            }
-        middle = {column.name: _examples(column)[len(_examples(column)) // 2] for column in columns}
-        usual = ", ".join(f"{name} = {_shown(value)}" for name, value in middle.items())
-        named = {usual: middle}
-        for column in columns:
-            for value in _examples(column):
-                if value != middle[column.name]:
-                    label = f"{column.name} = {_shown(value)}"
-                    named[label if len(columns) == 1 else f"the same with {label}"] = middle | {column.name: value}
-        return {name: _as_lists(profile) for name, profile in named.items()}
+            names, profiles = list(self.basis.names(self.schema)), self.basis.profiles(self.schema)
+        elif isinstance(self.basis, Points):
+            profiles = [tuple(profile) for profile in self.basis.at]
+            names = [_named(dict(zip(self.basis.of, profile, strict=True))) for profile in profiles]
+        else:
+            values = [_examples(column) for column in columns]
+            middle = tuple(each[len(each) // 2] for each in values)
+            names, profiles = [_named(dict(zip([column.name for column in columns], middle, strict=True)))], [middle]
+            for place, column in enumerate(columns):
+                for value in (each for each in values[place] if each != middle[place]):
+                    name = _named({column.name: value})
+                    names.append(name if len(columns) == 1 else f"the same with {name}")
+                    profiles.append((*middle[:place], value, *middle[place + 1 :]))
+        return names, by_covariate([column.name for column in columns], profiles)
 
     def __str__(self) -> str:
         return text_table(self._title(), self._table())
@@ -223,12 +233,11 @@ class EffectCurve:
 
     def _effects(self) -> list[tuple[str, str]]:
         """The effects of the example profiles, with intervals that hold for all of them together."""
-        named = self.examples()
-        profiles = {key: [cell for each in named.values() for cell in each[key]] for key in next(iter(named.values()))}
+        names, profiles = self.examples()
         effects, (sampling, privacy) = self.effect(profiles), self.standard_errors(profiles)
         lines = []
         intervals = None if self.no_interval else self.effect_interval(profiles, simultaneous=True)
-        for place, name in enumerate(named):
+        for place, name in enumerate(names):
             errors = f"sampling {number(float(sampling[place]))}, privacy {number(float(privacy[place]))}"
             if intervals is None:
                 noise = f"privacy noise {number(float(privacy[place]))}" if privacy[place] else "noise of private size"
@@ -289,29 +298,13 @@ def _root(stored: Matrix) -> Array:
     return root
 
 
-def _examples(column: Any) -> Sequence[Any]:  # noqa: ANN401 (one of several classes)
+def _examples(column: Column) -> tuple[Value, ...]:
     """A few values of a covariate: bounds and quarters of a range, or the first that are listed."""
     if not isinstance(column, Real):
         return tuple(column.values[:6])
     return tuple(column.low + (column.high - column.low) * share for share in (0.0, 0.25, 0.5, 0.75, 1.0))
 
 
-def _shown(value: Value) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _as_lists(profile: Mapping[str, Value]) -> dict[str, list[Value]]:
-    return {key: [value] for key, value in profile.items()}
-
-
-def _group_profiles(cells: Cells, schema: Schema) -> list[dict[str, list[Any]]]:
-    """One profile of each group."""
-    profiles: list[dict[str, list[Any]]] = [{}]
-    for cut, column in zip(cells.by, cells.reads(schema), strict=True):
-        if isinstance(column, Real):
-            edges = [column.low, *cut.edges, column.high]
-            values: Sequence[Any] = [(low + high) / 2 for low, high in itertools.pairwise(edges)]
-        else:
-            values = column.values
-        profiles = [profile | {column.name: [value]} for profile in profiles for value in values]
-    return profiles
+def _named(profile: Mapping[str, Value]) -> str:
+    shown = {key: f"{value:g}" if isinstance(value, float) else str(value) for key, value in profile.items()}
+    return ", ".join(f"{key} = {value}" for key, value in shown.items())

@@ -148,7 +148,7 @@ def _check_estimate(estimator: AnyEstimator, schema: Schema) -> None:
     place = table.column_names.index(schema.outcome.name)
     vault = _vault(table.set_column(place, schema.outcome.name, outcome), schema)
     effect = estimator.estimate(_only_a_source(vault), epsilon=100.0)
-    found = effect.estimate if isinstance(effect, Effect) else effect.average(_profiles(effect))
+    found = effect.estimate if isinstance(effect, Effect) else effect.average(effect.examples()[1])
     _must(abs(found - truth) < truth / 2, "an effect without confounding is found with its sign and size")
 
 
@@ -159,7 +159,7 @@ def _check_result(result: Result, where: str) -> None:
     if isinstance(result, Effect):
         numbers = [result.estimate, result.privacy_sd, 0.0 if result.sampling_sd is None else result.sampling_sd]
     else:
-        numbers = [*result.effect(_profiles(result)), *np.concatenate(result.standard_errors(_profiles(result)))]
+        numbers = [*result.effect(result.examples()[1]), *np.concatenate(result.standard_errors(result.examples()[1]))]
     _must(all(map(math.isfinite, numbers)), f"{where}, every number is finite")
     try:
         if isinstance(result, Effect):
@@ -172,21 +172,16 @@ def _check_result(result: Result, where: str) -> None:
 
 
 def _check_bands(curve: EffectCurve, where: str) -> None:
-    effects = curve.effect(_profiles(curve))
-    alone, together = (curve.effect_interval(_profiles(curve), simultaneous=each) for each in (False, True))
+    effects = curve.effect(curve.examples()[1])
+    alone, together = (curve.effect_interval(curve.examples()[1], simultaneous=each) for each in (False, True))
     inside = (together[0] <= alone[0]) & (alone[0] <= effects) & (effects <= alone[1]) & (alone[1] <= together[1])
     _must(bool(inside.all()) or len(effects) == 1, f"{where}, the band holds the curve, the wider band both")
-
-
-def _profiles(curve: EffectCurve) -> dict[str, list[Any]]:
-    examples = list(curve.examples().values())
-    return {name: [cell for each in examples for cell in each[name]] for name in examples[0]}
 
 
 def _privacy_sd(result: Result) -> float:
     if isinstance(result, Effect):
         return result.privacy_sd
-    return float(result.standard_errors(_profiles(result))[1].mean())
+    return float(result.standard_errors(result.examples()[1])[1].mean())
 
 
 def _vault(table: pa.Table, schema: Schema) -> Vault:

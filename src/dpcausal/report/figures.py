@@ -27,11 +27,10 @@ def forest_plot(curve: EffectCurve, *, alpha: float = 0.05) -> "Figure":
         >>> curve = SubgroupEffects(by=["ward"]).estimate(Rehearsal(schema, n=500), epsilon=1.0)
         >>> figure = forest_plot(curve)  # figure.savefig("forest.png")
     """
-    examples = curve.examples()
-    profiles = {name: [cell for each in examples.values() for cell in each[name]] for name in _first(examples)}
+    names, profiles = curve.examples()
     effects, (sampling, privacy) = curve.effect(profiles), curve.standard_errors(profiles)
-    figure, axes = _canvas(8.0, 1.2 + 0.36 * len(examples))
-    places = np.arange(len(examples))[::-1]
+    figure, axes = _canvas(8.0, 1.2 + 0.36 * len(names))
+    places = np.arange(len(names))[::-1]
     if not curve.no_interval:
         low, high = curve.effect_interval(profiles, alpha=alpha, simultaneous=True)
         share = sampling / np.maximum(np.hypot(sampling, privacy), 1e-300)
@@ -43,8 +42,8 @@ def forest_plot(curve: EffectCurve, *, alpha: float = 0.05) -> "Figure":
         label = "lines: twice the privacy noise; no intervals"
     axes.plot(effects, places, "o", color="black", markerfacecolor="white", markersize=6)
     axes.axvline(0.0, color="0.6", linewidth=0.8, linestyle="--")
-    axes.set_yticks(places, list(examples))
-    axes.set_ylim(-0.6, len(examples) - 0.4)
+    axes.set_yticks(places, names)
+    axes.set_ylim(-0.6, len(names) - 0.4)
     axes.set_xlabel(f"effect on {curve.outcome} of {curve.arms[1]} against {curve.arms[0]}\n{label}")
     axes.set_title(_promise(curve), loc="left", fontsize=9)
     return figure
@@ -114,7 +113,3 @@ def _promise(curve: EffectCurve) -> str:
     promise = f"epsilon {curve.guarantee.epsilon:g}, delta {curve.guarantee.delta:g}"
     unproved = " (NOT PROVED)" if curve.guarantee.standing == "heuristic" else ""
     return f"{curve.n:,} units; {promise}{unproved}" + ("; rehearsed, no data read" if curve.rehearsed else "")
-
-
-def _first(examples: Mapping[str, Mapping[str, Sequence[Any]]]) -> Mapping[str, Sequence[Any]]:
-    return next(iter(examples.values()))

@@ -67,36 +67,26 @@ class BlockEnsemble:
         guarantee = guarantee_for(source, epsilon, delta)
         columns = covariates_named(self.of, source.schema)
         points = Points([column.name for column in columns], self._profiles(columns, source.schema))
-        if self.basis is not None and np.linalg.matrix_rank(self._functions(points, source.schema)) < len(
-            basis_of(self.basis).names(source.schema)
-        ):
-            raise QueryError(
-                expected="functions that can be told apart by profiles spread evenly over all covariates",
-                got=f"{len(points.at)} profiles that do not tell them apart",
-                hint="use fewer or wider groups, or give the profiles yourself (at).",
-            )
+        basis, inverse = points, np.eye(len(points.at))
+        if self.basis is not None:
+            basis = basis_of(self.basis)
+            inverse = _inverse(basis, points, source.schema)
         blocks = max(source.n // 100, 2) if self.blocks is None else self.blocks
         release = source.release(BlockEffects(self.learner, points.of, points.at, blocks, self.limit), guarantee)
         effects, sampling, privacy = _means(release, source.schema)
-        basis: Basis = points
         if self.basis is not None:
-            basis = basis_of(self.basis)
-            inverse = np.linalg.pinv(self._functions(points, source.schema), rcond=1e-6)
             # Errors by sampling may be the same at all profiles, or have nothing in common: both are allowed for.
             common = inverse @ np.sqrt(np.diag(sampling))
             sampling = inverse @ sampling @ inverse.T + np.outer(common, common)
             effects, privacy = inverse @ effects, inverse @ privacy @ inverse.T
-        return EffectCurve(
+        return EffectCurve.of(
+            source,
             estimand=f"conditional average treatment effect as learned from {source.n // blocks:,} units at a time",
-            arms=source.schema.treatment.labels_or_values,
-            outcome=source.schema.outcome.name,
-            schema=source.schema,
             basis=basis,
             weights=tuple(float(each) for each in effects),
             sampling=matrix(sampling),
             privacy=matrix(privacy),
             family=release.family,
-            n=source.n,
             method=f"mean over {blocks:,} blocks of the learner {self.learner!r} of {', '.join(self.of)}",
             guarantee=guarantee,
             assumptions=(
@@ -107,13 +97,8 @@ class BlockEnsemble:
                 *source.schema.readings,
             ),
             receipts=(release.receipt,),
-            notes=(*_few(source.n, blocks), *source.notes),
+            notes=_few(source.n, blocks),
         )
-
-    def _functions(self, points: Points, schema: Schema) -> Array:
-        """The functions of the basis at points, one line a point."""
-        codes = codes_of(by_covariate(points.of, points.at), points.reads(schema))
-        return basis_values(basis_of(self.basis), codes, schema)
 
     def _profiles(self, columns: Sequence[Column], schema: Schema) -> tuple[tuple[Value, ...], ...]:
         if (self.at is None) == (self.basis is None):
@@ -133,6 +118,18 @@ class BlockEnsemble:
                 hint="name them in of.",
             )
         return values_of(spread_out(columns, 4 * len(basis.names(schema))), columns)
+
+
+def _inverse(basis: Basis, points: Points, schema: Schema) -> Array:
+    """What turns effects at points into weights of functions, by least squares."""
+    values = basis_values(basis, codes_of(by_covariate(points.of, points.at), points.reads(schema)), schema)
+    if np.linalg.matrix_rank(values) < values.shape[1]:
+        raise QueryError(
+            expected="functions that can be told apart by profiles spread evenly over all covariates",
+            got=f"{len(points.at)} profiles that do not tell them apart",
+            hint="use fewer or wider groups, or give the profiles yourself (at).",
+        )
+    return np.asarray(np.linalg.pinv(values, rcond=1e-6), dtype=np.float64)
 
 
 def _few(n: int, blocks: int) -> tuple[str, ...]:

@@ -56,24 +56,18 @@ class InfluenceLearner:
         points = Points(tuple(self.of), values_of(codes_of(self.at, columns), columns))
         release = source.release(InfluenceEffects(self.learner, points.of, points.at, self.clip), guarantee)
         nothing = matrix(np.zeros((len(points.at), len(points.at))))
-        return EffectCurve(
+        return EffectCurve.of(
+            source,
             estimand="conditional average treatment effect at some profiles",
-            arms=source.schema.treatment.labels_or_values,
-            outcome=source.schema.outcome.name,
-            schema=source.schema,
             basis=points,
             weights=release.values,
             sampling=nothing,
             privacy=nothing,
             family=release.family,
-            n=source.n,
             method=f"R-learner with {self.learner} of {', '.join(self.of)}, noise by influence functions (not proved)",
             guarantee=guarantee,
             assumptions=(f"no confounders but {', '.join(self.of)}", *source.schema.readings),
             receipts=(release.receipt,),
-            notes=(
-                "THE PRIVACY OF THIS RELEASE IS NOT PROVED: audits show losses far above what is called epsilon",
-                *source.notes,
-            ),
+            notes=("THE PRIVACY OF THIS RELEASE IS NOT PROVED: audits show losses far above what is called epsilon",),
             no_interval="the size of the noise is itself private",
         )

@@ -93,26 +93,22 @@ class KernelLearner:
         # Made before anything is spent, so that what is wrong with it is said for free.
         plan = EffectWeights(self.of, (), (), (), basis, self.clip, limit, 25.0)
         models = private_models(source, guarantee, self)
-        plan = replace(plan, propensity=models.propensity, control=models.control, treated=models.treated)
+        plan = models.put_into(plan)
         query = replace(plan, penalty=self._penalty(plan, source, models.rest))
         release = source.release(query, models.rest)
         size = release.variance(release.names[0])
-        return EffectCurve(
+        return EffectCurve.of(
+            source,
             estimand="conditional average treatment effect, drawn towards 0 by a ridge",
-            arms=source.schema.treatment.labels_or_values,
-            outcome=source.schema.outcome.name,
-            schema=source.schema,
             basis=basis,
             weights=release.values,
             sampling=matrix(np.zeros((len(release.names), len(release.names)))),
             privacy=matrix(np.diag([size] * len(release.names))),
             family=release.family,
-            n=source.n,
             method=f"kernel regression of residuals with private models of {', '.join(self.of)}",
             guarantee=guarantee,
             assumptions=assumptions(self.of, self.propensity, source),
             receipts=(*models.receipts, release.receipt),
-            notes=source.notes,
             no_interval="the ridge draws effects towards 0 by an amount nobody knows; privacy noise is what is shown",
         )
 

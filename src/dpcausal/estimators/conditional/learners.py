@@ -1,7 +1,7 @@
 """Learners of effects that vary, from noisy sums of products: the released weights are the function."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from dpcausal.columns import Binary
 from dpcausal.curve import EffectCurve, matrix
@@ -120,14 +120,14 @@ def learn(
     parameters: RLearner | DRLearner, learner: Learner, source: Source, guarantee: Guarantee, *, level: bool = True
 ) -> EffectCurve:
     """The curve that a learner with these parameters gives."""
-    # Made before anything is spent, so that what is wrong with it is said for free.
     limit = parameters.limit
     if limit is None:
         limit = _LIMITS[learner][isinstance(source.schema.outcome, Binary)]
+    # Made before anything is spent, so that what is wrong with it is said for free.
     plan = EffectMoments(parameters.of, (), (), (), parameters.basis, learner, parameters.clip, limit)
     plan.basis.names(source.schema)
     models = private_models(source, guarantee, parameters)
-    query = replace(plan, propensity=models.propensity, control=models.control, treated=models.treated)
+    query = models.put_into(plan)
     release = source.release(query, models.rest)
     weighed = weigh(release, source, left=models.left, level=level)
     overlap = ", units counting by e (1 - e), e their propensity" if query.learner == "residual" else ""
@@ -136,22 +136,18 @@ def learn(
     if level:
         estimand = f"conditional average treatment effect{overlap}, as a sum of {len(weighed.weights)} functions"
         smooth = ("for the intervals: the effect is nearly a sum of the functions, and varies no more than they show",)
-    return EffectCurve(
+    return EffectCurve.of(
+        source,
         estimand=estimand,
-        arms=source.schema.treatment.labels_or_values,
-        outcome=source.schema.outcome.name,
-        schema=source.schema,
         basis=query.basis,
         weights=tuple(float(each) for each in weighed.weights),
         sampling=matrix(weighed.sampling),
         privacy=matrix(weighed.privacy),
         family=release.family,
-        n=source.n,
         method=f"{_METHODS[query.learner]} with private models of {', '.join(query.of)}",
         guarantee=guarantee,
         assumptions=(*assumptions(query.of, parameters.propensity, source), *smooth),
         receipts=(*models.receipts, release.receipt),
-        notes=source.notes,
         no_interval=_doubt(weighed, models, query.limit),
     )
 

@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -13,9 +13,12 @@ from dpcausal.estimators.propensity import ScoreDoubt
 from dpcausal.estimators.regression import as_score_coefficients, regressions
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import ObjectivePerturbedLogistic, RegressionMoments
+from dpcausal.queries.models import Modelled
 from dpcausal.queries.regression import design_names
 from dpcausal.queries.scores import feature_names
 from dpcausal.release import Receipt, Source
+
+Asked = TypeVar("Asked", bound=Modelled)
 
 _MODELS = 0.4
 """What both models get of epsilon where there are two; one alone gets half of that."""
@@ -43,10 +46,9 @@ class Models:
     rest: Guarantee
     receipts: tuple[Receipt, ...]
 
-    @property
-    def coefficients(self) -> tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]:
-        """All three, in the order of queries."""
-        return self.propensity, self.control, self.treated
+    def put_into(self, plan: Asked) -> Asked:
+        """A question with these models in place of none."""
+        return replace(plan, propensity=self.propensity, control=self.control, treated=self.treated)
 
 
 class Modelling(Protocol):

@@ -64,17 +64,14 @@ class SubgroupEffects:
             return learn(adjusted, "augmented", source, guarantee, level=False)
         release = source.release(SubgroupMoments(cells), guarantee)
         groups = _Groups(release, source, cells.names(source.schema))
-        return EffectCurve(
+        return EffectCurve.of(
+            source,
             estimand="average treatment effect in each group",
-            arms=source.schema.treatment.labels_or_values,
-            outcome=source.schema.outcome.name,
-            schema=source.schema,
             basis=cells,
             weights=tuple(float(each) for each in groups.effects),
             sampling=matrix(np.diag(groups.sampling)),
             privacy=matrix(np.diag(groups.privacy)),
             family=release.family,
-            n=source.n,
             method="difference in means in each group",
             guarantee=guarantee,
             assumptions=(
@@ -83,7 +80,7 @@ class SubgroupEffects:
                 *source.schema.readings,
             ),
             receipts=(release.receipt,),
-            notes=(*_told(groups.hidden), *source.notes),
+            notes=_told(groups.hidden),
             parts=2,  # one arm's and the other's
         )
 

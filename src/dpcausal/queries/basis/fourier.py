@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from statistics import NormalDist
 from typing import ClassVar, Literal
 
@@ -16,6 +17,8 @@ from dpcausal.queries.profiles import Codes, design_lines, even_points
 from dpcausal.queries.query import GRID
 from dpcausal.queries.scores import covariates_named
 from dpcausal.schema import Schema
+
+_ANGLES = np.arange(PLACES) * (math.tau / PLACES)
 
 
 @dataclass(frozen=True)
@@ -63,16 +66,17 @@ class Fourier:
         """The functions of some profiles in steps of which LENGTH make 1, one line a function."""
         lines = np.array(design_lines(codes, self.reads(schema)), dtype=np.float64)
         share = LENGTH / math.sqrt(1 + self.waves)
-        angles = np.arange(PLACES) * (math.tau / PLACES)
         # Whole numbers below 2^53, which floating point multiplies and adds up without error in any order.
-        phases = np.floor(self._frequencies(len(lines)) @ lines / GRID).astype(np.int64)
+        phases = np.floor(_frequencies(self, len(lines)) @ lines / GRID).astype(np.int64)
         places = phases & (PLACES - 1)  # what is left of whole turns
-        cosine, sine = rounded(np.cos(angles), share), rounded(np.sin(angles), share)
+        cosine, sine = (rounded(each(_ANGLES), share) for each in (np.cos, np.sin))
         return np.vstack([np.full((1, lines.shape[1]), int(share)), cosine[places], sine[places]])
 
-    def _frequencies(self, dimensions: int) -> NDArray[np.float64]:
-        """How many places each wave moves on as a number goes from the middle of its range to the end."""
-        points = even_points(dimensions, self.waves, self.seed * self.waves)
-        normal = np.array([[NormalDist().inv_cdf(float(each)) for each in point] for point in points])
-        frequencies: NDArray[np.float64] = np.rint(normal / self.width / math.tau * PLACES)
-        return frequencies
+
+@cache
+def _frequencies(basis: Fourier, dimensions: int) -> NDArray[np.float64]:
+    """How many places each wave moves on as a number goes from the middle of its range to the end."""
+    points = even_points(dimensions, basis.waves, basis.seed * basis.waves)
+    normal = np.array([[NormalDist().inv_cdf(float(each)) for each in point] for point in points])
+    frequencies: NDArray[np.float64] = np.rint(normal / basis.width / math.tau * PLACES)
+    return frequencies

@@ -56,6 +56,17 @@ class Cells:
         """The largest sum of the functions' sizes."""
         return 1.0
 
+    def profiles(self, schema: Schema) -> list[tuple[Value, ...]]:
+        """One profile of each group, in the middle of it."""
+        values: list[Sequence[Value]] = []
+        for cut, column in zip(self.by, self.reads(schema), strict=True):
+            if isinstance(column, Real):
+                edges = itertools.pairwise((column.low, *cut.edges, column.high))
+                values.append([(low + high) / 2 for low, high in edges])
+            else:
+                values.append(column.values)
+        return list(itertools.product(*values))
+
     def places(self, codes: Codes, schema: Schema) -> Integers:
         """Which group each profile is in."""
         place = np.zeros(len(codes[self.by[0].name]), dtype=np.int64)

@@ -4,9 +4,11 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcausal.columns import Column, Real
 from dpcausal.queries.basis.functions import (
@@ -101,9 +103,7 @@ class Polynomial:
         factors: list[list[Integers]] = []
         for column in self.reads(schema):
             if isinstance(column, Real):
-                tables = [
-                    rounded(np.polynomial.Legendre.basis(power)(places()), GRID) for power in range(1, self.degree + 1)
-                ]
+                tables = [rounded(_power(power), GRID) for power in range(1, self.degree + 1)]
                 factors.append([table[lookup(codes[column.name])] for table in tables])
             else:
                 factors.append(design_lines(codes, [column]))
@@ -117,3 +117,10 @@ class Polynomial:
                 line = towards_zero(line * factors[covariate][factor], GRID)
             lines.append(towards_zero(line * share, GRID * GRID))
         return np.array(lines)
+
+
+@cache
+def _power(degree: int) -> NDArray[np.float64]:
+    """Legendre's polynomial of a degree, at the tabulated places."""
+    values: NDArray[np.float64] = np.polynomial.Legendre.basis(degree)(places())
+    return values

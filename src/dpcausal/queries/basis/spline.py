@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -72,6 +73,7 @@ class Spline:
         return np.array(lines, dtype=np.int64)
 
 
+@cache
 def _splines(pieces: int) -> NDArray[np.float64]:
     """Cubic B-splines on equal pieces, at the tabulated places, one line a function (recursion of Cox and de Boor)."""
     inner = np.linspace(-1, 1, pieces + 1)
