@@ -108,7 +108,9 @@ class Scene:
 
 def engine_of(table: Table) -> Engine:
     """The table as the vault reads it."""
-    return open_table(pa.table({name: pa.array(cells) for name, cells in table.items()}), SCHEMA, threads=1)
+    return open_table(
+        pa.table({name: pa.array(cells) for name, cells in table.items()}), SCHEMA, dpc.Resources(threads=1)
+    )
 
 
 def influence(table: Table, at: tuple[tuple[float, float], ...], learner: str) -> Answer:

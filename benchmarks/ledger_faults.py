@@ -84,7 +84,7 @@ def answer_of(line: Connection) -> str | None:
 
 
 def entries_of(url: str, before: int) -> list[Entry]:
-    """The entries after the first `before` ones; opening the ledger verifies the whole chain."""
+    """The entries after the first `before` ones; reading them verifies the whole chain."""
     return list(dpc.Ledger(url).entries()[before:])
 
 

@@ -33,6 +33,8 @@ LIBRARY_ROOMS = {
     "narwhals": ("vault/table.py", "vault/frames.py", "audit/hostile.py"),
     "pandas": ("audit/hostile.py",),
     "polars": (),
+    "pyspark": ("vault/table.py", "vault/engines/spark.py"),
+    "adbc_driver_postgresql": ("vault/postgres.py",),
     "opendp": ("calibration.py", "vault/noise.py"),
     "dp_accounting": ("ledger/accounting.py",),
     "sqlalchemy": ("ledger/",),
@@ -40,7 +42,7 @@ LIBRARY_ROOMS = {
     "secrets": ("vault/noise.py",),
     "numba": ("vault/matching.py",),
     "pickle": (),
-    "logging": ("audit/fuzz.py", "vault/learners.py"),
+    "logging": ("audit/fuzz.py", "vault/learners.py", "vault/engines/spark.py"),
     "warnings": ("testing.py", "audit/fuzz.py", "vault/learners.py"),
     "threadpoolctl": ("vault/learners.py",),
     "sklearn": ("vault/learners.py", "vault/answers/influence_effects.py"),
@@ -48,7 +50,7 @@ LIBRARY_ROOMS = {
     "scipy": ("audit/",),
     "matplotlib": ("audit/figure.py", "report/"),
     "typer": ("cli.py",),
-    "rich": ("cli.py",),
+    "rich": ("cli.py", "vault/progress.py"),
 }
 """Where each library may appear, in files or folders of the package."""
 

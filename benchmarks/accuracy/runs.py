@@ -65,12 +65,12 @@ class KeptEngine(DuckDBEngine):
         totals = kernel(self.collect(columns, 2**25))
         return np.array([int(value) for value in totals.ravel()], dtype=object).reshape(totals.shape)
 
-    def collect(self, columns: Sequence[str], limit: int) -> Batch:
+    def collect(self, columns: Sequence[str], limit: int, kernel: Callable[[Batch], Batch] | None = None) -> Batch:
         """See `Engine.collect`."""
         key = tuple(columns)
         if key not in self._columns:
             self._columns[key] = super().collect(columns, limit)
-        return self._columns[key]
+        return kernel(self._columns[key]) if kernel else self._columns[key]
 
 
 @cache

@@ -19,7 +19,7 @@ from benchmarks.studies.setup import Setup
 from dpcausal.queries import MatchedContrast
 from dpcausal.queries.matching import COEFFICIENT_STEPS
 from dpcausal.queries.query import outcome_step
-from dpcausal.vault.answers.logistic import public_scores
+from dpcausal.vault.answers.logistic import public_fit, score
 from dpcausal.vault.answers.matched_contrast import matched_contrast
 from dpcausal.vault.engines.duckdb import DuckDBEngine
 from dpcausal.vault.features import Features
@@ -78,9 +78,9 @@ def sweeps(of: Sequence[str], level: Level, epsilons: Sequence[float]) -> Iterat
 def splits(of: Sequence[str], tenths: int) -> Iterator[Setting]:
     """All divisions of epsilon among scores, arms and outcomes in steps of some tenths."""
     parts = range(tenths, 10, tenths)
-    for epsilon, score, arm in itertools.product(SPLIT_EPSILONS, parts, parts):
-        if score + arm < 10:
-            split = (score / 10, arm / 10, (10 - score - arm) / 10)
+    for epsilon, scoring, arm in itertools.product(SPLIT_EPSILONS, parts, parts):
+        if scoring + arm < 10:
+            split = (scoring / 10, arm / 10, (10 - scoring - arm) / 10)
             estimator = dpc.PropensityMatching(of=of, protects="record", split=split)
             yield Setting("split", ":".join(f"{share:g}" for share in split), epsilon, estimator)
 
@@ -98,8 +98,9 @@ def crowding(table: DataSet, neighbours: int = 5) -> tuple[int, float]:
     """The larger arm's size, and how often, in units of neighbours, a unit would serve at most without a limit."""
     schema = table.schema("outcome")
     features = Features(table.names, schema)
-    batch = DuckDBEngine(table.relation(), schema).collect(("treatment", *features.columns), 10**6)
-    scores = np.rint(2**40 * public_scores(batch, features)).astype(np.int64)
+    engine = DuckDBEngine(table.relation(), schema)
+    batch = engine.collect(("treatment", *features.columns), 10**6)
+    scores = np.rint(2**40 * score(public_fit(engine, features), features.steps(batch), features)).astype(np.int64)
     _, serves = matched(scores, batch["treatment"], neighbours, (table.n + 1, table.n + 1))
     treated = int(batch["treatment"].sum())
     return max(treated, table.n - treated), int(serves.max()) / neighbours

@@ -5,7 +5,7 @@ The map, in the order in which a study meets it:
 - Declare what is public: `Schema` of `Real`, `Binary` and `Category` columns, and a `Unit` where people have several
   records.
 - See the price first: run any estimator on a `Rehearsal`. It reads nothing and spends nothing.
-- Put the table behind its door: `Vault`, with a `Ledger` that keeps a `Budget`.
+- Put the table behind its door: `Vault`, with a `Ledger` that keeps a `Budget`, and `Resources` if it is large.
 - Choose: `choose` ranks the estimators by the error to expect, from public numbers only.
 - Estimate: `DifferenceInMeans` for a trial; `Stratification` for a few discrete confounders; `RegressionAdjustment` and
   `DoublyRobust` for up to some ten of any kind; `InverseWeighting` for a few in a small table; `PropensityMatching`
@@ -50,6 +50,7 @@ from dpcausal.queries import Cells, Cut, Fourier, Polynomial, Spline
 from dpcausal.release import Release, Source
 from dpcausal.schema import Schema
 from dpcausal.vault import Vault
+from dpcausal.vault.resources import Resources
 
 __version__ = "0.1.0"
 
@@ -82,6 +83,7 @@ __all__ = [
     "RegressionAdjustment",
     "Rehearsal",
     "Release",
+    "Resources",
     "Schema",
     "Source",
     "Spline",

@@ -19,6 +19,7 @@ from dpcausal.estimators.average import (
 from dpcausal.ledger import Budget
 from dpcausal.schema import Schema
 from dpcausal.vault import Vault
+from dpcausal.vault.resources import Resources
 
 BY_NAME: dict[str, Callable[[Schema], Estimator]] = {
     "difference_in_means": lambda _: DifferenceInMeans(),
@@ -38,23 +39,36 @@ def _names(schema: Schema) -> list[str]:
 
 @overload
 def estimate(
-    table: object, schema: Schema, estimator: str | Estimator = ..., *, epsilon: float, delta: float = ...
+    table: object,
+    schema: Schema,
+    estimator: str | Estimator = ...,
+    *,
+    epsilon: float,
+    delta: float = ...,
+    resources: Resources | None = ...,
 ) -> Effect: ...
 
 
 @overload
 def estimate(
-    table: object, schema: Schema, estimator: CurveEstimator, *, epsilon: float, delta: float = ...
+    table: object,
+    schema: Schema,
+    estimator: CurveEstimator,
+    *,
+    epsilon: float,
+    delta: float = ...,
+    resources: Resources | None = ...,
 ) -> EffectCurve: ...
 
 
-def estimate(
+def estimate(  # noqa: PLR0913
     table: object,
     schema: Schema,
     estimator: str | Estimator | CurveEstimator = "difference_in_means",
     *,
     epsilon: float,
     delta: float = 0.0,
+    resources: Resources | None = None,
 ) -> Effect | EffectCurve:
     """An effect, or a curve of effects, in one call, from a table that is asked nothing else.
 
@@ -77,6 +91,7 @@ def estimate(
             hint="for anything with parameters of its own pass the estimator itself.",
         )
     chosen = BY_NAME[estimator](schema) if isinstance(estimator, str) else estimator
-    vault = Vault(table, schema, ledger="sqlite://", budget=Budget(epsilon=epsilon, delta=delta))
+    budget = Budget(epsilon=epsilon, delta=delta)
+    vault = Vault(table, schema, ledger="sqlite://", budget=budget, resources=resources)
     effect = chosen.estimate(vault, epsilon=epsilon, delta=delta)
     return replace(effect, notes=(*effect.notes, "the ledger was in memory: nothing remembers this spending"))

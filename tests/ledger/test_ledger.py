@@ -141,7 +141,7 @@ def test_a_changed_answer_is_not_served(tmp_path: Path) -> None:
     with engine.begin() as connection:
         connection.execute(text("UPDATE dpcausal_ledger SET body = replace(body, '1', '2') WHERE number = 3"))
     engine.dispose()
-    with pytest.raises(LedgerError, match="changed while in use"):
+    with pytest.raises(LedgerError, match="changed, removed or put in"):
         ledger.stored("r")
 
 

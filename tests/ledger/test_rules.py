@@ -1,4 +1,6 @@
 import functools
+import math
+from statistics import NormalDist
 
 import pytest
 
@@ -84,3 +86,24 @@ def test_tight_totals_are_never_above_sums() -> None:
     assert tight_epsilon([], 1e-6) == 0.0
     mixed = [*events, gaussian(1, 1e-6)]
     assert tight_epsilon(mixed, 1e-6) < 3.0
+
+
+def test_many_events_add_up_like_one_after_the_other() -> None:
+    for event in (laplace(0.1), gaussian(0.3, 1e-7)):
+        assert total(laplace(0.2)).plus(event, 1000) == total(laplace(0.2), *[event] * 1000)
+
+
+def delta_of_gaussian(epsilon: float, mu: float) -> float:
+    below = NormalDist().cdf
+    return below(mu / 2 - epsilon / mu) - math.exp(epsilon) * below(-mu / 2 - epsilon / mu)
+
+
+def test_tight_totals_of_many_events_are_quick_and_right() -> None:
+    """Events that are alike are composed at once: one after the other, these would take minutes.
+
+    So many small events come to one Gaussian release, by the central limit theorem for privacy losses.
+    """
+    pure, noisy = laplace(0.001), Event(family="gaussian", epsilon=0.1, delta=1e-9, mu=0.001)
+    one_kind, two_kinds = tight_epsilon([pure] * 33_000, 1e-6), tight_epsilon([pure, noisy] * 33_000, 1e-6)
+    assert delta_of_gaussian(one_kind, 0.001 * math.sqrt(33_000)) == pytest.approx(1e-6, rel=0.01)
+    assert delta_of_gaussian(two_kinds, 0.001 * math.sqrt(66_000)) == pytest.approx(1e-6, rel=0.01)

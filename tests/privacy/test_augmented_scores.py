@@ -126,7 +126,8 @@ def scored_by(query: AugmentedScores, batch: dict[str, Integers]) -> tuple[Integ
 
 def formula(query: AugmentedScores, batch: dict[str, Integers]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Scores in half ranges, and targets, as textbooks have them."""
-    features = Features(query.of, SCHEMA).unit(batch)
+    told = Features(query.of, SCHEMA)
+    features = told.steps(batch) / told.scale
     arm, y = batch["treatment"], batch["outcome"] / GRID
     predictor = np.clip(np.array(query.propensity) @ features, -16, 16)
     e = np.clip(1 / (1 + np.exp(-predictor)), query.clip, 1 - query.clip)

@@ -372,7 +372,8 @@ def test_sums_are_those_of_the_formulas(learner: Learner, limit: float) -> None:
     table, query = table_of(3_000), asking(BASES["line"], learner, 1, clip=0.1, limit=limit)
     engine = open_table(table, SCHEMA)
     batch = engine.collect(("treatment", "outcome", "covariate_0", "covariate_1"), 3_000)
-    features = Features(query.of, SCHEMA).unit(batch)
+    told = Features(query.of, SCHEMA)
+    features = told.steps(batch) / told.scale
     e = np.clip(1 / (1 + np.exp(-np.array(query.propensity) @ features)), 0.1, 0.9)
     control, treated = (np.clip(np.array(model) @ features, -1, 1) for model in (query.control, query.treated))
     arm, y = batch["treatment"], batch["outcome"] / GRID

@@ -20,8 +20,9 @@ from dpcausal.queries import GRID, Basis, Cells, Cut, EffectWeights, Fourier, No
 from dpcausal.queries.effects import farthest_arm
 from dpcausal.queries.scores import COEFFICIENT_STEP
 from dpcausal.schema import PROTECTS
-from dpcausal.vault.answers.effect_weights import effect_weights, loss_derivatives
+from dpcausal.vault.answers.effect_weights import effect_weights, in_half_ranges, loss_sums
 from dpcausal.vault.answers.logistic import penalised
+from dpcausal.vault.derivatives import as_floats
 from dpcausal.vault.minimum import minimum
 from dpcausal.vault.residuals import Residuals
 from dpcausal.vault.table import open_table
@@ -55,6 +56,10 @@ def batch_of(units: list[Unit]) -> dict[str, NDArray[np.int64]]:
     arms, *numbers = (np.array(part) for part in zip(*units, strict=True))
     steps = (np.rint(part * GRID).astype(np.int64) for part in numbers)
     return {"treatment": arms.astype(np.int64)} | dict(zip(("outcome", "covariate_0"), steps, strict=True))
+
+
+def loss_derivatives(at: Vector, residuals: Residuals, limit: float, batch: dict[str, NDArray[np.int64]]) -> Vector:
+    return in_half_ranges(as_floats(loss_sums(at, batch, residuals, limit)), limit)
 
 
 def fitted(query: EffectWeights, units: list[Unit], tolerance: float = 1e-9) -> Vector:
@@ -174,11 +179,11 @@ def test_the_loss_bends_no_faster_than_the_solver_is_told() -> None:
                 direction
                 @ loss_derivatives((start + move) * direction, residuals, limit, batch_of([unit]))[1:]
                 @ direction
-                for move in (0.0, limit / 1000)
+                for move in (0.0, limit / 10)
             ]
-            if min(curvatures) > 1e-8:  # else floating point has lost it
-                most = max(most, abs(math.log(curvatures[1] / curvatures[0])) / (limit / 1000) / bend)
-        assert 0.5 < most <= 1 + 1e-5
+            if min(curvatures) > 1e-3:  # else too few of its steps are left
+                most = max(most, abs(math.log(curvatures[1] / curvatures[0])) / (limit / 10) / bend)
+        assert 0.5 < most <= 1.01
 
 
 @pytest.mark.parametrize("models", MODELS)
@@ -203,8 +208,8 @@ def test_tables_at_hand_and_tables_read_again_for_each_step_give_the_same(monkey
     query = asking("waves", "steep")
     held = answered(query, units)
     monkeypatch.setattr("dpcausal.vault.answers.logistic.AT_HAND", 0)
-    assert answered(query, units) == pytest.approx(held, abs=1e-6)
-    assert answered(query, units[::-1]) == pytest.approx(held, abs=1e-6)
+    assert (answered(query, units) == held).all()
+    assert (answered(query, units[::-1]) == held).all()
 
 
 def test_a_loss_that_stays_a_square_is_caught() -> None:

@@ -42,7 +42,7 @@ def hostile() -> pa.Table:
 
 
 def sums(table: object, threads: int) -> list[list[int]]:
-    engine = open_table(table, SCHEMA, threads=threads)
+    engine = open_table(table, SCHEMA, dpc.Resources(threads=threads))
     totals: list[list[int]] = engine.aggregate({"treatment": 2}, [*column_names(SCHEMA), DEFICIT, "1"]).tolist()
     return totals
 

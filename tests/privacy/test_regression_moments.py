@@ -179,7 +179,7 @@ def test_rounding_keeps_every_number_within_its_steps() -> None:
     every = np.arange(-GRID, GRID + 1)
     rounded = (every + GRID // FINE // 2) // (GRID // FINE)
     assert (rounded.min(), rounded.max()) == (-FINE, FINE)
-    ends = products(every[[0, -1]], every[None, [0, -1]], np.array([0, 1]))
+    ends = products(every[[0, -1]], [every[[0, -1]]], np.array([0, 1]))
     assert ends[0].tolist() == [[2 * FINE**2, 0, 0], [0, 2 * FINE**2, 2 * FINE**2], [0, 2 * FINE**2, 2 * FINE**2]]
 
 
@@ -192,7 +192,7 @@ def test_products_in_floating_point_are_exact(features: int, units: int, largest
     arms = generator.integers(0, 2, units)
     rounded = (np.vstack([np.full(units, GRID), numbers]) + 512) // 1024
     wanted = np.array([rounded @ rounded.T, (rounded * (2 * arms - 1)) @ rounded.T])
-    found = products(numbers[0], numbers[1:], arms)
+    found = products(numbers[0], list(numbers[1:]), arms)
     assert (found == wanted).all()
     assert np.abs(found).max(initial=0) <= units * FINE**2  # below 2^62 for fewer than 2^41 units
 
@@ -259,5 +259,5 @@ def test_sums_are_those_of_the_formulas(interaction: bool) -> None:
 def test_features_have_the_names_that_moments_are_made_of() -> None:
     batch = {"treatment": np.zeros(2, int), "covariate_0": np.array([5, -5]), "covariate_1": np.array([0, 2])}
     design = Features(["k", "a"], MIXED).design(batch)
-    assert design.tolist() == [[-GRID, -GRID], [-GRID, GRID], [5, -5]]
+    assert [line.tolist() for line in design] == [[-GRID, -GRID], [-GRID, GRID], [5, -5]]
     assert RegressionMoments(["k", "a"]).moments(MIXED)[-1].second == 1 + len(design)

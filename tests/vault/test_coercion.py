@@ -3,6 +3,7 @@
 import math
 from decimal import Decimal
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -69,10 +70,47 @@ def test_numbers_of_any_type_are_read(cells: pa.Array) -> None:
     assert coerce(dpc.Category("x", [0, 1]), cells) == [1, 0, 1]
 
 
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int64(), pa.float32(), pa.float64(), pa.string(), pa.decimal128(20, 2)])
+@pytest.mark.parametrize("values", [(3, 4, 5, 6), (-1, 0, 1), (6, 5, 4), (0, 1), (5, 3), (4, 0, 2)])
+def test_lists_of_integers_read_alike_in_columns_of_every_type(values: tuple[int, ...], kind: pa.DataType) -> None:
+    cells = [-128, -1, 0, 1, 2, 3, 4, 5, 6, 7, 127, None]
+    column = dpc.Category("x", values, missing=values[1])
+    wanted = [values.index(each) if each in values else 1 for each in cells]
+    assert coerce(column, pa.array([None if each is None else str(each) for each in cells]).cast(kind)) == wanted
+
+
+def test_numbers_between_integers_are_none_of_them() -> None:
+    cells = [0.5, 1.0, 2.9999, -0.0, 3.0, 4.0, 1e300, nan]
+    assert coerce(dpc.Category("x", [0, 1, 2, 3], missing=0), cells) == [0, 1, 0, 0, 3, 0, 0, 0]
+    assert coerce(dpc.Category("x", [0.5, 1.5, 2.5], missing=0.5), [0.5, 1.5, 2.5, 2.0, 1.0]) == [0, 1, 2, 0, 0]
+
+
 def test_texts_are_told_apart_exactly() -> None:
     column = dpc.Category("x", ["O'Neil", 'say "hi"', "ß", "ss", " ", "other"])
     cells = ["O'Neil", 'say "hi"', "ß", "ss", " ", "other", "SS", "", None, "☃", "o'neil"]
     assert coerce(column, cells) == [0, 1, 2, 3, 4, 5, 5, 5, 5, 5, 5]
+
+
+def test_texts_are_told_apart_in_any_collation() -> None:
+    """Somebody's own connection may be set to take A for a."""
+    connection = duckdb.connect(config={"default_collation": "nocase"})
+    relation = connection.from_arrow(pa.table({"t": [0, 0, 0], "y": [0.5] * 3, "x": ["a", "A", "ä"]}))
+    schema = dpc.Schema(dpc.Binary("t"), dpc.Real("y", 0, 1), [dpc.Category("x", ["a", "A", "b"])])
+    assert open_table(relation, schema).aggregate({"covariate_0": 3}, ["1"]).ravel().tolist() == [1, 1, 1]
+
+
+def test_a_text_with_an_underscore_is_no_number() -> None:
+    """DuckDB would read 1_000 as a thousand, and longer ones wrongly."""
+    long = "212961_90_22948945_457376_053602_9143073"
+    assert duckdb.execute(f"SELECT CAST('{long}' AS DOUBLE)").fetchall() != [(float(long),)]
+    assert coerce(dpc.Category("x", [1000, 10, 0]), ["1000", "1_000", "1_0", "10"]) == [0, 2, 2, 1]
+
+
+def test_whole_numbers_beyond_64_bits_become_the_nearest_number() -> None:
+    far = -709_546_286_026_032_576
+    assert duckdb.execute(f"SELECT CAST(CAST('{far}' AS HUGEINT) AS DOUBLE)").fetchall() != [(float(far),)]
+    cells = pa.array([Decimal(far), Decimal(1), None], pa.decimal128(38, 0))
+    assert coerce(dpc.Category("x", [float(far), 1, 0]), cells) == [0, 1, 2]
 
 
 def test_a_yes_or_no_outcome_spans_its_range() -> None:

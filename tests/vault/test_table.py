@@ -1,4 +1,6 @@
 import gzip
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import duckdb
@@ -12,8 +14,29 @@ import pytest
 import dpcausal as dpc
 from dpcausal.errors import EngineError, TableError
 from dpcausal.vault.coercion import column_names
-from dpcausal.vault.engines import Batch
+from dpcausal.vault.engines import Batch, Engine
 from dpcausal.vault.table import open_table
+
+nan = float("nan")
+
+
+def write_folder(table: pa.Table, folder: Path) -> None:
+    """The table in three files, in the one order of columns or the other, beside files that are none of it."""
+    inner = folder / "age=7" / "race=other"
+    for each in (inner, folder / "_temporary", folder / ".hidden"):
+        each.mkdir(parents=True)
+    pq.write_table(table.slice(0, 400), folder / "a.parquet")
+    pq.write_table(table.slice(400, 500).select(table.column_names[::-1]), folder / "odd[1]*, {b}?.parquet")
+    pq.write_table(table.slice(900).append_column("more", table["age"].slice(900)), inner / "c.parquet")
+    pq.write_table(table, folder / "_temporary" / "unfinished.parquet")
+    pq.write_table(table, folder / ".hidden" / "d.parquet")
+    (folder / "_SUCCESS").touch()
+
+
+def write_database(table: pa.Table, file: Path) -> None:
+    with duckdb.connect(file) as connection:
+        connection.from_arrow(table).create("visits")
+        connection.execute("CREATE SCHEMA clinic; CREATE VIEW clinic.seen AS SELECT * FROM visits")
 
 
 def test_every_way_in_gives_the_same_integers(table: pa.Table, schema: dpc.Schema, tmp_path: Path) -> None:
@@ -21,6 +44,10 @@ def test_every_way_in_gives_the_same_integers(table: pa.Table, schema: dpc.Schem
     table.to_pandas().to_csv(tmp_path / "table.csv", index=False)
     with gzip.open(tmp_path / "table.csv.gz", "wt", encoding="utf-8") as file:
         table.to_pandas().to_csv(file, index=False)
+    table.slice(0, 300).to_pandas().to_csv(tmp_path / "part_1.csv", index=False)
+    table.slice(300).to_pandas().to_csv(tmp_path / "part_2.csv", index=False)
+    write_folder(table, tmp_path / "folder")
+    write_database(table, tmp_path / "warehouse's.duckdb")
     ways = [
         table,
         table.to_pandas(),
@@ -30,6 +57,11 @@ def test_every_way_in_gives_the_same_integers(table: pa.Table, schema: dpc.Schem
         tmp_path / "table.parquet",
         str(tmp_path / "table.csv"),
         tmp_path / "table.csv.gz",
+        tmp_path / "folder",
+        f"{tmp_path}/fol*/**/[aco]*.parquet",
+        f"{tmp_path}/part_?.csv",
+        tmp_path / "warehouse's.duckdb#visits",
+        f"{tmp_path}/warehouse's.duckdb#clinic.seen",
     ]
     sums = [open_table(way, schema).aggregate({"treatment": 2}, column_names(schema)).tolist() for way in ways]
     assert all(each == sums[0] for each in sums)
@@ -63,12 +95,104 @@ def test_a_declared_column_of_a_csv_must_stand_there_once(header: str, tmp_path:
         open_table(tmp_path / "odd.csv", schema)
 
 
-@pytest.mark.parametrize("name", ["absent.parquet", "table.xlsx", "broken.parquet", ""])
-def test_files_that_cannot_be_read_are_refused(name: str, schema: dpc.Schema, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("absent.parquet", "no file"),
+        ("absent/*.csv", "no file"),
+        ("empty", "folder/[*].csv"),
+        ("table.xlsx", "table.xlsx"),
+        ("broken.parquet", "cannot be read"),
+        ("", "cannot be read"),
+        ("broken.duckdb", "warehouse.duckdb#visits"),
+        ("broken.duckdb#visits", "visits"),
+        ("absent.duckdb#visits", "no file"),
+        ("good.duckdb#visit", "visit"),
+        ("good.duckdb#", "that can be read"),
+    ],
+)
+def test_files_that_cannot_be_read_are_refused(
+    name: str, told: str, table: pa.Table, schema: dpc.Schema, tmp_path: Path
+) -> None:
+    (tmp_path / "empty").mkdir()
     (tmp_path / "table.xlsx").write_text("t,y", encoding="utf-8")
     (tmp_path / "broken.parquet").write_text("not parquet", encoding="utf-8")
-    with pytest.raises(TableError):
+    (tmp_path / "broken.duckdb").write_text("not a database", encoding="utf-8")
+    write_database(table, tmp_path / "good.duckdb")
+    with pytest.raises(TableError, match=told):
         open_table(tmp_path / name, schema)
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.float32(), pa.decimal128(9, 2), pa.date32(), pa.list_(pa.float64())])
+def test_a_column_of_two_types_in_two_files_is_named(kind: pa.DataType, tmp_path: Path) -> None:
+    """DuckDB would cast to the first file's type, and whether that works is for the rows to say."""
+    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1))
+    for name, other in (("a", pa.float64()), ("b", kind)):
+        pq.write_table(pa.table({"t": [0], "y": pa.nulls(1, other), name: [0]}), tmp_path / f"{name}.parquet")
+    for place in (tmp_path, tmp_path / "*.parquet"):
+        with pytest.raises(TableError, match="one type of column 'y'"):
+            open_table(place, schema)
+    (tmp_path / "b.parquet").unlink()
+    assert open_table(tmp_path, schema).aggregate({}, ["1"])[0] == 1
+
+
+def test_a_file_without_a_declared_column_is_refused(tmp_path: Path) -> None:
+    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1))
+    pq.write_table(pa.table({"t": [0], "y": [0.5]}), tmp_path / "a.parquet")
+    for others in ({"t": [0]}, {"t": [0], "y": [0.5], "Y": [0.5]}):
+        pq.write_table(pa.table(others), tmp_path / "b.parquet")
+        with pytest.raises(TableError, match="one column named 'y'"):
+            open_table(tmp_path, schema)
+
+
+def test_times_in_milliseconds_are_refused_in_any_file(tmp_path: Path) -> None:
+    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), unit=dpc.Unit("who", by="when"))
+    when = pa.array([0], pa.timestamp("ms"))
+    pq.write_table(pa.table({"t": [0], "y": [0.5], "who": [1], "when": when}), tmp_path / "a.parquet")
+    with pytest.raises(TableError, match="microseconds"):
+        open_table(tmp_path, schema)
+
+
+def test_texts_may_be_written_in_several_ways(tmp_path: Path) -> None:
+    schema = dpc.Schema(treatment=dpc.Binary("t", values=("no", "yes")), outcome=dpc.Real("y", 0, 1))
+    for place, kind in enumerate((pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string()))):
+        arms = pa.array(["no", "yes"], pa.string()).cast(kind)
+        pq.write_table(pa.table({"t": arms, "y": [0.5, 0.5]}), tmp_path / f"{place}.parquet")
+    assert open_table(tmp_path, schema).aggregate({"treatment": 2}, ["1"]).tolist() == [[3], [3]]
+
+
+def test_csv_files_with_other_headers_are_refused(tmp_path: Path) -> None:
+    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1))
+    (tmp_path / "a.csv").write_text("t,y\n0,1\n", encoding="utf-8")
+    (tmp_path / "b.csv").write_text("y,t\n0,1\n", encoding="utf-8")
+    with pytest.raises(TableError, match="the same columns in all files"):
+        open_table(tmp_path / "*.csv", schema)
+
+
+def test_a_database_that_is_being_written_to_is_refused(table: pa.Table, schema: dpc.Schema, tmp_path: Path) -> None:
+    write_database(table, tmp_path / "warehouse.duckdb")
+    with duckdb.connect(tmp_path / "warehouse.duckdb"), pytest.raises(TableError, match="open to write"):
+        open_table(tmp_path / "warehouse.duckdb#visits", schema)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql+psycopg://user:hunter2@host/database#visits",
+        Path("postgresql://user:hunter2@host/database#visits"),
+        "postgresql://user:hunter2@host/database",
+        "postgresql://user:hunter2@host/database#clinic.",
+        "postgresql://user:hunter2@127.0.0.1:1/database#visits",
+        "postgresql://user:hunter2@127.0.0.1:x/database#visits",
+        "s3://user:hunter2@bucket/visits.parquet",
+    ],
+)
+def test_an_address_is_never_printed(address: str | Path, schema: dpc.Schema) -> None:
+    with pytest.raises(TableError) as caught:
+        open_table(address, schema)
+    assert "hunter2" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None or caught.value.__suppress_context__
 
 
 @pytest.mark.parametrize("thing", [None, 3, {"t": [0]}, [1, 2], pl.LazyFrame({"t": [0]})])
@@ -107,7 +231,7 @@ def test_a_fold_adds_up_over_batches_what_sql_adds_up(table: pa.Table, schema: d
         values = np.stack([batch[name] for name in names])
         return values @ values.T
 
-    by_sql = engine.aggregate({}, [f"{one} * {other}" for one in names for other in names])
+    by_sql = engine.aggregate({}, [f"CAST({one} AS BIGINT) * {other}" for one in names for other in names])
     assert engine.fold(names, second_moments).ravel().tolist() == by_sql.tolist()
 
 
@@ -122,6 +246,42 @@ def test_collecting_has_a_public_limit(schema: dpc.Schema, table: pa.Table) -> N
     assert len(engine.collect(["outcome"], limit=1000)["outcome"]) == 1000
     with pytest.raises(TableError, match="at most 999 units"):
         engine.collect(["outcome"], limit=999)
+
+
+def test_a_kernel_brings_only_what_it_makes(schema: dpc.Schema, table: pa.Table) -> None:
+    whole = pa.concat_tables([table] * 200)
+    sizes: list[int] = []
+
+    def kernel(batch: Batch) -> Batch:
+        sizes.append(len(batch["outcome"]))
+        return {"sum": batch["outcome"] + batch["covariate_0"], "arm": batch["treatment"]}
+
+    names = ("treatment", "outcome", "covariate_0")
+    engine = open_table(whole, schema)
+    brought, rows = engine.collect(names, 200_000, kernel), engine.collect(names, 200_000)
+    assert len(sizes) > 3
+    assert max(sizes) <= 65_536
+    assert set(brought) == {"sum", "arm"}
+    assert {values.dtype for values in brought.values()} == {np.dtype(np.int64)}
+    for name, wanted in kernel(rows).items():
+        assert sorted(brought[name].tolist()) == sorted(wanted.tolist())
+    with pytest.raises(TableError, match="at most 199,999 units"):
+        engine.collect(names, 199_999, kernel)
+    nothing = open_table(table.slice(0, 0), schema).collect(names, 10, kernel)
+    assert {name: values.tolist() for name, values in nothing.items()} == {"sum": [], "arm": []}
+
+
+def test_a_kernel_that_fails_leaves_an_engine_that_works(schema: dpc.Schema, table: pa.Table) -> None:
+    engine = open_table(table, schema)
+    with pytest.raises(OSError, match="of the kernel"):
+        engine.fold(["outcome"], lambda batch: np.array([_fails(len(batch["outcome"]))]))
+    assert engine.aggregate({}, ["1"])[0] == 1000
+
+
+def _fails(size: int) -> int:
+    if size:
+        raise OSError("of the kernel")
+    return 0
 
 
 def test_a_connection_that_cannot_be_set_up_is_refused(schema: dpc.Schema, table: pa.Table) -> None:
@@ -142,3 +302,63 @@ def test_a_failing_engine_does_not_say_what_it_saw(tmp_path: Path, schema: dpc.S
     assert "canary" not in str(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__
+
+
+VERBS: dict[str, Callable[[Engine], object]] = {
+    "aggregate": lambda engine: engine.aggregate({}, ["outcome"]),
+    "fold": lambda engine: engine.fold(["outcome"], lambda batch: np.array([batch["outcome"].sum()])),
+    "collect": lambda engine: engine.collect(["outcome"], 10**6),
+    "collect with a kernel": lambda engine: engine.collect(["outcome"], 10**6, lambda batch: batch),
+}
+
+
+def quoting() -> Engine:
+    """A table one of whose rows, far from the first, makes DuckDB fail and quote it."""
+    outcome = "CASE WHEN range = 900000 THEN error('canary') ELSE 0.5 END AS y"
+    relation = duckdb.connect().sql(f"SELECT range % 2 AS t, {outcome} FROM range(1000000)")
+    return open_table(relation, dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1)))
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_no_verb_says_what_made_it_fail(verb: str) -> None:
+    with pytest.raises(EngineError) as caught:
+        VERBS[verb](quoting())
+    assert "canary" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_that_is_not_silenced_would_be_caught(verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpcausal.vault.engines.duckdb._silenced", nullcontext)
+    with pytest.raises(Exception, match="canary") as caught:
+        VERBS[verb](quoting())
+    assert not isinstance(caught.value, EngineError)
+
+
+def nan_in_a_folder(last: float | None, pieces: int, folder: Path) -> list[int]:
+    """What becomes of a NaN in a file whose statistics say that there is none, as files do that hold no empty cell."""
+    table = pa.table({"t": [0, 1, 1, 1], "y": pa.array([nan, 5.0, 7.0, last], pa.float64())})
+    for place in range(pieces):
+        pq.write_table(table.slice(place * 4 // pieces, 4 // pieces), folder / f"{place}.parquet")
+    with duckdb.connect(folder / "files.duckdb") as connection:
+        connection.execute(f"CREATE OR REPLACE VIEW files AS SELECT * FROM read_parquet('{folder}/?.parquet')")
+        connection.execute("CREATE OR REPLACE TABLE held AS SELECT * FROM files")
+    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 10))
+    ways = (folder, folder / "*.parquet", folder / "files.duckdb#files", folder / "files.duckdb#held")
+    return [int(open_table(way, schema).aggregate({"treatment": 2}, ["outcome"])[0, 0]) for way in ways]
+
+
+@pytest.mark.parametrize("pieces", [1, 2])
+def test_not_a_number_counts_as_missing_wherever_it_lies(pieces: int, tmp_path: Path) -> None:
+    assert nan_in_a_folder(None, pieces, tmp_path) == nan_in_a_folder(6.0, pieces, tmp_path) == [0] * 4
+
+
+def test_a_folder_taken_at_its_word_would_be_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the twin other rows decide whether a NaN counts as something else, or stops everything."""
+    monkeypatch.setattr("dpcausal.vault.engines.duckdb._WITHOUT_STATISTICS", "SET disabled_optimizers = ''")
+    try:
+        seen = nan_in_a_folder(6.0, 1, tmp_path)
+    except EngineError:
+        return
+    assert seen != [0] * 4

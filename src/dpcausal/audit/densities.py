@@ -14,7 +14,8 @@ from dpcausal.audit.tables import Unmetered, catalogue_of
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import ObjectivePerturbedLogistic
 from dpcausal.testing import standard_schema
-from dpcausal.vault.answers.logistic import loss_derivatives
+from dpcausal.vault.answers.logistic import loss_sums
+from dpcausal.vault.derivatives import as_floats
 from dpcausal.vault.engines import Batch
 from dpcausal.vault.features import Features
 
@@ -24,7 +25,7 @@ _FEATURES = len(_OF) + 1
 
 def log_density(at: Array, batch: Batch, features: Features, penalty: float, scale: float) -> float:
     """The log density of coefficients, up to a constant: that of the tilt, and of the change of variables."""
-    totals = loss_derivatives(at, features, batch)
+    totals = as_floats(loss_sums(at, batch, features))
     tilt = -(totals[0] + penalty * at)
     curvature = totals[1:] + penalty * np.eye(len(at))
     return float(-np.abs(tilt).max() / scale + np.linalg.slogdet(curvature)[1])
@@ -84,5 +85,5 @@ def _tilts(epsilon: float, penalty: float, runs: int) -> Array:
     sizes = []
     for _ in range(runs):
         at = np.array(vault.release(ObjectivePerturbedLogistic(_OF), Guarantee(epsilon=epsilon)).values)
-        sizes.append(float(np.abs(loss_derivatives(at, features, batch)[0] + penalty * at).max()))
+        sizes.append(float(np.abs(as_floats(loss_sums(at, batch, features))[0] + penalty * at).max()))
     return np.array(sizes)

@@ -19,6 +19,7 @@ from dpcausal.schema import Schema
 from dpcausal.vault.answer import Answer
 from dpcausal.vault.engines import Engine
 from dpcausal.vault.engines.duckdb import DuckDBEngine, connect
+from dpcausal.vault.resources import Resources
 from dpcausal.vault.table import open_table
 
 _KINDS = 40
@@ -64,9 +65,12 @@ def _ways(schema: Schema, size: int, folder: Path, *, nulls: bool) -> Iterator[t
     shuffled = table.take(pa.array(random.permutation(size)))
     pq.write_table(shuffled, folder / "pieces.parquet", row_group_size=1_009)
     for threads in (1, 2, 8):
-        yield f"{threads} threads", open_table(table, schema, threads)
-        yield f"another order, {threads} threads", open_table(shuffled, schema, threads)
-        yield f"a file in pieces, {threads} threads", open_table(folder / "pieces.parquet", schema, threads)
+        yield f"{threads} threads", open_table(table, schema, Resources(threads=threads))
+        yield f"another order, {threads} threads", open_table(shuffled, schema, Resources(threads=threads))
+        yield (
+            f"a file in pieces, {threads} threads",
+            open_table(folder / "pieces.parquet", schema, Resources(threads=threads)),
+        )
     for batch in (2_048, 10_000):
         yield f"batches of {batch:,}", DuckDBEngine(connect(2).from_arrow(shuffled), schema, batch)
     view = connect().read_parquet(str(folder / "pieces.parquet"))

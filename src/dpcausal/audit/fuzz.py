@@ -28,6 +28,7 @@ from dpcausal.estimators.conditional import BlockEnsemble
 from dpcausal.schema import PROTECTS, Schema
 from dpcausal.testing import standard_schema, synthetic_table
 from dpcausal.vault.coercion import column_names
+from dpcausal.vault.resources import Resources
 from dpcausal.vault.table import open_table
 
 
@@ -158,7 +159,7 @@ def _way_in(layout: Layout, frame: Any) -> Iterator[object]:  # noqa: ANN401 (fr
 def _integers(table: object, schema: Schema) -> Counter[tuple[int, ...]] | None:
     """The integers that a table's units become, in no order; None where it is refused for its types."""
     try:
-        steps = open_table(table, schema, threads=1).collect(column_names(schema), 10**6)
+        steps = open_table(table, schema, Resources(threads=1)).collect(column_names(schema), 10**6)
     except DpcausalError:
         return None
     return Counter(zip(*(column.tolist() for column in steps.values()), strict=True))

@@ -62,9 +62,15 @@ class Assembled:
         """What a kernel makes of all units; see `Engine.fold`."""
         return integers(kernel({name: self._steps[name] for name in columns}))
 
-    def collect(self, columns: Sequence[str], limit: int) -> Batch:  # noqa: ARG002 (tables here are small)
+    def collect(
+        self,
+        columns: Sequence[str],
+        limit: int,  # noqa: ARG002 (tables here are small)
+        kernel: Callable[[Batch], Batch] | None = None,
+    ) -> Batch:
         """All units at once; see `Engine.collect`."""
-        return {name: self._steps[name] for name in columns}
+        units = {name: self._steps[name] for name in columns}
+        return kernel(units) if kernel else units
 
     @cached_property
     def _steps(self) -> dict[str, NDArray[np.int64]]:

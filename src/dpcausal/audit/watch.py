@@ -29,9 +29,9 @@ class _Watch:
         self._reading("fold")
         return self._engine.fold(columns, kernel)
 
-    def collect(self, columns: Sequence[str], limit: int) -> Batch:
+    def collect(self, columns: Sequence[str], limit: int, kernel: Callable[[Batch], Batch] | None = None) -> Batch:
         self._reading("collect")
-        return self._engine.collect(columns, limit)
+        return self._engine.collect(columns, limit, kernel)
 
 
 class Watched(Vault):

@@ -1,14 +1,14 @@
 """Tight totals for plans fixed in advance and for reports, by privacy loss distributions."""
 
-import functools
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
 from dpcausal.guarantee import Event, exact
 from dpcausal.ledger.rules import Total
 
 
-def tight_epsilon(events: Sequence[Event], delta: float) -> float:
+def tight_epsilon(events: Iterable[Event], delta: float) -> float:
     """The epsilon at `delta` of events that were all fixed in advance, by the tighter of two theories.
 
     One adds up, and is proved. The other composes privacy loss distributions; it reads the discrete Gaussian as the
@@ -18,12 +18,14 @@ def tight_epsilon(events: Sequence[Event], delta: float) -> float:
         >>> tight_epsilon([Event(family="laplace", epsilon=0.1, delta=0.0, mu=0.0)] * 3, 0.0)
         0.3
     """
-    total = functools.reduce(Total.plus, events, Total())
+    counts, total = Counter(events), Total()
+    for event, times in counts.items():
+        total = total.plus(event, times)
     added = float(total.epsilon) if total.delta <= exact(delta) else math.inf
-    return min(added, _loss_distribution_epsilon(events, delta)) if delta > 0 else added
+    return min(added, _loss_distribution_epsilon(counts, delta)) if delta > 0 else added
 
 
-def _loss_distribution_epsilon(events: Sequence[Event], delta: float) -> float:
+def _loss_distribution_epsilon(counts: Mapping[Event, int], delta: float) -> float:
     # Imported late: it takes a second, and only reports need it.
     from dp_accounting.pld.common import DifferentialPrivacyParameters  # noqa: PLC0415
     from dp_accounting.pld.privacy_loss_distribution import (  # noqa: PLC0415
@@ -33,11 +35,12 @@ def _loss_distribution_epsilon(events: Sequence[Event], delta: float) -> float:
     )
 
     total = identity()
-    for event in events:
+    for event, times in counts.items():
         if event.family != "gaussian":
             # A vector of Laplace noises is charged as any pure mechanism is: one number's curve is not proved for it.
-            total = total.compose(from_privacy_parameters(DifferentialPrivacyParameters(event.epsilon, event.delta)))
-    together = math.sqrt(math.fsum(event.mu**2 for event in events))
+            one = from_privacy_parameters(DifferentialPrivacyParameters(event.epsilon, event.delta))
+            total = total.compose(one.self_compose(times))
+    together = math.sqrt(math.fsum(times * event.mu**2 for event, times in counts.items()))
     if together > 0:
         total = total.compose(from_gaussian_mechanism(1 / together))
     epsilon: float = total.get_epsilon_for_delta(delta)

@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 from typing import Any, Literal, Self
 
 from dpcausal.errors import LedgerError
+from dpcausal.guarantee import Event
 
-Kind = Literal["open", "grant", "debit", "release"]
+Kind = Literal["open", "grant", "debit", "release", "checkpoint"]
 
 
 @dataclass(frozen=True)
@@ -18,8 +19,8 @@ class Entry:
     Attributes:
         number: Its place, from 0, without gaps.
         kind: `open` (budget and data set), `grant` (budget reserved), `debit` (budget spent, for good), `release` (the
-            answer that was paid for).
-        request: The digest of the request it belongs to.
+            answer that was paid for), or `checkpoint` (what all entries before it come to).
+        request: The digest of the request it belongs to; of a checkpoint, its number.
         body: What the entry says, as JSON.
         previous: The digest of the entry before it.
         digest: The digest of all of the above.
@@ -46,19 +47,30 @@ class Entry:
         return content
 
     @property
-    def is_whole(self) -> bool:
-        """Whether the entry is what its digest was made from."""
-        return self.digest == digest_of(self.number, self.kind, self.request, self.body, self.previous)
+    def event(self) -> Event:
+        """What a grant reserves."""
+        return Event(**self.content["event"])
+
+    def check_whole(self) -> None:
+        """Raise unless the entry is what its digest was made from."""
+        if self.digest != digest_of(self.number, self.kind, self.request, self.body, self.previous):
+            raise broken_at(self.number)
 
     def check_follows(self, previous: "Entry | None") -> None:
         """Raise unless this entry is whole and stands right after the other."""
         number, link = (previous.number + 1, previous.digest) if previous else (0, "")
-        if not self.is_whole or self.number != number or self.previous != link:
-            raise LedgerError(
-                expected=f"an unbroken chain at entry {number}",
-                got="an entry that was changed, removed or put in later",
-                hint="restore the ledger from a copy that verifies; do not release anything before.",
-            )
+        if self.number != number or self.previous != link:
+            raise broken_at(number)
+        self.check_whole()
+
+
+def broken_at(number: int) -> LedgerError:
+    """What to raise where the chain does not hold."""
+    return LedgerError(
+        expected=f"an unbroken chain at entry {number}",
+        got="an entry that was changed, removed or put in later",
+        hint="restore the ledger from a copy that verifies; do not release anything before.",
+    )
 
 
 def digest_of(*parts: object) -> str:

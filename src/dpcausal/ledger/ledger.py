@@ -1,17 +1,23 @@
 """The ledger of one data set."""
 
 import json
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Self
 
 from sqlalchemy import Connection
 
 from dpcausal.errors import BudgetExceededError, LedgerError
 from dpcausal.guarantee import Event, Standing
 from dpcausal.ledger.accounting import tight_epsilon
-from dpcausal.ledger.chain import Entry, Kind
-from dpcausal.ledger.rules import Budget, Spending, Total
+from dpcausal.ledger.balance import Balance, last_checkpoint_up_to
+from dpcausal.ledger.chain import Entry, Kind, broken_at
+from dpcausal.ledger.life import check_life
+from dpcausal.ledger.rules import Budget, Spending
 from dpcausal.ledger.store import Store
+
+_PIECE = 1_000  # how many entries are in memory at once
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,11 @@ class DataSet:
     public: tuple[str, ...] = ()
     heuristics: tuple[str, ...] = ()
 
+    @classmethod
+    def from_dict(cls, facts: dict[str, Any]) -> Self:
+        """The facts as an opening entry holds them."""
+        return cls(**facts | {name: tuple(facts.get(name, ())) for name in ("public", "heuristics")})
+
     def __str__(self) -> str:
         unit = f" by {self.unit}" if self.unit else ""
         public = f"public columns {', '.join(self.public)}" if self.public else "no public columns"
@@ -46,6 +57,8 @@ class Ledger:
     last released (its answer is stored). Each happens at most once, in this order. There are no refunds: a request that
     was interrupted can be made again and is not debited again; a request that was answered gives the stored answer.
 
+    Opening a ledger verifies what follows its last checkpoint, and `verify` all of it.
+
     Args:
         url: An SQLAlchemy address: `sqlite:///file.db`, `postgresql+psycopg://…`, or `sqlite://` for one in memory.
         budget: The most that may be spent. Needed to open a new ledger; an existing one remembers its own.
@@ -59,15 +72,14 @@ class Ledger:
 
     def __init__(self, url: str, budget: Budget | None = None, data_set: DataSet | None = None) -> None:
         self._store = Store(url)
-        self._head: Entry | None = None
-        self._total = Total()
-        self._granted: dict[str, Event] = {}
-        self._debits: dict[str, Entry] = {}
-        self._releases: dict[str, Entry] = {}
+        self._balance = Balance()
         with self._store.exclusive() as connection:
             if not self._store.exists(connection):
                 self._open(connection, budget, data_set)
-            self._catch_up(connection)
+            last = self._check_count(connection)
+            self._balance = self._to_the_end(connection, self._at_checkpoint_before(connection, last))
+            opening = self._entry(connection, 0).content
+        self.budget, self.data_set = Budget(**opening["budget"]), DataSet.from_dict(opening["data_set"])
         self.check(budget, data_set)
 
     def _open(self, connection: Connection, budget: Budget | None, data_set: DataSet | None) -> None:
@@ -78,8 +90,7 @@ class Ledger:
                 hint="open it through a vault, with budget=Budget(epsilon=…, delta=…).",
             )
         self._store.create(connection)
-        opening = {"budget": budget.to_dict(), "data_set": asdict(data_set)}
-        self._store.append(connection, Entry.after(None, "open", "", opening))
+        self._append(connection, "open", "", {"budget": budget.to_dict(), "data_set": asdict(data_set)})
 
     def check(self, budget: Budget | None, data_set: DataSet | None) -> None:
         """Raise unless this ledger was opened with this budget and for this data set; None is not checked."""
@@ -91,49 +102,72 @@ class Ledger:
                     hint="a ledger belongs to one data set and one budget; use another ledger for another one.",
                 )
 
+    def _check_count(self, connection: Connection) -> int:
+        """The number of the last entry; raise unless there are as many entries as it says."""
+        count, last = self._store.extent(connection)
+        if count != last + 1:
+            raise LedgerError(
+                expected=f"{last + 1} entries, as the number of the last one says",
+                got=f"{count}",
+                hint="entries were removed or put in; restore the ledger from a copy that verifies.",
+            )
+        return last
+
+    def _at_checkpoint_before(self, connection: Connection, number: int) -> Balance:
+        """The balance at the last checkpoint up to an entry; where there is none, at the opening."""
+        opening = Balance().after(self._entry(connection, 0))
+        place = self._entry(connection, last_checkpoint_up_to(number))
+        # Where a ledger was begun by a version without checkpoints, another entry may stand here.
+        return opening.at(place) if place.kind == "checkpoint" else opening
+
+    def _entry(self, connection: Connection, number: int) -> Entry:
+        for entry in self._store.entries_from(connection, number, 1):
+            if entry.number == number:
+                return entry
+        raise broken_at(number)
+
     def _catch_up(self, connection: Connection) -> None:
         """Read and verify what was appended since the last look, by this process or another."""
-        entries = self._store.entries_from(connection, self._head.number if self._head else 0)
-        if self._head is not None and next(entries, None) != self._head:
+        self._balance = self._to_the_end(connection, self._balance)
+
+    def _to_the_end(self, connection: Connection, balance: Balance) -> Balance:
+        """The balance at the last entry; all entries on the way are verified."""
+        while True:
+            balance, entries = self._read_on(connection, balance)
+            if len(entries) < _PIECE:
+                return balance
+
+    def _read_on(self, connection: Connection, balance: Balance) -> tuple[Balance, list[Entry]]:
+        """The next piece of the chain, verified, and the balance after it."""
+        known = [balance.head] if balance.head else []
+        entries = self._store.entries_from(connection, known[0].number if known else 0, _PIECE + len(known))
+        if entries[: len(known)] != known:
             raise LedgerError(
-                expected=f"entry {self._head.number} as it was read before",
+                expected=f"entry {known[0].number} as it was read before",
                 got="another or none",
                 hint="the ledger was cut or replaced while in use; restore it before releasing anything.",
             )
-        for entry in entries:
-            entry.check_follows(self._head)
-            self._apply(entry)
-            self._head = entry
-        if self._head is None:
-            raise LedgerError(
-                expected="a ledger with an opening entry", got="an empty table", hint="restore it from a copy."
-            )
-
-    def _apply(self, entry: Entry) -> None:
-        content, request = entry.content, entry.request
-        if entry.kind == "open" and entry.number == 0:
-            self.budget = Budget(**content["budget"])
-            facts = content["data_set"]
-            lists = {name: tuple(facts.get(name, ())) for name in ("public", "heuristics")}
-            self.data_set = DataSet(**facts | lists)
-        elif entry.kind == "grant" and request not in self._granted:
-            self._granted[request] = Event(**content["event"])
-            self._total = self._total.plus(self._granted[request])
-        elif entry.kind == "debit" and request in self._granted and request not in self._debits:
-            self._debits[request] = entry
-        elif entry.kind == "release" and request in self._debits and request not in self._releases:
-            self._releases[request] = replace(entry, body="")  # bodies stay in the store
-        else:
-            raise LedgerError(
-                expected="grant, debit and release of each request once and in this order",
-                got=f"a {entry.kind} out of order at entry {entry.number}",
-                hint="restore the ledger from a copy that verifies; do not release anything before.",
-            )
+        new = entries[len(known) :]
+        for entry in new:
+            balance = balance.after(entry)
+        for kinds in self._store.kinds_of(connection, {entry.request for entry in new}).values():
+            check_life(kinds)
+        return balance, new
 
     def _append(self, connection: Connection, kind: Kind, request: str, content: dict[str, Any]) -> Entry:
-        entry = Entry.after(self._head, kind, request, content)
-        self._store.append(connection, entry)
-        return entry
+        """Write an entry, and with it the checkpoint that is due before it: both or none of them."""
+        entries = self._balance.followed_by(kind, request, content)
+        for entry in entries:
+            self._store.append(connection, entry)
+        return entries[-1]
+
+    def _life(self, connection: Connection, request: str) -> dict[Kind, Entry]:
+        """The entries of one request, each whole, looked up each time: there are too many requests to remember."""
+        entries = self._store.entries_of(connection, request)
+        check_life([entry.kind for entry in entries])
+        for entry in entries:
+            entry.check_whole()
+        return {entry.kind: entry for entry in entries}
 
     def grant(self, request: str, event: Event, question: dict[str, Any]) -> None:
         """Reserve the price of a request; nothing happens if it is reserved already.
@@ -143,30 +177,30 @@ class Ledger:
         """
         with self._store.exclusive() as connection:
             self._catch_up(connection)
-            if request in self._granted:
-                self._check_price(request, event)
+            life = self._life(connection, request)
+            if "grant" in life:
+                self._check_unanswered_since(connection, life["grant"])
+                _check_price(life["grant"].event, event)
                 return
-            if not self.budget.covers(self._total.plus(event)):
-                expected, got, hint = self.budget.refusal(self._total, event)
+            if not self.budget.covers(self._balance.total.plus(event)):
+                expected, got, hint = self.budget.refusal(self._balance.total, event)
                 raise BudgetExceededError(expected=expected, got=got, hint=f"{hint} Nothing was spent.")
             self._append(connection, "grant", request, {"event": event.to_dict(), "question": question})
 
-    def _check_price(self, request: str, event: Event) -> None:
-        """A reservation pays for what was reserved: another version of dpcausal may price a request otherwise."""
-        if self._granted[request] != event:
-            raise LedgerError(
-                expected=f"the price that was reserved for this request, {self._granted[request]}",
-                got=str(event),
-                hint="finish the request with the version of dpcausal that began it, or ask for another epsilon.",
-            )
+    def _check_unanswered_since(self, connection: Connection, grant: Entry) -> None:
+        """Raise unless the chain holds from a reservation on: a lost answer to it would be drawn, and told, twice."""
+        balance = self._to_the_end(connection, self._at_checkpoint_before(connection, grant.number))
+        if balance != self._balance:
+            raise broken_at(grant.number)
 
     def debit(self, request: str) -> Entry:
         """Spend what was reserved for a request, durably; nothing more is spent if it was spent already."""
         with self._store.exclusive() as connection:
             self._catch_up(connection)
-            if request in self._debits:
-                return self._debits[request]
-            if request not in self._granted:
+            life = self._life(connection, request)
+            if "debit" in life:
+                return life["debit"]
+            if "grant" not in life:
                 raise LedgerError(
                     expected="a request that was granted", got="one that was not", hint="grant it before the debit."
                 )
@@ -176,10 +210,10 @@ class Ledger:
         """Keep the answer to a request, and return the answer that is kept: the first one, for ever."""
         with self._store.exclusive() as connection:
             self._catch_up(connection)
-            kept = self._kept(connection, request)
-            if kept is not None:
-                return kept
-            if request not in self._debits:
+            life = self._life(connection, request)
+            if "release" in life:
+                return _kept(life["release"])
+            if "debit" not in life:
                 raise LedgerError(
                     expected="a request that was debited", got="one that was not", hint="debit it before the answer."
                 )
@@ -190,67 +224,86 @@ class Ledger:
         """The answer kept for a request, or None."""
         with self._store.exclusive() as connection:
             self._catch_up(connection)
-            return self._kept(connection, request)
-
-    def _kept(self, connection: Connection, request: str) -> str | None:
-        if request not in self._releases:
-            return None
-        known = self._releases[request]
-        entry = next(self._store.entries_from(connection, known.number))
-        if replace(entry, body="") != known or not entry.is_whole:
-            raise LedgerError(
-                expected=f"entry {known.number} as it was read before",
-                got="another",
-                hint="the ledger was changed while in use; restore it before releasing anything.",
-            )
-        return json.dumps(entry.content["release"], sort_keys=True)
+            life = self._life(connection, request)
+            return _kept(life["release"]) if "release" in life else None
 
     def entries(self) -> tuple[Entry, ...]:
         """Every entry, verified from the first to the last."""
-        with self._store.exclusive() as connection:
-            self._catch_up(connection)
-            entries = tuple(self._store.entries_from(connection, 0))
-        for previous, entry in zip((None, *entries), entries, strict=False):
-            entry.check_follows(previous)
-        return entries
+        return tuple(self._verified())
+
+    def verify(self) -> None:
+        """Raise unless every entry, from the first to the last, is what it was and where it was when it was written.
+
+        Needs little memory, and lets others use the ledger meanwhile.
+
+        Raises:
+            LedgerError: If an entry was changed, removed or put in, or a checkpoint does not say what the entries
+                before it come to.
+        """
+        deque(self._verified(), maxlen=0)
+
+    def _verified(self) -> Iterator[Entry]:
+        balance = Balance()
+        while True:
+            with self._store.exclusive() as connection:
+                self._catch_up(connection)  # so that what this process has seen before is part of what is verified
+                balance, entries = self._read_on(connection, balance)
+                if not entries:
+                    self._check_count(connection)
+                    return
+            yield from entries
 
     @property
     def spent(self) -> Spending:
         """What has been reserved or spent so far."""
-        return self.budget.spent(self._current())
+        return self.budget.spent(self._current().total)
 
     @property
     def remaining(self) -> Spending:
         """What is left of the budget."""
-        return self.budget.remaining(self._current())
+        return self.budget.remaining(self._current().total)
+
+    @property
+    def opening(self) -> str:
+        """The digest of the first entry, which no other ledger has."""
+        return self._balance.opening
 
     @property
     def standing(self) -> Standing:
         """Whether all that was granted is proved; one heuristic release makes the total heuristic."""
-        self._current()
-        return self._standing()
-
-    def _standing(self) -> Standing:
-        heuristic = any(event.family == "heuristic" for event in self._granted.values())
-        return "heuristic" if heuristic else "proved"
+        return self._current().standing
 
     def tight_epsilon(self, delta: float) -> float:
         """The tightest epsilon at `delta` for everything spent, had all questions been fixed before the first answer.
 
-        For reports. The budget itself is kept by the rule that also holds for questions chosen along the way.
+        For reports. The budget itself is kept by the rule that also holds for questions chosen along the way. Reads
+        and verifies the whole ledger.
         """
-        self._current()
-        return tight_epsilon(list(self._granted.values()), delta)
+        return tight_epsilon((entry.event for entry in self._verified() if entry.kind == "grant"), delta)
 
-    def _current(self) -> Total:
+    def _current(self) -> Balance:
         with self._store.exclusive() as connection:
             self._catch_up(connection)
-        return self._total
+            return self._balance
 
     def __repr__(self) -> str:
         # As last seen, without a look at the store: a debugger may print this while the store is locked.
         place = "in memory: forgets everything when this process ends" if self._store.forgets else self._store.address
-        if self._head is None:
+        if self._balance.head is None:
             return f"Ledger({place}; not open)"
-        unproved = "" if self._standing() == "proved" else ", of which a part without proof"
-        return f"Ledger({place}; spent {self.budget.spent(self._total)}{unproved}; budget {self.budget})"
+        unproved = "" if self._balance.standing == "proved" else ", of which a part without proof"
+        return f"Ledger({place}; spent {self.budget.spent(self._balance.total)}{unproved}; budget {self.budget})"
+
+
+def _check_price(reserved: Event, event: Event) -> None:
+    """A reservation pays for what was reserved: another version of dpcausal may price a request otherwise."""
+    if reserved != event:
+        raise LedgerError(
+            expected=f"the price that was reserved for this request, {reserved}",
+            got=str(event),
+            hint="finish the request with the version of dpcausal that began it, or ask for another epsilon.",
+        )
+
+
+def _kept(release: Entry) -> str:
+    return json.dumps(release.content["release"], sort_keys=True)

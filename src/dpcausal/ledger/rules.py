@@ -34,9 +34,10 @@ class Total:
     delta: Fraction = Fraction(0)
     rho: Fraction = Fraction(0)
 
-    def plus(self, event: Event) -> "Total":
-        """The total with one event more."""
-        return Total(self.epsilon + exact(event.epsilon), self.delta + exact(event.delta), self.rho + event.rho)
+    def plus(self, event: Event, times: int = 1) -> "Total":
+        """The total with one event more, or with several that are alike."""
+        epsilon, delta, rho = times * exact(event.epsilon), times * exact(event.delta), times * event.rho
+        return Total(self.epsilon + epsilon, self.delta + delta, self.rho + rho)
 
 
 @dataclass(frozen=True, kw_only=True)

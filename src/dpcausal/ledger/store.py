@@ -3,7 +3,8 @@
 import os
 import threading
 import weakref
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from sqlalchemy import (
     UniqueConstraint,
     create_engine,
     event,
+    func,
     insert,
     inspect,
     make_url,
@@ -30,6 +32,7 @@ from sqlalchemy.pool import NullPool, StaticPool
 
 from dpcausal.errors import LedgerError
 from dpcausal.ledger.chain import Entry
+from dpcausal.ledger.life import LIFE
 
 ENTRIES = Table(
     "dpcausal_ledger",
@@ -40,7 +43,7 @@ ENTRIES = Table(
     Column("body", Text, nullable=False),
     Column("previous", String(64), nullable=False),
     Column("digest", String(64), nullable=False),
-    # The database itself makes a second debit, or a second answer, of one request impossible.
+    # The database itself makes a second debit, or a second answer, of one request impossible. Its index finds requests.
     UniqueConstraint("kind", "request"),
 )
 _POSTGRES_LOCK = 0x64706361  # "dpca": any number will do that all ledgers share
@@ -108,11 +111,31 @@ class Store:
         """Make the table of entries."""
         ENTRIES.create(connection)
 
-    def entries_from(self, connection: Connection, number: int) -> Iterator[Entry]:
-        """All entries from this number on, in order."""
-        chosen = select(ENTRIES).where(ENTRIES.c.number >= number).order_by(ENTRIES.c.number)
-        for entry in connection.execute(chosen):
-            yield Entry(*entry)
+    def entries_from(self, connection: Connection, number: int, at_most: int) -> list[Entry]:
+        """So many entries from this number on, in order, or fewer where the ledger ends."""
+        chosen = select(ENTRIES).where(ENTRIES.c.number >= number).order_by(ENTRIES.c.number).limit(at_most)
+        return [Entry(*entry) for entry in connection.execute(chosen)]
+
+    def entries_of(self, connection: Connection, request: str) -> list[Entry]:
+        """All entries of a request, in order."""
+        chosen = select(ENTRIES).where(ENTRIES.c.kind.in_(LIFE), ENTRIES.c.request == request)
+        return [Entry(*entry) for entry in connection.execute(chosen.order_by(ENTRIES.c.number))]
+
+    def kinds_of(self, connection: Connection, requests: Collection[str]) -> dict[str, list[str]]:
+        """For each of some requests, the kinds of its entries, in order."""
+        chosen = select(ENTRIES.c.request, ENTRIES.c.kind)
+        chosen = chosen.where(ENTRIES.c.kind.in_(LIFE), ENTRIES.c.request.in_(requests)).order_by(ENTRIES.c.number)
+        kinds = defaultdict(list)
+        for request, kind in connection.execute(chosen):
+            kinds[request].append(kind)
+        return kinds
+
+    def extent(self, connection: Connection) -> tuple[int, int]:
+        """How many entries there are, and the number of the last; -1 if there is none."""
+        # Two questions, so that a database looks up the last number and need not search for it while it counts.
+        count: int = connection.execute(select(func.count()).select_from(ENTRIES)).scalar_one()
+        last: int = connection.execute(select(func.coalesce(func.max(ENTRIES.c.number), -1))).scalar_one()
+        return count, last
 
     def append(self, connection: Connection, entry: Entry) -> None:
         """Add one entry; durable when the transaction is left."""

@@ -82,8 +82,18 @@ def largest_weight(estimand: Estimand, clip: float) -> float:
     return {"ATE": 1 / clip, "ATO": 1.0}.get(estimand, (1 - clip) / clip)
 
 
+WIDEST_SCORE = 1_000
+"""The solver's arithmetic is certified up to so many features, and up to 10^9 units."""
+
+
 def of_length(moved: Fraction, names: tuple[str, ...], norm: Norm, share: Fraction = Fraction(1)) -> Sensitivity:
     """Coefficients that move, as a vector, by a length of at most `moved` steps before each is rounded to a step."""
+    if len(names) > WIDEST_SCORE:
+        raise QueryError(
+            expected=f"a score of at most {WIDEST_SCORE:,} features",
+            got=f"{len(names):,}",
+            hint="name fewer covariates, or declare fewer values for them.",
+        )
     root = Fraction(math.isqrt(10**12 * len(names)) + 1, 10**6)
     length = (moved + root) / share
     coordinates = tuple(Coordinate(name, COEFFICIENT_STEP, length) for name in names)
@@ -105,7 +115,7 @@ class OutputPerturbedLogistic(Query):
     """
 
     name: ClassVar[str] = "output_perturbed_logistic"
-    most_units: ClassVar[int] = 10**7
+    most_units: ClassVar[int] = 10**9
     slack: ClassVar[Fraction] = Fraction(1, 1000)
     """How far the solver may stay from the minimum, in parts of 1 / penalty."""
 
@@ -142,7 +152,7 @@ class ObjectivePerturbedLogistic(Query):
     """
 
     name: ClassVar[str] = "objective_perturbed_logistic"
-    most_units: ClassVar[int] = 10**7
+    most_units: ClassVar[int] = 10**9
     shares: ClassVar[dict[str, Fraction]] = {
         "curvature": Fraction(25, 100),
         "gradient": Fraction(71, 100),

@@ -2,23 +2,28 @@
 
 Every row becomes a few integers, each made from that row alone and held within public limits. No value can make this
 fail: what does not read as declared counts as the declared missing value. Numbers are written as CAST('0.1' AS DOUBLE),
-and rounding as FLOOR(x + 0.5), because engines agree on these to the last bit and on shorter spellings they do not.
+rounding as FLOOR(x + 0.5) and texts as their bytes, because engines agree on these to the last bit and on shorter
+spellings they do not.
 """
 
-from collections.abc import Mapping, Sequence
+import itertools
+import math
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
 from dpcausal.columns import Binary, Category, Column, Real, Value
 from dpcausal.errors import TableError
 from dpcausal.queries import GRID
-from dpcausal.queries.profiles import grid, steps_of
+from dpcausal.queries.profiles import grid
 from dpcausal.schema import Schema
+from dpcausal.vault.dialects import DUCKDB, Dialect
 
-Family = Literal["number", "boolean", "text", "key", "other"]
-"""What a column's data type lets one do with it; a key only names or orders. Types are public, values are not."""
+Family = Literal["integer", "number", "wide number", "boolean", "text", "key", "other"]
+"""What a column's data type lets one do with it; a key only names or orders, an integer has at most 64 bits, and a wide
+number may be a whole number of more. Types are public, values are not."""
 
-SOURCE = "dpcausal_source"
-"""The name under which the SQL text knows the table."""
+SOURCE = DUCKDB.source
+"""The name under which DuckDB's SQL text knows the table."""
 
 
 def column_names(schema: Schema) -> tuple[str, ...]:
@@ -32,40 +37,56 @@ def columns_used(schema: Schema) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*(column.name for column in schema.columns), *unit)))
 
 
-def coerced(schema: Schema, families: Mapping[str, Family]) -> str:
-    """The SQL text of the coerced table, with one row for each unit."""
+def coerced(
+    schema: Schema, families: Mapping[str, Family], dialect: Dialect = DUCKDB, only: Collection[str] | None = None
+) -> str:
+    """The SQL text of the coerced table, with one row for each unit.
+
+    Args:
+        schema: What is public about the table.
+        families: What its columns' types let one do with them.
+        dialect: How the engine spells it.
+        only: Coerced columns to which the text may be cut, if nothing decides on units.
+    """
     check_columns(columns_used(schema), list(families))
-    read, steps = [], []
+    read, steps = {}, {}
     for place, (column, name) in enumerate(zip(schema.columns, column_names(schema), strict=True)):
-        read.append(f"{_read(column, families[column.name])} AS read_{place}")
-        code = _real_steps(column, f"read_{place}") if isinstance(column, Real) else _code(column, f"read_{place}")
+        read[name] = f"{_read(column, families[column.name], dialect)} AS read_{place}"
+        if isinstance(column, Real):
+            code = _real_steps(column, f"read_{place}")
+        else:
+            code = _code(column, f"read_{place}", families[column.name])
         if name == "outcome" and not isinstance(column, Real):
             code = f"{2 * GRID} * ({code}) - {GRID}"
-        steps.append(f"CAST({code} AS BIGINT) AS {name}")  # products of two columns must not overflow
+        steps[name] = f"CAST({code} AS INTEGER) AS {name}"
     if schema.unit is None:
-        return f"SELECT {', '.join(steps)} FROM (SELECT {', '.join(read)} FROM {SOURCE})"  # noqa: S608
+        kept = [name for name in read if only is None or name in only] or ["treatment"]
+        columns = ", ".join(read[name] for name in kept)
+        return f"SELECT {', '.join(steps[name] for name in kept)} FROM (SELECT {columns} FROM {dialect.source})"  # noqa: S608
     by = schema.unit.by
-    number = f"TRY_CAST({_quoted(by)} AS DOUBLE)" if families[by] == "text" else "CAST(NULL AS DOUBLE)"
-    keys = f"{_key(schema.unit.name, families)} AS unit, {number} AS number_by, {_key(by, families)} AS place_by"
-    rows = f"SELECT {', '.join(steps)}, unit, number_by, place_by FROM (SELECT {', '.join(read)}, {keys} FROM {SOURCE})"  # noqa: S608
-    names = ", ".join(column_names(schema))
+    number = dialect.number(dialect.column(by)) if families[by] == "text" else "CAST(NULL AS DOUBLE)"
+    who, when = (_key(name, families[name], dialect) for name in (schema.unit.name, by))
+    keys = f"{who} AS unit, {number} AS number_by, {when} AS place_by"
+    told = f"SELECT {', '.join(read.values())}, {keys} FROM {dialect.source}"  # noqa: S608
+    rows = f"SELECT {', '.join(steps.values())}, unit, number_by, place_by FROM ({told})"  # noqa: S608
+    names = ", ".join(steps)
     # The outcome comes last, so that where it alone is protected it does not decide on anything public.
-    ties = ", ".join(sorted(column_names(schema), key="outcome".__eq__))
+    ties = ", ".join(sorted(steps, key="outcome".__eq__))
     direction = f"{'ASC' if schema.unit.keep == 'first' else 'DESC'} NULLS LAST"
     order = f"number_by {direction}, place_by {direction}, {ties}"
     numbered = f"SELECT {names}, ROW_NUMBER() OVER (PARTITION BY unit ORDER BY {order}) AS place FROM ({rows})"  # noqa: S608
     return f"SELECT {names} FROM ({numbered}) WHERE place = 1"  # noqa: S608
 
 
-def _key(name: str, families: Mapping[str, Family]) -> str:
+def _key(name: str, family: Family, dialect: Dialect) -> str:
     """A column that names or orders units; text as its bytes, since DuckDB corrupts rows when it sorts broken text."""
-    if families[name] == "other":
+    if family == "other":
         raise TableError(
             expected=f"a column {name!r} of numbers, text, dates or times",
             got="another type",
             hint="convert the column to one of these.",
         )
-    return f"encode(CAST({_quoted(name)} AS VARCHAR))" if families[name] == "text" else _quoted(name)
+    return dialect.text(dialect.column(name)) if family == "text" else dialect.column(name)
 
 
 def check_columns(needed: Sequence[str], present: Sequence[str]) -> None:
@@ -80,44 +101,67 @@ def check_columns(needed: Sequence[str], present: Sequence[str]) -> None:
             )
 
 
-def _read(column: Column, family: Family) -> str:
-    """A column as DOUBLE, or as text where text is declared; NULL where it does not read so."""
-    source = _quoted(column.name)
+def _read(column: Column, family: Family, dialect: Dialect) -> str:
+    """A column as DOUBLE, or as the bytes of text where text is declared; NULL where it does not read so."""
+    source = dialect.column(column.name)
     numeric = isinstance(column, Real) or not isinstance(column.values[0], str)
     if family in ("key", "other") or not (numeric or family == "text"):
         raise TableError(
             expected=f"a column {column.name!r} of {'numbers or text' if numeric else 'text'}",
-            got="dates, lists or another type" if family in ("key", "other") else f"a {family} type",
+            got="dates, lists or another type"
+            if family in ("key", "other")
+            else f"a {'boolean' if family == 'boolean' else 'number'} type",
             hint="convert the column, or declare its values as they stand in the table.",
         )
     if not numeric:
-        return f"CAST({source} AS VARCHAR)"
-    if family == "boolean":
-        return f"CAST(CAST({source} AS INTEGER) AS DOUBLE)"
-    return f"TRY_CAST({source} AS DOUBLE)" if family == "text" else f"CAST({source} AS DOUBLE)"
+        return dialect.text(source)
+    if family == "text":
+        return dialect.number(source)
+    if family == "integer" and not isinstance(column, Real) and _is_whole(column):
+        return source
+    # DuckDB gives the nearest DOUBLE of the text of a number beyond 64 bits, but not always of the number.
+    return f"CAST(CAST({source} AS STRING) AS DOUBLE)" if family == "wide number" else f"CAST({source} AS DOUBLE)"
 
 
 def _real_steps(column: Real, value: str) -> str:
-    """Steps from the middle of the range, from -GRID to GRID whatever floating point does on the way."""
+    """Steps from the middle of the range, from -GRID to GRID whatever floating point does on the way.
+
+    A missing value is neither below nor above anything, and NaN is above infinity.
+    """
     middle, per_step = grid(column)
-    missing = steps_of(column, column.missing_value)
-    clipped = f"LEAST(GREATEST({value}, {_literal(column.low)}), {_literal(column.high)})"
-    rounded = f"FLOOR(({clipped} - {_literal(middle)}) * {_literal(per_step)} + {_literal(0.5)})"
-    bounded = f"LEAST(GREATEST({rounded}, {_literal(float(-GRID))}), {_literal(float(GRID))})"
-    return f"CASE WHEN {value} IS NULL OR isnan({value}) THEN {missing} ELSE {bounded} END"
+    low, high, missing = map(_literal, (column.low, column.high, column.missing_value))
+    within = (
+        f"CASE WHEN {value} BETWEEN {low} AND {high} THEN {value} "
+        f"WHEN {value} < {low} THEN {low} WHEN {value} <= {_literal(math.inf)} THEN {high} ELSE {missing} END"
+    )
+    moved = f"({within} - {_literal(middle)})" if middle else within
+    rounded = f"FLOOR({moved} * {_literal(per_step)} + {_literal(0.5)})"
+    ends = ((end - middle) * per_step + 0.5 for end in (column.low, column.high))
+    if all(-GRID <= math.floor(end) <= GRID for end in ends):
+        return rounded
+    # Two bounds that differ by few of their last digits.
+    return f"LEAST(GREATEST({rounded}, {_literal(float(-GRID))}), {_literal(float(GRID))})"
 
 
-def _code(column: Binary | Category, value: str) -> str:
+def _code(column: Binary | Category, value: str, family: Family) -> str:
     """The place of a value in the declared list."""
-    cases = " ".join(f"WHEN {value} = {_literal(each)} THEN {code}" for code, each in enumerate(column.values))
-    return f"CASE {cases} ELSE {list(column.values).index(column.missing_value)} END"
+    whole = family == "integer" and _is_whole(column)
+    values, missing = column.values, list(column.values).index(column.missing_value)
+    spelled = [str(int(each)) if whole else _literal(each) for each in values]
+    if len(values) > 2 and _is_whole(column) and all(int(b) == int(a) + 1 for a, b in itertools.pairwise(values)):
+        within = f"LEAST(GREATEST({value}, {spelled[0]}), {spelled[-1]})"
+        listed = f"{value} = {within if whole else f'FLOOR({within})'}"
+        return f"CASE WHEN {listed} THEN {value} ELSE {spelled[missing]} END - {spelled[0]}"
+    others = [f"WHEN {value} = {each} THEN {code}" for code, each in enumerate(spelled) if code != missing]
+    return f"CASE {' '.join(others)} ELSE {missing} END"
+
+
+def _is_whole(column: Binary | Category) -> bool:
+    """Whether all declared values are integers of moderate size."""
+    return all(not isinstance(each, str) and float(each).is_integer() and abs(each) < 2**31 for each in column.values)
 
 
 def _literal(value: Value) -> str:
     if isinstance(value, str):
-        return "'" + value.replace("'", "''") + "'"
+        return f"unhex('{value.encode('utf-8', 'surrogatepass').hex()}')"
     return f"CAST('{float(value)!r}' AS DOUBLE)"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

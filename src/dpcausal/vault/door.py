@@ -15,6 +15,7 @@ from dpcausal.schema import PROTECTS, Schema
 from dpcausal.vault.answers import ANSWERS
 from dpcausal.vault.learners import Learner, check_scikit_learn, find_learner
 from dpcausal.vault.noise import add_noise
+from dpcausal.vault.resources import Resources
 from dpcausal.vault.table import open_table
 
 if TYPE_CHECKING:
@@ -30,7 +31,11 @@ class Vault:
     the vault is opened. Everything else leaves only as the noisy answer to a query that was debited first.
 
     Args:
-        table: A pandas, polars or pyarrow table, a DuckDB relation, or a path to a .parquet or .csv file.
+        table: A pandas, polars or pyarrow table; a Spark frame; a DuckDB relation; or a string that says where the
+            table lies: a .parquet or .csv file, a folder of .parquet files, a glob such as `visits/*.csv`, a table or
+            view of a DuckDB file, `warehouse.duckdb#visits`, or of a PostgreSQL server,
+            `postgresql://user@host/database#schema.table`. It is read there, pass by pass. In PostgreSQL one
+            transaction stays open for as long as the vault lives, so that all passes see the same.
         schema: What is public about the table.
         ledger: Where spending is kept: a `Ledger` or its address, for instance `sqlite:///study-ledger.db`, or
             `sqlite://` for one in memory that forgets.
@@ -39,6 +44,7 @@ class Vault:
             the ledger remembers.
         learners: Learners of your own that may be put to work on this table, by name: functions of covariates, arms,
             outcomes and profiles that give the effect at each profile. They run inside the vault: allow what you trust.
+        resources: How much memory and how many cores reading may take, and whether it shows how far it is.
 
     Example:
         >>> import pyarrow as pa
@@ -60,11 +66,12 @@ class Vault:
         budget: Budget | None = None,
         heuristics: Sequence[str] = (),
         learners: Mapping[str, Learner] | None = None,
+        resources: Resources | None = None,
     ) -> None:
-        _check_opening(ledger, budget, heuristics)
+        _check_opening(ledger, budget, heuristics, resources)
         self._schema, self._n = schema, 0
         self._heuristics, self._learners = tuple(heuristics), dict(learners or {})
-        self._engine: Engine = open_table(table, schema)
+        self._engine: Engine = open_table(table, schema, resources)
         self._count()
         if not 2 <= self._n < _MOST_UNITS:
             raise TableError(
@@ -194,7 +201,7 @@ class Vault:
         raise TypeError("a vault cannot be pickled or copied: its table stays where it is")
 
 
-def _check_opening(ledger: object, budget: object, heuristics: Sequence[str]) -> None:
+def _check_opening(ledger: object, budget: object, heuristics: Sequence[str], resources: object) -> None:
     known = [name for name, query in queries.QUERIES.items() if query.standing == "heuristic"]
     if isinstance(heuristics, str) or not set(heuristics) <= set(known):
         raise GuaranteeError(
@@ -211,4 +218,8 @@ def _check_opening(ledger: object, budget: object, heuristics: Sequence[str]) ->
     if budget is not None and not isinstance(budget, Budget):
         raise GuaranteeError(
             expected="a Budget", got=type(budget).__name__, hint="write budget=Budget(epsilon=3, delta=1e-6)."
+        )
+    if resources is not None and not isinstance(resources, Resources):
+        raise TableError(
+            expected="Resources", got=type(resources).__name__, hint='write resources=Resources(memory="1 GB").'
         )

@@ -43,6 +43,7 @@ class Features:
         self.names = feature_names(of, schema)
         self.size = len(self.names)
         self.root = math.sqrt(len(self.covariates) + 1)  # what features are divided by to have a length of at most 1
+        self.scale = GRID * self.root  # the same in steps
 
     def steps(self, batch: Batch) -> NDArray[np.int64]:
         """The features of some rows, one line a feature."""
@@ -61,14 +62,9 @@ class Features:
         """The covariates of some rows by their names."""
         return {column.name: batch[name] for column, name in zip(self.covariates, self.columns, strict=True)}
 
-    def design(self, batch: Batch) -> NDArray[np.int64]:
+    def design(self, batch: Batch) -> list[NDArray[np.int64]]:
         """The features of a linear regression: no constant, and one of more values as -1 or 1, without the first."""
-        return np.array(design_lines(self.codes(batch), self.covariates), dtype=np.int64)
-
-    def unit(self, batch: Batch) -> NDArray[np.float64]:
-        """The same divided by the root, as floating-point numbers: vectors of length at most 1."""
-        scaled: NDArray[np.float64] = self.steps(batch) / (GRID * self.root)
-        return scaled
+        return design_lines(self.codes(batch), self.covariates)
 
     def predictor(self, coefficients: Sequence[float], steps: NDArray[np.int64]) -> NDArray[np.int64]:
         """The linear predictor of rows, in exact integers: it does not depend on what other rows are in the batch."""

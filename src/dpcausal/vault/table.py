@@ -1,7 +1,11 @@
-"""Anything that holds a table, opened for an engine. Only the declared columns are ever touched."""
+"""Anything that holds a table, opened for an engine where it lies. Only the declared columns are ever touched."""
 
 import csv
+import glob
 import gzip
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
@@ -12,28 +16,77 @@ import pyarrow.parquet as pq
 from dpcausal.errors import TableError
 from dpcausal.schema import Schema
 from dpcausal.vault.coercion import check_columns, columns_used
+from dpcausal.vault.dialects import DUCKDB
+from dpcausal.vault.engines import Engine
 from dpcausal.vault.engines.duckdb import DuckDBEngine, connect
+from dpcausal.vault.engines.spark import SparkEngine, is_spark_frame
 from dpcausal.vault.frames import arrow_table
+from dpcausal.vault.postgres import PostgresTable
+from dpcausal.vault.progress import Shown
+from dpcausal.vault.resources import Resources
 
-_TABLES = "a pandas, polars or pyarrow table, a DuckDB relation, or a path to a .parquet or .csv file"
+_TABLES = (
+    "a pandas, polars or pyarrow table, a Spark frame, a DuckDB relation, a .parquet or .csv file, a folder of "
+    '.parquet files, a glob such as "visits/*.csv", "warehouse.duckdb#visits" or '
+    '"postgresql://user@host/database#schema.table"'
+)
+_IN_DUCKDB = "set them in the relation's own connection: SET memory_limit = '1GB', SET threads, SET temp_directory."
+_IN_SPARK = "set them in Spark's own configuration: spark.executor.memory, spark.executor.cores, spark.local.dir."
 
 
-def open_table(table: object, schema: Schema, threads: int | None = None) -> DuckDBEngine:
-    """An engine over a frame, a file or a DuckDB relation."""
+def open_table(table: object, schema: Schema, resources: Resources | None = None) -> Engine:
+    """An engine over a table, whatever holds it."""
+    allowed = resources or Resources()
+    if is_spark_frame(table):
+        _check_not_asked_for(allowed, _IN_SPARK)
+        spark = SparkEngine(table, schema)
+        return Shown(spark) if allowed.progress else spark
     if isinstance(table, duckdb.DuckDBPyRelation):
-        return DuckDBEngine(table, schema)
-    if isinstance(table, str | Path):
-        return DuckDBEngine(_file(Path(table), schema, connect(threads)), schema)
+        _check_not_asked_for(allowed, _IN_DUCKDB)
+        engine = DuckDBEngine(table, schema)
+    else:
+        spill = allowed.folder if resources else None
+        engine = _opened(table, schema, connect(allowed.threads, allowed.memory, spill))
+    return Shown(engine, engine.share) if allowed.progress else engine
+
+
+def _check_not_asked_for(resources: Resources, where: str) -> None:
+    if resources.are_asked_for:
+        raise TableError(
+            expected="no memory, threads or spill for a table that brings its own engine",
+            got=repr(resources),
+            hint=where,
+        )
+
+
+def _opened(table: object, schema: Schema, connection: duckdb.DuckDBPyConnection) -> DuckDBEngine:
+    if not isinstance(table, str | Path):
+        return DuckDBEngine(_frame(table, schema, connection), schema, connection=connection)
+    place = str(table)
+    if place.startswith(("postgresql://", "postgres://")):
+        return _streamed(PostgresTable(place, schema), schema, connection)
+    if address := re.match(r"([A-Za-z][\w+.-]+):/", place):  # never printed: it may hold a password
+        raise TableError(
+            expected=_TABLES,
+            got=f"an address that begins with {address[1]}:/",
+            hint="write a string with postgresql:// for a table in PostgreSQL, and download anything else.",
+        )
+    database, mark, name = place.partition(".duckdb#")
+    relation = _stored(Path(f"{database}.duckdb"), name, connection) if mark else _files(place, schema, connection)
+    return DuckDBEngine(relation, schema, connection=connection)
+
+
+def _frame(table: object, schema: Schema, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
     try:
         columns = arrow_table(nw.from_native(table, eager_only=True), schema)
     except (TypeError, nw.exceptions.DuplicateError):
         raise TableError(
-            expected=f"{_TABLES}, each column once",
+            expected=f"{_TABLES}; each column once",
             got=type(table).__name__,
             hint="convert it to one of these; collect a lazy frame first, and rename columns that stand twice.",
         ) from None
     try:
-        return DuckDBEngine(connect(threads).from_arrow(columns), schema)
+        return connection.from_arrow(columns)
     except duckdb.Error:
         raise TableError(
             expected="columns of numbers or text",
@@ -42,48 +95,142 @@ def open_table(table: object, schema: Schema, threads: int | None = None) -> Duc
         ) from None
 
 
-def _file(path: Path, schema: Schema, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+def _streamed(table: PostgresTable, schema: Schema, connection: duckdb.DuckDBPyConnection) -> DuckDBEngine:
+    @contextmanager
+    def passes() -> Iterator[duckdb.DuckDBPyRelation]:
+        with table.read() as stream:
+            try:
+                yield connection.from_arrow(stream)
+            finally:  # any statement ends the last one, which may still be reading from the stream
+                connection.execute("SELECT 1").fetchall()
+
+    return DuckDBEngine(connection.from_arrow(table.columns), schema, connection=connection, passes=passes)
+
+
+def _stored(path: Path, name: str, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+    """A table or view of a DuckDB database, which nobody can change meanwhile."""
     if not path.is_file():
-        raise TableError(expected="a file", got=f"no file at {str(path)!r}", hint="check the path and working folder.")
-    if not path.name.endswith((".parquet", ".csv", ".csv.gz")):
-        raise TableError(expected=_TABLES, got=f"the file {path.name!r}", hint="write the table in one of these.")
+        raise _no_file(str(path))
+    parts = name.split(".", 1) if "." in name else ["main", name]
     try:
-        return (_parquet if path.suffix == ".parquet" else _csv)(path, schema, connection)
-    except (duckdb.Error, pa.ArrowException, csv.Error, OSError):
+        file = str(path.absolute()).replace("'", "''")
+        connection.execute(f"ATTACH '{file}' AS warehouse (READ_ONLY)")
+        connection.execute("USE warehouse")  # where the tables are that its views speak of
+        return connection.sql(f"SELECT * FROM warehouse.{'.'.join(map(DUCKDB.column, parts))}")  # noqa: S608 (quoted)
+    except duckdb.Error:
         raise TableError(
-            expected=f"a readable table in {path.name!r}",
-            got="a file that cannot be read",
-            hint="check that the file is whole and is what its name says.",
+            expected=f"a table or view {name!r} that can be read in {path.name!r}",
+            got="none",
+            hint="check its name, write schema.table if it is not in main, and close what has the file open to write.",
         ) from None
 
 
-def _parquet(path: Path, schema: Schema, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
-    """A parquet file; without times in milliseconds, at which DuckDB fails if one of them lies far off."""
-    types = {field.name: field.type for field in pq.read_schema(path)}
-    for name in (schema.unit.name, schema.unit.by) if schema.unit else ():
-        if name in types and pa.types.is_timestamp(types[name]) and types[name].unit == "ms":
-            raise TableError(
-                expected=f"a column {name!r} with times in microseconds, or dates, numbers or text",
-                got=f"the type {types[name]}",
-                hint="write the file with microseconds, for instance with coerce_timestamps='us' in pyarrow.",
-            )
-    # Without this DuckDB takes it from the file's statistics that a column has no NaN, and one cell decides on others.
-    return connection.sql("SELECT * FROM read_parquet($path, can_have_nan=true)", params={"path": str(path)})
+def _files(place: str, schema: Schema, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+    """One file or many, by what the path says: nothing is decided by what is in them."""
+    folder = Path(place).is_dir()
+    if not folder and not place.endswith((".parquet", ".csv", ".csv.gz")):
+        hint = "write the table's name after it: warehouse.duckdb#visits." if place.endswith(".duckdb") else ""
+        raise TableError(
+            expected=_TABLES, got=f"the file {Path(place).name!r}", hint=hint or "write the table in one of these."
+        )
+    try:
+        return (_parquet if folder or place.endswith(".parquet") else _csv)(place, schema, connection)
+    except (duckdb.Error, pa.ArrowException, csv.Error, OSError):
+        raise TableError(
+            expected=f"a readable table in {Path(place).name!r}",
+            got="a file that cannot be read",
+            hint="check that each file is whole and is what its name says.",
+        ) from None
 
 
-def _csv(path: Path, schema: Schema, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
-    """A csv file as text throughout: nothing is guessed from its rows, and no row can make reading it fail.
+def _found(place: str) -> list[str]:
+    """The files that a path, a folder or a glob names; in folders none that is hidden or, as in Spark's, unfinished."""
+    path = Path(place)
+    if path.is_file():
+        return [place]
+    if path.is_dir():
+        inside = (file for file in path.rglob("*.parquet") if file.is_file())
+        files = [str(file) for file in inside if not any(part[0] in "._" for part in file.relative_to(path).parts)]
+    else:
+        files = [file for file in glob.glob(place, recursive=True) if Path(file).is_file()]  # noqa: PTH207 (from root)
+    if not files:
+        raise _no_file(place)
+    return sorted(files)
+
+
+def _no_file(place: str) -> TableError:
+    return TableError(
+        expected="a file, or a folder or glob of some",
+        got=f"no file at {place!r}",
+        hint="check the path and working folder; a folder is for .parquet files, for others write folder/*.csv.",
+    )
+
+
+def _parquet(place: str, schema: Schema, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+    """Parquet files; names of folders are not read as columns."""
+    files, used = _found(place), columns_used(schema)
+    _check_types(files, used, schema)
+    names = ", ".join(map(DUCKDB.column, used))
+    # Without this DuckDB takes it from the files' statistics that a column has no NaN, and one cell decides on others.
+    read = "read_parquet($files, can_have_nan=true, hive_partitioning=false)"
+    return connection.sql(f"SELECT {names} FROM {read}", params={"files": list(map(glob.escape, files))})  # noqa: S608
+
+
+def _check_types(files: Sequence[str], used: Sequence[str], schema: Schema) -> None:
+    """Raise unless each column has one type in all files, since DuckDB casts to the first one's and may fail at that.
+
+    And if the type is of times in milliseconds, at which DuckDB fails if one of them lies far off.
+    """
+    keys = (schema.unit.name, schema.unit.by) if schema.unit else ()
+    first: dict[str, str] = {}
+    for file in files:
+        described = pq.read_metadata(file).schema
+        check_columns(used, described.to_arrow_schema().names)
+        leaves = [described.column(place) for place in range(len(described))]
+        types = {
+            leaf.path: f"{leaf.physical_type} {leaf.logical_type} {leaf.length} {leaf.max_repetition_level}"
+            for leaf in leaves
+        }
+        for name in used:
+            kind = types.get(name, "nested")
+            if kind != first.setdefault(name, kind):
+                raise TableError(
+                    expected=f"one type of column {name!r} in all files",
+                    got=f"{first[name]} and, in {Path(file).name!r}, {kind}",
+                    hint="write the files anew with one type.",
+                )
+            if name in keys and "timeUnit=milliseconds" in kind:
+                raise TableError(
+                    expected=f"a column {name!r} with times in microseconds, or dates, numbers or text",
+                    got=f"the type {kind}",
+                    hint="write the file with microseconds, for instance with coerce_timestamps='us' in pyarrow.",
+                )
+
+
+def _csv(place: str, schema: Schema, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+    """Csv files as text throughout: nothing is guessed from their rows, and no row can make reading them fail.
 
     Columns that are not declared may have any names, none, or the same: they only keep their place.
     """
-    with (gzip.open if path.suffix == ".gz" else open)(
-        path, "rt", encoding="utf-8-sig", errors="replace", newline=""
-    ) as lines:
-        header = next(csv.reader(lines), [])
-    used = columns_used(schema)
+    files, used = _found(place), columns_used(schema)
+    header = _header(files[0])
+    if any(_header(file) != header for file in files):
+        raise TableError(
+            expected="the same columns in all files, in one order",
+            got="others in some",
+            hint="write the files anew, or as .parquet, where only declared columns must agree.",
+        )
     check_columns(used, header)
     names = [name if name in used else f"undeclared {place}" for place, name in enumerate(header)]
     return connection.read_csv(
-        str(path), header=True, columns=dict.fromkeys(names, "VARCHAR"), auto_detect=False, sep=",", quotechar='"',
-        escapechar='"', strict_mode=False, null_padding=True, ignore_errors=True, parallel=False,
+        list(map(glob.escape, files)),  # type: ignore[arg-type]  # a list is fine; DuckDB's types do not say so
+        header=True, columns=dict.fromkeys(names, "VARCHAR"), auto_detect=False, sep=",", quotechar='"', escapechar='"',
+        strict_mode=False, null_padding=True, ignore_errors=True, parallel=False,
     )  # fmt: skip
+
+
+def _header(file: str) -> list[str]:
+    with (gzip.open if file.endswith(".gz") else open)(
+        file, "rt", encoding="utf-8-sig", errors="replace", newline=""
+    ) as lines:
+        return next(csv.reader(lines), [])

@@ -22,7 +22,8 @@ from dpcausal.queries import (
 )
 from dpcausal.queries.query import outcome_step
 from dpcausal.vault.answer import Answer
-from dpcausal.vault.engines import Engine
+from dpcausal.vault.derivatives import CURVATURE_STEPS, GRADIENT_STEPS
+from dpcausal.vault.engines import Engine, integers
 from dpcausal.vault.residuals import Residuals
 from tests.audit.twins.twin import (
     answer_by,
@@ -121,12 +122,13 @@ def thin_ridge(patch: pytest.MonkeyPatch) -> None:
 
 @twin("least squares, which one unit can pull anywhere", sensitivity_of(EffectWeights, basis=LINE))
 def squares(patch: pytest.MonkeyPatch) -> None:
-    def derivatives(at: Any, residuals: Residuals, limit: float, batch: Any) -> Any:
+    def sums(at: Any, batch: Any, residuals: Residuals, limit: float) -> Any:
         distance, missed = residuals.residual(batch)
         regressors = (distance / GRID) * (residuals.functions(batch) / effect_weights.LENGTH)
-        return np.vstack([-regressors @ (missed / GRID - at @ regressors), regressors @ regressors.T])
+        pull = -regressors @ (missed / GRID - at @ regressors) / limit
+        return integers(np.vstack([pull * GRADIENT_STEPS, regressors @ regressors.T * CURVATURE_STEPS]))
 
-    patch.setattr(effect_weights, "loss_derivatives", derivatives)
+    patch.setattr(effect_weights, "loss_sums", sums)
 
 
 def _in_blocks(patch: pytest.MonkeyPatch, blocks_of: Any, *, alike: bool = False) -> None:

@@ -77,14 +77,14 @@ def own_largest(patch: pytest.MonkeyPatch) -> None:
 
 @twin("lengths from the table", sensitivity_of(dpc.queries.OutputPerturbedLogistic, penalty=20.0))
 def own_lengths(patch: pytest.MonkeyPatch) -> None:
-    unit = Features.unit
+    steps = Features.steps
 
     def scaled(features: Features, batch: Mapping[str, Any]) -> Any:
-        values = unit(features, batch).copy()
-        values[1:] /= max(np.abs(values[1:] * features.root).max(initial=0.0), 1e-6)
+        values = steps(features, batch)
+        values[1:] = values[1:] * GRID // max(np.abs(values[1:]).max(initial=0), 1)
         return values
 
-    patch.setattr(Features, "unit", scaled)
+    patch.setattr(Features, "steps", scaled)
 
 
 @twin("a constant without a penalty", sensitivity_of(dpc.queries.OutputPerturbedLogistic, penalty=20.0))
@@ -213,7 +213,7 @@ def only_outcomes(patch: pytest.MonkeyPatch) -> None:
 @twin("moments of covariates beyond their bounds", sensitivity_of(RegressionMoments, of=("age",), interaction=True))
 def wide_features(patch: pytest.MonkeyPatch) -> None:
     design = Features.design
-    patch.setattr(Features, "design", lambda features, batch: design(features, batch) * 3 // 2)
+    patch.setattr(Features, "design", lambda features, batch: np.array(design(features, batch)) * 3 // 2)
 
 
 @twin("moments of covariates as the table spreads", sensitivity_of(RegressionMoments, of=("age",), interaction=True))
@@ -221,7 +221,7 @@ def own_spread(patch: pytest.MonkeyPatch) -> None:
     design = Features.design
 
     def spread(features: Features, batch: Mapping[str, Any]) -> Any:
-        values = design(features, batch)
+        values = np.array(design(features, batch))
         largest = np.abs(values).max(axis=1, initial=1, keepdims=True)
         return values * GRID // largest
 

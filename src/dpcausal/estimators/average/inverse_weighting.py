@@ -152,7 +152,7 @@ class InverseWeighting:
 def _check_apart(source: Source, other: Source) -> None:
     """Raise where two sources cannot be about different units, or do not protect the same."""
     ledgers = [getattr(each, "ledger", None) for each in (source, other)]
-    openings = [next(iter(ledger.entries())).digest for ledger in ledgers if ledger is not None]
+    openings = [ledger.opening for ledger in ledgers if ledger is not None]
     if source is other or len(set(openings)) < len(openings):
         raise TableError(
             expected="scores_from to be a source of other units, with a ledger of its own",

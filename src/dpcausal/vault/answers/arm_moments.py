@@ -6,12 +6,15 @@ from dpcausal.schema import Schema
 from dpcausal.vault.answer import Answer
 from dpcausal.vault.engines import Engine
 
-DEFICIT = f"CAST(FLOOR(({GRID**2} - outcome * outcome) / {GRID}) AS BIGINT)"
-"""One row's h² - z², in steps of h² / GRID; division by a power of two is exact."""
+SQUARE = "(CAST(outcome AS BIGINT) * outcome)"
+"""One row's squared outcome; coerced columns are too narrow to hold it."""
+
+DEFICIT = f"(({GRID**2} - {SQUARE}) >> {GRID.bit_length() - 1})"
+"""One row's h² - z², in steps of h² / GRID, rounded down."""
 
 
-def arm_moments(_: ArmTotals | ArmMoments, __: Schema, engine: Engine, ___: Guarantee) -> Answer:
-    """Totals, deficits and sizes of the two arms, in one pass; a query takes the ones it is about."""
-    arms = engine.aggregate({"treatment": 2}, ["outcome", DEFICIT, "1"])
-    names = ("total", "deficit", "size")
-    return Answer({f"{name}_{arm}": int(arms[arm, place]) for arm in (0, 1) for place, name in enumerate(names)})
+def arm_moments(query: ArmTotals | ArmMoments, _: Schema, engine: Engine, __: Guarantee) -> Answer:
+    """Totals and sizes of the two arms, and deficits where they are asked for, in one pass."""
+    sums = {"total": "outcome", "size": "1"} | ({"deficit": DEFICIT} if isinstance(query, ArmMoments) else {})
+    arms = engine.aggregate({"treatment": 2}, list(sums.values()))
+    return Answer({f"{name}_{arm}": int(arms[arm, place]) for arm in (0, 1) for place, name in enumerate(sums)})

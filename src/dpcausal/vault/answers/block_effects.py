@@ -47,7 +47,7 @@ def for_learners(query: Asked, schema: Schema, engine: Engine) -> tuple[Array, A
     low, high = schema.outcome_bounds
     outcomes = (low + high) / 2 + rows["outcome"].astype(np.float64) * outcome_step(schema)
     at = _numbers(design_lines(codes_of(by_covariate(query.of, query.at), features.covariates), features.covariates))
-    return _numbers(list(features.design(rows))), rows["treatment"].astype(np.float64), outcomes, at
+    return _numbers(features.design(rows)), rows["treatment"].astype(np.float64), outcomes, at
 
 
 def _numbers(lines: list[NDArray[np.int64]]) -> Array:

@@ -3,6 +3,7 @@
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import GRID, EffectWeights
@@ -12,17 +13,19 @@ from dpcausal.queries.scores import COEFFICIENT_STEP
 from dpcausal.schema import Schema
 from dpcausal.vault.answer import Answer
 from dpcausal.vault.answers.logistic import over_all, penalised
-from dpcausal.vault.engines import Batch, Engine
+from dpcausal.vault.derivatives import derivative_sums, over_blocks, predictor
+from dpcausal.vault.engines import Batch, Engine, Integers
 from dpcausal.vault.minimum import Vector, minimum
 from dpcausal.vault.residuals import Residuals
+from dpcausal.vault.sigmoid import sigmoid
 
 
 def effect_weights(query: EffectWeights, schema: Schema, engine: Engine, _: Guarantee) -> Answer:
     """The weights that minimise the penalised loss; the door adds the noise."""
     residuals, names = Residuals(query, schema), query.basis.names(schema)
     pull = query.limit * farthest_arm(query, schema)  # of one row, at most
-    losses = over_all(engine, residuals.columns, partial(loss_derivatives, residuals=residuals, limit=query.limit))
-    derivatives = penalised(losses, query.penalty, np.zeros(len(names)))
+    shares = over_all(engine, residuals.columns, partial(loss_sums, residuals=residuals, limit=query.limit))
+    derivatives = penalised(lambda at: in_half_ranges(shares(at), query.limit), query.penalty, np.zeros(len(names)))
     bend = 2 * pull / query.limit**2
     fitted = minimum(derivatives, len(names), float(query.slack) * pull / 2, bend)
     # A minimum is never farther out than all rows together can pull it; limits keep noisy numbers within 64 bits.
@@ -30,10 +33,18 @@ def effect_weights(query: EffectWeights, schema: Schema, engine: Engine, _: Guar
     return Answer({name: round(value) for name, value in zip(names, steps.tolist(), strict=True)})
 
 
-def loss_derivatives(at: Vector, residuals: Residuals, limit: float, batch: Batch) -> Vector:
-    """The gradient of the losses of some rows, and below it their curvature."""
-    distance, missed = residuals.residual(batch)
-    regressors = (distance / GRID) * (residuals.functions(batch) / LENGTH)
-    bent = np.tanh((missed / GRID - at @ regressors) / limit)
-    gradient = [-limit * (line * bent).sum() for line in regressors]  # pairwise sums
-    return np.vstack([gradient, (regressors * (1 - bent**2)) @ regressors.T])
+def in_half_ranges(totals: Vector, limit: float) -> Vector:
+    """Derivatives whose gradient is a share of the limit, in half ranges of the outcome."""
+    return np.vstack([limit * totals[:1], totals[1:]])
+
+
+def loss_sums(at: Vector, batch: Batch, residuals: Residuals, limit: float) -> Integers:
+    """The gradient of the losses of some rows, as a share of the limit, and below it their curvature, in steps."""
+
+    def sums(block: Batch) -> NDArray[np.int64]:
+        distance, missed = residuals.residual(block)
+        regressors = (distance / GRID) * (residuals.functions(block) / LENGTH)
+        bent = 2 * sigmoid(2 * (missed / GRID - predictor(at, regressors)) / limit) - 1  # the hyperbolic tangent
+        return derivative_sums(regressors, -bent, 1 - bent * bent)
+
+    return over_blocks(batch, sums)

@@ -4,21 +4,23 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import ObjectivePerturbedLogistic, OutputPerturbedLogistic
 from dpcausal.queries.scores import COEFFICIENT_STEP
 from dpcausal.schema import Schema
 from dpcausal.vault.answer import Answer
-from dpcausal.vault.engines import Batch, Engine
+from dpcausal.vault.derivatives import as_floats, derivative_sums, over_blocks, predictor
+from dpcausal.vault.engines import Batch, Engine, Integers
 from dpcausal.vault.features import Features
 from dpcausal.vault.minimum import Derivatives, Vector, minimum
 from dpcausal.vault.noise import cube_noise
+from dpcausal.vault.sigmoid import sigmoid
 
 AT_HAND = 2**17
 """Up to so many units rows are read once and kept while the solver runs; beyond, each of its steps reads them again."""
 
-_FINE = 2.0**40
 _FARTHEST = 2.0**20
 
 
@@ -40,34 +42,23 @@ def objective_perturbed(
 
 def fit(engine: Engine, features: Features, penalty: float, tilt: Vector, tolerance: float) -> Vector:
     """The minimum of the sum of losses, plus penalty / 2 times the squared length, plus tilt times the coefficients."""
-    losses = over_all(engine, ("treatment", *features.columns), partial(loss_derivatives, features=features))
+    losses = over_all(engine, ("treatment", *features.columns), partial(loss_sums, features=features))
     return minimum(penalised(losses, penalty, tilt), features.size, tolerance)
 
 
-def over_all(engine: Engine, columns: Sequence[str], losses: Callable[..., Vector]) -> Callable[[Vector], Vector]:
-    """The derivatives of the losses, functions of `at` and `batch`, of all rows; these are read once if few."""
+def over_all(engine: Engine, columns: Sequence[str], sums: Callable[..., Integers]) -> Callable[[Vector], Vector]:
+    """The derivatives of the losses of all rows, from their sums over some; rows are read once if there are few."""
     if int(engine.aggregate({}, ["1"])[0]) <= AT_HAND:
         whole = engine.collect(columns, AT_HAND)
-        return lambda at: losses(at, batch=whole)
-
-    def added_up(at: Vector) -> Vector:
-        sums = engine.fold(columns, lambda batch: np.rint(losses(at, batch=batch) * _FINE))
-        return sums.astype(float) / _FINE
-
-    return added_up
+        return lambda at: as_floats(sums(at, whole))
+    return lambda at: as_floats(engine.fold(columns, partial(sums, at)))
 
 
-def fit_batch(batch: Batch, features: Features, penalty: float, tilt: Vector, tolerance: float) -> Vector:
-    """The same for rows that are all at hand."""
-    losses = partial(loss_derivatives, features=features, batch=batch)
-    return minimum(penalised(losses, penalty, tilt), features.size, tolerance)
-
-
-def public_scores(batch: Batch, features: Features) -> Vector:
-    """The score of each row where covariates and arms are public: a ridge of 1 on features within -1 and 1."""
+def public_fit(engine: Engine, features: Features) -> Vector:
+    """The coefficients where covariates and arms are public: a ridge of 1 on features within -1 and 1."""
     penalty = 1 / features.root**2
-    tolerance = 1e-6 * penalty + 1e-9 * len(batch["treatment"])
-    return score(fit_batch(batch, features, penalty, np.zeros(features.size), tolerance), features.unit(batch))
+    tolerance = 1e-6 * penalty + 1e-9 * int(engine.aggregate({}, ["1"])[0])
+    return fit(engine, features, penalty, np.zeros(features.size), tolerance)
 
 
 def penalised(losses: Callable[[Vector], Vector], penalty: float, tilt: Vector) -> Derivatives:
@@ -80,19 +71,20 @@ def penalised(losses: Callable[[Vector], Vector], penalty: float, tilt: Vector) 
     return derivatives
 
 
-def loss_derivatives(at: Vector, features: Features, batch: Batch) -> Vector:
-    """The gradient of the losses of some rows, and below it their curvature."""
-    unit = features.unit(batch)
-    share = score(at, unit)
-    residual = share - batch["treatment"]
-    gradient = [(line * residual).sum() for line in unit]  # pairwise sums, far more exact than a product of matrices
-    return np.vstack([gradient, (unit * (share * (1 - share))) @ unit.T])
+def loss_sums(at: Vector, batch: Batch, features: Features) -> Integers:
+    """The gradient of the losses of some rows, and below it their curvature, in steps."""
+
+    def sums(block: Batch) -> NDArray[np.int64]:
+        steps = features.steps(block)
+        share = score(at, steps, features)
+        return derivative_sums(steps / features.scale, share - block["treatment"], share * (1 - share))
+
+    return over_blocks(batch, sums)
 
 
-def score(at: Vector, unit: Vector) -> Vector:
-    """The probability of treatment that coefficients give to some rows."""
-    probability: Vector = 1 / (1 + np.exp(-np.clip(at @ unit, -700, 700)))
-    return probability
+def score(at: Vector, steps: NDArray[np.int64], features: Features) -> Vector:
+    """The probability of treatment that coefficients give to rows with these features."""
+    return sigmoid(predictor(at, steps) / features.scale)
 
 
 def _answer(features: Features, fitted: Vector) -> Answer:

@@ -1,6 +1,7 @@
 """Matched units as one weighted sum of outcomes. Proofs: docs/proofs/matched_contrast.md and scrambled_contrast.md."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -10,8 +11,8 @@ from dpcausal.queries import GRID, MatchedContrast, ScrambledContrast
 from dpcausal.queries.matching import COEFFICIENT_STEPS
 from dpcausal.schema import Schema
 from dpcausal.vault.answer import Answer
-from dpcausal.vault.answers.logistic import public_scores
-from dpcausal.vault.engines import Engine
+from dpcausal.vault.answers.logistic import public_fit, score
+from dpcausal.vault.engines import Batch, Engine
 from dpcausal.vault.features import EXPONENTS, Features, lookup
 from dpcausal.vault.matching import Integers, matched
 from dpcausal.vault.noise import laplace_each, randomised_response
@@ -24,24 +25,42 @@ _BLOCK = 4
 def matched_contrast(query: MatchedContrast, schema: Schema, engine: Engine, guarantee: Guarantee) -> Answer:
     """Everything but the outcomes is public: the score is fitted, and units are matched, as they are."""
     features = Features(query.of, schema)
-    batch = engine.collect(("treatment", "outcome", *features.columns), query.most_units)
-    # In an order made of public columns, so that not even the last bit of a score depends on how the table is stored.
-    order = np.lexsort([batch[name] for name in ("treatment", *features.columns)])
-    batch = {name: column[order] for name, column in batch.items()}
-    scores = np.rint(_SCORE_STEPS * public_scores(batch, features)).astype(np.int64)
-    return contrast(query, scores, batch["treatment"], batch["outcome"], guarantee.epsilon)
+    fitted = public_fit(engine, features)
+
+    def scores(steps: Integers) -> Integers:
+        return np.rint(_SCORE_STEPS * score(fitted, steps, features)).astype(np.int64)
+
+    rows = _scored(query, engine, features, scores)
+    return contrast(query, rows["score"], rows["treatment"], rows["outcome"], guarantee.epsilon)
 
 
 def scrambled_contrast(query: ScrambledContrast, schema: Schema, engine: Engine, guarantee: Guarantee) -> Answer:
     """Scores and arms are made noisy row by row; only these decide on who is matched to whom."""
     features = Features(query.of, schema)
-    batch = engine.collect(("treatment", "outcome", *features.columns), query.most_units)
-    scoring, arm, outcome = (exact(guarantee.epsilon) * part for part in query.parts())
     table = np.rint(GRID / (1 + np.exp(-EXPONENTS))).astype(np.int64)
-    exact_scores = table[lookup(features.predictor(query.coefficients, features.steps(batch)))]
-    noisy_scores = np.array(laplace_each(exact_scores.tolist(), float_above(GRID / scoring)), dtype=np.int64)
-    arms = np.array(randomised_response(batch["treatment"].tolist(), arm), dtype=np.int64)
-    return contrast(query, np.clip(noisy_scores, -(2**61), 2**61), arms, batch["outcome"], float(outcome))
+
+    def scores(steps: Integers) -> Integers:
+        return table[lookup(features.predictor(query.coefficients, steps))]
+
+    rows = _scored(query, engine, features, scores)
+    scoring, arm, outcome = (exact(guarantee.epsilon) * part for part in query.parts())
+    noisy_scores = np.array(laplace_each(rows["score"].tolist(), float_above(GRID / scoring)), dtype=np.int64)
+    arms = np.array(randomised_response(rows["treatment"].tolist(), arm), dtype=np.int64)
+    return contrast(query, np.clip(noisy_scores, -(2**61), 2**61), arms, rows["outcome"], float(outcome))
+
+
+def _scored(
+    query: MatchedContrast | ScrambledContrast,
+    engine: Engine,
+    features: Features,
+    scores: Callable[[Integers], Integers],
+) -> Batch:
+    """Scores, arms and outcomes of all rows; covariates are seen batch by batch and not kept."""
+
+    def kernel(batch: Batch) -> Batch:
+        return {"score": scores(features.steps(batch)), "treatment": batch["treatment"], "outcome": batch["outcome"]}
+
+    return engine.collect(("treatment", "outcome", *features.columns), query.most_units, kernel)
 
 
 def contrast(

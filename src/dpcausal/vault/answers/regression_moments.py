@@ -1,5 +1,7 @@
 """Sums of products of a unit's numbers, in exact integers. Proof: docs/proofs/regression_moments.md."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,12 +13,14 @@ from dpcausal.vault.answer import Answer
 from dpcausal.vault.engines import Batch, Engine
 from dpcausal.vault.features import Features
 
+Integers = NDArray[np.int64]
+
 
 def regression_moments(query: RegressionMoments, schema: Schema, engine: Engine, _: Guarantee) -> Answer:
     """All products in one pass, without and with the sign of the arm."""
     features = Features(query.of, schema)
 
-    def kernel(batch: Batch) -> NDArray[np.int64]:
+    def kernel(batch: Batch) -> Integers:
         return products(batch["outcome"], features.design(batch), batch["treatment"])
 
     sums = engine.fold(("treatment", "outcome", *features.columns), kernel)
@@ -29,13 +33,17 @@ def regression_moments(query: RegressionMoments, schema: Schema, engine: Engine,
     return Answer(steps)
 
 
-def products(outcomes: NDArray[np.int64], design: NDArray[np.int64], arms: NDArray[np.int64]) -> NDArray[np.int64]:
+def products(outcomes: Integers, design: Sequence[Integers], arms: Integers) -> Integers:
     """Sums over some rows of all products of two of their numbers, without and with the arm's sign.
 
     Numbers are rounded to FINE steps first. Sums of their products are whole numbers below 2^53, which floating point
     adds up without error in any order.
     """
-    coarse = GRID // FINE
-    numbers = np.vstack([np.full(len(outcomes), GRID), outcomes, design])
-    rounded = ((numbers + coarse // 2) // coarse).astype(np.float64)
-    return np.array([rounded @ rounded.T, (rounded * (2 * arms - 1)) @ rounded.T]).astype(np.int64)
+    coarse = (GRID // FINE).bit_length() - 1
+    numbers = np.empty((2 + len(design), len(outcomes)))
+    numbers[0] = FINE
+    for place, line in enumerate((outcomes, *design), start=1):
+        numbers[place] = (line + (1 << coarse >> 1)) >> coarse
+    treated = numbers.take(np.flatnonzero(arms), axis=1)
+    whole, part = numbers @ numbers.T, treated @ treated.T
+    return np.array([whole, 2 * part - whole]).astype(np.int64)

@@ -9,6 +9,7 @@ from dpcausal.queries.profiles import steps_of
 from dpcausal.queries.strata import bins
 from dpcausal.schema import Schema
 from dpcausal.vault.answer import Answer
+from dpcausal.vault.answers.arm_moments import SQUARE
 from dpcausal.vault.engines import Engine
 
 Arm = tuple[int, int, int]
@@ -25,7 +26,7 @@ def strata(by: Sequence[Cut], schema: Schema, engine: Engine) -> list[tuple[Arm,
     """The control and the treated arm of every stratum of the public list, rows or no rows."""
     keys = [_key(cut, schema) for cut in by]
     cells = dict(zip(keys, bins(by, schema), strict=True)) | {"treatment": 2}
-    arms = engine.aggregate(cells, ["1", "outcome", "outcome * outcome"]).reshape(-1, 2, 3).tolist()
+    arms = engine.aggregate(cells, ["1", "outcome", SQUARE]).reshape(-1, 2, 3).tolist()
     return [(tuple(control), tuple(treated)) for control, treated in arms]
 
 

@@ -6,6 +6,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcausal.errors import TableError
+
 Batch = Mapping[str, NDArray[np.int64]]
 """Some rows, column by column, as the integers that coercion made of them."""
 
@@ -16,6 +18,27 @@ Integers = NDArray[np.object_]
 def integers(values: NDArray[Any]) -> Integers:
     """Numbers without fractions as exact integers."""
     return np.array([int(value) for value in values.ravel()], dtype=object).reshape(values.shape)
+
+
+def steps_in(column: Any) -> NDArray[np.int64]:  # noqa: ANN401 (of Arrow, which has no types)
+    """The integers in an Arrow column, wide enough for products."""
+    steps: NDArray[np.int64] = column.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+    return steps
+
+
+def no_rows(columns: Sequence[str]) -> Batch:
+    """What a kernel is given to see the shape of what it makes."""
+    return {name: np.zeros(0, dtype=np.int64) for name in columns}
+
+
+def check_size(size: int, limit: int) -> None:
+    """Raise if a table has more units than may be seen side by side."""
+    if size > limit:
+        raise TableError(
+            expected=f"at most {limit:,} units for a question that must see them side by side",
+            got=f"{size:,}",
+            hint="ask a question that can be added up, such as a stratification.",
+        )
 
 
 class Engine(Protocol):
@@ -37,6 +60,13 @@ class Engine(Protocol):
         """The sum over batches of what a kernel makes of each: an array of integers, of one shape for any batch."""
         ...
 
-    def collect(self, columns: Sequence[str], limit: int) -> Batch:
-        """All rows at once, for what cannot be added up, such as matching; refused beyond a public limit."""
+    def collect(self, columns: Sequence[str], limit: int, kernel: Callable[[Batch], Batch] | None = None) -> Batch:
+        """All rows at once, in any order, for what cannot be added up, such as matching.
+
+        Args:
+            columns: The coerced columns.
+            limit: The most units that may be read so; a larger table is refused. Public.
+            kernel: What makes of some rows the numbers that are wanted, row by row, as columns of its own; the rows
+                themselves if left out. Engines run it where the rows are, and bring nothing else from there.
+        """
         ...

@@ -1,127 +1,221 @@
-"""Adding up with DuckDB: files and frames on one machine, larger than memory if need be."""
+"""Adding up with DuckDB: files, frames and streams on one machine, larger than memory if need be."""
 
+import re
+import shutil
+import tempfile
 import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 
 from dpcausal.errors import EngineError, TableError
 from dpcausal.vault.coercion import SOURCE, Family, coerced
-from dpcausal.vault.engines import integers
+from dpcausal.vault.engines import check_size, integers, steps_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     from numpy.typing import NDArray
 
     from dpcausal.schema import Schema
     from dpcausal.vault.engines import Batch, Integers
 
+Passes = Callable[[], AbstractContextManager[duckdb.DuckDBPyRelation]]
+"""The table anew for each pass, for one that can be read only once, such as a stream; left when the pass is over."""
+
 _BATCH_ROWS = 65_536
-_NUMBERS = frozenset({
-    "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT",
-    "FLOAT", "DOUBLE", "DECIMAL",
-})  # fmt: skip
+_THREAD_MEMORY = 125_000_000
+"""Bytes. What DuckDB advises for each thread. With much less a sort that spills fails before it can begin to."""
+
+_FAMILIES: dict[str, Family] = {
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"), "integer"),
+    **dict.fromkeys(("FLOAT", "DOUBLE"), "number"),
+    **dict.fromkeys(("UBIGINT", "HUGEINT", "UHUGEINT", "DECIMAL"), "wide number"),
+    **dict.fromkeys(("DATE", "UUID"), "key"),
+    **dict.fromkeys(("VARCHAR", "ENUM"), "text"),
+    "BOOLEAN": "boolean",
+}
 _WITHOUT_STATISTICS = "SET disabled_optimizers = 'statistics_propagation,filter_pushdown,join_filter_pushdown'"
 """DuckDB concludes from a file's statistics what a column cannot hold, and those of parquet files leave NaN out. Then
 whether a NaN is seen as one, or its row at all, would depend on other rows (duckdb/duckdb#25521)."""
 
 
-def connect(threads: int | None = None) -> duckdb.DuckDBPyConnection:
-    """A private in-memory DuckDB that fetches nothing and sees no variable of the program."""
+def connect(
+    threads: int | None = None, memory: str | None = None, spill: str | Path | None = None
+) -> duckdb.DuckDBPyConnection:
+    """A private in-memory DuckDB that fetches nothing and sees no variable of the program.
+
+    Args:
+        threads: How many cores it uses; as many as there are, or as the memory is enough for, if left out.
+        memory: The most that it holds in memory; DuckDB's own default if left out.
+        spill: Where to make the folder for what does not fit, which only its user may read, and which goes with the
+            connection; DuckDB's own default, `.tmp` where the process runs, if left out.
+    """
     settings: dict[str, str | bool | int | float | list[str]] = {
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
         "python_enable_replacements": False,
+        "preserve_insertion_order": False,  # no sum depends on it, and DuckDB would hold rows back to keep it
     }
-    return duckdb.connect(config=settings | ({} if threads is None else {"threads": threads}))
+    settings |= {} if threads is None else {"threads": threads}
+    connection = duckdb.connect(config=settings | ({} if memory is None else {"memory_limit": memory}))
+    if spill is not None:
+        connection.execute("SET temp_directory = $folder", {"folder": _private_folder(spill, connection)})
+    # So that its share can be asked for; in a notebook DuckDB would print it of its own accord.
+    connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
+    if memory is not None:
+        # Otherwise each thread holds a whole row group of a parquet file, which may be of any size.
+        connection.execute("SET disable_parquet_prefetching = true")
+        if threads is None:
+            asked = "SELECT current_setting('threads'), parse_formatted_bytes($memory)"
+            ((usual, size),) = connection.execute(asked, {"memory": memory}).fetchall()
+            connection.execute(f"SET threads = {max(1, min(usual, size // _THREAD_MEMORY))}")
+    return connection
+
+
+def _private_folder(within: str | Path, owner: object) -> str:
+    """A folder that only this user may read, and that is removed when its owner is gone."""
+    try:
+        folder = tempfile.mkdtemp(prefix="dpcausal-", dir=within)
+    except OSError:
+        raise TableError(
+            expected="a folder for what does not fit into memory",
+            got=f"no folder can be made in {str(within)!r}",
+            hint="name a folder that exists and that you may write to: Resources(spill=…).",
+        ) from None
+    weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 class DuckDBEngine:
     """A DuckDB relation seen through a schema."""
 
-    __slots__ = ("_batch", "_coerced", "_lock", "_relation")
+    __slots__ = ("_batch", "_connection", "_families", "_lock", "_passes", "_schema", "_seen")
 
-    def __init__(self, relation: duckdb.DuckDBPyRelation, schema: "Schema", batch: int = _BATCH_ROWS) -> None:
-        self._batch = batch
+    def __init__(
+        self,
+        relation: duckdb.DuckDBPyRelation,
+        schema: "Schema",
+        batch: int = _BATCH_ROWS,
+        *,
+        connection: duckdb.DuckDBPyConnection | None = None,
+        passes: Passes | None = None,
+    ) -> None:
+        """An engine over a relation.
+
+        Args:
+            relation: The table; with `passes` only its columns.
+            schema: What is public about it.
+            batch: How many rows a kernel sees at once.
+            connection: Where the relation comes from, if that is a connection of our own: it is kept open, and tells
+                how far a pass is.
+            passes: What gives the table for each pass, if it is not the relation itself.
+        """
+        self._batch, self._connection = batch, connection
         self._lock = threading.Lock()  # a relation answers one thread at a time
+        self._passes = passes or (lambda: nullcontext(relation))
+        self._seen: int | None = None
         types = zip(relation.columns, relation.types, strict=True)
-        self._relation = relation
-        self._coerced = coerced(schema, {name: _family(str(kind)) for name, kind in types})
+        self._schema, self._families = schema, {name: _family(str(kind)) for name, kind in types}
+        self._coerced()  # raises now what it would raise later
 
     def aggregate(self, cells: Mapping[str, int], sums: Sequence[str]) -> "Integers":
         """Sums over groups of rows; see `Engine.aggregate`."""
         keys = ", ".join(cells)
-        added = ", ".join(f"SUM({expression})" for expression in sums)
-        text = f"SELECT {keys}{', ' if keys else ''}{added} FROM ({self._coerced})"  # noqa: S608 (no outside text)
+        added = ", ".join("COUNT(*)" if expression == "1" else f"SUM({expression})" for expression in sums)
+        text = f"SELECT {keys}{', ' if keys else ''}{added} FROM ({self._coerced(keys, *sums)})"  # noqa: S608 (no outside text)
         totals: Integers = np.zeros((*cells.values(), len(sums)), dtype=object)
-        with self._lock, _silenced():
-            for line in self._query(f"{text} GROUP BY {keys}" if keys else text).fetchall():
+        with self._query(f"{text} GROUP BY {keys}" if keys else text) as found:
+            for line in found.fetchall():
                 totals[tuple(line[: len(cells)])] = [int(value or 0) for value in line[len(cells) :]]
         return totals
 
     def fold(self, columns: Sequence[str], kernel: "Callable[[Batch], NDArray[Any]]") -> "Integers":
         """The sum of a kernel over batches; see `Engine.fold`."""
-        nothing = {name: np.zeros(0, dtype=np.int64) for name in columns}
-        total = integers(kernel(nothing))
-        with self._lock, _silenced():
-            for batch in self._query(self._select(columns)).to_arrow_reader(self._batch):
-                arrays = {name: batch.column(name).to_numpy(zero_copy_only=False) for name in columns}
-                total = total + integers(kernel(arrays))
+        total = integers(kernel(_nothing(columns)))
+        with closing(self._batches(columns)) as batches:
+            for batch in batches:
+                total = total + integers(kernel(batch))
         return total
 
-    def collect(self, columns: Sequence[str], limit: int) -> "Batch":
+    def collect(self, columns: Sequence[str], limit: int, kernel: "Callable[[Batch], Batch] | None" = None) -> "Batch":
         """All rows at once; see `Engine.collect`."""
-        size = int(self.aggregate({}, ["1"])[0])
-        if size > limit:
-            raise TableError(
-                expected=f"at most {limit:,} units for a question that must see them side by side",
-                got=f"{size:,}",
-                hint="ask a question that can be added up, such as a stratification.",
-            )
-        with self._lock, _silenced():
-            whole = self._query(self._select(columns)).to_arrow_table()
-            return {name: whole.column(name).to_numpy() for name in columns}
+        check_size(int(self.aggregate({}, ["1"])[0]), limit)
+        if kernel is None:
+            with self._query(self._select(columns)) as found:
+                whole = found.to_arrow_table()
+                return {name: steps_in(whole.column(name)) for name in columns}
+        with closing(self._batches(columns)) as batches:
+            parts = [kernel(_nothing(columns)), *map(kernel, batches)]
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+    def share(self, units: int) -> float | None:
+        """How much of the pass under way is done, if that can be told: of so many units, or as DuckDB estimates it."""
+        if self._seen is not None:
+            return self._seen / units if self._seen and units else None
+        done = self._connection.query_progress() if self._connection else -1.0
+        return done / 100 if done >= 0 else None
+
+    def _batches(self, columns: Sequence[str]) -> "Generator[Batch, None, None]":
+        with self._query(self._select(columns)) as found:
+            self._seen = seen = 0
+            try:
+                with found.to_arrow_reader(self._batch) as reader:
+                    for batch in reader:
+                        yield {name: steps_in(batch.column(name)) for name in columns}
+                        self._seen = seen = seen + batch.num_rows
+            finally:
+                self._seen = None
 
     def _select(self, columns: Sequence[str]) -> str:
-        return f"SELECT {', '.join(columns)} FROM ({self._coerced})"  # noqa: S608 (no outside text)
+        return f"SELECT {', '.join(columns)} FROM ({self._coerced(*columns)})"  # noqa: S608 (no outside text)
 
-    def _query(self, text: str) -> duckdb.DuckDBPyRelation:
-        try:  # before each reading, since the connection may be somebody else's
-            self._relation.query(SOURCE, _WITHOUT_STATISTICS)
-        except duckdb.InvalidInputException as error:
-            if "locked" not in str(error):
-                raise
-            raise TableError(
-                expected="a DuckDB connection in which optimizers can be switched off",
-                got="one whose configuration is locked",
-                hint="open the table from a connection without lock_configuration.",
-            ) from None
-        return cast("duckdb.DuckDBPyRelation", self._relation.query(SOURCE, text))
+    def _coerced(self, *expressions: str) -> str:
+        """The coerced table, with no columns but those in some expressions: DuckDB is slow to plan a long text."""
+        return coerced(self._schema, self._families, only=re.findall(r"\w+", " ".join(expressions)))
+
+    @contextmanager
+    def _query(self, text: str) -> "Iterator[duckdb.DuckDBPyRelation]":
+        """One pass over the table."""
+        with self._lock, _silenced(), self._passes() as relation:
+            try:  # before each reading, since the connection may be somebody else's
+                relation.query(SOURCE, _WITHOUT_STATISTICS)
+            except duckdb.InvalidInputException as error:
+                if "locked" not in str(error):
+                    raise
+                raise TableError(
+                    expected="a DuckDB connection in which optimizers can be switched off",
+                    got="one whose configuration is locked",
+                    hint="open the table from a connection without lock_configuration.",
+                ) from None
+            yield cast("duckdb.DuckDBPyRelation", relation.query(SOURCE, text))
 
     def __repr__(self) -> str:
         return "DuckDBEngine"
 
 
+def _nothing(columns: Sequence[str]) -> "Batch":
+    return {name: np.zeros(0, dtype=np.int64) for name in columns}
+
+
 def _family(kind: str) -> Family:
-    if kind.partition("(")[0] in _NUMBERS:
-        return "number"
-    if kind == "BOOLEAN":
-        return "boolean"
-    if kind in ("DATE", "UUID") or kind.startswith("TIMESTAMP"):
-        return "key"
-    return "text" if kind == "VARCHAR" or kind.startswith("ENUM") else "other"
+    if kind.endswith("]"):
+        return "other"
+    return "key" if kind.startswith("TIMESTAMP") else _FAMILIES.get(kind.partition("(")[0], "other")
 
 
 @contextmanager
 def _silenced() -> "Iterator[None]":
-    """Keep DuckDB's own message in: it may quote a row."""
+    """Keep DuckDB's own message in: it may quote a row. While batches are read it comes in an error of Arrow's."""
     try:
         yield
-    except duckdb.Error:
+    except (duckdb.Error, pa.ArrowException, OSError):
         raise EngineError(
             expected="the engine to add up the table",
             got="a failure, whose message is withheld because it may quote the table",

@@ -1,0 +1,105 @@
+"""The command: `python -m benchmarks.scale --help`. Each part's figures are written down as soon as it is done.
+
+A timing belongs to the machine; what counts is the ratio of two that were taken in turns.
+"""
+
+import argparse
+import json
+import os
+import platform
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from benchmarks.scale import adjustment, engines, growth, install, ledger, matching, moments, out_of_core, sizes, sums
+from benchmarks.scale.options import Options
+from benchmarks.scale.pictures import draw
+
+RESULT = Path(__file__).parents[1] / "results" / "scale.json"
+
+PARTS: dict[str, Callable[[Options], dict[str, Any]]] = {
+    "sums": sums.measure,
+    "moments": moments.measure,
+    "rows": sizes.measure,
+    "out_of_core": out_of_core.measure,
+    "engines": engines.measure,
+    "adjustment": adjustment.measure,
+    "matching": matching.measure,
+    "ledger": lambda options: ledger.measure(min(options.rows or 100_000, 100_000)),
+    "install": install.measure,
+    "covariates": growth.covariates,
+    "strata": growth.strata,
+    "threads": growth.threads,
+}
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
+    parser.add_argument("--part", nargs="+", choices=list(PARTS), help="all, if left out")
+    parser.add_argument(
+        "--rows", type=int, help="of the largest table of each part; if left out, as many as it is about"
+    )
+    parser.add_argument("--repeats", type=int, help="runs of each task")
+    parser.add_argument("--folder", type=Path, help="where made-up tables are written, and removed; needs up to 14 GB")
+    parser.add_argument("--peer", nargs="+", type=Path, default=[], help="interpreters that have DoubleML or EconML")
+    parser.add_argument("--result", type=Path, default=RESULT, help="the file that keeps each part as it is done")
+    parser.add_argument("--missing", action="store_true", help="leave out parts that the file has already")
+    parser.add_argument("--figures", type=Path, help="a folder to draw figures into")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    chosen = parser.parse_args(given)
+    options = Options(chosen.rows, chosen.repeats, chosen.folder, tuple(chosen.peer))
+    parts = [part for part in chosen.part or PARTS if not (chosen.missing and part in _kept(chosen.result))]
+    failed = [part for part in parts if not _done(part, options, chosen.result)]
+    result = _kept(chosen.result)
+    if chosen.figures:
+        draw(result, chosen.figures)
+    print(json.dumps(result, indent=1) if chosen.json else "\n".join(_text(result)))
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
+
+
+def _done(part: str, options: Options, path: Path) -> bool:
+    """Whether a part was measured; its figures are kept, and one that fails does not stop the rest."""
+    start = time.monotonic()
+    try:
+        found = PARTS[part](options)
+    except Exception:  # noqa: BLE001
+        traceback.print_exc()
+        return False
+    result = _kept(path)
+    result |= {"machine": _machine(), part: found | {"took": round(time.monotonic() - start)}}
+    waiting = path.with_suffix(".tmp")
+    waiting.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    waiting.replace(path)
+    return True
+
+
+def _kept(path: Path) -> dict[str, Any]:
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    return dict(json.loads(text or "{}"))
+
+
+def _machine() -> dict[str, Any]:
+    """What the seconds belong to."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    libraries = {name: version(name) for name in ("duckdb", "numpy", "pyarrow")}
+    return {"cores": os.cpu_count(), "gigabytes": round(memory), "python": platform.python_version()} | libraries
+
+
+def _text(found: object, name: str = "") -> Iterator[str]:
+    """Every figure on a line, with where it stands."""
+    if isinstance(found, dict | list):
+        for place, each in found.items() if isinstance(found, dict) else enumerate(found):
+            yield from _text(each, f"{name} {place}".strip())
+    else:
+        yield f"{name:90} {found}"
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that tables are removed then, too
+    main()

@@ -1,0 +1,182 @@
+"""Adding up with Spark: tables that are spread over many machines, where their rows stay."""
+
+import logging
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from dpcausal.errors import EngineError
+from dpcausal.vault.coercion import Family, check_columns, coerced, columns_used
+from dpcausal.vault.dialects import SPARK
+from dpcausal.vault.engines import check_size, integers, no_rows, steps_in
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from pyspark.sql import DataFrame
+
+    from dpcausal.schema import Schema
+    from dpcausal.vault.engines import Batch, Integers
+
+Got = TypeVar("Got")
+
+_BATCH_ROWS = 65_536
+_HALF = 20
+_FAMILIES: dict[str, Family] = {
+    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), "integer"),
+    **dict.fromkeys(("float", "double", "decimal"), "number"),
+    **dict.fromkeys(("string", "char", "varchar"), "text"),
+    **dict.fromkeys(("date", "timestamp", "timestamp_ntz"), "key"),
+    "boolean": "boolean",
+}
+
+
+def is_spark_frame(table: object) -> "TypeGuard[DataFrame]":
+    """Whether a table is a frame of Spark or of Spark Connect; does not import Spark where nothing else has."""
+    return isinstance(table, getattr(sys.modules.get("pyspark.sql"), "DataFrame", ()))
+
+
+class SparkEngine:
+    """A frame of Spark, or of Spark Connect, seen through a schema.
+
+    Only sums, and rows where `collect` is asked for them, come to the driver. Every question reads the frame anew:
+
+    - It must give the same rows at every pass. Write one that is drawn by lot, or whose source still changes, to a
+      table first; persist one that takes long to make.
+    - It must not fail at any value, since failing tells of it: TRY_CAST where it casts.
+    - Workers run the same versions of Python and of this package as this program does.
+
+    Spark keeps a log of its own, which may quote rows when something fails: it is for whoever may see the table.
+    """
+
+    __slots__ = ("_coerced",)
+
+    def __init__(self, frame: "DataFrame", schema: "Schema") -> None:
+        fields = _silenced(lambda: frame.schema.fields)
+        names, used = [field.name for field in fields], columns_used(schema)
+        check_columns(used, names)
+        kinds = (field.dataType.simpleString() for field in fields)
+        text = coerced(schema, {name: _family(kind) for name, kind in zip(names, kinds, strict=True)}, SPARK)
+
+        def opened() -> "DataFrame":
+            # By place, since a name may hold anything, and names that are not used may stand twice.
+            renamed = frame.toDF(*map(SPARK.column, names)).select(*map(SPARK.column, used))
+            return frame.sparkSession.sql(text, dpcausal_source=renamed)
+
+        self._coerced = _silenced(opened)
+
+    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str]) -> "Integers":
+        """Sums over groups of rows; see `Engine.aggregate`.
+
+        Spark adds up in 64 bits and fails beyond. So numbers, which are below 2^41 in size, are cut in two halves:
+        the sums of 2^41 of either fit.
+        """
+        keys = ", ".join(cells)
+        halves = ", ".join(f"SUM({half})" for expression in sums for half in _halves(expression))
+        text = f"SELECT {keys}{', ' if keys else ''}{halves} FROM {{coerced}}"  # noqa: S608 (no outside text)
+        grouped = f"{text} GROUP BY {keys}" if keys else text
+        totals: Integers = np.zeros((*cells.values(), len(sums)), dtype=object)
+        for line in _silenced(lambda: self._query(grouped).collect()):
+            added = [int(value or 0) for value in line[len(cells) :]]
+            pairs = zip(added[::2], added[1::2], strict=True)
+            totals[tuple(line[: len(cells)])] = [(high << _HALF) + low for high, low in pairs]
+        return totals
+
+    def fold(self, columns: Sequence[str], kernel: "Callable[[Batch], NDArray[Any]]") -> "Integers":
+        """The sum of a kernel over batches; see `Engine.fold`."""
+        total = integers(kernel(no_rows(columns)))
+        parts = partial(_folded, kernel)
+        for line in _silenced(lambda: self._select(columns).mapInArrow(parts, "sums STRING").collect()):
+            part = np.array([int(each) for each in line[0].split()], dtype=object)
+            total = total + part.reshape(total.shape)
+        return total
+
+    def collect(self, columns: Sequence[str], limit: int, kernel: "Callable[[Batch], Batch] | None" = None) -> "Batch":
+        """All rows at once; see `Engine.collect`."""
+        check_size(int(self.aggregate({}, ["1"])[0]), limit)
+        names = list(columns if kernel is None else kernel(no_rows(columns)))
+
+        def brought() -> pa.Table:
+            rows = self._select(columns)
+            if kernel is None:
+                return rows.toArrow()
+            kinds = ", ".join(f"column_{place} BIGINT" for place in range(len(names)))
+            return rows.mapInArrow(partial(_made, kernel), kinds).toArrow()
+
+        whole = _silenced(brought)
+        return {name: steps_in(whole.column(place)) for place, name in enumerate(names)}
+
+    def _select(self, columns: Sequence[str]) -> "DataFrame":
+        return self._coerced.select(*columns)
+
+    def _query(self, text: str) -> "DataFrame":
+        return self._coerced.sparkSession.sql(text, coerced=self._coerced)
+
+    def __repr__(self) -> str:
+        return "SparkEngine"
+
+
+def _family(kind: str) -> Family:
+    return _FAMILIES.get(kind.partition("(")[0].partition(" ")[0], "other")
+
+
+def _halves(expression: str) -> tuple[str, str]:
+    whole = f"CAST({expression} AS BIGINT)"
+    return f"shiftright({whole}, {_HALF})", f"{whole} & {2**_HALF - 1}"
+
+
+def _batches(given: Iterable[pa.RecordBatch]) -> "Iterator[Batch]":
+    """Rows as they come on a worker, no more at once than kernels are exact for, whatever Spark is set to."""
+    for batch in given:
+        for start in range(0, batch.num_rows, _BATCH_ROWS):
+            piece = batch.slice(start, _BATCH_ROWS)
+            yield {name: steps_in(piece.column(name)) for name in piece.schema.names}
+
+
+def _folded(kernel: "Callable[[Batch], NDArray[Any]]", given: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """One partition's sum; as text, since integers may be of any size. Nothing of a partition without rows."""
+    parts = (integers(kernel(batch)) for batch in _batches(given))
+    total = next(parts, None)
+    if total is not None:
+        for part in parts:
+            total = total + part
+        yield pa.RecordBatch.from_pydict({"sums": [" ".join(map(str, total.ravel()))]})
+
+
+def _made(kernel: "Callable[[Batch], Batch]", given: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in _batches(given):
+        columns = kernel(batch).values()
+        yield pa.RecordBatch.from_pydict(
+            {f"column_{place}": pa.array(column, pa.int64()) for place, column in enumerate(columns)}
+        )
+
+
+_AT_WORK: ContextVar[bool] = ContextVar("at_work", default=False)
+
+
+def _is_not_ours(_: logging.LogRecord) -> bool:
+    return not _AT_WORK.get()
+
+
+def _silenced(work: Callable[[], Got]) -> Got:
+    """What Spark makes of some work, with its own messages kept in: they may quote a row."""
+    from pyspark.logger import PySparkLogger  # noqa: PLC0415 (an extra)
+
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):  # what errors are written to as they are made
+        PySparkLogger.getLogger(name).addFilter(_is_not_ours)
+    before = _AT_WORK.set(True)
+    try:
+        return work()
+    except Exception:  # noqa: BLE001, S110 (of Java, gRPC, Arrow or a socket; raised below, where it is no context)
+        pass
+    finally:
+        _AT_WORK.reset(before)
+    raise EngineError(
+        expected="Spark to add up the table",
+        got="a failure, whose message is withheld because it may quote the table",
+        hint="look into Spark's own log; check that its workers run the same Python and dpcausal as this program does.",
+    )

@@ -1,0 +1,177 @@
+"""Tables of a PostgreSQL server, streamed as Arrow batches."""
+
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from dpcausal.errors import DpcausalError, EngineError, TableError
+from dpcausal.vault.coercion import Family, check_columns, coerced, columns_used
+
+if TYPE_CHECKING:
+    from adbc_driver_postgresql.dbapi import Connection
+
+    from dpcausal.schema import Schema
+
+_EPOCH = "extract(epoch FROM {})::text"  # never fails, as a time of the driver's would if infinite or far off
+_SENT: dict[str, tuple[Family, str]] = {
+    "boolean": ("boolean", "{}"),
+    **dict.fromkeys(("smallint", "integer", "bigint", "real", "double precision"), ("number", "{}")),
+    **dict.fromkeys(("text", "character varying", "character", "name", "enum"), ("text", "{}::text")),
+    "numeric": ("number", "trim_scale({})::text"),  # one text for each number, since it may name units
+    **dict.fromkeys(("date", "timestamp without time zone", "timestamp with time zone"), ("key", _EPOCH)),
+    "uuid": ("key", "{}::text"),
+}
+"""What a column of each type lets one do with it, and what is selected of it: something that no value can make fail."""
+
+_TYPES = """
+WITH RECURSIVE kinds AS (
+    SELECT attname, attnum, atttypid AS kind FROM pg_attribute
+    WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped
+    UNION ALL
+    SELECT attname, attnum, typbasetype FROM kinds JOIN pg_type ON oid = kind WHERE typtype = 'd'
+)
+SELECT attname::text, CASE typtype WHEN 'e' THEN 'enum' ELSE format_type(kind, NULL) END
+FROM kinds JOIN pg_type ON oid = kind WHERE typtype <> 'd' ORDER BY attnum
+"""
+_SERVER = "SELECT current_setting('server_encoding'), current_setting('server_version_num')::integer"
+_OLDEST = 14
+
+
+class PostgresTable:
+    """A table or view of a PostgreSQL server, as it was when it was opened.
+
+    Each pass is one stream of its declared columns, and nothing of it is kept. All passes see the same rows: one
+    read-only transaction (REPEATABLE READ) stays open for as long as this object lives. That costs the server. A
+    connection is taken. The table can be written to, but not altered, truncated or dropped. Rows that are updated or
+    deleted meanwhile, anywhere in the database, keep their space until the transaction ends, since it could still see
+    them. So let go of the vault when its work is done, or open it on a replica. A server that is set to end idle
+    transactions will end this one too; then every further pass fails.
+
+    Attributes:
+        columns: An Arrow table without rows that has the columns of the stream.
+    """
+
+    __slots__ = ("__weakref__", "_connection", "_select", "columns")
+
+    def __init__(self, address: str, schema: "Schema") -> None:
+        server, _, name = address.rpartition("#")
+        if not server or not all(name.split(".", 1)):
+            raise TableError(
+                expected='a table in PostgreSQL as "postgresql://user@host/database#schema.table"',
+                got="an address without the name of a table after #",
+                hint="write a # inside of a password as %23, or better keep the password in ~/.pgpass.",
+            )
+        connection = _connected(server)
+        weakref.finalize(self, connection.close)
+        self._connection = connection
+        place = ".".join(map(_quoted, name.split(".", 1)))
+        with _silenced(_unreadable(name)):
+            self._execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            # Otherwise the user's own setting decides, and a letter that another encoding lacks would be an error.
+            self._execute("SET client_encoding TO 'UTF8'")
+            _check_server(*self._rows(_SERVER)[0])
+            types = dict(self._rows(_TYPES, place))
+            self._select = f"SELECT {_selected(types, schema, name)} FROM {place}"  # noqa: S608 (quoted)
+            with connection.cursor() as cursor:
+                # Locks the table against being altered; before the savepoint, or the lock would go with the first pass.
+                self.columns = cursor.execute(f"{self._select} LIMIT 0").fetch_arrow_table()
+            self._execute("SAVEPOINT opened")
+
+    @contextmanager
+    def read(self) -> Iterator[object]:
+        """The stream for one pass; what is left of it when the pass ends early is cancelled."""
+        with _silenced(_broken()), self._connection.cursor() as cursor:
+            self._execute("ROLLBACK TO SAVEPOINT opened")  # takes back an earlier pass that failed, not the snapshot
+            try:
+                yield cursor.execute(self._select).fetch_record_batch()
+            except BaseException:
+                cursor.adbc_cancel()
+                raise
+
+    def _execute(self, statement: str) -> None:
+        with self._connection.cursor() as cursor:
+            cursor.execute(statement)
+
+    def _rows(self, statement: str, *parameters: str) -> list[Any]:
+        with self._connection.cursor() as cursor:
+            found: list[Any] = cursor.execute(statement, parameters or None).fetchall()
+        return found
+
+    def __repr__(self) -> str:
+        return "PostgresTable"
+
+
+def _connected(server: str) -> "Connection":
+    try:
+        from adbc_driver_postgresql import dbapi  # noqa: PLC0415 (an extra)
+    except ModuleNotFoundError as error:
+        raise TableError(
+            expected="the Arrow driver of PostgreSQL",
+            got=f"no module {error.name!r}",
+            hint='pip install "dpcausal[postgres]".',
+        ) from None
+    unreachable = TableError(
+        expected="a PostgreSQL server to read from",
+        got="no connection; the driver's message is withheld because it may hold a password",
+        hint="try the address, up to the #, with psql.",
+    )
+    with _silenced(unreachable):
+        return dbapi.connect(server, autocommit=True)
+
+
+def _check_server(encoding: str, version: int) -> None:
+    if encoding != "UTF8" or version < _OLDEST * 10_000:
+        raise TableError(
+            expected=f"PostgreSQL {_OLDEST} or newer with a database in UTF8",
+            got=f"PostgreSQL {version // 10_000} with {encoding}",
+            hint="in any other encoding a text may be unreadable, and in older versions a date; copy the table over.",
+        )
+
+
+def _selected(types: dict[str, str], schema: "Schema", name: str) -> str:
+    """The declared columns as they are sent, decided from their types alone."""
+    if not types:
+        raise _unreadable(name)
+    used = columns_used(schema)
+    check_columns(used, list(types))
+    for column in used:
+        if types[column] not in _SENT:
+            raise TableError(
+                expected=f"a column {column!r} of numbers, text, dates or times",
+                got=f"the type {types[column]}",
+                hint="convert the column, in a view for instance.",
+            )
+    coerced(schema, {column: _SENT[types[column]][0] for column in used})  # for what it refuses
+    return ", ".join(f"{_SENT[types[column]][1].format(_quoted(column))} AS {_quoted(column)}" for column in used)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _unreadable(name: str) -> TableError:
+    return TableError(
+        expected=f"a table or view {name!r} that can be read",
+        got="none of that name, or no right to read it",
+        hint="names are as PostgreSQL keeps them, mostly in small letters; write schema.table if it is not found.",
+    )
+
+
+def _broken() -> EngineError:
+    return EngineError(
+        expected="PostgreSQL to send the table",
+        got="a failure, whose message is withheld because it may quote the table",
+        hint="look into the server's own log; if it ended the transaction or the connection, open the vault again.",
+    )
+
+
+@contextmanager
+def _silenced(error: DpcausalError) -> Iterator[None]:
+    """Keep the driver's own message in: it may quote a row, or the address with its password."""
+    from adbc_driver_postgresql import dbapi  # noqa: PLC0415 (an extra)
+
+    try:
+        yield
+    except dbapi.Error:
+        raise error from None

@@ -1,0 +1,77 @@
+"""An engine whose long passes show how far they are, to the person who runs it."""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from numpy.typing import NDArray
+
+from dpcausal.vault.engines import Batch, Engine, Integers
+
+PATIENCE = 2.0
+"""Seconds that a pass may take without a bar."""
+
+_GLANCE = 0.2
+
+Share = Callable[[int], float | None]
+"""The share of the pass under way that is done, given the number of units; None where nobody knows."""
+
+
+class Shown:
+    """An engine with a bar on stderr for each pass that takes long.
+
+    A bar tells the public number of units, a share and time. It is drawn from a thread of its own, and goes when the
+    pass is over.
+    """
+
+    __slots__ = ("_engine", "_share", "_units")
+
+    def __init__(self, engine: Engine, share: Share = lambda _: None) -> None:
+        self._engine, self._share, self._units = engine, share, 0
+
+    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str]) -> Integers:
+        """Sums over groups of rows; see `Engine.aggregate`."""
+        with self._bar():
+            totals = self._engine.aggregate(cells, sums)
+        if "1" in sums:  # whoever counts rows group by group has counted the units
+            self._units = int(totals[..., list(sums).index("1")].sum())
+        return totals
+
+    def fold(self, columns: Sequence[str], kernel: Callable[[Batch], NDArray[Any]]) -> Integers:
+        """The sum of a kernel over batches; see `Engine.fold`."""
+        with self._bar():
+            return self._engine.fold(columns, kernel)
+
+    def collect(self, columns: Sequence[str], limit: int, kernel: Callable[[Batch], Batch] | None = None) -> Batch:
+        """All rows at once; see `Engine.collect`."""
+        with self._bar():
+            return self._engine.collect(columns, limit, kernel)
+
+    @contextmanager
+    def _bar(self) -> Iterator[None]:
+        over = threading.Event()
+        watcher = threading.Thread(target=self._watch, args=(over,), daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            over.set()
+            watcher.join()
+
+    def _watch(self, over: threading.Event) -> None:
+        if over.wait(PATIENCE):
+            return
+        from rich.console import Console  # noqa: PLC0415 (only where somebody waits)
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+        columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn()
+        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+            line = progress.add_task(f"reading {self._units:,} units" if self._units else "reading", total=None)
+            while not over.wait(_GLANCE):
+                share = self._share(self._units)
+                if share is not None:
+                    progress.update(line, total=1.0, completed=share)
+
+    def __repr__(self) -> str:
+        return repr(self._engine)

@@ -1,0 +1,116 @@
+"""Sums of derivatives that do not depend on the order of rows, on batches or on the machine."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import special
+
+import dpcausal as dpc
+from dpcausal.errors import QueryError
+from dpcausal.queries import GRID, ObjectivePerturbedLogistic, OutputPerturbedLogistic
+from dpcausal.vault.answers.logistic import loss_sums
+from dpcausal.vault.derivatives import GRADIENT_STEPS, as_floats, derivative_sums, over_blocks, predictor
+from dpcausal.vault.engines import Batch
+from dpcausal.vault.features import Features
+from dpcausal.vault.sigmoid import sigmoid
+
+Integers = NDArray[np.int64]
+
+NAMES = [f"x{place}" for place in range(20)]
+SCHEMA = dpc.Schema(
+    treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Real(name, -1, 1) for name in NAMES]
+)
+FEATURES = Features(NAMES, SCHEMA)
+AT = np.random.default_rng(1).normal(0, 3, FEATURES.size)
+
+
+def batch_of(size: int) -> dict[str, Integers]:
+    generator = np.random.default_rng(0)
+    covariates = {name: generator.integers(-GRID, GRID, size, endpoint=True) for name in FEATURES.columns}
+    return {"treatment": generator.integers(0, 2, size)} | covariates
+
+
+def parts(batch: dict[str, Integers], cuts: list[int]) -> list[dict[str, Integers]]:
+    return [
+        dict(zip(batch, part, strict=True))
+        for part in zip(*(np.split(each, cuts) for each in batch.values()), strict=True)
+    ]
+
+
+def test_the_logistic_function_is_as_exact_as_told() -> None:
+    exponents = np.concatenate([np.random.default_rng(0).normal(0, 8, 100_000), np.linspace(-41, 41, 1_001)])
+    assert np.abs(sigmoid(exponents) - special.expit(np.clip(exponents, -40, 40))).max() <= 2.0**-51
+    assert sigmoid(np.array([0.0, -1e9, 1e9])).tolist() == [0.5, float(special.expit(-40.0)), 1.0]
+
+
+def test_the_logistic_function_of_one_number_is_that_of_the_same_among_others() -> None:
+    exponents = np.random.default_rng(0).normal(0, 8, 1_001)
+    together = sigmoid(exponents)
+    assert all(sigmoid(exponents[place : place + 1])[0] == together[place] for place in range(0, 1_001, 7))
+    assert (sigmoid(exponents[::-1]) == together[::-1]).all()
+
+
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e5])
+def test_the_predictor_is_exact_but_for_its_last_bit(size: float) -> None:
+    at = AT * size
+    steps = FEATURES.steps(batch_of(50))
+    exact = [sum(Fraction(a) * x for a, x in zip(at.tolist(), line, strict=True)) for line in steps.T.tolist()]
+    for found, wanted in zip(predictor(at, steps), exact, strict=True):
+        assert abs(Fraction(float(found)) - wanted) <= abs(wanted) * Fraction(1, 2**53) + Fraction(size) / 2**50
+
+
+def test_sums_do_not_depend_on_order_or_batches() -> None:
+    batch = batch_of(5_000)
+    whole = loss_sums(AT, batch, FEATURES)
+    order = np.random.default_rng(2).permutation(5_000)
+    shuffled = {name: column[order] for name, column in batch.items()}
+    assert (loss_sums(AT, shuffled, FEATURES) == whole).all()
+    for cuts in ([1], [17, 18, 1_024, 1_025, 4_999], [0, 2_500]):
+        assert np.sum([loss_sums(AT, part, FEATURES) for part in parts(batch, cuts)], axis=0).tolist() == whole.tolist()
+
+
+def test_sums_in_floating_point_would() -> None:
+    """The twin: what products of matrices and a library's exponential give."""
+    unit = FEATURES.steps(batch := batch_of(5_000)) / FEATURES.scale
+
+    def gradient(places: Integers) -> list[float]:
+        lines = unit[:, places]
+        found: list[float] = (lines @ (1 / (1 + np.exp(-AT @ lines)) - batch["treatment"][places])).tolist()
+        return found
+
+    orders = [np.random.default_rng(seed).permutation(5_000) for seed in range(5)]
+    assert len({tuple(gradient(order)) for order in orders}) > 1
+
+
+def test_sums_are_those_of_the_formula() -> None:
+    batch = batch_of(3_000)
+    unit = FEATURES.steps(batch) / FEATURES.scale
+    share = special.expit(AT @ unit)
+    found = as_floats(loss_sums(AT, batch, FEATURES))
+    assert found[0] == pytest.approx(unit @ (share - batch["treatment"]), abs=1e-10)
+    assert found[1:] == pytest.approx((unit * (share * (1 - share))) @ unit.T, abs=3_000 * 2.0**-17)
+
+
+def test_the_largest_sums_there_can_be_do_not_overflow() -> None:
+    def ends(block: Batch) -> Integers:
+        ones = np.ones((2, len(block["treatment"])))
+        return derivative_sums(ones, -ones[0], ones[0])
+
+    size = 2**17 + 1
+    total = over_blocks({"treatment": np.zeros(size, dtype=np.int64)}, ends)
+    assert total[0].tolist() == [-size * int(GRADIENT_STEPS)] * 2
+    assert as_floats(total).tolist() == [[-size] * 2, [size] * 2, [size] * 2]
+
+
+def test_no_row_adds_nothing() -> None:
+    assert not loss_sums(AT, batch_of(0), FEATURES).any()
+
+
+def test_scores_wider_than_is_certified_are_refused() -> None:
+    wide = dpc.Category("k", [str(place) for place in range(1_001)])
+    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=[wide])
+    for query in (OutputPerturbedLogistic(["k"], 20.0), ObjectivePerturbedLogistic(["k"])):
+        with pytest.raises(QueryError, match="1,000 features"):
+            query.sensitivity(schema, "record", "l1")
