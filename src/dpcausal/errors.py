@@ -4,6 +4,9 @@ Every message says what was expected, what was got, and what to do. What was got
 column name, a data type, a price. No message, and no decision to raise one, depends on a value in the table.
 """
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 
 class DpcausalError(Exception):
     """The base of every error that this package raises on purpose."""
@@ -45,3 +48,21 @@ class EngineError(DpcausalError):
 
 class RefusedError(DpcausalError):
     """The thing asked for is withheld on purpose, for instance an interval that would not cover."""
+
+
+@contextmanager
+def withheld(*kinds: type[Exception], instead: Callable[[Exception], DpcausalError]) -> Iterator[None]:
+    """Raise something else in place of errors of others, whose messages may quote the table, an answer or a password.
+
+    Python would hand the original on as the new one's context; that goes too.
+    """
+    try:
+        yield
+    except kinds as error:
+        told = instead(error)
+    else:
+        return
+    try:
+        raise told
+    finally:
+        told.__context__ = None

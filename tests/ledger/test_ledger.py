@@ -229,6 +229,7 @@ def test_no_password_is_shown(ledger_url: str) -> None:
         pytest.skip("only PostgreSQL has passwords")
     with_password = ledger_url.replace("postgres@", "postgres:hunter2@")
     assert "hunter2" not in repr(dpc.Ledger(with_password, BUDGET, FACTS))
+    assert "hunter2" not in repr(dpc.Ledger(f"{ledger_url}?password=hunter2"))
 
 
 def test_a_server_that_may_forget_is_refused(ledger_url: str) -> None:

@@ -79,6 +79,15 @@ def test_lists_of_integers_read_alike_in_columns_of_every_type(values: tuple[int
     assert coerce(column, pa.array([None if each is None else str(each) for each in cells]).cast(kind)) == wanted
 
 
+@pytest.mark.parametrize("kind", [pa.int8(), pa.uint8(), pa.int16(), pa.int32(), pa.int64()])
+def test_no_integer_is_too_far_from_the_first_that_is_listed(kind: pa.DataType) -> None:
+    values = list(range(-20, 121)) if pa.types.is_signed_integer(kind) else list(range(100, 200))
+    least, most = (-(2 ** (kind.bit_width - 1)), 2 ** (kind.bit_width - 1) - 1) if values[0] < 0 else (0, 255)
+    cells = [least, values[0], 110, values[-1], most]
+    wanted = [values.index(each) if each in values else 3 for each in cells]
+    assert coerce(dpc.Category("x", values, missing=values[3]), pa.array(cells, kind)) == wanted
+
+
 def test_numbers_between_integers_are_none_of_them() -> None:
     cells = [0.5, 1.0, 2.9999, -0.0, 3.0, 4.0, 1e300, nan]
     assert coerce(dpc.Category("x", [0, 1, 2, 3], missing=0), cells) == [0, 1, 0, 0, 3, 0, 0, 0]

@@ -278,7 +278,7 @@ def test_no_failure_says_what_the_server_said(address: str, server: psycopg.Conn
             verb()
         assert "canary" not in str(caught.value)
         assert caught.value.__cause__ is None
-        assert caught.value.__suppress_context__
+        assert caught.value.__context__ is None
     server.execute(f"SELECT pg_terminate_backend(pid) {OTHERS}".encode())
     with pytest.raises(EngineError, match="open the vault again") as caught:
         engine.aggregate({}, ["1"])

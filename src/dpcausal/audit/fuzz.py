@@ -23,7 +23,7 @@ from dpcausal.audit.finding import Finding
 from dpcausal.audit.hostile import Layout, Two, neighbours, strangers
 from dpcausal.audit.subjects import SUBJECTS, of_estimator
 from dpcausal.audit.watch import Watched
-from dpcausal.errors import DpcausalError
+from dpcausal.errors import DpcausalError, TableError
 from dpcausal.estimators.conditional import BlockEnsemble
 from dpcausal.schema import PROTECTS, Schema
 from dpcausal.testing import standard_schema, synthetic_table
@@ -160,7 +160,7 @@ def _integers(table: object, schema: Schema) -> Counter[tuple[int, ...]] | None:
     """The integers that a table's units become, in no order; None where it is refused for its types."""
     try:
         steps = open_table(table, schema, Resources(threads=1)).collect(column_names(schema), 10**6)
-    except DpcausalError:
+    except TableError:
         return None
     return Counter(zip(*(column.tolist() for column in steps.values()), strict=True))
 

@@ -60,7 +60,7 @@ class Balance:
         """The balance that a checkpoint says, taken at its word, of a ledger with this opening."""
         checkpoint.check_whole()
         said = _said(checkpoint)
-        if said["opening"] != self.opening:
+        if said.get("opening") != self.opening or set(said) != set(self._carried()):
             raise LedgerError(
                 expected="the opening entry that this ledger's last checkpoint names",
                 got="another",

@@ -17,7 +17,7 @@ from dpcausal.ledger.life import check_life
 from dpcausal.ledger.rules import Budget, Spending
 from dpcausal.ledger.store import Store
 
-_PIECE = 1_000  # how many entries are in memory at once
+_PIECE = 900  # how many entries are in memory at once; older versions of SQLite take no more than 999 parameters
 
 
 @dataclass(frozen=True)

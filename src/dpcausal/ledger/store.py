@@ -30,7 +30,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import NullPool, StaticPool
 
-from dpcausal.errors import LedgerError
+from dpcausal.errors import LedgerError, withheld
 from dpcausal.ledger.chain import Entry
 from dpcausal.ledger.life import LIFE
 
@@ -64,7 +64,7 @@ class Store:
                 hint='a file needs "sqlite:///" before its name; "sqlite://" alone is a ledger in memory that forgets.',
             )
         self.forgets = address.get_backend_name() == "sqlite" and address.database in (None, "", ":memory:")
-        self.address = address.render_as_string(hide_password=True)
+        self.address = address.set(query={}).render_as_string(hide_password=True)  # a query may hold a password too
         if address.get_backend_name() == "sqlite" and not self.forgets:
             self.address = f"sqlite:///{Path(str(address.database)).absolute()}"
         self._lock = threading.Lock()
@@ -89,17 +89,14 @@ class Store:
                 got="another process, in which it would be a second budget",
                 hint="keep the ledger in a file to share it between processes.",
             )
-        try:
-            with self._lock, self._engine.begin() as connection:
-                yield connection
-                return
-        except SQLAlchemyError as error:
-            failure = f"{type(error).__name__} ({type(error.__cause__).__name__})"
-        # Outside of the clause, so that the database's own error, which may hold an answer that was never stored and so
-        # never released, does not travel along.
-        raise LedgerError(
+        # The database's own error may hold an answer that was never stored, and so never released.
+        with withheld(SQLAlchemyError, instead=self._failure), self._lock, self._engine.begin() as connection:
+            yield connection
+
+    def _failure(self, error: Exception) -> LedgerError:
+        return LedgerError(
             expected=f"a ledger that can be read and written at {self.address}",
-            got=failure,
+            got=f"{type(error).__name__} ({type(error.__cause__).__name__})",
             hint="check that the place exists, is writable, reachable and not full; nothing was released.",
         )
 

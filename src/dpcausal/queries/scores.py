@@ -83,7 +83,7 @@ def largest_weight(estimand: Estimand, clip: float) -> float:
 
 
 WIDEST_SCORE = 1_000
-"""The solver's arithmetic is certified up to so many features, and up to 10^9 units."""
+"""The solver's arithmetic is certified up to so many features, and up to 10^8 units."""
 
 
 def of_length(moved: Fraction, names: tuple[str, ...], norm: Norm, share: Fraction = Fraction(1)) -> Sensitivity:
@@ -115,7 +115,7 @@ class OutputPerturbedLogistic(Query):
     """
 
     name: ClassVar[str] = "output_perturbed_logistic"
-    most_units: ClassVar[int] = 10**9
+    most_units: ClassVar[int] = 10**8
     slack: ClassVar[Fraction] = Fraction(1, 1000)
     """How far the solver may stay from the minimum, in parts of 1 / penalty."""
 
@@ -152,7 +152,7 @@ class ObjectivePerturbedLogistic(Query):
     """
 
     name: ClassVar[str] = "objective_perturbed_logistic"
-    most_units: ClassVar[int] = 10**9
+    most_units: ClassVar[int] = 10**8
     shares: ClassVar[dict[str, Fraction]] = {
         "curvature": Fraction(25, 100),
         "gradient": Fraction(71, 100),

@@ -118,7 +118,7 @@ def _read(column: Column, family: Family, dialect: Dialect) -> str:
     if family == "text":
         return dialect.number(source)
     if family == "integer" and not isinstance(column, Real) and _is_whole(column):
-        return source
+        return f"CAST({source} AS BIGINT)"  # differences of narrower integers may overflow
     # DuckDB gives the nearest DOUBLE of the text of a number beyond 64 bits, but not always of the number.
     return f"CAST(CAST({source} AS STRING) AS DOUBLE)" if family == "wide number" else f"CAST({source} AS DOUBLE)"
 

@@ -23,8 +23,8 @@ _HALF = 32
 def predictor(at: Vector, lines: NDArray[np.float64] | NDArray[np.int64]) -> Vector:
     """The sum of lines times coefficients, in an order that does not depend on the other rows.
 
-    Coefficients are taken in two parts. The first has so few digits that its products with whole numbers up to 2^20,
-    and their sums, are exact; the other is so small that its rounding does not matter.
+    Coefficients are taken in two parts. The first has so few digits that, where lines are whole numbers up to 2^20, its
+    products and their sums are exact; the other is so small that its rounding does not matter.
     """
     unit = math.ldexp(1.0, math.frexp(float(np.abs(at).sum()))[1] - 32)
     main = np.rint(at / unit) * unit

@@ -2,11 +2,12 @@
 
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from dpcausal.errors import DpcausalError, EngineError, TableError
+from dpcausal.errors import DpcausalError, EngineError, TableError, withheld
 from dpcausal.vault.coercion import Family, check_columns, coerced, columns_used
+from dpcausal.vault.dialects import DUCKDB
 
 if TYPE_CHECKING:
     from adbc_driver_postgresql.dbapi import Connection
@@ -65,7 +66,7 @@ class PostgresTable:
         connection = _connected(server)
         weakref.finalize(self, connection.close)
         self._connection = connection
-        place = ".".join(map(_quoted, name.split(".", 1)))
+        place = ".".join(map(DUCKDB.column, name.split(".", 1)))
         with _silenced(_unreadable(name)):
             self._execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             # Otherwise the user's own setting decides, and a letter that another encoding lacks would be an error.
@@ -143,11 +144,8 @@ def _selected(types: dict[str, str], schema: "Schema", name: str) -> str:
                 hint="convert the column, in a view for instance.",
             )
     coerced(schema, {column: _SENT[types[column]][0] for column in used})  # for what it refuses
-    return ", ".join(f"{_SENT[types[column]][1].format(_quoted(column))} AS {_quoted(column)}" for column in used)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+    sent = {DUCKDB.column(column): _SENT[types[column]][1] for column in used}
+    return ", ".join(f"{form.format(name)} AS {name}" for name, form in sent.items())
 
 
 def _unreadable(name: str) -> TableError:
@@ -166,12 +164,8 @@ def _broken() -> EngineError:
     )
 
 
-@contextmanager
-def _silenced(error: DpcausalError) -> Iterator[None]:
+def _silenced(error: DpcausalError) -> AbstractContextManager[None]:
     """Keep the driver's own message in: it may quote a row, or the address with its password."""
     from adbc_driver_postgresql import dbapi  # noqa: PLC0415 (an extra)
 
-    try:
-        yield
-    except dbapi.Error:
-        raise error from None
+    return withheld(dbapi.Error, instead=lambda _: error)

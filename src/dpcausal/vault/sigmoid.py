@@ -9,11 +9,11 @@ Array = NDArray[np.float64]
 
 _FARTHEST = 40
 _STEPS = 2**11
-_BITS = 128
+_BITS = 192
 
 
 def sigmoid(exponents: Array) -> Array:
-    """1 / (1 + exp(-exponent), to within 2^-52; beyond ±40 as at ±40.
+    """1 / (1 + exp(-exponent)), to within 2^-52; beyond ±40 as at ±40.
 
     Libraries take exponentials of several numbers at once, and their last bits may depend on how many. This looks the
     function up at the nearest place of a table and goes on from there by Taylor's series, in steps that floating point

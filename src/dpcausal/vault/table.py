@@ -13,7 +13,7 @@ import narwhals as nw
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dpcausal.errors import TableError
+from dpcausal.errors import TableError, withheld
 from dpcausal.schema import Schema
 from dpcausal.vault.coercion import check_columns, columns_used
 from dpcausal.vault.dialects import DUCKDB
@@ -65,10 +65,10 @@ def _opened(table: object, schema: Schema, connection: duckdb.DuckDBPyConnection
     place = str(table)
     if place.startswith(("postgresql://", "postgres://")):
         return _streamed(PostgresTable(place, schema), schema, connection)
-    if address := re.match(r"([A-Za-z][\w+.-]+):/", place):  # never printed: it may hold a password
+    if not place or re.match(r"[A-Za-z][\w+.-]+:|.*password", place, re.IGNORECASE | re.DOTALL):
         raise TableError(
             expected=_TABLES,
-            got=f"an address that begins with {address[1]}:/",
+            got="an address of another kind, which is not shown because it may hold a password" if place else "nothing",
             hint="write a string with postgresql:// for a table in PostgreSQL, and download anything else.",
         )
     database, mark, name = place.partition(".duckdb#")
@@ -108,7 +108,7 @@ def _streamed(table: PostgresTable, schema: Schema, connection: duckdb.DuckDBPyC
 
 
 def _stored(path: Path, name: str, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
-    """A table or view of a DuckDB database, which nobody can change meanwhile."""
+    """A table of a DuckDB database, which nobody can change meanwhile, or a view, as fixed as what it reads."""
     if not path.is_file():
         raise _no_file(str(path))
     parts = name.split(".", 1) if "." in name else ["main", name]
@@ -133,14 +133,13 @@ def _files(place: str, schema: Schema, connection: duckdb.DuckDBPyConnection) ->
         raise TableError(
             expected=_TABLES, got=f"the file {Path(place).name!r}", hint=hint or "write the table in one of these."
         )
-    try:
+    broken = TableError(
+        expected=f"a readable table in {Path(place).name!r}",
+        got="a file that cannot be read",
+        hint="check that each file is whole and is what its name says.",
+    )
+    with withheld(duckdb.Error, pa.ArrowException, csv.Error, OSError, instead=lambda _: broken):
         return (_parquet if folder or place.endswith(".parquet") else _csv)(place, schema, connection)
-    except (duckdb.Error, pa.ArrowException, csv.Error, OSError):
-        raise TableError(
-            expected=f"a readable table in {Path(place).name!r}",
-            got="a file that cannot be read",
-            hint="check that each file is whole and is what its name says.",
-        ) from None
 
 
 def _found(place: str) -> list[str]:
@@ -221,7 +220,8 @@ def _csv(place: str, schema: Schema, connection: duckdb.DuckDBPyConnection) -> d
             hint="write the files anew, or as .parquet, where only declared columns must agree.",
         )
     check_columns(used, header)
-    names = [name if name in used else f"undeclared {place}" for place, name in enumerate(header)]
+    other = f"not {max(used, key=len)}"  # longer than any that is declared
+    names = [name if name in used else f"{other} {place}" for place, name in enumerate(header)]
     return connection.read_csv(
         list(map(glob.escape, files)),  # type: ignore[arg-type]  # a list is fine; DuckDB's types do not say so
         header=True, columns=dict.fromkeys(names, "VARCHAR"), auto_detect=False, sep=",", quotechar='"', escapechar='"',

@@ -11,6 +11,9 @@ from dpcausal.errors import TableError
 Batch = Mapping[str, NDArray[np.int64]]
 """Some rows, column by column, as the integers that coercion made of them."""
 
+BATCH_ROWS = 65_536
+"""The most rows that a kernel sees at once; products that they add up in floating point are exact for so many."""
+
 Integers = NDArray[np.object_]
 """Exact Python integers, of any size."""
 

@@ -14,9 +14,9 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from dpcausal.errors import EngineError, TableError
+from dpcausal.errors import EngineError, TableError, withheld
 from dpcausal.vault.coercion import SOURCE, Family, coerced
-from dpcausal.vault.engines import check_size, integers, steps_in
+from dpcausal.vault.engines import BATCH_ROWS, check_size, integers, no_rows, steps_in
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 Passes = Callable[[], AbstractContextManager[duckdb.DuckDBPyRelation]]
 """The table anew for each pass, for one that can be read only once, such as a stream; left when the pass is over."""
 
-_BATCH_ROWS = 65_536
 _THREAD_MEMORY = 125_000_000
 """Bytes. What DuckDB advises for each thread. With much less a sort that spills fails before it can begin to."""
 
@@ -102,7 +101,7 @@ class DuckDBEngine:
         self,
         relation: duckdb.DuckDBPyRelation,
         schema: "Schema",
-        batch: int = _BATCH_ROWS,
+        batch: int = BATCH_ROWS,
         *,
         connection: duckdb.DuckDBPyConnection | None = None,
         passes: Passes | None = None,
@@ -138,7 +137,7 @@ class DuckDBEngine:
 
     def fold(self, columns: Sequence[str], kernel: "Callable[[Batch], NDArray[Any]]") -> "Integers":
         """The sum of a kernel over batches; see `Engine.fold`."""
-        total = integers(kernel(_nothing(columns)))
+        total = integers(kernel(no_rows(columns)))
         with closing(self._batches(columns)) as batches:
             for batch in batches:
                 total = total + integers(kernel(batch))
@@ -152,7 +151,7 @@ class DuckDBEngine:
                 whole = found.to_arrow_table()
                 return {name: steps_in(whole.column(name)) for name in columns}
         with closing(self._batches(columns)) as batches:
-            parts = [kernel(_nothing(columns)), *map(kernel, batches)]
+            parts = [kernel(no_rows(columns)), *map(kernel, batches)]
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def share(self, units: int) -> float | None:
@@ -200,24 +199,20 @@ class DuckDBEngine:
         return "DuckDBEngine"
 
 
-def _nothing(columns: Sequence[str]) -> "Batch":
-    return {name: np.zeros(0, dtype=np.int64) for name in columns}
-
-
 def _family(kind: str) -> Family:
     if kind.endswith("]"):
         return "other"
     return "key" if kind.startswith("TIMESTAMP") else _FAMILIES.get(kind.partition("(")[0], "other")
 
 
-@contextmanager
-def _silenced() -> "Iterator[None]":
+def _silenced() -> AbstractContextManager[None]:
     """Keep DuckDB's own message in: it may quote a row. While batches are read it comes in an error of Arrow's."""
-    try:
-        yield
-    except (duckdb.Error, pa.ArrowException, OSError):
-        raise EngineError(
-            expected="the engine to add up the table",
-            got="a failure, whose message is withheld because it may quote the table",
-            hint="check that the file or database is whole and readable, and that there is enough disk and memory.",
-        ) from None
+    return withheld(duckdb.Error, pa.ArrowException, OSError, instead=_failure)
+
+
+def _failure(_: Exception) -> EngineError:
+    return EngineError(
+        expected="the engine to add up the table",
+        got="a failure, whose message is withheld because it may quote the table",
+        hint="check that the file or database is whole and readable, and that there is enough disk and memory.",
+    )

@@ -13,7 +13,7 @@ import pyarrow as pa
 from dpcausal.errors import EngineError
 from dpcausal.vault.coercion import Family, check_columns, coerced, columns_used
 from dpcausal.vault.dialects import SPARK
-from dpcausal.vault.engines import check_size, integers, no_rows, steps_in
+from dpcausal.vault.engines import BATCH_ROWS, check_size, integers, no_rows, steps_in
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 Got = TypeVar("Got")
 
-_BATCH_ROWS = 65_536
 _HALF = 20
 _FAMILIES: dict[str, Family] = {
     **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), "integer"),
@@ -132,8 +131,8 @@ def _halves(expression: str) -> tuple[str, str]:
 def _batches(given: Iterable[pa.RecordBatch]) -> "Iterator[Batch]":
     """Rows as they come on a worker, no more at once than kernels are exact for, whatever Spark is set to."""
     for batch in given:
-        for start in range(0, batch.num_rows, _BATCH_ROWS):
-            piece = batch.slice(start, _BATCH_ROWS)
+        for start in range(0, batch.num_rows, BATCH_ROWS):
+            piece = batch.slice(start, BATCH_ROWS)
             yield {name: steps_in(piece.column(name)) for name in piece.schema.names}
 
 
