@@ -73,7 +73,7 @@ def float_sums(patch: pytest.MonkeyPatch) -> None:
 @twin("products of numbers that are not whole", determinism_of(RegressionMoments))
 def float_products(patch: pytest.MonkeyPatch) -> None:
     def products(outcomes: Any, design: Any, arms: Any) -> Any:
-        numbers = np.vstack([np.ones(len(outcomes)), outcomes / GRID / 3, design / GRID / 3])
+        numbers = np.vstack([np.ones(len(outcomes)), outcomes / GRID / 3, np.array(design) / GRID / 3])
         return (np.array([numbers @ numbers.T, (numbers * (2 * arms - 1)) @ numbers.T]) * 2**48).astype(np.int64)
 
     patch.setattr(regression_moments, "products", products)
