@@ -52,7 +52,7 @@ class Engine(Protocol):
 
         Args:
             cells: The columns to group by, each with the number of its public codes 0, 1, …
-            sums: Integer SQL expressions in the coerced columns.
+            sums: Integer SQL expressions in the coerced columns. These have 32 bits: cast before multiplying.
 
         Returns:
             The sums, with one axis for each grouping column and a last one for the expressions; 0 where no row is.
