@@ -368,6 +368,11 @@ def test_a_folder_taken_at_its_word_would_be_caught(tmp_path: Path, monkeypatch:
     assert seen != [0] * 4
 
 
+def test_a_folder_that_is_not_there_is_missed_as_such(schema: dpc.Schema) -> None:
+    with pytest.raises(TableError, match="no file at 'nowhere/'"):
+        open_table("nowhere/", schema)
+
+
 def test_no_path_is_no_table(schema: dpc.Schema) -> None:
     with pytest.raises(TableError, match="got nothing"):
         open_table("", schema)

@@ -128,6 +128,8 @@ def _stored(path: Path, name: str, connection: duckdb.DuckDBPyConnection) -> duc
 def _files(place: str, schema: Schema, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
     """One file or many, by what the path says: nothing is decided by what is in them."""
     folder = Path(place).is_dir()
+    if place.endswith("/") and not folder:
+        raise _no_file(place)
     if not folder and not place.endswith((".parquet", ".csv", ".csv.gz")):
         hint = "write the table's name after it: warehouse.duckdb#visits." if place.endswith(".duckdb") else ""
         raise TableError(
