@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from dpcausal.errors import EngineError
+from dpcausal.errors import EngineError, withheld
 from dpcausal.vault.coercion import Family, check_columns, coerced, columns_used
 from dpcausal.vault.dialects import SPARK
 from dpcausal.vault.engines import BATCH_ROWS, check_size, integers, no_rows, steps_in
@@ -169,12 +169,14 @@ def _silenced(work: Callable[[], Got]) -> Got:
         PySparkLogger.getLogger(name).addFilter(_is_not_ours)
     before = _AT_WORK.set(True)
     try:
-        return work()
-    except Exception:  # noqa: BLE001, S110 (of Java, gRPC, Arrow or a socket; raised below, where it is no context)
-        pass
+        with withheld(Exception, instead=_failure):  # of Java, gRPC, Arrow or a socket
+            return work()
     finally:
         _AT_WORK.reset(before)
-    raise EngineError(
+
+
+def _failure(_: Exception) -> EngineError:
+    return EngineError(
         expected="Spark to add up the table",
         got="a failure, whose message is withheld because it may quote the table",
         hint="look into Spark's own log; check that its workers run the same Python and dpcausal as this program does.",
