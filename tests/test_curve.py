@@ -1,5 +1,7 @@
 """A curve answers any number of questions for nothing, in the ways that people ask them."""
 
+import sys
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -183,3 +185,9 @@ def test_one_call_from_a_table_to_a_curve() -> None:
     curve = dpc.estimate(table, SCHEMA, dpc.SubgroupEffects(by=["ward"]), epsilon=5.0)
     assert curve.effect({"ward": ["a"]})[0] == pytest.approx(2.0, abs=1.5)
     assert "nothing remembers this spending" in curve.notes[-1]
+
+
+def test_without_matplotlib_a_figure_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(QueryError, match=r"dpcausal\[plots\]"):
+        forest_plot(curve_of(GROUPS))

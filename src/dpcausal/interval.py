@@ -37,7 +37,7 @@ class NoiseTerm:
 
 def simulated(family: Family, scales: Sequence[float], draws: int) -> NDArray[np.float64]:
     """Draws of independent noise of these sizes, one draw a line: to see what noise does to a result."""
-    generator = np.random.default_rng(20)
+    generator = np.random.default_rng(20)  # the same interval each time; what was released has its noise already
     draw = generator.laplace if family == "laplace" else generator.normal
     noise: NDArray[np.float64] = draw(0.0, 1.0, (draws, len(scales))) * np.array(scales)
     return noise
@@ -52,7 +52,7 @@ def half_width(sampling_sd: float, noise: Sequence[NoiseTerm], level: float) -> 
         >>> round(half_width(0.0, [NoiseTerm("laplace", 1.0)], 0.95), 1)  # ln 20
         3.0
     """
-    generator = np.random.default_rng(20)
+    generator = np.random.default_rng(20)  # as above
     error = generator.normal(0.0, 1.0, DRAWS) * sampling_sd
     for term in noise:
         draw = generator.laplace if term.family == "laplace" else generator.normal

@@ -12,8 +12,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,10 +21,11 @@ import pytest
 from numpy.typing import NDArray
 
 import dpcausal as dpc
+from benchmarks.scale.agreement import InOrder, without_draws
 from dpcausal.queries import ArmMoments, BlockEffects, MatchedContrast, Query, RegressionMoments
 from dpcausal.vault.answer import Answer
 from dpcausal.vault.answers import ANSWERS
-from dpcausal.vault.engines import Batch, Engine, Integers
+from dpcausal.vault.engines import Batch, Engine
 from dpcausal.vault.engines.spark import SparkEngine
 from dpcausal.vault.learners import linear
 
@@ -83,41 +82,10 @@ def hostile_table(size: int = 400) -> pa.Table:
     )
 
 
-@dataclass(frozen=True)
-class InOrder:
-    """An engine that collects in one order, so that learners see the same whatever the engine."""
-
-    engine: Engine
-
-    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str]) -> Integers:
-        return self.engine.aggregate(cells, sums)
-
-    def fold(self, columns: Sequence[str], kernel: Callable[[Batch], NDArray[Any]]) -> Integers:
-        return self.engine.fold(columns, kernel)
-
-    def collect(self, columns: Sequence[str], limit: int, kernel: Callable[[Batch], Batch] | None = None) -> Batch:
-        return in_order(self.engine.collect(columns, limit, kernel))
-
-
-def in_order(batch: Batch) -> Batch:
-    order = np.lexsort(list(batch.values()))
-    return {name: column[order] for name, column in batch.items()}
-
-
-DRAWS: list[tuple[str, str, Callable[..., object]]] = [
-    ("logistic", "cube_noise", lambda size, scale: np.linspace(-1, 1, size) * scale),
-    ("matched_contrast", "laplace_each", lambda steps, _: [step ^ 5 for step in steps]),
-    ("matched_contrast", "randomised_response", lambda arms, _: arms),
-    ("block_effects", "shuffled", lambda size: np.arange(size)[::-1]),
-]
-
-
 def answer(query: Query, engine: Engine) -> Answer:
     """What an engine makes of a query where all draws are fixed."""
     tools = {"learner": linear} if isinstance(query, BlockEffects) else {}
-    with pytest.MonkeyPatch.context() as patch:
-        for place, name, draw in DRAWS:
-            patch.setattr(import_module(f"dpcausal.vault.answers.{place}"), name, draw)
+    with without_draws():
         return ANSWERS[type(query)](query, SCHEMA, InOrder(engine), dpc.Guarantee(epsilon=1.0, delta=1e-6), **tools)
 
 

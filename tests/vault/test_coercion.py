@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpcausal as dpc
-from dpcausal.errors import TableError
+from dpcausal.errors import EngineError, TableError
 from dpcausal.queries import GRID
 from dpcausal.vault.coercion import column_names
 from dpcausal.vault.table import open_table
@@ -86,6 +86,12 @@ def test_no_integer_is_too_far_from_the_first_that_is_listed(kind: pa.DataType) 
     cells = [least, values[0], 110, values[-1], most]
     wanted = [values.index(each) if each in values else 3 for each in cells]
     assert coerce(dpc.Category("x", values, missing=values[3]), pa.array(cells, kind)) == wanted
+
+
+def test_integers_left_as_narrow_as_they_are_would_be_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpcausal.vault.coercion._read", lambda column, _, dialect: dialect.column(column.name))
+    with pytest.raises(EngineError):
+        test_no_integer_is_too_far_from_the_first_that_is_listed(pa.int8())
 
 
 def test_numbers_between_integers_are_none_of_them() -> None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
+from benchmarks.scale.agreement import InOrder
 from dpcausal.errors import TableError
 from dpcausal.vault.coercion import column_names
 from dpcausal.vault.dialects import DUCKDB, SPARK
@@ -19,7 +20,7 @@ from dpcausal.vault.engines import Engine
 from dpcausal.vault.engines.duckdb import connect
 from dpcausal.vault.engines.spark import SparkEngine
 from dpcausal.vault.table import open_table
-from tests.vault.on_spark import MARKS, NUMBERS, SMALL, TEXTS, frame_of, in_order, settings, sizes
+from tests.vault.on_spark import MARKS, NUMBERS, SMALL, TEXTS, frame_of, settings, sizes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -77,7 +78,7 @@ def typed_frame(spark: "SparkSession", typed: pa.Table) -> "DataFrame":
 
 def rows(engine: Engine, schema: dpc.Schema) -> list[list[int]]:
     """All coerced rows in one order."""
-    return [column.tolist() for column in in_order(engine.collect(column_names(schema), 500)).values()]
+    return [column.tolist() for column in InOrder(engine).collect(column_names(schema), 500).values()]
 
 
 UNITS = [

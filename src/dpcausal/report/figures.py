@@ -101,8 +101,14 @@ def draw_effect(
 
 
 def _canvas(width: float, height: float) -> "tuple[Figure, Axes]":
-    from matplotlib.figure import Figure  # noqa: PLC0415 (an extra)
-
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415 (an extra)
+    except ImportError:
+        raise QueryError(
+            expected="matplotlib, which draws figures",
+            got="an installation without it",
+            hint="pip install 'dpcausal[plots]'.",
+        ) from None
     figure = Figure(figsize=(width, height), layout="constrained", dpi=150)
     axes = figure.subplots()
     axes.spines[["top", "right"]].set_visible(False)

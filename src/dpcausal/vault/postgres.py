@@ -86,7 +86,7 @@ class PostgresTable:
             self._execute("ROLLBACK TO SAVEPOINT opened")  # takes back an earlier pass that failed, not the snapshot
             try:
                 yield cursor.execute(self._select).fetch_record_batch()
-            except BaseException:
+            except BaseException:  # a program that is stopped too: otherwise closing waits for the rest of the table
                 cursor.adbc_cancel()
                 raise
 
