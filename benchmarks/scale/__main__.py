@@ -4,18 +4,14 @@ A timing belongs to the machine; what counts is the ratio of two that were taken
 """
 
 import argparse
-import json
-import os
-import platform
 import signal
 import sys
-import time
-import traceback
-from collections.abc import Callable, Iterator, Sequence
-from importlib.metadata import version
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks.parts import done, kept, shown
 from benchmarks.scale import adjustment, engines, growth, install, ledger, matching, moments, out_of_core, sizes, sums
 from benchmarks.scale.options import Options
 from benchmarks.scale.pictures import draw
@@ -53,51 +49,14 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     chosen = parser.parse_args(given)
     options = Options(chosen.rows, chosen.repeats, chosen.folder, tuple(chosen.peer))
-    parts = [part for part in chosen.part or PARTS if not (chosen.missing and part in _kept(chosen.result))]
-    failed = [part for part in parts if not _done(part, options, chosen.result)]
-    result = _kept(chosen.result)
+    parts = [part for part in chosen.part or PARTS if not (chosen.missing and part in kept(chosen.result))]
+    failed = [part for part in parts if not done(part, partial(PARTS[part], options), chosen.result)]
+    result = kept(chosen.result)
     if chosen.figures:
         draw(result, chosen.figures)
-    print(json.dumps(result, indent=1) if chosen.json else "\n".join(_text(result)))
+    print(shown(result, chosen.json))
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")
-
-
-def _done(part: str, options: Options, path: Path) -> bool:
-    """Whether a part was measured; its figures are kept, and one that fails does not stop the rest."""
-    start = time.monotonic()
-    try:
-        found = PARTS[part](options)
-    except Exception:  # noqa: BLE001
-        traceback.print_exc()
-        return False
-    result = _kept(path)
-    result |= {"machine": _machine(), part: found | {"took": round(time.monotonic() - start)}}
-    waiting = path.with_suffix(".tmp")
-    waiting.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    waiting.replace(path)
-    return True
-
-
-def _kept(path: Path) -> dict[str, Any]:
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
-    return dict(json.loads(text or "{}"))
-
-
-def _machine() -> dict[str, Any]:
-    """What the seconds belong to."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    libraries = {name: version(name) for name in ("duckdb", "numpy", "pyarrow")}
-    return {"cores": os.cpu_count(), "gigabytes": round(memory), "python": platform.python_version()} | libraries
-
-
-def _text(found: object, name: str = "") -> Iterator[str]:
-    """Every figure on a line, with where it stands."""
-    if isinstance(found, dict | list):
-        for place, each in found.items() if isinstance(found, dict) else enumerate(found):
-            yield from _text(each, f"{name} {place}".strip())
-    else:
-        yield f"{name:90} {found}"
 
 
 if __name__ == "__main__":

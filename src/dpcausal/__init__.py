@@ -15,42 +15,53 @@ The map, in the order in which a study meets it:
 - Effects that vary: `SubgroupEffects` for a public partition; `RLearner` and `DRLearner` on a public basis
   (`Polynomial`, `Spline`, `Fourier`, `Cells`); `KernelLearner`; `BlockEnsemble` around any learner; `InfluenceLearner`,
   which is not proved, to compare with. They return an `EffectCurve`, which answers any number of questions for nothing.
+- Many hospitals: a `Study` is one file that each of them approves; a `Site` answers from behind its own policy, vault
+  and ledger; a `Coordinator` asks them all, and is a source too. `pool` joins their effects.
 - Make your own estimator, and check it: `dpcausal.testing.check_estimator`.
 
 Inside, one rule: rows are touched in `dpcausal.vault` only, and what leaves it is a `Release` that was debited first.
 """
 
-from dpcausal.columns import Binary, Category, Real, Unit
-from dpcausal.curve import EffectCurve
-from dpcausal.effect import Effect
-from dpcausal.errors import DpcausalError
-from dpcausal.estimators.average import (
-    DifferenceInMeans,
-    DoublyRobust,
-    ExactMatching,
-    InverseWeighting,
-    PropensityMatching,
-    RegressionAdjustment,
-    Stratification,
-)
-from dpcausal.estimators.conditional import (
-    BlockEnsemble,
-    DRLearner,
-    InfluenceLearner,
-    KernelLearner,
-    RLearner,
-    SubgroupEffects,
-)
-from dpcausal.estimators.outcome_range import OutcomeRange
-from dpcausal.guarantee import Guarantee
-from dpcausal.ledger import Budget, Ledger
-from dpcausal.notebook import estimate
-from dpcausal.planning import Choice, Rehearsal, choose
-from dpcausal.queries import Cells, Cut, Fourier, Polynomial, Spline
-from dpcausal.release import Release, Source
-from dpcausal.schema import Schema
-from dpcausal.vault import Vault
-from dpcausal.vault.resources import Resources
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpcausal.columns import Binary, Category, Real, Unit
+    from dpcausal.curve import EffectCurve
+    from dpcausal.effect import Effect
+    from dpcausal.errors import DpcausalError
+    from dpcausal.estimators.average import (
+        DifferenceInMeans,
+        DoublyRobust,
+        ExactMatching,
+        InverseWeighting,
+        PropensityMatching,
+        RegressionAdjustment,
+        Stratification,
+    )
+    from dpcausal.estimators.conditional import (
+        BlockEnsemble,
+        DRLearner,
+        InfluenceLearner,
+        KernelLearner,
+        RLearner,
+        SubgroupEffects,
+    )
+    from dpcausal.estimators.outcome_range import OutcomeRange
+    from dpcausal.estimators.pooling import pool
+    from dpcausal.federation.coordinator import Coordinator
+    from dpcausal.guarantee import Guarantee
+    from dpcausal.ledger import Budget, Ledger
+    from dpcausal.notebook import estimate
+    from dpcausal.planning.choose import Choice, choose
+    from dpcausal.planning.rehearsal import Rehearsal
+    from dpcausal.queries import Cells, Cut, Fourier, Polynomial, Spline
+    from dpcausal.release import Release, Source
+    from dpcausal.schema import Schema
+    from dpcausal.site.site import Site
+    from dpcausal.study import Study
+    from dpcausal.vault import Vault
+    from dpcausal.vault.resources import Resources
 
 __version__ = "0.1.0"
 
@@ -61,6 +72,7 @@ __all__ = [
     "Category",
     "Cells",
     "Choice",
+    "Coordinator",
     "Cut",
     "DRLearner",
     "DifferenceInMeans",
@@ -85,12 +97,72 @@ __all__ = [
     "Release",
     "Resources",
     "Schema",
+    "Site",
     "Source",
     "Spline",
     "Stratification",
+    "Study",
     "SubgroupEffects",
     "Unit",
     "Vault",
     "choose",
     "estimate",
+    "pool",
 ]
+
+_HOMES = {
+    "Binary": "dpcausal.columns",
+    "BlockEnsemble": "dpcausal.estimators.conditional",
+    "Budget": "dpcausal.ledger",
+    "Category": "dpcausal.columns",
+    "Cells": "dpcausal.queries",
+    "Choice": "dpcausal.planning.choose",
+    "Coordinator": "dpcausal.federation.coordinator",
+    "Cut": "dpcausal.queries",
+    "DRLearner": "dpcausal.estimators.conditional",
+    "DifferenceInMeans": "dpcausal.estimators.average",
+    "DoublyRobust": "dpcausal.estimators.average",
+    "DpcausalError": "dpcausal.errors",
+    "Effect": "dpcausal.effect",
+    "EffectCurve": "dpcausal.curve",
+    "ExactMatching": "dpcausal.estimators.average",
+    "Fourier": "dpcausal.queries",
+    "Guarantee": "dpcausal.guarantee",
+    "InfluenceLearner": "dpcausal.estimators.conditional",
+    "InverseWeighting": "dpcausal.estimators.average",
+    "KernelLearner": "dpcausal.estimators.conditional",
+    "Ledger": "dpcausal.ledger",
+    "OutcomeRange": "dpcausal.estimators.outcome_range",
+    "Polynomial": "dpcausal.queries",
+    "PropensityMatching": "dpcausal.estimators.average",
+    "RLearner": "dpcausal.estimators.conditional",
+    "Real": "dpcausal.columns",
+    "RegressionAdjustment": "dpcausal.estimators.average",
+    "Rehearsal": "dpcausal.planning.rehearsal",
+    "Release": "dpcausal.release",
+    "Resources": "dpcausal.vault.resources",
+    "Schema": "dpcausal.schema",
+    "Site": "dpcausal.site.site",
+    "Source": "dpcausal.release",
+    "Spline": "dpcausal.queries",
+    "Stratification": "dpcausal.estimators.average",
+    "Study": "dpcausal.study",
+    "SubgroupEffects": "dpcausal.estimators.conditional",
+    "Unit": "dpcausal.columns",
+    "Vault": "dpcausal.vault",
+    "choose": "dpcausal.planning.choose",
+    "estimate": "dpcausal.notebook",
+    "pool": "dpcausal.estimators.pooling",
+}
+"""Where each name lives. It is fetched when first used, so that a site's small processes load only their own part."""
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 (whatever lives there)
+    if name not in _HOMES:
+        raise AttributeError(f"dpcausal has no {name!r}")
+    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

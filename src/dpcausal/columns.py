@@ -276,7 +276,7 @@ def check_keys(what: str, document: object, needed: tuple[str, ...], optional: t
         raise SchemaError(
             expected=f"{what} with {', '.join(needed)} and at most {', '.join(optional)}",
             got=", ".join(sorted(map(str, keys))) or repr(document),
-            hint="correct the names in the schema document.",
+            hint="correct the names in the document.",
         )
 
 

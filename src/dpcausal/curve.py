@@ -188,7 +188,7 @@ class EffectCurve:
     @property
     def rehearsed(self) -> bool:
         """Whether this came from a rehearsal: the widths are what to expect, the effects are placeholders."""
-        return all(receipt.entry is None for receipt in self.receipts)
+        return all(receipt.digest is None for receipt in self.receipts)
 
     def examples(self) -> tuple[list[str], dict[str, list[Value]]]:
         """A few public profiles, with names: all groups or points, or each covariate in turn over its range."""

@@ -27,6 +27,7 @@ class Effect:
         estimate: The noisy estimate, never projected or rounded.
         sampling_sd: The estimate's standard error had there been no privacy noise; None where it was not asked for.
         noise: The privacy noise in the estimate, part by part, to first order.
+        between_sd: The standard error that real differences between sites add, where effects of several were pooled.
         n: The number of units, which is public.
         method: The estimator, in words.
         guarantee: What is promised about everything that this effect was made from, taken together.
@@ -34,6 +35,7 @@ class Effect:
         receipts: What was asked and paid.
         notes: What a reader should know besides.
         no_interval: Why there is no interval; empty where there is one.
+        sites: Where several sites were asked, what each of them did for the effect.
     """
 
     estimand: str
@@ -49,6 +51,8 @@ class Effect:
     receipts: tuple[Receipt, ...]
     notes: tuple[str, ...] = ()
     no_interval: str = ""
+    between_sd: float = 0.0
+    sites: tuple["SiteShare", ...] = ()
 
     @property
     def privacy_sd(self) -> float:
@@ -56,9 +60,14 @@ class Effect:
         return math.sqrt(sum(term.variance for term in self.noise))
 
     @property
+    def standard_error(self) -> float | None:
+        """The standard error of the estimate: sampling, differences between sites and privacy noise together."""
+        return None if self.sampling_sd is None else math.hypot(self.sampling_sd, self.privacy_sd, self.between_sd)
+
+    @property
     def rehearsed(self) -> bool:
         """Whether this came from a rehearsal: the widths are what to expect, the estimate is a placeholder."""
-        return all(receipt.entry is None for receipt in self.receipts)
+        return all(receipt.digest is None for receipt in self.receipts)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """A confidence interval for the estimand that accounts for sampling and for privacy noise.
@@ -76,7 +85,7 @@ class Effect:
             raise RefusedError(
                 expected="a level between 0 and 1", got=repr(level), hint="for a 95 % interval give 0.95."
             )
-        half = half_width(self.sampling_sd, self.noise, level)
+        half = half_width(math.hypot(self.sampling_sd, self.between_sd), self.noise, level)
         return self.estimate - half, self.estimate + half
 
     def __str__(self) -> str:
@@ -99,10 +108,12 @@ class Effect:
         if self.sampling_sd is None:
             table.append(("standard error", f"{privacy}; sampling error not asked for"))
         else:
-            both = math.hypot(self.sampling_sd, self.privacy_sd)
-            table.append(("standard error", f"{number(both)} = sampling {number(self.sampling_sd)} and {privacy}"))
+            between = f", sites {number(self.between_sd)}" if self.between_sd else ""
+            parts = f"sampling {number(self.sampling_sd)}{between} and {privacy}"
+            table.append(("standard error", f"{number(self.standard_error or 0.0)} = {parts}"))
         table += listed("reading", self._reading())
         table += [("units", f"{self.n:,}"), ("method", self.method), ("privacy", str(self.guarantee))]
+        table += listed("sites", tuple(map(str, self.sites)))
         table += listed("assumes", self.assumptions)
         table += listed("note", self.notes)
         table += listed("price" if self.rehearsed else "paid", tuple(map(bill, self.receipts)))
@@ -141,8 +152,39 @@ class Effect:
                 "assumptions": tuple(document["assumptions"]),
                 "receipts": tuple(Receipt(**receipt) for receipt in document["receipts"]),
                 "notes": tuple(document["notes"]),
+                "sites": tuple(SiteShare(**site) for site in document.get("sites", ())),
             }
         )
+
+
+@dataclass(frozen=True)
+class SiteShare:
+    """What one of several sites did for an effect.
+
+    Attributes:
+        site: Its name.
+        status: `answered`, or why it did not.
+        n: Its number of units; None where it did not answer.
+        estimate: Its own effect, where it gave one.
+        standard_error: The whole standard error of that, sampling and privacy.
+        weight: What its own effect counts for in the whole; 0 where it was left out. None where sums were added up.
+    """
+
+    site: str
+    status: str
+    n: int | None = None
+    estimate: float | None = None
+    standard_error: float | None = None
+    weight: float | None = None
+
+    def __str__(self) -> str:
+        words = [f"{self.site}: {self.status}"]
+        words += [] if self.n is None else [f"{self.n:,} units"]
+        if self.estimate is not None:
+            error = "" if self.standard_error is None else f" ± {number(self.standard_error)}"
+            words.append(f"effect {number(self.estimate)}{error}")
+        words += [] if self.weight is None or self.estimate is None else [f"weight {self.weight:.1%}"]
+        return ", ".join(words)
 
 
 class Estimator(Protocol):
@@ -194,5 +236,9 @@ def listed(label: str, texts: tuple[str, ...]) -> list[tuple[str, str]]:
 
 def bill(receipt: Receipt) -> str:
     """What was asked and paid, on one line."""
-    price = f"{receipt.query}: epsilon {receipt.epsilon:g}, delta {receipt.delta:g}"
-    return price if receipt.entry is None else f"{price} (ledger entry {receipt.entry}, {str(receipt.digest)[:12]})"
+    site = f"{receipt.site}, " if receipt.site else ""
+    price = f"{site}{receipt.query}: epsilon {receipt.epsilon:g}, delta {receipt.delta:g}"
+    if receipt.digest is None:
+        return price
+    entry = "all sites" if receipt.entry is None else f"ledger entry {receipt.entry}"
+    return f"{price} ({entry}, {receipt.digest[:12]})"

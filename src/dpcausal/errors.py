@@ -46,6 +46,14 @@ class EngineError(DpcausalError):
     """The engine that adds up failed. Its own message is withheld, because it may quote the table."""
 
 
+class StudyError(DpcausalError):
+    """A study, a policy or a roster contradicts itself, or the house it is for."""
+
+
+class RoadError(DpcausalError):
+    """A site, or what stands between it and the coordinator, cannot be reached or did not answer as agreed."""
+
+
 class RefusedError(DpcausalError):
     """The thing asked for is withheld on purpose, for instance an interval that would not cover."""
 

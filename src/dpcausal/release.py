@@ -9,6 +9,7 @@ from dpcausal import queries
 from dpcausal.calibration import Noise
 from dpcausal.errors import QueryError, TableError
 from dpcausal.guarantee import Guarantee
+from dpcausal.interval import NoiseTerm
 from dpcausal.queries import Query
 from dpcausal.schema import Schema
 
@@ -17,7 +18,8 @@ from dpcausal.schema import Schema
 class Receipt:
     """One line of the bill: a query, its price, and where the ledger holds the debit.
 
-    A rehearsal writes receipts too; they have no ledger entry, because nothing was spent.
+    A rehearsal writes receipts too; they have no digest, because nothing was spent. Where sites answered together, the
+    digest is that of all their receipts.
     """
 
     query: str
@@ -25,6 +27,7 @@ class Receipt:
     delta: float
     entry: int | None = None
     digest: str | None = None
+    site: str | None = None
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,7 @@ class Release:
             where only the table knows it.
         facts: Numbers without noise, made of columns that are public or of what was made noisy before.
         receipt: The debit that paid for it.
+        parts: Of how many independent parts of one size the noise in each number is the sum; one for each site.
     """
 
     query: Query
@@ -51,6 +55,7 @@ class Release:
     scales: tuple[float | None, ...]
     facts: Mapping[str, float]
     receipt: Receipt
+    parts: int = 1
 
     @classmethod
     def of(  # noqa: PLR0913, PLR0917
@@ -96,9 +101,13 @@ class Release:
         """The variance of the noise in the number of this name."""
         return (2.0 if self.family == "laplace" else 1.0) * self.scale(name) ** 2
 
+    def noise_term(self, name: str, times: float) -> NoiseTerm:
+        """The noise in so many times the number of this name."""
+        return NoiseTerm(self.family, self.scale(name) * times, self.parts)
+
     def to_json(self) -> str:
         """The release as JSON, without loss."""
-        document = {name: getattr(self, name) for name in ("names", "values", "family", "scales", "facts")}
+        document = {name: getattr(self, name) for name in ("names", "values", "family", "scales", "facts", "parts")}
         document |= {"query": queries.to_dict(self.query), "guarantee": self.guarantee.to_dict()}
         return json.dumps(document | {"receipt": asdict(self.receipt)}, sort_keys=True, allow_nan=False)
 
@@ -115,6 +124,7 @@ class Release:
             scales=tuple(document["scales"]),
             facts=document["facts"],
             receipt=Receipt(**document["receipt"]),
+            parts=document.get("parts", 1),
         )
 
 

@@ -17,6 +17,7 @@ class ArmTotals(Query):
     """
 
     name: ClassVar[str] = "arm_totals"
+    adds_up: ClassVar[bool] = True
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
         """The answer's coordinates and how far one unit can move them."""
@@ -38,6 +39,7 @@ class ArmMoments(Query):
     """
 
     name: ClassVar[str] = "arm_moments"
+    adds_up: ClassVar[bool] = True
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
         """The answer's coordinates and how far one unit can move them."""

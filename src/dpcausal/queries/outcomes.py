@@ -19,6 +19,7 @@ class OutcomesBelow(Query):
     """
 
     name: ClassVar[str] = "outcomes_below"
+    adds_up: ClassVar[bool] = True
 
     threshold: float
 

@@ -70,6 +70,10 @@ class Query(Protocol):
     standing: ClassVar[Literal["proved", "heuristic"]] = "proved"
     """On what grounds the answer with its noise is called private."""
 
+    adds_up: ClassVar[bool] = False
+    """Whether answers of several tables, added up, are the answer of all their units in one table. (Of strata: in one
+    table in which each table's strata are apart.)"""
+
     most_units: ClassVar[int] = 2**41
     """For how many units the proof holds; n is public, so a larger table is refused before anything is spent."""
 

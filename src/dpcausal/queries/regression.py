@@ -78,6 +78,7 @@ class RegressionMoments(Query):
     """
 
     name: ClassVar[str] = "regression_moments"
+    adds_up: ClassVar[bool] = True
 
     of: Sequence[str]
     interaction: bool = True

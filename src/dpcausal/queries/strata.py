@@ -121,6 +121,7 @@ class StratumContrasts(Query):
     """
 
     name: ClassVar[str] = "stratum_contrasts"
+    adds_up: ClassVar[bool] = True
     design_steps: ClassVar[int] = 1024
     shares: ClassVar[dict[str, Fraction]] = {
         "effect": Fraction(7, 10),

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from dpcausal.columns import Binary
 from dpcausal.effect import Effect, number
-from dpcausal.interval import NoiseTerm
 from dpcausal.queries import ArmMoments, ArmTotals
 from dpcausal.release import Release, Source, guarantee_for
 
@@ -50,11 +49,11 @@ class DifferenceInMeans:
         release = source.release(ArmMoments() if self.with_interval else ArmTotals(), guarantee)
         sizes = _sizes(release, source)
         means = [release.value(f"total_{arm}") / sizes[arm] for arm in (0, 1)]
-        noise = [NoiseTerm(release.family, release.scale(f"total_{arm}") / sizes[arm]) for arm in (0, 1)]
+        noise = [release.noise_term(f"total_{arm}", 1 / sizes[arm]) for arm in (0, 1)]
         if source.arm_sizes is None:
             # What one more unit in the treated arm, and one less in the control arm, does to the difference.
             leverage = abs(means[1] / sizes[1] + means[0] / sizes[0])
-            noise.append(NoiseTerm(release.family, release.scale("size_1") * leverage))
+            noise.append(release.noise_term("size_1", leverage))
         risk = " (risk difference)" if isinstance(source.schema.outcome, Binary) else ""
         return Effect(
             estimand=f"average treatment effect{risk}: mean outcome with all treated minus mean outcome with none",

@@ -200,9 +200,9 @@ class _Mean:
         if estimand != "ATE":
             mass = max(value["mass"], 2 * math.sqrt(sums.variance("mass")), 1.0)
         self.estimate = value["score"] / mass
-        self.noise = [NoiseTerm(sums.family, sums.scale("score") / mass)]
+        self.noise = [sums.noise_term("score", 1 / mass)]
         if estimand != "ATE":
-            self.noise.append(NoiseTerm(sums.family, sums.scale("mass") * abs(self.estimate) / mass))
+            self.noise.append(sums.noise_term("mass", abs(self.estimate) / mass))
         low, high = source.schema.outcome_bounds
         most = source.n * (query.limit * (high - low) / 2) ** 2
         squares = most - value["deficit"] - 2 * self.estimate * value["product"] + self.estimate**2 * value["design"]

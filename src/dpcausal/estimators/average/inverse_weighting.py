@@ -10,7 +10,6 @@ from dpcausal.effect import Effect
 from dpcausal.errors import GuaranteeError, QueryError, TableError
 from dpcausal.estimators.propensity import ESTIMANDS, ScoreDoubt
 from dpcausal.guarantee import Guarantee
-from dpcausal.interval import NoiseTerm
 from dpcausal.queries import ObjectivePerturbedLogistic, OutputPerturbedLogistic, WeightedArms
 from dpcausal.queries.scores import Estimand, feature_names
 from dpcausal.release import Release, Source, guarantee_for
@@ -177,8 +176,8 @@ class _Arms:
         whole = [(sums["mass"] - sums["tilt"]) / 2, (sums["mass"] + sums["tilt"]) / 2]
         doubt = math.sqrt(release.variance("mass") + release.variance("tilt")) / 2
         self.too_light = "" if min(whole) > 3 * doubt else "an arm's weight cannot be told from noise"
-        # All units together weigh at least so much whatever the table says; an arm counts as a tenth of it at least.
-        mass = max(sums["mass"], query.smallest * source.n)
+        # All units together weigh so much at least, and at most; an arm counts as a tenth of it at least.
+        mass = min(max(sums["mass"], query.smallest * source.n), query.largest * source.n)
         weights = [max(each, mass / 10) for each in whole]
         totals = (sums["level"] - sums["contrast"]) / 2, (sums["level"] + sums["contrast"]) / 2
         self.means = [total / weight for total, weight in zip(totals, weights, strict=True)]
@@ -189,7 +188,7 @@ class _Arms:
             "tilt": (self.means[1] * treated + self.means[0] * control) / 2,
             "mass": (self.means[1] * treated - self.means[0] * control) / 2,
         }
-        self.noise = tuple(NoiseTerm(release.family, release.scale(name) * abs(slopes[name])) for name in slopes)
+        self.noise = tuple(release.noise_term(name, abs(slope)) for name, slope in slopes.items())
         square = half**2 - sums["deficit"] / mass
         # A variance below what noise could hide counts as that much, so that no luck makes an interval too narrow.
         hidden = math.sqrt(release.variance("deficit")) / mass

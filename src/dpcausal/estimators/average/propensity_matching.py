@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from dpcausal.effect import Effect
 from dpcausal.errors import GuaranteeError, QueryError
 from dpcausal.guarantee import Guarantee
-from dpcausal.interval import NoiseTerm
 from dpcausal.queries import MatchedContrast, OutputPerturbedLogistic, ScrambledContrast
 from dpcausal.queries.matching import check_matching
 from dpcausal.release import Release, Source, guarantee_for
@@ -144,12 +143,12 @@ class PropensityMatching:
         largest = matches.facts["largest"]
         limits = f"{matches.facts['limit_0']:.3g} and {matches.facts['limit_1']:.3g}"
         return Effect(
-            estimand=f"average treatment effect over units with matches ({matches.facts['matched']:.1%} found)",
+            estimand="average treatment effect over units with matches",
             arms=source.schema.treatment.labels_or_values,
             outcome=source.schema.outcome.name,
             estimate=matches.value("effect") * largest,
             sampling_sd=sampling_sd,
-            noise=(NoiseTerm(matches.family, matches.scale("effect") * largest),),
+            noise=(matches.noise_term("effect", largest),),
             n=source.n,
             method=f"matching on the propensity score of {', '.join(self.of)}; {self.neighbours} neighbours, limits "
             f"{limits} (control, treated)",
@@ -160,6 +159,6 @@ class PropensityMatching:
                 *source.schema.readings,
             ),
             receipts=tuple(release.receipt for release in releases),
-            notes=(note, *source.notes),
+            notes=(f"matches were found for {matches.facts['matched']:.1%} of units", note, *source.notes),
             no_interval=no_interval,
         )

@@ -119,5 +119,5 @@ def _noise(release: Release) -> Array:
 
 def _terms(release: Release, fit: Regressions, variance: float) -> tuple[NoiseTerm, ...]:
     """The noise in the difference of the arms' totals by itself, and the many other parts as one, nearly normal."""
-    contrast = NoiseTerm(release.family, release.scale("arm * outcome") * float((1 / fit.sizes[0]).mean()))
+    contrast = release.noise_term("arm * outcome", float((1 / fit.sizes[0]).mean()))
     return contrast, NoiseTerm("gaussian", max(variance - contrast.variance, 0.0) ** 0.5)

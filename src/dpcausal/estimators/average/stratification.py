@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dpcausal.effect import Effect
-from dpcausal.interval import NoiseTerm
 from dpcausal.queries import Cut, StratumContrasts
 from dpcausal.queries.strata import bins, cuts_of
 from dpcausal.release import Release, Source, guarantee_for
@@ -56,9 +55,10 @@ class Stratification:
         guarantee = guarantee_for(source, epsilon, delta)
         cuts = cuts_of(self.by)
         query = StratumContrasts(cuts, self.cap)
-        cells = 2 * math.prod(bins(cuts, source.schema))
         release = source.release(query, guarantee)
-        size = max(release.value("size"), source.n / 10)
+        strata = release.parts * math.prod(bins(cuts, source.schema))  # each site has strata of its own
+        cells = 2 * strata
+        size = min(max(release.value("size"), source.n / 10), float(source.n))
         estimate = release.value("effect") / size
         return Effect(
             estimand=(
@@ -70,11 +70,11 @@ class Stratification:
             estimate=estimate,
             sampling_sd=_sampling_sd(release, source, size, cells, self.cap),
             noise=(
-                NoiseTerm(release.family, release.scale("effect") / size),
-                NoiseTerm(release.family, release.scale("size") * abs(estimate) / size),
+                release.noise_term("effect", 1 / size),
+                release.noise_term("size", abs(estimate) / size),
             ),
             n=source.n,
-            method=f"stratification by {', '.join(map(str, cuts))}; {cells // 2:,} strata, cap {self.cap}",
+            method=f"stratification by {', '.join(map(str, cuts))}; {strata:,} strata, cap {self.cap}",
             guarantee=guarantee,
             assumptions=(*within_strata(cuts), *source.schema.readings),
             receipts=(release.receipt,),

@@ -81,7 +81,7 @@ class SubgroupEffects:
             ),
             receipts=(release.receipt,),
             notes=_told(groups.hidden),
-            parts=2,  # one arm's and the other's
+            parts=2 * release.parts,  # one arm's and the other's
         )
 
 

@@ -1,6 +1,5 @@
-"""The command line: `dpcausal`."""
+"""`dpcausal audit`."""
 
-import importlib.util
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,18 +8,12 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
+from dpcausal.cli.needs import needs
+
 if TYPE_CHECKING:
     from dpcausal.audit import Finding
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
-
-@app.callback()
-def main() -> None:
-    """Treatment effects from sensitive records, with a differential-privacy guarantee that an expert can check."""
-
-
-@app.command()
 def audit(
     quick: Annotated[bool, typer.Option("--quick", help="A minute or two instead of about forty.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole report as JSON.")] = False,
@@ -30,9 +23,9 @@ def audit(
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; as many as cores, if left out.")] = None,
 ) -> None:
     """Try to break every guarantee of this installation, on made-up tables. Exits with 1 if a check fails."""
-    _needs("hypothesis", "audit")
+    needs("hypothesis", "audit")
     if figure:
-        _needs("matplotlib", "plots")
+        needs("matplotlib", "plots")
         if figure.suffix != ".png" or not figure.absolute().parent.is_dir():
             raise typer.BadParameter("expected a .png file in a folder that exists", param_hint="--figure")
     from dpcausal import audit as room  # noqa: PLC0415 (an extra, and slow to load)
@@ -49,9 +42,3 @@ def audit(
     if figure:
         report.draw(figure)
     raise typer.Exit(0 if report.passed else 1)
-
-
-def _needs(library: str, extra: str) -> None:
-    if importlib.util.find_spec(library) is None:
-        typer.echo(f'This needs {library}.\n\nHint: install the extra: pip install "dpcausal[{extra}]".', err=True)
-        raise typer.Exit(2)

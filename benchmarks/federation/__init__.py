@@ -1,0 +1,1 @@
+"""Many sites: real federations of processes on this machine, and what pooling costs and gains."""

@@ -1,0 +1,56 @@
+"""The command: `python -m benchmarks.federation --help`. Each part's figures are written down as soon as it is done."""
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks import pooling
+from benchmarks.federation import experiment, faults, many, sums, wire
+from benchmarks.federation.figures import draw
+from benchmarks.parts import done, kept, shown
+
+RESULT = Path(__file__).parents[1] / "results" / "federation.json"
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.federation", description=__doc__)
+    parser.add_argument("--part", nargs="+", choices=list(_parts(100, 50)), help="all, if left out")
+    parser.add_argument("--runs", type=int, default=100, help="repetitions of experiments")
+    parser.add_argument("--sites", type=int, default=50, help="sites of the part `many`")
+    parser.add_argument("--result", type=Path, default=RESULT, help="the file that keeps each part as it is done")
+    parser.add_argument("--figures", type=Path, help="a folder to draw figures into")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    chosen = parser.parse_args(given)
+    parts = _parts(chosen.runs, chosen.sites)
+    failed = []
+    for part in chosen.part or parts:
+        with tempfile.TemporaryDirectory() as folder:
+            if not done(part, partial(parts[part], Path(folder)), chosen.result):
+                failed.append(part)
+    result = kept(chosen.result)
+    if chosen.figures and "experiment" in result:
+        draw(result["experiment"], chosen.figures)
+    print(shown(result, chosen.json))
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
+
+
+def _parts(runs: int, sites: int) -> dict[str, Callable[[Path], dict[str, Any]]]:
+    data = Path(os.environ["DPCAUSAL_DATA"]) if "DPCAUSAL_DATA" in os.environ else None
+    return {
+        "pooling": lambda _: {"agreement": pooling.agreement(10_000), "speed": pooling.speed()},
+        "experiment": lambda _: experiment.run(runs, data, workers=2),
+        "sums": lambda folder: sums.measure(folder, 2 * runs),
+        "faults": faults.measure,
+        "wire": lambda folder: wire.measure(folder, data) if data else {"skipped": "DPCAUSAL_DATA names no folder"},
+        "many": lambda folder: many.measure(folder, sites),
+    }
+
+
+if __name__ == "__main__":
+    main()

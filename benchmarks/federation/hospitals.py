@@ -1,0 +1,47 @@
+"""Sites' folders, ready to answer: key, policy, table, and a study that is approved."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import tomli_w
+
+from dpcausal.federation.signatures import Key
+from dpcausal.schema import Schema
+from dpcausal.site.policy import FILE, KEY
+from dpcausal.study import ESTIMATORS, Study
+
+
+def hospital(
+    folder: Path, name: str, table: pa.Table, schema: Schema, askers: Mapping[str, str], **changes: object
+) -> str:
+    """Make a site's folder, and return the site's public key. Changes are to its policy."""
+    folder.mkdir(parents=True)
+    pq.write_table(table, folder / "table.parquet")
+    policy: dict[str, object] = {
+        "site": name,
+        "table": "table.parquet",
+        "ledger": "ledger.db",
+        "protects": schema.protects,
+        "columns": table.column_names,
+        "estimators": list(ESTIMATORS),
+        "epsilon_per_study": 100.0,
+        "delta_per_study": 1e-3,
+        "minimum_units": 2,
+        "approvals": 1,
+        "seconds": 60,
+        "memory": "2 GB",
+        "budget": {"epsilon": 1000.0, "delta": 0.1},
+        "askers": dict(askers),
+    }
+    (folder / FILE).write_text(tomli_w.dumps(policy | changes), encoding="utf-8")
+    return Key.make(name, folder / KEY).public
+
+
+def approved(folder: Path, study: Study) -> None:
+    """Let somebody at a site approve a study."""
+    from dpcausal.site.site import Site  # noqa: PLC0415 (processes that only make folders stay small)
+
+    site = Site(folder)
+    site.approve(site.receive(study.to_toml()), by="a person", why="made for this")

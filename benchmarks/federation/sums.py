@@ -1,0 +1,168 @@
+"""Regression adjustment over four sites against the same at one vault that holds all of their units.
+
+Each site adds noise of its own, so that nobody need be trusted with the sums. That should cost the square root of the
+number of sites in noise, and nothing else: with the noise taken away both release the same, bit for bit, and estimate
+the same once they are told that there is none.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pyarrow as pa
+
+import dpcausal as dpc
+from benchmarks.federation.hospitals import approved, hospital
+from benchmarks.progress import progress
+from dpcausal.federation.roads import LocalRoad
+from dpcausal.federation.roster import Member, Roster
+from dpcausal.federation.signatures import Key
+from dpcausal.queries import Query
+from dpcausal.site.site import Site
+
+UNITS = 20_000
+TRUTH = 4.0
+
+
+def patients(n: int, seed: int) -> pa.Table:
+    """A made-up table: older patients are treated more often, and have higher scores."""
+    draw = np.random.default_rng(seed)
+    age, severity = draw.uniform(18, 90, n), draw.uniform(0, 1, n)
+    treated = draw.random(n) < 1 / (1 + np.exp(-(age - 54) / 36 - severity + 0.5))
+    score = 40 + 0.2 * (age - 54) + 10 * severity + TRUTH * treated + draw.normal(0, 8, n)
+    return pa.table({"treated": treated.astype(int), "score": score, "age": age, "severity": severity})
+
+
+def study_of(estimator: Any, epsilon: float, delta: float) -> dpc.Study:  # noqa: ANN401 (an estimator)
+    """The study that all sites approve."""
+    schema = dpc.Schema(
+        treatment=dpc.Binary("treated"),
+        outcome=dpc.Real("score", 0, 100),
+        covariates=[dpc.Real("age", 18, 90), dpc.Real("severity", 0, 1)],
+    )
+    return dpc.Study(
+        name="scores",
+        question="Does the treatment raise the score?",
+        asker="anna",
+        schema=schema,
+        estimator=estimator,
+        epsilon=epsilon,
+        delta=delta,
+        pooling="sums",
+    )
+
+
+@dataclass(frozen=True)
+class Federation:
+    """Some sites in this process, whose ledgers forget: each time they are asked they draw noise anew."""
+
+    study: dpc.Study
+    roster: Roster
+    key: Key
+    road: LocalRoad
+
+    @classmethod
+    def of(cls, folder: Path, tables: list[pa.Table], study: dpc.Study) -> "Federation":
+        """Sites with these tables, each of which has approved the study."""
+        key = Key.make("anna", folder / "anna.key")
+        members, answers = {}, {}
+        for place, table in enumerate(tables):
+            name = f"site{place}"
+            public = hospital(folder / name, name, table, study.schema, {"anna": key.public}, ledger="sqlite://")
+            approved(folder / name, study)
+            members[name], answers[name] = Member(public), Site(folder / name).answer
+        return cls(study, Roster(members), key, LocalRoad(answers))
+
+    def coordinator(self) -> dpc.Coordinator:
+        """All sites together, asked anew: with fresh noise."""
+        return dpc.Coordinator(self.study.to_toml(), self.roster, self.key, self.road, store=":memory:")
+
+
+def pooled(table: pa.Table, study: dpc.Study) -> dpc.Vault:
+    """One vault with all units."""
+    budget = dpc.Budget(epsilon=study.epsilon, delta=study.delta)
+    return dpc.Vault(table, study.schema, ledger="sqlite://", budget=budget)
+
+
+@dataclass(frozen=True)
+class Noiseless:
+    """A source that tells estimators of no noise, for one whose noise is off."""
+
+    source: dpc.Source
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 (whatever the source has)
+        return getattr(self.source, name)
+
+    def release(self, query: Query, guarantee: dpc.Guarantee) -> dpc.Release:
+        """What the source releases."""
+        release = self.source.release(query, guarantee)
+        return replace(release, scales=(0.0,) * len(release.scales), parts=1)
+
+
+@contextmanager
+def noise_off() -> Iterator[None]:
+    """No noise in any vault of this process. Nothing that comes out meanwhile is private."""
+    with mock.patch.object(dpc.Vault, "_noised", staticmethod(lambda steps, _noise: steps)):
+        yield
+
+
+def measure(folder: Path, runs: int, sites: int = 4) -> dict[str, Any]:
+    """Error of both against the same without noise and against the truth, over tables drawn anew each time."""
+    found: dict[str, Any] = {"sites": sites, "units": UNITS, "runs": runs, "theory": math.sqrt(sites)}
+    for name, delta in (("laplace", 0.0), ("gaussian", 1e-6)):
+        study = study_of(dpc.RegressionAdjustment(of=("age", "severity")), 1.0, delta)
+        tried = [
+            _run(folder / f"{name}{run}", patients(UNITS, run), study, sites)
+            for run in progress(range(runs), runs, f"sums, {name}")
+        ]
+        found[name] = {who: _summary([run[place] for run in tried]) for place, who in enumerate(("sites", "pooled"))}
+        found[name]["ratio"] = found[name]["sites"]["privacy_error"] / found[name]["pooled"]["privacy_error"]
+        found[name]["equal_releases_without_noise"] = sum(run[0].values == run[1].values for run in tried)
+        found[name]["equal_estimates_without_noise"] = sum(run[0].exact == run[1].exact for run in tried)
+    return found
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """One estimate, and the release and the estimate without noise."""
+
+    effect: dpc.Effect
+    values: tuple[float, ...]
+    exact: tuple[float, float | None]
+
+
+def _run(folder: Path, table: pa.Table, study: dpc.Study, sites: int) -> tuple[_Tried, _Tried]:
+    folder.mkdir()
+    size = len(table) // sites
+    federation = Federation.of(folder, [table.slice(part * size, size) for part in range(sites)], study)
+    return _tried(federation.coordinator, study), _tried(lambda: pooled(table, study), study)
+
+
+def _tried(opened: Callable[[], dpc.Source], study: dpc.Study) -> _Tried:
+    with noise_off():
+        source = opened()
+        values = source.release(*study.questions()[0]).values
+        exact = study.estimator.estimate(Noiseless(source), epsilon=study.epsilon, delta=study.delta)
+    effect = study.estimator.estimate(opened(), epsilon=study.epsilon, delta=study.delta)
+    return _Tried(effect, values, (exact.estimate, exact.sampling_sd))
+
+
+def _summary(tried: list[_Tried]) -> dict[str, float]:
+    effects = [each.effect for each in tried]
+    intervals = [effect.interval() for effect in effects]
+    return {
+        "privacy_error": _root_mean_square([each.effect.estimate - each.exact[0] for each in tried]),
+        "privacy_sd_told": float(np.mean([effect.privacy_sd for effect in effects])),
+        "error_to_truth": _root_mean_square([effect.estimate - TRUTH for effect in effects]),
+        "covered": float(np.mean([low <= TRUTH <= high for low, high in intervals])),
+        "width": float(np.mean([high - low for low, high in intervals])),
+    }
+
+
+def _root_mean_square(errors: list[float]) -> float:
+    return float(np.sqrt(np.mean(np.square(errors))))

@@ -1,0 +1,34 @@
+"""The command line: `dpcausal`."""
+
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from dpcausal.cli.audit import audit
+from dpcausal.cli.federation import federation
+from dpcausal.cli.site import site
+from dpcausal.errors import DpcausalError
+
+
+class _Told(TyperGroup):
+    """Commands whose errors are told in words, without a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 (as the parent has it)
+        """Run a command; an error of dpcausal ends it with exit code 2."""
+        try:
+            return super().invoke(ctx)
+        except DpcausalError as error:
+            typer.echo(f"Error: {error}", err=True)
+            raise typer.Exit(2) from None
+
+
+app = typer.Typer(cls=_Told, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app.command()(audit)
+app.add_typer(site)
+app.add_typer(federation)
+
+
+@app.callback()
+def main() -> None:
+    """Treatment effects from sensitive records, with a differential-privacy guarantee that an expert can check."""

@@ -1,0 +1,161 @@
+"""`dpcausal federation`: ask many sites, by a network or by files carried by hand."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+
+from dpcausal.cli.needs import check_there, needs
+from dpcausal.errors import RefusedError, StudyError
+
+if TYPE_CHECKING:
+    from dpcausal.federation.coordinator import Coordinator
+    from dpcausal.federation.roads import Road
+
+federation = typer.Typer(name="federation", no_args_is_help=True, help="Ask many sites, and pool what they answer.")
+
+Folder = Annotated[Path, typer.Argument(file_okay=False, help="The coordinator's folder.")]
+StudyFile = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="The study's file.")]
+Files = Annotated[
+    Path | None, typer.Option(file_okay=False, help="Ask by files: requests in its out, messages in its in.")
+]
+Kit = Annotated[Path | None, typer.Option(file_okay=False, help="Ask by NVFlare, with this kit in place of its own.")]
+
+
+@federation.command()
+def init(
+    folder: Folder,
+    name: Annotated[str, typer.Argument(help="Who asks: the asker that studies name, for instance anna.")],
+    host: Annotated[str, typer.Option(help="Ask by NVFlare: the server's name, as sites dial it.")] = "",
+    port: Annotated[int, typer.Option(help="Where that server listens.")] = 8002,
+) -> None:
+    """Make a coordinator: a key and a roster, and with --host the authority and the server of a network."""
+    needs("cryptography", "federation")
+    from dpcausal.federation.office import Office  # noqa: PLC0415 (an extra)
+
+    office = Office.new(folder, name)
+    typer.echo(f"Public key of {name}, for the askers in each site's policy:\n{office.key(name).public}")
+    if host:
+        needs("nvflare", "federation")
+        from dpcausal.federation.flare.provision import found  # noqa: PLC0415 (slow to load)
+
+        fingerprint = found(office.network, name, host, port)
+        typer.echo(f"Fingerprint, to be told to each site by another way than files:\n{fingerprint}")
+        typer.echo(f"Start the server with: dpcausal federation serve {folder}")
+
+
+@federation.command()
+def admit(  # noqa: PLR0913, PLR0917
+    folder: Folder,
+    site: Annotated[str, typer.Argument(help="The site's name.")],
+    key: Annotated[str, typer.Argument(help="Its public key, received by a way that can be trusted.")],
+    units: Annotated[int | None, typer.Option(help="Its number of units, if that was agreed on.")] = None,
+    request: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="For NVFlare: what `site join` made there.")
+    ] = None,
+    days: Annotated[int, typer.Option(min=1, help="For NVFlare: how long it is let in.")] = 365,
+) -> None:
+    """Enter a site into the roster, and with --request let it into the network."""
+    needs("cryptography", "federation")
+    from dpcausal.federation.office import Office  # noqa: PLC0415 (an extra)
+
+    office = Office(folder)
+    office.admit(site, key, units)
+    typer.echo(f"{site} is in the roster.")
+    if request:
+        needs("nvflare", "federation")
+        from dpcausal.federation.flare.provision import sign  # noqa: PLC0415 (slow to load)
+
+        typer.echo(f"Send this back to {site}: {sign(office.network, request, site, days)}")
+
+
+@federation.command()
+def serve(folder: Folder) -> None:
+    """Be the server of the network, until stopped."""
+    needs("nvflare", "federation")
+    from dpcausal.federation.flare.start import start_server  # noqa: PLC0415 (slow to load)
+    from dpcausal.federation.office import Office  # noqa: PLC0415
+
+    kit = Office(folder).network / "server"
+    check_there(kit, "make the network with: dpcausal federation init FOLDER NAME --host HOST.")
+    start_server(kit)
+
+
+@federation.command()
+def ask(
+    folder: Folder,
+    study: StudyFile,
+    files: Annotated[Path, typer.Option(file_okay=False, help="Where its out and its in are.")],
+) -> None:
+    """Write a study's request to a file that people carry to the sites."""
+    needs("cryptography", "federation")
+    from dpcausal.federation.roads import FileRoad  # noqa: PLC0415 (an extra)
+
+    road = FileRoad(files)
+    coordinator = _coordinator(folder, study, road)
+    typer.echo(f"Carry this to every site: {road.write(coordinator.sealed)}")
+    typer.echo(f"Put what they answer into {files / 'in'}, as files that end in .message.json.")
+
+
+@federation.command()
+def run(  # noqa: PLR0913, PLR0917
+    folder: Folder,
+    study: StudyFile,
+    files: Files = None,
+    kit: Kit = None,
+    patience: Annotated[
+        float | None, typer.Option(min=0, help="Seconds to wait each time: 60, or with --files none.")
+    ] = None,
+    attempts: Annotated[int, typer.Option(min=1, help="How often a site is asked that does not answer.")] = 3,
+    at_least: Annotated[int, typer.Option(min=1, help="From fewer sites there is no effect.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the effect as JSON.")] = False,
+) -> None:
+    """Ask every site that has not answered yet, and print one effect. Exits with 1 if too few answered."""
+    needs("cryptography", "federation")
+    road = _road(folder, files, kit)
+    waits = patience if patience is not None else 0.0 if files else 60.0
+    with Progress(console=Console(file=sys.stderr), transient=True) as progress:
+        line = progress.add_task("asking", total=None)
+
+        def told(site: str, words: str) -> None:
+            progress.console.print(f"{site} {words}", highlight=False, markup=False)
+            progress.update(line, description="waiting")
+
+        try:
+            often = 1 if files else attempts
+            settings = {"patience": waits, "attempts": often, "at_least": at_least, "heard": told}
+            effect = _coordinator(folder, study, road, **settings).run()
+        except RefusedError as error:
+            progress.stop()
+            typer.echo(f"Error: {error}", err=True)
+            raise typer.Exit(1) from None
+    typer.echo(effect.to_json() if as_json else str(effect))
+
+
+def _road(folder: Path, files: Path | None, kit: Path | None) -> "Road":
+    from dpcausal.federation.office import Office  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.roads import FileRoad  # noqa: PLC0415
+
+    if files and kit:
+        raise StudyError(expected="--files or --kit", got="both", hint="choose one road.")
+    if files:
+        return FileRoad(files)
+    kit = kit or Office(folder).network / "asker"
+    check_there(kit, "give --files FOLDER; or make a network: dpcausal federation init FOLDER NAME --host HOST.")
+    needs("nvflare", "federation")
+    from dpcausal.federation.flare.road import FlareRoad  # noqa: PLC0415 (slow to load)
+
+    return FlareRoad(kit)
+
+
+def _coordinator(folder: Path, study: Path, road: "Road", **settings: Any) -> "Coordinator":  # noqa: ANN401
+    from dpcausal.federation.coordinator import Coordinator  # noqa: PLC0415 (slow to load)
+    from dpcausal.federation.office import Office  # noqa: PLC0415 (an extra)
+    from dpcausal.study import Study  # noqa: PLC0415
+
+    office = Office(folder)
+    key = office.key(Study.from_toml(study.read_bytes().decode()).asker)
+    return Coordinator(study, office.roster, key, road, store=office.store, **settings)

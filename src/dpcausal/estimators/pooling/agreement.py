@@ -1,0 +1,110 @@
+"""Which effects may be pooled: those that answer one question, with numbers that can be."""
+
+from collections.abc import Callable, Mapping
+
+from dpcausal.columns import is_number
+from dpcausal.effect import Effect
+from dpcausal.errors import QueryError
+from dpcausal.estimators.pooling.weights import NEED_VARIANCES, RULES, Rule
+
+_LARGEST = 1e50
+"""Numbers beyond this, or noise of less than its inverse, cannot be squared and divided without loss."""
+
+_SAME: dict[str, Callable[[Effect], object]] = {
+    "the same arms": lambda effect: effect.arms,
+    "the same outcome": lambda effect: effect.outcome,
+    "the same estimand": lambda effect: effect.estimand,
+    "guarantees of the same kind": lambda effect: effect.guarantee.protects,
+    "effects that were all released, or all rehearsed": lambda effect: "rehearsed" if effect.rehearsed else "released",
+}
+"""What sites must agree on."""
+
+
+def agreed(effects: Mapping[str, Effect], rule: Rule, absent: Mapping[str, str]) -> dict[str, Effect]:
+    """The effects in the order of their sites' names, so that the order in which sites answered does not matter.
+
+    Raises:
+        QueryError: Unless these effects can be pooled by this rule. Sites are named.
+    """
+    if rule not in RULES:
+        raise QueryError(
+            expected=f"a rule, one of {', '.join(RULES)}", got=repr(rule), hint="docs/pooling.md has them."
+        )
+    if not effects or not all(isinstance(effect, Effect) for effect in effects.values()):
+        raise QueryError(
+            expected="at least one site's effect",
+            got=", ".join(f"{type(effect).__name__} from {site}" for site, effect in effects.items()) or "none",
+            hint="give a dictionary of sites' names and their effects, and in `absent` why other sites gave none.",
+        )
+    if twice := sorted(set(effects) & set(absent)):
+        raise QueryError(
+            expected="each site once",
+            got=f"both an effect and an absence of {', '.join(twice)}",
+            hint="give `absent` only the sites without an effect.",
+        )
+    sites = {site: effects[site] for site in sorted(effects)}
+    _check_numbers(sites)
+    _check_same(sites)
+    if rule in NEED_VARIANCES and len(sites) > 1:
+        _check_variances(sites, rule)
+    return sites
+
+
+def _check_numbers(sites: Mapping[str, Effect]) -> None:
+    if wrong := [site for site, effect in sites.items() if not _usable(effect)]:
+        raise QueryError(
+            expected=f"numbers that are finite and not beyond {_LARGEST:g}, and at least one unit",
+            got=f"others from {', '.join(wrong)}",
+            hint="leave the site out, and say why in `absent`.",
+        )
+    if silent := [site for site, effect in sites.items() if effect.privacy_sd < 1 / _LARGEST]:
+        raise QueryError(
+            expected="privacy noise in every site's effect: its variance is the least that a site is taken to have",
+            got=f"none from {', '.join(silent)}",
+            hint="an effect without noise is not private; it does not come from this package.",
+        )
+    if pooled := [site for site, effect in sites.items() if effect.sites or effect.between_sd]:
+        raise QueryError(
+            expected="one site's own effect from each",
+            got=f"one pooled before from {', '.join(pooled)}",
+            hint="pool the effects of all sites at once.",
+        )
+
+
+def _usable(effect: Effect) -> bool:
+    sizes = [effect.estimate, 0.0 if effect.sampling_sd is None else effect.sampling_sd]
+    sizes += [term.scale for term in effect.noise]
+    return (
+        isinstance(effect.n, int)
+        and not isinstance(effect.n, bool)
+        and 1 <= effect.n <= _LARGEST
+        and all(is_number(size) and abs(size) <= _LARGEST for size in sizes)
+        and min(sizes[1:]) >= 0
+    )
+
+
+def _check_same(sites: Mapping[str, Effect]) -> None:
+    for expected, told in _SAME.items():
+        answers: dict[str, list[str]] = {}
+        for site, effect in sites.items():
+            answers.setdefault(repr(told(effect)), []).append(site)
+        if len(answers) > 1:
+            raise QueryError(
+                expected=f"{expected} at all sites",
+                got="; ".join(f"{answer} at {', '.join(named)}" for answer, named in answers.items()),
+                hint="ask all sites the same question; effects of different questions have no average.",
+            )
+
+
+def has_interval(effect: Effect) -> bool:
+    """Whether the effect's sampling error is known."""
+    return effect.sampling_sd is not None and not effect.no_interval
+
+
+def _check_variances(sites: Mapping[str, Effect], rule: Rule) -> None:
+    if without := [site for site, effect in sites.items() if not has_interval(effect)]:
+        raise QueryError(
+            expected=f"effects with intervals, whose standard errors {rule} weighs",
+            got=f"none from {', '.join(without)}",
+            hint="ask for intervals, leave these sites out and say so in `absent`, or use sample_size or largest.",
+        )

@@ -1,0 +1,249 @@
+"""Several sites' effects as one, by a rule. Everything here is made of what sites released, so it costs no budget."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from dpcausal.effect import Effect, SiteShare
+from dpcausal.estimators.pooling.agreement import agreed, has_interval
+from dpcausal.estimators.pooling.heterogeneity import Heterogeneity
+from dpcausal.estimators.pooling.weights import Array, Rule, weights_of
+from dpcausal.guarantee import Guarantee
+from dpcausal.interval import NoiseTerm
+
+_TERMS = 24
+"""An interval draws every part of the noise; of more parts than this the smallest are drawn as one."""
+
+_ESTIMANDS: dict[Rule, str] = {
+    "minimum_variance": "over the units of the {count} sites that count",
+    "inverse_variance": "averaged over {count} sites by precision",
+    "random_effects": "averaged over sites like these {count}",
+    "sample_size": "over the units of {count} sites",
+    "largest": "over the units of the largest site",
+}
+
+_ASSUMPTIONS: dict[Rule, tuple[str, ...]] = {
+    "inverse_variance": ("effects do not differ between sites; where they do, precise sites decide what is averaged",),
+    "random_effects": ("sites are like draws from many sites, whose effects are normal around their mean",),
+}
+
+
+def pool(
+    effects: Mapping[str, Effect], rule: Rule = "minimum_variance", absent: Mapping[str, str] | None = None
+) -> Effect:
+    """One effect out of the effects of several sites.
+
+    One site alone is that site under every rule: the same estimate, errors and interval.
+
+    Estimand:
+        `minimum_variance`, `sample_size` and `largest`: the effect over the units of the sites that count, each unit
+        alike. `inverse_variance`: the effect that sites have in common; if they have none, an average by precision.
+        `random_effects`: the mean effect over a population of sites, of which these are a sample. Sites that did not
+        answer are in none of these.
+
+    Assumptions:
+        Those of all sites; no unit is at two sites; and what the rule needs, which the effect says.
+
+    Privacy:
+        None is spent: an effect is public, and so is whatever is made of it. A unit keeps the guarantee of its own
+        site, so the pooled effect has the largest epsilon and delta of any site. For a person with records at several
+        sites these add up.
+
+    Args:
+        effects: Each site's effect, by the site's name. All must answer one question.
+        rule: What sites count for. A site's variance is sampling and privacy noise together, and so never below that of
+            its noise, which is public. `minimum_variance`: by size, within the set of sites that makes the variance
+            smallest. `inverse_variance`: by precision; meta-analysis calls it the fixed effect. `random_effects`: by
+            precision too, with the variance between sites added to each site's. `sample_size`: by size. `largest`:
+            nothing but the largest site; of equals the first by name. The last two do without standard errors.
+        absent: Why other sites did not answer, by name.
+
+    Returns:
+        The effect. Its `n` counts the units of sites with a weight above 0, `between_sd` is what differences between
+        sites add to the error of random effects, `sites` tells what each site did, and the receipts are all sites'.
+
+    Raises:
+        QueryError: Unless the effects answer one question with finite numbers, and have what the rule needs.
+
+    Reference:
+        Koga, Chaudhuri and Page (2024), Differentially Private Multi-Site Treatment Effect Estimation, section III-B;
+        corrected here: variances are kept above that of the noise, and the best set is found among prefixes.
+        DerSimonian and Laird (1986), Meta-analysis in clinical trials. Biggerstaff and Tweedie (1997), Incorporating
+        variability in estimates of heterogeneity in the random effects model in meta-analysis.
+
+    Example:
+        >>> from dpcausal import Binary, DifferenceInMeans, Real, Rehearsal, Schema
+        >>> schema = Schema(treatment=Binary("treat"), outcome=Real("score", 0, 100))
+        >>> sites = {"north": (4_000, 1.0), "south": (2_000, 1.0), "east": (3_000, 0.05)}
+        >>> plans = {
+        ...     site: DifferenceInMeans().estimate(Rehearsal(schema, n=n), epsilon=epsilon)
+        ...     for site, (n, epsilon) in sites.items()
+        ... }
+        >>> for rule in ("minimum_variance", "inverse_variance", "sample_size"):
+        ...     plan = pool(plans, rule)
+        ...     print(rule, round(math.hypot(plan.sampling_sd, plan.privacy_sd), 2), plan.n)
+        minimum_variance 0.76 6000
+        inverse_variance 0.75 9000
+        sample_size 1.47 9000
+    """
+    absent = dict(absent or {})
+    sites = agreed(effects, rule, absent)
+    if len(sites) == 1:
+        return _alone(sites, absent)
+    known = all(map(has_interval, sites.values()))
+    variances = np.array([_standard_error(effect) ** 2 if known else math.nan for effect in sites.values()])
+    estimates = np.array([effect.estimate for effect in sites.values()])
+    differing = Heterogeneity.of(estimates, variances) if known else None
+    sizes = np.array([effect.n for effect in sites.values()], dtype=np.float64)
+    weights = weights_of(rule, sizes, variances, differing.variance if differing else 0.0)
+    counted = {site: effect for (site, effect), weight in zip(sites.items(), weights, strict=True) if weight > 0}
+    first = next(iter(sites.values()))
+    return Effect(
+        estimand=f"{first.estimand}; {_ESTIMANDS[rule].format(count=len(counted))}",
+        arms=first.arms,
+        outcome=first.outcome,
+        estimate=float(weights @ estimates),
+        sampling_sd=_sampling_sd(list(sites.values()), weights),
+        noise=_noise(list(sites.values()), weights),
+        n=sum(effect.n for effect in counted.values()),
+        method=f"{rule.replace('_', ' ')} over {len(counted)} of {len(sites) + len(absent)} sites; at each: "
+        + " or ".join(dict.fromkeys(effect.method for effect in counted.values())),
+        guarantee=_guarantee(list(sites.values())),
+        assumptions=(
+            *dict.fromkeys(text for effect in counted.values() for text in effect.assumptions),
+            "no unit is at two sites",
+            *_ASSUMPTIONS.get(rule, ()),
+        ),
+        receipts=tuple(replace(receipt, site=site) for site, effect in sites.items() for receipt in effect.receipts),
+        notes=(
+            *_of_absent(absent),
+            *_of_choice(rule, sites, counted),
+            *_of_differences(rule, differing, rehearsed=first.rehearsed),
+            *_of_guarantees(sites),
+            *_in_common(list(sites.values())),
+        ),
+        no_interval=_no_interval(rule, counted),
+        between_sd=_between_sd(rule, differing, weights),
+        sites=_shares(sites, weights, absent),
+    )
+
+
+def leave_one_out(effects: Mapping[str, Effect], rule: Rule = "minimum_variance") -> dict[str, Effect]:
+    """The pooled effect without each of the sites in turn: what depends on a single one shows."""
+    others = {out: {site: effect for site, effect in effects.items() if site != out} for out in effects}
+    return {out: pool(rest, rule, {out: "left out to see what depends on it"}) for out, rest in others.items()}
+
+
+def _alone(sites: Mapping[str, Effect], absent: Mapping[str, str]) -> Effect:
+    """A site by itself, to the last digit; with a name, and with the others that were asked."""
+    ((site, effect),) = sites.items()
+    return replace(
+        effect,
+        receipts=tuple(replace(receipt, site=site) for receipt in effect.receipts),
+        notes=(*_of_absent(absent), *effect.notes),
+        sites=_shares(sites, np.ones(1), absent),
+    )
+
+
+def _standard_error(effect: Effect) -> float:
+    """Sampling and privacy noise together: never below the noise, whose size is public."""
+    return math.hypot(effect.sampling_sd or 0.0, effect.privacy_sd)
+
+
+def _sampling_sd(effects: Sequence[Effect], weights: Array) -> float | None:
+    parts = [(effect.sampling_sd, weight) for effect, weight in zip(effects, weights, strict=True) if weight > 0]
+    known = [sd * float(weight) for sd, weight in parts if sd is not None]
+    return math.hypot(*known) if len(known) == len(parts) else None
+
+
+def _noise(effects: Sequence[Effect], weights: Array) -> tuple[NoiseTerm, ...]:
+    """Every site's noise as far as the site counts; where parts are many, the smallest as one, nearly normal."""
+    terms = [
+        replace(term, scale=term.scale * float(weight))
+        for effect, weight in zip(effects, weights, strict=True)
+        for term in effect.noise
+        if weight > 0
+    ]
+    if len(terms) > _TERMS:
+        terms.sort(key=lambda term: term.variance, reverse=True)
+        rest = math.fsum(term.variance for term in terms[_TERMS - 1 :])
+        terms[_TERMS - 1 :] = [NoiseTerm("gaussian", math.sqrt(rest))]
+    return tuple(terms)
+
+
+def _between_sd(rule: Rule, differing: Heterogeneity | None, weights: Array) -> float:
+    """What differences between sites add to the error: as much as the estimates bear out, not as is most likely."""
+    if rule != "random_effects" or differing is None or math.isinf(differing.limit):
+        return 0.0
+    return math.sqrt(differing.limit * float((weights**2).sum()))
+
+
+def _no_interval(rule: Rule, counted: Mapping[str, Effect]) -> str:
+    if without := [site for site, effect in counted.items() if not has_interval(effect)]:
+        return f"there is none from {', '.join(without)}"
+    if rule == "random_effects" and len(counted) == 2:
+        return "two sites do not tell how much sites differ; sample_size has an interval for the units of these two"
+    return ""
+
+
+def _guarantee(effects: Sequence[Effect]) -> Guarantee:
+    """What every unit is promised at least, by its own site."""
+    guarantees = [effect.guarantee for effect in effects]
+    return Guarantee(
+        epsilon=max(guarantee.epsilon for guarantee in guarantees),
+        delta=max(guarantee.delta for guarantee in guarantees),
+        protects=guarantees[0].protects,
+        standing="proved" if all(guarantee.standing == "proved" for guarantee in guarantees) else "heuristic",
+    )
+
+
+def _shares(sites: Mapping[str, Effect], weights: Array, absent: Mapping[str, str]) -> tuple[SiteShare, ...]:
+    shares = [SiteShare(site, why, weight=0.0) for site, why in absent.items()]
+    for (site, effect), weight in zip(sites.items(), weights, strict=True):
+        error = _standard_error(effect) if has_interval(effect) else None
+        estimate = None if effect.rehearsed else effect.estimate  # a rehearsed one is a placeholder
+        shares.append(SiteShare(site, "answered", effect.n, estimate, error, float(weight)))
+    return tuple(sorted(shares, key=lambda share: share.site))
+
+
+def _of_absent(absent: Mapping[str, str]) -> tuple[str, ...]:
+    if not absent:
+        return ()
+    listed = ", ".join(f"{site} ({why})" for site, why in sorted(absent.items()))
+    return (f"without {listed}: the effect is of units of the sites that answered",)
+
+
+def _of_choice(rule: Rule, sites: Mapping[str, Effect], counted: Mapping[str, Effect]) -> tuple[str, ...]:
+    if rule != "minimum_variance":
+        return ()
+    out = [site for site in sites if site not in counted]
+    left = f"left out: {', '.join(out)}, whose error would add more than their units take off; " if out else ""
+    return (f"{left}sites were chosen by their noisy standard errors, and the interval does not count the choosing",)
+
+
+def _of_differences(rule: Rule, differing: Heterogeneity | None, *, rehearsed: bool) -> tuple[str, ...]:
+    if differing is None:
+        return ()
+    found = "rehearsed as if effects did not differ between sites" if rehearsed else str(differing)
+    if rule != "random_effects" or math.isinf(differing.limit):
+        return (found,)
+    return found, "the interval allows for as much difference between sites as the estimates bear out, up to level 99 %"
+
+
+def _of_guarantees(sites: Mapping[str, Effect]) -> tuple[str, ...]:
+    notes = ["a unit has the guarantee of its own site; epsilons add up for a person with records at several sites"]
+    if len({(effect.guarantee.epsilon, effect.guarantee.delta) for effect in sites.values()}) > 1:
+        each = (
+            f"{site} {effect.guarantee.epsilon:g}"
+            + (f" (delta {effect.guarantee.delta:g})" * bool(effect.guarantee.delta))
+            for site, effect in sites.items()
+        )
+        notes.append(f"epsilon by site: {', '.join(each)}")
+    return tuple(notes)
+
+
+def _in_common(effects: Sequence[Effect]) -> tuple[str, ...]:
+    """The notes that all sites have; those of one site are in its own effect."""
+    return tuple(note for note in dict.fromkeys(effects[0].notes) if all(note in effect.notes for effect in effects))

@@ -1,0 +1,69 @@
+"""What each site counts for, by rule. Arithmetic on public numbers: no names, no randomness, any number of sites."""
+
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+Rule = Literal["minimum_variance", "inverse_variance", "random_effects", "sample_size", "largest"]
+RULES: tuple[Rule, ...] = get_args(Rule)
+
+NEED_VARIANCES: tuple[Rule, ...] = ("minimum_variance", "inverse_variance", "random_effects")
+
+
+def minimum_variance(sizes: Array, variances: Array) -> Array:
+    """Weights in proportion to size within the set of sites that has the smallest variance, and 0 outside.
+
+    The best of all sets is a prefix of the sites in the order of size times variance (proof: docs/pooling.md), so a
+    million sites are sorted and added up, not their subsets tried. Of equals the first comes first, and of sets of one
+    variance the smallest.
+
+    Args:
+        sizes: Each site's number of units.
+        variances: Each site's variance, greater than 0. With negative ones, which noise can make of an estimated
+            variance, no prefix need be best, and the best set means nothing.
+
+    Reference:
+        Koga, Chaudhuri and Page (2024), Differentially Private Multi-Site Treatment Effect Estimation, Algorithm 3
+        (MVAgg), there by trying all sets.
+
+    Example:
+        >>> minimum_variance(np.array([100.0, 300.0, 100.0]), np.array([1.0, 1.0, 50.0]))  # the third is too noisy
+        array([0.25, 0.75, 0.  ])
+    """
+    shares = _scaled(sizes)
+    order = np.argsort(shares * variances, kind="stable")
+    kept = np.cumsum(shares[order])
+    error = np.cumsum(shares[order] ** 2 * variances[order])
+    chosen = order[: np.argmin(error / kept**2) + 1]
+    weights = np.zeros(len(sizes))
+    weights[chosen] = _scaled(shares[chosen])
+    return weights
+
+
+def inverse_variance(variances: Array) -> Array:
+    """Weights in proportion to precision: the smallest variance there is, where effects do not differ."""
+    return _scaled(variances.min() / variances)
+
+
+def weights_of(rule: Rule, sizes: Array, variances: Array, between: float) -> Array:
+    """What each site counts for; the variance of effects between sites matters to random effects only."""
+    if rule == "minimum_variance":
+        return minimum_variance(sizes, variances)
+    if rule == "inverse_variance":
+        return inverse_variance(variances)
+    if rule == "random_effects":
+        return inverse_variance(variances + between)
+    if rule == "sample_size":
+        return _scaled(sizes)
+    weights = np.zeros(len(sizes))
+    weights[np.argmax(sizes)] = 1.0
+    return weights
+
+
+def _scaled(sizes: Array) -> Array:
+    """Sizes as parts of 1."""
+    shares: Array = sizes / sizes.sum()
+    return shares

@@ -1,0 +1,84 @@
+"""What a person at a site reads before deciding about a study."""
+
+from dataclasses import dataclass
+
+from dpcausal.columns import Binary, Column, Real, Unit
+from dpcausal.effect import bill, listed, number, text_table
+from dpcausal.site.diary import Line, Standing
+from dpcausal.site.policy import Policy
+from dpcausal.study import ESTIMATORS, Study
+from dpcausal.vault import Vault
+
+
+def objections(policy: Policy, study: Study) -> tuple[str, ...]:
+    """Everything about a study that a policy does not allow, in words."""
+    name = next(name for name, kind in ESTIMATORS.items() if kind is type(study.estimator))
+    unit = study.schema.unit
+    read = [column.name for column in study.schema.columns] + ([unit.name, unit.by] if unit else [])
+    beyond = sorted({column for column in read if column and column not in policy.columns})
+    guarantee = study.guarantee(policy.site)
+    checks = (
+        (study.asker in policy.askers, f"{study.asker!r} may not ask"),
+        (name in policy.estimators, f"the estimator {name} is not allowed"),
+        (not beyond, f"columns that may not be read: {', '.join(beyond)}"),
+        (study.schema.protects == policy.protects, f"protects {study.schema.protects}, here it is {policy.protects}"),
+        (unit == policy.unit, f"units are {_unit(unit)}, here they are {_unit(policy.unit)}"),
+        (guarantee.epsilon <= policy.epsilon_per_study, f"epsilon is beyond {policy.epsilon_per_study:g}"),
+        (guarantee.delta <= policy.delta_per_study, f"delta is beyond {policy.delta_per_study:g}"),
+    )
+    return tuple(words for holds, words in checks if not holds)
+
+
+@dataclass(frozen=True)
+class Review:
+    """A study as one site sees it.
+
+    Attributes:
+        study: The study.
+        digest: What it is approved by.
+        policy: The site's.
+        vault: The site's table and ledger; None where the policy does not allow the study.
+        standing: What was decided so far.
+        decisions: By whom.
+    """
+
+    study: Study
+    digest: str
+    policy: Policy
+    vault: Vault | None
+    standing: Standing
+    decisions: tuple[Line, ...]
+
+    def __str__(self) -> str:
+        study, site = self.study, self.policy.site
+        effect = study.rehearsed(self.vault.n if self.vault else 10_000, site)
+        made = "sums at the coordinator" if study.pooling == "sums" else f"one effect a site, {study.pooling}"
+        table = [("digest", self.digest), ("question", study.question), ("asked by", study.asker)]
+        table += listed("columns", tuple(map(_told, study.schema.columns)))
+        table += [("units", _unit(study.schema.unit)), ("method", effect.method), ("pooled by", made)]
+        table += listed("asks for", tuple(map(bill, effect.receipts)))
+        table.append(("privacy", str(study.guarantee(site))))
+        if self.vault:
+            ledger = self.vault.ledger
+            sampling = "unknown" if effect.sampling_sd is None else number(effect.sampling_sd)
+            errors = f"sampling {sampling}, privacy noise {number(effect.privacy_sd)}"
+            table.append(("spent so far", f"{ledger.spent}, of {ledger.budget}"))
+            table.append(("standard error", f"to expect from {self.vault.n:,} units here: {errors}"))
+        table += listed("policy", objections(self.policy, study) or ("allows all of this",))
+        words = tuple(f"{line.kind} by {line.who} at {line.at}: {line.what}" for line in self.decisions)
+        table += listed("decisions", words or ("none yet",))
+        needed = f" ({self.policy.approvals} must approve)" if self.standing == "undecided" else ""
+        return text_table(f"Study {study.name} at {site}", [*table, ("standing", f"{self.standing}{needed}")])
+
+
+def _told(column: Column) -> str:
+    if isinstance(column, Real):
+        return f"{column.name}: a number within {column.low:g} and {column.high:g}"
+    if isinstance(column, Binary) and column.labels:
+        words = (f"{value} ({label})" for value, label in zip(column.values, column.labels, strict=True))
+        return f"{column.name}: {' or '.join(words)}"
+    return f"{column.name}: one of {', '.join(map(str, column.values))}"
+
+
+def _unit(unit: Unit | None) -> str:
+    return f"{unit.name} ({unit.keep} by {unit.by})" if unit else "the records themselves"

@@ -1,0 +1,200 @@
+"""A whole analysis as one file: what is asked, of which columns, how, and at what price."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal, Self, get_args
+
+import tomli_w
+
+from dpcausal.columns import check_keys
+from dpcausal.effect import Effect, Estimator
+from dpcausal.errors import StudyError
+from dpcausal.estimators.average import (
+    DifferenceInMeans,
+    DoublyRobust,
+    ExactMatching,
+    InverseWeighting,
+    PropensityMatching,
+    RegressionAdjustment,
+    Stratification,
+)
+from dpcausal.estimators.pooling import Rule
+from dpcausal.guarantee import Guarantee
+from dpcausal.planning import Rehearsal
+from dpcausal.queries import Cut, Query
+from dpcausal.release import Release
+from dpcausal.schema import Schema
+
+ESTIMATORS: dict[str, type[Any]] = {
+    "difference_in_means": DifferenceInMeans,
+    "stratification": Stratification,
+    "exact_matching": ExactMatching,
+    "propensity_matching": PropensityMatching,
+    "inverse_weighting": InverseWeighting,
+    "regression_adjustment": RegressionAdjustment,
+    "doubly_robust": DoublyRobust,
+}
+"""The estimators that a study can name."""
+
+Pooling = Literal["sums"] | Rule
+"""How several sites become one effect: `sums` adds up their noisy answers and estimates once, as if all units were in
+one table; every other way estimates at each site and pools the effects (see `dpcausal.pool`)."""
+
+POOLINGS: tuple[str, ...] = ("sums", *get_args(Rule))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """A whole analysis: public, and fixed before anything is read. Sites approve it by the digest of its text.
+
+    Attributes:
+        name: What to call it.
+        question: What it is to answer, in words.
+        asker: Who asks: the name that its requests are signed with.
+        schema: What is public about the tables.
+        estimator: How the effect is estimated.
+        epsilon: What it costs each site in all.
+        delta: Likewise.
+        pooling: How several sites become one effect.
+        epsilons: Sites that give another epsilon, by name.
+
+    Example:
+        >>> from dpcausal import Binary, DifferenceInMeans, Real, Schema
+        >>> schema = Schema(treatment=Binary("treat"), outcome=Real("score", 0, 10))
+        >>> study = Study(
+        ...     name="scores", question="Does training help?", asker="anna", schema=schema,
+        ...     estimator=DifferenceInMeans(), epsilon=1.0, pooling="minimum_variance",
+        ... )
+        >>> Study.from_toml(study.to_toml()) == study
+        True
+    """
+
+    name: str
+    question: str
+    asker: str
+    schema: Schema
+    estimator: Estimator
+    epsilon: float
+    delta: float = 0.0
+    pooling: Pooling
+    epsilons: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for what in ("name", "question", "asker"):
+            value = getattr(self, what)
+            if not isinstance(value, str) or not value.strip() or len(value) > 10_000:
+                raise StudyError(expected=f"a text as {what}", got=repr(value)[:100], hint="write it between quotes.")
+        parts = isinstance(self.schema, Schema), type(self.estimator) in ESTIMATORS.values(), self.pooling in POOLINGS
+        if not all(parts):
+            raise StudyError(
+                expected=f"a Schema, an estimator out of {', '.join(ESTIMATORS)} and a pooling out of "
+                f"{', '.join(POOLINGS)}",
+                got=f"{type(self.schema).__name__}, {type(self.estimator).__name__} and {self.pooling!r}",
+                hint='for instance pooling="minimum_variance".',
+            )
+        if not isinstance(self.epsilons, Mapping) or not all(isinstance(site, str) for site in self.epsilons):
+            raise StudyError(
+                expected="epsilons by the names of sites", got=repr(self.epsilons)[:100], hint="{'north': 0.5}"
+            )
+        for site in ("", *self.epsilons):
+            self.guarantee(site)
+        asked = [query.name for query, _ in self.questions()]
+        if self.pooling == "sums" and (self.epsilons or not self._adds_up):
+            raise StudyError(
+                expected="for sums, one question whose answers add up over sites, at the same epsilon everywhere",
+                got=f"{', '.join(asked)}" + (", and an epsilon of its own for some site" if self.epsilons else ""),
+                hint="choose difference_in_means, stratification or regression_adjustment, or another pooling.",
+            )
+
+    @property
+    def _adds_up(self) -> bool:
+        asked = self.questions()
+        return len(asked) == 1 and asked[0][0].adds_up
+
+    def guarantee(self, site: str = "") -> Guarantee:
+        """What is promised to the units of a site about all that this study asks."""
+        epsilon = self.epsilons.get(site, self.epsilon)
+        return Guarantee(epsilon=epsilon, delta=self.delta, protects=self.schema.protects)
+
+    def rehearsed(self, n: int, site: str = "") -> Effect:
+        """The effect to expect from a site with so many units: its price, and how wide its interval will be."""
+        return self.estimator.estimate(
+            Rehearsal(self.schema, n=n), epsilon=self.guarantee(site).epsilon, delta=self.delta
+        )
+
+    def questions(self, n: int = 10_000, site: str = "") -> tuple[tuple[Query, Guarantee], ...]:
+        """What the estimator asks of a table. Where a question depends on an earlier answer, that is a placeholder."""
+        asked: list[tuple[Query, Guarantee]] = []
+        rehearsal = Rehearsal(self.schema, n=n)
+
+        class Listening(Rehearsal):
+            """A rehearsal that writes down what it is asked."""
+
+            def release(self, query: Query, guarantee: Guarantee) -> Release:
+                """What the query would be expected to give."""
+                asked.append((query, guarantee))
+                return rehearsal.release(query, guarantee)
+
+        source = Listening(self.schema, n=n)
+        self.estimator.estimate(source, epsilon=self.guarantee(site).epsilon, delta=self.delta)
+        return tuple(asked)
+
+    def to_toml(self) -> str:
+        """The study as a TOML document that a person can read and approve."""
+        whole = {part.name: getattr(self, part.name) for part in fields(self)}
+        names = {kind: name for name, kind in ESTIMATORS.items()}
+        parameters = {name: value for name, value in asdict(self.estimator).items() if value is not None}  # type: ignore[call-overload]
+        whole["estimator"] = {"name": names[type(self.estimator)], **parameters}
+        whole["schema"] = self.schema.to_dict()
+        tables = ("epsilons", "estimator", "schema")
+        simple = {name: value for name, value in whole.items() if name not in tables}
+        return tomli_w.dumps(simple | {name: dict(whole[name]) for name in tables if whole[name]})
+
+    @classmethod
+    def from_toml(cls, text: str) -> Self:
+        """The study that a TOML text describes.
+
+        Raises:
+            DpcausalError: If it describes none.
+        """
+        try:
+            document = tomllib.loads(text)
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
+            raise StudyError(
+                expected="a TOML document", got=f"text that is not TOML ({error})", hint="check the line it names."
+            ) from None
+        needed = ("name", "question", "asker", "epsilon", "pooling", "estimator", "schema")
+        check_keys("study", document, needed, ("delta", "epsilons"))
+        estimator = _estimator(document["estimator"])
+        return cls(**document | {"schema": Schema.from_dict(document["schema"]), "estimator": estimator})
+
+
+def _estimator(document: object) -> Any:  # noqa: ANN401 (one of those above)
+    if not isinstance(document, dict) or document.get("name") not in ESTIMATORS:
+        raise StudyError(
+            expected=f"an [estimator] with a name out of {', '.join(ESTIMATORS)}",
+            got=repr(document)[:100],
+            hint='write for instance [estimator] and below it name = "difference_in_means".',
+        )
+    kind = ESTIMATORS[document["name"]]
+    parameters = {name: _parameter(value) for name, value in document.items() if name != "name"}
+    known = [part.name for part in fields(kind)]
+    try:
+        return kind(**parameters)
+    except TypeError:
+        raise StudyError(
+            expected=f"parameters of {document['name']} out of {', '.join(known)}",
+            got=", ".join(sorted(parameters)) or "none",
+            hint="the estimator's documentation says which it needs.",
+        ) from None
+
+
+def _parameter(value: object) -> object:
+    """A parameter as a dataclass holds it: cuts as cuts, lists as tuples."""
+    if isinstance(value, list):
+        return tuple(map(_parameter, value))
+    if isinstance(value, dict):
+        check_keys("cut", value, ("name",), ("edges",))
+        return Cut(**value)
+    return value

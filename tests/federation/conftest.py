@@ -1,0 +1,112 @@
+"""Real sites in one process, and those that lie."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from benchmarks.federation.hospitals import approved, hospital
+from dpcausal import Coordinator, DifferenceInMeans, Study
+from dpcausal.federation.protocol import Message
+from dpcausal.federation.roads import LocalRoad
+from dpcausal.federation.roster import Member, Roster
+from dpcausal.federation.signatures import Key, claimed_body
+from dpcausal.schema import Schema
+from dpcausal.site.policy import KEY
+from dpcausal.site.site import Site
+from dpcausal.testing import standard_schema, synthetic_table
+
+Answerer = Callable[[str], str]
+
+
+@dataclass
+class Town:
+    """Some hospitals, and anna, who asks."""
+
+    folder: Path
+    tables: Mapping[str, pa.Table]
+    schema: Schema
+    asked: list[str] = field(default_factory=list)
+    """Who was asked what, in order: a site and the first letters of the request."""
+
+    def __post_init__(self) -> None:
+        self.anna = Key.make("anna", self.folder / "anna.key")
+        keys = {
+            name: hospital(self.folder / name, name, table, self.schema, {"anna": self.anna.public})
+            for name, table in self.tables.items()
+        }
+        self.roster = Roster({name: Member(key) for name, key in keys.items()})
+        self.sites: dict[str, Answerer] = {name: self.honest(name) for name in self.tables}
+
+    def honest(self, name: str) -> Answerer:
+        """What a hospital answers of itself."""
+        return Site(self.folder / name).answer
+
+    def study(self, **changes: Any) -> Study:
+        """A study that all hospitals approve."""
+        usual: dict[str, Any] = {
+            "name": "scores",
+            "question": "Does treatment raise the score?",
+            "asker": "anna",
+            "schema": self.schema,
+            "estimator": DifferenceInMeans(),
+            "epsilon": 1.0,
+            "pooling": "sums",
+        }
+        study = Study(**usual | changes)
+        for name in self.tables:
+            approved(self.folder / name, study)
+        return study
+
+    def coordinator(self, study: Study, **changes: Any) -> Coordinator:
+        """Anna's, who waits for nobody, with a store of its own unless one is given."""
+        road = LocalRoad({name: self._listening(name) for name in self.tables})
+        usual: dict[str, Any] = {"roster": self.roster, "road": road, "store": ":memory:", "patience": 0.0}
+        return Coordinator(study.to_toml(), key=self.anna, **usual | changes)
+
+    def _listening(self, name: str) -> Answerer:
+        def answer(request: str) -> str:
+            self.asked.append(name)
+            return self.sites[name](request)
+
+        return answer
+
+    def key(self, name: str) -> Key:
+        return Key.read(name, self.folder / name / KEY)
+
+    def refuse(self, name: str, code: str) -> None:
+        """Let a hospital answer everything with a code."""
+        self.lie(name, lambda body: body.update(code=code, n=None, arm_sizes=None, answer=None))
+
+    def lie(self, name: str, change: Callable[[dict[str, Any]], object]) -> None:
+        """Let a hospital sign something else than it found."""
+        honest, key = self.honest(name), self.key(name)
+
+        def answer(request: str) -> str:
+            body = json.loads(claimed_body(honest(request)))
+            change(body)
+            return key.seal(json.dumps(body, sort_keys=True))
+
+        self.sites[name] = answer
+
+
+def always(text: Any) -> Answerer:
+    """A site that says one thing, whatever it is asked."""
+    return lambda _: text
+
+
+def said(sealed: str) -> Message:
+    """The message in a signed text."""
+    return Message.from_json(claimed_body(sealed))
+
+
+@pytest.fixture
+def town(tmp_path: Path) -> Town:
+    """North, south and west, of 300, 200 and 100 units."""
+    schema = standard_schema()
+    tables = {"north": (300, 1), "south": (200, 2), "west": (100, 3)}
+    return Town(tmp_path, {name: synthetic_table(schema, n, seed) for name, (n, seed) in tables.items()}, schema)

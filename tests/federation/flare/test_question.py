@@ -1,0 +1,69 @@
+"""What is submitted, and what runs at a site: JSON, no code, and no text but a message."""
+
+import base64
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nvflare.apis.fl_constant import ReturnCode
+from nvflare.apis.fl_context import FLContext
+from nvflare.apis.shareable import Shareable
+from nvflare.apis.signal import Signal
+
+from dpcausal.errors import RoadError
+from dpcausal.federation.flare.executor import Answer
+from dpcausal.federation.flare.question import AT_SITES, write_question
+from dpcausal.federation.flare.road import FlareRoad
+from dpcausal.site.apart import answer_apart
+
+MARKER = "the-patient-in-bed-7"
+
+
+def answered(task: str, data: Any) -> Shareable:
+    return Answer().execute(task, Shareable(data), FLContext(), Signal())
+
+
+def test_a_question_is_json_and_nothing_else(tmp_path: Path) -> None:
+    request = '{"body": "{JOB_ID} {SITE_NAME} ü"}'
+    write_question(tmp_path, request, ["north", "south"], 60)
+    found = {file.relative_to(tmp_path).as_posix() for file in tmp_path.rglob("*") if file.is_file()}
+    assert found == {"meta.json", "server/config/config_fed_server.json", "sites/config/config_fed_client.json"}
+    server = json.loads((tmp_path / "server/config/config_fed_server.json").read_text())
+    carried = server["workflows"][0]["args"]["request"]
+    assert base64.b64decode(carried).decode() == request
+    assert "{" not in carried  # NVFlare would replace what stands in braces
+    assert json.loads((tmp_path / "sites/config/config_fed_client.json").read_text()) == AT_SITES
+    assert json.loads((tmp_path / "meta.json").read_text())["deploy_map"]["sites"] == ["north", "south"]
+
+
+@pytest.mark.parametrize(
+    ("task", "data"),
+    [("answer", {}), ("answer", {"request": 1}), ("answer", {"request": ["x"]}), ("train", {"request": "x"})],
+)
+def test_anything_but_a_request_is_refused_with_a_code(task: str, data: dict[str, object]) -> None:
+    assert answered(task, data).get_return_code() == ReturnCode.BAD_TASK_DATA
+
+
+def test_no_error_text_leaves_a_site(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / MARKER  # no site is there
+    with pytest.raises(Exception, match=MARKER):
+        answer_apart(folder, "request")
+    monkeypatch.setenv("DPCAUSAL_SITE", str(folder))
+    with caplog.at_level(logging.DEBUG):
+        reply = answered("answer", {"request": "request"})
+    assert reply.get_return_code() == ReturnCode.EXECUTION_EXCEPTION
+    assert MARKER not in repr(reply) + caplog.text
+
+
+def test_a_site_without_a_folder_says_no_more_than_a_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DPCAUSAL_SITE", raising=False)
+    assert answered("answer", {"request": "request"}).get_return_code() == ReturnCode.EXECUTION_EXCEPTION
+
+
+def test_a_road_without_a_server_says_so_in_time(tmp_path: Path) -> None:
+    with pytest.raises(RoadError, match=r"in 0\.5 seconds"):
+        FlareRoad(tmp_path).ask("request", ["north"], 0.5, lambda _site, _message: None)

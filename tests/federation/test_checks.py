@@ -1,0 +1,363 @@
+"""Every lie is caught and named, and the other sites' answers stand.
+
+Each lie has a broken twin: a coordinator without checks takes it for an answer.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+import dpcausal as dpc
+from dpcausal import Study, queries
+from dpcausal.effect import Estimator
+from dpcausal.errors import RefusedError
+from dpcausal.federation.checks import Question, doubt_about
+from dpcausal.federation.protocol import Message, Request, digest_of_text
+from dpcausal.federation.roster import Roster
+from dpcausal.federation.signatures import Key, claimed_body
+from dpcausal.schema import Protects
+from dpcausal.testing import hostile_tables, standard_schema, synthetic_table
+from tests.federation.conftest import Town, always, said
+
+Body = dict[str, Any]
+Change = Callable[[Body], object]
+
+
+@dataclass(frozen=True)
+class Said:
+    """What three sites said, truthfully, to a study's request."""
+
+    town: Town
+    study: Study
+    sealed: dict[str, str]
+
+    def with_lie(self, text: str) -> dict[str, str]:
+        """What each site did where south says something else, by the effect of all."""
+        self.town.sites |= {name: always(kept) for name, kept in self.sealed.items()}
+        self.town.sites["south"] = always(text)
+        found = self.town.coordinator(self.study, attempts=1).run()
+        return {share.site: share.status for share in found.sites}
+
+    def lie(self, change: Change) -> str:
+        """What south signs when it changes something in its message."""
+        body = json.loads(claimed_body(self.sealed["south"]))
+        change(body)
+        return self.town.key("south").seal(json.dumps(body, sort_keys=True))
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Town:
+    schema = standard_schema()
+    tables = {name: synthetic_table(schema, 200, seed) for seed, name in enumerate(("north", "south", "west"))}
+    return Town(tmp_path_factory.mktemp("town"), tables, schema)
+
+
+def truth(town: Town, pooling: str) -> Said:
+    study = town.study(pooling=pooling)
+    request = town.anna.seal(town.coordinator(study).request.to_json())
+    return Said(town, study, {name: town.honest(name)(request) for name in town.tables})
+
+
+@pytest.fixture(scope="module")
+def sums(town: Town) -> Said:
+    return truth(town, "sums")
+
+
+@pytest.fixture(scope="module")
+def effects(town: Town) -> Said:
+    return truth(town, "minimum_variance")
+
+
+def put(value: object, *path: str | int) -> Change:
+    """Another value at a place in a message."""
+
+    def change(body: Body) -> None:
+        at: Any = body
+        for step in path[:-1]:
+            at = at[step]
+        at[path[-1]] = value
+
+    return change
+
+
+def times(factor: float, *path: str | int) -> Change:
+    """So many times the value at a place in a message."""
+
+    def change(body: Body) -> None:
+        at: Any = body
+        for step in path[:-1]:
+            at = at[step]
+        at[path[-1]] *= factor
+
+    return change
+
+
+LIES: dict[str, tuple[Change, str]] = {
+    "another's name": (put("north", "site"), "in the name of another site"),
+    "another request": (put("ab" * 32, "request"), "another request"),
+    "another study": (put("ab" * 32, "study"), "another study"),
+    "a single unit": (put(1, "n"), "fewer than two units"),
+    "no answer": (put(None, "answer"), "without an answer"),
+    "arms that are not public": (put([100, 100], "arm_sizes"), "against the schema"),
+    "an empty answer": (put({}, "answer"), "cannot be read"),
+    "a list in place of an answer": (put({"answer": []}, "answer"), "cannot be read"),
+}
+ABOUT_SUMS: dict[str, tuple[Change, str]] = {
+    "another query": (put({"query": "arm_totals"}, "answer", "query"), "another query"),
+    "a query that is none": (put({"query": "everything"}, "answer", "query"), "cannot be read"),
+    "another guarantee": (put(2.0, "answer", "guarantee", "epsilon"), "another guarantee"),
+    "a weaker guarantee": (put("outcome", "answer", "guarantee", "protects"), "another guarantee"),
+    "a fact": (put({"mean": 1.0}, "answer", "facts"), "another query"),
+    "smaller noise": (times(0.5, "answer", "scales", 0), "noise of another size"),
+    "no noise": (put([], "answer", "scales"), "noise of another size"),
+    "normal noise": (put("gaussian", "answer", "family"), "noise of another size"),
+    "noise in parts": (put(7, "answer", "parts"), "noise of another size"),
+    "other names": (put("total", "answer", "names", 0), "not those that were asked for"),
+    "a number too few": (lambda body: body["answer"]["values"].pop(), "cannot be read"),
+    "a word for a number": (put("5", "answer", "values", 0), "not those that were asked for"),
+    "a yes for a number": (put(True, "answer", "values", 0), "not those that were asked for"),  # noqa: FBT003
+    "nothing for a number": (put(None, "answer", "values", 0), "not those that were asked for"),
+    "a number beyond floats": (put(10**400, "answer", "values", 0), "not those that were asked for"),
+    "half a step": (times(1 + 1e-9, "answer", "values", 0), "not whole steps"),
+    "a huge sum": (put(1e9, "answer", "values", 4), "beyond what so many units"),
+    "nearly the largest float": (put(1e308, "answer", "values", 0), "cannot be read"),
+    "no receipt": (put(None, "answer", "receipt"), "cannot be read"),
+    "a receipt for less": (put(0.1, "answer", "receipt", "epsilon"), "no receipts"),
+    "a receipt without an entry": (put(None, "answer", "receipt", "digest"), "no receipts"),
+    "a receipt with a poem": (put("roses are red " * 5, "answer", "receipt", "digest"), "no receipts"),
+}
+ABOUT_EFFECTS: dict[str, tuple[Change, str]] = {
+    "other arms": (put(["a", "b"], "answer", "arms"), "another question"),
+    "another outcome": (put("age", "answer", "outcome"), "another question"),
+    "another estimand": (put("something nicer", "answer", "estimand"), "another question"),
+    "another guarantee": (put(0.5, "answer", "guarantee", "epsilon"), "another guarantee"),
+    "more units": (put(10**9, "answer", "n"), "another number of units"),
+    "units that are a float": (put(200.0, "answer", "n"), "cannot be read"),
+    "no noise": (put([], "answer", "noise"), "far less noise"),
+    "hardly any noise": (lambda body: [term.update(scale=1e-9) for term in body["answer"]["noise"]], "far less noise"),
+    "negative noise": (times(-1, "answer", "noise", 0, "scale"), "cannot be read"),
+    "noise of another kind": (put("none", "answer", "noise", 0, "family"), "cannot be read"),
+    "noise in a million parts": (put(10**6, "answer", "noise", 0, "parts"), "cannot be read"),
+    "a wild effect": (put(1e30, "answer", "estimate"), "beyond what the outcome's bounds"),
+    "a word for an effect": (put("5", "answer", "estimate"), "cannot be read"),
+    "a negative error": (times(-1, "answer", "sampling_sd"), "cannot be read"),
+    "an error beyond squares": (put(1e200, "answer", "sampling_sd"), "cannot be read"),
+    "an effect of other sites": (put([{"site": "a", "status": "b"}], "answer", "sites"), "cannot be read"),
+    "differences between sites": (put(0.5, "answer", "between_sd"), "cannot be read"),
+    "notes that move the cursor": (put(["\x1b[2J"], "answer", "notes"), "cannot be read"),
+    "notes that are one text": (put("abc", "answer", "notes"), "cannot be read"),
+    "endless notes": (put(["on and on"] * 10_000, "answer", "notes"), "cannot be read"),
+    "something more": (put(1, "answer", "bonus"), "cannot be read"),
+    "no receipts": (put([], "answer", "receipts"), "no receipts"),
+    "a receipt for less": (put(0.1, "answer", "receipts", 0, "epsilon"), "no receipts"),
+}
+
+
+@pytest.mark.parametrize(("change", "words"), (LIES | ABOUT_SUMS).values(), ids=(LIES | ABOUT_SUMS).keys())
+def test_a_lie_about_sums_is_caught_and_named(sums: Said, change: Change, words: str) -> None:
+    _check_caught(sums, change, words)
+
+
+@pytest.mark.parametrize(("change", "words"), (LIES | ABOUT_EFFECTS).values(), ids=(LIES | ABOUT_EFFECTS).keys())
+def test_a_lie_about_an_effect_is_caught_and_named(effects: Said, change: Change, words: str) -> None:
+    _check_caught(effects, change, words)
+
+
+def _check_caught(truthful: Said, change: Change, words: str) -> None:
+    statuses = truthful.with_lie(truthful.lie(change))
+    assert statuses["south"].startswith("sent what cannot be believed: ")
+    assert words in statuses["south"]
+    assert (statuses["north"], statuses["west"]) == ("answered", "answered")
+
+
+@pytest.mark.parametrize("kind", ["sums", "effects"])
+def test_the_truth_is_believed(kind: str, request: pytest.FixtureRequest) -> None:
+    truthful: Said = request.getfixturevalue(kind)
+    assert truthful.with_lie(truthful.lie(lambda _: None)) == dict.fromkeys(truthful.sealed, "answered")
+
+
+@pytest.mark.parametrize("kind", ["sums", "effects"])
+def test_without_checks_every_lie_is_believed(
+    kind: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The broken twin."""
+    truthful: Said = request.getfixturevalue(kind)
+    monkeypatch.setattr("dpcausal.federation.rounds.doubt_about", lambda *_: "")
+    town = truthful.town
+    for name, (change, _) in (LIES | (ABOUT_SUMS if kind == "sums" else ABOUT_EFFECTS)).items():
+        text = truthful.lie(change)
+        town.sites["south"] = always(text)
+        heard: list[tuple[str, str]] = []
+        coordinator = town.coordinator(truthful.study, attempts=1, heard=lambda *told, to=heard: to.append(told))
+        coordinator._asked()
+        assert ("south", "answered") in heard, name
+
+
+def test_a_lie_may_cost_the_effect_its_meaning(effects: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one check is for: with hardly any noise claimed, one site would decide everything."""
+    honest = effects.town.coordinator(effects.study)
+    effects.town.sites |= {name: always(kept) for name, kept in effects.sealed.items()}
+    small = honest.run().estimate
+
+    def claim(body: Body) -> None:
+        body["answer"].update(estimate=9.0, sampling_sd=0.0)
+        for term in body["answer"]["noise"]:
+            term.update(scale=1e-6)
+
+    text = effects.lie(claim)
+    effects.town.sites["south"] = always(text)
+    assert effects.town.coordinator(effects.study).run().estimate == pytest.approx(small, abs=2.0)
+    monkeypatch.setattr("dpcausal.federation.checks._LESS", 1e12)
+    assert effects.town.coordinator(effects.study).run().estimate == pytest.approx(9.0, abs=0.01)
+
+
+def forged(truthful: Said) -> dict[str, Any]:
+    """Texts that south did not sign, or that are no message."""
+    key = truthful.town.key("south")
+    honest = truthful.sealed["south"]
+    body = claimed_body(honest)
+    stranger = Key("south", truthful.town.anna.private)
+    deep = '{"a":' * 5_000 + "1" + "}" * 5_000
+    return {
+        "nothing": "",
+        "no text at all": None,
+        "a list": "[]",
+        "an unsigned message": body,
+        "a message that was changed": honest.replace("answered", "answereD"),
+        "a signature of a stranger": stranger.seal(body),
+        "a signature of a stranger in his own name": Key("bob", truthful.town.anna.private).seal(body),
+        "letters beyond ASCII": key.seal(body).replace("south", "s\ud800uth"),
+        "something that is no message": key.seal("hello"),
+        "a message in another spelling": key.seal(body.replace(": ", ":")),
+        "a message of another version": key.seal(body.replace('"version": 1', '"version": 2')),
+        "a message without end": key.seal(deep),
+        "a message with a deep answer": key.seal(body.replace('"answer": {', f'"answer": {{"deep": {deep}, ')),
+        "an infinite number": key.seal(body.replace('"values": [', '"values": [1e999, ')),
+        "not a number": key.seal(body.replace('"values": [', '"values": [NaN, ')),
+        "a text too long": key.seal(body) + " " * 3_000_000,
+    }
+
+
+def test_what_is_not_signed_by_a_site_is_not_believed(sums: Said) -> None:
+    for name, text in forged(sums).items():
+        statuses = sums.with_lie(text)
+        assert statuses["south"] == ("sent what cannot be believed: it is not a message signed with this site's key"), (
+            name
+        )
+        assert (statuses["north"], statuses["west"]) == ("answered", "answered")
+
+
+def test_one_site_cannot_speak_for_another(sums: Said) -> None:
+    """South replays north's answer: it stays north's, and south has not answered."""
+    statuses = sums.with_lie(sums.sealed["north"])
+    assert statuses == {"north": "answered", "south": "did not answer", "west": "answered"}
+
+
+def test_a_lie_on_the_road_does_not_hide_the_truth(sums: Said) -> None:
+    """Whoever puts a forged message before the real one gains nothing."""
+
+    class Noisy:
+        def ask(self, *asked: Any) -> None:
+            _, sites, _, heard = asked
+            for site in sites:
+                heard(site, "forged")
+                heard("nobody", "forged")
+                heard(site, sums.sealed[site])
+                heard(site, sums.lie(put("denied", "code")))
+
+    effect = sums.town.coordinator(sums.study, road=Noisy()).run()
+    assert {share.status for share in effect.sites} == {"answered"}
+
+
+def test_the_number_of_units_is_what_the_roster_says(sums: Said) -> None:
+    members = sums.town.roster.sites
+    roster = Roster({**members, "south": replace(members["south"], units=201)})
+    sums.town.sites |= {name: always(kept) for name, kept in sums.sealed.items()}
+    effect = sums.town.coordinator(sums.study, roster=roster).run()
+    assert effect.n == 400
+    assert "than the roster says" in effect.sites[1].status
+    right = Roster({**members, "south": replace(members["south"], units=200)})
+    assert sums.town.coordinator(sums.study, roster=right).run().n == 600
+
+
+def test_the_number_of_units_stays_what_it_was(sums: Said) -> None:
+    town = sums.town
+    town.sites |= {name: town.honest(name) for name in town.tables}
+    coordinator = town.coordinator(sums.study)
+    assert coordinator.n == 600
+    text = sums.lie(put(250, "n"))
+    town.sites["south"] = always(text)
+    effect = coordinator.run()
+    assert effect.n == 400
+    assert "other numbers of units before" in effect.sites[1].status
+
+
+def test_more_than_was_asked_is_not_believed(sums: Said) -> None:
+    town = sums.town
+    facts = Request(study=sums.study.to_toml(), ask="facts")
+    honest = town.honest("south")(town.anna.seal(facts.to_json()))
+    assert said(honest).answer is None
+
+    def eager(body: Body) -> None:
+        body.update(request=facts.id)
+
+    town.sites = {name: always(sums.lie(eager)) for name in town.tables}
+    with pytest.raises(RefusedError, match="it answers more than was asked"):
+        _ = town.coordinator(sums.study).n
+
+
+HONEST: dict[str, tuple[Estimator, Protects, float]] = {
+    "means": (dpc.DifferenceInMeans(), "record", 0.0),
+    "means of public arms": (dpc.DifferenceInMeans(), "record_within_arm", 0.0),
+    "strata": (dpc.Stratification(by=["ward"]), "record", 0.0),
+    "strata with normal noise": (dpc.Stratification(by=["ward"], cap=1), "outcome", 1e-6),
+    "regression": (dpc.RegressionAdjustment(of=["age", "ward"]), "record", 1e-6),
+    "regression of outcomes": (dpc.RegressionAdjustment(of=["age", "ward"]), "outcome", 0.0),
+    "exact matching": (dpc.ExactMatching(by=["ward"]), "record", 1e-6),
+    "inverse weighting": (dpc.InverseWeighting(of=["age"]), "record", 0.0),
+    "doubly robust": (dpc.DoublyRobust(of=["age"]), "record", 1e-6),
+}
+
+
+@pytest.mark.parametrize(("estimator", "protects", "delta"), HONEST.values(), ids=HONEST.keys())
+def test_an_honest_site_is_believed_whatever_its_table_holds(
+    estimator: Estimator, protects: Protects, delta: float
+) -> None:
+    schema = standard_schema(protects)
+    study = Study(
+        name="scores",
+        question="Does treatment raise the score?",
+        asker="anna",
+        schema=schema,
+        estimator=estimator,
+        epsilon=1.0,
+        delta=delta,
+        pooling="largest",
+    )
+    sums = len(study.questions()) == 1 and study.questions()[0][0].adds_up
+    asked = [Request(study=study.to_toml(), ask="effect")]
+    if sums:
+        query, guarantee = study.questions()[0]
+        plain = json.loads(json.dumps([queries.to_dict(query), guarantee.to_dict()]))
+        asked.append(Request(study=study.to_toml(), ask="release", query=plain[0], guarantee=plain[1]))
+    for table in hostile_tables(schema, 400).values():
+        vault = dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=10, delta=1e-3))
+        for request in asked:
+            found = (
+                estimator.estimate(vault, epsilon=1.0, delta=delta)
+                if request.ask == "effect"
+                else vault.release(*study.questions()[0])
+            )
+            message = Message(
+                request=request.id,
+                study=digest_of_text(request.study),
+                site="north",
+                code="answered",
+                n=vault.n,
+                arm_sizes=vault.arm_sizes,
+                answer=json.loads(found.to_json()),
+            )
+            assert doubt_about(message, "north", Question(study, request), 400, []) == ""

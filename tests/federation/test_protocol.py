@@ -1,0 +1,73 @@
+import json
+from typing import Any
+
+import pytest
+
+from dpcausal.errors import RoadError
+from dpcausal.federation.protocol import MEANINGS, Message, Request, digest_of_text
+
+REQUEST = Request(study="a = 1", ask="release", query={"query": "arm_totals"}, guarantee={"epsilon": 1.0})
+MESSAGE = Message(
+    request=REQUEST.id,
+    study=digest_of_text("a = 1"),
+    site="north",
+    code="answered",
+    n=7,
+    arm_sizes=(3, 4),
+    answer={"a": 1},
+)
+
+
+def test_what_is_written_is_read() -> None:
+    assert Request.from_json(REQUEST.to_json()) == REQUEST
+    assert Message.from_json(MESSAGE.to_json()) == MESSAGE
+    for code in MEANINGS:
+        if code != "answered":
+            message = Message(request="", study="", site="north", code=code)
+            assert Message.from_json(message.to_json()) == message
+
+
+def test_the_id_is_the_digest_of_the_text() -> None:
+    assert REQUEST.id == digest_of_text(REQUEST.to_json())
+    assert digest_of_text("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"version": 2},
+        {"code": "perhaps"},
+        {"n": None},
+        {"n": -1},
+        {"n": True},
+        {"n": 7.0},
+        {"n": 2**60},
+        {"arm_sizes": [3, 5]},
+        {"arm_sizes": [7]},
+        {"arm_sizes": [-1, 8]},
+        {"arm_sizes": "34"},
+        {"answer": [1]},
+        {"answer": {"a": float("nan")}},
+        {"site": 3},
+        {"request": None},
+        {"more": 1},
+        {"code": "failed"},
+    ],
+)
+def test_other_messages_are_not_read(changes: dict[str, Any]) -> None:
+    text = json.dumps(json.loads(MESSAGE.to_json()) | changes, sort_keys=True)
+    with pytest.raises(RoadError, match="as this version of dpcausal writes it"):
+        Message.from_json(text)
+
+
+@pytest.mark.parametrize("text", ["", "null", "[]", "{}", "[" * 100_000, '{"a": 1e999}', MESSAGE.to_json() + " "])
+def test_other_texts_are_not_read(text: str) -> None:
+    for kind in (Message, Request):
+        with pytest.raises(RoadError):
+            kind.from_json(text)
+
+
+def test_one_content_has_one_text() -> None:
+    twice = MESSAGE.to_json().replace('"n": 7', '"n": 7, "n": 7')
+    with pytest.raises(RoadError):
+        Message.from_json(twice)

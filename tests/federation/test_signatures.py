@@ -1,0 +1,64 @@
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from dpcausal.errors import RoadError
+from dpcausal.federation.signatures import Key, claimed_body, is_public_key, opened
+
+
+@pytest.fixture
+def north(tmp_path: Path) -> Key:
+    return Key.make("north", tmp_path / "north.key")
+
+
+def test_what_is_sealed_is_opened(north: Key, tmp_path: Path) -> None:
+    again = Key.read("north", tmp_path / "north.key")
+    assert again.public == north.public
+    sealed = north.seal("something")
+    assert sealed == again.seal("something")
+    assert opened(sealed, {"north": north.public}) == ("north", "something")
+    assert claimed_body(sealed) == "something"
+
+
+def test_a_private_key_stays_private(north: Key, tmp_path: Path) -> None:
+    file = tmp_path / "north.key"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert file.read_text().strip() not in repr(north) + str(north) + north.seal("x")
+    assert is_public_key(north.public)
+    with pytest.raises(FileExistsError):
+        Key.make("north", file)
+
+
+def test_a_file_that_holds_no_key(tmp_path: Path) -> None:
+    (tmp_path / "other").write_text("secret text")
+    for file in (tmp_path / "other", tmp_path / "absent"):
+        with pytest.raises(RoadError, match="a key file") as told:
+            Key.read("north", file)
+        assert told.value.__context__ is None
+        assert "secret" not in str(told.value)
+
+
+def test_nothing_can_be_changed(north: Key, tmp_path: Path) -> None:
+    keys = {"north": north.public, "south": Key.make("south", tmp_path / "south.key").public}
+    sealed = json.loads(north.seal("something"))
+    for change in (
+        {"body": "something else"},
+        {"signer": "south"},
+        {"signer": "west"},
+        {"signature": "00" * 64},
+        {"signature": "zz"},
+        {"signature": 3},
+        {"body": None},
+        {"more": 1},
+    ):
+        with pytest.raises(RoadError):
+            opened(json.dumps(sealed | change), keys)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "[" * 100_000, "{" * 10, "x" * 3_000_000])
+def test_other_texts_are_not_opened(north: Key, text: str) -> None:
+    with pytest.raises(RoadError, match="a signed text"):
+        opened(text, {"north": north.public})
+    assert not claimed_body(text)

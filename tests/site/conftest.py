@@ -1,0 +1,49 @@
+from pathlib import Path
+
+import pytest
+
+from benchmarks.federation.hospitals import hospital
+from dpcausal import DifferenceInMeans, Study
+from dpcausal.federation.signatures import Key
+from dpcausal.site.site import Site
+from dpcausal.testing import standard_schema, synthetic_table
+
+SCHEMA = standard_schema()
+
+
+@pytest.fixture
+def asker(tmp_path: Path) -> Key:
+    return Key.make("anna", tmp_path / "anna.key")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, asker: Key) -> Path:
+    hospital(
+        tmp_path / "north",
+        "north",
+        synthetic_table(SCHEMA, 400),
+        SCHEMA,
+        {"anna": asker.public},
+        epsilon_per_study=2.0,
+        budget={"epsilon": 3.0},
+        minimum_units=100,
+    )
+    return tmp_path / "north"
+
+
+@pytest.fixture
+def north(folder: Path) -> Site:
+    return Site(folder)
+
+
+@pytest.fixture
+def study() -> Study:
+    return Study(
+        name="scores",
+        question="Does treatment raise the score?",
+        asker="anna",
+        schema=SCHEMA,
+        estimator=DifferenceInMeans(),
+        epsilon=1.0,
+        pooling="minimum_variance",
+    )

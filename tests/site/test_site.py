@@ -1,0 +1,337 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.federation.hospitals import approved
+from dpcausal import (
+    Binary,
+    DifferenceInMeans,
+    DoublyRobust,
+    Effect,
+    Real,
+    RegressionAdjustment,
+    Release,
+    Schema,
+    Stratification,
+    Study,
+    Unit,
+)
+from dpcausal import queries as asked
+from dpcausal.errors import StudyError
+from dpcausal.federation.protocol import Message, Request, digest_of_text
+from dpcausal.federation.signatures import Key, opened
+from dpcausal.ledger import Ledger
+from dpcausal.site.site import Site
+from tests.site.conftest import SCHEMA
+
+
+def say(site: Site, asker: Key, request: Request) -> Message:
+    text = site.answer(asker.seal(request.to_json()))
+    signer, body = opened(text, {"north": site.public_key})
+    message = Message.from_json(body)
+    assert (signer, message.site, message.request) == ("north", "north", request.id)
+    return message
+
+
+def spent(folder: Path) -> float:
+    return Ledger(f"sqlite:///{folder / 'ledger.db'}").spent.epsilon if (folder / "ledger.db").exists() else 0.0
+
+
+def effect_of(study: Study) -> Request:
+    return Request(study=study.to_toml(), ask="effect")
+
+
+def release_of(study: Study, **changes: Any) -> Request:
+    query, guarantee = study.questions(site="north")[0]
+    plain = {"query": asked.to_dict(query), "guarantee": guarantee.to_dict()}
+    return Request.from_json(Request(study=study.to_toml(), ask="release", **plain | changes).to_json())
+
+
+def test_an_approved_study_is_answered_once_and_for_all(north: Site, folder: Path, asker: Key, study: Study) -> None:
+    approved(folder, study)
+    message = say(north, asker, effect_of(study))
+    assert (message.code, message.n, message.study) == ("answered", 400, digest_of_text(study.to_toml()))
+    effect = Effect.from_json(json.dumps(message.answer))
+    assert effect.guarantee == study.guarantee()
+    assert spent(folder) == 1.0
+    assert say(Site(folder), asker, effect_of(study)) == message
+    assert spent(folder) == 1.0
+
+
+def test_facts_cost_nothing(north: Site, folder: Path, asker: Key, study: Study) -> None:
+    approved(folder, study)
+    message = say(north, asker, Request(study=study.to_toml(), ask="facts"))
+    assert (message.code, message.n, message.answer) == ("answered", 400, None)
+    assert spent(folder) == 0.0
+
+
+def test_sums_are_released(north: Site, folder: Path, asker: Key, study: Study) -> None:
+    sums = replace(study, pooling="sums")
+    approved(folder, sums)
+    message = say(north, asker, release_of(sums))
+    release = Release.from_json(json.dumps(message.answer))
+    assert (release.query, release.guarantee) == sums.questions()[0]
+    assert spent(folder) == 1.0
+
+
+def test_nothing_is_read_before_a_person_decides(north: Site, folder: Path, asker: Key, study: Study) -> None:
+    assert say(north, asker, effect_of(study)).code == "undecided"
+    assert not (folder / "ledger.db").exists()
+    [(digest, kept, standing)] = north.studies()
+    assert (digest, kept, standing) == (digest_of_text(study.to_toml()), study, "undecided")
+    north.approve(digest[:8], by="bob")
+    assert say(north, asker, effect_of(study)).code == "answered"
+
+
+def test_a_denied_study_is_denied(north: Site, folder: Path, asker: Key, study: Study) -> None:
+    approved(folder, study)
+    north.deny(digest_of_text(study.to_toml()), by="carol", why="not for this purpose")
+    assert say(north, asker, effect_of(study)).code == "denied"
+    north.approve(digest_of_text(study.to_toml()), by="carol", why="cleared")
+    assert say(north, asker, effect_of(study)).code == "answered"
+
+
+def test_two_people_must_approve_where_the_policy_says_so(folder: Path, asker: Key, study: Study) -> None:
+    policy = folder / "policy.toml"
+    policy.write_text(policy.read_text().replace("approvals = 1", "approvals = 2"))
+    site = Site(folder)
+    digest = site.receive(study.to_toml())
+    for _ in range(2):
+        site.approve(digest, by="bob")
+        assert say(site, asker, effect_of(study)).code == "undecided"
+    site.approve(digest, by="carol")
+    assert say(site, asker, effect_of(study)).code == "answered"
+
+
+def test_an_approval_is_of_one_text(north: Site, folder: Path, asker: Key, study: Study) -> None:
+    approved(folder, study)
+    for changed in (
+        replace(study, epsilon=1.5),
+        replace(study, question="Something else?"),
+        replace(study, estimator=Stratification(by=["ward"])),
+        replace(study, epsilons={"north": 2.0}),
+    ):
+        assert say(north, asker, effect_of(changed)).code == "undecided"
+    assert spent(folder) == 0.0
+
+
+BEYOND_POLICY: dict[str, dict[str, Any]] = {
+    "more epsilon": {"epsilon": 2.5},
+    "more epsilon for this site": {"epsilons": {"north": 2.5}},
+    "delta": {"delta": 1e-2},
+    "other columns": {"schema": Schema(treatment=Binary("treat"), outcome=Real("salary", 0, 10))},
+    "weaker protection": {"schema": replace(SCHEMA, protects="outcome")},
+    "other units": {"schema": replace(SCHEMA, unit=Unit("patient", by="visit"))},
+}
+
+
+@pytest.mark.parametrize("change", BEYOND_POLICY)
+def test_no_approval_overrules_the_policy(north: Site, folder: Path, asker: Key, study: Study, change: str) -> None:
+    greedy = replace(study, **BEYOND_POLICY[change])
+    digest = north.receive(greedy.to_toml())
+    with pytest.raises(StudyError, match="policy allows"):
+        north.approve(digest, by="bob")
+    north.diary.write("approve", digest, "bob", "around the check")
+    assert say(north, asker, effect_of(greedy)).code == "not_allowed"
+    assert not (folder / "ledger.db").exists()
+
+
+def test_a_study_that_is_not_allowed_can_be_reviewed_and_leaves_the_ledger_alone(
+    north: Site, folder: Path, study: Study
+) -> None:
+    digest = north.receive(replace(study, schema=replace(SCHEMA, protects="outcome")).to_toml())
+    assert "protects outcome, here it is record" in str(north.review(digest))
+    assert not (folder / "ledger.db").exists()
+
+
+def test_a_review_tells_price_and_error(north: Site, study: Study) -> None:
+    text = str(north.review(north.receive(study.to_toml())))
+    assert "arm_moments: epsilon 1, delta 0" in text
+    assert "400 units here" in text
+    assert "undecided (1 must approve)" in text
+
+
+def test_an_estimator_that_is_not_allowed(folder: Path, asker: Key, study: Study) -> None:
+    policy = folder / "policy.toml"
+    policy.write_text(policy.read_text().replace('"difference_in_means",', ""))
+    site = Site(folder)
+    site.diary.write("approve", site.receive(study.to_toml()), "bob", "")
+    assert say(site, asker, effect_of(study)).code == "not_allowed"
+
+
+def test_only_the_studys_own_question_is_released(north: Site, folder: Path, asker: Key, study: Study) -> None:
+    sums = replace(study, pooling="sums", estimator=RegressionAdjustment(of=["age"]))
+    approved(folder, sums)
+    question = sums.questions()[0]
+    query, guarantee = asked.to_dict(question[0]), question[1].to_dict()
+    wrongs: tuple[dict[str, Any], ...] = (
+        {"guarantee": guarantee | {"epsilon": 1.5}},
+        {"guarantee": guarantee | {"delta": 1e-9}},
+        {"guarantee": guarantee | {"protects": "outcome"}},
+        {"query": query | {"of": ["smoker"]}},
+        {"query": {"query": "arm_totals"}},
+        {"query": {"query": "no such query"}},
+        {"query": {}},
+        {"guarantee": {}},
+    )
+    for wrong in wrongs:
+        assert say(north, asker, release_of(sums, **wrong)).code == "not_in_study"
+    assert say(north, asker, effect_of(sums)).code == "not_in_study"
+    assert spent(folder) == 0.0
+    assert say(north, asker, release_of(sums)).code == "answered"
+
+
+def test_an_effect_study_releases_no_sums(north: Site, folder: Path, asker: Key, study: Study) -> None:
+    approved(folder, study)
+    assert say(north, asker, release_of(study)).code == "not_in_study"
+
+
+def test_the_budget_ends(north: Site, folder: Path, asker: Key, study: Study) -> None:
+    codes = []
+    for question in ("first?", "second?"):
+        other = replace(
+            study, question=question, epsilon=2.0, estimator=DifferenceInMeans(with_interval=question == "first?")
+        )
+        approved(folder, other)
+        codes.append(say(north, asker, effect_of(other)).code)
+    assert codes == ["answered", "no_budget"]
+    assert spent(folder) == 2.0
+
+
+def test_the_same_question_in_another_study_spends_nothing(north: Site, folder: Path, asker: Key, study: Study) -> None:
+    answers = []
+    for question in ("first?", "second?"):
+        other = replace(study, question=question)
+        approved(folder, other)
+        answers.append(say(north, asker, effect_of(other)).answer)
+    assert answers[0] == answers[1]
+    assert spent(folder) == 1.0
+
+
+def test_too_few_units(folder: Path, asker: Key, study: Study) -> None:
+    policy = folder / "policy.toml"
+    policy.write_text(policy.read_text().replace("minimum_units = 100", "minimum_units = 401"))
+    approved(folder, study)
+    message = say(Site(folder), asker, effect_of(study))
+    assert (message.code, message.n) == ("too_few_units", None)
+
+
+def test_strangers_are_not_heard(north: Site, folder: Path, tmp_path: Path, asker: Key, study: Study) -> None:
+    approved(folder, study)
+    body = effect_of(study).to_json()
+    eve = Key.make("eve", tmp_path / "eve.key")
+    pretender = Key("anna", eve.private)
+    forged = json.loads(asker.seal(body)) | {"body": effect_of(replace(study, epsilon=2.0)).to_json()}
+    for text in (eve.seal(body), pretender.seal(body), json.dumps(forged), "", "{}", "[" * 10_000, "nonsense"):
+        _, said = opened(north.answer(text), {"north": north.public_key})
+        assert Message.from_json(said).code == "unknown_asker"
+    assert spent(folder) == 0.0
+
+
+def test_a_known_asker_cannot_ask_in_anothers_name(north: Site, folder: Path, asker: Key, study: Study) -> None:
+    other = replace(study, asker="ben")
+    north.receive(other.to_toml())
+    assert say(north, asker, effect_of(other)).code == "unknown_asker"
+
+
+HOSTILE = {
+    "no study": {"study": ""},
+    "not TOML": {"study": "= ="},
+    "deep TOML": {"study": "a = " + "[" * 5_000 + "]" * 5_000},
+    "a number": {"study": 7},
+    "another version": {"version": 2},
+    "another ask": {"ask": "rows"},
+    "a query with facts": {"ask": "facts", "query": {"query": "arm_totals"}},
+    "no query": {"ask": "release"},
+    "a key too many": {"more": 1},
+}
+
+
+@pytest.mark.parametrize("change", HOSTILE)
+def test_hostile_requests_are_unreadable(north: Site, asker: Key, study: Study, change: str) -> None:
+    body = json.dumps(json.loads(effect_of(study).to_json()) | HOSTILE[change], sort_keys=True)
+    _, said = opened(north.answer(asker.seal(body)), {"north": north.public_key})
+    assert Message.from_json(said).code == "unreadable"
+    assert Message.from_json(said).request == digest_of_text(body)
+
+
+def test_hostile_studies_are_unreadable(north: Site, folder: Path, asker: Key, study: Study) -> None:
+    text = study.to_toml()
+    for was, becomes in (
+        ("epsilon = 1.0", "epsilon = nan"),
+        ("epsilon = 1.0", "epsilon = -1.0"),
+        ("epsilon = 1.0", 'epsilon = "1"'),
+        ("high = 10.0", "high = inf"),
+        ("difference_in_means", "__class__"),
+        ("with_interval = true", "with_interval = true\ncommand = 'ls'"),
+        ("[estimator]", "[estimators]"),
+        ('name = "treat"', "name = 3"),
+    ):
+        assert was in text
+        message = say(north, asker, Request(study=text.replace(was, becomes, 1), ask="effect"))
+        assert message.code == "unreadable", becomes
+    assert not north.inbox.digests()
+
+
+class MarkedError(Exception):
+    """An error whose text must not get out."""
+
+
+def test_no_error_leaves_a_site(
+    monkeypatch: pytest.MonkeyPatch, north: Site, folder: Path, asker: Key, study: Study
+) -> None:
+    approved(folder, study)
+
+    def broken(*_: object) -> None:
+        raise MarkedError("the patient in bed 7")
+
+    monkeypatch.setattr("dpcausal.vault.door.Vault.release", broken)
+    text = north.answer(asker.seal(effect_of(study).to_json()))
+    assert Message.from_json(opened(text, {"north": north.public_key})[1]).code == "failed"
+    assert "bed 7" not in text
+    assert "bed 7" not in (folder / "diary.jsonl").read_text()
+
+
+def test_a_diary_that_was_changed_stops_the_site(north: Site, folder: Path, asker: Key, study: Study) -> None:
+    approved(folder, study)
+    assert say(north, asker, effect_of(study)).code == "answered"
+    file = folder / "diary.jsonl"
+    file.write_text(file.read_text().replace("a person", "b person"))
+    assert say(north, asker, effect_of(study)).code == "failed"
+
+
+def test_everything_asked_stands_in_the_diary(north: Site, folder: Path, asker: Key, study: Study) -> None:
+    say(north, asker, effect_of(study))
+    north.answer("nonsense")
+    approved(folder, study)
+    say(north, asker, effect_of(study))
+    told = [(line.kind, line.who, line.what.split()[-1]) for line in north.diary.lines()]
+    assert told == [
+        ("answer", "anna", "undecided"),
+        ("answer", "somebody unknown", "unknown_asker"),
+        ("approve", "a person", "this"),
+        ("answer", "anna", "answered"),
+    ]
+
+
+def test_half_a_line_at_the_end_of_a_diary_never_counted(north: Site, folder: Path, study: Study) -> None:
+    approved(folder, study)
+    digest = digest_of_text(study.to_toml())
+    with (folder / "diary.jsonl").open("a") as file:
+        file.write('{"kind": "deny", "stu')
+    assert north.standing(digest) == "approved"
+    north.deny(digest, by="carol")
+    assert north.standing(digest) == "denied"
+    assert len(north.diary.lines()) == 2
+
+
+def test_several_questions_are_answered_too(north: Site, folder: Path, asker: Key, study: Study) -> None:
+    robust = replace(study, estimator=DoublyRobust(of=["age"]))
+    approved(folder, robust)
+    message = say(north, asker, effect_of(robust))
+    assert message.code == "answered"
+    assert say(Site(folder), asker, effect_of(robust)) == message
+    assert spent(folder) == pytest.approx(1.0)
