@@ -49,6 +49,7 @@ def test_every_estimator_is_tried() -> None:
 def test_a_study_survives_its_file(name: str) -> None:
     schema = standard_schema("outcome" if name == "propensity_matching" else "record")
     study = replace(STUDY, estimator=TRIED[name], schema=schema, delta=1e-6, epsilons={"north": 0.5})
+    study = replace(study, design="trial", eligibility="adults", confounders={"age": "older"}, bounds={"by": "Bob"})
     text = study.to_toml()
     assert Study.from_toml(text) == study
     assert Study.from_toml(text).to_toml() == text
@@ -71,6 +72,11 @@ def test_a_study_knows_what_it_asks_and_costs() -> None:
     [
         ({"name": ""}, "a text as name"),
         ({"question": 3}, "a text as question"),
+        ({"eligibility": 3}, "a text as eligibility"),
+        ({"design": "cohort"}, "trial or observational"),
+        ({"confounders": {"height": "tall people"}}, "texts for ward, age, smoker"),
+        ({"confounders": {"age": 3}}, "texts for ward, age, smoker"),
+        ({"bounds": {"who": "me"}}, "texts for by, on, source"),
         ({"pooling": "best"}, "a pooling out of sums, minimum_variance"),
         ({"estimator": "difference_in_means"}, "an estimator out of difference_in_means"),
         ({"epsilons": {"north": "much"}}, "numbers for epsilon"),

@@ -41,6 +41,8 @@ Pooling = Literal["sums"] | Rule
 """How several sites become one effect: `sums` adds up their noisy answers and estimates once, as if all units were in
 one table; every other way estimates at each site and pools the effects (see `dpcausal.pool`)."""
 
+_LONGEST = 10_000
+
 POOLINGS: tuple[str, ...] = ("sums", *get_args(Rule))
 
 
@@ -51,11 +53,16 @@ class Study:
     Attributes:
         name: What to call it.
         question: What it is to answer, in words.
-        asker: Who asks: the name that its requests are signed with.
-        schema: What is public about the tables.
+        schema: What is public about the table, or of many sites' tables.
         estimator: How the effect is estimated.
-        epsilon: What it costs each site in all.
+        epsilon: What it costs in all, each site if there are many.
         delta: Likewise.
+        design: `trial` where chance decided who was treated, otherwise `observational`.
+        eligibility: Who is in the table, in words.
+        time_zero: When follow-up begins, in words.
+        confounders: Why each covariate that is adjusted for is, in words.
+        bounds: Who chose the bounds and values in the schema (`by`), when (`on`), and where they come from (`source`).
+        asker: Where many sites are asked, who asks: the name that requests are signed with.
         pooling: How several sites become one effect.
         epsilons: Sites that give another epsilon, by name.
 
@@ -63,8 +70,8 @@ class Study:
         >>> from dpcausal import Binary, DifferenceInMeans, Real, Schema
         >>> schema = Schema(treatment=Binary("treat"), outcome=Real("score", 0, 10))
         >>> study = Study(
-        ...     name="scores", question="Does training help?", asker="anna", schema=schema,
-        ...     estimator=DifferenceInMeans(), epsilon=1.0, pooling="minimum_variance",
+        ...     name="scores", question="Does training help?", schema=schema, estimator=DifferenceInMeans(),
+        ...     epsilon=1.0, design="trial",
         ... )
         >>> Study.from_toml(study.to_toml()) == study
         True
@@ -72,19 +79,21 @@ class Study:
 
     name: str
     question: str
-    asker: str
     schema: Schema
     estimator: Estimator
     epsilon: float
     delta: float = 0.0
-    pooling: Pooling
+    design: Literal["trial", "observational"] = "observational"
+    eligibility: str = ""
+    time_zero: str = ""
+    confounders: Mapping[str, str] = field(default_factory=dict)
+    bounds: Mapping[str, str] = field(default_factory=dict)
+    asker: str = ""
+    pooling: Pooling = "minimum_variance"
     epsilons: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for what in ("name", "question", "asker"):
-            value = getattr(self, what)
-            if not isinstance(value, str) or not value.strip() or len(value) > 10_000:
-                raise StudyError(expected=f"a text as {what}", got=repr(value)[:100], hint="write it between quotes.")
+        self._check_words()
         parts = isinstance(self.schema, Schema), type(self.estimator) in ESTIMATORS.values(), self.pooling in POOLINGS
         if not all(parts):
             raise StudyError(
@@ -106,6 +115,34 @@ class Study:
                 got=f"{', '.join(asked)}" + (", and an epsilon of its own for some site" if self.epsilons else ""),
                 hint="choose difference_in_means, stratification or regression_adjustment, or another pooling.",
             )
+
+    def _check_words(self) -> None:
+        for what in ("name", "question", "eligibility", "time_zero", "asker"):
+            value = getattr(self, what)
+            empty = what in ("name", "question") and not (isinstance(value, str) and value.strip())
+            if not isinstance(value, str) or empty or len(value) > _LONGEST:
+                raise StudyError(expected=f"a text as {what}", got=repr(value)[:100], hint="write it between quotes.")
+        if self.design not in ("trial", "observational"):
+            raise StudyError(
+                expected="design: trial or observational",
+                got=repr(self.design)[:100],
+                hint="it is a trial only if chance decided who was treated.",
+            )
+        for what, known in (("confounders", self._covariates()), ("bounds", ("by", "on", "source"))):
+            words = getattr(self, what)
+            if (
+                not isinstance(words, Mapping)
+                or not set(words) <= set(known)
+                or not all(isinstance(word, str) and len(word) <= _LONGEST for word in words.values())
+            ):
+                raise StudyError(
+                    expected=f"{what}: texts for {', '.join(known) or 'covariates, of which the schema has none'}",
+                    got=repr(words)[:100],
+                    hint=f"write a table [{what}] with a line for each.",
+                )
+
+    def _covariates(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.schema.covariates) if isinstance(self.schema, Schema) else ()
 
     @property
     def _adds_up(self) -> bool:
@@ -147,8 +184,8 @@ class Study:
         parameters = {name: value for name, value in asdict(self.estimator).items() if value is not None}  # type: ignore[call-overload]
         whole["estimator"] = {"name": names[type(self.estimator)], **parameters}
         whole["schema"] = self.schema.to_dict()
-        tables = ("epsilons", "estimator", "schema")
-        simple = {name: value for name, value in whole.items() if name not in tables}
+        tables = ("confounders", "bounds", "epsilons", "estimator", "schema")
+        simple = {name: value for name, value in whole.items() if name not in tables and value != ""}
         return tomli_w.dumps(simple | {name: dict(whole[name]) for name in tables if whole[name]})
 
     @classmethod
@@ -164,8 +201,8 @@ class Study:
             raise StudyError(
                 expected="a TOML document", got=f"text that is not TOML ({error})", hint="check the line it names."
             ) from None
-        needed = ("name", "question", "asker", "epsilon", "pooling", "estimator", "schema")
-        check_keys("study", document, needed, ("delta", "epsilons"))
+        needed = ("name", "question", "epsilon", "estimator", "schema")
+        check_keys("study", document, needed, tuple(part.name for part in fields(cls) if part.name not in needed))
         estimator = _estimator(document["estimator"])
         return cls(**document | {"schema": Schema.from_dict(document["schema"]), "estimator": estimator})
 
