@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import pooling
-from benchmarks.federation import experiment, faults, many, sums, wire
+from benchmarks.federation import attacks, experiment, faults, many, sums, wire
 from benchmarks.federation.figures import draw
 from benchmarks.parts import done, kept, shown
 
@@ -47,6 +47,7 @@ def _parts(runs: int, sites: int) -> dict[str, Callable[[Path], dict[str, Any]]]
         "experiment": lambda _: experiment.run(runs, data, workers=2),
         "sums": lambda folder: sums.measure(folder, 2 * runs),
         "faults": faults.measure,
+        "attacks": attacks.measure,
         "wire": lambda folder: wire.measure(folder, data) if data else {"skipped": "DPCAUSAL_DATA names no folder"},
         "many": lambda folder: many.measure(folder, sites),
     }

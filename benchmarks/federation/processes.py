@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import zipfile
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -123,6 +124,7 @@ class Federation:
     def kill(self, *names: str) -> None:
         """End processes with all that they started, as a power cut would."""
         for name in names:
+            _signal(signal.SIGSTOP, self._tree(name))  # so that it starts nothing while it is being killed
             _signal(signal.SIGKILL, self._tree(name))
             self._running.pop(name).wait()
 
@@ -188,3 +190,16 @@ def _signal(number: int, processes: list[psutil.Process]) -> None:
     for process in processes:
         with contextlib.suppress(psutil.Error):
             process.send_signal(number)
+
+
+def holding(text: str, *places: Path) -> list[Path]:
+    """Every file that holds a text, also inside of archives."""
+    found = []
+    for file in (file for place in places for file in [place, *place.rglob("*")] if file.is_file()):
+        if zipfile.is_zipfile(file):
+            with zipfile.ZipFile(file) as archive:
+                contents = [archive.read(name) for name in archive.namelist()]
+        else:
+            contents = [file.read_bytes()]
+        found += [file for content in contents if text.encode() in content]
+    return found

@@ -2,7 +2,6 @@
 
 import os
 import threading
-import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -14,7 +13,7 @@ import pyarrow as pa
 
 import dpcausal as dpc
 from benchmarks.federation.hospitals import approved, hospital
-from benchmarks.federation.processes import SERVER, Federation
+from benchmarks.federation.processes import SERVER, Federation, holding
 from dpcausal.errors import RefusedError
 from dpcausal.federation.roster import Member, Roster
 from dpcausal.federation.signatures import Key
@@ -127,24 +126,13 @@ class Scene:
         return kinds
 
     def outside_with(self, text: str) -> list[str]:
-        """The files of server, asker and coordinator that hold a text, packed ones looked into."""
-        outside = [self.federation.coordinator, *self.folder.glob("*.db*"), self.federation.log(SERVER)]
-        files = [each for place in outside for each in ([place] if place.is_file() else place.rglob("*"))]
-        return [
-            str(file.relative_to(self.folder)) for file in files if file.is_file() and text.encode() in _bytes(file)
-        ]
+        """The files of server, asker and coordinator that hold a text."""
+        places = self.federation.coordinator, self.federation.log(SERVER), *self.folder.glob("*.db*")
+        return [str(file.relative_to(self.folder)) for file in holding(text, *places)]
 
     def spent(self, study: dpc.Study) -> dict[str, str]:
         """What a study went through in each site's ledger."""
         return {site: " ".join(self.ledger(site).get(study.epsilon, [])) or "nothing" for site in SITES}
-
-
-def _bytes(file: Path) -> bytes:
-    """What a file holds; of a packed one, what every file in it holds."""
-    if not zipfile.is_zipfile(file):
-        return file.read_bytes()
-    with zipfile.ZipFile(file) as packed:
-        return b"".join(packed.read(name) for name in packed.namelist())
 
 
 @contextmanager

@@ -35,7 +35,7 @@ def test_a_new_site_has_a_key_and_a_policy_to_fill_in(tmp_path: Path) -> None:
     assert "expected a folder that holds no site yet" in again.output
 
 
-@pytest.mark.parametrize("name", ["", "no rth", "../north", "n" * 64])
+@pytest.mark.parametrize("name", ["", "no rth", "../north", "server", "n" * 64])
 def test_a_name_that_cannot_be_a_name(tmp_path: Path, name: str) -> None:
     assert run("init", tmp_path / "west", name).exit_code == 2
 

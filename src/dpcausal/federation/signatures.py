@@ -95,8 +95,9 @@ def is_public_key(text: object) -> bool:
 
 
 def is_name(text: object) -> bool:
-    """Whether this can be a site's name: it becomes a name of files and of processes."""
-    return isinstance(text, str) and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}", text) is not None
+    """Whether this can be a site's name: it becomes a name of files and of processes, of which NVFlare has its own."""
+    named = isinstance(text, str) and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}", text) is not None
+    return named and text != "server"
 
 
 def _signed(owner: str, body: str) -> bytes:

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import threading
 import time
-import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +20,7 @@ import pytest
 from nvflare.lighter.utils import Identity, generate_cert, generate_keys, serialize_cert, serialize_pri_key
 
 from benchmarks.federation.hospitals import approved, hospital
-from benchmarks.federation.processes import SERVER, Federation
+from benchmarks.federation.processes import SERVER, Federation, holding
 from dpcausal import DifferenceInMeans, Study
 from dpcausal.errors import RoadError
 from dpcausal.federation.flare.provision import _request, receive_kit, request_kit, sign
@@ -267,19 +266,6 @@ def test_no_error_text_reaches_the_server(town: Town) -> None:
     seen = town.fed.coordinator, town.fed.log(SERVER), town.fed.folder.parent / "temporary"
     assert not holding(MARKER, *seen)
     assert holding(SHOUTED, *seen)  # what was shouted at the open site came through
-
-
-def holding(text: str, *places: Path) -> list[Path]:
-    """Every file that holds a text, also inside of archives."""
-    found = []
-    for file in (file for place in places for file in [place, *place.rglob("*")] if file.is_file()):
-        if zipfile.is_zipfile(file):
-            with zipfile.ZipFile(file) as archive:
-                contents = [archive.read(name) for name in archive.namelist()]
-        else:
-            contents = [file.read_bytes()]
-        found += [file for content in contents if text.encode() in content]
-    return found
 
 
 @pytest.mark.usefixtures("attacked")

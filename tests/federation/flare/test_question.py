@@ -67,3 +67,11 @@ def test_a_site_without_a_folder_says_no_more_than_a_code(monkeypatch: pytest.Mo
 def test_a_road_without_a_server_says_so_in_time(tmp_path: Path) -> None:
     with pytest.raises(RoadError, match=r"in 0\.5 seconds"):
         FlareRoad(tmp_path).ask("request", ["north"], 0.5, lambda _site, _message: None)
+
+
+def test_an_asker_that_cannot_even_start_is_a_road_that_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.executable", "/bin/false")
+    with pytest.raises(RoadError):
+        FlareRoad(tmp_path).ask("request" * 100_000, ["north"], 10, lambda _site, _message: None)

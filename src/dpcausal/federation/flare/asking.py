@@ -55,11 +55,10 @@ def _one_round(
     session: Session, request: str, missing: set[str], end: float, heard: Callable[[str, str], None]
 ) -> None:
     """Submit the question once, and stay with it."""
+    seconds = math.ceil(max(1.0, min(end - time.monotonic(), _LONGEST_ROUND)))
     with tempfile.TemporaryDirectory() as folder:
         question = Path(folder) / "question"
-        write_question(
-            question, request, sorted(missing), math.ceil(max(1.0, min(end - time.monotonic(), _LONGEST_ROUND)))
-        )
+        write_question(question, request, sorted(missing), seconds)
         submitted = session.submit_job(str(question))
     try:
         _stay_with(session, submitted, missing, end, heard)
@@ -74,14 +73,14 @@ def _stay_with(
     """Fetch messages until none is missing, or the question has ended, or time is over."""
     while missing and time.monotonic() < end:
         try:
-            messages = session.do_app_command(question, COMMAND, None)
+            messages = session.do_app_command(question, COMMAND, sorted(missing))
         except (JobNotRunning, NoReply, InternalError):  # not yet, or no more
             if str(session.get_job_status(question)).startswith("FINISHED"):
                 return
             messages = {}
-        for site in sorted(missing.intersection(messages)):
-            if messages[site]:
-                heard(site, messages[site])
+        for site, message in messages.items():
+            if message and site in missing:
+                heard(site, message)
                 missing.remove(site)
         if missing:
             time.sleep(_SECONDS_BETWEEN_LOOKS)
@@ -94,11 +93,13 @@ def main() -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
 
     def heard(site: str, message: str) -> None:
-        print(json.dumps([site, message]), file=lines, flush=True)
+        try:
+            print(json.dumps([site, message]), file=lines, flush=True)
+        except OSError:  # nobody listens any more
+            os._exit(0)
 
     asked = json.load(sys.stdin)
     reached = ask(Path(asked["kit"]), asked["request"], asked["sites"], asked["seconds"], heard)
-    lines.flush()
     os._exit(0 if reached else UNREACHED)  # without waiting for NVFlare's threads
 
 

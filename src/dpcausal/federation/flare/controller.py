@@ -2,7 +2,6 @@
 
 import base64
 import time
-from typing import Any
 
 from nvflare.apis.controller_spec import ClientTask, Task
 from nvflare.apis.fl_context import FLContext
@@ -26,7 +25,7 @@ class Ask(Controller):  # type: ignore[misc]
         self._request = base64.b64decode(request).decode()
         self._seconds = seconds
         self._messages: dict[str, str] = {}
-        self._fetched = 0
+        self._fetched: set[str] = set()
 
     def start_controller(self, fl_ctx: FLContext) -> None:
         """Listen for the asker."""
@@ -39,7 +38,7 @@ class Ask(Controller):  # type: ignore[misc]
         task = Task(TASK, Shareable({REQUEST: self._request}), timeout=self._seconds, result_received_cb=self._keep)
         self.broadcast(task, fl_ctx, targets=sites, min_responses=len(sites))
         while time.monotonic() < end and not abort_signal.triggered:
-            if task.completion_status is not None and self._fetched == len(self._messages):
+            if task.completion_status is not None and self._fetched == self._messages.keys():
                 break
             time.sleep(_SECONDS_BETWEEN_LOOKS)
 
@@ -51,8 +50,8 @@ class Ask(Controller):  # type: ignore[misc]
         message = client_task.result.get(MESSAGE)
         self._messages[client_task.client.name] = message if isinstance(message, str) else ""
 
-    def _fetch(self, topic: str, data: Any, fl_ctx: FLContext) -> dict[str, str]:  # noqa: ANN401 - NVFlare's own
-        del topic, data, fl_ctx
-        messages = dict(self._messages)
-        self._fetched = len(messages)
+    def _fetch(self, topic: str, wanted: list[str], fl_ctx: FLContext) -> dict[str, str]:
+        del topic, fl_ctx
+        messages = {site: self._messages[site] for site in wanted if site in self._messages}
+        self._fetched.update(messages)
         return messages

@@ -3,10 +3,12 @@
 import json
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Timer
+from typing import IO
 
 from dpcausal.errors import RoadError
 
@@ -33,27 +35,29 @@ class FlareRoad:
             RoadError: If no server was there in all that time.
         """
         asked = {"kit": str(self.kit.absolute()), "request": request, "sites": list(sites), "seconds": patience}
-        with subprocess.Popen(
-            [sys.executable, "-m", "dpcausal.federation.flare.asking"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        ) as asker:
-            late = Timer(patience + _MARGIN, asker.kill)
-            late.start()
-            try:
-                asker.stdin.write(json.dumps(asked))  # type: ignore[union-attr]
-                asker.stdin.close()  # type: ignore[union-attr]
-                for line in asker.stdout:  # type: ignore[union-attr]
-                    heard(*json.loads(line))
-                reached = asker.wait() <= 0  # below zero: killed, because it was late
-            finally:
-                late.cancel()
-                asker.kill()
+        with tempfile.TemporaryFile("w+") as told:
+            json.dump(asked, told)
+            told.seek(0)
+            reached = self._follow(told, patience, heard)
         if not reached:
             raise RoadError(
                 expected="an NVFlare server that can be reached with this kit",
                 got=f"none with {self.kit} in {patience:g} seconds",
                 hint='is the server running, its port open, and dpcausal installed with "dpcausal[federation]"?',
             )
+
+    @staticmethod
+    def _follow(told: IO[str], patience: float, heard: Callable[[str, str], None]) -> bool:
+        """Have the asker's process ask what it is told; whether it reached a server."""
+        command = [sys.executable, "-m", "dpcausal.federation.flare.asking"]
+        quiet, out = subprocess.DEVNULL, subprocess.PIPE
+        with subprocess.Popen(command, stdin=told, stdout=out, stderr=quiet, text=True) as asker:  # noqa: S603
+            late = Timer(patience + _MARGIN, asker.kill)
+            late.start()
+            try:
+                for line in asker.stdout or ():
+                    heard(*json.loads(line))
+                return asker.wait() <= 0  # below zero: it was killed, because it was late
+            finally:
+                late.cancel()
+                asker.kill()

@@ -1,0 +1,19 @@
+"""Two rows of the fault matrix, on real processes; all of them: `python -m benchmarks.federation --part faults`."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.federation import faults
+
+pytestmark = pytest.mark.xdist_group("federation")
+
+
+def test_a_kill_and_a_lie_end_well(tmp_path: Path) -> None:
+    found = faults.measure(tmp_path, ["site killed between debit and answer", "lie: another number of units"])
+    whole = found.pop("in all")
+    assert [name for name, row in found.items() if not row["ok"]] == []
+    assert whole.pop("files_outside_with_a_patient") == [[], [], []]
+    for balance in whole.values():
+        assert balance["paid_twice"] == 0
+        assert balance["spent"] == pytest.approx(balance["prices"])
