@@ -169,19 +169,22 @@ class Run:
     privacy_sd: float
 
 
-def simulate(task: tuple[Cell, tuple[int, int]]) -> Run:
-    cell, seed = task
-    columns, truth = STUDIES[cell.outcome](np.random.default_rng(seed), cell.n, cell.protects)
+def schema_of(columns: Columns, protects: Protects) -> dpc.Schema:
     covariates: list[dpc.Category | dpc.Real] = [
         dpc.Category("x", list(range(STRATA))) if name == "x" else dpc.Real(name, 0, 1)
         for name in columns
         if name not in ("arm", "y")
     ]
-    schema = dpc.Schema(
-        treatment=dpc.Binary("arm"), outcome=dpc.Real("y", 0, 1), covariates=covariates, protects=cell.protects
+    return dpc.Schema(
+        treatment=dpc.Binary("arm"), outcome=dpc.Real("y", 0, 1), covariates=covariates, protects=protects
     )
+
+
+def simulate(task: tuple[Cell, tuple[int, int]]) -> Run:
+    cell, seed = task
+    columns, truth = STUDIES[cell.outcome](np.random.default_rng(seed), cell.n, cell.protects)
     table = connection().from_arrow(pa.table(columns))
-    vault = dpc.Vault(table, schema, ledger="sqlite://", budget=BUDGET)
+    vault = dpc.Vault(table, schema_of(columns, cell.protects), ledger="sqlite://", budget=BUDGET)
     effect = ESTIMATORS[cell.estimator][0].estimate(vault, epsilon=cell.epsilon, delta=cell.delta)
     # Refused intervals are made all the same, to see what they would have been worth.
     low, high = replace(effect, no_interval="").interval(0.95)

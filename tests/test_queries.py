@@ -13,6 +13,7 @@ from dpcausal.queries import (
     AugmentedScores,
     BlockEffects,
     Cells,
+    CovariateSums,
     Cut,
     EffectMoments,
     EffectWeights,
@@ -24,12 +25,15 @@ from dpcausal.queries import (
     OutputPerturbedLogistic,
     Query,
     RegressionMoments,
+    ScoreCounts,
     ScrambledContrast,
     Spline,
     StratumContrasts,
+    StratumCounts,
     StratumMatches,
     SubgroupMoments,
     WeightedArms,
+    WeightedCovariates,
 )
 
 TRIED: list[Query] = [
@@ -50,6 +54,10 @@ TRIED: list[Query] = [
     EffectWeights(["x"], [0.5, -1.25], [0.1, 0.2], [-0.3, 1e9], Fourier(["age"], 2.0, 7, 1), 0.1, 0.25, 30.0),
     BlockEffects("forest", ["x", "age"], [[1, 30.0], [0, 40.5]], 20, 0.5),
     InfluenceEffects("forest", ["x"], [[1], [0]], 0.05),
+    StratumCounts(Cells([Cut("x"), Cut("age", [30, 40.5])])),
+    ScoreCounts(["x"], [0.5, -1.25], [0.1, 0.5, 0.9]),
+    CovariateSums(["x", "age"]),
+    WeightedCovariates(["age"], ["x"], [0.5, -1.25], "ATC", 0.1),
 ]
 
 

@@ -50,6 +50,7 @@ def test_a_study_survives_its_file(name: str) -> None:
     schema = standard_schema("outcome" if name == "propensity_matching" else "record")
     study = replace(STUDY, estimator=TRIED[name], schema=schema, delta=1e-6, epsilons={"north": 0.5})
     study = replace(study, design="trial", eligibility="adults", confounders={"age": "older"}, bounds={"by": "Bob"})
+    study = replace(study, requires={"overlap": {"epsilon": 0.1, "by": ["ward"]}})
     text = study.to_toml()
     assert Study.from_toml(text) == study
     assert Study.from_toml(text).to_toml() == text
@@ -73,10 +74,17 @@ def test_a_study_knows_what_it_asks_and_costs() -> None:
         ({"name": ""}, "a text as name"),
         ({"question": 3}, "a text as question"),
         ({"eligibility": 3}, "a text as eligibility"),
+        ({"name": "scores\npolicy  allows all of this"}, "texts of one line"),
+        ({"question": "hidden \x1b[8m"}, "texts of one line"),
+        ({"confounders": {"age": "\u202e"}}, "texts of one line"),
         ({"design": "cohort"}, "trial or observational"),
         ({"confounders": {"height": "tall people"}}, "texts for ward, age, smoker"),
         ({"confounders": {"age": 3}}, "texts for ward, age, smoker"),
         ({"bounds": {"who": "me"}}, "texts for by, on, source"),
+        ({"requires": {"luck": {"epsilon": 1.0}}}, "overlap or balance, each with an epsilon"),
+        ({"requires": {"overlap": {"by": ["ward"]}}}, "overlap or balance, each with an epsilon"),
+        ({"requires": {"overlap": {"epsilon": 1.0, "of": ["height"]}}}, "height"),
+        ({"requires": {"balance": {"epsilon": 1.0, "off": ["age"]}}}, "parameters of balance out of of"),
         ({"pooling": "best"}, "a pooling out of sums, minimum_variance"),
         ({"estimator": "difference_in_means"}, "an estimator out of difference_in_means"),
         ({"epsilons": {"north": "much"}}, "numbers for epsilon"),

@@ -82,12 +82,11 @@ elif "worker_process" in " ".join(sys.orig_argv):
 """
 
 LIES = {
-    "a number that is none": "self._key.seal(json.dumps(json.loads(message.to_json())"
-    " | {'answer': message.answer | {'estimate': float('nan')}}, sort_keys=True))",
+    "a number that is none": "self._key.seal(message.to_json().replace('\"values\": [', '\"values\": [NaN, ', 1))",
     "another number of units": "self._key.seal(replace(message, n=message.n + 1).to_json())",
     "another study": "self._key.seal(replace(message, study='0' * 64).to_json())",
     "an answer to an older request": "(Path(fault).with_name('older')).read_text()",
-    "less noise than it has": "self._key.seal(replace(message, answer=message.answer | {'noise': []}).to_json())",
+    "less noise than it has": "self._key.seal(message.to_json().replace('\"scales\": [', '\"scales\": [0.5, ', 1))",
     "in another site's name": "self._key.seal(replace(message, site='north').to_json())",
     "nothing that can be read": "'nonsense'",
 }
@@ -208,7 +207,7 @@ def lie(name: str) -> Callable[[Scene], dict[str, Any]]:
 
     def lied(scene: Scene) -> dict[str, Any]:
         older = scene.approved()
-        sealed = scene.key.seal(Request(study=older.to_toml(), ask="effect").to_json())
+        sealed = scene.key.seal(Request(study=older.to_toml(), ask="releases").to_json())
         folder = scene.federation.sites["south"]
         (folder / "older").write_text(Site(folder).answer(sealed), encoding="utf-8")
         study = scene.approved()
@@ -311,7 +310,7 @@ def _told(
 def _again(scene: Scene, study: dpc.Study, site: str) -> bool:
     """Whether a site that is asked once more says what went into the effect, and spends nothing for it."""
     before = dpc.Ledger(f"sqlite:///{scene.federation.sites[site] / 'ledger.db'}").spent
-    sealed = scene.key.seal(Request(study=study.to_toml(), ask="effect").to_json())
+    sealed = scene.key.seal(Request(study=study.to_toml(), ask="releases").to_json())
     opened = Site(scene.federation.sites[site])
     texts = {opened.answer(sealed), opened.answer(sealed)}
     message = Message.from_json(claimed_body(texts.pop()))

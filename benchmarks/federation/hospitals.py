@@ -24,6 +24,7 @@ def hospital(
         "table": "table.parquet",
         "ledger": "ledger.db",
         "protects": schema.protects,
+        "public": list(schema.public_columns),
         "columns": table.column_names,
         "estimators": list(ESTIMATORS),
         "epsilon_per_study": 100.0,

@@ -6,6 +6,7 @@ the same once they are told that there is none.
 """
 
 import math
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -59,8 +60,9 @@ def study_of(estimator: Any, epsilon: float, delta: float) -> dpc.Study:  # noqa
 
 @dataclass(frozen=True)
 class Federation:
-    """Some sites in this process, whose ledgers forget: each time they are asked they draw noise anew."""
+    """Some sites in this process, whose ledgers and answers can be thrown away, so that they draw noise anew."""
 
+    folder: Path
     study: dpc.Study
     roster: Roster
     key: Key
@@ -73,13 +75,16 @@ class Federation:
         members, answers = {}, {}
         for place, table in enumerate(tables):
             name = f"site{place}"
-            public = hospital(folder / name, name, table, study.schema, {"anna": key.public}, ledger="sqlite://")
+            public = hospital(folder / name, name, table, study.schema, {"anna": key.public})
             approved(folder / name, study)
             members[name], answers[name] = Member(public), Site(folder / name).answer
-        return cls(study, Roster(members), key, LocalRoad(answers))
+        return cls(folder, study, Roster(members), key, LocalRoad(answers))
 
     def coordinator(self) -> dpc.Coordinator:
         """All sites together, asked anew: with fresh noise."""
+        for site in self.folder.glob("site*"):
+            (site / "ledger.db").unlink(missing_ok=True)
+            shutil.rmtree(site / "messages", ignore_errors=True)
         return dpc.Coordinator(self.study.to_toml(), self.roster, self.key, self.road, store=":memory:")
 
 

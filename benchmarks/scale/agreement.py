@@ -27,6 +27,7 @@ from dpcausal.queries import (
     AugmentedScores,
     BlockEffects,
     Cells,
+    CovariateSums,
     Cut,
     EffectMoments,
     EffectWeights,
@@ -37,12 +38,15 @@ from dpcausal.queries import (
     OutputPerturbedLogistic,
     Query,
     RegressionMoments,
+    ScoreCounts,
     ScrambledContrast,
     Spline,
     StratumContrasts,
+    StratumCounts,
     StratumMatches,
     SubgroupMoments,
     WeightedArms,
+    WeightedCovariates,
 )
 from dpcausal.testing import standard_schema
 from dpcausal.vault.answers import ANSWERS
@@ -77,6 +81,10 @@ QUERIES: tuple[Query, ...] = (
     EffectWeights(_OF, _SCORE, _CONTROL, _TREATED, Spline(["age"], 3), 0.1, 0.5, 1_000.0),
     BlockEffects("linear", _OF, _AT, 50, 0.5),
     InfluenceEffects("linear", _OF, _AT, 0.05),
+    StratumCounts(Cells(_CUTS)),
+    ScoreCounts(_OF, _SCORE, (0.3, 0.5, 0.7)),
+    CovariateSums(("ward", *_OF)),
+    WeightedCovariates(("ward", "age"), _OF, _SCORE, "ATE", 0.1),
 )
 """Each query once."""
 

@@ -6,7 +6,8 @@ The map, in the order in which a study meets it:
   records.
 - See the price first: run any estimator on a `Rehearsal`. It reads nothing and spends nothing.
 - Put the table behind its door: `Vault`, with a `Ledger` that keeps a `Budget`, and `Resources` if it is large.
-- Choose: `choose` ranks the estimators by the error to expect, from public numbers only.
+- Ask first whether arms can be compared at all, for a price: `Overlap`, `Balance`.
+- Plan: `plan` tells price, width and what could be detected; `choose` ranks the estimators by the error to expect.
 - Estimate: `DifferenceInMeans` for a trial; `Stratification` for a few discrete confounders; `RegressionAdjustment` and
   `DoublyRobust` for up to some ten of any kind; `InverseWeighting` for a few in a small table; `PropensityMatching`
   where covariates and arms are public; `ExactMatching` to compare with. Every estimator has
@@ -17,6 +18,7 @@ The map, in the order in which a study meets it:
   which is not proved, to compare with. They return an `EffectCurve`, which answers any number of questions for nothing.
 - Many hospitals: a `Study` is one file that each of them approves; a `Site` answers from behind its own policy, vault
   and ledger; a `Coordinator` asks them all, and is a source too. `pool` joins their effects.
+- Tell others: `Report` is one page about an effect. All of this from the command line: `dpcausal --help`.
 - Make your own estimator, and check it: `dpcausal.testing.check_estimator`.
 
 Inside, one rule: rows are touched in `dpcausal.vault` only, and what leaves it is a `Release` that was debited first.
@@ -28,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dpcausal.columns import Binary, Category, Real, Unit
     from dpcausal.curve import EffectCurve
+    from dpcausal.diagnostics import Balance, Overlap
     from dpcausal.effect import Effect
     from dpcausal.errors import DpcausalError
     from dpcausal.estimators.average import (
@@ -54,9 +57,11 @@ if TYPE_CHECKING:
     from dpcausal.ledger import Budget, Ledger
     from dpcausal.notebook import estimate
     from dpcausal.planning.choose import Choice, choose
+    from dpcausal.planning.plan import Plan, plan
     from dpcausal.planning.rehearsal import Rehearsal
     from dpcausal.queries import Cells, Cut, Fourier, Polynomial, Spline
     from dpcausal.release import Release, Source
+    from dpcausal.report.report import Report
     from dpcausal.schema import Schema
     from dpcausal.site.site import Site
     from dpcausal.study import Study
@@ -66,6 +71,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Balance",
     "Binary",
     "BlockEnsemble",
     "Budget",
@@ -88,6 +94,8 @@ __all__ = [
     "KernelLearner",
     "Ledger",
     "OutcomeRange",
+    "Overlap",
+    "Plan",
     "Polynomial",
     "PropensityMatching",
     "RLearner",
@@ -95,6 +103,7 @@ __all__ = [
     "RegressionAdjustment",
     "Rehearsal",
     "Release",
+    "Report",
     "Resources",
     "Schema",
     "Site",
@@ -107,10 +116,12 @@ __all__ = [
     "Vault",
     "choose",
     "estimate",
+    "plan",
     "pool",
 ]
 
 _HOMES = {
+    "Balance": "dpcausal.diagnostics",
     "Binary": "dpcausal.columns",
     "BlockEnsemble": "dpcausal.estimators.conditional",
     "Budget": "dpcausal.ledger",
@@ -133,6 +144,8 @@ _HOMES = {
     "KernelLearner": "dpcausal.estimators.conditional",
     "Ledger": "dpcausal.ledger",
     "OutcomeRange": "dpcausal.estimators.outcome_range",
+    "Overlap": "dpcausal.diagnostics",
+    "Plan": "dpcausal.planning.plan",
     "Polynomial": "dpcausal.queries",
     "PropensityMatching": "dpcausal.estimators.average",
     "RLearner": "dpcausal.estimators.conditional",
@@ -140,6 +153,7 @@ _HOMES = {
     "RegressionAdjustment": "dpcausal.estimators.average",
     "Rehearsal": "dpcausal.planning.rehearsal",
     "Release": "dpcausal.release",
+    "Report": "dpcausal.report.report",
     "Resources": "dpcausal.vault.resources",
     "Schema": "dpcausal.schema",
     "Site": "dpcausal.site.site",
@@ -152,6 +166,7 @@ _HOMES = {
     "Vault": "dpcausal.vault",
     "choose": "dpcausal.planning.choose",
     "estimate": "dpcausal.notebook",
+    "plan": "dpcausal.planning.plan",
     "pool": "dpcausal.estimators.pooling",
 }
 """Where each name lives. It is fetched when first used, so that a site's small processes load only their own part."""

@@ -1,13 +1,14 @@
 """A whole analysis as one file: what is asked, of which columns, how, and at what price."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, Self, get_args
 
 import tomli_w
 
-from dpcausal.columns import check_keys
+from dpcausal.columns import check_keys, is_number
+from dpcausal.diagnostics import Balance, Overlap
 from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import StudyError
 from dpcausal.estimators.average import (
@@ -21,6 +22,7 @@ from dpcausal.estimators.average import (
 )
 from dpcausal.estimators.pooling import Rule
 from dpcausal.guarantee import Guarantee
+from dpcausal.new_study import check_filled_in
 from dpcausal.planning import Rehearsal
 from dpcausal.queries import Cut, Query
 from dpcausal.release import Release
@@ -36,6 +38,9 @@ ESTIMATORS: dict[str, type[Any]] = {
     "doubly_robust": DoublyRobust,
 }
 """The estimators that a study can name."""
+
+DIAGNOSTICS: dict[str, type[Any]] = {"overlap": Overlap, "balance": Balance}
+"""What a study can require to pass."""
 
 Pooling = Literal["sums"] | Rule
 """How several sites become one effect: `sums` adds up their noisy answers and estimates once, as if all units were in
@@ -62,6 +67,8 @@ class Study:
         time_zero: When follow-up begins, in words.
         confounders: Why each covariate that is adjusted for is, in words.
         bounds: Who chose the bounds and values in the schema (`by`), when (`on`), and where they come from (`source`).
+        requires: What must pass before the effect is asked for: `overlap` and `balance`, each with an epsilon of its
+            own and the parameters of `dpcausal.diagnostics`. Of one table only.
         asker: Where many sites are asked, who asks: the name that requests are signed with.
         pooling: How several sites become one effect.
         epsilons: Sites that give another epsilon, by name.
@@ -88,6 +95,7 @@ class Study:
     time_zero: str = ""
     confounders: Mapping[str, str] = field(default_factory=dict)
     bounds: Mapping[str, str] = field(default_factory=dict)
+    requires: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     asker: str = ""
     pooling: Pooling = "minimum_variance"
     epsilons: Mapping[str, float] = field(default_factory=dict)
@@ -106,8 +114,17 @@ class Study:
             raise StudyError(
                 expected="epsilons by the names of sites", got=repr(self.epsilons)[:100], hint="{'north': 0.5}"
             )
+        for text in _texts(self._plain()):
+            if not text.isprintable():
+                raise StudyError(
+                    expected="texts of one line, without signs that steer a terminal",
+                    got=repr(text)[:100],
+                    hint="people decide about a study by what they see: it must be all that there is.",
+                )
         for site in ("", *self.epsilons):
             self.guarantee(site)
+        for diagnostic, epsilon in self.diagnostics().values():
+            diagnostic.estimate(Rehearsal(self.schema, n=10_000), epsilon=epsilon)
         asked = [query.name for query, _ in self.questions()]
         if self.pooling == "sums" and (self.epsilons or not self._adds_up):
             raise StudyError(
@@ -177,16 +194,34 @@ class Study:
         self.estimator.estimate(source, epsilon=self.guarantee(site).epsilon, delta=self.delta)
         return tuple(asked)
 
+    def diagnostics(self) -> dict[str, tuple[Overlap | Balance, float]]:
+        """What must pass before the effect is asked for, each with its price."""
+        made = {}
+        for name, told in self.requires.items():
+            if name not in DIAGNOSTICS or not isinstance(told, Mapping) or not is_number(told.get("epsilon")):
+                raise StudyError(
+                    expected=f"requires: {' or '.join(DIAGNOSTICS)}, each with an epsilon of its own",
+                    got=f"{name}: {told!r}"[:100],
+                    hint='write for instance [requires.balance], and below it epsilon = 0.2 and of = ["age"].',
+                )
+            parameters = {key: value for key, value in told.items() if key != "epsilon"}
+            made[name] = _built(name, DIAGNOSTICS[name], parameters), float(told["epsilon"])
+        return made
+
     def to_toml(self) -> str:
         """The study as a TOML document that a person can read and approve."""
+        return tomli_w.dumps(self._plain())
+
+    def _plain(self) -> dict[str, Any]:
+        """The study as plain values, empty ones left out."""
         whole = {part.name: getattr(self, part.name) for part in fields(self)}
         names = {kind: name for name, kind in ESTIMATORS.items()}
         parameters = {name: value for name, value in asdict(self.estimator).items() if value is not None}  # type: ignore[call-overload]
         whole["estimator"] = {"name": names[type(self.estimator)], **parameters}
         whole["schema"] = self.schema.to_dict()
-        tables = ("confounders", "bounds", "epsilons", "estimator", "schema")
+        tables = ("confounders", "bounds", "epsilons", "requires", "estimator", "schema")
         simple = {name: value for name, value in whole.items() if name not in tables and value != ""}
-        return tomli_w.dumps(simple | {name: dict(whole[name]) for name in tables if whole[name]})
+        return simple | {name: dict(whole[name]) for name in tables if whole[name]}
 
     @classmethod
     def from_toml(cls, text: str) -> Self:
@@ -195,6 +230,7 @@ class Study:
         Raises:
             DpcausalError: If it describes none.
         """
+        check_filled_in(text)
         try:
             document = tomllib.loads(text)
         except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -214,16 +250,21 @@ def _estimator(document: object) -> Any:  # noqa: ANN401 (one of those above)
             got=repr(document)[:100],
             hint='write for instance [estimator] and below it name = "difference_in_means".',
         )
-    kind = ESTIMATORS[document["name"]]
-    parameters = {name: _parameter(value) for name, value in document.items() if name != "name"}
+    parameters = {name: value for name, value in document.items() if name != "name"}
+    return _built(document["name"], ESTIMATORS[document["name"]], parameters)
+
+
+def _built(name: str, kind: type[Any], document: Mapping[str, Any]) -> Any:  # noqa: ANN401 (one of that kind)
+    """An estimator or a diagnostic from its parameters."""
+    parameters = {key: _parameter(value) for key, value in document.items()}
     known = [part.name for part in fields(kind)]
     try:
         return kind(**parameters)
     except TypeError:
         raise StudyError(
-            expected=f"parameters of {document['name']} out of {', '.join(known)}",
+            expected=f"parameters of {name} out of {', '.join(known)}",
             got=", ".join(sorted(parameters)) or "none",
-            hint="the estimator's documentation says which it needs.",
+            hint="its documentation says which it needs.",
         ) from None
 
 
@@ -235,3 +276,15 @@ def _parameter(value: object) -> object:
         check_keys("cut", value, ("name",), ("edges",))
         return Cut(**value)
     return value
+
+
+def _texts(document: object) -> Iterator[str]:
+    """Every text in plain values."""
+    if isinstance(document, str):
+        yield document
+    elif isinstance(document, Mapping):
+        for name, value in document.items():
+            yield from (*_texts(name), *_texts(value))
+    elif isinstance(document, list | tuple):
+        for value in document:
+            yield from _texts(value)

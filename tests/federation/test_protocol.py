@@ -6,7 +6,7 @@ import pytest
 from dpcausal.errors import RoadError
 from dpcausal.federation.protocol import MEANINGS, Message, Request, digest_of_text
 
-REQUEST = Request(study="a = 1", ask="release", query={"query": "arm_totals"}, guarantee={"epsilon": 1.0})
+REQUEST = Request(study="a = 1", ask="releases")
 MESSAGE = Message(
     request=REQUEST.id,
     study=digest_of_text("a = 1"),

@@ -29,7 +29,7 @@ def change_policy(folder: Path, was: str, becomes: str) -> None:
 @pytest.fixture
 def request_text(folder: Path, asker: Key, study: Study) -> str:
     approved(folder, study)
-    return asker.seal(Request(study=study.to_toml(), ask="effect").to_json())
+    return asker.seal(Request(study=study.to_toml(), ask="releases").to_json())
 
 
 @pytest.fixture

@@ -46,7 +46,7 @@ def test_review_approve_answer(folder: Path, study_file: Path, tmp_path: Path, a
     assert digest in run("review", folder, study_file).output
     assert digest[:12] in run("review", folder).output
     request = tmp_path / "request.json"
-    request.write_text(asker.seal(Request(study=study.to_toml(), ask="effect").to_json()))
+    request.write_text(asker.seal(Request(study=study.to_toml(), ask="releases").to_json()))
     early = run("answer", folder, request, "--out", tmp_path / "early.json")
     assert early.exit_code == 1
     assert "north has not decided about the study yet" in early.output

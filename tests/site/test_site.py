@@ -5,26 +5,24 @@ from typing import Any
 
 import pytest
 
-from benchmarks.federation.hospitals import approved
+from benchmarks.federation.hospitals import approved, hospital
 from dpcausal import (
     Binary,
     DifferenceInMeans,
     DoublyRobust,
-    Effect,
     Real,
-    RegressionAdjustment,
     Release,
     Schema,
     Stratification,
     Study,
     Unit,
 )
-from dpcausal import queries as asked
 from dpcausal.errors import StudyError
 from dpcausal.federation.protocol import Message, Request, digest_of_text
 from dpcausal.federation.signatures import Key, opened
 from dpcausal.ledger import Ledger
 from dpcausal.site.site import Site
+from dpcausal.testing import synthetic_table
 from tests.site.conftest import SCHEMA
 
 
@@ -40,24 +38,23 @@ def spent(folder: Path) -> float:
     return Ledger(f"sqlite:///{folder / 'ledger.db'}").spent.epsilon if (folder / "ledger.db").exists() else 0.0
 
 
-def effect_of(study: Study) -> Request:
-    return Request(study=study.to_toml(), ask="effect")
+def asked_of(study: Study) -> Request:
+    return Request(study=study.to_toml(), ask="releases")
 
 
-def release_of(study: Study, **changes: Any) -> Request:
-    query, guarantee = study.questions(site="north")[0]
-    plain = {"query": asked.to_dict(query), "guarantee": guarantee.to_dict()}
-    return Request.from_json(Request(study=study.to_toml(), ask="release", **plain | changes).to_json())
+def releases(message: Message) -> list[Release]:
+    assert message.answer is not None
+    return [Release.from_json(json.dumps(release)) for release in message.answer["releases"]]
 
 
 def test_an_approved_study_is_answered_once_and_for_all(north: Site, folder: Path, asker: Key, study: Study) -> None:
     approved(folder, study)
-    message = say(north, asker, effect_of(study))
+    message = say(north, asker, asked_of(study))
     assert (message.code, message.n, message.study) == ("answered", 400, digest_of_text(study.to_toml()))
-    effect = Effect.from_json(json.dumps(message.answer))
-    assert effect.guarantee == study.guarantee()
+    [release] = releases(message)
+    assert (release.query, release.guarantee) == study.questions()[0]
     assert spent(folder) == 1.0
-    assert say(Site(folder), asker, effect_of(study)) == message
+    assert say(Site(folder), asker, asked_of(study)) == message
     assert spent(folder) == 1.0
 
 
@@ -68,30 +65,21 @@ def test_facts_cost_nothing(north: Site, folder: Path, asker: Key, study: Study)
     assert spent(folder) == 0.0
 
 
-def test_sums_are_released(north: Site, folder: Path, asker: Key, study: Study) -> None:
-    sums = replace(study, pooling="sums")
-    approved(folder, sums)
-    message = say(north, asker, release_of(sums))
-    release = Release.from_json(json.dumps(message.answer))
-    assert (release.query, release.guarantee) == sums.questions()[0]
-    assert spent(folder) == 1.0
-
-
 def test_nothing_is_read_before_a_person_decides(north: Site, folder: Path, asker: Key, study: Study) -> None:
-    assert say(north, asker, effect_of(study)).code == "undecided"
+    assert say(north, asker, asked_of(study)).code == "undecided"
     assert not (folder / "ledger.db").exists()
     [(digest, kept, standing)] = north.studies()
     assert (digest, kept, standing) == (digest_of_text(study.to_toml()), study, "undecided")
     north.approve(digest[:8], by="bob")
-    assert say(north, asker, effect_of(study)).code == "answered"
+    assert say(north, asker, asked_of(study)).code == "answered"
 
 
 def test_a_denied_study_is_denied(north: Site, folder: Path, asker: Key, study: Study) -> None:
     approved(folder, study)
     north.deny(digest_of_text(study.to_toml()), by="carol", why="not for this purpose")
-    assert say(north, asker, effect_of(study)).code == "denied"
+    assert say(north, asker, asked_of(study)).code == "denied"
     north.approve(digest_of_text(study.to_toml()), by="carol", why="cleared")
-    assert say(north, asker, effect_of(study)).code == "answered"
+    assert say(north, asker, asked_of(study)).code == "answered"
 
 
 def test_two_people_must_approve_where_the_policy_says_so(folder: Path, asker: Key, study: Study) -> None:
@@ -101,9 +89,9 @@ def test_two_people_must_approve_where_the_policy_says_so(folder: Path, asker: K
     digest = site.receive(study.to_toml())
     for _ in range(2):
         site.approve(digest, by="bob")
-        assert say(site, asker, effect_of(study)).code == "undecided"
+        assert say(site, asker, asked_of(study)).code == "undecided"
     site.approve(digest, by="carol")
-    assert say(site, asker, effect_of(study)).code == "answered"
+    assert say(site, asker, asked_of(study)).code == "answered"
 
 
 def test_an_approval_is_of_one_text(north: Site, folder: Path, asker: Key, study: Study) -> None:
@@ -114,7 +102,7 @@ def test_an_approval_is_of_one_text(north: Site, folder: Path, asker: Key, study
         replace(study, estimator=Stratification(by=["ward"])),
         replace(study, epsilons={"north": 2.0}),
     ):
-        assert say(north, asker, effect_of(changed)).code == "undecided"
+        assert say(north, asker, asked_of(changed)).code == "undecided"
     assert spent(folder) == 0.0
 
 
@@ -124,6 +112,7 @@ BEYOND_POLICY: dict[str, dict[str, Any]] = {
     "delta": {"delta": 1e-2},
     "other columns": {"schema": Schema(treatment=Binary("treat"), outcome=Real("salary", 0, 10))},
     "weaker protection": {"schema": replace(SCHEMA, protects="outcome")},
+    "public arms": {"schema": replace(SCHEMA, protects="record_within_arm")},
     "other units": {"schema": replace(SCHEMA, unit=Unit("patient", by="visit"))},
 }
 
@@ -135,7 +124,7 @@ def test_no_approval_overrules_the_policy(north: Site, folder: Path, asker: Key,
     with pytest.raises(StudyError, match="policy allows"):
         north.approve(digest, by="bob")
     north.diary.write("approve", digest, "bob", "around the check")
-    assert say(north, asker, effect_of(greedy)).code == "not_allowed"
+    assert say(north, asker, asked_of(greedy)).code == "not_allowed"
     assert not (folder / "ledger.db").exists()
 
 
@@ -147,8 +136,25 @@ def test_a_study_that_is_not_allowed_can_be_reviewed_and_leaves_the_ledger_alone
     assert not (folder / "ledger.db").exists()
 
 
-def test_a_review_tells_price_and_error(north: Site, study: Study) -> None:
+def test_a_study_does_not_say_which_columns_are_public(tmp_path: Path, asker: Key, study: Study) -> None:
+    schema = replace(SCHEMA, protects="record_within_arm")
+    hospital(tmp_path / "west", "west", synthetic_table(schema, 400), schema, {"anna": asker.public})
+    west = Site(tmp_path / "west")
+    usual = replace(study, schema=schema)
+    other = replace(
+        study,
+        schema=Schema(
+            treatment=Binary("smoker", values=("no", "yes")), outcome=SCHEMA.outcome, protects=schema.protects
+        ),
+    )
+    assert "public are smoker, here they are treat" in str(west.review(west.receive(other.to_toml())))
+    assert "allows all of this" in str(west.review(west.receive(usual.to_toml())))
+    assert not (tmp_path / "west" / "ledger.db").exists()
+
+
+def test_a_review_tells_price_and_error(north: Site, folder: Path, study: Study) -> None:
     text = str(north.review(north.receive(study.to_toml())))
+    assert not (folder / "ledger.db").exists()
     assert "arm_moments: epsilon 1, delta 0" in text
     assert "400 units here" in text
     assert "undecided (1 must approve)" in text
@@ -159,34 +165,7 @@ def test_an_estimator_that_is_not_allowed(folder: Path, asker: Key, study: Study
     policy.write_text(policy.read_text().replace('"difference_in_means",', ""))
     site = Site(folder)
     site.diary.write("approve", site.receive(study.to_toml()), "bob", "")
-    assert say(site, asker, effect_of(study)).code == "not_allowed"
-
-
-def test_only_the_studys_own_question_is_released(north: Site, folder: Path, asker: Key, study: Study) -> None:
-    sums = replace(study, pooling="sums", estimator=RegressionAdjustment(of=["age"]))
-    approved(folder, sums)
-    question = sums.questions()[0]
-    query, guarantee = asked.to_dict(question[0]), question[1].to_dict()
-    wrongs: tuple[dict[str, Any], ...] = (
-        {"guarantee": guarantee | {"epsilon": 1.5}},
-        {"guarantee": guarantee | {"delta": 1e-9}},
-        {"guarantee": guarantee | {"protects": "outcome"}},
-        {"query": query | {"of": ["smoker"]}},
-        {"query": {"query": "arm_totals"}},
-        {"query": {"query": "no such query"}},
-        {"query": {}},
-        {"guarantee": {}},
-    )
-    for wrong in wrongs:
-        assert say(north, asker, release_of(sums, **wrong)).code == "not_in_study"
-    assert say(north, asker, effect_of(sums)).code == "not_in_study"
-    assert spent(folder) == 0.0
-    assert say(north, asker, release_of(sums)).code == "answered"
-
-
-def test_an_effect_study_releases_no_sums(north: Site, folder: Path, asker: Key, study: Study) -> None:
-    approved(folder, study)
-    assert say(north, asker, release_of(study)).code == "not_in_study"
+    assert say(site, asker, asked_of(study)).code == "not_allowed"
 
 
 def test_the_budget_ends(north: Site, folder: Path, asker: Key, study: Study) -> None:
@@ -196,7 +175,7 @@ def test_the_budget_ends(north: Site, folder: Path, asker: Key, study: Study) ->
             study, question=question, epsilon=2.0, estimator=DifferenceInMeans(with_interval=question == "first?")
         )
         approved(folder, other)
-        codes.append(say(north, asker, effect_of(other)).code)
+        codes.append(say(north, asker, asked_of(other)).code)
     assert codes == ["answered", "no_budget"]
     assert spent(folder) == 2.0
 
@@ -206,7 +185,7 @@ def test_the_same_question_in_another_study_spends_nothing(north: Site, folder: 
     for question in ("first?", "second?"):
         other = replace(study, question=question)
         approved(folder, other)
-        answers.append(say(north, asker, effect_of(other)).answer)
+        answers.append(say(north, asker, asked_of(other)).answer)
     assert answers[0] == answers[1]
     assert spent(folder) == 1.0
 
@@ -215,17 +194,18 @@ def test_too_few_units(folder: Path, asker: Key, study: Study) -> None:
     policy = folder / "policy.toml"
     policy.write_text(policy.read_text().replace("minimum_units = 100", "minimum_units = 401"))
     approved(folder, study)
-    message = say(Site(folder), asker, effect_of(study))
+    message = say(Site(folder), asker, asked_of(study))
     assert (message.code, message.n) == ("too_few_units", None)
 
 
 def test_strangers_are_not_heard(north: Site, folder: Path, tmp_path: Path, asker: Key, study: Study) -> None:
     approved(folder, study)
-    body = effect_of(study).to_json()
+    body = asked_of(study).to_json()
     eve = Key.make("eve", tmp_path / "eve.key")
     pretender = Key("anna", eve.private)
-    forged = json.loads(asker.seal(body)) | {"body": effect_of(replace(study, epsilon=2.0)).to_json()}
-    for text in (eve.seal(body), pretender.seal(body), json.dumps(forged), "", "{}", "[" * 10_000, "nonsense"):
+    forged = json.loads(asker.seal(body)) | {"body": asked_of(replace(study, epsilon=2.0)).to_json()}
+    half = json.dumps(json.loads(asker.seal(body)) | {"body": "\ud800"})
+    for text in (eve.seal(body), pretender.seal(body), json.dumps(forged), half, "", "{}", "[" * 10_000, "nonsense"):
         _, said = opened(north.answer(text), {"north": north.public_key})
         assert Message.from_json(said).code == "unknown_asker"
     assert spent(folder) == 0.0
@@ -234,7 +214,7 @@ def test_strangers_are_not_heard(north: Site, folder: Path, tmp_path: Path, aske
 def test_a_known_asker_cannot_ask_in_anothers_name(north: Site, folder: Path, asker: Key, study: Study) -> None:
     other = replace(study, asker="ben")
     north.receive(other.to_toml())
-    assert say(north, asker, effect_of(other)).code == "unknown_asker"
+    assert say(north, asker, asked_of(other)).code == "unknown_asker"
 
 
 HOSTILE = {
@@ -244,15 +224,15 @@ HOSTILE = {
     "a number": {"study": 7},
     "another version": {"version": 2},
     "another ask": {"ask": "rows"},
-    "a query with facts": {"ask": "facts", "query": {"query": "arm_totals"}},
-    "no query": {"ask": "release"},
+    "a query": {"query": {"query": "arm_totals"}},
+    "a guarantee": {"guarantee": {"epsilon": 50.0}},
     "a key too many": {"more": 1},
 }
 
 
 @pytest.mark.parametrize("change", HOSTILE)
 def test_hostile_requests_are_unreadable(north: Site, asker: Key, study: Study, change: str) -> None:
-    body = json.dumps(json.loads(effect_of(study).to_json()) | HOSTILE[change], sort_keys=True)
+    body = json.dumps(json.loads(asked_of(study).to_json()) | HOSTILE[change], sort_keys=True)
     _, said = opened(north.answer(asker.seal(body)), {"north": north.public_key})
     assert Message.from_json(said).code == "unreadable"
     assert Message.from_json(said).request == digest_of_text(body)
@@ -271,7 +251,7 @@ def test_hostile_studies_are_unreadable(north: Site, folder: Path, asker: Key, s
         ('name = "treat"', "name = 3"),
     ):
         assert was in text
-        message = say(north, asker, Request(study=text.replace(was, becomes, 1), ask="effect"))
+        message = say(north, asker, Request(study=text.replace(was, becomes, 1), ask="releases"))
         assert message.code == "unreadable", becomes
     assert not north.inbox.digests()
 
@@ -289,7 +269,7 @@ def test_no_error_leaves_a_site(
         raise MarkedError("the patient in bed 7")
 
     monkeypatch.setattr("dpcausal.vault.door.Vault.release", broken)
-    text = north.answer(asker.seal(effect_of(study).to_json()))
+    text = north.answer(asker.seal(asked_of(study).to_json()))
     assert Message.from_json(opened(text, {"north": north.public_key})[1]).code == "failed"
     assert "bed 7" not in text
     assert "bed 7" not in (folder / "diary.jsonl").read_text()
@@ -297,21 +277,20 @@ def test_no_error_leaves_a_site(
 
 def test_a_diary_that_was_changed_stops_the_site(north: Site, folder: Path, asker: Key, study: Study) -> None:
     approved(folder, study)
-    assert say(north, asker, effect_of(study)).code == "answered"
+    assert say(north, asker, asked_of(study)).code == "answered"
     file = folder / "diary.jsonl"
     file.write_text(file.read_text().replace("a person", "b person"))
-    assert say(north, asker, effect_of(study)).code == "failed"
+    assert say(north, asker, asked_of(study)).code == "failed"
 
 
 def test_everything_asked_stands_in_the_diary(north: Site, folder: Path, asker: Key, study: Study) -> None:
-    say(north, asker, effect_of(study))
+    say(north, asker, asked_of(study))
     north.answer("nonsense")
     approved(folder, study)
-    say(north, asker, effect_of(study))
+    say(north, asker, asked_of(study))
     told = [(line.kind, line.who, line.what.split()[-1]) for line in north.diary.lines()]
     assert told == [
         ("answer", "anna", "undecided"),
-        ("answer", "somebody unknown", "unknown_asker"),
         ("approve", "a person", "this"),
         ("answer", "anna", "answered"),
     ]
@@ -331,7 +310,55 @@ def test_half_a_line_at_the_end_of_a_diary_never_counted(north: Site, folder: Pa
 def test_several_questions_are_answered_too(north: Site, folder: Path, asker: Key, study: Study) -> None:
     robust = replace(study, estimator=DoublyRobust(of=["age"]))
     approved(folder, robust)
-    message = say(north, asker, effect_of(robust))
+    message = say(north, asker, asked_of(robust))
     assert message.code == "answered"
-    assert say(Site(folder), asker, effect_of(robust)) == message
+    assert say(Site(folder), asker, asked_of(robust)) == message
     assert spent(folder) == pytest.approx(1.0)
+
+
+def test_a_study_that_cannot_be_paid_whole_is_not_begun(folder: Path, asker: Key, study: Study) -> None:
+    policy = folder / "policy.toml"
+    policy.write_text(policy.read_text().replace("epsilon = 3.0", "epsilon = 0.5"))
+    robust = replace(study, estimator=DoublyRobust(of=["age"]))
+    approved(folder, robust)
+    assert say(Site(folder), asker, asked_of(robust)).code == "no_budget"
+    assert spent(folder) == 0.0
+
+
+def test_what_was_said_is_said_again_whatever_the_machine_works_out(
+    monkeypatch: pytest.MonkeyPatch, north: Site, folder: Path, asker: Key, study: Study
+) -> None:
+    """Later questions hold numbers that another processor rounds differently: asked anew, they would be others."""
+    robust = replace(study, estimator=DoublyRobust(of=["age"]))
+    approved(folder, robust)
+    message = say(north, asker, asked_of(robust))
+    monkeypatch.setattr("dpcausal.site.site.Site._found", lambda *_: pytest.fail("it was worked out again"))
+    assert say(north, asker, asked_of(robust)) == message
+
+
+BROKEN = {
+    "a policy that objects to nothing": ("dpcausal.site.site.objections", lambda *_: (), "not_allowed"),
+    "people who approve everything": ("dpcausal.site.diary.Diary.standing", lambda *_: "approved", "undecided"),
+    "a site that listens to all": ("dpcausal.site.site.opened", lambda *_: ("anna", ""), "unknown_asker"),
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_the_broken_twins_of_these_tests(
+    monkeypatch: pytest.MonkeyPatch, north: Site, asker: Key, study: Study, broken: str
+) -> None:
+    """Without one of its guards, a site answers what it refuses with it."""
+    place, instead, code = BROKEN[broken]
+    asked = {"not_allowed": replace(study, epsilon=2.5), "undecided": study, "unknown_asker": study}[code]
+    digest = north.receive(asked.to_toml())
+    if code != "undecided":
+        north.diary.write("approve", digest, "bob", "")
+    body = asked_of(asked).to_json()
+    key = Key("eve", asker.private) if code == "unknown_asker" else asker
+    codes = []
+    for mend in (None, instead):
+        if mend:
+            name = "dpcausal.site.site.opened"
+            monkeypatch.setattr(place, (lambda *_: ("anna", body)) if place == name else mend)
+        codes.append(Message.from_json(opened(north.answer(key.seal(body)), {"north": north.public_key})[1]).code)
+    assert codes == [code, "answered"]

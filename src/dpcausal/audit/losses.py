@@ -19,6 +19,7 @@ from dpcausal.queries import (
     AugmentedScores,
     BlockEffects,
     Cells,
+    CovariateSums,
     Cut,
     EffectMoments,
     EffectWeights,
@@ -29,11 +30,14 @@ from dpcausal.queries import (
     Polynomial,
     Query,
     RegressionMoments,
+    ScoreCounts,
     Spline,
     StratumContrasts,
+    StratumCounts,
     StratumMatches,
     SubgroupMoments,
     WeightedArms,
+    WeightedCovariates,
 )
 from dpcausal.schema import PROTECTS, Protects, Schema
 from dpcausal.testing import standard_schema
@@ -154,7 +158,7 @@ _BOTH = (0.0, 1e-5)
 def claims() -> dict[str, list[Claim]]:
     """Every query whose answer is exact, in the variants that have bounds of their own, grouped."""
     grouped: dict[str, list[Claim]] = {}
-    for query, protects, delta in (*_of_averages(), *_of_curves()):
+    for query, protects, delta in (*_of_averages(), *_of_curves(), *_of_diagnostics()):
         noise = "smooth" if query.noise == "smooth" else "Gaussian" if delta else "Laplace"
         name = f"{query.name}, {protects.replace('_', ' ')}, {noise}"
         for epsilon in (1.0, 0.1, 8.0) if query.noise == "smooth" else (1.0,):
@@ -220,3 +224,22 @@ def _of_curves() -> list[Asked]:
     # With as many blocks as units it does not matter which unit is in which: this answer is exact.
     linear, scribbler = (BlockEffects(each, ["age"], [[18.0], [54.0]], 128, 0.1) for each in ("linear", "scribbler"))
     return [*asked, (linear, "record", 0.0), (scribbler, "record", 0.0), (scribbler, "record", 1e-5)]
+
+
+def _of_diagnostics() -> list[Asked]:
+    """The questions behind overlap and balance."""
+    steep = [0.0, 20.0]
+    asked: list[Asked] = []
+    for counts in (StratumCounts(Cells([Cut("ward"), Cut("age", [40.0])])), ScoreCounts(["age"], steep, [0.1, 0.9])):
+        asked += [(counts, protects, 0.0) for protects in PROTECTS] + [(counts, "record", 1e-5)]
+    for of in (["age"], ["ward", "age", "smoker"]):
+        sums = CovariateSums(of), WeightedCovariates(of, ["age"], steep, "ATE", 0.1)
+        asked += [(each, protects, 0.0) for each in sums for protects in PROTECTS]
+        asked += [(each, "record", 1e-5) for each in sums]
+    both = ["age", "smoker"]
+    for weighted in (
+        WeightedCovariates(both, ["age"], [1.0, -1.0], "ATT", 0.1),
+        WeightedCovariates(both, ["age"], [5.0, -20.0], "ATO", 0.1),
+    ):
+        asked += [(weighted, "record", delta) for delta in _BOTH]
+    return asked

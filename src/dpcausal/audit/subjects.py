@@ -11,6 +11,7 @@ from dpcausal.audit.pairs import worst_pairs
 from dpcausal.audit.tables import Unmetered, catalogue_of
 from dpcausal.columns import Value
 from dpcausal.curve import CurveEstimator
+from dpcausal.diagnostics import Balance, Overlap
 from dpcausal.effect import Estimator
 from dpcausal.estimators.average import (
     DifferenceInMeans,
@@ -122,7 +123,11 @@ def of_query(name: str, query: Query, protects: Protects, delta: float = 0.0) ->
 
 
 def of_estimator(
-    name: str, estimator: Estimator | CurveEstimator, protects: Protects, delta: float = 0.0, **kind: bool
+    name: str,
+    estimator: Estimator | CurveEstimator | Overlap | Balance,
+    protects: Protects,
+    delta: float = 0.0,
+    **kind: bool,
 ) -> Subject:
     """An estimator as a subject."""
     return Subject(name, partial(estimator.estimate, epsilon=1.0, delta=delta), protects, delta, **kind)
@@ -172,4 +177,10 @@ SUBJECTS: tuple[Subject, ...] = (
     of_estimator(
         "BlockEnsemble", BlockEnsemble(of=["age"], learner="linear", at=_PROFILES, blocks=4, limit=0.1), "record"
     ),
+    of_estimator("Overlap, strata", Overlap(by=["ward"]), "record"),
+    of_estimator("Overlap, Gaussian", Overlap(by=["smoker"]), "record", DELTA, gaussian=True),
+    of_estimator("Overlap, score", Overlap(of=["age"]), "record"),
+    of_estimator("Balance, trial", Balance(of=["ward", "age"]), "record_within_arm"),
+    of_estimator("Balance, Gaussian", Balance(of=["ward", "age"]), "record", DELTA, gaussian=True),
+    of_estimator("Balance, weighted", Balance(of=["age", "smoker"], weighted_by=["age"]), "record"),
 )

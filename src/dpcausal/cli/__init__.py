@@ -7,6 +7,11 @@ from typer.core import TyperGroup
 
 from dpcausal.cli.audit import audit
 from dpcausal.cli.federation import federation
+from dpcausal.cli.init import init
+from dpcausal.cli.ledger import ledger
+from dpcausal.cli.plan import plan
+from dpcausal.cli.report import report
+from dpcausal.cli.run import run
 from dpcausal.cli.site import site
 from dpcausal.errors import DpcausalError
 
@@ -24,11 +29,15 @@ class _Told(TyperGroup):
 
 
 app = typer.Typer(cls=_Told, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-app.command()(audit)
-app.add_typer(site)
-app.add_typer(federation)
+for command in (init, plan, run, report, audit):
+    app.command()(command)
+for group in (ledger, site, federation):
+    app.add_typer(group)
 
 
 @app.callback()
 def main() -> None:
-    """Treatment effects from sensitive records, with a differential-privacy guarantee that an expert can check."""
+    """Treatment effects from sensitive records, with a differential-privacy guarantee that an expert can check.
+
+    A study goes through these commands in order: init, plan, run, report. Begin with: dpcausal init TABLE.
+    """

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from dpcausal.cli.needs import check_there, needs
 from dpcausal.errors import StudyError
@@ -51,7 +52,7 @@ def review(
         return
     table = Table("study", "digest", "asked by", "standing")
     for digest, planned, standing in opened.studies():
-        table.add_row(planned.name, digest[:12], planned.asker, standing)
+        table.add_row(*map(Text, (planned.name, digest[:12], planned.asker, standing)))
     if table.row_count:
         Console().print(table)
     else:
@@ -143,7 +144,7 @@ def diary(folder: Folder) -> None:
     """Print what was decided, asked and answered here, verified from the first line to the last."""
     table = Table("when", "what", "who", "study", "")
     for line in _site(folder).diary.lines():
-        table.add_row(line.at, line.kind, line.who, line.study[:12], line.what)
+        table.add_row(*map(Text, (line.at, line.kind, line.who, line.study[:12], line.what)))
     Console().print(table)
 
 
@@ -157,4 +158,4 @@ def _site(folder: Path) -> "Site":
 def _digest(opened: "Site", study: str) -> str:
     """The digest that a person means; a file is put into the inbox first."""
     file = Path(study)
-    return opened.receive(file.read_bytes().decode()) if file.is_file() else study
+    return opened.receive(file.read_bytes().decode()) if file.suffix == ".toml" else study

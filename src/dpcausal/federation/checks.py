@@ -11,28 +11,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpcausal import queries
 from dpcausal.calibration import calibrate
 from dpcausal.columns import is_number
-from dpcausal.effect import Effect
+from dpcausal.errors import RoadError
 from dpcausal.federation.combined import steps_of
 from dpcausal.federation.protocol import Message, Request, digest_of_text
+from dpcausal.federation.replay import replayed
 from dpcausal.federation.roster import Roster
 from dpcausal.federation.signatures import opened
-from dpcausal.guarantee import Guarantee
-from dpcausal.queries import Query
 from dpcausal.release import Receipt, Release
+from dpcausal.schema import Schema
 from dpcausal.study import Study
 
 _FAR = 100.0
 """Honest noise is never so many times its size away: the odds are below 1 in 10^43."""
-
-_LESS = 10.0
-"""An effect with so many times less noise than was rehearsed is not believed. Noise in the sizes of arms and strata
-makes an honest one smaller too, but so much only where noise is all there is."""
-
-_LONGEST, _MOST = 2_000, 100
-_LARGEST = 1e50
 
 
 @dataclass(frozen=True)
@@ -46,16 +38,6 @@ class Question:
 
     study: Study
     request: Request
-
-    @property
-    def query(self) -> Query:
-        """The query, where a release was asked for."""
-        return queries.from_dict(dict(self.request.query or {}))
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """Its guarantee."""
-        return Guarantee(**self.request.guarantee or {})
 
 
 @dataclass(frozen=True)
@@ -121,100 +103,64 @@ def doubt_about(message: Message, site: str, question: Question, units: int | No
     if doubt or not answered or question.request.ask == "facts":
         return doubt
     try:
-        return _doubt_about_answer(message, site, question)
+        return _doubt_about_answer(message, site, question.study)
     except Exception:  # noqa: BLE001 (a hostile answer may break in ways that nobody listed)
         return "its answer cannot be read"
 
 
-def release_of(message: Message) -> Release:
-    """The release in a message that was believed."""
-    return Release.from_json(json.dumps(message.answer))
+def releases_of(message: Message) -> tuple[Release, ...]:
+    """The releases in a message that was believed."""
+    return tuple(Release.from_json(json.dumps(each)) for each in (message.answer or {})["releases"])
 
 
-def effect_of(message: Message) -> Effect:
-    """The effect in a message that was believed."""
-    return Effect.from_json(json.dumps(message.answer))
+def _doubt_about_answer(message: Message, site: str, study: Study) -> str:
+    releases = releases_of(message)
+    if message.answer != {"releases": [json.loads(release.to_json()) for release in releases]}:
+        return "its answer cannot be read"
+    doubts = (_doubt_about_release(release, message.n or 0, study.schema) for release in releases)
+    if doubt := next(filter(None, doubts), ""):
+        return doubt
+    try:
+        effect = replayed(study, site, message, releases)
+    except RoadError:
+        return "it answers other questions than the study's, or under another guarantee"
+    numbers = effect.estimate, effect.privacy_sd, effect.sampling_sd or 0.0
+    return "" if all(map(is_number, numbers)) and effect.privacy_sd > 0 else "nothing can be made of its numbers"
 
 
-def _doubt_about_answer(message: Message, site: str, question: Question) -> str:
-    if question.request.ask == "release":
-        return _doubt_about_release(release_of(message), message.n or 0, question)
-    return _doubt_about_effect(effect_of(message), message, site, question.study)
-
-
-def _doubt_about_release(release: Release, n: int, question: Question) -> str:
-    query, guarantee = question.query, question.guarantee
-    noise = calibrate(query, question.study.schema, guarantee)
+def _doubt_about_release(release: Release, n: int, schema: Schema) -> str:
+    query, guarantee = release.query, release.guarantee
+    noise = calibrate(query, schema, guarantee)
     coordinates = noise.sensitivity.coordinates
-    known = [(scale or 0.0) * at.step for scale, at in zip(noise.scales, coordinates, strict=True)]
-    if release.query != query or release.guarantee != guarantee or release.facts:
-        return "it answers another query, or under another guarantee"
-    if (release.family, release.scales, release.parts) != (noise.family, tuple(known), 1):
+    pairs = list(zip(noise.scales, coordinates, strict=True))
+    known = tuple(None if scale is None else scale * at.step for scale, at in pairs)
+    if (release.family, release.scales, release.parts) != (noise.family, known, 1):
         return "it claims noise of another size than its answer must have"
     if release.names != tuple(at.name for at in coordinates) or not all(map(is_number, release.values)):
+        return "its numbers are not those that were asked for"
+    if set(release.facts) != set(query.facts) or not all(map(is_number, release.facts.values())):
         return "its numbers are not those that were asked for"
     steps = steps_of(release.values, coordinates)
     for value, count, at in zip(release.values, steps, coordinates, strict=True):
         if not math.isclose(value, count * at.step, rel_tol=2.0**-50):
             return "its numbers are not whole steps"
-    for count, at, scale in zip(steps, coordinates, noise.scales, strict=True):
-        # What one unit moves at most, for all of them: from a table whose sum is 0 to any other.
-        if abs(count) > n * float((at.weight or 0) * max(noise.sensitivity.bound, Fraction(1))) + _FAR * (scale or 0.0):
+    for count, (scale, at) in zip(steps, pairs, strict=True):
+        # Of a sum, what one unit moves at most, for all of them: from a table whose sum is 0 to any other.
+        most = n * float((at.weight or 0) * max(noise.sensitivity.bound, Fraction(1))) + _FAR * (scale or 0.0)
+        if query.adds_up and abs(count) > most:
             return "its numbers are beyond what so many units can add up to"
     price = Receipt(query.name, guarantee.epsilon, guarantee.delta)
-    return "" if _is_paid([release.receipt], [price]) else "it has no receipts for the price"
+    return "" if _is_paid(release.receipt, price) else "it has no receipt for the price"
 
 
-def _doubt_about_effect(effect: Effect, message: Message, site: str, study: Study) -> str:
-    expected = study.rehearsed(message.n or 0, site)
-    if not _is_written_well(effect, message):
-        return "its answer cannot be read"
-    low, high = study.schema.outcome_bounds
-    return _first(
-        (
-            all(getattr(effect, part) == getattr(expected, part) for part in ("arms", "outcome", "estimand")),
-            "it answers another question than the study's",
-        ),
-        (effect.guarantee == study.guarantee(site), "it answers under another guarantee"),
-        (effect.n == message.n, "its effect has another number of units"),
-        (
-            effect.privacy_sd >= expected.privacy_sd / _LESS,
-            "it states far less noise than the study's question needs with so many units",
-        ),
-        (
-            abs(effect.estimate) <= _FAR * (high - low + effect.privacy_sd),
-            "its effect is beyond what the outcome's bounds and its noise allow",
-        ),
-        (_is_paid(effect.receipts, expected.receipts), "it has no receipts for the price"),
-    )
-
-
-def _is_written_well(effect: Effect, message: Message) -> bool:
-    """Whether every part of an effect is of its kind, fit to be printed and to be squared."""
-    texts = [effect.estimand, effect.outcome, effect.method, effect.no_interval]
-    texts += [*effect.arms, *effect.assumptions, *effect.notes]
-    sampling = 0.0 if effect.sampling_sd is None else effect.sampling_sd
-    sizes = [sampling, *(term.scale for term in effect.noise)]
+def _is_paid(receipt: Receipt, price: Receipt) -> bool:
+    """Whether a price was debited from a ledger."""
     return (
-        all(isinstance(text, str) and text.isprintable() and len(text) <= _LONGEST for text in texts)
-        and max(len(texts), len(effect.noise), len(effect.receipts)) <= _MOST
-        and all(is_number(size) and 0 <= size <= _LARGEST for size in sizes)
-        and is_number(effect.estimate)
-        and all(term.family in ("laplace", "gaussian") and term.parts == 1 for term in effect.noise)
-        and type(effect.n) is int
-        and effect.between_sd == 0
-        and effect.sites == ()
-        and json.loads(effect.to_json()) == message.answer
-    )
-
-
-def _is_paid(receipts: Sequence[Receipt], prices: Sequence[Receipt]) -> bool:
-    """Whether each price was debited from a ledger."""
-    return [(each.query, each.epsilon, each.delta) for each in receipts] == [
-        (each.query, each.epsilon, each.delta) for each in prices
-    ] and all(
-        type(each.entry) is int and each.entry >= 0 and each.site is None and _is_digest(each.digest)
-        for each in receipts
+        (receipt.query, receipt.epsilon, receipt.delta) == (price.query, price.epsilon, price.delta)
+        and type(receipt.entry) is int
+        and receipt.entry >= 0
+        and receipt.site is None
+        and _is_digest(receipt.digest)
     )
 
 

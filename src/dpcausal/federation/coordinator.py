@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from dpcausal import queries
 from dpcausal.calibration import calibrate
 from dpcausal.columns import is_number
 from dpcausal.effect import Effect, SiteShare
@@ -12,9 +11,10 @@ from dpcausal.errors import RefusedError, StudyError
 from dpcausal.estimators.pooling import pool
 from dpcausal.estimators.pooling.agreement import has_interval
 from dpcausal.estimators.pooling.weights import NEED_VARIANCES
-from dpcausal.federation.checks import Heard, Question, effect_of, release_of
+from dpcausal.federation.checks import Heard, Question, releases_of
 from dpcausal.federation.combined import added_up
 from dpcausal.federation.protocol import Message, Request
+from dpcausal.federation.replay import replayed
 from dpcausal.federation.requests import Requests
 from dpcausal.federation.roads import Road
 from dpcausal.federation.roster import Roster
@@ -77,10 +77,7 @@ class Coordinator:
     @property
     def request(self) -> Request:
         """What the study asks of its sites: one request for all."""
-        if self.study.pooling != "sums":
-            return Request(study=self._text, ask="effect")
-        query, guarantee = self.study.questions()[0]
-        return Request(study=self._text, ask="release", query=queries.to_dict(query), guarantee=guarantee.to_dict())
+        return Request(study=self._text, ask="releases")
 
     @property
     def sealed(self) -> str:
@@ -100,17 +97,18 @@ class Coordinator:
         absent = {site: heard.words for site, heard in self._asked().items() if not heard.answered}
         if self.study.pooling in NEED_VARIANCES and len(effects) > 1:
             absent |= {site: f"answered, but {_BARE}" for site in effects if not has_interval(effects[site])}
-        if len(absent) == len(self._asked()):
+        if len(self._asked()) - len(absent) < self._at_least:
             raise RefusedError(
-                expected=f"an effect with an interval from at least one site, as {self.study.pooling} needs them",
-                got=f"none from {', '.join(effects)}",
+                expected=f"effects with an interval from at least {self._at_least} sites, for {self.study.pooling}",
+                got="; ".join(f"{site} {words}" for site, words in absent.items()),
                 hint='nothing need be asked again: pool(coordinator.effects(), "sample_size") does without.',
             )
         return pool({site: effects[site] for site in effects if site not in absent}, self.study.pooling, absent)
 
     def effects(self) -> dict[str, Effect]:
         """Each answering site's own effect, where the study pools effects."""
-        return {site: effect_of(message) for site, message in self._answers(self._asked()).items()}
+        answers = self._answers(self._asked())
+        return {site: replayed(self.study, site, told, releases_of(told)) for site, told in answers.items()}
 
     def _summed(self) -> Effect:
         found = self._asked()  # first, so that the number of units need not be asked for
@@ -173,7 +171,7 @@ class Coordinator:
         return added_up(query, guarantee, calibrate(query, self.schema, guarantee), self._releases())
 
     def _releases(self) -> dict[str, Release]:
-        return {site: release_of(message) for site, message in self._answers(self._asked()).items()}
+        return {site: releases_of(message)[0] for site, message in self._answers(self._asked()).items()}
 
     def _asked(self) -> dict[str, Heard]:
         """What each site did when it was asked the study's question."""

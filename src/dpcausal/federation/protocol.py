@@ -13,9 +13,8 @@ from dpcausal.errors import RoadError, withheld
 
 VERSION = 1
 
-Ask = Literal["facts", "effect", "release"]
-"""`facts`: the number of units. `effect`: what the study's estimator makes of this site's table. `release`: the noisy
-answer to a query of the study, to be added up with those of other sites."""
+Ask = Literal["facts", "releases"]
+"""`facts`: the number of units, for nothing. `releases`: the noisy answers to all that the study's estimator asks."""
 
 Code = Literal[
     "answered",
@@ -24,7 +23,6 @@ Code = Literal[
     "undecided",
     "denied",
     "not_allowed",
-    "not_in_study",
     "too_few_units",
     "no_budget",
     "failed",
@@ -38,11 +36,10 @@ MEANINGS: dict[Code, str] = {
     "undecided": "has not decided about the study yet",
     "denied": "denied the study",
     "not_allowed": "does not allow what the study asks for",
-    "not_in_study": "was asked for something that the study does not ask for",
     "too_few_units": "has too few units to answer",
     "no_budget": "has no budget left for this",
     "failed": "failed to compute its answer",
-    "stopped": "stopped the computation at its limit of time or memory",
+    "stopped": "could not finish the computation within its limits of time and memory",
 }
 """Each code in words. A site says no more than this about why it does not answer."""
 
@@ -51,18 +48,17 @@ MEANINGS: dict[Code, str] = {
 class Request:
     """What a coordinator asks of every site. The same question is always the same text.
 
+    There is nothing in it that a site could be talked into: which queries are answered, and at what price, follows from
+    the study.
+
     Attributes:
         study: The whole study file, as text: sites approve it by its digest.
         ask: What is wanted.
-        query: For `release`, the query as plain values.
-        guarantee: For `release`, the guarantee as plain values.
         version: Of this way of writing things down.
     """
 
     study: str
     ask: Ask
-    query: Mapping[str, Any] | None = None
-    guarantee: Mapping[str, Any] | None = None
     version: int = VERSION
 
     @property
@@ -82,13 +78,7 @@ class Request:
             RoadError: If it is anything else.
         """
         request = cls(**_read(cls, text))
-        asked = request.query, request.guarantee
-        if (
-            request.version == VERSION
-            and isinstance(request.study, str)
-            and request.ask in get_args(Ask)
-            and all(isinstance(each, dict) if request.ask == "release" else each is None for each in asked)
-        ):
+        if request.version == VERSION and isinstance(request.study, str) and request.ask in get_args(Ask):
             return request
         raise _unreadable()
 
@@ -104,7 +94,7 @@ class Message:
         code: Whether it is an answer, or why not.
         n: The number of units, with an answer.
         arm_sizes: The number of units in each arm, where the schema declares arms public.
-        answer: An effect or a release as plain values; None for `facts`.
+        answer: The releases as plain values; None for `facts`.
         version: Of this way of writing things down.
     """
 

@@ -2,7 +2,7 @@
 
 import json
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -14,7 +14,7 @@ from dpcausal.ledger.accounting import tight_epsilon
 from dpcausal.ledger.balance import Balance, last_checkpoint_up_to
 from dpcausal.ledger.chain import Entry, Kind, broken_at
 from dpcausal.ledger.life import check_life
-from dpcausal.ledger.rules import Budget, Spending
+from dpcausal.ledger.rules import Budget, Spending, Total
 from dpcausal.ledger.store import Store
 
 _PIECE = 900  # how many entries are in memory at once; older versions of SQLite take no more than 999 parameters
@@ -186,6 +186,35 @@ class Ledger:
                 expected, got, hint = self.budget.refusal(self._balance.total, event)
                 raise BudgetExceededError(expected=expected, got=got, hint=f"{hint} Nothing was spent.")
             self._append(connection, "grant", request, {"event": event.to_dict(), "question": question})
+
+    def check_affords(self, prices: Mapping[str, Event]) -> None:
+        """Raise unless all these requests fit together into what is left; what is reserved already is paid for.
+
+        For whoever asks several questions and has no use for a part of the answers. Reserves nothing.
+
+        Raises:
+            BudgetExceededError: If they do not fit.
+        """
+        with self._store.exclusive() as connection:
+            self._catch_up(connection)
+            spent = self._balance.total
+            due = [event for request, event in prices.items() if "grant" not in self._life(connection, request)]
+        price, total = Total(), spent
+        for event in due:
+            price, total = price.plus(event), total.plus(event)
+        if self.budget.covers(total):
+            return
+        alone = next((event for event in due if not self.budget.covers(spent.plus(event))), None)
+        expected, got, hint = (
+            self.budget.refusal(spent, alone)
+            if alone
+            else (
+                f"a price within what is left of the budget, {self.budget.remaining(spent)}",
+                f"{len(due)} questions for {self.budget.spent(price)} in all",
+                f"ask for less; the budget is {self.budget}.",
+            )
+        )
+        raise BudgetExceededError(expected=expected, got=got, hint=f"{hint} Nothing was spent.")
 
     def _check_unanswered_since(self, connection: Connection, grant: Entry) -> None:
         """Raise unless the chain holds from a reservation on: a lost answer to it would be drawn, and told, twice."""

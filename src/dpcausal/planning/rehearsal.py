@@ -18,6 +18,7 @@ from dpcausal.queries import (
     ArmTotals,
     AugmentedScores,
     BlockEffects,
+    CovariateSums,
     Cut,
     EffectMoments,
     EffectWeights,
@@ -28,11 +29,14 @@ from dpcausal.queries import (
     OutputPerturbedLogistic,
     Query,
     RegressionMoments,
+    ScoreCounts,
     ScrambledContrast,
     StratumContrasts,
+    StratumCounts,
     StratumMatches,
     SubgroupMoments,
     WeightedArms,
+    WeightedCovariates,
 )
 from dpcausal.queries.basis import basis_values
 from dpcausal.queries.profiles import spread_out
@@ -205,14 +209,7 @@ def _(
 def _(query: WeightedArms, rehearsal: Rehearsal, _: Guarantee) -> dict[str, float]:
     """As if every unit had the score that the intercept alone gives."""
     c, t = rehearsal.expected_sizes
-    score = 1 / (1 + math.exp(-min(max(query.coefficients[0] / math.sqrt(len(query.of) + 1), -30), 30)))
-    score = min(max(score, query.clip), 1 - query.clip)
-    weights = {
-        "ATE": (1 / (1 - score), 1 / score),
-        "ATT": (score / (1 - score), 1.0),
-        "ATC": (1.0, (1 - score) / score),
-        "ATO": (score, 1 - score),
-    }[query.estimand]
+    weights = _weights(query.estimand, _score(query.coefficients, query.of), query.clip)
     low, high = rehearsal.schema.outcome_bounds
     mean = rehearsal.mean - (low + high) / 2
     control, treated = c * weights[0], t * weights[1]
@@ -224,6 +221,22 @@ def _(query: WeightedArms, rehearsal: Rehearsal, _: Guarantee) -> dict[str, floa
         "deficit": (treated + control) * (((high - low) / 2) ** 2 - mean**2 - rehearsal.sd**2),
         "design": control * weights[0] + treated * weights[1],
     }
+
+
+def _score(coefficients: Sequence[float], of: Sequence[str]) -> float:
+    """The score that the intercept alone gives."""
+    return 1 / (1 + math.exp(-min(max(coefficients[0] / math.sqrt(len(of) + 1), -30), 30)))
+
+
+def _weights(estimand: str, score: float, clip: float) -> tuple[float, float]:
+    """What a unit of each arm weighs."""
+    score = min(max(score, clip), 1 - clip)
+    return {
+        "ATE": (1 / (1 - score), 1 / score),
+        "ATT": (score / (1 - score), 1.0),
+        "ATC": (1.0, (1 - score) / score),
+        "ATO": (score, 1 - score),
+    }[estimand]
 
 
 @expected.register
@@ -271,8 +284,7 @@ def _(query: AugmentedScores, rehearsal: Rehearsal, _: Guarantee) -> dict[str, f
     low, high = rehearsal.schema.outcome_bounds
     largest = (query.limit * (high - low) / 2) ** 2
     targets = {"ATE": n, "ATT": t, "ATO": n * score * (1 - score)}[query.estimand]
-    weights = {"ATE": (1 / (1 - score), 1 / score), "ATT": (score / (1 - score), 1.0), "ATO": (score, 1 - score)}
-    control, treated = weights[query.estimand]
+    control, treated = _weights(query.estimand, score, query.clip)
     squares = min((c * control**2 + t * treated**2) * rehearsal.sd**2 * 3 / 4, n * largest)
     design = {"ATE": float(n), "ATT": float(t), "ATO": n * (score * (1 - score)) ** 2}[query.estimand]
     sums = {"score": 0.0, "mass": float(targets), "deficit": n * largest - squares, "product": 0.0, "design": design}
@@ -349,3 +361,36 @@ def _(query: BlockEffects, rehearsal: Rehearsal, _: Guarantee) -> dict[str, floa
 @expected.register
 def _(query: InfluenceEffects, rehearsal: Rehearsal, _: Guarantee) -> dict[str, float]:  # noqa: ARG001
     return dict.fromkeys(query.names, 0.0)
+
+
+@expected.register
+def _(query: StratumCounts, rehearsal: Rehearsal, _: Guarantee) -> dict[str, float]:
+    """As if all strata were of one size."""
+    bins, sizes = query.bins(rehearsal.schema), rehearsal.expected_sizes
+    return {f"size_{arm} of {name}": sizes[arm] / len(bins) for name in bins for arm in (0, 1)}
+
+
+@expected.register
+def _(query: ScoreCounts, rehearsal: Rehearsal, _: Guarantee) -> dict[str, float]:
+    """As if every unit had the score that the intercept alone gives."""
+    bins, sizes = query.bins(), rehearsal.expected_sizes
+    found = bins[int(np.searchsorted(query.edges, _score(query.coefficients, query.of), side="right"))]
+    return {f"size_{arm} of {name}": sizes[arm] * float(name == found) for name in bins for arm in (0, 1)}
+
+
+@expected.register
+def _(query: CovariateSums, rehearsal: Rehearsal, _: Guarantee) -> dict[str, float]:
+    """As if covariates had nothing to do with treatment, and listed values were equally frequent."""
+    sizes, weights = rehearsal.expected_sizes, (1.0, 1.0)
+    if isinstance(query, WeightedCovariates):
+        weights = _weights(query.estimand, _score(query.coefficients, query.score), query.clip)
+    values = {"size_1": float(sizes[1])}
+    for arm in (0, 1):
+        mass = sizes[arm] * weights[arm]
+        values |= {f"mass_{arm}": mass, f"design_{arm}": mass * weights[arm]}
+        for column in covariates_named(query.of, rehearsal.schema):
+            listed = () if isinstance(column, Real) or len(column.values) == 2 else column.values
+            values |= {f"total_{arm} of {column.name}": 0.0}
+            values |= {f"total_{arm} of {column.name}={value}": mass / len(listed) for value in listed}
+            values |= {f"deficit_{arm} of {column.name}": mass * (1 - rehearsal.covariate_sd**2)}
+    return values

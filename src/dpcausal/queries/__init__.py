@@ -12,8 +12,10 @@ from dpcausal.errors import QueryError
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries.arms import ArmMoments, ArmTotals
 from dpcausal.queries.augmented import AugmentedScores
+from dpcausal.queries.balance import CovariateSums, WeightedCovariates
 from dpcausal.queries.basis import Basis, Cells, Fourier, Points, Polynomial, Spline
 from dpcausal.queries.blocks import BlockEffects, InfluenceEffects
+from dpcausal.queries.counts import ScoreCounts, StratumCounts
 from dpcausal.queries.effects import EffectMoments, EffectWeights
 from dpcausal.queries.matching import MatchedContrast, ScrambledContrast
 from dpcausal.queries.outcomes import OutcomesBelow
@@ -34,6 +36,7 @@ __all__ = [
     "BlockEffects",
     "Cells",
     "Coordinate",
+    "CovariateSums",
     "Cut",
     "EffectMoments",
     "EffectWeights",
@@ -48,13 +51,16 @@ __all__ = [
     "Polynomial",
     "Query",
     "RegressionMoments",
+    "ScoreCounts",
     "ScrambledContrast",
     "Sensitivity",
     "Spline",
     "StratumContrasts",
+    "StratumCounts",
     "StratumMatches",
     "SubgroupMoments",
     "WeightedArms",
+    "WeightedCovariates",
     "from_dict",
     "question",
     "to_dict",
@@ -78,6 +84,10 @@ _ALL: tuple[type[Query], ...] = (
     EffectWeights,
     BlockEffects,
     InfluenceEffects,
+    StratumCounts,
+    ScoreCounts,
+    CovariateSums,
+    WeightedCovariates,
 )
 
 QUERIES: dict[str, type[Query]] = {query.name: query for query in _ALL}

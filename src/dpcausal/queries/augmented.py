@@ -30,7 +30,6 @@ class AugmentedScores(Modelled):
     """
 
     name: ClassVar[str] = "augmented_scores"
-    adds_up: ClassVar[bool] = True
     weights: ClassVar[dict[str, int]] = {
         "score": 1,
         "mass": 8,

@@ -19,7 +19,6 @@ class OutcomesBelow(Query):
     """
 
     name: ClassVar[str] = "outcomes_below"
-    adds_up: ClassVar[bool] = True
 
     threshold: float
 

@@ -217,7 +217,6 @@ class WeightedArms(Query):
     """
 
     name: ClassVar[str] = "weighted_arms"
-    adds_up: ClassVar[bool] = True
     weights: ClassVar[dict[str, int]] = {
         "contrast": 2,
         "level": 8,

@@ -24,7 +24,6 @@ class SubgroupMoments(Query):
     """
 
     name: ClassVar[str] = "subgroup_moments"
-    adds_up: ClassVar[bool] = True
 
     cells: Cells
 

@@ -8,6 +8,7 @@ import numpy as np
 from dpcausal.columns import Real
 from dpcausal.curve import EffectCurve
 from dpcausal.errors import QueryError
+from dpcausal.report.canvas import canvas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,7 +30,7 @@ def forest_plot(curve: EffectCurve, *, alpha: float = 0.05) -> "Figure":
     """
     names, profiles = curve.examples()
     effects, (sampling, privacy) = curve.effect(profiles), curve.standard_errors(profiles)
-    figure, axes = _canvas(8.0, 1.2 + 0.36 * len(names))
+    figure, axes = canvas(8.0, 1.2 + 0.36 * len(names))
     places = np.arange(len(names))[::-1]
     if not curve.no_interval:
         low, high = curve.effect_interval(profiles, alpha=alpha, simultaneous=True)
@@ -58,7 +59,7 @@ def effect_plot(curve: EffectCurve, of: str, *, at: Mapping[str, Any] | None = N
         at: Values of the other covariates; in the middle, or the first listed, where left out.
         alpha: How often the band may miss.
     """
-    figure, axes = _canvas(7.0, 4.2)
+    figure, axes = canvas(7.0, 4.2)
     draw_effect(axes, curve, of, at=at, alpha=alpha)
     axes.set_title(_promise(curve), loc="left", fontsize=9)
     return figure
@@ -98,21 +99,6 @@ def draw_effect(
     axes.set_xlabel(of)
     axes.set_ylabel(f"effect on {curve.outcome}")
     axes.legend(frameon=False, fontsize=8)
-
-
-def _canvas(width: float, height: float) -> "tuple[Figure, Axes]":
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415 (an extra)
-    except ImportError:
-        raise QueryError(
-            expected="matplotlib, which draws figures",
-            got="an installation without it",
-            hint="pip install 'dpcausal[plots]'.",
-        ) from None
-    figure = Figure(figsize=(width, height), layout="constrained", dpi=150)
-    axes = figure.subplots()
-    axes.spines[["top", "right"]].set_visible(False)
-    return figure, axes
 
 
 def _promise(curve: EffectCurve) -> str:

@@ -1,5 +1,6 @@
 """Answer one request, from standard input to standard output, within the limits of the site's policy."""
 
+import fcntl
 import os
 import resource
 import signal
@@ -16,6 +17,7 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (policy.memory_bytes, policy.memory_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core file would hold the table
     signal.alarm(int(policy.seconds) + 1)  # in case whoever started this is gone
+    fcntl.flock(os.open(folder / "answering", os.O_RDWR | os.O_CREAT, 0o600), fcntl.LOCK_EX)  # one answer at a time
     out = os.dup(1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nothing that a library prints is part of the message
 

@@ -18,7 +18,7 @@ def answer_apart(folder: Path, request: str) -> str:
     """The signed message that answers a signed request, within the time and memory that the site's policy allows."""
     policy = Policy.read(folder)
     key = Key.read(policy.site, folder / KEY)
-    command = [sys.executable, "-m", "dpcausal.site", str(folder)]
+    command = [sys.executable, "-P", "-m", "dpcausal.site", str(folder)]
     with subprocess.Popen(  # noqa: S603 (its own module, on a folder that the site's people named)
         command,
         stdin=subprocess.PIPE,

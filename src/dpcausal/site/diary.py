@@ -67,7 +67,9 @@ class Diary:
             lines = deque(self._lines(), maxlen=1)
             os.ftruncate(descriptor, self._whole_size())
             line = Line.after(lines[0].digest if lines else "", kind, study, who, what)
-            os.write(descriptor, (json.dumps(asdict(line), sort_keys=True) + "\n").encode())
+            text = (json.dumps(asdict(line), sort_keys=True) + "\n").encode()
+            if os.write(descriptor, text) < len(text):
+                raise OSError("the disk is full")
             os.fsync(descriptor)
 
     def lines(self) -> tuple[Line, ...]:

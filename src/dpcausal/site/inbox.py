@@ -4,6 +4,7 @@ from pathlib import Path
 
 from dpcausal.errors import StudyError
 from dpcausal.federation.protocol import digest_of_text
+from dpcausal.site.said import written
 
 _MOST = 1_000
 _LONGEST = 200_000
@@ -15,13 +16,14 @@ class Inbox:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def keep(self, text: str) -> str:
-        """Keep a study until a person looks at it, and return its digest. A full inbox keeps no more."""
+    def keep(self, text: str, *, by_hand: bool = False) -> str:
+        """Keep a study until a person looks at it, and return its digest.
+
+        A full inbox takes only what is brought by hand: what strangers send must not crowd that out.
+        """
         digest = digest_of_text(text)
-        file = self._folder / f"{digest}.toml"
-        if not file.exists() and len(text) <= _LONGEST and len(self.digests()) < _MOST:
-            self._folder.mkdir(mode=0o700, exist_ok=True)
-            file.write_text(text, encoding="utf-8", newline="")
+        if by_hand or (len(text) <= _LONGEST and len(self.digests()) < _MOST):
+            written(self._folder, f"{digest}.toml", text)
         return digest
 
     def digests(self) -> list[str]:

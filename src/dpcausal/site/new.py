@@ -19,6 +19,9 @@ ledger = "ledger.db"
 # What one person may change between two tables that nobody may tell apart: record, record_within_arm or outcome.
 protects = "record"
 
+# With record_within_arm or outcome: the columns whose values are public, such as ["arm"]. A study must say the same.
+public = []
+
 # What a study may read, and which estimators it may name.
 columns = []                                 # <- fill in, for instance ["arm", "age", "score"]
 estimators = ["difference_in_means", "stratification", "regression_adjustment"]

@@ -30,7 +30,7 @@ _NEEDED = (
     "budget",
     "askers",
 )
-_OPTIONAL = ("heuristics", "unit")
+_OPTIONAL = ("public", "heuristics", "unit")
 _UNITS = {"MB": 10**6, "GB": 10**9}
 
 
@@ -44,6 +44,7 @@ class Policy:
         ledger: Where its ledger lies: a file in the site's folder, or an SQLAlchemy address.
         protects: What one unit may change between neighbouring tables.
         columns: The columns that a study may read.
+        public: Where `protects` is not `record`, the columns whose values are public: a study must declare just these.
         estimators: The estimators that a study may name.
         epsilon_per_study: The most that one study may cost.
         delta_per_study: Likewise.
@@ -71,6 +72,7 @@ class Policy:
     memory: str
     budget: Mapping[str, Any]
     askers: Mapping[str, str]
+    public: tuple[str, ...] = ()
     heuristics: tuple[str, ...] = ()
     unit: Unit | None = field(default=None)
 
@@ -79,7 +81,8 @@ class Policy:
             (is_name(self.site), "site: a name of letters, digits, - and _"),
             (all(isinstance(each, str) and each for each in (self.table, self.ledger)), "table and ledger: texts"),
             (_are_texts(self.columns) and _are_texts(self.estimators), "columns and estimators: lists of names"),
-            (_are_texts(self.heuristics), "heuristics: a list of names of queries"),
+            (_are_texts(self.heuristics) and _are_texts(self.public), "heuristics and public: lists of names"),
+            (self.ledger != "sqlite://" and ":memory:" not in self.ledger, "a ledger that does not forget"),
             (is_number(self.epsilon_per_study) and self.epsilon_per_study > 0, "epsilon_per_study: greater than 0"),
             (is_number(self.delta_per_study) and 0 <= self.delta_per_study < 0.5, "delta_per_study: below 0.5"),
             (_is_count(self.minimum_units, 2), "minimum_units: a number of at least 2"),
@@ -117,7 +120,7 @@ class Policy:
             unit = build("unit", Unit, document["unit"]) if "unit" in document else None
         except DpcausalError as error:
             raise StudyError(expected=error.expected, got=error.got, hint=f"correct {FILE}.") from None
-        lists = {name: _tuple(document.get(name, ())) for name in ("columns", "estimators", "heuristics")}
+        lists = {name: _tuple(document.get(name, ())) for name in ("columns", "estimators", "public", "heuristics")}
         return cls(**document | lists | {"unit": unit})
 
 

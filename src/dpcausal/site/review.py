@@ -1,13 +1,14 @@
 """What a person at a site reads before deciding about a study."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 
 from dpcausal.columns import Binary, Column, Real, Unit
 from dpcausal.effect import bill, listed, number, text_table
+from dpcausal.ledger import Ledger
 from dpcausal.site.diary import Line, Standing
 from dpcausal.site.policy import Policy
 from dpcausal.study import ESTIMATORS, Study
-from dpcausal.vault import Vault
 
 
 def objections(policy: Policy, study: Study) -> tuple[str, ...]:
@@ -22,7 +23,12 @@ def objections(policy: Policy, study: Study) -> tuple[str, ...]:
         (name in policy.estimators, f"the estimator {name} is not allowed"),
         (not beyond, f"columns that may not be read: {', '.join(beyond)}"),
         (study.schema.protects == policy.protects, f"protects {study.schema.protects}, here it is {policy.protects}"),
+        (
+            set(study.schema.public_columns) == set(policy.public),
+            f"public are {_listed(study.schema.public_columns)}, here they are {_listed(policy.public)}",
+        ),
         (unit == policy.unit, f"units are {_unit(unit)}, here they are {_unit(policy.unit)}"),
+        (not study.requires, "it requires diagnostics, which are of one table only"),
         (guarantee.epsilon <= policy.epsilon_per_study, f"epsilon is beyond {policy.epsilon_per_study:g}"),
         (guarantee.delta <= policy.delta_per_study, f"delta is beyond {policy.delta_per_study:g}"),
     )
@@ -37,7 +43,8 @@ class Review:
         study: The study.
         digest: What it is approved by.
         policy: The site's.
-        vault: The site's table and ledger; None where the policy does not allow the study.
+        n: The site's number of units; None where the policy does not allow the study, and nothing was read.
+        ledger: The site's; None where it has none yet.
         standing: What was decided so far.
         decisions: By whom.
     """
@@ -45,30 +52,38 @@ class Review:
     study: Study
     digest: str
     policy: Policy
-    vault: Vault | None
+    n: int | None
+    ledger: Ledger | None
     standing: Standing
     decisions: tuple[Line, ...]
 
     def __str__(self) -> str:
         study, site = self.study, self.policy.site
-        effect = study.rehearsed(self.vault.n if self.vault else 10_000, site)
+        effect = study.rehearsed(self.n or 10_000, site)
+        estimator = ", ".join(f"{name} {value}" for name, value in asdict(study.estimator).items())  # type: ignore[call-overload]
         made = "sums at the coordinator" if study.pooling == "sums" else f"one effect a site, {study.pooling}"
         table = [("digest", self.digest), ("question", study.question), ("asked by", study.asker)]
-        table += listed("columns", tuple(map(_told, study.schema.columns)))
-        table += [("units", _unit(study.schema.unit)), ("method", effect.method), ("pooled by", made)]
+        table += [("design", study.design), ("who is in it", study.eligibility), ("from when on", study.time_zero)]
+        table += [("treatment", _told(study.schema.treatment)), ("outcome", _told(study.schema.outcome))]
+        table += listed("covariates", tuple(map(_told, study.schema.covariates)))
+        table += [("public", _listed(study.schema.public_columns)), ("units", _unit(study.schema.unit))]
+        table += listed("adjusted for", tuple(f"{name}: {why}" for name, why in study.confounders.items()))
+        table += [("bounds", ", ".join(f"{what} {word}" for what, word in study.bounds.items()))]
+        table += [("method", effect.method), ("parameters", estimator), ("pooled by", made)]
         table += listed("asks for", tuple(map(bill, effect.receipts)))
         table.append(("privacy", str(study.guarantee(site))))
-        if self.vault:
-            ledger = self.vault.ledger
+        if self.n is not None:
             sampling = "unknown" if effect.sampling_sd is None else number(effect.sampling_sd)
             errors = f"sampling {sampling}, privacy noise {number(effect.privacy_sd)}"
-            table.append(("spent so far", f"{ledger.spent}, of {ledger.budget}"))
-            table.append(("standard error", f"to expect from {self.vault.n:,} units here: {errors}"))
+            table.append(("standard error", f"to expect from {self.n:,} units here: {errors}"))
+        budget = ", ".join(f"{name} {value}" for name, value in self.policy.budget.items())
+        table.append(("spent so far", f"{self.ledger.spent if self.ledger else 'nothing'}, of {budget}"))
         table += listed("policy", objections(self.policy, study) or ("allows all of this",))
         words = tuple(f"{line.kind} by {line.who} at {line.at}: {line.what}" for line in self.decisions)
         table += listed("decisions", words or ("none yet",))
         needed = f" ({self.policy.approvals} must approve)" if self.standing == "undecided" else ""
-        return text_table(f"Study {study.name} at {site}", [*table, ("standing", f"{self.standing}{needed}")])
+        table.append(("standing", f"{self.standing}{needed}"))
+        return text_table(f"Study {study.name} at {site}", [(label, text) for label, text in table if text])
 
 
 def _told(column: Column) -> str:
@@ -78,6 +93,10 @@ def _told(column: Column) -> str:
         words = (f"{value} ({label})" for value, label in zip(column.values, column.labels, strict=True))
         return f"{column.name}: {' or '.join(words)}"
     return f"{column.name}: one of {', '.join(map(str, column.values))}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(sorted(names)) or "no columns"
 
 
 def _unit(unit: Unit | None) -> str:

@@ -1,20 +1,26 @@
 """A site: decides by its own policy, its own people and its own ledger, and answers strangers."""
 
+import contextlib
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dpcausal import queries
-from dpcausal.errors import BudgetExceededError, DpcausalError, RoadError, StudyError
+from dpcausal.errors import BudgetExceededError, DpcausalError, EngineError, RoadError, StudyError
 from dpcausal.federation.protocol import Code, Message, Request, digest_of_text
 from dpcausal.federation.signatures import Key, claimed_body, opened
-from dpcausal.ledger import Budget
+from dpcausal.guarantee import Guarantee
+from dpcausal.ledger import Budget, Ledger
+from dpcausal.queries import Query
+from dpcausal.release import Release
 from dpcausal.site.diary import DIARY, Diary, Standing
 from dpcausal.site.inbox import Inbox
 from dpcausal.site.policy import KEY, Policy, address_in
 from dpcausal.site.review import Review, objections
+from dpcausal.site.said import Said
 from dpcausal.study import Study
+from dpcausal.unpaid import unpaid
 from dpcausal.vault import Vault
 from dpcausal.vault.resources import Resources
 
@@ -32,7 +38,7 @@ class Site:
 
     Every part of a request is taken to be hostile. Whatever is asked, the answer is a signed message; one that is no
     answer holds a code out of a fixed list and nothing else. No error is told outside. The same request always has the
-    same answer, for which nothing is spent again.
+    same answer, to the letter, for which nothing is spent again.
 
     Args:
         folder: Where the site keeps its policy, key, diary and studies, and its ledger unless that is elsewhere.
@@ -44,6 +50,7 @@ class Site:
         self._key = Key.read(self.policy.site, folder / KEY)
         self.diary = Diary(folder / DIARY)
         self.inbox = Inbox(folder / "studies")
+        self._said = Said(folder / "messages")
 
     @property
     def public_key(self) -> str:
@@ -52,25 +59,32 @@ class Site:
 
     def answer(self, request: str) -> str:
         """The signed message that answers a signed request."""
-        asker, study = "somebody unknown", ""
-        message = Message(
-            request=digest_of_text(claimed_body(request)), study=study, site=self.policy.site, code="failed"
-        )
+        message = Message(request=digest_of_text(claimed_body(request)), study="", site=self.policy.site, code="failed")
+        asker = ""
         try:
             asker, body = self._opened(request)
             asked, planned = _read(body, asker)
             message = replace(message, study=self.inbox.keep(asked.study))
-            found = self._found(asked, planned, message.study)
-            message = replace(message, code="answered", **found)
+            self._check(planned, message.study)
+            kept = self._said.kept(message.request)
+            if kept is None:
+                kept = self._sealed(replace(message, code="answered", **self._found(asked, planned)))
+                kept = self._said.keep(message.request, kept) if asked.ask == "releases" else kept
+            self.diary.write("answer", message.study, asker, f"{message.request} answered")
         except _RefusalError as refusal:
             message = replace(message, code=refusal.code)
         except BudgetExceededError:
             message = replace(message, code="no_budget")
-        except MemoryError:
+        except (MemoryError, EngineError):
             message = replace(message, code="stopped")
         except Exception:  # noqa: BLE001, S110 (whatever it is, its text may quote the table: it stays here)
             pass
-        return self._key.seal(self._noted(message, asker).to_json())
+        else:
+            return kept
+        if asker:
+            with contextlib.suppress(OSError, DpcausalError):
+                self.diary.write("answer", message.study, asker, f"{message.request} {message.code}")
+        return self._sealed(message)
 
     def _opened(self, request: str) -> tuple[str, str]:
         try:
@@ -78,41 +92,47 @@ class Site:
         except RoadError:
             raise _RefusalError("unknown_asker") from None
 
-    def _noted(self, message: Message, asker: str) -> Message:
-        """The message, written into the diary first; one that cannot be written is not said."""
-        try:
-            self.diary.write("answer", message.study, asker, f"{message.request} {message.code}")
-        except (OSError, DpcausalError):
-            return Message(request=message.request, study=message.study, site=message.site, code="failed")
-        return message
+    def _sealed(self, message: Message) -> str:
+        return self._key.seal(message.to_json())
 
-    def _found(self, asked: Request, study: Study, digest: str) -> dict[str, Any]:
-        """What goes into an answer."""
+    def _check(self, study: Study, digest: str) -> None:
+        """Refuse unless people approved the study and the policy allows it, today."""
         standing = self.standing(digest)
         if standing != "approved":
             raise _RefusalError(standing)
         if objections(self.policy, study):
             raise _RefusalError("not_allowed")
-        question = _question(asked, study, self.policy.site)
-        vault = self._vault(study)
+
+    def _found(self, asked: Request, study: Study) -> dict[str, Any]:
+        """What goes into an answer."""
+        vault = self._vault(study, self._ledger_address)
         if vault.n < self.policy.minimum_units:
             raise _RefusalError("too_few_units")
         facts: dict[str, Any] = {"n": vault.n, "arm_sizes": vault.arm_sizes}
-        if asked.ask == "effect":
-            guarantee = study.guarantee(self.policy.site)
-            effect = study.estimator.estimate(vault, epsilon=guarantee.epsilon, delta=guarantee.delta)
-            return facts | {"answer": json.loads(effect.to_json())}
-        return facts | ({"answer": json.loads(vault.release(*question).to_json())} if question else {})
+        if asked.ask == "facts":
+            return facts
+        guarantee = study.guarantee(self.policy.site)
+        ask = partial(study.estimator.estimate, epsilon=guarantee.epsilon, delta=guarantee.delta)
+        vault.ledger.check_affords(unpaid(vault, ask))
+        listening = _Listening(vault)
+        ask(listening)
+        return facts | {"answer": {"releases": [json.loads(release.to_json()) for release in listening.heard]}}
 
-    def _vault(self, study: Study) -> Vault:
+    @property
+    def _ledger_address(self) -> str:
+        ledger = self.policy.ledger
+        return ledger if "://" in ledger else f"sqlite:///{self._folder / ledger}"
+
+    def _vault(self, study: Study, ledger: str) -> Vault:
         policy = self.policy
+        engine = f"{policy.memory_bytes * 6 // 10**7} MB"  # the rest is for everything else in the process
         return Vault(
             address_in(self._folder, policy.table),
             study.schema,
-            ledger=policy.ledger if "://" in policy.ledger else f"sqlite:///{self._folder / policy.ledger}",
+            ledger=ledger,
             budget=Budget(**policy.budget),
             heuristics=policy.heuristics,
-            resources=Resources(memory=policy.memory, progress=False),
+            resources=Resources(memory=engine, progress=False),
         )
 
     def standing(self, digest: str) -> Standing:
@@ -127,16 +147,21 @@ class Site:
     def receive(self, text: str) -> str:
         """Keep a study that was brought by hand, and return its digest."""
         Study.from_toml(text)
-        return self.inbox.keep(text)
+        return self.inbox.keep(text, by_hand=True)
 
     def review(self, beginning: str) -> Review:
-        """A study that this site has, by the first digits of its digest, as a person should see it before deciding."""
+        """A study that this site has, by the first digits of its digest, as a person should see it before deciding.
+
+        Nothing is opened for it but the table, to count units, and that only where the policy allows the study: what a
+        ledger is tied to is not decided by whoever sends a study.
+        """
         text = self.inbox.text(beginning)
         study, digest = Study.from_toml(text), digest_of_text(text)
-        # The ledger is opened, and tied to what a study says of the table, only for one that the policy allows.
-        vault = None if objections(self.policy, study) else self._vault(study)
+        n = None if objections(self.policy, study) else self._vault(study, "sqlite://").n
+        there = "://" in self.policy.ledger or (self._folder / self.policy.ledger).exists()
+        ledger = Ledger(self._ledger_address) if there else None
         lines = tuple(line for line in self.diary.lines() if line.study == digest and line.kind != "answer")
-        return Review(study, digest, self.policy, vault, self.standing(digest), lines)
+        return Review(study, digest, self.policy, n, ledger, self.standing(digest), lines)
 
     def approve(self, beginning: str, *, by: str, why: str = "") -> str:
         """Write down that a person approves a study; the digest is returned.
@@ -174,21 +199,15 @@ def _read(body: str, asker: str) -> tuple[Request, Study]:
     return request, study
 
 
-def _question(asked: Request, study: Study, site: str) -> Any:  # noqa: ANN401 (a query and a guarantee, or None)
-    """For a release, the study's question, which must be just what is asked. For an effect nothing can be chosen."""
-    if asked.ask == "facts":
-        return None
-    if (asked.ask == "release") != (study.pooling == "sums"):
-        raise _RefusalError("not_in_study")
-    if asked.ask == "effect":
-        return None
-    query, guarantee = study.questions(site=site)[0]
-    if (asked.query, asked.guarantee) != (_plain(queries.to_dict(query)), _plain(guarantee.to_dict())):
-        raise _RefusalError("not_in_study")
-    return query, guarantee
+class _Listening:
+    """A vault that remembers what it released."""
 
+    def __init__(self, vault: Vault) -> None:
+        self._vault = vault
+        self.schema, self.n, self.arm_sizes, self.notes = vault.schema, vault.n, vault.arm_sizes, vault.notes
+        self.heard: list[Release] = []
 
-def _plain(values: dict[str, Any]) -> dict[str, Any]:
-    """Plain values as they come out of JSON."""
-    plain: dict[str, Any] = json.loads(json.dumps(values))
-    return plain
+    def release(self, query: Query, guarantee: Guarantee) -> Release:
+        """What the vault releases."""
+        self.heard.append(self._vault.release(query, guarantee))
+        return self.heard[-1]

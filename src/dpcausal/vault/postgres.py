@@ -2,7 +2,7 @@
 
 import weakref
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from dpcausal.errors import DpcausalError, EngineError, TableError, withheld
@@ -56,17 +56,10 @@ class PostgresTable:
     __slots__ = ("__weakref__", "_connection", "_select", "columns")
 
     def __init__(self, address: str, schema: "Schema") -> None:
-        server, _, name = address.rpartition("#")
-        if not server or not all(name.split(".", 1)):
-            raise TableError(
-                expected='a table in PostgreSQL as "postgresql://user@host/database#schema.table"',
-                got="an address without the name of a table after #",
-                hint="write a # inside of a password as %23, or better keep the password in ~/.pgpass.",
-            )
+        server, name, place = _parts(address)
         connection = _connected(server)
         weakref.finalize(self, connection.close)
         self._connection = connection
-        place = ".".join(map(DUCKDB.column, name.split(".", 1)))
         with _silenced(_unreadable(name)):
             self._execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             # Otherwise the user's own setting decides, and a letter that another encoding lacks would be an error.
@@ -101,6 +94,29 @@ class PostgresTable:
 
     def __repr__(self) -> str:
         return "PostgresTable"
+
+
+def families_at(address: str) -> dict[str, Family]:
+    """The columns of a table or view, each with what its type lets one do with it. No value is read."""
+    server, name, place = _parts(address)
+    connection = _connected(server)
+    with closing(connection), _silenced(_unreadable(name)), connection.cursor() as cursor:
+        types = dict(cursor.execute(_TYPES, (place,)).fetchall())
+    if not types:
+        raise _unreadable(name)
+    return {column: _SENT[kind][0] if kind in _SENT else "other" for column, kind in types.items()}
+
+
+def _parts(address: str) -> tuple[str, str, str]:
+    """The server, the table's name, and that name as SQL spells it."""
+    server, _, name = address.rpartition("#")
+    if not server or not all(name.split(".", 1)):
+        raise TableError(
+            expected='a table in PostgreSQL as "postgresql://user@host/database#schema.table"',
+            got="an address without the name of a table after #",
+            hint="write a # inside of a password as %23, or better keep the password in ~/.pgpass.",
+        )
+    return server, name, ".".join(map(DUCKDB.column, name.split(".", 1)))
 
 
 def _connected(server: str) -> "Connection":

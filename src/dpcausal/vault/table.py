@@ -4,8 +4,8 @@ import csv
 import glob
 import gzip
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import duckdb
@@ -15,13 +15,13 @@ import pyarrow.parquet as pq
 
 from dpcausal.errors import TableError, withheld
 from dpcausal.schema import Schema
-from dpcausal.vault.coercion import check_columns, columns_used
+from dpcausal.vault.coercion import Family, check_columns, columns_used
 from dpcausal.vault.dialects import DUCKDB
 from dpcausal.vault.engines import Engine
-from dpcausal.vault.engines.duckdb import DuckDBEngine, connect
+from dpcausal.vault.engines.duckdb import DuckDBEngine, connect, families_of
 from dpcausal.vault.engines.spark import SparkEngine, is_spark_frame
 from dpcausal.vault.frames import arrow_table
-from dpcausal.vault.postgres import PostgresTable
+from dpcausal.vault.postgres import PostgresTable, families_at
 from dpcausal.vault.progress import Shown
 from dpcausal.vault.resources import Resources
 
@@ -30,6 +30,7 @@ _TABLES = (
     '.parquet files, a glob such as "visits/*.csv", "warehouse.duckdb#visits" or '
     '"postgresql://user@host/database#schema.table"'
 )
+_POSTGRES = ("postgresql://", "postgres://")
 _IN_DUCKDB = "set them in the relation's own connection: SET memory_limit = '1GB', SET threads, SET temp_directory."
 _IN_SPARK = "set them in Spark's own configuration: spark.executor.memory, spark.executor.cores, spark.local.dir."
 
@@ -63,17 +64,43 @@ def _opened(table: object, schema: Schema, connection: duckdb.DuckDBPyConnection
     if not isinstance(table, str | Path):
         return DuckDBEngine(_frame(table, schema, connection), schema, connection=connection)
     place = str(table)
-    if place.startswith(("postgresql://", "postgres://")):
+    if place.startswith(_POSTGRES):
         return _streamed(PostgresTable(place, schema), schema, connection)
+    _check_place(place)
+    database, mark, name = place.partition(".duckdb#")
+    relation = _stored(Path(f"{database}.duckdb"), name, connection) if mark else _files(place, schema, connection)
+    return DuckDBEngine(relation, schema, connection=connection)
+
+
+def _check_place(place: str) -> None:
     if not place or re.match(r"[A-Za-z][\w+.-]+:|.*password", place, re.IGNORECASE | re.DOTALL):
         raise TableError(
             expected=_TABLES,
             got="an address of another kind, which is not shown because it may hold a password" if place else "nothing",
             hint="write a string with postgresql:// for a table in PostgreSQL, and download anything else.",
         )
+
+
+def column_families(place: str) -> Mapping[str, Family | None]:
+    """The names of the columns of a table, and what each one's type lets one do with it. No value is read.
+
+    A .csv file has no types: there it is None. Of many files, the first one's columns count.
+
+    Args:
+        place: Where the table lies, as for a vault.
+    """
+    if place.startswith(_POSTGRES):
+        return families_at(place)
+    _check_place(place)
+    connection = connect()
     database, mark, name = place.partition(".duckdb#")
-    relation = _stored(Path(f"{database}.duckdb"), name, connection) if mark else _files(place, schema, connection)
-    return DuckDBEngine(relation, schema, connection=connection)
+    if mark:
+        return families_of(_stored(Path(f"{database}.duckdb"), name, connection))
+    with _readable(place):
+        if _are_csv(place):
+            return dict.fromkeys(_header(_found(place)[0]))
+        read = "SELECT * FROM read_parquet($file, hive_partitioning=false)"
+        return families_of(connection.sql(read, params={"file": glob.escape(_found(place)[0])}))
 
 
 def _frame(table: object, schema: Schema, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
@@ -126,7 +153,12 @@ def _stored(path: Path, name: str, connection: duckdb.DuckDBPyConnection) -> duc
 
 
 def _files(place: str, schema: Schema, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
-    """One file or many, by what the path says: nothing is decided by what is in them."""
+    with _readable(place):
+        return (_csv if _are_csv(place) else _parquet)(place, schema, connection)
+
+
+def _are_csv(place: str) -> bool:
+    """Whether one file or many are .csv or .parquet, by what the path says: nothing is decided by what is in them."""
     folder = Path(place).is_dir()
     if place.endswith("/") and not folder:
         raise _no_file(place)
@@ -135,13 +167,16 @@ def _files(place: str, schema: Schema, connection: duckdb.DuckDBPyConnection) ->
         raise TableError(
             expected=_TABLES, got=f"the file {Path(place).name!r}", hint=hint or "write the table in one of these."
         )
+    return not folder and not place.endswith(".parquet")
+
+
+def _readable(place: str) -> AbstractContextManager[None]:
     broken = TableError(
         expected=f"a readable table in {Path(place).name!r}",
         got="a file that cannot be read",
         hint="check that each file is whole and is what its name says.",
     )
-    with withheld(duckdb.Error, pa.ArrowException, csv.Error, OSError, instead=lambda _: broken):
-        return (_parquet if folder or place.endswith(".parquet") else _csv)(place, schema, connection)
+    return withheld(duckdb.Error, pa.ArrowException, csv.Error, OSError, instead=lambda _: broken)
 
 
 def _found(place: str) -> list[str]:

@@ -3,6 +3,9 @@
 import base64
 import json
 import logging
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ from nvflare.apis.signal import Signal
 
 from dpcausal.errors import RoadError
 from dpcausal.federation.flare.executor import Answer
+from dpcausal.federation.flare.provision import request_kit
 from dpcausal.federation.flare.question import AT_SITES, write_question
 from dpcausal.federation.flare.road import FlareRoad
 from dpcausal.site.apart import answer_apart
@@ -75,3 +79,23 @@ def test_an_asker_that_cannot_even_start_is_a_road_that_is_closed(
     monkeypatch.setattr("sys.executable", "/bin/false")
     with pytest.raises(RoadError):
         FlareRoad(tmp_path).ask("request" * 100_000, ["north"], 10, lambda _site, _message: None)
+
+
+@pytest.mark.parametrize(
+    ("package", "use"),
+    [
+        ("dpcausal", lambda folder: FlareRoad(folder).ask("request", ["north"], 0.1, lambda _site, _message: None)),
+        ("nvflare", lambda folder: request_kit(folder / "north", "", "")),
+    ],
+)
+def test_code_beside_a_carried_file_does_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str, use: Callable[[Path], object]
+) -> None:
+    (tmp_path / f"{package}.py").write_text("open('ran', 'w')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
+    with pytest.raises(RoadError):
+        use(tmp_path)
+    assert not (tmp_path / "ran").exists()
+    subprocess.run([sys.executable, "-m", package], check=True)  # noqa: S603
+    assert (tmp_path / "ran").exists()

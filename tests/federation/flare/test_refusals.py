@@ -1,46 +1,36 @@
-"""What a site lets in, piece by piece, where the server, the authority and the asker are all hostile.
+"""What a site does not do for a server that is hostile; for what it lets in, see `test_only`.
 
 Beside each refusal stands what NVFlare does without ours: it lets the same thing in.
 """
 
 import contextlib
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from nvflare.apis.fl_constant import SiteType
+from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.fl_exception import UnsafeComponentError
 from nvflare.apis.workspace import Workspace
+from nvflare.app_common.job_launcher.client_process_launcher import ClientProcessJobLauncher
 from nvflare.app_common.widgets.component_path_authorizer import ComponentPathAuthorizer
 from nvflare.fuel.sec.audit import AuditService
-from nvflare.fuel.sec.authz import AuthorizationService
-from nvflare.fuel.utils.zip_utils import zip_directory_to_bytes
 from nvflare.private.admin_defs import Message
 from nvflare.private.defs import SysCommandTopic, new_cell_message
-from nvflare.private.fed.app.fl_app_validator import FLAppValidator
 from nvflare.private.fed.client.admin import FedAdminAgent
 from nvflare.private.fed.client.client_req_processors import ClientRequestProcessors
-from nvflare.private.fed.utils.app_authz import AppAuthzService
-from nvflare.private.fed.utils.app_deployer import AppDeployer
-from nvflare.security.security import FLAuthorizer
 
+from dpcausal.federation.flare.launcher import OnlyInstalledCode
 from dpcausal.federation.flare.only import OnlyTheQuestion
-from dpcausal.federation.flare.question import AT_SITES, EXECUTOR, write_question
+from dpcausal.federation.flare.question import EXECUTOR
 from dpcausal.federation.flare.site_process import kept_commands
 from dpcausal.federation.flare.strict import make_strict
 
 SECRET = "the patient in bed 7"  # noqa: S105
-
-
-@pytest.fixture
-def app(tmp_path: Path) -> Path:
-    """What arrives at a site."""
-    write_question(tmp_path / "question", "request", ["north"], 60)
-    return tmp_path / "question" / "sites"
 
 
 @pytest.fixture
@@ -51,85 +41,6 @@ def workspace(tmp_path: Path) -> Workspace:
     (tmp_path / "kit" / "startup" / "fed_client.json").write_text("{}")
     make_strict(tmp_path / "kit")
     return Workspace(str(tmp_path / "kit"), "north")
-
-
-def stock() -> FLAppValidator:
-    return FLAppValidator(SiteType.CLIENT)
-
-
-def ours() -> FLAppValidator:
-    return FLAppValidator(SiteType.CLIENT, [OnlyTheQuestion()])
-
-
-def ship_code(app: Path) -> None:
-    (app / "custom").mkdir()
-    (app / "custom" / "evil.py").write_text("print('hello')")
-
-
-def name_another_class(app: Path) -> None:
-    changed = json.loads(json.dumps(AT_SITES))
-    changed["executors"][0]["executor"] = {"path": "subprocess.Popen", "args": {"args": ["true"]}}
-    (app / "config" / "config_fed_client.json").write_text(json.dumps(changed))
-
-
-def add_a_component(app: Path) -> None:
-    (app / "config" / "config_fed_client.json").write_text(json.dumps({**AT_SITES, "components": [{"id": "more"}]}))
-
-
-def write_nonsense(app: Path) -> None:
-    (app / "config" / "config_fed_client.json").write_text(json.dumps({"no": "executors"}))
-
-
-def test_the_question_is_let_in(app: Path) -> None:
-    assert ours().validate(str(app)) == ("", {})
-    for folder in (app, app / "config"):
-        (folder / ".__nvfl_sig.json").write_text("{}")  # as NVFlare signs it
-    assert ours().validate(str(app)) == ("", {})
-
-
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        ship_code,
-        name_another_class,
-        add_a_component,
-        write_nonsense,
-        lambda app: (app / "custom").mkdir(),
-        lambda app: (app / "config" / "config_fed_client.conf").write_text("{}"),
-        lambda app: (app / "config" / "environment.json").write_text("{}"),
-    ],
-)
-def test_everything_else_is_not(app: Path, spoil: Any) -> None:
-    spoil(app)
-    assert stock().validate(str(app))[0] == ""
-    assert ours().validate(str(app))[0]
-
-
-@pytest.fixture
-def rights(workspace: Workspace) -> Iterator[None]:
-    """A site's strict rights, in force."""
-    before = AuthorizationService.the_authorizer, AppAuthzService.app_validator
-    AuthorizationService.the_authorizer = None
-    AuthorizationService.initialize(
-        FLAuthorizer("dpcausal", json.loads(Path(workspace.get_authorization_file_path()).read_text()))
-    )
-    yield
-    AuthorizationService.the_authorizer, AppAuthzService.app_validator = before
-
-
-@pytest.mark.usefixtures("rights")
-def test_not_even_the_role_that_may_everything_ships_code(app: Path, workspace: Workspace) -> None:
-    ship_code(app)
-    shipped = zip_directory_to_bytes(str(app), "")
-
-    def refusal(role: str, validator: FLAppValidator) -> object:
-        AppAuthzService.initialize(validator)
-        meta = {"submitter_name": "a", "submitter_org": "b", "submitter_role": role}
-        return AppDeployer().deploy(workspace, "1", meta, "sites", shipped, FLContext())
-
-    assert refusal("project_admin", stock()) == "BYOC not permitted"
-    assert refusal("super", stock()) is None  # NVFlare lets it in
-    assert refusal("super", ours()) == "not the question of dpcausal"
 
 
 @pytest.mark.parametrize("path", ["subprocess.Popen", "dpcausal.notebook.estimate", f"{EXECUTOR}s", "os.system"])
@@ -169,12 +80,32 @@ def test_a_hostile_server_cannot_read_a_file(secret: Path) -> None:
 
 
 def test_few_commands_are_left() -> None:
-    topics = {topic for command in kept_commands() for topic in command.get_topics()}
-    assert topics == {
+    kept = {topic: command for command in kept_commands() for topic in command.get_topics()}
+    assert isinstance(kept.pop("train.deploy"), OnlyTheQuestion)
+    assert set(kept) == {
         "scheduler.check_resource",
         "scheduler.cancel_resource",
-        "train.deploy",
         "train.start_job",
         "train.abort",
         "train.notify_job_status",
     }
+
+
+def test_the_process_that_takes_a_question_finds_no_code_beside_it(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    custom = Path(workspace.get_app_custom_dir("1"))
+    custom.mkdir(parents=True)
+    (custom / "beside.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    context = FLContext()
+    context.set_prop(FLContextKey.WORKSPACE_OBJECT, workspace)
+    context.set_prop(FLContextKey.JOB_PROCESS_ARGS, {})
+    monkeypatch.setenv("PYTHONSAFEPATH", "1")
+
+    def ran(launcher: ClientProcessJobLauncher) -> bool:
+        monkeypatch.setattr(launcher, "get_command", lambda *_: f"{sys.executable} -m beside")
+        launcher.launch_job({"job_id": "1"}, context).wait()
+        return (tmp_path / "ran").exists()
+
+    assert not ran(OnlyInstalledCode())
+    assert ran(ClientProcessJobLauncher())

@@ -10,6 +10,8 @@ import pytest
 from dpcausal.errors import RoadError
 from dpcausal.federation.flare.strict import check_strict, make_strict
 
+STOCK_LAUNCHER = "nvflare.app_common.job_launcher.client_process_launcher.ClientProcessJobLauncher"
+
 
 def kit(folder: Path, part: str) -> Path:
     """What NVFlare makes, as far as it matters here."""
@@ -62,8 +64,8 @@ def test_a_new_kit_is_permissive_and_made_strict(tmp_path: Path, part: str) -> N
         ("site", "local/resources.json", ["class_allow_list"], ["dpcausal."]),
         ("site", "local/resources.json", ["allow_log_streaming"], True),
         ("site", "local/resources.json", ["allow_log_streaming"], 0),
-        ("site", "local/resources.json", ["app_validator"], None),
-        ("site", "local/resources.json", ["components", 2, "path"], "nvflare.app_opt.job_launcher.Other"),
+        ("site", "local/resources.json", ["app_validator"], {"path": "some.Thing"}),
+        ("site", "local/resources.json", ["components", 2, "path"], STOCK_LAUNCHER),
         ("site", "local/resources.json", ["client", "site_config"], {}),
         ("site", "startup/fed_client.json", ["client", "connection_security"], "tls"),
         ("site", "startup/fed_client.json", ["require_signed_jobs"], False),

@@ -134,7 +134,7 @@ def _receive(folder: Path, signed: Path, fingerprint: str, kit: Path) -> Path:
 def _nvflare(folder: Path, *command: object) -> dict[str, Any]:
     """What NVFlare's command line says it made. It keeps its own records in the folder."""
     done = subprocess.run(  # noqa: S603 (its own module; names of files are checked by it)
-        [sys.executable, "-m", "nvflare.cli", "--format", "json", *map(str, command)],
+        [sys.executable, "-P", "-m", "nvflare.cli", "--format", "json", *map(str, command)],
         env=os.environ | {"HOME": str(folder)},
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -49,7 +49,7 @@ class FlareRoad:
     @staticmethod
     def _follow(told: IO[str], patience: float, heard: Callable[[str, str], None]) -> bool:
         """Have the asker's process ask what it is told; whether it reached a server."""
-        command = [sys.executable, "-m", "dpcausal.federation.flare.asking"]
+        command = [sys.executable, "-P", "-m", "dpcausal.federation.flare.asking"]
         quiet, out = subprocess.DEVNULL, subprocess.PIPE
         with subprocess.Popen(command, stdin=told, stdout=out, stderr=quiet, text=True) as asker:  # noqa: S603
             late = Timer(patience + _MARGIN, asker.kill)

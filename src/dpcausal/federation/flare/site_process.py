@@ -12,10 +12,11 @@ from nvflare.private.defs import TrainingTopic
 from nvflare.private.fed.app.client import client_train
 from nvflare.private.fed.client.client_req_processors import ClientRequestProcessors
 
+from dpcausal.federation.flare.only import OnlyTheQuestion
+
 _KEPT = {
     TrainingTopic.CHECK_RESOURCE,
     TrainingTopic.CANCEL_RESOURCE,
-    TrainingTopic.DEPLOY,
     TrainingTopic.START_JOB,
     TrainingTopic.ABORT,
     TrainingTopic.NOTIFY_JOB_STATUS,
@@ -24,7 +25,8 @@ _KEPT = {
 
 def kept_commands() -> list[Any]:
     """What NVFlare's process can be told to do, without everything that a question does not take."""
-    return [one for one in ClientRequestProcessors.request_processors if set(one.get_topics()) <= _KEPT]
+    kept = [one for one in ClientRequestProcessors.request_processors if set(one.get_topics()) <= _KEPT]
+    return [OnlyTheQuestion(), *kept]
 
 
 def main() -> None:

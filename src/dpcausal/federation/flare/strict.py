@@ -123,7 +123,6 @@ def _site() -> dict[str, Any]:
         # The one class by its full name: any function of a listed package could be called, with any arguments.
         "class_list_enforcement_mode": "enforce",
         "class_allow_list": [EXECUTOR],
-        "app_validator": {"path": "dpcausal.federation.flare.only.OnlyTheQuestion", "args": {}},
         "allow_log_streaming": False,
         "client": {"retry_timeout": 30, "compression": "Gzip"},
         "components": [
@@ -139,7 +138,7 @@ def _site() -> dict[str, Any]:
             },
             {
                 "id": "process_launcher",
-                "path": "nvflare.app_common.job_launcher.client_process_launcher.ClientProcessJobLauncher",
+                "path": "dpcausal.federation.flare.launcher.OnlyInstalledCode",
                 "args": {},
             },
         ],
@@ -167,7 +166,7 @@ def _server(kit: Path) -> dict[str, Any]:
         "servers": [
             {
                 "admin_storage": "transfer",
-                "max_num_clients": 100,
+                "max_num_clients": 2000,
                 "heart_beat_timeout": 30,
                 "download_job_url": "http://download.server.com/",
                 "admin_timeout": 10.0,

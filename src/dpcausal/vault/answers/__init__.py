@@ -11,6 +11,7 @@ from dpcausal.queries import (
     ArmTotals,
     AugmentedScores,
     BlockEffects,
+    CovariateSums,
     EffectMoments,
     EffectWeights,
     InfluenceEffects,
@@ -20,16 +21,21 @@ from dpcausal.queries import (
     OutputPerturbedLogistic,
     Query,
     RegressionMoments,
+    ScoreCounts,
     ScrambledContrast,
     StratumContrasts,
+    StratumCounts,
     StratumMatches,
     SubgroupMoments,
     WeightedArms,
+    WeightedCovariates,
 )
 from dpcausal.vault.answer import Answer
+from dpcausal.vault.answers.arm_counts import score_counts, stratum_counts
 from dpcausal.vault.answers.arm_moments import arm_moments
 from dpcausal.vault.answers.augmented_scores import augmented_scores
 from dpcausal.vault.answers.block_effects import block_effects
+from dpcausal.vault.answers.covariate_sums import covariate_sums, weighted_covariates
 from dpcausal.vault.answers.effect_moments import effect_moments
 from dpcausal.vault.answers.effect_weights import effect_weights
 from dpcausal.vault.answers.influence_effects import influence_effects
@@ -60,5 +66,9 @@ ANSWERS: dict[type[Query], Callable[..., Answer]] = {
     EffectWeights: effect_weights,
     BlockEffects: block_effects,
     InfluenceEffects: influence_effects,
+    StratumCounts: stratum_counts,
+    ScoreCounts: score_counts,
+    CovariateSums: covariate_sums,
+    WeightedCovariates: weighted_covariates,
 }
 """From query, schema, engine and guarantee to the answer; where any learner may be asked, that learner besides."""

@@ -121,8 +121,7 @@ class DuckDBEngine:
         self._lock = threading.Lock()  # a relation answers one thread at a time
         self._passes = passes or (lambda: nullcontext(relation))
         self._seen: int | None = None
-        types = zip(relation.columns, relation.types, strict=True)
-        self._schema, self._families = schema, {name: _family(str(kind)) for name, kind in types}
+        self._schema, self._families = schema, families_of(relation)
         self._coerced()  # raises now what it would raise later
 
     def aggregate(self, cells: Mapping[str, int], sums: Sequence[str]) -> "Integers":
@@ -206,6 +205,11 @@ def _place(cells: Mapping[str, int]) -> str:
     for key, size in cells.items():
         place = f"({place}) * {size} + {key}"
     return f"CAST({place} AS {'TINYINT' if math.prod(cells.values()) <= 127 else 'BIGINT'})"
+
+
+def families_of(relation: duckdb.DuckDBPyRelation) -> dict[str, Family]:
+    """The columns of a relation, each with what its type lets one do with it."""
+    return {name: _family(str(kind)) for name, kind in zip(relation.columns, relation.types, strict=True)}
 
 
 def _family(kind: str) -> Family:

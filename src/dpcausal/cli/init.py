@@ -1,0 +1,39 @@
+"""`dpcausal init`."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpcausal.cli.reading import AsJson
+
+
+def init(
+    table: Annotated[
+        str,
+        typer.Argument(
+            help="The table: a .parquet or .csv file, a folder of .parquet files, warehouse.duckdb#visits, or "
+            "postgresql://user@host/database#schema.table."
+        ),
+    ],
+    out: Annotated[Path, typer.Option(dir_okay=False, help="The file to write. It must not be there yet.")] = Path(
+        "study.toml"
+    ),
+    as_json: AsJson = False,
+) -> None:
+    """Write a study file to fill in, from a table's column names and types. No value is read.
+
+    What only a person can know is left blank: treatment, outcome, bounds, the price. Begin here.
+    """
+    from dpcausal.new_study import study_to_fill_in, write_new  # noqa: PLC0415 (slow to load, as are those below)
+    from dpcausal.vault.table import column_families  # noqa: PLC0415
+
+    columns = {name: family for name, family in column_families(table).items() if name}
+    write_new(out, study_to_fill_in(out.stem, columns))
+    if as_json:
+        typer.echo(json.dumps({"written": str(out), "columns": columns}))
+        return
+    typer.echo(f"Wrote {out} from the names and types of {len(columns)} columns; no value was read.")
+    typer.echo('Next: open it and replace every "<fill in>". Then see what it would cost and tell:')
+    typer.echo(f"  dpcausal plan {out} --n NUMBER_OF_PEOPLE")

@@ -1,0 +1,57 @@
+"""`dpcausal plan`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpcausal.cli.needs import needs
+from dpcausal.cli.reading import AsJson, StudyFile, read_study
+
+
+def plan(  # noqa: PLR0913, PLR0917
+    study: StudyFile,
+    n: Annotated[int, typer.Option("--n", help="How many people will be in the table.")],
+    outcome_sd: Annotated[
+        float | None,
+        typer.Option(
+            help="The outcome's standard deviation to expect, from the literature or a pilot; not this table."
+        ),
+    ] = None,
+    outcome_mean: Annotated[
+        float | None, typer.Option(help="Its mean to expect; of a yes-or-no outcome the risk. Likewise.")
+    ] = None,
+    treated_share: Annotated[float, typer.Option(help="The share of people to expect in the treated arm.")] = 0.5,
+    width: Annotated[
+        float | None,
+        typer.Option(
+            help="A wished precision, as in estimate ± WIDTH: tells the epsilon or the number of people for it."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+    figure: Annotated[
+        Path | None, typer.Option(dir_okay=False, help="Draw the precision against epsilon into this .png file.")
+    ] = None,
+) -> None:
+    """What a study would ask, cost and be able to tell. Needs no data: nothing is read and nothing is spent."""
+    if figure:
+        needs("matplotlib", "plots")
+        if figure.suffix != ".png" or not figure.absolute().parent.is_dir():
+            raise typer.BadParameter("expected a .png file in a folder that exists", param_hint="--figure")
+    if width is not None and not 0 < width < float("inf"):
+        raise typer.BadParameter("expected a number greater than 0", param_hint="--width")
+    from dpcausal.planning import Rehearsal  # noqa: PLC0415 (slow to load, as are those below)
+    from dpcausal.planning import plan as planned  # noqa: PLC0415
+    from dpcausal.report.widths import widths_plot  # noqa: PLC0415
+
+    read = read_study(study)
+    made = planned(
+        read.estimator,
+        Rehearsal(read.schema, n, treated_share, outcome_mean, outcome_sd),
+        read.guarantee(),
+        of=[] if read.design == "trial" else None,
+        width=width,
+    )
+    typer.echo(made.to_json() if as_json else str(made))
+    if figure:
+        widths_plot(made.widths(), chosen=read.epsilon, wished=width).savefig(figure)

@@ -1,0 +1,60 @@
+"""What several commands read: a study's file, and where a ledger is."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpcausal.errors import LedgerError, StudyError
+
+if TYPE_CHECKING:
+    from dpcausal.ledger import Ledger
+    from dpcausal.study import Study
+
+StudyFile = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="The study's file, such as study.toml.")]
+LedgerPlace = Annotated[str, typer.Argument(help="The ledger: a file such as ledger.db, or postgresql+psycopg://…")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+_FILE = "sqlite:///"
+
+
+def read_study(file: Path) -> "Study":
+    """The study in a file, all of it filled in."""
+    from dpcausal.study import Study  # noqa: PLC0415 (slow to load)
+
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise StudyError(
+            expected="a study's file, as UTF-8 text",
+            got=f"{file} ({type(error).__name__})",
+            hint="make one with: dpcausal init TABLE.",
+        ) from None
+    return Study.from_toml(text)
+
+
+def ledger_address(place: str) -> str:
+    """The address of a ledger that was given as one, or as a file's name."""
+    address = place if "://" in place else f"{_FILE}{place}"
+    if not address.removeprefix(_FILE) or address == "sqlite://":
+        raise LedgerError(
+            expected="a ledger that outlives this command",
+            got=f"{place!r}, which would be one in memory",
+            hint="name a file, for instance ledger.db.",
+        )
+    return address
+
+
+def open_ledger(place: str) -> "Ledger":
+    """A ledger that is there: looking for one must not make an empty one."""
+    from dpcausal.ledger import Ledger  # noqa: PLC0415 (slow to load)
+
+    address = ledger_address(place)
+    if is_absent(address):
+        raise LedgerError(expected="a ledger", got=f"no file {place}", hint="check its name and the working folder.")
+    return Ledger(address)
+
+
+def is_absent(address: str) -> bool:
+    """Whether a ledger would be in a file that is not there. Of a server nobody knows before it is asked."""
+    return address.startswith(_FILE) and not Path(address.removeprefix(_FILE)).is_file()

@@ -1,0 +1,147 @@
+"""`dpcausal run`."""
+
+import math
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpcausal.cli.reading import AsJson, StudyFile, is_absent, ledger_address, read_study
+from dpcausal.errors import BudgetExceededError, LedgerError
+
+if TYPE_CHECKING:
+    from dpcausal.diagnostics import Diagnosis
+    from dpcausal.release import Source
+    from dpcausal.study import Study
+    from dpcausal.vault import Vault
+
+
+def run(  # noqa: PLR0913, PLR0917
+    study: StudyFile,
+    table: Annotated[
+        str, typer.Option(help="The table: a .parquet or .csv file, warehouse.duckdb#visits, postgresql://…#visits.")
+    ],
+    ledger: Annotated[
+        str,
+        typer.Option(help="Where spending on this table is kept: a file such as ledger.db, or postgresql+psycopg://…"),
+    ],
+    budget_epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="For a new ledger: the most that may ever be spent on this table. It cannot be raised later."
+        ),
+    ] = None,
+    budget_delta: Annotated[float, typer.Option(help="For a new ledger: likewise.")] = 0.0,
+    as_json: AsJson = False,
+    out: Annotated[Path, typer.Option(dir_okay=False, help="Where to write the effect as JSON.")] = Path("effect.json"),
+    yes: Annotated[bool, typer.Option("--yes", help="Spend without asking.")] = False,
+) -> None:
+    """Run a study on a table: show the price, ask, spend it, and print the effect.
+
+    What was spent is spent. The same study of the same table, run again, gives the same answer and costs nothing.
+    Exits with 1 if you say no, or if the budget has too little left; then nothing was spent. Exits with 1, too, if
+    something does not pass that the study requires; then the effect was not asked for.
+    """
+    if not out.absolute().parent.is_dir():
+        raise typer.BadParameter("expected a file in a folder that exists", param_hint="--out")
+    from dpcausal.unpaid import unpaid  # noqa: PLC0415 (slow to load)
+
+    read = read_study(study)
+    vault = _vault(read, table, ledger_address(ledger), budget_epsilon, budget_delta)
+    estimate = partial(read.estimator.estimate, epsilon=read.epsilon, delta=read.delta)
+
+    def diagnose(source: "Source") -> "dict[str, Diagnosis]":
+        wanted = read.diagnostics().items()
+        return {name: each.estimate(source, epsilon=epsilon) for name, (each, epsilon) in wanted}
+
+    typer.echo(_price(read, vault), err=True)
+    try:
+        due = unpaid(vault, diagnose, estimate)
+        vault.ledger.check_affords(due)
+        if due:
+            _confirm(read, yes)
+        else:
+            typer.echo("All of this was answered before: it costs nothing.", err=True)
+        diagnoses = diagnose(vault)
+        for name, diagnosis in diagnoses.items():
+            out.with_name(f"{name}.json").write_text(diagnosis.to_json(), encoding="utf-8")
+        _check_passed(diagnoses)
+        effect = estimate(vault)
+    except BudgetExceededError as error:
+        typer.echo(f"Error: {error}", err=True)
+        raise typer.Exit(1) from None
+    out.write_text(effect.to_json(), encoding="utf-8")
+    typer.echo(effect.to_json() if as_json else str(effect))
+    typer.echo(f"\nWrote {out}. Left of the budget: {vault.ledger.remaining}.", err=True)
+
+
+def _check_passed(found: "dict[str, Diagnosis]") -> None:
+    """Stop, before the effect is asked for, where something failed that the study requires."""
+    for diagnosis in found.values():
+        typer.echo(f"{diagnosis}\n", err=True)
+    failed = [name for name, diagnosis in found.items() if diagnosis.passes is False]
+    if failed:
+        typer.echo(
+            f"Not passed: {', '.join(failed)}. The effect was not asked for, and its price is not spent.\n\n"
+            "Hint: restrict who is in the table, or choose other confounders or another estimand, in a new study.",
+            err=True,
+        )
+        raise typer.Exit(1)
+
+
+def _vault(study: "Study", table: str, ledger: str, epsilon: float | None, delta: float) -> "Vault":
+    from dpcausal.ledger import Budget  # noqa: PLC0415 (slow to load, as are those below)
+    from dpcausal.vault import Vault  # noqa: PLC0415
+    from dpcausal.vault.resources import Resources  # noqa: PLC0415
+
+    if epsilon is None and is_absent(ledger):
+        raise LedgerError(
+            expected="a ledger that is there, or --budget-epsilon for a new one",
+            got=f"nothing at {ledger}",
+            hint="the custodian of the table decides once how much may ever be spent on it; 3 is a usual choice.",
+        )
+    budget = None if epsilon is None else Budget(epsilon=epsilon, delta=delta)
+    return Vault(table, study.schema, ledger=ledger, budget=budget, resources=Resources(progress=True))
+
+
+def _price(study: "Study", vault: "Vault") -> str:
+    """What a person should know before saying yes."""
+    from dpcausal.effect import bill, listed, number, text_table  # noqa: PLC0415 (slow to load, as is the one below)
+    from dpcausal.planning.precision import half_width  # noqa: PLC0415
+
+    effect = study.rehearsed(vault.n)
+    half = half_width(effect)
+    expected = f"expect about ± {number(half)}" if math.isfinite(half) else f"none: {effect.no_interval}"
+    table = [
+        ("question", study.question),
+        ("units", f"{vault.n:,}"),
+        ("method", effect.method),
+        *listed("requires", tuple(f"{name} to pass: epsilon {e:g}" for name, (_, e) in study.diagnostics().items())),
+        *listed("price", tuple(map(bill, effect.receipts))),
+        ("95 % interval", f"{expected} (`dpcausal plan` tells more)"),
+        ("spent so far", f"{vault.ledger.spent}, of {vault.ledger.budget}"),
+    ]
+    return text_table(f"{study.name}: nothing is spent yet", table) + "\n"
+
+
+def _confirm(study: "Study", yes: bool) -> None:
+    """Ask a person. What is spent cannot be had back, so a program has to say so."""
+    if yes:
+        return
+    if not _is_terminal():
+        typer.echo("Nothing was spent: there is nobody to ask.\n\nHint: give --yes to spend without asking.", err=True)
+        raise typer.Exit(2)
+    if not typer.confirm(f"Spend epsilon {_whole(study):g}, delta {study.delta:g}, for good?", err=True):
+        typer.echo("Nothing was spent.", err=True)
+        raise typer.Exit(1)
+
+
+def _whole(study: "Study") -> float:
+    """The epsilon of the effect and of all that must pass before it."""
+    return study.epsilon + sum(epsilon for _, epsilon in study.diagnostics().values())
+
+
+def _is_terminal() -> bool:
+    return sys.stdin.isatty()

@@ -1,0 +1,273 @@
+"""How alike the arms are: standardised mean differences of covariates, before and after weighting."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpcausal.columns import is_number
+from dpcausal.diagnostics.diagnosis import Array, Diagnosis, Reading, reading_of, readings, versions
+from dpcausal.diagnostics.score import BEFORE, score_for
+from dpcausal.effect import listed
+from dpcausal.errors import QueryError
+from dpcausal.estimators.regression import regressions
+from dpcausal.guarantee import Guarantee
+from dpcausal.queries import CovariateSums, RegressionMoments, WeightedCovariates
+from dpcausal.queries.regression import design_names
+from dpcausal.queries.scores import Estimand, feature_names
+from dpcausal.release import Release, Source, guarantee_for
+
+_FIRST = 0.25
+"""The part of what is left after the score that the comparison before weighting gets: it needs far less noise."""
+
+_WIDEST = 1.0
+"""Noise that could be a whole standard deviation hides a difference: real ones are hardly ever so large."""
+
+
+@dataclass(frozen=True)
+class Balance:
+    """Standardised mean differences of covariates between the arms, before and after weighting by a private score.
+
+    A difference is that of the arms' means, divided by the root of the mean of both arms' variances; variances are
+    those before weighting in both columns. The balance passes if no difference is beyond `most`, whatever the noise,
+    and fails if one is; after weighting where there is a score, otherwise before.
+
+    Privacy:
+        One query of the covariates' sums in each arm; with a score, the same weighted; and, unless it was released
+        before, the score, by a private logistic regression. Each covariate costs the same, however many values it has.
+
+    Attributes:
+        of: The covariates to compare.
+        weighted_by: The covariates of the score; none to compare arms as they are.
+        estimand: Whose effect the weights are for: `ATE`, `ATT`, `ATC` or `ATO`.
+        clip: Scores are kept within clip and 1 - clip. Noise after weighting is in proportion to 1 / clip, but for ATO.
+        most: The largest difference that passes.
+        share: The part of epsilon that a new score gets.
+
+    Example:
+        >>> from dpcausal import Binary, Real, Rehearsal, Schema
+        >>> schema = Schema(treatment=Binary("treat"), outcome=Real("score", 0, 100), covariates=[Real("age", 18, 90)])
+        >>> plan = Balance(of=["age"]).estimate(Rehearsal(schema, n=5_000), epsilon=1.0)
+        >>> round(plan.lines[0].before.bar, 3)
+        0.015
+    """
+
+    of: Sequence[str]
+    weighted_by: Sequence[str] = ()
+    estimand: Estimand = "ATE"
+    clip: float = 0.1
+    most: float = 0.1
+    share: float = 0.4
+
+    def estimate(
+        self, source: Source, *, epsilon: float, delta: float = 0.0, score: Release | None = None
+    ) -> "BalanceTable":
+        """The balance, for epsilon and delta in all.
+
+        Args:
+            source: Where the sums come from.
+            epsilon: The privacy loss.
+            delta: With 0 all noise is Laplace's; a positive one makes Gaussian noise of the sums.
+            score: A released score of the covariates in `weighted_by`; then all of epsilon is for the sums.
+        """
+        guarantee = guarantee_for(source, epsilon, delta)
+        self._check(source)
+        if not self.weighted_by:
+            return self._told(source, guarantee, (), (source.release(CovariateSums(self.of), guarantee),))
+        made, rest = score_for(source, self.weighted_by, guarantee, self.share, score)
+        first, second = rest.split(_FIRST)
+        sums = source.release(CovariateSums(self.of), first)
+        query = WeightedCovariates(self.of, self.weighted_by, made.values, self.estimand, self.clip)
+        weighted = source.release(query, second)
+        return self._told(source, guarantee, (made,) if score is None else (), (sums, weighted))
+
+    def _check(self, source: Source) -> None:
+        """Raise before anything is spent unless all can be asked."""
+        if not (is_number(self.most) and self.most > 0):
+            raise QueryError(expected="most greater than 0", got=repr(self.most), hint="0.1 is usual.")
+        CovariateSums(self.of).sensitivity(source.schema, "record", "l1")
+        if self.weighted_by:
+            nothing = [0.0] * len(feature_names(self.weighted_by, source.schema))
+            asked = WeightedCovariates(self.of, self.weighted_by, nothing, self.estimand, self.clip)
+            asked.sensitivity(source.schema, "record", "l1")
+
+    def _told(
+        self, source: Source, guarantee: Guarantee, scores: tuple[Release, ...], sums: tuple[Release, ...]
+    ) -> "BalanceTable":
+        compared = [Comparison(source, drawn, release) for drawn, release in zip(versions(*sums), sums, strict=True)]
+        before, after = compared[0], compared[-1]
+        weighted = len(sums) > 1
+        differences = [_told_apart(each.apart / before.spread) for each in compared]
+        control, treated = readings(after.effective) if weighted else (None, None)
+        by = f", before and weighted for {self.estimand} by a private score of {', '.join(self.weighted_by)}"
+        by += f", kept within {self.clip:g} and {1 - self.clip:g}"
+        known = (BEFORE,) if weighted and not scores else ()
+        return BalanceTable(
+            arms=source.schema.treatment.labels_or_values,
+            n=source.n,
+            method=f"standardised mean differences{by if weighted else ''}",
+            guarantee=guarantee,
+            receipts=tuple(release.receipt for release in (*scores, *sums)),
+            notes=(*known, *source.notes),
+            lines=tuple(Line(*each) for each in zip(before.features, *differences, strict=True)),
+            weighted=weighted,
+            most=self.most,
+            effective=(control, treated),
+        )
+
+
+class Comparison:
+    """What versions of released sums say of both arms; not a number where noise hid it.
+
+    Attributes:
+        features: What is compared.
+        apart: The treated arm's means less the control arm's, version by feature.
+        spread: The root of the mean of both arms' variances, version by feature.
+        effective: Kish's effective number of units, version by arm; where units all weigh the same, their number.
+    """
+
+    def __init__(self, source: Source, drawn: Array, release: Release) -> None:
+        query: CovariateSums = release.query  # type: ignore[assignment]
+        self.features = query.features(source.schema)
+        sums = dict(zip(release.names, drawn.T, strict=True))
+        if isinstance(query, WeightedCovariates):
+            mass, design = ([_seen(sums[f"{part}_{arm}"]) for arm in (0, 1)] for part in ("mass", "design"))
+        else:
+            treated = sums["size_1"] if source.arm_sizes is None else np.full(len(drawn), float(source.arm_sizes[1]))
+            mass = design = [_seen(source.n - treated), _seen(treated)]
+        # As many as there are units at most, whatever noise says.
+        self.effective: Array = np.minimum([mass[arm] ** 2 / design[arm] for arm in (0, 1)], source.n).T
+        apart, variances = [], []
+        for name in self.features:
+            means = [sums[f"total_{arm} of {name}"] / mass[arm] for arm in (0, 1)]
+            if name in query.numbers(source.schema):
+                squares = [1 - sums[f"deficit_{arm} of {name}"] / mass[arm] for arm in (0, 1)]
+            else:  # one of two values is -1 or 1, one of more is 0 or 1
+                squares = [np.ones(len(drawn))] * 2 if name in query.of else means
+            apart.append(means[1] - means[0])
+            variances.append(sum((squares[arm] - means[arm] ** 2 for arm in (0, 1)), np.zeros(len(drawn))) / 2)
+        self.apart: Array = np.array(apart).T
+        self.spread: Array = np.sqrt(_seen(np.array(variances).T))
+
+
+def _seen(values: Array) -> Array:
+    """Values that must be positive, and no number where noise made them something else."""
+    return np.where(values > 0, values, np.nan)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One covariate, or one of its values.
+
+    Attributes:
+        name: What it is.
+        before: The standardised mean difference as the arms are; None where noise hides it.
+        after: The same after weighting; None also where nothing was weighted.
+    """
+
+    name: str
+    before: Reading | None
+    after: Reading | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BalanceTable(Diagnosis):
+    """Standardised mean differences, treated less control.
+
+    Attributes:
+        lines: The covariates.
+        weighted: Whether there are differences after weighting; the verdict is then about these.
+        most: The largest difference that passes.
+        effective: As how many units each arm counts after weighting, control first; None where nothing was weighted, or
+            where noise hides it.
+    """
+
+    lines: tuple[Line, ...]
+    weighted: bool
+    most: float
+    effective: tuple[Reading | None, Reading | None] = (None, None)
+
+    @property
+    def passes(self) -> bool | None:
+        """Whether no difference is too large, whatever the noise; None where noise decides."""
+        judged = [line.after if self.weighted else line.before for line in self.lines]
+        seen = [each for each in judged if each is not None]
+        if any(abs(each.value) - each.bar > self.most for each in seen):
+            return False
+        return (
+            True if len(seen) == len(judged) and all(abs(each.value) + each.bar <= self.most for each in seen) else None
+        )
+
+    @property
+    def found(self) -> str:
+        """What was found, in one sentence."""
+        told = {line.name: line.after if self.weighted else line.before for line in self.lines}
+        when = "after weighting" if self.weighted else "before adjustment"
+        hidden = [name for name, each in told.items() if each is None]
+        if hidden:
+            return f"noise hides {', '.join(hidden)} {when}"
+        name, worst = max(told.items(), key=lambda each: abs(each[1].value) if each[1] else 0.0)
+        return f"the largest difference {when} is {_difference(worst)}, of {name}; at most {self.most:g} may be"
+
+    def _lines(self) -> list[tuple[str, str]]:
+        texts = []
+        for line in self.lines:
+            columns = (line.before, line.after) if self.weighted else (line.before,)
+            if self.rehearsed:
+                bars = ", then ".join("hidden" if each is None else f"± {each.bar:.3f}" for each in columns)
+                texts.append(f"{line.name}: expect {bars}")
+            else:
+                texts.append(f"{line.name}: {', then '.join(map(_difference, columns))}")
+        lines = listed("differences", tuple(texts))
+        if self.weighted and not self.rehearsed:
+            sizes = ", ".join("hidden by noise" if each is None else str(each) for each in self.effective)
+            lines.append(("effective units", f"{sizes} (control, treated), after weighting"))
+        return lines
+
+    @staticmethod
+    def _own(document: dict[str, Any]) -> dict[str, Any]:
+        lines = (
+            Line(line["name"], reading_of(line["before"]), reading_of(line["after"])) for line in document["lines"]
+        )
+        control, treated = map(reading_of, document["effective"])
+        return {"lines": tuple(lines), "effective": (control, treated)}
+
+
+def balance_from_moments(moments: Release, source: Source, most: float = 0.1) -> BalanceTable:
+    """The balance before adjustment from moments that were released for a regression already: it costs nothing more.
+
+    Args:
+        moments: A release of `RegressionMoments`.
+        source: Where it came from.
+        most: The largest difference that passes.
+    """
+    query = moments.query
+    if not isinstance(query, RegressionMoments):
+        raise QueryError(
+            expected="a release of regression_moments", got=query.name, hint="Balance(of=...) asks for what it needs."
+        )
+    (drawn,) = versions(moments)
+    fit = regressions(moments, source, drawn)
+    spread = np.sqrt(_seen(np.diagonal(fit.spreads, axis1=2, axis2=3).mean(axis=1)))
+    names = design_names(query.of, source.schema)
+    return BalanceTable(
+        arms=source.schema.treatment.labels_or_values,
+        n=source.n,
+        method="standardised mean differences, from the moments of a regression",
+        guarantee=moments.guarantee,
+        receipts=(moments.receipt,),
+        notes=("nothing was asked for this besides the moments", *source.notes),
+        lines=tuple(Line(*each) for each in zip(names, _told_apart(fit.imbalance / spread), strict=True)),
+        weighted=False,
+        most=most,
+    )
+
+
+def _told_apart(differences: Array) -> list[Reading | None]:
+    """Differences whose bars say something."""
+    return [each if each and each.bar <= _WIDEST else None for each in readings(differences)]
+
+
+def _difference(reading: Reading | None) -> str:
+    return "hidden by noise" if reading is None else f"{reading.value:.3f} ± {reading.bar:.3f}"

@@ -1,0 +1,152 @@
+"""What all diagnoses have in common: numbers with noise bars, and a verdict at a public threshold."""
+
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcausal.effect import bill, html_table, listed, number, text_table
+from dpcausal.guarantee import Guarantee
+from dpcausal.interval import simulated
+from dpcausal.release import Receipt, Release
+
+Array = NDArray[np.float64]
+
+LEVEL = 0.95
+"""How often a bar holds the number without noise."""
+
+_DRAWS = 4_000
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A noisy number, and how far privacy noise may have moved it.
+
+    Attributes:
+        value: The number, as released.
+        bar: The half width of its 95 % noise bar.
+    """
+
+    value: float
+    bar: float
+
+    def __str__(self) -> str:
+        return f"{number(self.value)} ± {number(self.bar)}"
+
+
+def reading_of(document: Any) -> Reading | None:  # noqa: ANN401 (out of JSON)
+    """A reading out of plain values; None where noise hid the number."""
+    return None if document is None else Reading(**document)
+
+
+def versions(*releases: Release) -> list[Array]:
+    """For each release the values as they are, and below them the same with more noise of their own size, many times.
+
+    What more noise does to a result is what the noise that is in it already may have done.
+    """
+    scales = [release.scale(name) for release in releases for name in release.names]
+    noise = simulated(releases[0].family, scales, _DRAWS)
+    ends = np.cumsum([len(release.names) for release in releases])[:-1]
+    parts = zip(releases, np.split(np.vstack([np.zeros(len(scales)), noise]), ends, axis=1), strict=True)
+    return [np.array(release.values) + more for release, more in parts]
+
+
+def readings(results: Array) -> list[Reading | None]:
+    """What versions of some results, one version a line and the first without more noise, say of each of them.
+
+    A result that is not a number is as far off as can be; where that is common there is no reading.
+    """
+    found: list[Reading | None] = []
+    for first, *others in results.T:
+        moved = np.abs(np.array(others) - first)
+        bar = float(np.quantile(np.where(np.isnan(moved), np.inf, moved), LEVEL, method="higher"))
+        found.append(Reading(float(first), bar) if math.isfinite(bar) else None)
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diagnosis(ABC):
+    """What a diagnosis found. Public: it holds nothing of any one unit.
+
+    Attributes:
+        arms: The two arms, control first.
+        n: The number of units, which is public.
+        method: What was done, in words.
+        guarantee: What is promised about everything that was asked for it, taken together.
+        receipts: What was asked and paid.
+        notes: What a reader should know besides.
+    """
+
+    arms: tuple[str, str]
+    n: int
+    method: str
+    guarantee: Guarantee
+    receipts: tuple[Receipt, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    @abstractmethod
+    def passes(self) -> bool | None:
+        """Whether the threshold is kept, whatever the noise; None where noise decides."""
+
+    @property
+    @abstractmethod
+    def found(self) -> str:
+        """What was found, in one sentence."""
+
+    @property
+    def verdict(self) -> str:
+        """The same as `passes`, in words."""
+        return {True: "passes", False: "fails", None: "noise decides"}[self.passes]
+
+    @property
+    def rehearsed(self) -> bool:
+        """Whether this came from a rehearsal: the bars are what to expect, the numbers are placeholders."""
+        return all(receipt.digest is None for receipt in self.receipts)
+
+    def __str__(self) -> str:
+        return text_table(self._title(), self._table())
+
+    def _repr_html_(self) -> str:
+        """The same table for a notebook."""
+        return html_table(self._title(), self._table())
+
+    def _title(self) -> str:
+        title = f"{type(self).__name__.removesuffix('Table')} of {self.arms[1]} and {self.arms[0]}"
+        return f"Rehearsal (no data read, nothing spent): {title}" if self.rehearsed else title
+
+    def _table(self) -> list[tuple[str, str]]:
+        table = [] if self.rehearsed else [("verdict", f"{self.verdict}: {self.found}")]
+        table += [*self._lines(), ("units", f"{self.n:,}"), ("method", self.method), ("privacy", str(self.guarantee))]
+        table += listed("note", self.notes)
+        return table + listed("price" if self.rehearsed else "paid", tuple(map(bill, self.receipts)))
+
+    @abstractmethod
+    def _lines(self) -> Sequence[tuple[str, str]]:
+        """The lines of the printed table that only this kind has."""
+
+    def to_json(self) -> str:
+        """The diagnosis as JSON, without loss."""
+        return json.dumps(asdict(self), sort_keys=True, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The diagnosis that `to_json` wrote."""
+        document: dict[str, Any] = json.loads(text)
+        shared = {
+            "arms": tuple(document["arms"]),
+            "guarantee": Guarantee(**document["guarantee"]),
+            "receipts": tuple(Receipt(**receipt) for receipt in document["receipts"]),
+            "notes": tuple(document["notes"]),
+        }
+        return cls(**document | shared | cls._own(document))
+
+    @staticmethod
+    @abstractmethod
+    def _own(document: dict[str, Any]) -> dict[str, Any]:
+        """The parts that only this kind has, out of plain values."""

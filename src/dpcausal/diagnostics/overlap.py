@@ -1,0 +1,241 @@
+"""How far the arms overlap: numbers of units by arm, in strata or in bins of a private score."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dpcausal.columns import is_number
+from dpcausal.diagnostics.diagnosis import LEVEL, Array, Diagnosis, Reading, reading_of, readings, versions
+from dpcausal.diagnostics.score import BEFORE, score_for
+from dpcausal.errors import QueryError
+from dpcausal.guarantee import Guarantee
+from dpcausal.interval import half_width
+from dpcausal.queries import Cells, Cut, ScoreCounts, StratumCounts
+from dpcausal.queries.scores import feature_names
+from dpcausal.queries.strata import cuts_of
+from dpcausal.release import Release, Source, guarantee_for
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """How many units there are of each arm, in strata (`by`) or in bins of a private propensity score (`of`).
+
+    Where one arm is hardly there, nobody can say what its units would have been like. An arm is *thin* in a bin where
+    it has less than `clip` of the bin's units. The overlap passes if at most `most` of all units are in such bins,
+    whatever the noise, and fails if more are.
+
+    Privacy:
+        One query of the counts. Noise in them does not grow with the number of bins. For a score that was not released
+        before, a private logistic regression besides, which gets `share` of epsilon.
+
+    Attributes:
+        by: The covariates that tell strata apart: names of listed ones, and `Cut`s of real ones.
+        of: The covariates of the score; either this or `by`.
+        clip: Below which part of a bin an arm is thin; and where scores would be clipped.
+        most: The largest share of units in thin bins that passes.
+        share: The part of epsilon that a new score gets.
+
+    Example:
+        >>> from dpcausal import Binary, Real, Rehearsal, Schema
+        >>> schema = Schema(treatment=Binary("treat"), outcome=Real("score", 0, 100), covariates=[Real("age", 18, 90)])
+        >>> plan = Overlap(of=["age"]).estimate(Rehearsal(schema, n=5_000), epsilon=1.0)
+        >>> round(plan.bins[0].treated.bar)  # units
+        12
+    """
+
+    by: Sequence[str | Cut] = ()
+    of: Sequence[str] = ()
+    clip: float = 0.1
+    most: float = 0.05
+    share: float = 0.5
+
+    def estimate(
+        self, source: Source, *, epsilon: float, delta: float = 0.0, score: Release | None = None
+    ) -> "OverlapTable":
+        """The overlap, for epsilon and delta in all.
+
+        Args:
+            source: Where the counts come from.
+            epsilon: The privacy loss.
+            delta: With 0 all noise is Laplace's; a positive one makes Gaussian noise of the counts.
+            score: A released score of the same covariates; then all of epsilon is for the counts.
+        """
+        guarantee = guarantee_for(source, epsilon, delta)
+        self._check()
+        if self.by:
+            cuts = cuts_of(self.by)
+            strata = source.release(StratumCounts(Cells(cuts)), guarantee)
+            return self._told(source, guarantee, (strata,), f"in strata of {', '.join(map(str, cuts))}", ())
+        edges = _edges(self.clip)
+        nothing = [0.0] * len(feature_names(self.of, source.schema))
+        ScoreCounts(self.of, nothing, edges).sensitivity(source.schema, "record", "l1")  # before anything is spent
+        made, rest = score_for(source, self.of, guarantee, self.share, score)
+        counts = source.release(ScoreCounts(self.of, made.values, edges), rest)
+        releases, notes = ((made, counts), ()) if score is None else ((counts,), (BEFORE,))
+        return self._told(source, guarantee, releases, f"by a private score of {', '.join(self.of)}", notes)
+
+    def _check(self) -> None:
+        if bool(self.by) == bool(self.of):
+            raise QueryError(
+                expected="either strata (by) or the covariates of a score (of)",
+                got=f"by={self.by!r}, of={self.of!r}",
+                hint='write for instance Overlap(by=["ward"]) or Overlap(of=["age"]).',
+            )
+        numbers = is_number(self.clip) and is_number(self.most)
+        if not (numbers and 1e-3 <= self.clip < 0.5 and 0 < self.most < 1):
+            raise QueryError(
+                expected="a clip from 0.001 to below 0.5, and most between 0 and 1",
+                got=f"clip={self.clip!r}, most={self.most!r}",
+                hint="0.1 and 0.05 are usual.",
+            )
+
+    def _told(
+        self, source: Source, guarantee: Guarantee, releases: tuple[Release, ...], where: str, notes: tuple[str, ...]
+    ) -> "OverlapTable":
+        counts = releases[-1]
+        bar = half_width(0.0, [counts.noise_term(counts.names[0], 1.0)], LEVEL)
+        sizes = [Reading(value, bar) for value in counts.values]
+        names = (name.removeprefix("size_0 of ") for name in counts.names[::2])
+        (drawn,) = versions(counts)
+        control, treated = readings(effective_sizes(drawn.reshape(len(drawn), -1, 2), self.clip))
+        return OverlapTable(
+            arms=source.schema.treatment.labels_or_values,
+            n=source.n,
+            method=f"numbers of units {where}",
+            guarantee=guarantee,
+            receipts=tuple(release.receipt for release in releases),
+            notes=(*notes, *source.notes),
+            bins=tuple(Bin(*each) for each in zip(names, sizes[::2], sizes[1::2], strict=True)),
+            thin=thin_share(counts, self.clip, source.n),
+            clip=self.clip,
+            most=self.most,
+            clipped=_beyond(counts, source.n) if self.of else None,
+            effective=(control, treated),
+        )
+
+
+@dataclass(frozen=True)
+class Bin:
+    """A stratum, or a bin of the score.
+
+    Attributes:
+        name: What it is.
+        control: Its units in the control arm.
+        treated: Its units in the treated arm.
+    """
+
+    name: str
+    control: Reading
+    treated: Reading
+
+
+@dataclass(frozen=True, kw_only=True)
+class OverlapTable(Diagnosis):
+    """How many units there are of each arm in each bin, and what follows from it.
+
+    Attributes:
+        bins: The bins.
+        thin: The share of units in bins where an arm is thin: at least, and at most, as far as noise can tell.
+        clip: Below which part of a bin an arm is thin.
+        most: The largest share in thin bins that passes.
+        clipped: The share of units whose score is beyond clip; None where there is no score.
+        effective: For each arm, as how many units it counts once weighted to look like both arms together, weights
+            kept within 1 / clip; None where noise hides it.
+    """
+
+    bins: tuple[Bin, ...]
+    thin: tuple[float, float]
+    clip: float
+    most: float
+    clipped: Reading | None
+    effective: tuple[Reading | None, Reading | None]
+
+    @property
+    def passes(self) -> bool | None:
+        """Whether few enough units are in thin bins, whatever the noise; None where noise decides."""
+        low, high = self.thin
+        return True if high <= self.most else False if low > self.most else None
+
+    @property
+    def found(self) -> str:
+        """What was found, in one sentence."""
+        low, high = self.thin
+        where = f"bins where an arm has less than {self.clip:.0%} of the units; at most {self.most:.0%} may be"
+        return f"{low:.1%} to {high:.1%} of units are in {where}"
+
+    def _lines(self) -> list[tuple[str, str]]:
+        if self.rehearsed:
+            return [("each count", f"expect ± {self.bins[0].control.bar:,.0f} units of noise")]
+        lines = [
+            ("control, treated", f"{bin_.name}: {_count(bin_.control)}, {_count(bin_.treated)}") for bin_ in self.bins
+        ]
+        lines = [(label if place == 0 else "", text) for place, (label, text) in enumerate(lines)]
+        if self.clipped is not None:
+            lines.append(("beyond clip", f"{self.clipped.value:.2%} ± {self.clipped.bar:.2%} of scores"))
+        sizes = ", ".join("hidden by noise" if each is None else _count(each) for each in self.effective)
+        return [*lines, ("effective units", f"{sizes} (control, treated), weighted to look like both arms together")]
+
+    @staticmethod
+    def _own(document: dict[str, Any]) -> dict[str, Any]:
+        sizes = ((each["name"], reading_of(each["control"]), reading_of(each["treated"])) for each in document["bins"])
+        control, treated = map(reading_of, document["effective"])
+        return {
+            "bins": tuple(Bin(name, one, other) for name, one, other in sizes if one and other),
+            "thin": tuple(document["thin"]),
+            "clipped": reading_of(document["clipped"]),
+            "effective": (control, treated),
+        }
+
+
+def effective_sizes(counts: Array, clip: float) -> Array:
+    """Kish's effective number of units in each arm, for versions of the counts: (sum of weights)² / sum of squares.
+
+    A unit weighs one over its arm's share of the bin, but at most 1 / clip.
+
+    Args:
+        counts: Version by bin by arm.
+        clip: The least share that counts.
+    """
+    sizes = np.maximum(counts, 0.0)
+    shares = sizes / np.maximum(sizes.sum(axis=2, keepdims=True), 1e-300)
+    weights = 1 / np.maximum(shares, clip)
+    squares = (sizes * weights**2).sum(axis=1)
+    effective: Array = np.where(squares > 0, (sizes * weights).sum(axis=1) ** 2 / np.maximum(squares, 1e-300), np.nan)
+    return effective
+
+
+def thin_share(counts: Release, clip: float, n: int) -> tuple[float, float]:
+    """The share of units in bins where an arm has less than clip of them: at least, and at most."""
+    sizes, first = np.array(counts.values).reshape(-1, 2), counts.names[0]
+    above = (1 - clip) * sizes - clip * sizes[:, ::-1]
+    bar = half_width(0.0, [counts.noise_term(first, 1 - clip), counts.noise_term(first, clip)], LEVEL)
+
+    def off(bins: int) -> float:
+        """How far noise moves the number of units in so many bins."""
+        term = replace(counts.noise_term(first, math.sqrt(2 * bins)), parts=max(2 * bins, 1) * counts.parts)
+        return half_width(0.0, [term], LEVEL)
+
+    surely, perhaps = ((above < edge).any(axis=1) for edge in (-bar, bar))
+    low = max(float(sizes[surely].sum()) - off(int(surely.sum())), 0.0) / n
+    high = min(float(sizes[perhaps].sum()) + off(int(perhaps.sum())), n) / n
+    return low, max(low, high)
+
+
+def _beyond(counts: Release, n: int) -> Reading:
+    """The share of scores in the first and the last bin."""
+    ends = (*counts.names[:2], *counts.names[-2:])
+    bar = half_width(0.0, [counts.noise_term(name, 1 / n) for name in ends], LEVEL)
+    return Reading(sum(map(counts.value, ends)) / n, bar)
+
+
+def _edges(clip: float) -> tuple[float, ...]:
+    """Where scores are clipped, and every tenth between."""
+    tenths = (tenth / 10 for tenth in range(1, 10))
+    return (clip, *(edge for edge in tenths if clip + 0.02 < edge < 1 - clip - 0.02), 1 - clip)
+
+
+def _count(reading: Reading) -> str:
+    return f"{reading.value:,.0f} ± {reading.bar:,.0f}"

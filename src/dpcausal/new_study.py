@@ -1,0 +1,165 @@
+"""A study file to fill in, made of column names and types; and whether it was filled in."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import tomli_w
+
+from dpcausal.errors import StudyError
+
+BLANK = "<fill in>"
+"""Stands where a person has to decide. A study that still holds one is no study."""
+
+_BLANK = f'"{BLANK}"'
+
+_STUDY = """\
+# A study: everything that is asked of a table, fixed before anything is read.
+# It was made from the names and types of the table's columns. No value was read, so nothing below comes from the data,
+# and nothing you fill in may come from it either: take bounds and values from a codebook, a protocol or the literature.
+# Replace every "<fill in>", quotation marks included. Then see what it would cost and tell:
+#   dpcausal plan study.toml --n NUMBER_OF_PEOPLE
+
+name = {name}
+question = "<fill in>"      # in words: does the drug lower blood pressure after a year?
+
+# "trial" if chance decided who was treated, otherwise "observational".
+design = "<fill in>"
+eligibility = "<fill in>"   # who is in the table
+time_zero = "<fill in>"     # when follow-up begins
+
+# The price: the privacy loss of everything that this study asks. About 1 is a usual choice.
+epsilon = "<fill in>"
+delta = 0.0                 # 0 is the stronger promise; otherwise far below 1 / number of people
+
+# Who chose the bounds and values below, when, and where they come from. None may come from this table.
+[bounds]
+by = "<fill in>"
+on = "<fill in>"            # for instance "2026-03-01"
+source = "<fill in>"        # for instance "codebook, version 4"
+
+# For a trial: difference_in_means. With confounders: for instance regression_adjustment or doubly_robust, and below it
+# a line of = ["age", "sex"] with their names; or stratification, with by = ["sex"]. `dpcausal plan` ranks them.
+[estimator]
+name = "<fill in>"
+
+# What one person may change between two tables that nobody may tell apart: "record" is all of it, and the strongest
+# promise; "record_within_arm" all but the arm, for a trial whose assignment was published; "outcome" the outcome only.
+[schema]
+protects = "record"
+
+# Any other value counts as the first one.
+[schema.treatment]
+name = "<fill in>"          # a column out of those at the end of this file
+values = "<fill in>"        # control first: [0, 1], [false, true] or ["placebo", "drug"]
+labels = "<fill in>"        # what to call them: ["placebo", "drug"]
+
+# A number: kind "real". Values beyond low and high are moved to them; the wider the bounds, the more noise.
+# Yes or no: kind "binary", and in place of low and high a line values = ["no", "yes"].
+[schema.outcome]
+name = "<fill in>"          # a column out of those at the end of this file
+kind = "<fill in>"
+low = "<fill in>"
+high = "<fill in>"
+
+# Where people have several records: whose a record is, and which one of them counts. Otherwise leave this out.
+# [schema.unit]
+# name = "<fill in>"
+# by = "<fill in>"
+# keep = "first"
+
+# The columns of the table. Take the # away from those that are confounders: known before treatment, and with a part in
+# both who is treated and the outcome. Then say why in a table of its own: [confounders], with age = "..." below it.
+"""
+
+_REAL = f'kind = "real"\nlow = {_BLANK}\nhigh = {_BLANK}'
+_CATEGORY = f'kind = "category"\nvalues = {_BLANK}'
+
+_LINES: dict[str | None, tuple[str, str]] = {
+    None: ('a .csv file has no types; if it is no number write kind = "category" and values = [...] instead', _REAL),
+    "integer": ('whole numbers; if they are codes write kind = "category" and values = [...] instead', _REAL),
+    **dict.fromkeys(("number", "wide number"), ("numbers", _REAL)),
+    "text": ("text", _CATEGORY),
+    "boolean": ("true or false", 'kind = "binary"\nvalues = [false, true]'),
+}
+"""For each family of types, what to call it, and how a covariate of it is declared."""
+
+
+def study_to_fill_in(name: str, columns: Mapping[str, str | None]) -> str:
+    """The text of a study file with blanks, for a table with these columns.
+
+    Args:
+        name: What to call the study.
+        columns: The columns' names, each with the family of its type; None where the table does not say.
+
+    Example:
+        >>> print(study_to_fill_in("trial", {"age": "number", "seen": "key"}).partition("with age")[2])
+         = "..." below it.
+        <BLANKLINE>
+        # age: numbers
+        # [[schema.covariates]]
+        # name = "age"
+        # kind = "real"
+        # low = "<fill in>"
+        # high = "<fill in>"
+        <BLANKLINE>
+        # seen: can only say whose a record is or when it was made, for [schema.unit]
+        <BLANKLINE>
+    """
+    return _STUDY.format(name=_quoted(name)) + "".join(f"\n{part}\n" for part in map(_column, columns.items()))
+
+
+def _column(column: tuple[str, str | None]) -> str:
+    name, family = column
+    if family not in _LINES:
+        use = (
+            "can only say whose a record is or when it was made, for [schema.unit]"
+            if family == "key"
+            else "of a type that cannot be used"
+        )
+        return f"# {_quoted(name)[1:-1]}: {use}"
+    words, lines = _LINES[family]
+    block = f"[[schema.covariates]]\nname = {_quoted(name)}\n{lines}"
+    return "\n".join([f"# {_quoted(name)[1:-1]}: {words}", *(f"# {line}" for line in block.splitlines())])
+
+
+def _quoted(text: str) -> str:
+    """A text as TOML writes it, on one line whatever it holds."""
+    return tomli_w.dumps({"text": text}).strip().removeprefix("text = ")
+
+
+def check_filled_in(text: str) -> None:
+    """Raise if a study's text still holds blanks, and say where.
+
+    Example:
+        >>> check_filled_in('name = "<fill in>"')
+        Traceback (most recent call last):
+        dpcausal.errors.StudyError: expected a study that is filled in, got 1 left blank: name in line 1
+        ...
+    """
+    blanks, section = [], ""
+    for place, line in enumerate(text.splitlines(), start=1):
+        if line.startswith("["):
+            section = f"{line.partition('#')[0].strip()} "
+        elif _BLANK in line.partition("#")[0]:
+            blanks.append(f"{section}{line.partition('=')[0].strip()} in line {place}")
+    if blanks:
+        raise StudyError(
+            expected="a study that is filled in",
+            got=f"{len(blanks)} left blank: {', '.join(blanks)}",
+            hint=f"replace every {_BLANK}, quotation marks included; the comments beside them say by what.",
+        )
+
+
+def write_new(file: Path, text: str) -> None:
+    """Write a file that must not be there yet."""
+    try:
+        with file.open("x", encoding="utf-8") as opened:
+            opened.write(text)
+    except FileExistsError:
+        raise StudyError(
+            expected="a file that is not there yet", got=str(file), hint="give another name with --out."
+        ) from None
+    except OSError as error:
+        raise StudyError(
+            expected="a file that can be written", got=f"{file} ({type(error).__name__})", hint="check its folder."
+        ) from None

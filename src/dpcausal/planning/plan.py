@@ -1,0 +1,216 @@
+"""What a study would ask, cost and tell, before anything is read or spent."""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from dpcausal.columns import Real
+from dpcausal.effect import Effect, Estimator, bill, html_table, listed, number, text_table
+from dpcausal.guarantee import Guarantee
+from dpcausal.interval import half_width as half_width_of
+from dpcausal.planning.choose import Choice, choose
+from dpcausal.planning.precision import (
+    MOST_CONFOUNDERS,
+    confounders_carried,
+    epsilon_for,
+    half_width,
+    smallest_detectable,
+    units_for,
+    width_curve,
+)
+from dpcausal.planning.rehearsal import Rehearsal
+
+THIS = "this study"
+"""What the study's own estimator is called among the others."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """A study before it is run: made of public numbers, on no data.
+
+    Attributes:
+        estimator: How the effect is to be estimated.
+        effect: The rehearsed effect: what will be asked, its price, and the errors to expect.
+        rehearsal: What was expected of the table.
+        width: The half width that is wished for; infinite where any interval is, None where nothing is.
+        epsilon_needed: The epsilon that gives this width; None where no width is wished for, or none gives it.
+        units_needed: The number of units that gives it at this epsilon; None likewise.
+        confounders_carried: For how many numeric confounders a regression adds less privacy noise than there is
+            sampling error.
+        choice: The estimators that fit, in the order of the error to expect.
+    """
+
+    estimator: Estimator
+    effect: Effect
+    rehearsal: Rehearsal
+    width: float | None
+    epsilon_needed: float | None
+    units_needed: int | None
+    confounders_carried: int
+    choice: Choice
+
+    @property
+    def half_width(self) -> float:
+        """The ± to expect around the estimate, for a 95 % interval; infinite where there will be no interval."""
+        return half_width(self.effect)
+
+    @property
+    def smallest_detectable(self) -> float:
+        """The smallest effect that is told from 0 in 80 of 100 such studies, by a two-sided test at 5 %."""
+        return smallest_detectable(self.effect)
+
+    def widths(self) -> dict[str, list[tuple[float, float]]]:
+        """For this study and for each estimator that fits, the half widths to expect at several epsilons.
+
+        Where an estimator would give no interval, there is no width.
+        """
+        fitting = {each.label: each for each in self.choice.candidates if not _alike(each.estimator, self.estimator)}
+        curves = {THIS: width_curve(self.estimator, self.rehearsal, self.effect.guarantee.delta)}
+        curves |= {name: width_curve(each.estimator, self.rehearsal, each.delta) for name, each in fitting.items()}
+        return {name: curve for name, curve in curves.items() if curve}
+
+    def __str__(self) -> str:
+        ranking = str(self.choice).partition("\n\n")[0]
+        return f"{text_table(self._title(), self._table())}\n\nEstimators by the error to expect\n{ranking}"
+
+    def _repr_html_(self) -> str:
+        """The same table for a notebook, without the ranking."""
+        return html_table(self._title(), self._table())
+
+    def _title(self) -> str:
+        arms = f"{self.effect.arms[1]} against {self.effect.arms[0]}"
+        return f"Plan (no data read, nothing spent): effect of {arms} on {self.effect.outcome}"
+
+    def _table(self) -> list[tuple[str, str]]:
+        effect = self.effect
+        table = [("units", f"{effect.n:,}"), ("method", effect.method), *self._precision()]
+        table += listed("will ask", tuple(map(bill, effect.receipts)))
+        table += [("privacy", str(effect.guarantee)), *self._wish(), ("carries", self._carries())]
+        table += [("ranking", f"first {self.choice.candidates[0].label}: {self.choice.why}")]
+        return table + listed("assumes", (*self.choice.assumed, *self._left_open()))
+
+    def _precision(self) -> list[tuple[str, str]]:
+        effect = self.effect
+        if math.isinf(self.half_width):
+            sampling = "not asked for" if effect.sampling_sd is None else number(effect.sampling_sd)
+            return [
+                ("95 % interval", f"none: {effect.no_interval or 'the sampling error is not asked for'}"),
+                ("standard error", f"sampling {sampling}, privacy noise {number(effect.privacy_sd)}"),
+            ]
+        parts = half_width_of(effect.sampling_sd or 0.0, (), 0.95), half_width_of(0.0, effect.noise, 0.95)
+        alone = f"sampling alone would give ± {number(parts[0])}, privacy noise alone ± {number(parts[1])}"
+        told = f"an effect of {number(self.smallest_detectable)} or more, with 80 % power"
+        return [
+            ("95 % interval", f"expect the estimate ± {number(self.half_width)}; {alone}"),
+            ("can detect", f"{told} (two-sided test at 5 %, if the interval comes out as wide as expected)"),
+        ]
+
+    def _wish(self) -> list[tuple[str, str]]:
+        if self.width is None:
+            return []
+        now = f"{self.effect.n:,} units", f"epsilon {self.effect.guarantee.epsilon:g}"
+        epsilon = "no epsilon is enough" if self.epsilon_needed is None else f"epsilon {self.epsilon_needed:g}"
+        units = "more than a billion" if self.units_needed is None else f"{self.units_needed:,}"
+        wish = "for an interval" if math.isinf(self.width) else f"for ± {self.width:g}"
+        return [(wish, f"{epsilon} with {now[0]}; or {units} units with {now[1]}")]
+
+    def _carries(self) -> str:
+        count = self.confounders_carried
+        if count == 0:
+            return (
+                "no numeric confounder: a regression on one would add more privacy noise than there is sampling error"
+            )
+        most = " or more" if count == MOST_CONFOUNDERS else ""
+        few = f"{count}{most} numeric confounder{'s' if count > 1 else ''}"
+        return f"{few}: a regression on so many adds less privacy noise than there is sampling error"
+
+    def _left_open(self) -> tuple[str, ...]:
+        if self.rehearsal.outcome_sd is not None or not isinstance(self.rehearsal.schema.outcome, Real):
+            return ()
+        return (
+            "no standard deviation was given: outcomes spread evenly over their bounds, which is more than most do",
+        )
+
+    def to_json(self) -> str:
+        """The plan as JSON; null stands for what is not to be had."""
+        finite = {name: getattr(self, name) for name in ("half_width", "smallest_detectable")}
+        document = {
+            "n": self.effect.n,
+            "method": self.effect.method,
+            "guarantee": self.effect.guarantee.to_dict(),
+            "asks": [
+                {"query": each.query, "epsilon": each.epsilon, "delta": each.delta} for each in self.effect.receipts
+            ],
+            **{name: value if math.isfinite(value) else None for name, value in finite.items()},
+            "no_interval": self.effect.no_interval,
+            "sampling_sd": self.effect.sampling_sd,
+            "privacy_sd": self.effect.privacy_sd,
+            "wished": None if self.width is None or math.isinf(self.width) else self.width,
+            "epsilon_needed": self.epsilon_needed,
+            "units_needed": self.units_needed,
+            "confounders_carried": self.confounders_carried,
+            "estimators": [
+                {name: value for name, value in vars(each).items() if name != "estimator"}
+                for each in self.choice.candidates
+            ],
+            "widths": self.widths(),
+            "assumes": [*self.choice.assumed, *self._left_open()],
+            "public": {name: value for name, value in asdict(self.rehearsal).items() if name not in ("schema", "n")},
+        }
+        return json.dumps(document, sort_keys=True, allow_nan=False)
+
+
+def _alike(first: Estimator, second: Estimator) -> bool:
+    """Whether two estimators are the same, be their names in a list or in a tuple."""
+    parts = [json.dumps(asdict(each), default=str) for each in (first, second)]  # type: ignore[call-overload]
+    return type(first) is type(second) and parts[0] == parts[1]
+
+
+def plan(
+    estimator: Estimator,
+    rehearsal: Rehearsal,
+    guarantee: Guarantee,
+    *,
+    of: Sequence[str] | None = None,
+    width: float | None = None,
+) -> Plan:
+    """What an estimator would ask, cost and tell. It reads nothing and spends nothing.
+
+    Args:
+        estimator: How the effect is to be estimated.
+        rehearsal: What is expected of the table.
+        guarantee: The guarantee to give.
+        of: The confounders, as for `choose`; none for a trial: `of=[]`.
+        width: A wished half width: the ± around the estimate. Any, if left out where there would be no interval.
+
+    Example:
+        >>> from dpcausal import Binary, DifferenceInMeans, Guarantee, Real, Rehearsal, Schema
+        >>> schema = Schema(treatment=Binary("treat"), outcome=Real("score", 0, 100))
+        >>> expected = Rehearsal(schema, n=1_000, outcome_sd=15)
+        >>> trial = plan(DifferenceInMeans(), expected, Guarantee(epsilon=0.2), of=[], width=2.5)
+        >>> round(trial.half_width, 1), round(trial.smallest_detectable, 1)
+        (6.4, 8.8)
+        >>> trial.epsilon_needed, trial.units_needed
+        (0.72, 2740)
+    """
+    effect = estimator.estimate(rehearsal, epsilon=guarantee.epsilon, delta=guarantee.delta)
+    if width is None and math.isinf(half_width(effect)):
+        width = math.inf
+    return Plan(
+        estimator=estimator,
+        effect=effect,
+        rehearsal=rehearsal,
+        width=width,
+        epsilon_needed=None if width is None else epsilon_for(width, estimator, rehearsal, guarantee.delta),
+        units_needed=None if width is None else units_for(width, estimator, rehearsal, guarantee),
+        confounders_carried=confounders_carried(rehearsal, guarantee),
+        choice=choose(
+            rehearsal.schema,
+            rehearsal.n,
+            guarantee,
+            of=of,
+            by=getattr(estimator, "by", ()),
+            **{name: value for name, value in vars(rehearsal).items() if name not in ("schema", "n")},
+        ),
+    )

@@ -1,0 +1,88 @@
+"""How precise an estimator would be, and what more precision would cost: by rehearsal, from public numbers only."""
+
+import math
+from bisect import bisect_left
+from dataclasses import replace
+
+from dpcausal.columns import Real
+from dpcausal.effect import Effect, Estimator
+from dpcausal.estimators.average import RegressionAdjustment
+from dpcausal.guarantee import Guarantee
+from dpcausal.planning.rehearsal import Rehearsal
+
+MOST_CONFOUNDERS = 30
+"""More numeric confounders than this are not tried."""
+
+EPSILONS = tuple(round(10 ** (place / 6), 2) for place in range(-6, 7))
+"""Where a curve of widths is drawn: from 0.1 to 10."""
+
+_EPSILONS = [*(digits * 10.0**power for power in range(-7, 1) for digits in range(10, 100)), 100.0]
+_NUMBERS = [*range(10, 1000), *(digits * 10**power for power in range(1, 7) for digits in range(100, 1000))]
+"""What a search may find: numbers that a person would write, up to a billion units."""
+
+
+def half_width(effect: Effect, level: float = 0.95) -> float:
+    """Half the width of an effect's interval: the ± around its estimate. Infinite where it has no interval."""
+    if effect.no_interval or effect.sampling_sd is None:
+        return math.inf
+    low, high = effect.interval(level)
+    return (high - low) / 2
+
+
+def smallest_detectable(effect: Effect, power: float = 0.8) -> float:
+    """The smallest true effect whose 95 % interval leaves 0 out with this probability.
+
+    The estimate must come to lie beyond the half width of the interval. So the true effect has to be larger than that,
+    by the distance which the error, normal and privacy noise together, stays within on one side with this probability.
+    For a normal error this is the usual 2.8 standard errors.
+    """
+    return half_width(effect) + half_width(effect, 2 * power - 1)
+
+
+def epsilon_for(width: float, estimator: Estimator, rehearsal: Rehearsal, delta: float) -> float | None:
+    """The smallest epsilon, to two digits, with which the estimate ± `width` is to be expected; None if none will do.
+
+    None is the answer where the sampling error alone is wider: then only more units help.
+    """
+
+    def narrow(epsilon: float) -> bool:
+        return _within(estimator.estimate(rehearsal, epsilon=epsilon, delta=delta), width)
+
+    place = bisect_left(_EPSILONS, x=True, key=narrow)
+    return float(f"{_EPSILONS[place]:.2g}") if place < len(_EPSILONS) else None
+
+
+def _within(effect: Effect, width: float) -> bool:
+    """Whether an effect has an interval that is narrow enough."""
+    half = half_width(effect)
+    return half <= width and math.isfinite(half)
+
+
+def units_for(width: float, estimator: Estimator, rehearsal: Rehearsal, guarantee: Guarantee) -> int | None:
+    """The smallest number of units, to three digits, with which ± `width` is to be expected; None beyond a billion."""
+
+    def narrow(n: int) -> bool:
+        expected = replace(rehearsal, n=n)
+        return _within(estimator.estimate(expected, epsilon=guarantee.epsilon, delta=guarantee.delta), width)
+
+    place = bisect_left(_NUMBERS, x=True, key=narrow)
+    return _NUMBERS[place] if place < len(_NUMBERS) else None
+
+
+def confounders_carried(rehearsal: Rehearsal, guarantee: Guarantee) -> int:
+    """For how many numeric confounders a regression adds less privacy noise than there is sampling error."""
+
+    def drowned(count: int) -> bool:
+        covariates = [Real(f"confounder {place}", 0, 1) for place in range(count)]
+        source = replace(rehearsal, schema=replace(rehearsal.schema, covariates=covariates))
+        regression = RegressionAdjustment(of=[column.name for column in covariates])
+        effect = regression.estimate(source, epsilon=guarantee.epsilon, delta=guarantee.delta)
+        return effect.sampling_sd is None or effect.privacy_sd >= effect.sampling_sd
+
+    return bisect_left(range(1, MOST_CONFOUNDERS + 1), x=True, key=drowned)
+
+
+def width_curve(estimator: Estimator, rehearsal: Rehearsal, delta: float) -> list[tuple[float, float]]:
+    """The half widths to expect at several epsilons; those at which there is an interval."""
+    effects = ((at, estimator.estimate(rehearsal, epsilon=at, delta=delta)) for at in EPSILONS)
+    return [(at, half_width(effect)) for at, effect in effects if not effect.no_interval]

@@ -1,0 +1,137 @@
+"""Questions about balance: how covariates differ between arms, as they are or weighted by a score."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, get_args
+
+from dpcausal.columns import Column, Real, is_number
+from dpcausal.errors import QueryError
+from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity
+from dpcausal.queries.regression import MOST_FEATURES, root_above
+from dpcausal.queries.scores import (
+    Estimand,
+    check_coefficients,
+    check_estimand,
+    covariates_named,
+    feature_names,
+    kept_within,
+    largest_weight,
+    score_columns,
+)
+from dpcausal.schema import Protects, Schema
+
+
+@dataclass(frozen=True)
+class CovariateSums(Query):
+    """In each arm, the sums of all covariates, and what the squares of those that are numbers lack.
+
+    A number x is measured from the middle of its range in half ranges, one of two values is -1 or 1, one of more values
+    is 1 in that value's place and 0 elsewhere; the deficit is the sum of 1 - x². The size of the treated arm comes with
+    it where arms are private. However many values a covariate has, it costs as much as a number. Proof:
+    docs/proofs/covariate_sums.md.
+
+    Attributes:
+        of: The covariates.
+    """
+
+    name: ClassVar[str] = "covariate_sums"
+    adds_up: ClassVar[bool] = True
+
+    of: Sequence[str]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "of", self.of if isinstance(self.of, str) else tuple(self.of))
+
+    def features(self, schema: Schema) -> tuple[str, ...]:
+        """What is added up of each unit."""
+        names = feature_names(self.of, schema)[1:]
+        if len(names) > MOST_FEATURES:
+            raise QueryError(
+                expected=f"covariates that make at most {MOST_FEATURES} features",
+                got=f"{len(names):,}",
+                hint="look at fewer covariates, or declare fewer values for them.",
+            )
+        return names
+
+    def numbers(self, schema: Schema) -> tuple[str, ...]:
+        """Those features that are numbers, whose squares have a deficit."""
+        return tuple(column.name for column in covariates_named(self.of, schema) if isinstance(column, Real))
+
+    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
+        """The answer's coordinates and how far one unit can move them."""
+        sizes = (Coordinate("size_1", 1.0, Fraction(1)),) if protects == "record" else ()
+        bound = _bound(len(self.of), protects, norm, extra=Fraction(1))
+        return Sensitivity(norm, (*sizes, *self._sums(schema, norm, 1.0)), bound)
+
+    def _sums(self, schema: Schema, norm: Norm, largest: float) -> tuple[Coordinate, ...]:
+        parts = [(f"total_{arm} of {name}", 1) for arm in (0, 1) for name in self.features(schema)]
+        # A deficit moves fully only where the total does not move at all: with this weight it never adds to it.
+        deficit = {"l1": 2, "l2": 1}[norm]
+        parts += [(f"deficit_{arm} of {name}", deficit) for arm in (0, 1) for name in self.numbers(schema)]
+        return tuple(Coordinate(name, largest / GRID, Fraction(GRID * weight)) for name, weight in parts)
+
+    def reads(self, schema: Schema) -> tuple[Column, ...]:
+        """The columns that the answer depends on."""
+        return schema.treatment, *covariates_named(self.of, schema)
+
+
+@dataclass(frozen=True)
+class WeightedCovariates(CovariateSums):
+    """The same sums weighted by a propensity score that is public already; with sums of weights and of their squares.
+
+    Weights are those of `WeightedArms`. Proof: docs/proofs/covariate_sums.md.
+
+    Attributes:
+        score: The covariates of the score.
+        coefficients: The score's coefficients, in the order of `feature_names`, as a logistic query released them.
+        estimand: Whose effect the weights are for.
+        clip: The score is kept within clip and 1 - clip.
+    """
+
+    name: ClassVar[str] = "weighted_covariates"
+
+    score: Sequence[str]
+    coefficients: Sequence[float]
+    estimand: Estimand
+    clip: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "score", self.score if isinstance(self.score, str) else tuple(self.score))
+        object.__setattr__(self, "coefficients", kept_within(self.coefficients))
+        check_estimand(self.estimand, get_args(Estimand))
+        if not (is_number(self.clip) and 1e-3 <= self.clip < 0.5):
+            raise QueryError(
+                expected="a clip from 0.001 to below 0.5",
+                got=repr(self.clip),
+                hint="a clip of 0.1 is usual; a smaller one needs more noise.",
+            )
+
+    @property
+    def largest(self) -> float:
+        """The largest weight there can be."""
+        return largest_weight(self.estimand, self.clip)
+
+    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
+        """The answer's coordinates and how far one unit can move them."""
+        check_coefficients(self.coefficients, self.score, schema)
+        weights = tuple(
+            Coordinate(f"{part}_{arm}", self.largest**power / GRID, Fraction(GRID * weight))
+            for part, power, weight in (("mass", 1, 2), ("design", 2, 4))
+            for arm in (0, 1)
+        )
+        bound = _bound(len(self.of), protects, norm, extra=Fraction(3, 2))
+        return Sensitivity(norm, (*weights, *self._sums(schema, norm, self.largest)), bound)
+
+    def reads(self, schema: Schema) -> tuple[Column, ...]:
+        """The columns that the answer depends on."""
+        return tuple(dict.fromkeys((*super().reads(schema), *score_columns(self.score, schema))))
+
+
+def _bound(covariates: int, protects: Protects, norm: Norm, extra: Fraction) -> Fraction:
+    """Each covariate moves by 2 at most; what tells the arms' sizes moves only where the arm does; and rounding."""
+    rounding = Fraction(5 * covariates + 1, GRID)
+    if norm == "l2":
+        return root_above(Fraction(4 * covariates)) + rounding
+    return 2 * covariates + (extra if protects == "record" else 0) + rounding

@@ -1,0 +1,101 @@
+"""Questions about overlap: how many units of each arm there are in each bin."""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from dpcausal.columns import Column, is_number
+from dpcausal.errors import QueryError
+from dpcausal.queries.basis import Cells, basis_of
+from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity
+from dpcausal.queries.regression import root_above
+from dpcausal.queries.scores import check_coefficients, kept_within, score_columns
+from dpcausal.schema import Protects, Schema
+
+MOST_EDGES = 100
+
+
+def _counts(bins: Sequence[str], norm: Norm) -> Sensitivity:
+    """A unit leaves one arm of one bin and joins another; noise is the same where it cannot."""
+    coordinates = tuple(Coordinate(f"size_{arm} of {name}", 1.0, Fraction(1)) for name in bins for arm in (0, 1))
+    return Sensitivity(norm, coordinates, Fraction(2) if norm == "l1" else root_above(Fraction(2)))
+
+
+@dataclass(frozen=True)
+class StratumCounts(Query):
+    """The number of units in each arm of each stratum of a public partition. Proof: docs/proofs/arm_counts.md.
+
+    Attributes:
+        cells: The strata.
+    """
+
+    name: ClassVar[str] = "stratum_counts"
+    adds_up: ClassVar[bool] = True
+
+    cells: Cells
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cells", basis_of(self.cells))
+        if not isinstance(self.cells, Cells):
+            raise QueryError(expected="Cells", got=type(self.cells).__name__, hint='write Cells([Cut("ward")]).')
+
+    def bins(self, schema: Schema) -> tuple[str, ...]:
+        """What each stratum is called."""
+        return self.cells.names(schema)
+
+    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
+        """The answer's coordinates and how far one unit can move them."""
+        return _counts(self.bins(schema), norm)
+
+    def reads(self, schema: Schema) -> tuple[Column, ...]:
+        """The columns that the answer depends on."""
+        return schema.treatment, *self.cells.reads(schema)
+
+
+@dataclass(frozen=True)
+class ScoreCounts(Query):
+    """The number of units in each arm of each bin of a propensity score that is public already.
+
+    Proof: docs/proofs/arm_counts.md.
+
+    Attributes:
+        of: The covariates of the score.
+        coefficients: The score's coefficients, in the order of `feature_names`, as a logistic query released them.
+        edges: Where one bin of the score ends and the next begins, in rising order. An edge belongs to the bin above.
+    """
+
+    name: ClassVar[str] = "score_counts"
+    adds_up: ClassVar[bool] = True
+
+    of: Sequence[str]
+    coefficients: Sequence[float]
+    edges: Sequence[float]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "of", self.of if isinstance(self.of, str) else tuple(self.of))
+        object.__setattr__(self, "coefficients", kept_within(self.coefficients))
+        numbers = all(map(is_number, self.edges)) and 1 <= len(self.edges) <= MOST_EDGES
+        if not (numbers and all(low < high for low, high in itertools.pairwise((0.0, *self.edges, 1.0)))):
+            raise QueryError(
+                expected=f"1 to {MOST_EDGES} rising edges of the score between 0 and 1",
+                got=repr(self.edges)[:100],
+                hint="write for instance [0.1, 0.3, 0.5, 0.7, 0.9].",
+            )
+        object.__setattr__(self, "edges", tuple(map(float, self.edges)))
+
+    def bins(self) -> tuple[str, ...]:
+        """What each bin is called."""
+        edges = [f"{edge:.12g}" for edge in self.edges]
+        inner = (f"{low} ≤ score < {high}" for low, high in itertools.pairwise(edges))
+        return f"score < {edges[0]}", *inner, f"score ≥ {edges[-1]}"
+
+    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
+        """The answer's coordinates and how far one unit can move them."""
+        check_coefficients(self.coefficients, self.of, schema)
+        return _counts(self.bins(), norm)
+
+    def reads(self, schema: Schema) -> tuple[Column, ...]:
+        """The columns that the answer depends on."""
+        return score_columns(self.of, schema)

@@ -1,0 +1,49 @@
+"""An empty figure in the style of all others, and a drawn one as an image."""
+
+from io import BytesIO
+from typing import TYPE_CHECKING
+
+from dpcausal.errors import QueryError
+from dpcausal.report.section import Picture
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_LONGEST = 40
+
+
+def canvas(width: float, height: float) -> "tuple[Figure, Axes]":
+    """An empty figure of this many inches, and its axes.
+
+    Raises:
+        QueryError: Where matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415 (an extra)
+    except ImportError:
+        raise QueryError(
+            expected="matplotlib, which draws figures",
+            got="an installation without it",
+            hint="pip install 'dpcausal[plots]'.",
+        ) from None
+    figure = Figure(figsize=(width, height), layout="constrained", dpi=150)
+    axes = figure.subplots()
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def drawn(title: str, figure: "Figure", alt: str) -> Picture:
+    """A figure as an SVG image, the same bytes each time."""
+    from matplotlib import rc_context  # noqa: PLC0415 (an extra)
+
+    image = BytesIO()
+    with rc_context({"svg.hashsalt": "dpcausal"}):
+        figure.savefig(image, format="svg", metadata={"Date": None})
+    return Picture(title, image.getvalue(), alt)
+
+
+def shortened(name: str) -> str:
+    """A name that fits beside an axis, and that can be drawn."""
+    line = "".join(letter if letter.isprintable() else "\ufffd" for letter in " ".join(name.split()))
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"

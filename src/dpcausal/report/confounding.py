@@ -1,0 +1,92 @@
+"""How strong a confounder that nobody measured would have to be to explain an effect away.
+
+Made of the published effect only, so it costs no budget. VanderWeele and Ding (2017), Sensitivity Analysis in
+Observational Research: Introducing the E-Value; Cinelli and Hazlett (2020), Making Sense of Sensitivity.
+"""
+
+import math
+from dataclasses import dataclass
+
+from dpcausal.effect import Effect
+
+
+@dataclass(frozen=True)
+class Confounding:
+    """What an unmeasured confounder would have to do, for the estimate and for the limit of its interval nearer to 0.
+
+    Attributes:
+        e_value: The risk ratio that a confounder needs with treatment and with outcome to explain the estimate.
+        e_value_limit: The same for the limit nearer to 0; 1 where the interval holds 0.
+        robustness: The share of the residual variance of treatment and of outcome that a confounder must explain.
+        robustness_limit: The same for the limit nearer to 0; 0 where the interval holds 0.
+        scale: How the effect was put on the scale of risk ratios, in words.
+    """
+
+    e_value: float
+    e_value_limit: float
+    robustness: float
+    robustness_limit: float
+    scale: str
+
+
+def confounding_of(effect: Effect, covariates: int, risks: tuple[float, float] | None = None) -> Confounding | None:
+    """What it would take to explain an effect away; None where the sampling error, which it is measured by, is unknown.
+
+    Args:
+        effect: The effect.
+        covariates: How many columns were adjusted for.
+        risks: For a yes-or-no outcome, the noisy risk in each arm, control first, where they were released.
+    """
+    freedom = effect.n - 2 - covariates
+    if effect.no_interval or effect.rehearsed or not effect.sampling_sd or freedom < 1:
+        return None
+    limit = nearer_to_zero(effect.interval())
+    if risks is not None and 0 < risks[0] < 1 and 0 < risks[1] < 1:
+        ratio = risks[1] / risks[0]
+        # The limit on the scale of ratios, as if the risk without treatment were known.
+        ratio_limit = max(risks[0] + limit, 1e-3) / risks[0] if limit else 1.0
+        scale = "risk ratio of the two noisy risks; its limit takes the risk of the control arm as known"
+    else:
+        # No other sizes of the arms imply as large a spread for this standard error: d errs towards 0.
+        spread = effect.sampling_sd * math.sqrt(effect.n) / 2
+        ratio, ratio_limit = (math.exp(0.91 * value / spread) for value in (effect.estimate, limit))
+        scale = (
+            "standardised mean difference d read as the risk ratio exp(0.91 d); the standard deviation is what the "
+            "sampling error implies for two arms of one size"
+        )
+    size = effect.sampling_sd * math.sqrt(freedom)
+    return Confounding(
+        e_value=e_value(ratio),
+        e_value_limit=e_value(ratio_limit),
+        robustness=robustness_value(effect.estimate / size),
+        robustness_limit=robustness_value(limit / size),
+        scale=scale,
+    )
+
+
+def nearer_to_zero(interval: tuple[float, float]) -> float:
+    """The limit of an interval that is nearer to 0; 0 where the interval holds it."""
+    low, high = interval
+    return 0.0 if low <= 0 <= high else min(interval, key=abs)
+
+
+def e_value(ratio: float) -> float:
+    """The E-value of a risk ratio.
+
+    Example:
+        >>> round(e_value(0.80), 2), e_value(1.0)  # as in the paper
+        (1.81, 1.0)
+    """
+    away = min(max(ratio, 1 / ratio), 1e9)  # an effect of many standard deviations needs no more digits
+    return away + math.sqrt(away * (away - 1))
+
+
+def robustness_value(f: float) -> float:
+    """The robustness value of Cohen's partial f: a t value divided by the root of its degrees of freedom.
+
+    Example:
+        >>> round(robustness_value(5 / 102**0.5), 6)  # as the R package sensemakr has it
+        0.387467
+    """
+    square = f * f
+    return (math.sqrt(square * square + 4 * square) - square) / 2

@@ -1,0 +1,89 @@
+"""The sections of a report about what was declared before anything was read: the question, and every public input."""
+
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any
+
+from dpcausal.columns import Binary, Column, Real
+from dpcausal.report.section import Section, Table
+
+if TYPE_CHECKING:
+    from dpcausal.report.report import Report
+
+_UNSAID = "not said"
+
+
+def question(report: "Report") -> Section:
+    """What was asked, of whom, by which design."""
+    study, effect = report.study, report.effect
+    if study is None:
+        asked = f"The effect of {effect.arms[1]} against {effect.arms[0]} on {effect.outcome}."
+        return Section("question", "Question and design", says=(asked, "No study file was given with this report."))
+    facts = [
+        ("study", study.name),
+        ("question", study.question),
+        ("design", "trial: chance decided who was treated" if study.design == "trial" else study.design),
+        ("eligibility", study.eligibility or _UNSAID),
+        ("time zero", study.time_zero or _UNSAID),
+        ("treatment strategies", f"{effect.arms[1]}, and {effect.arms[0]} to compare with"),
+        ("outcome", effect.outcome),
+        ("estimand", effect.estimand),
+    ]
+    facts += [(f"adjusted for {name}", why) for name, why in study.confounders.items()]
+    return Section("question", "Question and design", facts=tuple(facts))
+
+
+def inputs(report: "Report") -> Section:
+    """Every public input, who supplied it, and what was done with values before anything was added up."""
+    title, study = "Public inputs, and how values were read", report.study
+    if study is None:
+        return Section("inputs", title, says=("No study file was given with this report; see the assumptions.",))
+    schema, bounds = study.schema, study.bounds
+    facts = [
+        ("who chose bounds and values", bounds.get("by", _UNSAID)),
+        ("when", bounds.get("on", _UNSAID)),
+        ("where they come from", bounds.get("source", _UNSAID)),
+        ("epsilon and delta, chosen by the study", f"{study.epsilon:g} and {study.delta:g}"),
+        *((f"epsilon of {site}", f"{epsilon:g}") for site, epsilon in study.epsilons.items()),
+        ("estimator", _spelled(study.estimator)),
+    ]
+    if schema.unit is not None:
+        rule = f"{schema.unit.keep} record by {schema.unit.by} of each {schema.unit.name}; others were not read"
+        facts.append(("several records of one unit", rule))
+    if report.effect.sites:
+        facts.append(("several sites", f"pooled by {study.pooling.replace('_', ' ')}"))
+    columns: list[tuple[str, Column]] = [("treatment", schema.treatment), ("outcome", schema.outcome)]
+    columns += [("covariate", column) for column in schema.covariates]
+    lines = tuple((column.name, role, _declared(column), str(_missing(column))) for role, column in columns)
+    table = Table("Columns as declared", ("column", "as", "values", "a missing value counts as"), lines)
+    notes = (
+        "Nothing here may come from the table, unless it was asked of it for a price.",
+        "Values outside bounds were moved to the bound, and unknown ones count as missing: no unit was left out.",
+        "dpcausal tuned nothing on the data, and looked at nothing that is not paid for.",
+    )
+    return Section("inputs", title, facts=tuple(facts), tables=(table,), notes=notes)
+
+
+def _missing(column: Column) -> object:
+    if isinstance(column, Real):
+        return f"{column.missing_value:g}"
+    if isinstance(column, Binary):
+        return dict(zip(column.values, column.labels_or_values, strict=True))[column.missing_value]
+    return column.missing_value
+
+
+def _declared(column: Column) -> str:
+    if isinstance(column, Real):
+        return f"{column.low:,g} to {column.high:,g}"
+    if isinstance(column, Binary) and column.labels:
+        return " or ".join(f"{value} ({label})" for value, label in zip(column.values, column.labels, strict=True))
+    return " or ".join(map(str, column.values))
+
+
+def _spelled(value: Any) -> str:  # noqa: ANN401 (an estimator or one of its parameters)
+    """A value as a person would read it: dataclasses by their parts, lists by their items."""
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = ", ".join(f"{part.name} {_spelled(getattr(value, part.name))}" for part in fields(value))
+        return f"{type(value).__name__} ({parts})" if parts else type(value).__name__
+    if isinstance(value, tuple | list):
+        return "; ".join(map(_spelled, value)) or "none"
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,113 @@
+"""Figures of diagnoses, with noise bars. They read as well in black and white."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dpcausal.diagnostics import BalanceTable, OverlapTable, Reading
+from dpcausal.report.canvas import canvas, shortened
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def love_plot(balance: BalanceTable) -> "Figure":
+    """The standardised mean difference of each covariate, before (hollow) and after weighting (filled), with bars.
+
+    The grey band is what passes. A covariate that noise hides has no mark and says so.
+
+    Example:
+        >>> from dpcausal import Binary, Real, Rehearsal, Schema
+        >>> from dpcausal.diagnostics import Balance
+        >>> schema = Schema(treatment=Binary("t"), outcome=Real("y", 0, 1), covariates=[Real("age", 18, 90)])
+        >>> balance = Balance(of=["age"]).estimate(Rehearsal(schema, n=5_000), epsilon=1.0)
+        >>> figure = love_plot(balance)  # figure.savefig("love.png")
+    """
+    figure, axes = canvas(7.0, 1.7 + 0.42 * len(balance.lines))
+    places = np.arange(len(balance.lines))[::-1]
+    axes.axvspan(-balance.most, balance.most, color="0.93", zorder=0)
+    axes.axvline(0.0, color="0.5", linewidth=0.8, linestyle="--", zorder=1)
+    lift = 0.12 if balance.weighted else 0.0
+    before, after = ([getattr(line, when) for line in balance.lines] for when in ("before", "after"))
+    _marked(axes, places + lift, before, "white", "before")
+    if balance.weighted:
+        _marked(axes, places - lift, after, "black", "after weighting")
+    axes.set_yticks(places, [shortened(line.name) for line in balance.lines])
+    axes.set_ylim(-0.6, len(places) - 0.4)
+    axes.set_xlabel(f"standardised mean difference, {balance.arms[1]} less {balance.arms[0]}\nbars: 95 % privacy noise")
+    axes.set_title(_headline(balance), loc="left", fontsize=9)
+    axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return figure
+
+
+def _marked(axes: "Axes", places: np.ndarray, found: list[Reading | None], colour: str, label: str) -> None:
+    seen = [(place, each) for place, each in zip(places, found, strict=True) if each is not None]
+    axes.errorbar(
+        [each.value for _, each in seen],
+        [place for place, _ in seen],
+        xerr=[each.bar for _, each in seen],
+        fmt="o",
+        color="black",
+        markerfacecolor=colour,
+        markersize=6,
+        elinewidth=1.2,
+        capsize=3,
+        label=label,
+    )
+    paper = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
+    for place, each in zip(places, found, strict=True):
+        if each is None:
+            words = f"{label}: hidden by noise"
+            axes.text(0.0, place, words, ha="center", va="center", fontsize=7, color="0.3", bbox=paper)
+
+
+def overlap_plot(overlap: OverlapTable) -> "Figure":
+    """How many units each arm has in each bin: treated above the line, control below it, with noise bars."""
+    figure, axes = canvas(8.0, 4.4)
+    places = np.arange(len(overlap.bins))
+    for arm, sign, colour, hatch in (("treated", 1, "0.45", ""), ("control", -1, "0.9", "///")):
+        found = [getattr(bin_, arm) for bin_ in overlap.bins]
+        heights = [sign * max(each.value, 0.0) for each in found]
+        label = overlap.arms[1 if arm == "treated" else 0]
+        axes.bar(places, heights, width=0.85, color=colour, hatch=hatch, edgecolor="black", linewidth=0.8, label=label)
+        shift = 0.06 * sign  # so that the bars of counts next to 0 do not hide each other
+        values, bars = [sign * each.value for each in found], [each.bar for each in found]
+        axes.errorbar(places + shift, values, yerr=bars, fmt="none", ecolor="black", elinewidth=1.2, capsize=2)
+    axes.axhline(0.0, color="black", linewidth=0.8)
+    axes.set_xticks(places, [shortened(bin_.name) for bin_ in overlap.bins], rotation=40, ha="right", fontsize=8)
+    axes.yaxis.set_major_formatter(lambda value, _: f"{abs(value):,.0f}")
+    axes.set_ylabel("units\nbars: 95 % privacy noise")
+    axes.set_title(_headline(overlap), loc="left", fontsize=9)
+    axes.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def alt_text(result: BalanceTable | OverlapTable) -> str:
+    """What the figure of a diagnosis shows, for those who cannot see it."""
+    if isinstance(result, BalanceTable):
+        told = [f"{line.name} {_difference(line.before)}{_then(line.after, result)}" for line in result.lines]
+        shown = "Love plot of standardised mean differences with 95 % noise bars"
+    else:
+        told = [f"{bin_.name}: {_units(bin_.treated)} and {_units(bin_.control)}" for bin_ in result.bins]
+        shown = f"Bars of the number of units, {result.arms[1]} and {result.arms[0]}, in each bin"
+    return f"{shown}. {'; '.join(told)}. Verdict: {result.verdict}; {result.found}."
+
+
+def _headline(result: BalanceTable | OverlapTable) -> str:
+    promise = f"epsilon {result.guarantee.epsilon:g}, delta {result.guarantee.delta:g}"
+    if result.rehearsed:
+        return f"{result.n:,} units; {promise}; rehearsed, no data read"
+    return f"{result.verdict}; {result.n:,} units; {promise}"
+
+
+def _difference(reading: Reading | None) -> str:
+    return "hidden by noise" if reading is None else f"{reading.value:.2f} ± {reading.bar:.2f}"
+
+
+def _then(reading: Reading | None, result: BalanceTable) -> str:
+    return f", after weighting {_difference(reading)}" if result.weighted else ""
+
+
+def _units(reading: Reading) -> str:
+    return f"{reading.value:,.0f} ± {reading.bar:,.0f}"

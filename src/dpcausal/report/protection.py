@@ -1,0 +1,151 @@
+"""The sections of a report about privacy: what is promised, what is not, by what, and where it is written down."""
+
+import hashlib
+import platform
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from dpcausal.release import Receipt
+from dpcausal.report.section import Section, Table
+
+if TYPE_CHECKING:
+    from dpcausal.report.report import Report
+
+NOISE = (
+    "Discrete Laplace noise where delta is 0, discrete Gaussian noise where it is not, unless a question's proof says "
+    "otherwise: each question has a page of its name in dpcausal's documentation."
+)
+PUBLIC = {
+    "record": "n, the number of units",
+    "record_within_arm": "n, the number of units, and every unit's arm",
+    "outcome": "n, the number of units, and every unit's covariates and arm",
+}
+SOURCE = (
+    "OpenDP's exact discrete samplers on the operating system's entropy; there is no seed and none can be given. Sums "
+    "are exact integers on a public grid, so that no floating-point number carries noise or hides a sum."
+)
+NOT_PROMISED = (
+    "anything against whoever runs the process that reads the table",
+    "anything about how long an answer took",
+    "anything about people with records at several sites or in several data sets: their losses add up",
+    "anything about the table before it came here: who is in it, and how it was filtered and joined",
+    "that the estimate is free of confounding",
+    "compliance with any law: this report supports an assessment and is none",
+)
+_LIBRARIES = ("dpcausal", "opendp", "duckdb", "numpy")
+
+
+def privacy(report: "Report") -> Section:
+    """What is promised for this release, and for everything ever released about the data set."""
+    guarantee, spent = report.effect.guarantee, report.spent
+    kind = "approximate" if guarantee.delta else "pure"
+    facts = [
+        ("unit", privacy_unit(report)),
+        ("neighbours", guarantee.neighbours),
+        ("variant", f"{kind} differential privacy, bounded: neighbouring tables have as many units"),
+        ("this release", f"epsilon {guarantee.epsilon:g}, delta {guarantee.delta:g}, in all its questions together"),
+        ("standing", "proved" if guarantee.standing == "proved" else "NOT PROVED"),
+        ("model", model(report)),
+    ]
+    if spent is None:
+        where = "each site has its own; none was given" if report.effect.sites else "none was given with this report"
+        facts.append(("everything ever released", f"not known here: the ledger says ({where})"))
+    else:
+        unproved = "" if spent.standing == "proved" else "; a part of it is NOT PROVED"
+        facts += [
+            ("everything ever released", f"{spent.total}, in {len(spent.payments)} answers{unproved}"),
+            ("budget", f"{spent.budget}"),
+            ("left", f"{spent.left}"),
+            ("rule of addition", _rule(spent.budget.rule)),
+        ]
+    return Section("privacy", "What is promised", facts=tuple(facts), tables=_bill(report))
+
+
+def _rule(rule: str) -> str:
+    kind = "epsilons and deltas add up" if rule == "additive" else "zero-concentrated losses (rho) add up"
+    return f"{kind}; it holds for questions chosen after seeing earlier answers"
+
+
+def privacy_unit(report: "Report") -> str:
+    """Whose data the promise is about."""
+    unit = report.study.schema.unit if report.study else None
+    return f"whoever {unit.name} names; {unit.keep} record by {unit.by}" if unit else "one record of the table"
+
+
+def model(report: "Report") -> str:
+    """Who sees data, and who only sees what was made noisy."""
+    if report.effect.sites:
+        return (
+            "central at each site, federated between them: each adds noise before anything leaves it; the coordinator "
+            "and everybody else see noisy answers only"
+        )
+    return "central: whoever holds the table adds noise; everybody else sees noisy answers only"
+
+
+def _bill(report: "Report") -> tuple[Table, ...]:
+    lines = tuple((_asked(receipt), f"{receipt.epsilon:g}", f"{receipt.delta:g}") for receipt in report.effect.receipts)
+    paid = "What it would cost" if report.effect.rehearsed else "What was paid, step by step"
+    return (Table(paid, ("question", "epsilon", "delta"), lines),)
+
+
+def _asked(receipt: Receipt) -> str:
+    site = f"{receipt.site}: " if receipt.site else ""
+    return f"{site}{receipt.query.replace('_', ' ')}"
+
+
+def unprotected(report: "Report") -> Section:
+    """What is published as it is, and what nobody promises."""
+    facts = [
+        ("published without noise", PUBLIC[report.effect.guarantee.protects]),
+        ("public by declaration", "the study, the schema, every question, its price, and the size of its noise"),
+    ]
+    if report.spent is not None:
+        facts.append(("as the ledger holds it", report.spent.data_set))
+    says = ("What is not promised:",)
+    return Section("unprotected", "What was not protected", says=says, facts=tuple(facts), notes=NOT_PROMISED)
+
+
+def made() -> Section:
+    """By what it was made."""
+    facts = (
+        ("noise", NOISE),
+        ("random source", SOURCE),
+        *((f"version of {name}", version(name)) for name in _LIBRARIES),
+        ("version of Python", platform.python_version()),
+        ("checks", "dpcausal audit tries to break every guarantee of an installation; run it where the table is"),
+    )
+    notes = (
+        "Versions are those of the installation that wrote this report.",
+        "The proofs are dpcausal's own. The samplers are OpenDP's, which has not passed them through its last vetting.",
+    )
+    return Section("made", "How it was made", facts=facts, notes=notes)
+
+
+def record(report: "Report") -> Section:
+    """Where it is written down: approvals, hashes, receipts."""
+    effect, spent, study = report.effect, report.spent, report.study
+    facts = [("report made on", report.on.isoformat())]
+    if study is not None:
+        digest = hashlib.sha256(study.to_toml().encode()).hexdigest()
+        facts.append(("study, SHA-256", f"{digest} (as dpcausal writes it, without comments)"))
+        facts += [("asked by", study.asker)] * bool(study.asker)
+    approvals = "each site approved the study by its digest and keeps the names of who did in its diary"
+    facts.append(("approvals", approvals if effect.sites else "none are recorded for a single table"))
+    if spent is not None:
+        facts += [
+            ("ledger, first entry", spent.opening),
+            ("ledger, last entry", spent.head),
+            ("ledger, verified", f"{spent.entries} entries, each holding the digest of the one before"),
+            ("receipts in this ledger", f"{spent.found} of {len(effect.receipts)}"),
+        ]
+    lines = tuple(
+        (
+            _asked(receipt),
+            "" if receipt.entry is None else str(receipt.entry),
+            receipt.digest or "none: rehearsed",
+        )
+        for receipt in effect.receipts
+    )
+    table = Table("Receipts", ("question", "ledger entry", "digest of the debit"), lines)
+    notes = ("Keep receipts apart from the ledger: a ledger that was replaced as a whole does not hold them.",)
+    return Section("record", "Where it is written down", facts=tuple(facts), tables=(table,), notes=notes)

@@ -1,0 +1,107 @@
+"""A report as a record for the OpenDP Deployments Registry: https://github.com/opendp/deployments-registry-data.
+
+Its names are those of the registry's own records as of September 2026. What only people know says so.
+"""
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from dpcausal.effect import number
+from dpcausal.report.protection import NOISE, NOT_PROMISED, PUBLIC, SOURCE, model, privacy_unit
+
+if TYPE_CHECKING:
+    from dpcausal.report.report import Report
+
+TO_FILL_IN = "TO BE FILLED IN"
+
+
+def registry_record(report: "Report") -> dict[str, Any]:
+    """The record: a draft, in which a person fills in who publishes it and where."""
+    effect, study = report.effect, report.study
+    slug = re.sub(r"[^a-z0-9]+", "-", (study.name if study else report.title).lower()).strip("-")
+    return {
+        "url_slug": slug or "effect",
+        "status": "Draft",
+        "tier": 3,
+        "deployment": {
+            "basic": {
+                "name": study.name if study else report.title,
+                "data_curators": [{"data_curator_name": TO_FILL_IN, "data_curator_type": TO_FILL_IN}],
+                "intended_use": study.question if study else TO_FILL_IN,
+                "data_product_type": "Summary statistics",
+                "data_product_region": TO_FILL_IN,
+                "description": f"{report.title}: {effect.estimand}. {_published(report)}",
+                "publication_date": report.on.isoformat(),
+                "data_product_sector": TO_FILL_IN,
+            },
+            "dp_variant": {
+                "variant_name": "Approximate DP" if effect.guarantee.delta else "Pure DP",
+                "data_domain": f"Tables of {effect.n} units with the columns and values that the study declares.",
+                "unprotected_quantities": f"{PUBLIC[effect.guarantee.protects]}; the study, its schema and its prices.",
+            },
+            "privacy_loss": _loss(report),
+            "deployment_model": {
+                "model_name": "Federated" if effect.sites else "Central",
+                "model_name_details": model(report),
+                "actors": "Whoever holds a table is trusted with it. Whoever asks, and everybody else, is not.",
+                "release_type": "One release",
+                "release_type_details": _releases(report),
+                "data_source_type": "Static",
+                "access_type": "Non-interactive",
+                "access_type_details": "The effect was published; the data cannot be queried by its readers.",
+            },
+            "accounting": {
+                "post_processing": "The estimate, its interval and this report are made of noisy answers only.",
+                "composition": "Prices of questions add up, also where one was chosen after seeing earlier answers.",
+            },
+            "implementation": {
+                "preprocessing_and_hyperparameter_tuning": _before(report),
+                "mechanisms": f"{NOISE} {SOURCE} What is not promised: {'; '.join(NOT_PROMISED)}.",
+                "justification": _justified(report),
+            },
+            "administrative": {"registry_authors": [TO_FILL_IN]},
+        },
+    }
+
+
+def _published(report: "Report") -> str:
+    if report.effect.rehearsed:
+        return "A rehearsal: nothing was published."
+    if report.interval is None:
+        return f"Estimate {number(report.effect.estimate)}, without an interval."
+    low, high = report.interval
+    return f"Estimate {number(report.effect.estimate)}, 95 % interval {number(low)} to {number(high)}."
+
+
+def _loss(report: "Report") -> dict[str, Any]:
+    guarantee = report.effect.guarantee
+    parameters = {"epsilon": guarantee.epsilon} | ({"delta": guarantee.delta} if guarantee.delta else {})
+    steps = "; ".join(f"{each.query} epsilon {each.epsilon:g}" for each in report.effect.receipts)
+    standing = "" if guarantee.standing == "proved" else " NOT PROVED."
+    return {
+        "privacy_unit": privacy_unit(report),
+        "privacy_unit_details": f"Bounded: {guarantee.neighbours}.",
+        "privacy_parameters": parameters,
+        "privacy_parameters_details": f"By question: {steps}.{standing}",
+    }
+
+
+def _releases(report: "Report") -> str:
+    if report.spent is None:
+        return "What else was or will be released about the data set is in its ledger, which was not read for this."
+    spent = report.spent
+    return f"Spent on the data set in all: {spent.total}, in {len(spent.payments)} answers; budget {spent.budget}."
+
+
+def _before(report: "Report") -> str:
+    bounds = dict(report.study.bounds) if report.study else {}
+    who = ", ".join(f"{key}: {value}" for key, value in bounds.items()) or "not said"
+    return (
+        f"Values were moved into bounds that were declared beforehand ({who}); missing values count as declared ones. "
+        "No tuning, and no look at the data that was not paid for, by dpcausal."
+    )
+
+
+def _justified(report: "Report") -> str:
+    planned = "" if report.planned is None else f" Planned half width of the interval: {number(report.planned)}."
+    return f"{report.verdict.says}{planned}"

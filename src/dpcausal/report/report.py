@@ -1,0 +1,175 @@
+"""An effect with all that is needed to judge it, for people and for registers."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
+from typing import Any, Self
+
+from dpcausal.effect import Effect
+from dpcausal.ledger import Ledger
+from dpcausal.report import declared, findings, protection
+from dpcausal.report.confounding import Confounding, confounding_of
+from dpcausal.report.crossref import cross_references
+from dpcausal.report.page import page
+from dpcausal.report.pictures import pictures_of
+from dpcausal.report.plain_yaml import to_yaml
+from dpcausal.report.registry import registry_record
+from dpcausal.report.section import Diagnostic, Picture, Section
+from dpcausal.report.spent import Spent
+from dpcausal.report.verdict import Verdict, verdict_of
+from dpcausal.study import Study
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """An effect with all that is needed to judge it. Public, as the effect is; making one costs no budget.
+
+    Attributes:
+        effect: What was found.
+        on: The date of the report.
+        study: What was planned.
+        spent: What was spent on the data set, ever.
+        verdict: What may be concluded.
+        confounding: How strong a confounder would have to be; None for a trial, or where it cannot be told.
+        planned: The half width of the interval that was to be expected from public inputs.
+        smallest: The smallest effect that would be worthwhile; 0 where nobody said.
+        diagnostics: What private checks found.
+        figures: More figures to show.
+    """
+
+    effect: Effect
+    on: date
+    study: Study | None
+    spent: Spent | None
+    verdict: Verdict
+    confounding: Confounding | None
+    planned: float | None
+    smallest: float
+    diagnostics: tuple[Diagnostic, ...]
+    figures: tuple[Picture, ...]
+
+    @classmethod
+    def of(  # noqa: PLR0913
+        cls,
+        effect: Effect,
+        study: Study | None = None,
+        ledger: Ledger | None = None,
+        *,
+        on: date,
+        diagnostics: Sequence[Diagnostic] = (),
+        figures: Sequence[Picture] = (),
+        smallest: float = 0.0,
+        risks: tuple[float, float] | None = None,
+    ) -> Self:
+        """A report on an effect.
+
+        Args:
+            effect: The effect.
+            study: The study that asked for it, without which a report says little about its design.
+            ledger: The ledger that paid for it, without which a report cannot tell what was spent in all.
+            on: The date of the report.
+            diagnostics: What private checks found.
+            figures: More figures to show, for instance of diagnostics.
+            smallest: The smallest effect that would be worthwhile, if one was chosen before anything was released.
+            risks: For a yes-or-no outcome, the noisy risk in each arm, control first, where they were released.
+
+        Example:
+            >>> from datetime import date
+            >>> from dpcausal import Binary, DifferenceInMeans, Real, Schema, Study
+            >>> schema = Schema(treatment=Binary("treat"), outcome=Real("score", 0, 10))
+            >>> study = Study(
+            ...     name="scores", question="Does it help?", schema=schema, estimator=DifferenceInMeans(), epsilon=1
+            ... )
+            >>> Report.of(study.rehearsed(n=1_000), study, on=date(2026, 1, 31)).verdict.kind
+            'rehearsal'
+        """
+        spent = Spent.of(ledger, effect.receipts) if ledger else None
+        observed = study is not None and study.design == "observational"
+        return cls(
+            effect=effect,
+            on=on,
+            study=study,
+            spent=spent,
+            verdict=verdict_of(
+                effect,
+                smallest=smallest,
+                schema=study.schema if study else None,
+                left=spent.left.epsilon if spent else None,
+            ),
+            confounding=confounding_of(effect, len(study.schema.covariates), risks) if study and observed else None,
+            planned=_planned(effect, study),
+            smallest=smallest,
+            diagnostics=tuple(diagnostics),
+            figures=tuple(figures),
+        )
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The effect's 95 % interval, where it has one."""
+        return _interval(self.effect)
+
+    @property
+    def title(self) -> str:
+        """What the report is about."""
+        effect = self.effect
+        about = f"Effect of {effect.arms[1]} against {effect.arms[0]} on {effect.outcome}"
+        return f"Rehearsal: {about}" if effect.rehearsed else about
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """What the report says, in order: the page and the JSON document hold the same."""
+        sections = (
+            findings.summary(self),
+            declared.question(self),
+            findings.result(self),
+            findings.diagnostics(self),
+            findings.confounding(self),
+            protection.privacy(self),
+            declared.inputs(self),
+            protection.unprotected(self),
+            protection.made(),
+            protection.record(self),
+        )
+        numbers = {section.key: place for place, section in enumerate(sections, start=1)}
+        return (*sections, cross_references(numbers))
+
+    def to_html(self) -> str:
+        """The report as one page that needs nothing else: no script, no other file, no network."""
+        subtitle = f"{self.study.name}. {self.on.isoformat()}" if self.study else self.on.isoformat()
+        return page(self.title, subtitle, self.sections, pictures_of(self))
+
+    def to_json(self) -> str:
+        """The report as JSON: what the page says, and the numbers behind it."""
+        document: dict[str, Any] = {
+            "title": self.title,
+            "on": self.on.isoformat(),
+            "verdict": asdict(self.verdict),
+            "interval": self.interval,
+            "planned_half_width": self.planned,
+            "smallest_worthwhile_effect": self.smallest or None,
+            "confounding": asdict(self.confounding) if self.confounding else None,
+            "effect": json.loads(self.effect.to_json()),
+            "study": self.study.to_toml() if self.study else None,
+            "spent": asdict(self.spent) if self.spent else None,
+            "diagnostics": [asdict(each) for each in self.diagnostics],
+            "figures": [{"title": each.title, "alt": each.alt} for each in self.figures],
+            "sections": [asdict(section) for section in self.sections],
+        }
+        return json.dumps(document, indent=1, allow_nan=False)
+
+    def to_registry(self) -> str:
+        """The report as a record for a register of deployments of differential privacy, in YAML; a draft."""
+        return to_yaml(registry_record(self))
+
+
+def _interval(effect: Effect) -> tuple[float, float] | None:
+    return None if effect.no_interval or effect.sampling_sd is None else effect.interval()
+
+
+def _planned(effect: Effect, study: Study | None) -> float | None:
+    """What the study would have expected of one table with as many units."""
+    if study is None or effect.sites or effect.rehearsed or effect.n < 2:
+        return None
+    interval = _interval(study.rehearsed(effect.n))
+    return None if interval is None else (interval[1] - interval[0]) / 2

@@ -1,0 +1,79 @@
+"""Overlap and balance, told of too loudly."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpcausal as dpc
+from dpcausal.queries import GRID, CovariateSums, Query, ScoreCounts, Sensitivity, StratumCounts, WeightedCovariates
+from dpcausal.vault.answer import Answer
+from dpcausal.vault.engines import Engine
+from dpcausal.vault.features import EXPONENTS, Features
+from tests.audit.twins.twin import answer_by, covariate_sums, sensitivity_of, twin
+
+ALL = ("ward", "age", "smoker")
+
+
+def _bounded_by(patch: pytest.MonkeyPatch, query: Any, bound: Any) -> None:
+    sensitivity = query.sensitivity
+
+    def smaller(asked: Query, schema: dpc.Schema, protects: Any, norm: Any) -> Sensitivity:
+        whole: Sensitivity = sensitivity(asked, schema, protects, norm)
+        return replace(whole, bound=bound(asked, whole.bound))
+
+    patch.setattr(query, "sensitivity", smaller)
+
+
+@twin("counts charged as if a unit were added and not replaced", sensitivity_of(StratumCounts))
+def added(patch: pytest.MonkeyPatch) -> None:
+    _bounded_by(patch, StratumCounts, lambda _, bound: bound / 2)
+
+
+@twin("bins of the score with as many units in each", sensitivity_of(ScoreCounts))
+def own_bins(patch: pytest.MonkeyPatch) -> None:
+    def answer(query: ScoreCounts, schema: dpc.Schema, engine: Engine, _: dpc.Guarantee) -> Answer:
+        features = Features(query.of, schema)
+        batch = engine.collect(("treatment", *features.columns), 10**6)
+        predictor = features.predictor(query.coefficients, features.steps(batch))
+        edges = np.quantile(predictor, [1 / 3, 2 / 3])
+        bins = np.searchsorted(edges, predictor, side="right")
+        sizes = np.bincount(2 * bins + batch["treatment"], minlength=6).tolist()
+        names = (at.name for at in query.sensitivity(schema, "record", "l1").coordinates)
+        return Answer(dict(zip(names, sizes, strict=True)))
+
+    answer_by(patch, ScoreCounts, answer)
+
+
+@twin("covariates charged for one of three", sensitivity_of(CovariateSums, of=ALL))
+def one_of_three(patch: pytest.MonkeyPatch) -> None:
+    _bounded_by(patch, CovariateSums, lambda query, bound: bound / len(query.of))
+
+
+@twin("covariates as shares of the table's own spread", sensitivity_of(CovariateSums, of=ALL))
+def own_spread(patch: pytest.MonkeyPatch) -> None:
+    def parts(weights: Any, lines: Any, squared: Any) -> Any:
+        most = np.maximum(np.abs(lines).max(axis=1, initial=1, keepdims=True), 1)
+        return whole(weights, lines * GRID // most, squared)
+
+    whole = covariate_sums.parts
+    patch.setattr(covariate_sums, "parts", parts)
+
+
+@twin("covariates weighted without a clip", sensitivity_of(WeightedCovariates, of=ALL))
+def unclipped(patch: pytest.MonkeyPatch) -> None:
+    def table_of(_: str, __: float, largest: float, *, treated: bool) -> Any:
+        return np.rint(np.minimum((1 + np.exp(EXPONENTS)) / largest, 2.0**10) * GRID).astype(np.int64)
+
+    patch.setattr(covariate_sums, "weight_table", table_of)
+
+
+@twin("sums of weights for nothing", sensitivity_of(WeightedCovariates, of=("age",)))
+def free_weights(patch: pytest.MonkeyPatch) -> None:
+    sensitivity = WeightedCovariates.sensitivity
+
+    def quieter(query: WeightedCovariates, schema: dpc.Schema, protects: Any, norm: Any) -> Sensitivity:
+        return replace(sensitivity(query, schema, "outcome", norm))
+
+    patch.setattr(WeightedCovariates, "sensitivity", quieter)

@@ -1,0 +1,56 @@
+"""Whether several requests fit together, by either rule, before any of them is reserved."""
+
+import pytest
+
+from dpcausal.errors import BudgetExceededError
+from dpcausal.guarantee import Event
+from dpcausal.ledger import Budget, DataSet, Ledger
+
+DATA_SET = DataSet(n=100, protects="record", unit=None)
+LAPLACE = Event(family="laplace", epsilon=0.1, delta=0.0, mu=0.0)
+GAUSSIAN = Event(family="gaussian", epsilon=0.2, delta=1e-6, mu=0.05)
+SMOOTH = Event(family="smooth", epsilon=0.1, delta=1e-7, mu=0.0)
+
+
+def opened(budget: Budget) -> Ledger:
+    return Ledger("sqlite://", budget, DATA_SET)
+
+
+def test_three_tenths_fit_into_three_tenths_and_four_do_not() -> None:
+    ledger = opened(Budget(epsilon=0.3))
+    ledger.check_affords({str(place): LAPLACE for place in range(3)})
+    with pytest.raises(BudgetExceededError, match=r"4 questions for epsilon 0\.4, delta 0 in all"):
+        ledger.check_affords({str(place): LAPLACE for place in range(4)})
+    assert len(ledger.entries()) == 1
+
+
+def test_what_is_reserved_is_paid_for_and_counts_against_the_rest() -> None:
+    ledger = opened(Budget(epsilon=0.3))
+    for request in ("a", "b"):
+        ledger.grant(request, LAPLACE, {})
+    ledger.check_affords({"a": LAPLACE, "b": LAPLACE, "c": LAPLACE})
+    with pytest.raises(BudgetExceededError, match=r"what is left of the budget, epsilon 0\.1, delta 0"):
+        ledger.check_affords({"a": LAPLACE, "c": LAPLACE, "d": LAPLACE})
+
+
+def test_by_zcdp_as_many_fit_as_can_be_granted() -> None:
+    ledger = opened(Budget(epsilon=0.5, delta=1e-6, rule="zcdp"))
+    requests = [str(place) for place in range(1_000)]
+    fitting = 0
+    for request in requests:
+        try:
+            ledger.grant(request, GAUSSIAN, {})
+        except BudgetExceededError:
+            break
+        fitting += 1
+    assert 1 < fitting < 1_000
+    fresh = opened(Budget(epsilon=0.5, delta=1e-6, rule="zcdp"))
+    fresh.check_affords(dict.fromkeys(requests[:fitting], GAUSSIAN))
+    with pytest.raises(BudgetExceededError, match=f"{fitting + 1} questions"):
+        fresh.check_affords(dict.fromkeys(requests[: fitting + 1], GAUSSIAN))
+
+
+def test_an_event_that_a_rule_cannot_take_is_named() -> None:
+    ledger = opened(Budget(epsilon=3, delta=1e-6, rule="zcdp"))
+    with pytest.raises(BudgetExceededError, match="additive rule takes such events"):
+        ledger.check_affords({"a": GAUSSIAN, "b": SMOOTH})

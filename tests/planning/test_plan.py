@@ -1,0 +1,131 @@
+import json
+import math
+
+import pytest
+
+import dpcausal as dpc
+from dpcausal.planning import plan
+from dpcausal.planning.precision import confounders_carried, epsilon_for, half_width, smallest_detectable, units_for
+
+GUARANTEE = dpc.Guarantee(epsilon=1.0)
+
+
+def schema_of(count: int) -> dpc.Schema:
+    covariates = [dpc.Real(f"x{place}", 0, 1) for place in range(count)]
+    return dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=covariates)
+
+
+def expected(n: int, count: int = 0) -> dpc.Rehearsal:
+    return dpc.Rehearsal(schema_of(count), n, outcome_sd=0.2)
+
+
+def width(n: int, epsilon: float) -> float:
+    return half_width(dpc.DifferenceInMeans().estimate(expected(n), epsilon=epsilon))
+
+
+def test_without_privacy_noise_the_smallest_effect_is_two_point_eight_standard_errors() -> None:
+    effect = dpc.DifferenceInMeans().estimate(expected(2_000), epsilon=100.0)
+    assert effect.standard_error is not None
+    assert smallest_detectable(effect) == pytest.approx(2.80 * effect.standard_error, rel=0.01)
+
+
+def test_with_laplace_noise_alone_it_is_what_quantiles_say() -> None:
+    """Beyond ln 20 scales by chance once in twenty, and on one side within ln 2.5 of them in four of five."""
+    effect = dpc.DifferenceInMeans().estimate(dpc.Rehearsal(schema_of(0), 2_000, outcome_sd=0.0), epsilon=0.001)
+    noise = max(effect.noise, key=lambda term: term.scale)
+    assert effect.privacy_sd == pytest.approx(math.sqrt(noise.variance), rel=0.5)
+    alone = dpc.Effect(
+        **{name: getattr(effect, name) for name in effect.__dataclass_fields__}
+        | {"sampling_sd": 0.0, "noise": (noise,)}
+    )
+    assert smallest_detectable(alone) == pytest.approx((math.log(20) + math.log(2.5)) * noise.scale, rel=0.02)
+
+
+def test_the_epsilon_that_is_needed_is_enough_and_a_little_less_is_not() -> None:
+    needed = epsilon_for(0.05, dpc.DifferenceInMeans(), expected(500), 0.0)
+    assert needed is not None
+    assert width(500, needed) <= 0.05 < width(500, needed * 0.98)
+
+
+def test_no_epsilon_makes_up_for_too_few_units() -> None:
+    assert epsilon_for(0.01, dpc.DifferenceInMeans(), expected(500), 0.0) is None
+
+
+def test_the_units_that_are_needed_are_enough_and_a_few_less_are_not() -> None:
+    needed = units_for(0.02, dpc.DifferenceInMeans(), expected(500), GUARANTEE)
+    assert needed is not None
+    assert width(needed, 1.0) <= 0.02 < width(int(needed * 0.995), 1.0)
+
+
+def test_nothing_reaches_a_width_of_next_to_nothing() -> None:
+    assert units_for(1e-9, dpc.DifferenceInMeans(), expected(500), GUARANTEE) is None
+
+
+def test_a_regression_on_as_many_as_are_carried_has_less_noise_than_sampling_error() -> None:
+    carried = confounders_carried(expected(20_000), GUARANTEE)
+    assert 0 < carried < 30
+    for count, carries in ((carried, True), (carried + 1, False)):
+        names = [f"x{place}" for place in range(count)]
+        effect = dpc.RegressionAdjustment(of=names).estimate(expected(20_000, count), epsilon=1.0)
+        assert (effect.privacy_sd < (effect.sampling_sd or 0.0)) is carries
+
+
+def test_few_units_carry_none() -> None:
+    made = plan(dpc.DifferenceInMeans(), expected(60), GUARANTEE, of=[])
+    assert made.confounders_carried == 0
+    assert "no numeric confounder" in str(made)
+
+
+def test_a_plan_prints_what_a_person_asks() -> None:
+    text = str(plan(dpc.DifferenceInMeans(), expected(500), GUARANTEE, of=[], width=0.03))
+    for words in (
+        "Plan (no data read, nothing spent): effect of t=1 against t=0 on y",
+        "arm_moments: epsilon 1, delta 0",
+        "expect the estimate ±",
+        "sampling alone would give ±",
+        "with 80 % power",
+        "for ± 0.03        no epsilon is enough with 500 units; or",
+        "Estimators by the error to expect",
+    ):
+        assert words in text, words
+
+
+def test_where_there_would_be_no_interval_it_says_what_one_takes() -> None:
+    made = plan(dpc.RegressionAdjustment(of=["x0", "x1"]), expected(1_000, 2), dpc.Guarantee(epsilon=0.3))
+    assert math.isinf(made.half_width)
+    assert made.epsilon_needed is not None
+    assert made.epsilon_needed > 0.3
+    assert made.units_needed is not None
+    assert made.units_needed > 1_000
+    assert "for an interval" in str(made)
+    document = json.loads(made.to_json())
+    assert (document["half_width"], document["smallest_detectable"], document["wished"]) == (None, None, None)
+    assert document["no_interval"]
+
+
+def test_an_outcome_whose_spread_is_unknown_is_said_to_be() -> None:
+    unknown = plan(dpc.DifferenceInMeans(), dpc.Rehearsal(schema_of(0), 500), GUARANTEE, of=[])
+    assert "no standard deviation was given" in str(unknown)
+    assert "no standard deviation was given" not in str(plan(dpc.DifferenceInMeans(), expected(500), GUARANTEE, of=[]))
+
+
+def test_the_study_is_drawn_once_among_the_estimators_that_fit() -> None:
+    curves = plan(dpc.RegressionAdjustment(of=("x0", "x1")), expected(20_000, 2), GUARANTEE).widths()
+    assert "this study" in curves
+    assert "difference in means" in curves
+    assert "regression on x0, x1" not in curves
+    for curve in curves.values():
+        epsilons, halves = zip(*curve, strict=True)
+        assert list(epsilons) == sorted(epsilons)
+        assert halves[0] > halves[-1]
+
+
+def test_json_holds_what_is_printed() -> None:
+    made = plan(dpc.DifferenceInMeans(), expected(500, 1), GUARANTEE, width=0.1)
+    document = json.loads(made.to_json())
+    assert document["half_width"] == made.half_width
+    assert document["epsilon_needed"] == made.epsilon_needed
+    assert document["asks"] == [{"query": "arm_moments", "epsilon": 1.0, "delta": 0.0}]
+    assert document["widths"]["this study"]
+    assert document["public"]["outcome_sd"] == 0.2
+    assert {each["label"] for each in document["estimators"]} >= {"difference in means"}

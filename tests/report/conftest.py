@@ -1,0 +1,58 @@
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import dpcausal as dpc
+from dpcausal.effect import SiteShare
+from dpcausal.interval import NoiseTerm
+from dpcausal.release import Receipt
+
+Made = Callable[..., dpc.Effect]
+
+
+@pytest.fixture
+def made() -> Made:
+    """Effects with whatever numbers a test needs."""
+
+    def make(**changes: Any) -> dpc.Effect:
+        parts: dict[str, Any] = {
+            "estimand": "average treatment effect",
+            "arms": ("usual care", "training"),
+            "outcome": "score",
+            "estimate": 2.0,
+            "sampling_sd": 0.3,
+            "noise": (NoiseTerm("laplace", 0.2),),
+            "n": 1_000,
+            "method": "difference in means",
+            "guarantee": dpc.Guarantee(epsilon=1.0),
+            "assumptions": ("arms are comparable",),
+            "receipts": (Receipt("arm_moments", 1.0, 0.0, 2, "ab" * 32),),
+        }
+        return dpc.Effect(**parts | changes)
+
+    return make
+
+
+@pytest.fixture
+def study(schema: dpc.Schema) -> dpc.Study:
+    return dpc.Study(
+        name="training",
+        question="Does training help?",
+        schema=schema,
+        estimator=dpc.DifferenceInMeans(),
+        epsilon=1.0,
+        eligibility="adults",
+        time_zero="discharge",
+        confounders={"age": "older people are trained less"},
+        bounds={"by": "A. Author", "on": "2026-01-15", "source": "the codebook"},
+    )
+
+
+@pytest.fixture
+def sites() -> tuple[SiteShare, ...]:
+    return (
+        SiteShare("coast", "its budget is spent", weight=0.0),
+        SiteShare("north", "answered", 700, 2.1, 0.4, 0.7),
+        SiteShare("south", "answered", 300, 1.8, 0.6, 0.3),
+    )

@@ -1,0 +1,78 @@
+import math
+
+import pytest
+
+from dpcausal.report.confounding import confounding_of, e_value, nearer_to_zero, robustness_value
+from tests.report.conftest import Made
+
+
+def test_e_values_of_the_paper() -> None:
+    # VanderWeele and Ding (2017): leukemia, risk ratio 0.80 (0.71 to 0.91).
+    assert e_value(0.80) == pytest.approx(1.81, abs=0.005)
+    assert e_value(0.91) == pytest.approx(1.43, abs=0.005)
+    assert e_value(0.80) == pytest.approx(e_value(1 / 0.80))
+    assert e_value(1.0) == 1.0
+
+
+@pytest.mark.parametrize("f", [0.01, 0.3, 1.0, 4.0])
+def test_a_confounder_as_strong_as_the_robustness_value_explains_all(f: float) -> None:
+    # Cinelli and Hazlett (2020), equation 14: the bias is se * root df * R² / root(1 - R²) where both shares are R².
+    share = robustness_value(f)
+    assert share / math.sqrt(1 - share) == pytest.approx(f)
+
+
+def test_the_standard_deviation_is_what_equal_arms_imply(made: Made) -> None:
+    error = 1.0 * math.sqrt(4 / 1_000)  # that of arms of 500 with a standard deviation of 1
+    effect = made(estimate=0.5, sampling_sd=error, noise=())
+    found = confounding_of(effect, covariates=0)
+    assert found is not None
+    assert found.e_value == pytest.approx(e_value(math.exp(0.91 * 0.5)))
+    low, _ = effect.interval()
+    assert found.e_value_limit == pytest.approx(e_value(math.exp(0.91 * low)))
+    assert found.robustness == pytest.approx(robustness_value(0.5 / error / math.sqrt(998)))
+    assert 1 < found.e_value_limit < found.e_value
+    assert 0 < found.robustness_limit < found.robustness
+
+
+def test_privacy_noise_weakens_the_limit_only(made: Made) -> None:
+    noisy, quiet = confounding_of(made(), covariates=2), confounding_of(made(noise=()), covariates=2)
+    assert noisy is not None
+    assert quiet is not None
+    assert noisy.e_value == quiet.e_value
+    assert noisy.e_value_limit < quiet.e_value_limit
+
+
+def test_noisy_risks_are_used_where_they_are_known(made: Made) -> None:
+    effect = made(estimate=0.2, sampling_sd=0.03, noise=())
+    found = confounding_of(effect, covariates=0, risks=(0.2, 0.4))
+    assert found is not None
+    assert found.e_value == pytest.approx(e_value(2.0))
+    assert found.e_value_limit == pytest.approx(e_value(1 + effect.interval()[0] / 0.2))
+    assert found.scale.startswith("risk ratio of the two noisy risks")
+
+
+@pytest.mark.parametrize("risks", [(0.0, 0.4), (-0.1, 0.4), (0.2, 1.3)])
+def test_risks_that_noise_carried_away_are_not_used(made: Made, risks: tuple[float, float]) -> None:
+    found = confounding_of(made(), covariates=0, risks=risks)
+    assert found is not None
+    assert found.scale.startswith("standardised mean difference")
+
+
+def test_an_interval_that_holds_nothing_needs_no_confounder(made: Made) -> None:
+    found = confounding_of(made(estimate=0.1), covariates=0)
+    assert found is not None
+    assert (found.e_value_limit, found.robustness_limit) == (1.0, 0.0)
+    assert nearer_to_zero((-3.0, -1.0)) == -1.0
+
+
+@pytest.mark.parametrize(
+    "changes", [{"no_interval": "too noisy"}, {"sampling_sd": 0.0}, {"sampling_sd": None}, {"n": 2}]
+)
+def test_where_it_cannot_be_told_there_is_none(made: Made, changes: dict[str, object]) -> None:
+    assert confounding_of(made(**changes), covariates=0) is None
+
+
+def test_a_huge_effect_has_a_number_all_the_same(made: Made) -> None:
+    found = confounding_of(made(estimate=30.0, sampling_sd=0.01), covariates=0)
+    assert found is not None
+    assert math.isfinite(found.e_value)

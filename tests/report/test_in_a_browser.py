@@ -1,0 +1,76 @@
+"""The page in a real browser: nothing wider than the screen, at a desk or on a phone, and nothing to complain about."""
+
+import re
+import shutil
+import subprocess
+from datetime import date
+from html import escape
+from pathlib import Path
+
+import pytest
+
+import dpcausal as dpc
+from dpcausal.effect import SiteShare
+from dpcausal.report import Report
+from tests.report.conftest import Made
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium or chrome on this machine to show the page in")
+
+
+def shown(path: Path, width: int) -> subprocess.CompletedProcess[str]:
+    """What the browser makes of a page, and what it complains about."""
+    options = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--hide-scrollbars",
+        "--enable-logging=stderr",
+        f"--window-size={width},900",
+    ]
+    profile = f"--user-data-dir={path.parent / 'profile'}"
+    return subprocess.run(  # noqa: S603 (our own page)
+        [str(CHROMIUM), *options, profile, "--dump-dom", path.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+
+
+@pytest.fixture
+def html(made: Made, study: dpc.Study, sites: tuple[SiteShare, ...]) -> str:
+    """A page with a table of sites and with names as long as strangers make them."""
+    effect = made(sites=sites, outcome="outcome" * 20, arms=("control" * 20, "treatment" * 20))
+    return Report.of(effect, study, on=date(2026, 1, 31)).to_html()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_nothing_is_wider_than_the_screen(html: str, width: int, tmp_path: Path) -> None:
+    assert measured(html, width, tmp_path) == (width, width)
+
+
+def test_a_page_that_is_too_wide_is_caught(html: str, tmp_path: Path) -> None:
+    wide = html.replace("</main>", '<div style="width:3000px">.</div></main>')
+    assert measured(wide, 390, tmp_path)[1] > 2_000
+
+
+def measured(html: str, width: int, folder: Path) -> tuple[int, int]:
+    """How wide the screen is and how wide the page, told by a page around it: no window is as narrow as a phone."""
+    script = """
+        const inner = document.querySelector("iframe").contentDocument.documentElement;
+        document.title = inner.clientWidth + "/" + inner.scrollWidth;
+    """
+    frame = f'<iframe style="border:0;width:{width}px;height:900px" srcdoc="{escape(html)}"></iframe>'
+    path = folder / "around.html"
+    path.write_text(f"<title></title>{frame}<script>onload = () => {{{script}}}</script>", encoding="utf-8")
+    client, scroll = re.findall(r"<title>(\d+)/(\d+)</title>", shown(path, 1280).stdout)[0]
+    return int(client), int(scroll)
+
+
+def test_the_browser_has_nothing_to_complain_about(html: str, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(html, encoding="utf-8")
+    assert "CONSOLE" not in shown(path, 1280).stderr
+    path.write_text(html.replace("</main>", "<script>0</script></main>"), encoding="utf-8")
+    assert "CONSOLE" in shown(path, 1280).stderr  # the page forbids scripts, and the browser says so

@@ -1,0 +1,49 @@
+from datetime import date
+from typing import Any
+
+import pytest
+
+import dpcausal as dpc
+from dpcausal.effect import SiteShare
+from dpcausal.report import Report
+from tests.report.conftest import Made
+
+yaml: Any = pytest.importorskip("yaml")
+
+
+def read(report: Report) -> Any:
+    return yaml.safe_load(report.to_registry())
+
+
+def test_the_record_has_the_registry_s_parts(made: Made, study: dpc.Study) -> None:
+    record = read(Report.of(made(), study, on=date(2026, 1, 31)))
+    assert (record["status"], record["tier"], record["url_slug"]) == ("Draft", 3, "training")
+    deployment = record["deployment"]
+    assert list(deployment) == [
+        "basic",
+        "dp_variant",
+        "privacy_loss",
+        "deployment_model",
+        "accounting",
+        "implementation",
+        "administrative",
+    ]
+    assert deployment["basic"]["publication_date"] == "2026-01-31"
+    assert deployment["dp_variant"]["variant_name"] == "Pure DP"
+    assert deployment["privacy_loss"]["privacy_parameters"] == {"epsilon": 1.0}
+    assert deployment["deployment_model"]["model_name"] == "Central"
+    assert "A. Author" in deployment["implementation"]["preprocessing_and_hyperparameter_tuning"]
+
+
+def test_a_delta_and_sites_show(made: Made, study: dpc.Study, sites: tuple[SiteShare, ...]) -> None:
+    effect = made(guarantee=dpc.Guarantee(epsilon=1.0, delta=1e-6), sites=sites)
+    deployment = read(Report.of(effect, study, on=date(2026, 1, 31)))["deployment"]
+    assert deployment["dp_variant"]["variant_name"] == "Approximate DP"
+    assert deployment["privacy_loss"]["privacy_parameters"] == {"epsilon": 1.0, "delta": 1e-6}
+    assert deployment["deployment_model"]["model_name"] == "Federated"
+
+
+def test_what_is_not_proved_says_so(made: Made) -> None:
+    effect = made(guarantee=dpc.Guarantee(epsilon=1.0, standing="heuristic"))
+    loss = read(Report.of(effect, on=date(2026, 1, 31)))["deployment"]["privacy_loss"]
+    assert "NOT PROVED" in loss["privacy_parameters_details"]

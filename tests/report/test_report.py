@@ -1,0 +1,233 @@
+import dataclasses
+import importlib.util
+import json
+from datetime import date
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+import dpcausal as dpc
+from dpcausal.effect import SiteShare
+from dpcausal.interval import NoiseTerm
+from dpcausal.release import Receipt
+from dpcausal.report import Diagnostic, Picture, Report, page
+from tests.report.conftest import Made
+
+DAY = date(2026, 1, 31)
+HOSTILE = "</style></title><script>alert(1)</script><img src=x onerror=alert(1)>\"'&\x00\ud800\u202e$\\frac"
+PRINTABLE = "".join(filter(str.isprintable, HOSTILE))  # a study holds nothing else
+
+
+class Tags(HTMLParser):
+    """Every tag and attribute of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+
+def tags(html: str) -> list[tuple[str, dict[str, str | None]]]:
+    parser = Tags()
+    parser.feed(html)
+    return parser.found
+
+
+def check_harmless(html: str) -> None:
+    """Raise unless a page runs nothing, fetches nothing, and can be written to a file."""
+    html.encode()
+    for tag, attributes in tags(html):
+        assert tag not in {"script", "iframe", "object", "embed", "form", "base", "link"}
+        assert not any(name.startswith("on") for name in attributes)
+        assert (attributes.get("src") or "data:").startswith("data:image/") or tag != "img"
+        assert (attributes.get("href") or "#").startswith("#")
+    assert "\x00" not in html
+    assert "\u202e" not in html
+
+
+@pytest.fixture
+def report(made: Made, study: dpc.Study) -> Report:
+    return Report.of(made(), study, on=DAY)
+
+
+@pytest.fixture
+def hostile(made: Made, sites: tuple[SiteShare, ...]) -> Report:
+    """A report whose every text was written by somebody who means harm."""
+    words = PRINTABLE
+    schema = dpc.Schema(
+        treatment=dpc.Binary("t" + words, labels=("a" + words, "b" + words)),
+        outcome=dpc.Real("y" + words, 0, 10),
+        covariates=[dpc.Category("c" + words, ["x", words])],
+    )
+    study = dpc.Study(
+        name=words,
+        question=words,
+        schema=schema,
+        estimator=dpc.Stratification(by=[schema.covariates[0].name]),
+        epsilon=1.0,
+        eligibility=words,
+        time_zero=words,
+        confounders={schema.covariates[0].name: words},
+        bounds={"by": words, "on": words, "source": words},
+        asker=words,
+        epsilons={words: 0.5},
+    )
+    effect = made(
+        estimand=HOSTILE,
+        arms=("a" + HOSTILE, "b" + HOSTILE),
+        outcome=HOSTILE,
+        method=HOSTILE,
+        assumptions=(HOSTILE,),
+        notes=(HOSTILE,),
+        receipts=(Receipt(HOSTILE, 1.0, 0.0, 1, HOSTILE, HOSTILE),),
+        sites=(dataclasses.replace(sites[1], site=HOSTILE, status=HOSTILE), sites[2]),
+    )
+    return Report.of(
+        effect,
+        study,
+        on=DAY,
+        diagnostics=[Diagnostic(HOSTILE, HOSTILE, None)],
+        figures=[Picture(HOSTILE, b"\x89PNG", HOSTILE)],
+    )
+
+
+def test_every_text_is_escaped(hostile: Report) -> None:
+    html = hostile.to_html().replace("\\frac", "")
+    check_harmless(html)
+    assert html.count("&lt;script&gt;") > 25
+
+
+def test_a_page_that_forgets_to_escape_is_caught(hostile: Report, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "escape", str)
+    with pytest.raises(AssertionError):
+        check_harmless(hostile.to_html())
+
+
+def test_hostile_texts_do_not_break_the_other_documents(hostile: Report) -> None:
+    assert json.loads(hostile.to_json())["effect"]["outcome"] == HOSTILE
+    yaml: Any = pytest.importorskip("yaml")
+    assert yaml.safe_load(hostile.to_registry())["deployment"]["basic"]["name"] == PRINTABLE
+
+
+def test_the_page_is_whole_and_made_for_everybody(report: Report) -> None:
+    html = report.to_html()
+    check_harmless(html)
+    found = tags(html)
+    assert ("html", {"lang": "en"}) in found
+    assert all(attributes.get("alt") for tag, attributes in found if tag == "img")
+    assert all(attributes == {"scope": "col"} for tag, attributes in found if tag == "th")
+    assert [tag for tag, _ in found if tag in {"h1", "h2"}] == ["h1"] + ["h2"] * 11
+    anchors = {attributes["id"] for tag, attributes in found if tag == "section"}
+    links = {str(attributes["href"])[1:] for tag, attributes in found if tag == "a"}
+    assert anchors == links
+
+
+def test_the_same_report_is_the_same_page(report: Report) -> None:
+    later = dataclasses.replace(report, on=date(2026, 2, 28))
+    assert report.to_html() == report.to_html()
+    assert later.to_html() == report.to_html().replace("2026-01-31", "2026-02-28")
+    assert later.to_json() == report.to_json().replace("2026-01-31", "2026-02-28")
+
+
+def test_the_document_says_what_the_page_says(report: Report) -> None:
+    document, html = json.loads(report.to_json()), report.to_html()
+    for section in document["sections"]:
+        for text in (
+            section["title"],
+            *section["says"],
+            *section["notes"],
+            *(each for fact in section["facts"] for each in fact),
+        ):
+            assert page.text(text) in html
+    assert dpc.Effect.from_json(json.dumps(document["effect"])) == report.effect
+    assert dpc.Study.from_toml(document["study"]) == report.study
+
+
+def test_the_summary_is_in_plain_words(report: Report) -> None:
+    verdict, question, finding, *rest = report.sections[0].says
+    assert verdict == "Mean score is higher with training than with usual care."
+    assert question == "The question: Does training help?"
+    assert finding.startswith(
+        "Mean score was estimated to be 2.000 higher with training than with usual care, among 1,000"
+    )
+    assert any("Of the interval's width, " in text and "is due to privacy noise" in text for text in rest)
+    assert "within a factor of 2.72." in rest[-1]
+
+
+def test_inconclusive_comes_with_the_cheapest_remedy(made: Made, study: dpc.Study) -> None:
+    report = Report.of(made(estimate=0.5, noise=(NoiseTerm("laplace", 1.0),), sampling_sd=0.1), study, on=DAY)
+    assert any(text.startswith("The cheapest remedy: More epsilon") for text in report.sections[0].says)
+
+
+def test_the_raw_value_stands_beside_the_nearest_possible_one(made: Made, study: dpc.Study) -> None:
+    facts = dict(Report.of(made(estimate=-12.5), study, on=DAY).sections[2].facts)
+    assert facts["estimate"].startswith("-12.50 (as it was released")
+    assert facts["nearest possible value"] == "-10.00"
+    assert "nearest possible value" not in dict(Report.of(made(), study, on=DAY).sections[2].facts)
+
+
+def test_planned_precision_stands_beside_what_came(report: Report, study: dpc.Study) -> None:
+    low, high = study.rehearsed(1_000).interval()
+    assert report.planned == pytest.approx((high - low) / 2)
+    assert "planned precision" in dict(report.sections[2].facts)
+
+
+def test_a_trial_needs_no_story_about_confounders(made: Made, study: dpc.Study) -> None:
+    trial = Report.of(made(), dataclasses.replace(study, design="trial"), on=DAY)
+    assert trial.confounding is None
+    assert trial.sections[4].says == ("A trial: chance decided who was treated, so none is computed.",)
+    assert Report.of(made(), study, on=DAY).confounding is not None
+
+
+def test_an_effect_alone_is_enough(made: Made) -> None:
+    html = Report.of(made(no_interval="too noisy", sampling_sd=None), on=DAY).to_html()
+    check_harmless(html)
+    assert "No study file was given" in html
+    assert "too noisy" in html
+
+
+def test_a_rehearsal_is_marked(study: dpc.Study) -> None:
+    report = Report.of(study.rehearsed(n=500), study, on=DAY)
+    assert report.title.startswith("Rehearsal: ")
+    assert "estimate" not in dict(report.sections[2].facts)
+    assert "What it would cost" in report.to_html()
+
+
+def test_without_matplotlib_the_page_says_what_to_install(report: Report, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "<img" in report.to_html()
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    html = report.to_html()
+    assert "<img" not in html
+    assert "pip install &#x27;dpcausal[plots]&#x27;" in html
+
+
+def test_what_is_not_proved_is_said_loudly(made: Made) -> None:
+    html = Report.of(made(guarantee=dpc.Guarantee(epsilon=1.0, standing="heuristic")), on=DAY).to_html()
+    assert html.count("NOT PROVED") >= 2
+
+
+def test_the_ledger_tells_what_was_spent_in_all(vault: dpc.Vault, study: dpc.Study) -> None:
+    effect = dpc.DifferenceInMeans().estimate(vault, epsilon=1.0)
+    dpc.DifferenceInMeans().estimate(vault, epsilon=2.0)
+    report = Report.of(effect, study, vault.ledger, on=DAY)
+    assert report.spent is not None
+    assert (report.spent.total.epsilon, report.spent.left.epsilon, report.spent.found) == (3.0, 7.0, 1)
+    assert [payment.query for payment in report.spent.payments] == ["arm_moments"] * 2
+    facts = dict(report.sections[5].facts)
+    assert facts["this release"].startswith("epsilon 1, delta 0")
+    assert facts["everything ever released"] == "epsilon 3, delta 0, in 2 answers"
+    foreign = Report.of(
+        dataclasses.replace(effect, receipts=(Receipt("arm_moments", 1.0, 0.0, 2, "ab"),)), study, vault.ledger, on=DAY
+    )
+    assert dict(foreign.sections[9].facts)["receipts in this ledger"] == "0 of 1"
+
+
+def test_guidelines_point_to_sections_that_exist(report: Report) -> None:
+    *sections, guidelines = report.sections
+    for table in guidelines.tables:
+        for _, places in table.lines:
+            numbers = places.split(", ") if places[0].isdigit() else []
+            assert all(1 <= int(number) <= len(sections) for number in numbers)

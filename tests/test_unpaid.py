@@ -1,0 +1,82 @@
+"""A study that asks several questions begins only if there is enough left for all of them."""
+
+import pyarrow as pa
+import pytest
+
+import dpcausal as dpc
+from dpcausal.errors import BudgetExceededError
+from dpcausal.queries import Query
+from dpcausal.release import Source
+from dpcausal.unpaid import unpaid
+
+
+def robust(source: Source) -> dpc.Effect:
+    return dpc.DoublyRobust(of=["age", "race"]).estimate(source, epsilon=1.0)
+
+
+def opened(table: pa.Table, schema: dpc.Schema, budget: dpc.Budget) -> dpc.Vault:
+    return dpc.Vault(table, schema, ledger="sqlite://", budget=budget)
+
+
+def test_all_that_will_be_asked_is_priced_and_nothing_spent(table: pa.Table, schema: dpc.Schema) -> None:
+    vault = opened(table, schema, dpc.Budget(epsilon=1.0))
+    due = unpaid(vault, robust)
+    assert len(due) == 3
+    assert sum(event.epsilon for event in due.values()) == pytest.approx(1.0)
+    assert len(vault.ledger.entries()) == 1
+    vault.ledger.check_affords(due)
+    paid = robust(vault)
+    assert sum(receipt.epsilon for receipt in paid.receipts) == pytest.approx(1.0)
+
+
+def test_a_study_that_fits_only_in_part_is_refused_whole(table: pa.Table, schema: dpc.Schema) -> None:
+    vault = opened(table, schema, dpc.Budget(epsilon=0.9))
+    with pytest.raises(BudgetExceededError, match=r"got 3 questions for epsilon 1, delta 0 in all"):
+        vault.ledger.check_affords(unpaid(vault, robust))
+    assert vault.ledger.spent.epsilon == 0
+    # What the check is there for: without it a part is spent before anyone is told.
+    with pytest.raises(BudgetExceededError):
+        robust(vault)
+    assert 0 < vault.ledger.spent.epsilon < 1
+
+
+def test_what_was_answered_costs_nothing(table: pa.Table, schema: dpc.Schema) -> None:
+    vault = opened(table, schema, dpc.Budget(epsilon=1.0))
+    robust(vault)
+    assert unpaid(vault, robust) == {}
+    vault.ledger.check_affords({})
+
+
+def test_a_study_that_was_cut_short_pays_for_the_rest_only(
+    table: pa.Table, schema: dpc.Schema, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its last question was debited and never answered; the first two are replayed, so that the same is asked again."""
+    vault = opened(table, schema, dpc.Budget(epsilon=1.0))
+    answer = dpc.Vault._answer
+
+    def cut_short(self: dpc.Vault, query: Query, *others: object) -> object:
+        if query.name == "augmented_scores":
+            raise KeyboardInterrupt
+        return answer(self, query, *others)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(dpc.Vault, "_answer", cut_short)
+    with pytest.raises(KeyboardInterrupt):
+        robust(vault)
+    monkeypatch.undo()
+    assert vault.ledger.remaining.epsilon == pytest.approx(0, abs=1e-12)
+    due = unpaid(vault, robust)
+    assert len(due) == 1
+    vault.ledger.check_affords(due)  # it is reserved already
+    robust(vault)
+
+
+def test_several_askers_are_added_up(table: pa.Table, schema: dpc.Schema) -> None:
+    def plain(source: Source) -> dpc.Effect:
+        return dpc.DifferenceInMeans().estimate(source, epsilon=0.5)
+
+    vault = opened(table, schema, dpc.Budget(epsilon=1.2))
+    for ask in (robust, plain):
+        vault.ledger.check_affords(unpaid(vault, ask))
+    with pytest.raises(BudgetExceededError):
+        vault.ledger.check_affords(unpaid(vault, robust, plain))
+    assert len(unpaid(vault, plain, plain)) == 1  # the same question is asked once
