@@ -157,8 +157,8 @@ def test_what_a_study_requires_must_pass_before_the_effect_is_asked_for() -> Non
         wanted = {"balance": {"epsilon": 50.0, "of": ["age"], "most": most}}
         Path(f"{name}.toml").write_text(dataclasses.replace(plain, requires=wanted).to_toml())
     refused = run("strict", "--budget-epsilon", 60, "--yes")
-    assert "balance to pass: epsilon 50" in refused.stderr
-    assert "Not passed: balance" in refused.stderr
+    assert "balance not to fail: epsilon 50" in refused.stderr
+    assert "Failed: balance" in refused.stderr
     assert refused.exit_code == 1
     assert not Path("effect.json").exists()
     assert spent() == 50.0

@@ -145,7 +145,8 @@ def scene_in(folder: Path) -> Iterator[Scene]:
         names = pa.array([PATIENT.format(site)] * (UNITS + place))
         table = synthetic_table(schema, UNITS + place, seed=place).append_column("name", names)
         members[site] = Member(
-            hospital(folder / site, site, table, schema, {"anna": key.public}, seconds=10, epsilon_per_study=50.0)
+            hospital(folder / site, site, table, schema, {"anna": key.public}, seconds=10, epsilon_per_study=50.0),
+            units=len(table),
         )
         (folder / site / "patient").write_text(PATIENT.format(site), encoding="utf-8")
     (folder / "hook").mkdir()

@@ -67,8 +67,8 @@ class Study:
         time_zero: When follow-up begins, in words.
         confounders: Why each covariate that is adjusted for is, in words.
         bounds: Who chose the bounds and values in the schema (`by`), when (`on`), and where they come from (`source`).
-        requires: What must pass before the effect is asked for: `overlap` and `balance`, each with an epsilon of its
-            own and the parameters of `dpcausal.diagnostics`. Of one table only.
+        requires: What must not fail before the effect is asked for: `overlap` and `balance`, each with an epsilon of
+            its own and the parameters of `dpcausal.diagnostics`. Of one table only.
         asker: Where many sites are asked, who asks: the name that requests are signed with.
         pooling: How several sites become one effect.
         epsilons: Sites that give another epsilon, by name.
@@ -114,6 +114,7 @@ class Study:
             raise StudyError(
                 expected="epsilons by the names of sites", got=repr(self.epsilons)[:100], hint="{'north': 0.5}"
             )
+        self.diagnostics()
         for text in _texts(self._plain()):
             if not text.isprintable():
                 raise StudyError(
@@ -195,7 +196,9 @@ class Study:
         return tuple(asked)
 
     def diagnostics(self) -> dict[str, tuple[Overlap | Balance, float]]:
-        """What must pass before the effect is asked for, each with its price."""
+        """What must not fail before the effect is asked for, each with its price."""
+        if not isinstance(self.requires, Mapping):
+            raise StudyError(expected="a table [requires]", got=repr(self.requires)[:100], hint="or leave it out.")
         made = {}
         for name, told in self.requires.items():
             if name not in DIAGNOSTICS or not isinstance(told, Mapping) or not is_number(told.get("epsilon")):

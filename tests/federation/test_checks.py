@@ -223,7 +223,7 @@ def forged(truthful: Said) -> dict[str, Any]:
         "a message with a deep answer": key.seal(body.replace('"answer": {', f'"answer": {{"deep": {deep}, ')),
         "an infinite number": key.seal(body.replace('"values": [', '"values": [1e999, ')),
         "not a number": key.seal(body.replace('"values": [', '"values": [NaN, ')),
-        "a text too long": key.seal(body) + " " * 3_000_000,
+        "a text too long": key.seal(body) + " " * 20_000_000,
     }
 
 

@@ -89,7 +89,7 @@ def hostile(made: Made, sites: tuple[SiteShare, ...]) -> Report:
         effect,
         study,
         on=DAY,
-        diagnostics=[Diagnostic(HOSTILE, HOSTILE, None)],
+        diagnostics=[Diagnostic(HOSTILE, HOSTILE, None, 0.1)],
         figures=[Picture(HOSTILE, b"\x89PNG", HOSTILE)],
     )
 

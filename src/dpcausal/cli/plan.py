@@ -53,5 +53,7 @@ def plan(  # noqa: PLR0913, PLR0917
         width=width,
     )
     typer.echo(made.to_json() if as_json else str(made))
+    for name, (_, epsilon) in read.diagnostics().items():
+        typer.echo(f"Before that {name} must not fail, for epsilon {epsilon:g} more.", err=True)
     if figure:
         widths_plot(made.widths(), chosen=read.epsilon, wished=width).savefig(figure)

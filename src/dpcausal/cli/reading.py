@@ -36,7 +36,7 @@ def read_study(file: Path) -> "Study":
 def ledger_address(place: str) -> str:
     """The address of a ledger that was given as one, or as a file's name."""
     address = place if "://" in place else f"{_FILE}{place}"
-    if not address.removeprefix(_FILE) or address == "sqlite://":
+    if not address.removeprefix(_FILE) or address == "sqlite://" or ":memory:" in address:
         raise LedgerError(
             expected="a ledger that outlives this command",
             got=f"{place!r}, which would be one in memory",

@@ -45,7 +45,10 @@ def report(  # noqa: PLR0913, PLR0917
         read_study(study) if study else None,
         open_ledger(ledger) if ledger else None,
         on=date.today(),  # noqa: DTZ011 (the day where the reader is)
-        diagnostics=[Diagnostic(name, each.found, each.passes) for name, each in diagnoses.items()],
+        diagnostics=[
+            Diagnostic(name, each.found, each.passes, each.guarantee.epsilon, each.guarantee.delta)
+            for name, each in diagnoses.items()
+        ],
         figures=_pictures(diagnoses),
         smallest=smallest,
     )

@@ -42,7 +42,7 @@ def run(  # noqa: PLR0913, PLR0917
 
     What was spent is spent. The same study of the same table, run again, gives the same answer and costs nothing.
     Exits with 1 if you say no, or if the budget has too little left; then nothing was spent. Exits with 1, too, if
-    something does not pass that the study requires; then the effect was not asked for.
+    something fails that the study requires not to; then the effect was not asked for.
     """
     if not out.absolute().parent.is_dir():
         raise typer.BadParameter("expected a file in a folder that exists", param_hint="--out")
@@ -84,7 +84,7 @@ def _check_passed(found: "dict[str, Diagnosis]") -> None:
     failed = [name for name, diagnosis in found.items() if diagnosis.passes is False]
     if failed:
         typer.echo(
-            f"Not passed: {', '.join(failed)}. The effect was not asked for, and its price is not spent.\n\n"
+            f"Failed: {', '.join(failed)}. The effect was not asked for, and its price is not spent.\n\n"
             "Hint: restrict who is in the table, or choose other confounders or another estimand, in a new study.",
             err=True,
         )
@@ -118,7 +118,9 @@ def _price(study: "Study", vault: "Vault") -> str:
         ("question", study.question),
         ("units", f"{vault.n:,}"),
         ("method", effect.method),
-        *listed("requires", tuple(f"{name} to pass: epsilon {e:g}" for name, (_, e) in study.diagnostics().items())),
+        *listed(
+            "requires", tuple(f"{name} not to fail: epsilon {e:g}" for name, (_, e) in study.diagnostics().items())
+        ),
         *listed("price", tuple(map(bill, effect.receipts))),
         ("95 % interval", f"{expected} (`dpcausal plan` tells more)"),
         ("spent so far", f"{vault.ledger.spent}, of {vault.ledger.budget}"),

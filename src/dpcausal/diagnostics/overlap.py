@@ -25,7 +25,8 @@ class Overlap:
 
     Where one arm is hardly there, nobody can say what its units would have been like. An arm is *thin* in a bin where
     it has less than `clip` of the bin's units. The overlap passes if at most `most` of all units are in such bins,
-    whatever the noise, and fails if more are.
+    whatever the noise in the counts, and fails if more are. A score that is itself mostly noise, or of the wrong shape,
+    mixes arms that do not overlap: then it passes wrongly. Strata cannot be wrong in this way.
 
     Privacy:
         One query of the counts. Noise in them does not grow with the number of bins. For a score that was not released
@@ -164,7 +165,8 @@ class OverlapTable(Diagnosis):
         """What was found, in one sentence."""
         low, high = self.thin
         where = f"bins where an arm has less than {self.clip:.0%} of the units; at most {self.most:.0%} may be"
-        return f"{low:.1%} to {high:.1%} of units are in {where}"
+        score = "" if self.clipped is None else ", as far as this noisy linear score tells them apart"
+        return f"{low:.1%} to {high:.1%} of units are in {where}{score}"
 
     def _lines(self) -> list[tuple[str, str]]:
         if self.rehearsed:

@@ -18,7 +18,7 @@ except ImportError:
     raise ImportError('signatures need cryptography: pip install "dpcausal[federation]"') from None
 
 _DOMAIN = b"dpcausal federation 1\n"  # so that no signature made for another purpose counts here
-LONGEST = 2_000_000
+LONGEST = 20_000_000
 """So many characters at most has a text that is read."""
 
 

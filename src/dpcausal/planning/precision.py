@@ -2,7 +2,9 @@
 
 import math
 from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from dpcausal.columns import Real
 from dpcausal.effect import Effect, Estimator
@@ -10,13 +12,15 @@ from dpcausal.estimators.average import RegressionAdjustment
 from dpcausal.guarantee import Guarantee
 from dpcausal.planning.rehearsal import Rehearsal
 
+Size = TypeVar("Size", int, float)
+
 MOST_CONFOUNDERS = 30
 """More numeric confounders than this are not tried."""
 
 EPSILONS = tuple(round(10 ** (place / 6), 2) for place in range(-6, 7))
 """Where a curve of widths is drawn: from 0.1 to 10."""
 
-_EPSILONS = [*(digits * 10.0**power for power in range(-7, 1) for digits in range(10, 100)), 100.0]
+_EPSILONS = [*(digits * 10.0**power for power in range(-4, 1) for digits in range(10, 100)), 100.0]
 _NUMBERS = [*range(10, 1000), *(digits * 10**power for power in range(1, 7) for digits in range(100, 1000))]
 """What a search may find: numbers that a person would write, up to a billion units."""
 
@@ -48,8 +52,22 @@ def epsilon_for(width: float, estimator: Estimator, rehearsal: Rehearsal, delta:
     def narrow(epsilon: float) -> bool:
         return _within(estimator.estimate(rehearsal, epsilon=epsilon, delta=delta), width)
 
-    place = bisect_left(_EPSILONS, x=True, key=narrow)
-    return float(f"{_EPSILONS[place]:.2g}") if place < len(_EPSILONS) else None
+    least = _least(_EPSILONS, narrow)
+    return None if least is None else float(f"{least:.2g}")
+
+
+def _least(values: Sequence[Size], will_do: Callable[[Size], bool]) -> Size | None:
+    """The smallest value from which on all will do, as far as a hundred looks tell; None if the largest will not.
+
+    Some estimators refuse an interval in between, so what will do below a value that will not does not count.
+    """
+    step = len(values) // 100 + 1
+    top = len(values) - 1
+    if not will_do(values[top]):
+        return None
+    while top >= step and will_do(values[top - step]):
+        top -= step
+    return values[bisect_left(values, x=True, lo=max(top - step, 0), hi=top, key=will_do)]
 
 
 def _within(effect: Effect, width: float) -> bool:
@@ -65,8 +83,7 @@ def units_for(width: float, estimator: Estimator, rehearsal: Rehearsal, guarante
         expected = replace(rehearsal, n=n)
         return _within(estimator.estimate(expected, epsilon=guarantee.epsilon, delta=guarantee.delta), width)
 
-    place = bisect_left(_NUMBERS, x=True, key=narrow)
-    return _NUMBERS[place] if place < len(_NUMBERS) else None
+    return _least(_NUMBERS, narrow)
 
 
 def confounders_carried(rehearsal: Rehearsal, guarantee: Guarantee) -> int:

@@ -49,7 +49,8 @@ def confounding_of(effect: Effect, covariates: int, risks: tuple[float, float] |
     else:
         # No other sizes of the arms imply as large a spread for this standard error: d errs towards 0.
         spread = effect.sampling_sd * math.sqrt(effect.n) / 2
-        ratio, ratio_limit = (math.exp(0.91 * value / spread) for value in (effect.estimate, limit))
+        # An effect of so many standard deviations needs no more digits.
+        ratio, ratio_limit = (math.exp(min(0.91 * abs(value) / spread, 20.0)) for value in (effect.estimate, limit))
         scale = (
             "standardised mean difference d read as the risk ratio exp(0.91 d); the standard deviation is what the "
             "sampling error implies for two arms of one size"
@@ -77,7 +78,7 @@ def e_value(ratio: float) -> float:
         >>> round(e_value(0.80), 2), e_value(1.0)  # as in the paper
         (1.81, 1.0)
     """
-    away = min(max(ratio, 1 / ratio), 1e9)  # an effect of many standard deviations needs no more digits
+    away = max(ratio, 1 / ratio)
     return away + math.sqrt(away * (away - 1))
 
 

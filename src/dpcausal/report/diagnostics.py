@@ -33,9 +33,12 @@ def love_plot(balance: BalanceTable) -> "Figure":
     _marked(axes, places + lift, before, "white", "before")
     if balance.weighted:
         _marked(axes, places - lift, after, "black", "after weighting")
-    axes.set_yticks(places, [shortened(line.name) for line in balance.lines])
+    axes.set_yticks(places, [shortened(line.name) for line in balance.lines], parse_math=False)
     axes.set_ylim(-0.6, len(places) - 0.4)
-    axes.set_xlabel(f"standardised mean difference, {balance.arms[1]} less {balance.arms[0]}\nbars: 95 % privacy noise")
+    axes.set_xlabel(
+        f"standardised mean difference, {balance.arms[1]} less {balance.arms[0]}\nbars: 95 % privacy noise",
+        parse_math=False,
+    )
     axes.set_title(_headline(balance), loc="left", fontsize=9)
     axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure
@@ -75,11 +78,13 @@ def overlap_plot(overlap: OverlapTable) -> "Figure":
         values, bars = [sign * each.value for each in found], [each.bar for each in found]
         axes.errorbar(places + shift, values, yerr=bars, fmt="none", ecolor="black", elinewidth=1.2, capsize=2)
     axes.axhline(0.0, color="black", linewidth=0.8)
-    axes.set_xticks(places, [shortened(bin_.name) for bin_ in overlap.bins], rotation=40, ha="right", fontsize=8)
+    names = [shortened(bin_.name) for bin_ in overlap.bins]
+    axes.set_xticks(places, names, rotation=40, ha="right", fontsize=8, parse_math=False)
     axes.yaxis.set_major_formatter(lambda value, _: f"{abs(value):,.0f}")
     axes.set_ylabel("units\nbars: 95 % privacy noise")
     axes.set_title(_headline(overlap), loc="left", fontsize=9)
-    axes.legend(frameon=False, fontsize=8)
+    for text in axes.legend(frameon=False, fontsize=8).get_texts():
+        text.set_parse_math(False)  # arms are strangers' words
     return figure
 
 

@@ -43,7 +43,7 @@ def forest_plot(curve: EffectCurve, *, alpha: float = 0.05) -> "Figure":
         label = "lines: twice the privacy noise; no intervals"
     axes.plot(effects, places, "o", color="black", markerfacecolor="white", markersize=6)
     axes.axvline(0.0, color="0.6", linewidth=0.8, linestyle="--")
-    axes.set_yticks(places, names)
+    axes.set_yticks(places, names, parse_math=False)
     axes.set_ylim(-0.6, len(names) - 0.4)
     axes.set_xlabel(f"effect on {curve.outcome} of {curve.arms[1]} against {curve.arms[0]}\n{label}")
     axes.set_title(_promise(curve), loc="left", fontsize=9)

@@ -16,7 +16,15 @@ _PASSES = {True: "passes", False: "FAILS", None: "noise decides"}
 def summary(report: "Report") -> Section:
     """What a clinician needs, in a few sentences."""
     asked = [f"The question: {report.study.question}"] if report.study else []
-    says = (report.verdict.says, *asked, _finding(report), *_cheapest(report), *_trust(report), *_noise(report))
+    says = (
+        report.verdict.says,
+        *_failed(report),
+        *asked,
+        _finding(report),
+        *_cheapest(report),
+        *_trust(report),
+        *_noise(report),
+    )
     return Section("summary", "In plain words", says=(*says, _promise(report)))
 
 
@@ -36,6 +44,11 @@ def _finding(report: "Report") -> str:
     return f"Mean {effect.outcome} was estimated to be {size}, among {effect.n:,} units; {fits}."
 
 
+def _failed(report: "Report") -> tuple[str, ...]:
+    failed = ", ".join(each.name for each in report.diagnostics if each.passes is False)
+    return (f"But the arms may not be comparable: a private check failed ({failed}).",) if failed else ()
+
+
 def _cheapest(report: "Report") -> tuple[str, ...]:
     return tuple(f"The cheapest remedy: {remedy}" for remedy in report.verdict.remedies[:1])
 
@@ -50,8 +63,11 @@ def _trust(report: "Report") -> tuple[str, ...]:
 
 
 def _noise(report: "Report") -> tuple[str, ...]:
-    if report.interval is None or report.effect.rehearsed:
-        return ("Noise was added to protect every unit.",) if not report.effect.rehearsed else ()
+    if report.effect.rehearsed:
+        return ()
+    if report.interval is None or not report.effect.sampling_sd:
+        hidden = " It hides the sampling error." if report.effect.sampling_sd == 0 else ""
+        return (f"Noise was added to protect every unit.{hidden}",)
     share, (low, high) = privacy_share(report.effect), report.interval
     half = (1 - share) * (high - low) / 2
     without = f"the estimate would be known to within {number(half)} in place of {number((high - low) / 2)}"
@@ -64,9 +80,11 @@ def _promise(report: "Report") -> str:
     factor = math.exp(guarantee.epsilon)
     but = f", but for a probability of {guarantee.delta:g}" if guarantee.delta else ""
     proved = "" if guarantee.standing == "proved" else " This promise is NOT PROVED for what was done here."
+    what = {"record": "its record", "record_within_arm": "its record but for its arm", "outcome": "its outcome"}
+    would = "would be" if report.effect.rehearsed else "would have been"
     return (
-        f"What is promised to each unit: had its data been any other, what was published for this effect would have "
-        f"been as likely to within a factor of {factor:.3g}{but}.{proved}"
+        f"What is promised to each unit: had {what[guarantee.protects]} been any other, what is published for this "
+        f"effect {would} as likely to within a factor of {factor:.3g}{but}.{proved}"
     )
 
 
@@ -149,9 +167,12 @@ def diagnostics(report: "Report") -> Section:
     if not report.diagnostics:
         none = "No private diagnostics came with this report: it does not tell how well the arms overlap and balance."
         return Section("diagnostics", "Diagnostics", says=(none,))
-    lines = tuple((each.name, each.found, _PASSES[each.passes]) for each in report.diagnostics)
+    lines = tuple(
+        (each.name, each.found, _PASSES[each.passes], f"epsilon {each.epsilon:g}, delta {each.delta:g}")
+        for each in report.diagnostics
+    )
     says = ("Each of these was a question with a price of its own. What they found holds privacy noise.",)
-    table = Table("Private diagnostics", ("check", "found", "verdict"), lines)
+    table = Table("Private diagnostics", ("check", "found", "verdict", "price"), lines)
     return Section("diagnostics", "Diagnostics", says=says, tables=(table,))
 
 

@@ -1,6 +1,7 @@
 """The sections of a report about privacy: what is promised, what is not, by what, and where it is written down."""
 
 import hashlib
+import math
 import platform
 from importlib.metadata import version
 from typing import TYPE_CHECKING
@@ -35,6 +36,16 @@ NOT_PROMISED = (
 _LIBRARIES = ("dpcausal", "opendp", "duckdb", "numpy")
 
 
+def _besides(report: "Report") -> list[tuple[str, str]]:
+    """What diagnostics cost on top of the effect."""
+    if not report.diagnostics:
+        return []
+    epsilon, delta = (math.fsum(getattr(each, part) for each in report.diagnostics) for part in ("epsilon", "delta"))
+    whole = report.effect.guarantee.epsilon + epsilon, report.effect.guarantee.delta + delta
+    together = f"together with this release epsilon {whole[0]:g}, delta {whole[1]:g}"
+    return [("diagnostics besides", f"epsilon {epsilon:g}, delta {delta:g}; {together}")]
+
+
 def privacy(report: "Report") -> Section:
     """What is promised for this release, and for everything ever released about the data set."""
     guarantee, spent = report.effect.guarantee, report.spent
@@ -44,6 +55,7 @@ def privacy(report: "Report") -> Section:
         ("neighbours", guarantee.neighbours),
         ("variant", f"{kind} differential privacy, bounded: neighbouring tables have as many units"),
         ("this release", f"epsilon {guarantee.epsilon:g}, delta {guarantee.delta:g}, in all its questions together"),
+        *_besides(report),
         ("standing", "proved" if guarantee.standing == "proved" else "NOT PROVED"),
         ("model", model(report)),
     ]

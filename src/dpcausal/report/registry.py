@@ -75,8 +75,14 @@ def _published(report: "Report") -> str:
 
 def _loss(report: "Report") -> dict[str, Any]:
     guarantee = report.effect.guarantee
-    parameters = {"epsilon": guarantee.epsilon} | ({"delta": guarantee.delta} if guarantee.delta else {})
-    steps = "; ".join(f"{each.query} epsilon {each.epsilon:g}" for each in report.effect.receipts)
+    epsilon, delta = (
+        getattr(guarantee, part) + sum(getattr(each, part) for each in report.diagnostics)
+        for part in ("epsilon", "delta")
+    )
+    parameters = {"epsilon": epsilon} | ({"delta": delta} if delta else {})
+    asked = [(each.query, each.epsilon) for each in report.effect.receipts]
+    asked += [(each.name, each.epsilon) for each in report.diagnostics]
+    steps = "; ".join(f"{name} epsilon {price:g}" for name, price in asked)
     standing = "" if guarantee.standing == "proved" else " NOT PROVED."
     return {
         "privacy_unit": privacy_unit(report),

@@ -71,6 +71,10 @@ def _held(low: float, high: float, smallest: float) -> str:
 
 def _remedies(effect: Effect, smallest: float, schema: Schema | None, left: float | None) -> tuple[str, ...]:
     """What would settle it if the estimate and its errors stayed as they are, cheapest first."""
+    if not effect.sampling_sd and effect.privacy_sd:
+        return (
+            "More units or more epsilon: the sampling error cannot be seen under noise, so nobody can say how many.",
+        )
     low, high = effect.interval()
     wanted, half = abs(abs(effect.estimate) - smallest), (high - low) / 2
     sampling, between, privacy = effect.sampling_sd or 0.0, effect.between_sd, effect.privacy_sd

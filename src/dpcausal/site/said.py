@@ -2,11 +2,12 @@
 
 import contextlib
 import os
+import tempfile
 from pathlib import Path
 
 
 class Said:
-    """Sealed messages in one folder, by the ids of the requests that they answer."""
+    """Messages in one folder, by the ids of the requests that they answer. Signatures always come out the same."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -25,11 +26,11 @@ class Said:
 def written(folder: Path, name: str, text: str) -> None:
     """Write a new file, whole or not at all; one that is there already stays as it is."""
     folder.mkdir(mode=0o700, exist_ok=True)
-    waiting = folder / f".{name}.{os.getpid()}"
-    with waiting.open("w", encoding="utf-8", newline="") as file:
+    descriptor, waiting = tempfile.mkstemp(dir=folder, prefix=".")
+    with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
     with contextlib.suppress(FileExistsError):
         os.link(waiting, folder / name)
-    waiting.unlink()
+    Path(waiting).unlink()

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dpcausal.errors import BudgetExceededError, DpcausalError, EngineError, RoadError, StudyError
+from dpcausal.errors import BudgetExceededError, DpcausalError, EngineError, LedgerError, RoadError, StudyError
 from dpcausal.federation.protocol import Code, Message, Request, digest_of_text
 from dpcausal.federation.signatures import Key, claimed_body, opened
 from dpcausal.guarantee import Guarantee
@@ -68,7 +68,7 @@ class Site:
             self._check(planned, message.study)
             kept = self._said.kept(message.request)
             if kept is None:
-                kept = self._sealed(replace(message, code="answered", **self._found(asked, planned)))
+                kept = replace(message, code="answered", **self._found(asked, planned)).to_json()
                 kept = self._said.keep(message.request, kept) if asked.ask == "releases" else kept
             self.diary.write("answer", message.study, asker, f"{message.request} answered")
         except _RefusalError as refusal:
@@ -80,20 +80,17 @@ class Site:
         except Exception:  # noqa: BLE001, S110 (whatever it is, its text may quote the table: it stays here)
             pass
         else:
-            return kept
+            return self._key.seal(kept)
         if asker:
             with contextlib.suppress(OSError, DpcausalError):
                 self.diary.write("answer", message.study, asker, f"{message.request} {message.code}")
-        return self._sealed(message)
+        return self._key.seal(message.to_json())
 
     def _opened(self, request: str) -> tuple[str, str]:
         try:
             return opened(request, self.policy.askers)
         except RoadError:
             raise _RefusalError("unknown_asker") from None
-
-    def _sealed(self, message: Message) -> str:
-        return self._key.seal(message.to_json())
 
     def _check(self, study: Study, digest: str) -> None:
         """Refuse unless people approved the study and the policy allows it, today."""
@@ -159,7 +156,12 @@ class Site:
         study, digest = Study.from_toml(text), digest_of_text(text)
         n = None if objections(self.policy, study) else self._vault(study, "sqlite://").n
         there = "://" in self.policy.ledger or (self._folder / self.policy.ledger).exists()
-        ledger = Ledger(self._ledger_address) if there else None
+        ledger = None
+        if there:
+            with contextlib.suppress(
+                LedgerError
+            ):  # none is open on that server yet, or it is broken: then none answers
+                ledger = Ledger(self._ledger_address)
         lines = tuple(line for line in self.diary.lines() if line.study == digest and line.kind != "answer")
         return Review(study, digest, self.policy, n, ledger, self.standing(digest), lines)
 
