@@ -157,11 +157,9 @@ class Site:
         n = None if objections(self.policy, study) else self._vault(study, "sqlite://").n
         there = "://" in self.policy.ledger or (self._folder / self.policy.ledger).exists()
         ledger = None
-        if there:
-            with contextlib.suppress(
-                LedgerError
-            ):  # none is open on that server yet, or it is broken: then none answers
-                ledger = Ledger(self._ledger_address)
+        # On a server there may be none yet; a broken one is told to whoever asks for an answer.
+        with contextlib.suppress(LedgerError):
+            ledger = Ledger(self._ledger_address) if there else None
         lines = tuple(line for line in self.diary.lines() if line.study == digest and line.kind != "answer")
         return Review(study, digest, self.policy, n, ledger, self.standing(digest), lines)
 
