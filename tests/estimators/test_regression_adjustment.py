@@ -37,7 +37,7 @@ def test_the_effect_is_found_under_confounding(protects: Protects, delta: float)
     vault = vault_of(40_000, replace(SCHEMA, protects=protects))
     effect = dpc.RegressionAdjustment(of=ALL).estimate(vault, epsilon=4.0, delta=delta)
     assert effect.estimate == pytest.approx(0.4, abs=0.02)
-    low, high = effect.interval()
+    low, high = effect.interval(0.9999)  # noise is drawn anew in each run of this test
     assert low < 0.4 < high
     assert high - low < 0.06
 

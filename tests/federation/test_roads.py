@@ -64,7 +64,7 @@ def test_files_that_are_no_message_to_this_request_are_passed_over(
         "half": answers["south"][:50].encode(),
         "bytes": b"\xff\xfe\x00",
         "deep": b'{"body": ' + b"[" * 100_000,
-        "large": b" " * 3_000_000 + answers["south"].encode(),
+        "large": b" " * 20_000_000 + answers["south"].encode(),
         "other": Key.make("x", tmp_path / "x.key").seal(other).encode(),
         "stranger": Key.make("y", tmp_path / "y.key").seal(stranger).encode(),
     }.items():

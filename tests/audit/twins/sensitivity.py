@@ -63,7 +63,7 @@ def own_bounds(patch: pytest.MonkeyPatch) -> None:
     answer_by(patch, ArmTotals, answer)
 
 
-@twin("numbers as shares of the largest in the table", lambda: check_alone(150))
+@twin("numbers as shares of the largest in the table", lambda: check_alone(600))
 def own_largest(patch: pytest.MonkeyPatch) -> None:
     steps = coercion._real_steps
     patch.setattr(
