@@ -17,7 +17,7 @@ from dpcausal import (
     Study,
 )
 from dpcausal.errors import DpcausalError, StudyError
-from dpcausal.study import ESTIMATORS
+from dpcausal.estimators.average import ESTIMATORS
 from dpcausal.testing import standard_schema
 
 STUDY = Study(

@@ -7,10 +7,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import tomli_w
 
+from dpcausal.estimators.average import ESTIMATORS
 from dpcausal.federation.signatures import Key
 from dpcausal.schema import Schema
 from dpcausal.site.policy import FILE, KEY
-from dpcausal.study import ESTIMATORS, Study
+from dpcausal.study import Study
 
 
 def hospital(

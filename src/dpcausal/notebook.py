@@ -1,40 +1,16 @@
 """The short road, for a notebook and a first look."""
 
-from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import overload
 
 from dpcausal.curve import CurveEstimator, EffectCurve
 from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import QueryError
-from dpcausal.estimators.average import (
-    DifferenceInMeans,
-    DoublyRobust,
-    ExactMatching,
-    InverseWeighting,
-    PropensityMatching,
-    RegressionAdjustment,
-    Stratification,
-)
+from dpcausal.estimators.average import ESTIMATORS
 from dpcausal.ledger import Budget
 from dpcausal.schema import Schema
 from dpcausal.vault import Vault
 from dpcausal.vault.resources import Resources
-
-BY_NAME: dict[str, Callable[[Schema], Estimator]] = {
-    "difference_in_means": lambda _: DifferenceInMeans(),
-    "stratification": lambda schema: Stratification(by=_names(schema)),
-    "exact_matching": lambda schema: ExactMatching(by=_names(schema)),
-    "propensity_matching": lambda schema: PropensityMatching(of=_names(schema), protects=schema.protects),
-    "inverse_weighting": lambda schema: InverseWeighting(of=_names(schema)),
-    "regression_adjustment": lambda schema: RegressionAdjustment(of=_names(schema)),
-    "doubly_robust": lambda schema: DoublyRobust(of=_names(schema)),
-}
-"""Estimators that can be had by name: they use every covariate. For strata these must all be listed ones."""
-
-
-def _names(schema: Schema) -> list[str]:
-    return [column.name for column in schema.covariates]
 
 
 @overload
@@ -84,14 +60,23 @@ def estimate(  # noqa: PLR0913
         >>> abs(effect.estimate - 2) < 0.5
         True
     """
-    if isinstance(estimator, str) and estimator not in BY_NAME:
+    if isinstance(estimator, str) and estimator not in ESTIMATORS:
         raise QueryError(
-            expected=f"an estimator, or one of the names {', '.join(BY_NAME)}",
+            expected=f"an estimator, or one of the names {', '.join(ESTIMATORS)}",
             got=repr(estimator),
             hint="for anything with parameters of its own pass the estimator itself.",
         )
-    chosen = BY_NAME[estimator](schema) if isinstance(estimator, str) else estimator
+    chosen = _named(estimator, schema) if isinstance(estimator, str) else estimator
     budget = Budget(epsilon=epsilon, delta=delta)
     vault = Vault(table, schema, ledger="sqlite://", budget=budget, resources=resources)
     effect = chosen.estimate(vault, epsilon=epsilon, delta=delta)
     return replace(effect, notes=(*effect.notes, "the ledger was in memory: nothing remembers this spending"))
+
+
+def _named(name: str, schema: Schema) -> Estimator:
+    """The estimator of this name, of every covariate; for strata these must all be listed ones."""
+    names = [column.name for column in schema.covariates]
+    given = {"by": names, "of": names, "protects": schema.protects}
+    kind = ESTIMATORS[name]
+    estimator: Estimator = kind(**{part.name: given[part.name] for part in fields(kind) if part.name in given})
+    return estimator

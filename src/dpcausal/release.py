@@ -157,6 +157,24 @@ class Source(Protocol):
         ...
 
 
+class Listening:
+    """A source that asks another one, and remembers what that released.
+
+    Args:
+        source: The other one.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.schema, self.n, self.arm_sizes, self.notes = source.schema, source.n, source.arm_sizes, source.notes
+        self.heard: list[Release] = []
+
+    def release(self, query: Query, guarantee: Guarantee) -> Release:
+        """What the other source releases."""
+        self.heard.append(self._source.release(query, guarantee))
+        return self.heard[-1]
+
+
 def guarantee_for(source: Source, epsilon: float, delta: float) -> Guarantee:
     """The guarantee of this size that the source's data set calls for."""
     if not isinstance(source, Source):

@@ -11,33 +11,14 @@ from dpcausal.columns import check_keys, is_number
 from dpcausal.diagnostics import Balance, Overlap
 from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import StudyError
-from dpcausal.estimators.average import (
-    DifferenceInMeans,
-    DoublyRobust,
-    ExactMatching,
-    InverseWeighting,
-    PropensityMatching,
-    RegressionAdjustment,
-    Stratification,
-)
+from dpcausal.estimators.average import ESTIMATORS
 from dpcausal.estimators.pooling import Rule
 from dpcausal.guarantee import Guarantee
 from dpcausal.new_study import check_filled_in
 from dpcausal.planning import Rehearsal
 from dpcausal.queries import Cut, Query
-from dpcausal.release import Release
+from dpcausal.release import Listening
 from dpcausal.schema import Schema
-
-ESTIMATORS: dict[str, type[Any]] = {
-    "difference_in_means": DifferenceInMeans,
-    "stratification": Stratification,
-    "exact_matching": ExactMatching,
-    "propensity_matching": PropensityMatching,
-    "inverse_weighting": InverseWeighting,
-    "regression_adjustment": RegressionAdjustment,
-    "doubly_robust": DoublyRobust,
-}
-"""The estimators that a study can name."""
 
 DIAGNOSTICS: dict[str, type[Any]] = {"overlap": Overlap, "balance": Balance}
 """What a study can require to pass."""
@@ -167,6 +148,11 @@ class Study:
         asked = self.questions()
         return len(asked) == 1 and asked[0][0].adds_up
 
+    @property
+    def method(self) -> str:
+        """The name of the estimator."""
+        return next(name for name, kind in ESTIMATORS.items() if kind is type(self.estimator))
+
     def guarantee(self, site: str = "") -> Guarantee:
         """What is promised to the units of a site about all that this study asks."""
         epsilon = self.epsilons.get(site, self.epsilon)
@@ -180,20 +166,9 @@ class Study:
 
     def questions(self, n: int = 10_000, site: str = "") -> tuple[tuple[Query, Guarantee], ...]:
         """What the estimator asks of a table. Where a question depends on an earlier answer, that is a placeholder."""
-        asked: list[tuple[Query, Guarantee]] = []
-        rehearsal = Rehearsal(self.schema, n=n)
-
-        class Listening(Rehearsal):
-            """A rehearsal that writes down what it is asked."""
-
-            def release(self, query: Query, guarantee: Guarantee) -> Release:
-                """What the query would be expected to give."""
-                asked.append((query, guarantee))
-                return rehearsal.release(query, guarantee)
-
-        source = Listening(self.schema, n=n)
+        source = Listening(Rehearsal(self.schema, n=n))
         self.estimator.estimate(source, epsilon=self.guarantee(site).epsilon, delta=self.delta)
-        return tuple(asked)
+        return tuple((release.query, release.guarantee) for release in source.heard)
 
     def diagnostics(self) -> dict[str, tuple[Overlap | Balance, float]]:
         """What must not fail before the effect is asked for, each with its price."""
@@ -218,9 +193,8 @@ class Study:
     def _plain(self) -> dict[str, Any]:
         """The study as plain values, empty ones left out."""
         whole = {part.name: getattr(self, part.name) for part in fields(self)}
-        names = {kind: name for name, kind in ESTIMATORS.items()}
         parameters = {name: value for name, value in asdict(self.estimator).items() if value is not None}  # type: ignore[call-overload]
-        whole["estimator"] = {"name": names[type(self.estimator)], **parameters}
+        whole["estimator"] = {"name": self.method, **parameters}
         whole["schema"] = self.schema.to_dict()
         tables = ("confounders", "bounds", "epsilons", "requires", "estimator", "schema")
         simple = {name: value for name, value in whole.items() if name not in tables and value != ""}

@@ -11,8 +11,7 @@ from dpcausal.audit.losses import claims
 from dpcausal.audit.subjects import PLAIN, SUBJECTS
 from dpcausal.audit.tables import Unmetered, catalogue_of
 from dpcausal.cli import app
-from dpcausal.estimators import conditional
-from dpcausal.notebook import BY_NAME
+from dpcausal.estimators import average, conditional
 from dpcausal.queries import QUERIES
 from dpcausal.schema import PROTECTS
 from dpcausal.testing import standard_schema
@@ -38,7 +37,7 @@ def test_the_quick_audit_finds_nothing_and_has_teeth(tmp_path: Path) -> None:
 def test_every_shipped_estimator_and_query_is_audited() -> None:
     names = {subject.name.partition(",")[0] for subject in SUBJECTS}
     assert set(conditional.__all__) - names == {"InfluenceLearner"}  # it has no proof: benchmarks/exposure.py
-    assert {"".join(word.title() for word in name.split("_")) for name in BY_NAME} <= names
+    assert {"".join(word.title() for word in name.split("_")) for name in average.ESTIMATORS} <= names
     asked = {claim.query.name for group in claims().values() for claim in group}
     attacked = {"objective_perturbed_logistic", "scrambled_contrast"}  # and by density
     assert set(QUERIES) - asked == attacked | {"influence_effects"}

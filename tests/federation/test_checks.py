@@ -18,8 +18,8 @@ from dpcausal.federation.checks import Question, doubt_about
 from dpcausal.federation.protocol import Message, Request, digest_of_text
 from dpcausal.federation.roster import Roster
 from dpcausal.federation.signatures import Key, claimed_body
+from dpcausal.release import Listening
 from dpcausal.schema import Protects
-from dpcausal.site.site import _Listening
 from dpcausal.testing import hostile_tables, standard_schema, synthetic_table
 from tests.federation.conftest import Town, always, said
 
@@ -328,7 +328,7 @@ def test_an_honest_site_is_believed_whatever_its_table_holds(
     request = Request(study=study.to_toml(), ask="releases")
     for table in hostile_tables(schema, 400).values():
         vault = dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=10, delta=1e-3))
-        heard = _Listening(vault)
+        heard = Listening(vault)
         estimator.estimate(heard, epsilon=1.0, delta=delta)
         message = Message(
             request=request.id,

@@ -8,19 +8,18 @@ from dpcausal.effect import bill, listed, number, text_table
 from dpcausal.ledger import Ledger
 from dpcausal.site.diary import Line, Standing
 from dpcausal.site.policy import Policy
-from dpcausal.study import ESTIMATORS, Study
+from dpcausal.study import Study
 
 
 def objections(policy: Policy, study: Study) -> tuple[str, ...]:
     """Everything about a study that a policy does not allow, in words."""
-    name = next(name for name, kind in ESTIMATORS.items() if kind is type(study.estimator))
     unit = study.schema.unit
     read = [column.name for column in study.schema.columns] + ([unit.name, unit.by] if unit else [])
     beyond = sorted({column for column in read if column and column not in policy.columns})
     guarantee = study.guarantee(policy.site)
     checks = (
         (study.asker in policy.askers, f"{study.asker!r} may not ask"),
-        (name in policy.estimators, f"the estimator {name} is not allowed"),
+        (study.method in policy.estimators, f"the estimator {study.method} is not allowed"),
         (not beyond, f"columns that may not be read: {', '.join(beyond)}"),
         (study.schema.protects == policy.protects, f"protects {study.schema.protects}, here it is {policy.protects}"),
         (

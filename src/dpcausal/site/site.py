@@ -10,10 +10,8 @@ from typing import Any
 from dpcausal.errors import BudgetExceededError, DpcausalError, EngineError, LedgerError, RoadError, StudyError
 from dpcausal.federation.protocol import Code, Message, Request, digest_of_text
 from dpcausal.federation.signatures import Key, claimed_body, opened
-from dpcausal.guarantee import Guarantee
 from dpcausal.ledger import Budget, Ledger
-from dpcausal.queries import Query
-from dpcausal.release import Release
+from dpcausal.release import Listening
 from dpcausal.site.diary import DIARY, Diary, Standing
 from dpcausal.site.inbox import Inbox
 from dpcausal.site.policy import KEY, Policy, address_in
@@ -111,7 +109,7 @@ class Site:
         guarantee = study.guarantee(self.policy.site)
         ask = partial(study.estimator.estimate, epsilon=guarantee.epsilon, delta=guarantee.delta)
         vault.ledger.check_affords(unpaid(vault, ask))
-        listening = _Listening(vault)
+        listening = Listening(vault)
         ask(listening)
         return facts | {"answer": {"releases": [json.loads(release.to_json()) for release in listening.heard]}}
 
@@ -197,17 +195,3 @@ def _read(body: str, asker: str) -> tuple[Request, Study]:
     if study.asker != asker:
         raise _RefusalError("unknown_asker")
     return request, study
-
-
-class _Listening:
-    """A vault that remembers what it released."""
-
-    def __init__(self, vault: Vault) -> None:
-        self._vault = vault
-        self.schema, self.n, self.arm_sizes, self.notes = vault.schema, vault.n, vault.arm_sizes, vault.notes
-        self.heard: list[Release] = []
-
-    def release(self, query: Query, guarantee: Guarantee) -> Release:
-        """What the vault releases."""
-        self.heard.append(self._vault.release(query, guarantee))
-        return self.heard[-1]

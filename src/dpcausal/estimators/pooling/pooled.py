@@ -83,7 +83,7 @@ def pool(
         ... }
         >>> for rule in ("minimum_variance", "inverse_variance", "sample_size"):
         ...     plan = pool(plans, rule)
-        ...     print(rule, round(math.hypot(plan.sampling_sd, plan.privacy_sd), 2), plan.n)
+        ...     print(rule, round(plan.standard_error, 2), plan.n)
         minimum_variance 0.76 6000
         inverse_variance 0.75 9000
         sample_size 1.47 9000
@@ -93,7 +93,8 @@ def pool(
     if len(sites) == 1:
         return _alone(sites, absent)
     known = all(map(has_interval, sites.values()))
-    variances = np.array([_standard_error(effect) ** 2 if known else math.nan for effect in sites.values()])
+    # Never below the variance of the noise, whose size is public.
+    variances = np.array([(effect.standard_error or math.nan) ** 2 for effect in sites.values()])
     estimates = np.array([effect.estimate for effect in sites.values()])
     differing = Heterogeneity.of(estimates, variances) if known else None
     sizes = np.array([effect.n for effect in sites.values()], dtype=np.float64)
@@ -147,11 +148,6 @@ def _alone(sites: Mapping[str, Effect], absent: Mapping[str, str]) -> Effect:
     )
 
 
-def _standard_error(effect: Effect) -> float:
-    """Sampling and privacy noise together: never below the noise, whose size is public."""
-    return math.hypot(effect.sampling_sd or 0.0, effect.privacy_sd)
-
-
 def _sampling_sd(effects: Sequence[Effect], weights: Array) -> float | None:
     parts = [(effect.sampling_sd, weight) for effect, weight in zip(effects, weights, strict=True) if weight > 0]
     known = [sd * float(weight) for sd, weight in parts if sd is not None]
@@ -202,7 +198,7 @@ def _guarantee(effects: Sequence[Effect]) -> Guarantee:
 def _shares(sites: Mapping[str, Effect], weights: Array, absent: Mapping[str, str]) -> tuple[SiteShare, ...]:
     shares = [SiteShare(site, why, weight=0.0) for site, why in absent.items()]
     for (site, effect), weight in zip(sites.items(), weights, strict=True):
-        error = _standard_error(effect) if has_interval(effect) else None
+        error = effect.standard_error if has_interval(effect) else None
         estimate = None if effect.rehearsed else effect.estimate  # a rehearsed one is a placeholder
         shares.append(SiteShare(site, "answered", effect.n, estimate, error, float(weight)))
     return tuple(sorted(shares, key=lambda share: share.site))
