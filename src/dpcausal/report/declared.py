@@ -1,18 +1,16 @@
 """The sections of a report about what was declared before anything was read: the question, and every public input."""
 
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpcausal.columns import Binary, Column, Real
+from dpcausal.report.facts import Facts
 from dpcausal.report.section import Section, Table
-
-if TYPE_CHECKING:
-    from dpcausal.report.report import Report
 
 _UNSAID = "not said"
 
 
-def question(report: "Report") -> Section:
+def question(report: Facts) -> Section:
     """What was asked, of whom, by which design."""
     study, effect = report.study, report.effect
     if study is None:
@@ -32,7 +30,7 @@ def question(report: "Report") -> Section:
     return Section("question", "Question and design", facts=tuple(facts))
 
 
-def inputs(report: "Report") -> Section:
+def inputs(report: Facts) -> Section:
     """Every public input, who supplied it, and what was done with values before anything was added up."""
     title, study = "Public inputs, and how values were read", report.study
     if study is None:

@@ -1,19 +1,16 @@
 """The sections of a report about what was found: in plain words, in numbers, and how far to trust them."""
 
 import math
-from typing import TYPE_CHECKING
 
 from dpcausal.effect import number
+from dpcausal.report.facts import Facts
 from dpcausal.report.section import Section, Table
 from dpcausal.report.split import privacy_share, variance_shares
-
-if TYPE_CHECKING:
-    from dpcausal.report.report import Report
 
 _PASSES = {True: "passes", False: "FAILS", None: "noise decides"}
 
 
-def summary(report: "Report") -> Section:
+def summary(report: Facts) -> Section:
     """What a clinician needs, in a few sentences."""
     asked = [f"The question: {report.study.question}"] if report.study else []
     says = (
@@ -28,7 +25,7 @@ def summary(report: "Report") -> Section:
     return Section("summary", "In plain words", says=(*says, _promise(report)))
 
 
-def _finding(report: "Report") -> str:
+def _finding(report: Facts) -> str:
     effect = report.effect
     control, treated = effect.arms
     if effect.rehearsed:
@@ -44,16 +41,16 @@ def _finding(report: "Report") -> str:
     return f"Mean {effect.outcome} was estimated to be {size}, among {effect.n:,} units; {fits}."
 
 
-def _failed(report: "Report") -> tuple[str, ...]:
+def _failed(report: Facts) -> tuple[str, ...]:
     failed = ", ".join(each.name for each in report.diagnostics if each.passes is False)
     return (f"But the arms may not be comparable: a private check failed ({failed}).",) if failed else ()
 
 
-def _cheapest(report: "Report") -> tuple[str, ...]:
+def _cheapest(report: Facts) -> tuple[str, ...]:
     return tuple(f"The cheapest remedy: {remedy}" for remedy in report.verdict.remedies[:1])
 
 
-def _trust(report: "Report") -> tuple[str, ...]:
+def _trust(report: Facts) -> tuple[str, ...]:
     if report.study is None or report.effect.rehearsed:
         return ()
     if report.study.design == "trial":
@@ -62,7 +59,7 @@ def _trust(report: "Report") -> tuple[str, ...]:
     return (f"Nobody drew lots about who was treated. This is an effect if section 3's assumptions hold: {left_out}.",)
 
 
-def _noise(report: "Report") -> tuple[str, ...]:
+def _noise(report: Facts) -> tuple[str, ...]:
     if report.effect.rehearsed:
         return ()
     if report.interval is None or not report.effect.sampling_sd:
@@ -75,7 +72,7 @@ def _noise(report: "Report") -> tuple[str, ...]:
     return (f"Noise was added to protect every unit. {due}",)
 
 
-def _promise(report: "Report") -> str:
+def _promise(report: Facts) -> str:
     guarantee = report.effect.guarantee
     factor = math.exp(guarantee.epsilon)
     but = f", but for a probability of {guarantee.delta:g}" if guarantee.delta else ""
@@ -88,7 +85,7 @@ def _promise(report: "Report") -> str:
     )
 
 
-def result(report: "Report") -> Section:
+def result(report: Facts) -> Section:
     """The estimate, its interval, and where the width comes from."""
     effect = report.effect
     facts = [("estimand", effect.estimand), ("arms", f"{effect.arms[1]} against {effect.arms[0]}")]
@@ -107,7 +104,7 @@ def result(report: "Report") -> Section:
     return Section("result", "Result", facts=tuple(facts), tables=_sites(report), notes=notes)
 
 
-def _interval(report: "Report") -> list[tuple[str, str]]:
+def _interval(report: Facts) -> list[tuple[str, str]]:
     if report.interval is None:
         return [("95 % interval", f"none: {report.effect.no_interval or 'the sampling error was not asked for'}")]
     low, high = report.interval
@@ -116,7 +113,7 @@ def _interval(report: "Report") -> list[tuple[str, str]]:
     return [("95 % interval", f"{number(low)} to {number(high)} (sampling and privacy noise together)")]
 
 
-def _possible(report: "Report") -> tuple[float, ...]:
+def _possible(report: Facts) -> tuple[float, ...]:
     """The estimate moved to what a difference of two means can be, where noise has carried it beyond."""
     if report.study is None:
         return ()
@@ -125,7 +122,7 @@ def _possible(report: "Report") -> tuple[float, ...]:
     return () if nearest == report.effect.estimate else (nearest,)
 
 
-def _planned(report: "Report") -> list[tuple[str, str]]:
+def _planned(report: Facts) -> list[tuple[str, str]]:
     if report.planned is None or report.interval is None:
         return []
     low, high = report.interval
@@ -134,7 +131,7 @@ def _planned(report: "Report") -> list[tuple[str, str]]:
     ]
 
 
-def _errors(report: "Report") -> list[tuple[str, str]]:
+def _errors(report: Facts) -> list[tuple[str, str]]:
     effect = report.effect
     sds = {"sampling": effect.sampling_sd, "privacy noise": effect.privacy_sd}
     sds |= {"differences between sites": effect.between_sd} if effect.between_sd else {}
@@ -145,7 +142,7 @@ def _errors(report: "Report") -> list[tuple[str, str]]:
     ]
 
 
-def _sites(report: "Report") -> tuple[Table, ...]:
+def _sites(report: Facts) -> tuple[Table, ...]:
     if not report.effect.sites:
         return ()
     lines = tuple(
@@ -162,7 +159,7 @@ def _sites(report: "Report") -> tuple[Table, ...]:
     return (Table("Sites", ("site", "status", "units", "own effect", "standard error", "weight"), lines),)
 
 
-def diagnostics(report: "Report") -> Section:
+def diagnostics(report: Facts) -> Section:
     """What private checks of the data found."""
     if not report.diagnostics:
         none = "No private diagnostics came with this report: it does not tell how well the arms overlap and balance."
@@ -176,7 +173,7 @@ def diagnostics(report: "Report") -> Section:
     return Section("diagnostics", "Diagnostics", says=says, tables=(table,))
 
 
-def confounding(report: "Report") -> Section:
+def confounding(report: Facts) -> Section:
     """How strong a confounder would have to be that nobody measured."""
     title = "Sensitivity to unmeasured confounding"
     if report.study is not None and report.study.design == "trial":

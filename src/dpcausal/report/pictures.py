@@ -1,19 +1,16 @@
 """The figures of a report, by the section that shows them."""
 
 import importlib.util
-from typing import TYPE_CHECKING
 
 from dpcausal.report.canvas import drawn
+from dpcausal.report.facts import Facts
 from dpcausal.report.section import Picture
 from dpcausal.report.sites import sites_alt, sites_plot
 from dpcausal.report.spending import spending_alt, spending_plot
 from dpcausal.report.split import split_alt, split_plot, variance_shares
 
-if TYPE_CHECKING:
-    from dpcausal.report.report import Report
 
-
-def pictures_of(report: "Report") -> dict[str, tuple[Picture, ...]] | None:
+def pictures_of(report: Facts) -> dict[str, tuple[Picture, ...]] | None:
     """What a report shows besides words, by section; None where nothing can be drawn because matplotlib is absent."""
     shown: dict[str, tuple[Picture, ...]] = {"diagnostics": report.figures}
     if importlib.util.find_spec("matplotlib") is None:

@@ -4,13 +4,10 @@ import hashlib
 import math
 import platform
 from importlib.metadata import version
-from typing import TYPE_CHECKING
 
 from dpcausal.release import Receipt
+from dpcausal.report.facts import Facts
 from dpcausal.report.section import Section, Table
-
-if TYPE_CHECKING:
-    from dpcausal.report.report import Report
 
 NOISE = (
     "Discrete Laplace noise where delta is 0, discrete Gaussian noise where it is not, unless a question's proof says "
@@ -36,7 +33,7 @@ NOT_PROMISED = (
 _LIBRARIES = ("dpcausal", "opendp", "duckdb", "numpy")
 
 
-def _besides(report: "Report") -> list[tuple[str, str]]:
+def _besides(report: Facts) -> list[tuple[str, str]]:
     """What diagnostics cost on top of the effect."""
     if not report.diagnostics:
         return []
@@ -46,7 +43,7 @@ def _besides(report: "Report") -> list[tuple[str, str]]:
     return [("diagnostics besides", f"epsilon {epsilon:g}, delta {delta:g}; {together}")]
 
 
-def privacy(report: "Report") -> Section:
+def privacy(report: Facts) -> Section:
     """What is promised for this release, and for everything ever released about the data set."""
     guarantee, spent = report.effect.guarantee, report.spent
     kind = "approximate" if guarantee.delta else "pure"
@@ -78,13 +75,13 @@ def _rule(rule: str) -> str:
     return f"{kind}; it holds for questions chosen after seeing earlier answers"
 
 
-def privacy_unit(report: "Report") -> str:
+def privacy_unit(report: Facts) -> str:
     """Whose data the promise is about."""
     unit = report.study.schema.unit if report.study else None
     return f"whoever {unit.name} names; {unit.keep} record by {unit.by}" if unit else "one record of the table"
 
 
-def model(report: "Report") -> str:
+def model(report: Facts) -> str:
     """Who sees data, and who only sees what was made noisy."""
     if report.effect.sites:
         return (
@@ -94,7 +91,7 @@ def model(report: "Report") -> str:
     return "central: whoever holds the table adds noise; everybody else sees noisy answers only"
 
 
-def _bill(report: "Report") -> tuple[Table, ...]:
+def _bill(report: Facts) -> tuple[Table, ...]:
     lines = tuple((_asked(receipt), f"{receipt.epsilon:g}", f"{receipt.delta:g}") for receipt in report.effect.receipts)
     paid = "What it would cost" if report.effect.rehearsed else "What was paid, step by step"
     return (Table(paid, ("question", "epsilon", "delta"), lines),)
@@ -105,7 +102,7 @@ def _asked(receipt: Receipt) -> str:
     return f"{site}{receipt.query.replace('_', ' ')}"
 
 
-def unprotected(report: "Report") -> Section:
+def unprotected(report: Facts) -> Section:
     """What is published as it is, and what nobody promises."""
     facts = [
         ("published without noise", PUBLIC[report.effect.guarantee.protects]),
@@ -133,7 +130,7 @@ def made() -> Section:
     return Section("made", "How it was made", facts=facts, notes=notes)
 
 
-def record(report: "Report") -> Section:
+def record(report: Facts) -> Section:
     """Where it is written down: approvals, hashes, receipts."""
     effect, spent, study = report.effect, report.spent, report.study
     facts = [("report made on", report.on.isoformat())]

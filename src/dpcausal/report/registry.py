@@ -4,18 +4,16 @@ Its names are those of the registry's own records as of September 2026. What onl
 """
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpcausal.effect import number
+from dpcausal.report.facts import Facts
 from dpcausal.report.protection import NOISE, NOT_PROMISED, PUBLIC, SOURCE, model, privacy_unit
-
-if TYPE_CHECKING:
-    from dpcausal.report.report import Report
 
 TO_FILL_IN = "TO BE FILLED IN"
 
 
-def registry_record(report: "Report") -> dict[str, Any]:
+def registry_record(report: Facts) -> dict[str, Any]:
     """The record: a draft, in which a person fills in who publishes it and where."""
     effect, study = report.effect, report.study
     slug = re.sub(r"[^a-z0-9]+", "-", (study.name if study else report.title).lower()).strip("-")
@@ -64,7 +62,7 @@ def registry_record(report: "Report") -> dict[str, Any]:
     }
 
 
-def _published(report: "Report") -> str:
+def _published(report: Facts) -> str:
     if report.effect.rehearsed:
         return "A rehearsal: nothing was published."
     if report.interval is None:
@@ -73,7 +71,7 @@ def _published(report: "Report") -> str:
     return f"Estimate {number(report.effect.estimate)}, 95 % interval {number(low)} to {number(high)}."
 
 
-def _loss(report: "Report") -> dict[str, Any]:
+def _loss(report: Facts) -> dict[str, Any]:
     guarantee = report.effect.guarantee
     epsilon, delta = (
         getattr(guarantee, part) + sum(getattr(each, part) for each in report.diagnostics)
@@ -92,14 +90,14 @@ def _loss(report: "Report") -> dict[str, Any]:
     }
 
 
-def _releases(report: "Report") -> str:
+def _releases(report: Facts) -> str:
     if report.spent is None:
         return "What else was or will be released about the data set is in its ledger, which was not read for this."
     spent = report.spent
     return f"Spent on the data set in all: {spent.total}, in {len(spent.payments)} answers; budget {spent.budget}."
 
 
-def _before(report: "Report") -> str:
+def _before(report: Facts) -> str:
     bounds = dict(report.study.bounds) if report.study else {}
     who = ", ".join(f"{key}: {value}" for key, value in bounds.items()) or "not said"
     return (
@@ -108,6 +106,6 @@ def _before(report: "Report") -> str:
     )
 
 
-def _justified(report: "Report") -> str:
+def _justified(report: Facts) -> str:
     planned = "" if report.planned is None else f" Planned half width of the interval: {number(report.planned)}."
     return f"{report.verdict.says}{planned}"

@@ -9,45 +9,22 @@ from typing import Any, Self
 from dpcausal.effect import Effect
 from dpcausal.ledger import Ledger
 from dpcausal.report import declared, findings, protection
-from dpcausal.report.confounding import Confounding, confounding_of
+from dpcausal.report.confounding import confounding_of
 from dpcausal.report.crossref import cross_references
+from dpcausal.report.facts import Facts, interval_of
 from dpcausal.report.page import page
 from dpcausal.report.pictures import pictures_of
 from dpcausal.report.plain_yaml import to_yaml
 from dpcausal.report.registry import registry_record
 from dpcausal.report.section import Diagnostic, Picture, Section
 from dpcausal.report.spent import Spent
-from dpcausal.report.verdict import Verdict, verdict_of
+from dpcausal.report.verdict import verdict_of
 from dpcausal.study import Study
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report:
-    """An effect with all that is needed to judge it. Public, as the effect is; making one costs no budget.
-
-    Attributes:
-        effect: What was found.
-        on: The date of the report.
-        study: What was planned.
-        spent: What was spent on the data set, ever.
-        verdict: What may be concluded.
-        confounding: How strong a confounder would have to be; None for a trial, or where it cannot be told.
-        planned: The half width of the interval that was to be expected from public inputs.
-        smallest: The smallest effect that would be worthwhile; 0 where nobody said.
-        diagnostics: What private checks found.
-        figures: More figures to show.
-    """
-
-    effect: Effect
-    on: date
-    study: Study | None
-    spent: Spent | None
-    verdict: Verdict
-    confounding: Confounding | None
-    planned: float | None
-    smallest: float
-    diagnostics: tuple[Diagnostic, ...]
-    figures: tuple[Picture, ...]
+class Report(Facts):
+    """An effect with all that is needed to judge it. Public, as the effect is; making one costs no budget."""
 
     @classmethod
     def of(  # noqa: PLR0913
@@ -105,18 +82,6 @@ class Report:
         )
 
     @property
-    def interval(self) -> tuple[float, float] | None:
-        """The effect's 95 % interval, where it has one."""
-        return _interval(self.effect)
-
-    @property
-    def title(self) -> str:
-        """What the report is about."""
-        effect = self.effect
-        about = f"Effect of {effect.arms[1]} against {effect.arms[0]} on {effect.outcome}"
-        return f"Rehearsal: {about}" if effect.rehearsed else about
-
-    @property
     def sections(self) -> tuple[Section, ...]:
         """What the report says, in order: the page and the JSON document hold the same."""
         sections = (
@@ -163,13 +128,9 @@ class Report:
         return to_yaml(registry_record(self))
 
 
-def _interval(effect: Effect) -> tuple[float, float] | None:
-    return None if effect.no_interval or effect.sampling_sd is None else effect.interval()
-
-
 def _planned(effect: Effect, study: Study | None) -> float | None:
     """What the study would have expected of one table with as many units."""
     if study is None or effect.sites or effect.rehearsed or effect.n < 2:
         return None
-    interval = _interval(study.rehearsed(effect.n))
+    interval = interval_of(study.rehearsed(effect.n))
     return None if interval is None else (interval[1] - interval[0]) / 2

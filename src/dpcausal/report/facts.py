@@ -1,0 +1,57 @@
+"""What a report is made of."""
+
+from dataclasses import dataclass
+from datetime import date
+
+from dpcausal.effect import Effect
+from dpcausal.report.confounding import Confounding
+from dpcausal.report.section import Diagnostic, Picture
+from dpcausal.report.spent import Spent
+from dpcausal.report.verdict import Verdict
+from dpcausal.study import Study
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What a report is made of: each of its sections reads from these.
+
+    Attributes:
+        effect: What was found.
+        on: The date of the report.
+        study: What was planned.
+        spent: What was spent on the data set, ever.
+        verdict: What may be concluded.
+        confounding: How strong a confounder would have to be; None for a trial, or where it cannot be told.
+        planned: The half width of the interval that was to be expected from public inputs.
+        smallest: The smallest effect that would be worthwhile; 0 where nobody said.
+        diagnostics: What private checks found.
+        figures: More figures to show.
+    """
+
+    effect: Effect
+    on: date
+    study: Study | None
+    spent: Spent | None
+    verdict: Verdict
+    confounding: Confounding | None
+    planned: float | None
+    smallest: float
+    diagnostics: tuple[Diagnostic, ...]
+    figures: tuple[Picture, ...]
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The effect's 95 % interval, where it has one."""
+        return interval_of(self.effect)
+
+    @property
+    def title(self) -> str:
+        """What the report is about."""
+        effect = self.effect
+        about = f"Effect of {effect.arms[1]} against {effect.arms[0]} on {effect.outcome}"
+        return f"Rehearsal: {about}" if effect.rehearsed else about
+
+
+def interval_of(effect: Effect) -> tuple[float, float] | None:
+    """An effect's 95 % interval, where it has one."""
+    return None if effect.no_interval or effect.sampling_sd is None else effect.interval()
