@@ -1,0 +1,118 @@
+"""The accuracy benchmark: its simulated data, its references, and a quick run."""
+
+import json
+import os
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+
+import dpcausal as dpc
+from benchmarks import datasets
+from benchmarks.accuracy.__main__ import main, papers
+from benchmarks.accuracy.entries import ENTRIES
+from benchmarks.accuracy.figures import draw
+from benchmarks.accuracy.references import features_as_in_library, matching, references, scores
+from benchmarks.accuracy.runs import KeptEngine
+from benchmarks.accuracy.summary import printed
+from dpcausal.vault.answers.logistic import public_fit, score
+from dpcausal.vault.engines.duckdb import DuckDBEngine
+from dpcausal.vault.features import Features
+
+FOLDER = os.environ.get("DPCAUSAL_DATA", "")
+needs_files = pytest.mark.skipif(
+    not Path(FOLDER, "ihdp").is_dir(),
+    reason="the environment variable DPCAUSAL_DATA names no folder that holds ihdp, lalonde and acic2016",
+)
+
+
+def test_synth_is_the_same_every_time_and_confounded() -> None:
+    data, again = datasets.synth(), datasets.synth()
+    assert data.table.equals(again.table)
+    assert data.table.num_rows == 1000
+    assert len(data.covariates) == 20
+    assert data.column("t").sum() == 490
+    outcomes = data.column("y")
+    assert isinstance(data.outcome, dpc.Real)
+    assert data.outcome.low < outcomes.min() < outcomes.max() < data.outcome.high
+    compared = references(data)
+    assert compared["truth"] == 0.5
+    assert compared["difference_in_means"] == pytest.approx(0.613, abs=5e-4)
+    assert compared["matching"] == pytest.approx(0.538, abs=5e-4)
+
+
+def test_matching_by_hand() -> None:
+    score, arms = np.arange(10) / 10, np.array([0, 1] * 5)
+    # Every unit has the whole other arm as neighbours, so this is the difference in means.
+    assert matching(score, arms.astype(float), np.arange(10.0)) == pytest.approx(1.0)
+
+
+def test_the_reference_fits_the_score_that_the_library_fits() -> None:
+    data = datasets.synth(n=200, dimensions=3)
+    schema = data.schema("outcome")
+    engine = DuckDBEngine(duckdb.from_arrow(data.table), schema)
+    features = Features(data.names, schema)
+    batch = engine.collect(("treatment", *features.columns), 1000)
+    library = score(public_fit(engine, features), features.steps(batch), features)
+    assert scores(features_as_in_library(data), data.column("t")) == pytest.approx(library, abs=1e-5)
+
+
+def test_the_engine_that_remembers_gives_the_same_integers() -> None:
+    data = datasets.synth(n=100, dimensions=2)
+    table, schema = duckdb.from_arrow(data.table), data.schema("record")
+    plain, kept = DuckDBEngine(table, schema), KeptEngine(table, schema)
+    columns = ("treatment", "outcome", "covariate_1")
+    for _ in range(2):
+        assert (plain.aggregate({"treatment": 2}, ["outcome"]) == kept.aggregate({"treatment": 2}, ["outcome"])).all()
+        folded = [each.fold(columns, lambda batch: batch["outcome"].sum(keepdims=True)) for each in (plain, kept)]
+        assert folded[0] == folded[1]
+        for name in columns:
+            assert (plain.collect(columns, 1000)[name] == kept.collect(columns, 1000)[name]).all()
+
+
+def test_a_quick_run(tmp_path: Path) -> None:
+    result = papers(["Synth"], None, epsilons=(1.0,), repeats=1, timings=0, workers=0)
+    lines = result["cells"]
+    assert isinstance(lines, list)
+    assert [f"{line['protects']}: {line['estimator']}" for line in lines] == list(ENTRIES)
+    assert all(line["runs"] == 1 and line["rmse"] >= 0 for line in lines)
+    assert [line["private"] for line in lines].count(False) == 2
+    assert "error_to_truth" in printed(lines, "cells")
+    assert json.loads(json.dumps(result))["suite"] == "papers"
+    draw(result, tmp_path)
+    assert len(list(tmp_path.glob("*.png"))) == 2
+
+
+def test_real_data_need_a_folder(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--quick"])
+    assert "--data FOLDER" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="folder"):
+        datasets.load("Lalonde", None)
+
+
+@needs_files
+@pytest.mark.parametrize(
+    ("name", "size", "treated", "truth"),
+    [("IHDP", 747, 139, 4.0161), ("Lalonde", 445, 185, 1794.34), ("ACIC", 4802, 858, 2.1281)],
+)
+def test_files_are_read_as_declared(name: str, size: int, treated: int, truth: float) -> None:
+    data = datasets.load(name, FOLDER)
+    assert data.table.num_rows == size
+    assert data.column(data.treatment.name).sum() == treated
+    assert data.truth == pytest.approx(truth, abs=1e-4)
+    for column in data.covariates:
+        if isinstance(column, dpc.Real):
+            values = data.column(column.name)
+            assert ((values < column.low) | (values > column.high)).mean() < 0.01
+        else:
+            assert set(data.column(column.name)) <= set(column.values)
+
+
+@needs_files
+def test_declared_bounds_do_not_come_from_the_data() -> None:
+    for name in ("IHDP", "Lalonde", "ACIC"):
+        data = datasets.load(name, FOLDER)
+        assert data.outcome == data.schema("record").outcome
+        assert data.not_private_bounds().outcome != data.outcome

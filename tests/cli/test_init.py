@@ -1,0 +1,144 @@
+"""`dpcausal init`: a study file out of names and types, which loads when a person has filled it in."""
+
+import json
+import os
+import re
+from pathlib import Path
+
+import duckdb
+import psycopg
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner, Result
+
+from benchmarks.postgres import VARIABLE, fresh_database
+from dpcausal import Study
+from dpcausal.cli import app
+from dpcausal.errors import TableError
+from dpcausal.new_study import BLANK, study_to_fill_in
+from dpcausal.vault.table import column_families
+
+FAMILIES = {"arm": "text", "age": "number", "visits": "integer", "smoker": "boolean", "seen": "key", "tags": "other"}
+
+
+def columns(*, secret: float = 41.5) -> pa.Table:
+    return pa.table(
+        {
+            "arm": ["placebo", "drug"],
+            "age": [secret, 30.25],
+            "visits": pa.array([1, 2], pa.int32()),
+            "smoker": [True, False],
+            "seen": pa.array([1, 2], pa.date32()),
+            "tags": [["x"], ["y"]],
+        }
+    )
+
+
+def run(*words: object) -> Result:
+    return CliRunner().invoke(app, ["init", *map(str, words)])
+
+
+def test_every_way_in_gives_the_same_columns(tmp_path: Path) -> None:
+    pq.write_table(columns(), tmp_path / "table.parquet")
+    with duckdb.connect(tmp_path / "house.duckdb") as connection:
+        connection.from_arrow(columns()).create("visits")
+    (tmp_path / "table.csv").write_text("arm,age,,age\nplacebo,41.5,,1\n")
+    for place in ("table.parquet", "house.duckdb#visits", "*.parquet", ""):
+        assert dict(column_families(str(tmp_path / place))) == FAMILIES
+    assert dict(column_families(str(tmp_path / "table.csv"))) == {"arm": None, "age": None, "": None}
+
+
+@pytest.mark.xdist_group("postgresql")
+@pytest.mark.skipif(VARIABLE not in os.environ, reason=f"no PostgreSQL server: {VARIABLE} is not set")
+def test_a_server_gives_them_too() -> None:
+    kinds = "arm text, age numeric, visits integer, smoker boolean, seen date, tags text[]"
+    with fresh_database() as url:
+        address = url.replace("+psycopg", "")
+        with psycopg.connect(address, autocommit=True) as server:
+            server.execute(f"CREATE TABLE visits ({kinds})")
+        found = column_families(f"{address}#visits")
+        with pytest.raises(TableError, match="none of that name"):
+            column_families(f"{address}#nothing")
+    assert found == FAMILIES | {"visits": "number"}  # PostgreSQL's integers are sent as numbers
+
+
+@pytest.mark.parametrize("place", ["nothing.parquet", "table.xlsx", "s3://bucket/secret", "postgresql://h/d", ""])
+def test_a_table_that_is_not_there_is_told_without_passwords(place: str) -> None:
+    with pytest.raises(TableError) as told:
+        column_families(place)
+    assert "secret" not in str(told.value)
+
+
+def test_no_value_gets_into_the_file(tmp_path: Path) -> None:
+    texts = []
+    for place, secret in enumerate((41.5, 99.75)):
+        pq.write_table(columns(secret=secret), tmp_path / "table.parquet")
+        done = run(tmp_path / "table.parquet", "--out", tmp_path / str(place) / ".." / f"{place}.toml")
+        assert done.exit_code == 2  # no such folder
+        assert "check its folder" in done.output
+        done = run(tmp_path / "table.parquet", "--out", tmp_path / f"{place}.toml")
+        assert done.exit_code == 0, done.output
+        texts.append((tmp_path / f"{place}.toml").read_text().replace(f'name = "{place}"', "", 1))
+    assert texts[0] == texts[1]
+    # In the comments "placebo" and "drug" are examples; nothing else of the table is there.
+    assert "41.5" not in texts[0]
+    assert "30.25" not in texts[0]
+
+
+def test_it_does_not_write_over_anything(tmp_path: Path) -> None:
+    pq.write_table(columns(), tmp_path / "table.parquet")
+    (tmp_path / "study.toml").write_text("mine")
+    done = run(tmp_path / "table.parquet", "--out", tmp_path / "study.toml")
+    assert done.exit_code == 2
+    assert "--out" in done.output
+    assert (tmp_path / "study.toml").read_text() == "mine"
+
+
+def test_json(tmp_path: Path) -> None:
+    pq.write_table(columns(), tmp_path / "table.parquet")
+    done = run(tmp_path / "table.parquet", "--out", tmp_path / "study.toml", "--json")
+    assert json.loads(done.output) == {"written": str(tmp_path / "study.toml"), "columns": FAMILIES}
+
+
+VALUES = {
+    "design": '"trial"',
+    "epsilon": "1.0",
+    "[estimator] name": '"difference_in_means"',
+    "[schema.treatment] name": '"arm"',
+    "[schema.treatment] values": '["placebo", "drug"]',
+    "[schema.treatment] labels": '["usual", "new"]',
+    "[schema.outcome] name": '"pressure"',
+    "[schema.outcome] kind": '"real"',
+    "[schema.outcome] low": "80",
+    "[schema.outcome] high": "220",
+}
+"""What a person would write; a text for all the rest."""
+
+
+def test_it_loads_when_the_last_blank_is_filled_in_and_not_before(tmp_path: Path) -> None:
+    file = tmp_path / "study.toml"
+    text = study_to_fill_in("trial", FAMILIES)
+    while True:
+        file.write_text(text)
+        told = CliRunner().invoke(app, ["plan", str(file), "--n", "1000"]).output
+        blank = re.search(r"left blank: (.+?) in line (\d+)", " ".join(told.split()))
+        if blank is None:
+            break
+        lines = text.splitlines(keepends=True)
+        place = int(blank[2]) - 1
+        assert f'"{BLANK}"' in lines[place]
+        lines[place] = lines[place].replace(f'"{BLANK}"', VALUES.get(blank[1], '"in words"'))
+        text = "".join(lines)
+    assert "Plan (no data read, nothing spent): effect of new against usual on pressure" in told
+    study = Study.from_toml(text)
+    assert (study.name, study.design, study.schema.covariates) == ("trial", "trial", ())
+
+
+def test_a_confounder_is_declared_by_taking_the_marks_away() -> None:
+    text = study_to_fill_in("trial", {"age": "number", "smoker": "boolean", "odd\nname": "text"})
+    listed = text[text.index("# age: ") :]
+    taken = "\n".join(line.removeprefix("# ") for line in listed.splitlines() if "# name" in line or " = " in line)
+    assert taken.count("name = ") == 3
+    assert 'name = "odd\\nname"' in taken  # on one line, whatever it is
+    assert 'kind = "binary"\nvalues = [false, true]' in taken

@@ -1,0 +1,84 @@
+"""`dpcausal plan`, with no data anywhere."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import dpcausal as dpc
+from dpcausal.cli import app
+
+
+@pytest.fixture
+def study(tmp_path: Path, schema: dpc.Schema) -> Path:
+    made = dpc.Study(
+        name="training",
+        question="Does training help?",
+        schema=schema,
+        estimator=dpc.RegressionAdjustment(of=["age"]),
+        epsilon=1.0,
+    )
+    file = tmp_path / "study.toml"
+    file.write_text(made.to_toml())
+    return file
+
+
+def run(*words: object) -> Result:
+    return CliRunner().invoke(app, ["plan", *map(str, words)])
+
+
+def test_it_prints_a_plan(study: Path) -> None:
+    done = run(study, "--n", 5_000, "--outcome-sd", 1.5)
+    assert done.exit_code == 0, done.output
+    for words in ("regression_moments: epsilon 1, delta 0", "95 % interval", "Estimators by the error to expect"):
+        assert words in done.output
+
+
+def test_expectations_are_handed_on(study: Path) -> None:
+    given = ("--outcome-sd", 1.5, "--outcome-mean", 4, "--treated-share", 0.3, "--width", 0.2)
+    document = json.loads(run(study, "--n", 20_000, *given, "--json").output)
+    assert document["n"] == 20_000
+    public = document["public"]
+    assert (public["outcome_sd"], public["outcome_mean"], public["treated_share"]) == (1.5, 4.0, 0.3)
+    assert document["wished"] == 0.2
+    assert 0 < document["epsilon_needed"] < 1
+    assert len(document["estimators"]) > 1
+
+
+def test_a_trial_is_not_adjusted(study: Path) -> None:
+    study.write_text(study.read_text().replace('design = "observational"', 'design = "trial"'))
+    document = json.loads(run(study, "--n", 5_000, "--json").output)
+    assert [each["label"] for each in document["estimators"]] == ["difference in means"]
+
+
+def test_a_figure(study: Path, tmp_path: Path) -> None:
+    assert run(study, "--n", 20_000, "--figure", tmp_path / "plan.png").exit_code == 0
+    assert (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        (),
+        ("--n", 1),
+        ("--n", 100, "--width", 0),
+        ("--n", 100, "--width", "nan"),
+        ("--n", 100, "--outcome-sd", 99),
+        ("--n", 100, "--treated-share", 1.5),
+        ("--n", 100, "--figure", "plan.jpeg"),
+    ],
+)
+def test_wrong_use_is_told(study: Path, wrong: tuple[object, ...]) -> None:
+    done = run(study, *wrong)
+    assert done.exit_code == 2
+    assert "Traceback" not in done.output
+
+
+def test_a_file_that_is_no_study(tmp_path: Path) -> None:
+    file = tmp_path / "study.toml"
+    for text in (b"\xff", b"name =", b'name = "a"'):
+        file.write_bytes(text)
+        done = run(file, "--n", 100)
+        assert done.exit_code == 2
+        assert "Hint" in done.output
