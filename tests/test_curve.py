@@ -151,7 +151,7 @@ def test_ranking_value_and_average_are_free() -> None:
     curve = curve_of(GROUPS)
     at = {"ward": ["b", "c", "a"]}
     assert list(curve.ranking(at)) == [1, 0, 2]
-    assert curve.average(at) == pytest.approx(2.0)
+    assert curve.ate(at) == pytest.approx(2.0)
     assert curve.policy_value(at, cost=2.0) == pytest.approx(1 / 3)
 
 

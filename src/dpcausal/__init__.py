@@ -18,7 +18,8 @@ The map, in the order in which a study meets it:
   which is not proved, to compare with. They return an `EffectCurve`, which answers any number of questions for nothing.
 - Many hospitals: a `Study` is one file that each of them approves; a `Site` answers from behind its own policy, vault
   and ledger; a `Coordinator` asks them all, and is a source too. `pool` joins their effects.
-- Tell others: `Report` is one page about an effect. All of this from the command line: `dpcausal --help`.
+- Tell others: `Report` is one page about an effect; `tidy` makes a frame of results. All of this from the command line:
+  `dpcausal --help`. From DoWhy: `dpcausal.dowhy`.
 - Make your own estimator, and check it: `dpcausal.testing.check_estimator`.
 
 Inside, one rule: rows are touched in `dpcausal.vault` only, and what leaves it is a `Release` that was debited first.
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from dpcausal.queries import Cells, Cut, Fourier, Polynomial, Spline
     from dpcausal.release import Release, Source
     from dpcausal.report.report import Report
+    from dpcausal.report.tidy import tidy
     from dpcausal.schema import Schema
     from dpcausal.site.site import Site
     from dpcausal.study import Study
@@ -118,6 +120,7 @@ __all__ = [
     "estimate",
     "plan",
     "pool",
+    "tidy",
 ]
 
 _HOMES = {
@@ -168,6 +171,7 @@ _HOMES = {
     "estimate": "dpcausal.notebook",
     "plan": "dpcausal.planning.plan",
     "pool": "dpcausal.estimators.pooling",
+    "tidy": "dpcausal.report.tidy",
 }
 """Where each name lives. It is fetched when first used, so that a site's small processes load only their own part."""
 

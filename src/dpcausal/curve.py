@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Protocol, Self
+from typing import Any, NoReturn, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,29 +86,31 @@ class EffectCurve:
             **told,
         )
 
-    def effect(self, X: object) -> Array:  # noqa: N803 (as in EconML)
+    def effect(self, X: object, *, T0: object = None, T1: object = None) -> Array:  # noqa: N803 (as in EconML)
         """The effect at each profile.
 
         Args:
             X: Public profiles: a dataframe or mapping with a column for each covariate, or a table with a column for
                 each covariate of the basis in turn. A number outside its range counts as the nearer bound. A curve of
                 effects at some profiles (`at`) answers any other with the nearest of these.
+            T0: The control arm as the schema writes it, for code that is written for EconML; no other is known.
+            T1: The treated arm, likewise.
         """
+        self._check_arms(T0, T1)
         weights = np.array(self.weights)
         return np.concatenate([values @ weights for values in self._values(X)])
 
     def standard_errors(self, X: object) -> tuple[Array, Array]:  # noqa: N803
         """The standard errors of the effect at each profile: by sampling (see `sampling`), and by privacy noise."""
-        errors = [
-            [np.sqrt(np.maximum(((values @ np.array(matrix)) * values).sum(axis=1), 0.0)) for values in self._values(X)]
-            for matrix in (self.sampling, self.privacy)
-        ]
-        return np.concatenate(errors[0]), np.concatenate(errors[1])
+        errors = [self._errors(values) for values in self._values(X)]
+        return np.concatenate([each[0] for each in errors]), np.concatenate([each[1] for each in errors])
 
     def effect_interval(
         self,
         X: object,  # noqa: N803
         *,
+        T0: object = None,  # noqa: N803
+        T1: object = None,  # noqa: N803
         alpha: float = 0.05,
         simultaneous: bool = False,
     ) -> tuple[Array, Array]:
@@ -116,12 +118,59 @@ class EffectCurve:
 
         Args:
             X: Public profiles.
+            T0: As for `effect`.
+            T1: As for `effect`.
             alpha: How often an interval may miss; 0.05 for 95 % intervals.
             simultaneous: Whether all intervals are to hold together that often, and not only each by itself.
 
         Raises:
             RefusedError: Where no interval could be shown to cover; the message says why.
         """
+        self._check_interval(alpha)
+        effect, errors = self.effect(X, T0=T0, T1=T1), self.standard_errors(X)
+        return self._bounds(effect, errors, alpha, self._simultaneous(X, alpha) if simultaneous else None)
+
+    def ate(self, X: object, *, T0: object = None, T1: object = None) -> float:  # noqa: N803
+        """The mean effect over public profiles; not over the table's units, whose profiles nobody knows."""
+        return float(self.effect(X, T0=T0, T1=T1).mean())
+
+    def ate_interval(
+        self,
+        X: object,  # noqa: N803
+        *,
+        T0: object = None,  # noqa: N803
+        T1: object = None,  # noqa: N803
+        alpha: float = 0.05,
+    ) -> tuple[float, float]:
+        """Bounds of the mean effect over public profiles, as `effect_interval` has them of each."""
+        self._check_interval(alpha)
+        effects = self.effect(X, T0=T0, T1=T1)
+        mean = np.sum([values.sum(axis=0) for values in self._values(X)], axis=0, keepdims=True) / len(effects)
+        low, high = self._bounds(effects.mean(keepdims=True), self._errors(mean), alpha)
+        return float(low[0]), float(high[0])
+
+    def _errors(self, values: Array) -> tuple[Array, Array]:
+        """Standard errors by sampling and by privacy noise, for the functions of some profiles."""
+        sampling, privacy = (
+            np.sqrt(np.maximum(((values @ np.array(matrix)) * values).sum(axis=1), 0.0))
+            for matrix in (self.sampling, self.privacy)
+        )
+        return sampling, privacy
+
+    def _bounds(
+        self, effect: Array, errors: tuple[Array, Array], alpha: float, times: float | None = None
+    ) -> tuple[Array, Array]:
+        """So many standard errors to either side, or as many as it takes for each effect by itself."""
+        error = np.hypot(*errors)
+        shares = np.divide(errors[1], error, out=np.zeros_like(error), where=error > 0)
+        half = error * (critical_values(self.family, shares, 1 - alpha, self.parts) if times is None else times)
+        # No effect is beyond the outcome's range, whichever way.
+        low, high = self.schema.outcome_bounds
+        return np.maximum(effect - half, np.minimum(effect, low - high)), np.minimum(
+            effect + half, np.maximum(effect, high - low)
+        )
+
+    def _check_interval(self, alpha: float) -> None:
         if self.no_interval:
             raise RefusedError(
                 expected="a curve that carries intervals",
@@ -130,17 +179,40 @@ class EffectCurve:
             )
         if not (is_number(alpha) and 0 < alpha < 1):
             raise RefusedError(expected="an alpha between 0 and 1", got=repr(alpha), hint="0.05 gives 95 % intervals.")
-        effect, (sampling, privacy) = self.effect(X), self.standard_errors(X)
-        error = np.hypot(sampling, privacy)
-        if simultaneous:
-            half = error * self._simultaneous(X, alpha)
-        else:
-            shares = np.divide(privacy, error, out=np.zeros_like(error), where=error > 0)
-            half = error * critical_values(self.family, shares, 1 - alpha, self.parts)
-        # No effect is beyond the outcome's range, whichever way.
-        low, high = self.schema.outcome_bounds
-        return np.maximum(effect - half, np.minimum(effect, low - high)), np.minimum(
-            effect + half, np.maximum(effect, high - low)
+
+    def _check_arms(self, *given: object) -> None:
+        arms = self.schema.treatment.values
+        for name, arm, declared in zip(("T0", "T1"), given, arms, strict=True):
+            if arm is not None and not (np.isscalar(arm) and arm == declared):
+                raise QueryError(
+                    expected=f"{name}={declared!r}, or none: the curve compares {arms[1]!r} with {arms[0]!r}",
+                    got=f"{name}={arm!r}",
+                    hint="leave T0 and T1 out; for the other way round change the sign.",
+                )
+
+    def predict(self, X: object) -> Array:  # noqa: N803
+        """The same as `effect`, under the name that scikit-learn asks a fitted regressor by."""
+        return self.effect(X)
+
+    def fit(self, *_: object, **__: object) -> NoReturn:
+        """Refused: scikit-learn fits as often as it likes, and learning a curve has its price each time."""
+        raise RefusedError(
+            expected="a curve that was learned already",
+            got="a request to fit it",
+            hint="for a new curve ask a learner: learner.estimate(vault, epsilon=…). Where scikit-learn must call fit, "
+            "wrap the curve in its FrozenEstimator.",
+        )
+
+    def __sklearn_tags__(self) -> object:
+        """What scikit-learn should know: this is a regressor, and needs no fit."""
+        from sklearn.utils import InputTags, RegressorTags, Tags, TargetTags  # noqa: PLC0415 (scikit-learn asks)
+
+        return Tags(
+            estimator_type="regressor",
+            target_tags=TargetTags(required=False),
+            regressor_tags=RegressorTags(),
+            input_tags=InputTags(categorical=True, string=True, allow_nan=True),
+            requires_fit=False,
         )
 
     def ranking(self, X: object) -> NDArray[np.int64]:  # noqa: N803
@@ -155,10 +227,6 @@ class EffectCurve:
         if not is_number(cost):
             raise QueryError(expected="a number as cost", got=repr(cost), hint="in the outcome's own terms.")
         return float(np.maximum(self.effect(X) - cost, 0.0).mean())
-
-    def average(self, X: object) -> float:  # noqa: N803
-        """The mean effect over profiles."""
-        return float(self.effect(X).mean())
 
     def _values(self, profiles: object) -> Iterator[Array]:
         """The functions of profiles, some at a time."""
@@ -197,14 +265,14 @@ class EffectCurve:
             names, profiles = list(self.basis.names(self.schema)), self.basis.profiles(self.schema)
         elif isinstance(self.basis, Points):
             profiles = [tuple(profile) for profile in self.basis.at]
-            names = [_named(dict(zip(self.basis.of, profile, strict=True))) for profile in profiles]
+            names = [named(dict(zip(self.basis.of, profile, strict=True))) for profile in profiles]
         else:
             values = [_examples(column) for column in columns]
             middle = tuple(each[len(each) // 2] for each in values)
-            names, profiles = [_named(dict(zip([column.name for column in columns], middle, strict=True)))], [middle]
+            names, profiles = [named(dict(zip([column.name for column in columns], middle, strict=True)))], [middle]
             for place, column in enumerate(columns):
                 for value in (each for each in values[place] if each != middle[place]):
-                    name = _named({column.name: value})
+                    name = named({column.name: value})
                     names.append(name if len(columns) == 1 else f"the same with {name}")
                     profiles.append((*middle[:place], value, *middle[place + 1 :]))
         return names, by_covariate([column.name for column in columns], profiles)
@@ -305,6 +373,7 @@ def _examples(column: Column) -> tuple[Value, ...]:
     return tuple(column.low + (column.high - column.low) * share for share in (0.0, 0.25, 0.5, 0.75, 1.0))
 
 
-def _named(profile: Mapping[str, Value]) -> str:
+def named(profile: Mapping[str, Value]) -> str:
+    """A profile in words."""
     shown = {key: f"{value:g}" if isinstance(value, float) else str(value) for key, value in profile.items()}
     return ", ".join(f"{key} = {value}" for key, value in shown.items())

@@ -148,7 +148,7 @@ def _check_estimate(estimator: AnyEstimator, schema: Schema) -> None:
     place = table.column_names.index(schema.outcome.name)
     vault = _vault(table.set_column(place, schema.outcome.name, outcome), schema)
     effect = estimator.estimate(_only_a_source(vault), epsilon=100.0)
-    found = effect.estimate if isinstance(effect, Effect) else effect.average(effect.examples()[1])
+    found = effect.estimate if isinstance(effect, Effect) else effect.ate(effect.examples()[1])
     _must(abs(found - truth) < truth / 2, "an effect without confounding is found with its sign and size")
 
 

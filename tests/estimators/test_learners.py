@@ -76,7 +76,7 @@ def test_a_yes_or_no_outcome_is_not_cut_off() -> None:
     for learner in (dpc.RLearner(["a"], dpc.Polynomial(["a"])), dpc.DRLearner(["a"], dpc.Polynomial(["a"]))):
         curve = learner.estimate(vault, epsilon=10.0, delta=1e-6)
         assert not curve.no_interval
-        assert curve.average({"a": [-0.5, 0.0, 0.5]}) == pytest.approx(0.1, abs=0.04)
+        assert curve.ate({"a": [-0.5, 0.0, 0.5]}) == pytest.approx(0.1, abs=0.04)
 
 
 def test_a_trial_needs_one_question_less_and_has_less_noise() -> None:

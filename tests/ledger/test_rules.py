@@ -48,6 +48,28 @@ def test_zcdp_affords_more_small_gaussians_and_fewer_large_laplaces() -> None:
     assert not concentrated.covers(few)
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 10, 49, 1_000])
+@pytest.mark.parametrize(("epsilon", "delta"), [(3, 1e-6), (0.3, 1e-9), (1, 1e-5)])
+def test_equal_parts_of_a_budget_fit_and_leave_nothing_worth_having(count: int, epsilon: float, delta: float) -> None:
+    for budget in (
+        dpc.Budget(epsilon=epsilon),
+        dpc.Budget(epsilon=epsilon, delta=delta),
+        dpc.Budget(epsilon=epsilon, delta=delta, rule="zcdp"),
+    ):
+        part = budget.part(count)
+        one = gaussian(part.epsilon, part.delta) if part.delta else laplace(part.epsilon)
+        spent = Total().plus(one, count)
+        assert budget.covers(spent)
+        assert not budget.covers(spent.plus(one))
+        assert budget.spent(spent).epsilon == pytest.approx(epsilon, rel=1e-4)
+
+
+def test_parts_are_counted_in_whole_numbers() -> None:
+    for count in (0, -1, 2.0):
+        with pytest.raises(GuaranteeError, match="a number of questions"):
+            dpc.Budget(epsilon=1).part(count)  # type: ignore[arg-type]
+
+
 def test_one_gaussian_of_the_whole_budget_fits_under_either_rule() -> None:
     for rule in ("additive", "zcdp"):
         budget = dpc.Budget(epsilon=1, delta=1e-6, rule=rule)

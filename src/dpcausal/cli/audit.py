@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def audit(
-    quick: Annotated[bool, typer.Option("--quick", help="A minute or two instead of about forty.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Some minutes instead of about forty.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole report as JSON.")] = False,
     figure: Annotated[
         Path | None, typer.Option(dir_okay=False, writable=True, help="Draw the report into this .png file.")

@@ -1,6 +1,9 @@
 """`dpcausal federation`: ask many sites, by a network or by files carried by hand."""
 
+import hashlib
+import ssl
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,7 +12,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from dpcausal.cli.needs import check_there, needs
-from dpcausal.errors import RefusedError, StudyError
+from dpcausal.errors import RefusedError, RoadError, StudyError
 
 if TYPE_CHECKING:
     from dpcausal.federation.coordinator import Coordinator
@@ -24,6 +27,8 @@ Files = Annotated[
 ]
 Kit = Annotated[Path | None, typer.Option(file_okay=False, help="Ask by NVFlare, with this kit in place of its own.")]
 
+_MAKE_A_NETWORK = "make the network with: dpcausal federation init FOLDER NAME --host HOST."
+
 
 @federation.command()
 def init(
@@ -34,17 +39,46 @@ def init(
 ) -> None:
     """Make a coordinator: a key and a roster, and with --host the authority and the server of a network."""
     needs("cryptography", "federation")
+    if host:
+        needs("nvflare", "federation")
     from dpcausal.federation.office import Office  # noqa: PLC0415 (an extra)
 
     office = Office.new(folder, name)
     typer.echo(f"Public key of {name}, for the askers in each site's policy:\n{office.key(name).public}")
     if host:
-        needs("nvflare", "federation")
         from dpcausal.federation.flare.provision import found  # noqa: PLC0415 (slow to load)
 
         fingerprint = found(office.network, name, host, port)
         typer.echo(f"Fingerprint, to be told to each site by another way than files:\n{fingerprint}")
         typer.echo(f"Start the server with: dpcausal federation serve {folder}")
+
+
+@federation.command()
+def key(folder: Folder) -> None:
+    """Print the public key of who asks from here, for the askers in a site's policy."""
+    needs("cryptography", "federation")
+    from dpcausal.federation.office import Office  # noqa: PLC0415 (an extra)
+
+    names = sorted(file.stem for file in folder.glob("*.key"))
+    if len(names) != 1:
+        raise StudyError(
+            expected=f"the key of one who asks in {folder}",
+            got=", ".join(names) or "none",
+            hint="make a coordinator with: dpcausal federation init FOLDER NAME; give each asker a folder.",
+        )
+    typer.echo(Office(folder).key(names[0]).public)
+
+
+@federation.command()
+def fingerprint(folder: Folder) -> None:
+    """Print the fingerprint of the network's authority, to be read out to each site on the telephone."""
+    needs("cryptography", "federation")
+    from dpcausal.federation.office import Office  # noqa: PLC0415 (an extra)
+
+    authority = Office(folder).network / "authority"
+    check_there(authority, _MAKE_A_NETWORK)
+    certificate = ssl.PEM_cert_to_DER_cert((authority / "rootCA.pem").read_text(encoding="ascii"))
+    typer.echo(f"SHA256:{hashlib.sha256(certificate).digest().hex(':').upper()}")
 
 
 @federation.command()
@@ -80,7 +114,7 @@ def serve(folder: Folder) -> None:
     from dpcausal.federation.office import Office  # noqa: PLC0415
 
     kit = Office(folder).network / "server"
-    check_there(kit, "make the network with: dpcausal federation init FOLDER NAME --host HOST.")
+    check_there(kit, _MAKE_A_NETWORK)
     start_server(kit)
 
 
@@ -127,7 +161,10 @@ def run(  # noqa: PLR0913, PLR0917
         try:
             often = 1 if files else attempts
             settings = {"patience": waits, "attempts": often, "at_least": at_least, "heard": told}
-            effect = _coordinator(folder, study, road, **settings).run()
+            coordinator = _coordinator(folder, study, road, **settings)
+            for words in _strays(files / "in", coordinator.sealed) if files else ():
+                progress.console.print(words, highlight=False, markup=False, soft_wrap=True)
+            effect = coordinator.run()
         except RefusedError as error:
             progress.stop()
             typer.echo(f"Error: {error}", err=True)
@@ -159,3 +196,21 @@ def _coordinator(folder: Path, study: Path, road: "Road", **settings: Any) -> "C
     office = Office(folder)
     key = office.key(Study.from_toml(study.read_bytes().decode()).asker)
     return Coordinator(study, office.roster, key, road, store=office.store, **settings)
+
+
+def _strays(folder: Path, request: str) -> Iterator[str]:
+    """Of each file among the messages that cannot count for a request, why not."""
+    from dpcausal.federation.protocol import Message, digest_of_text  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.signatures import claimed_body  # noqa: PLC0415
+
+    asked = digest_of_text(claimed_body(request))
+    for file in sorted(folder.glob("*")):
+        try:
+            answered = Message.from_json(claimed_body(file.read_bytes().decode(errors="replace"))).request
+        except (OSError, RoadError):
+            yield f"{file} is not counted: it holds no message of a site"
+            continue
+        if answered != asked:
+            yield f"{file} is not counted: it answers another study, or another version of this one"
+        elif not file.name.endswith(".message.json"):
+            yield f"{file} is not counted: its name does not end in .message.json"

@@ -1,21 +1,44 @@
 """`dpcausal site`: for the people who keep a table and decide who may ask it."""
 
 import getpass
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+from typer.core import TyperGroup
 
 from dpcausal.cli.needs import check_there, needs
-from dpcausal.errors import StudyError
+from dpcausal.cli.reading import open_ledger
+from dpcausal.errors import RoadError, StudyError
 
 if TYPE_CHECKING:
+    from dpcausal.federation.protocol import Code
+    from dpcausal.site.review import Review
     from dpcausal.site.site import Site
 
-site = typer.Typer(name="site", no_args_is_help=True, help="Keep a table, and decide who may ask it what.")
+
+class _OnDisk(TyperGroup):
+    """Commands that say in words which file they could not use."""
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 (as the parent has it)
+        """Run a command; a file that is absent or somebody else's ends it as other mistakes do."""
+        try:
+            return super().invoke(ctx)
+        except OSError as error:
+            if error.filename is None:
+                raise
+            raise StudyError(
+                expected="a file or folder that is there, and that you may use",
+                got=f"{error.filename} ({error.strerror})",
+                hint="check its name and the working folder; a site's files belong to the user who made the site.",
+            ) from None
+
+
+site = typer.Typer(cls=_OnDisk, name="site", no_args_is_help=True, help="Keep a table, and decide who may ask it what.")
 
 Folder = Annotated[Path, typer.Argument(file_okay=False, help="The site's folder.")]
 StudyFile = Annotated[str, typer.Argument(help="The first digits of a study's digest, or the study file itself.")]
@@ -37,7 +60,11 @@ def init(folder: Folder, name: Annotated[str, typer.Argument(help="The site's na
 @site.command()
 def key(folder: Folder) -> None:
     """Print the site's public key, for a coordinator's roster."""
-    typer.echo(_site(folder).public_key)
+    needs("cryptography", "federation")
+    from dpcausal.federation.signatures import Key  # noqa: PLC0415 (an extra)
+    from dpcausal.site.policy import KEY, Policy  # noqa: PLC0415
+
+    typer.echo(Key.read(Policy.read(folder).site, folder / KEY).public)
 
 
 @site.command()
@@ -48,7 +75,9 @@ def review(
     """Show a study as this site should see it before deciding; without one, list those that were sent."""
     opened = _site(folder)
     if study:
-        typer.echo(str(opened.review(_digest(opened, study))))
+        told = opened.review(_digest(opened, study))
+        typer.echo(str(told))
+        _check_ledger(folder, told)
         return
     table = Table("study", "digest", "asked by", "standing")
     for digest, planned, standing in opened.studies():
@@ -82,15 +111,19 @@ def answer(
     out: Annotated[Path, typer.Option(dir_okay=False, help="Where to write the message.")],
 ) -> None:
     """Answer a request that was brought as a file."""
+    needs("cryptography", "federation")
     from dpcausal.federation.protocol import MEANINGS, Message  # noqa: PLC0415 (an extra)
     from dpcausal.federation.signatures import claimed_body  # noqa: PLC0415
     from dpcausal.site.apart import answer_apart  # noqa: PLC0415
 
-    message = answer_apart(folder, request.read_text(encoding="utf-8"))
+    message = answer_apart(folder, _request(request))
     out.write_text(message, encoding="utf-8")
     said = Message.from_json(claimed_body(message))
     typer.echo(f"{said.site} {MEANINGS[said.code]}. Written to {out}: send it to the coordinator.")
-    raise typer.Exit(0 if said.code == "answered" else 1)
+    if said.code != "answered":
+        review = f"dpcausal site review {folder} {said.study[:12]}".strip()
+        typer.echo(f"\nHint: {_CURES[said.code].format(review=review)}")
+        raise typer.Exit(1)
 
 
 @site.command()
@@ -123,6 +156,12 @@ def enter(
     needs("nvflare", "federation")
     from dpcausal.federation.flare.provision import receive_kit  # noqa: PLC0415 (slow to load)
 
+    if (folder / "nvflare" / "kit").exists():
+        raise StudyError(
+            expected="a site that has joined and not entered yet",
+            got=f"{folder / 'nvflare' / 'kit'}, which is there",
+            hint=f"go on with: dpcausal site listen {folder}.",
+        )
     check_there(folder / "nvflare" / "key", "begin with: dpcausal site join FOLDER FEDERATION.")
     receive_kit(folder / "nvflare", signed, fingerprint)
     typer.echo(f"Wait for requests with: dpcausal site listen {folder}")
@@ -142,9 +181,13 @@ def listen(folder: Folder) -> None:
 @site.command()
 def diary(folder: Folder) -> None:
     """Print what was decided, asked and answered here, verified from the first line to the last."""
-    table = Table("when", "what", "who", "study", "")
+    table = Table("when (UTC)", "what", "who", "study", "")
     for line in _site(folder).diary.lines():
-        table.add_row(*map(Text, (line.at, line.kind, line.who, line.study[:12], line.what)))
+        what = line.what
+        if line.kind == "answer":
+            request, _, code = what.partition(" ")
+            what = f"{code} (request {request[:12]})"
+        table.add_row(*map(Text, (line.at[:16].replace("T", " "), line.kind, line.who, line.study[:12], what)))
     Console().print(table)
 
 
@@ -158,4 +201,56 @@ def _site(folder: Path) -> "Site":
 def _digest(opened: "Site", study: str) -> str:
     """The digest that a person means; a file is put into the inbox first."""
     file = Path(study)
-    return opened.receive(file.read_bytes().decode()) if file.suffix == ".toml" else study
+    if file.suffix != ".toml" and not file.is_file():
+        return study
+    try:
+        return opened.receive(file.read_bytes().decode())
+    except UnicodeDecodeError:
+        raise StudyError(
+            expected="a study's file, as UTF-8 text", got=str(file), hint="ask the coordinator for it again."
+        ) from None
+
+
+def _check_ledger(folder: Path, told: "Review") -> None:
+    """Raise if the ledger that is there would let nothing be answered: another budget, other units, or it is broken."""
+    from dpcausal.ledger import Budget  # noqa: PLC0415 (slow to load)
+
+    place = told.policy.ledger
+    there = "://" not in place and (folder / place).is_file()
+    ledger = told.ledger or (open_ledger(str(folder / place)) if there else None)
+    if ledger is not None and told.n is not None:
+        ledger.check(Budget(**told.policy.budget), replace(ledger.data_set, n=told.n))
+
+
+def _request(file: Path) -> str:
+    """The signed request in a file. Whose it is, and whether it is answered, the site says."""
+    from dpcausal.federation.protocol import Request  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.signatures import claimed_body  # noqa: PLC0415
+
+    text = file.read_bytes().decode(errors="replace")
+    try:
+        Request.from_json(claimed_body(text))
+    except RoadError:
+        raise StudyError(
+            expected="a request as dpcausal federation ask writes it",
+            got=f"{file}, which holds something else",
+            hint="it is the file that ends in .request.json, and nothing may be changed in it; or this version of "
+            "dpcausal is another than the coordinator's.",
+        ) from None
+    return text
+
+
+_CURES: dict["Code", str] = {
+    "unreadable": "compare the version of dpcausal here with the coordinator's.",
+    "unknown_asker": "the askers in policy.toml must have the study's asker, with the key that dpcausal federation key "
+    "prints where the study is run.",
+    "undecided": "look at it with: {review}, then approve or deny it, and answer again. A study that was changed after "
+    "it was approved is a new one.",
+    "denied": "dpcausal site diary says who denied it; that person may approve it later.",
+    "not_allowed": "see what the policy does not allow with: {review}.",
+    "too_few_units": "the table has fewer units than minimum_units in policy.toml.",
+    "no_budget": "dpcausal ledger show tells what was spent; a budget cannot be raised.",
+    "failed": "see what is wrong with the table or the ledger with: {review}.",
+    "stopped": "give it more seconds or memory in policy.toml, and answer again.",
+}
+"""What people at a site can do about each code. Nobody else is told."""

@@ -97,6 +97,27 @@ class Budget:
             return self._spending(self._rho() - total.rho)
         return Spending(float(exact(self.epsilon) - total.epsilon), float(exact(self.delta) - total.delta))
 
+    def part(self, count: int) -> Spending:
+        """What each of so many questions may cost, if all are to cost the same and to fit; under `zcdp`, with a delta.
+
+        Example:
+            >>> print(Budget(epsilon=3).part(10))
+            epsilon 0.3, delta 0
+            >>> print(Budget(epsilon=3, delta=1e-6, rule="zcdp").part(10))
+            epsilon 0.863375, delta 1e-06
+        """
+        if not (isinstance(count, int) and count >= 1):
+            raise GuaranteeError(
+                expected="a number of questions, 1 or more", got=repr(count), hint="write 10 for ten questions."
+            )
+        if self.rule == "additive":
+            return Spending(_below(exact(self.epsilon) / count), _below(exact(self.delta) / count))
+        share = self._rho() / count * (1 - Fraction(1, 10**12))  # a little less, for what a release rounds up
+        epsilon = self._spending(share).epsilon
+        while _rho_of(epsilon, self.delta) > share:  # by the rounding of one conversion and of the other
+            epsilon *= 1 - 1e-9
+        return Spending(epsilon, self.delta)
+
     def refusal(self, total: Total, event: Event) -> tuple[str, str, str]:
         """Why an event does not fit: what would, what it costs, and what to do, in this budget's terms."""
         left, price = self.remaining(total), f"epsilon {event.epsilon:g}, delta {event.delta:g}"
@@ -115,7 +136,7 @@ class Budget:
         )
 
     def _rho(self) -> Fraction:
-        return 1 / (2 * Fraction(gaussian_sd(self.epsilon, self.delta)) ** 2)
+        return _rho_of(self.epsilon, self.delta)
 
     def _spending(self, rho: Fraction) -> Spending:
         # Below this, what is left buys no Gaussian release that anyone could use.
@@ -128,3 +149,14 @@ class Budget:
     def to_dict(self) -> dict[str, Any]:
         """The budget as plain values."""
         return asdict(self)
+
+
+def _rho_of(epsilon: float, delta: float) -> Fraction:
+    """The rho of Gaussian noise that is worth this epsilon at this delta."""
+    return 1 / (2 * Fraction(gaussian_sd(epsilon, delta)) ** 2)
+
+
+def _below(value: Fraction) -> float:
+    """The nearest float that, as a person types it, is not above."""
+    near = float(value)
+    return near if exact(near) <= value else math.nextafter(near, 0.0)

@@ -67,7 +67,7 @@ def connect(
     connection = duckdb.connect(config=settings | ({} if memory is None else {"memory_limit": memory}))
     if spill is not None:
         connection.execute("SET temp_directory = $folder", {"folder": _private_folder(spill, connection)})
-    # So that its share can be asked for. Printing goes first: on a busy machine DuckDB prints even a SET that takes long.
+    # So that its share can be asked for. The order matters: DuckDB would print the progress even of a SET that is slow.
     connection.execute("SET enable_progress_bar_print = false; SET enable_progress_bar = true")
     if memory is not None:
         # Otherwise each thread holds a whole row group of a parquet file, which may be of any size.

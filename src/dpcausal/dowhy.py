@@ -1,0 +1,233 @@
+"""DoWhy asks a vault: DoWhy reads the graph and says what to adjust for, a source answers for a price.
+
+DoWhy keeps the frame it is given, copies it into results and hands it to refuters, so that frame must hold no unit.
+`empty_frame` makes one that has the schema's columns and nothing else; it is all that identification needs.
+"""
+
+from typing import Any, NoReturn, Self
+
+import pandas as pd
+from dowhy.causal_estimator import CausalEstimate, CausalEstimator
+from dowhy.causal_identifier import IdentifiedEstimand
+
+from dpcausal.columns import Column, Real, is_number
+from dpcausal.effect import Effect, Estimator
+from dpcausal.errors import QueryError, RefusedError
+from dpcausal.queries import Cut
+from dpcausal.release import Source, guarantee_for
+from dpcausal.schema import Schema
+
+
+def empty_frame(schema: Schema) -> pd.DataFrame:
+    """The schema's columns without any unit: what to give to DoWhy in place of the table.
+
+    Example:
+        >>> from dpcausal import Binary, Real
+        >>> empty_frame(Schema(treatment=Binary("treat"), outcome=Real("score", 0, 100))).shape
+        (0, 2)
+    """
+    return pd.DataFrame({column.name: pd.Series(dtype=_type(column)) for column in schema.columns})
+
+
+def _type(column: Column) -> str:
+    return "float64" if isinstance(column, Real) or all(map(is_number, column.values)) else "object"
+
+
+class PrivateEstimator(CausalEstimator):  # type: ignore[misc] # DoWhy ships no types
+    """An estimator of dpcausal as DoWhy knows one: `backdoor.dpcausal.dowhy.PrivateEstimator`.
+
+    One estimate is one price. Whatever would estimate again, such as a bootstrap or a refuter, is refused.
+
+    Args:
+        identified_estimand: What DoWhy identified. The estimator must adjust for exactly that.
+        estimator: Any estimator of an average effect.
+        settings: What DoWhy passes on to its own base class.
+    """
+
+    def __init__(
+        self,
+        identified_estimand: IdentifiedEstimand,
+        *,
+        estimator: Estimator,
+        **settings: Any,  # noqa: ANN401 (as DoWhy's)
+    ) -> None:
+        super().__init__(identified_estimand, **settings)
+        _check_method(self._confidence_intervals or None)
+        if self._significance_test or self._effect_strength_eval:
+            _refuse("a significance test, or the strength of an effect")
+        self._estimator = estimator
+        self._effect: Effect | None = None
+
+    def fit(
+        self,
+        data: pd.DataFrame,
+        effect_modifier_names: list[str] | None = None,
+        *,
+        source: Source,
+        epsilon: float,
+        delta: float = 0.0,
+    ) -> Self:
+        """Say what to ask of which source. Nothing is spent yet.
+
+        Args:
+            data: A frame without units.
+            effect_modifier_names: What DoWhy found in the graph; an average effect makes no use of it.
+            source: A vault, or a coordinator of many sites.
+            epsilon: What the effect may cost.
+            delta: The same, for estimators that need or profit from one.
+        """
+        guarantee_for(source, epsilon, delta)
+        _check_empty(data)
+        _check_graph(self._target_estimand, self._estimator, source.schema)
+        self._effect_modifier_names = list(effect_modifier_names or ())
+        self._asking, self._schema, self._effect = (source, epsilon, delta), source.schema, None
+        return self
+
+    def estimate_effect(
+        self,
+        data: pd.DataFrame,
+        treatment_value: object = 1,
+        control_value: object = 0,
+        target_units: object = "ate",
+        **_: object,
+    ) -> CausalEstimate:
+        """The effect as DoWhy's own kind of estimate; its `effect` is the whole of it.
+
+        This is where it is paid for. Asked again, it is what it was.
+        """
+        _check_empty(data)
+        self._check_contrast(control_value, treatment_value, target_units)
+        self.update_input(treatment_value, control_value, target_units)
+        if self._effect is None:
+            source, epsilon, delta = self._asking
+            self._effect = _average(self._estimator.estimate(source, epsilon=epsilon, delta=delta))
+            del self._asking  # a result must not lead back to the table
+        estimate = CausalEstimate(
+            data,
+            self._target_estimand.treatment_variable,
+            self._target_estimand.outcome_variable,
+            self._effect.estimate,
+            self._target_estimand,
+            self._effect.method,
+            control_value=control_value,
+            treatment_value=treatment_value,
+            effect=self._effect,
+        )
+        estimate.add_estimator(self)
+        return estimate
+
+    def _check_contrast(self, control: object, treated: object, units: object) -> None:
+        arms = self._schema.treatment.values  # noqa: PD011 (not a frame's)
+        if (control, treated) != arms:
+            raise QueryError(
+                expected=f"control_value={arms[0]!r} and treatment_value={arms[1]!r}, the arms of the schema",
+                got=f"{control!r} and {treated!r}",
+                hint="pass both to estimate_effect as the schema writes them.",
+            )
+        estimand = getattr(self._estimator, "estimand", "ATE")
+        if not isinstance(units, str) or units.upper() != estimand:
+            raise QueryError(
+                expected=f"target_units={estimand.lower()!r}, which is what {type(self._estimator).__name__} estimates",
+                got=repr(units) if isinstance(units, str) else type(units).__name__,
+                hint="choose an estimator of that effect, for instance DoublyRobust(of=…, estimand='ATT').",
+            )
+
+    def estimate_confidence_intervals(
+        self,
+        data: object,  # noqa: ARG002 (DoWhy's signature)
+        estimate_value: object,  # noqa: ARG002
+        confidence_level: float | None = None,
+        method: object = None,
+        **_: object,
+    ) -> tuple[float, float]:
+        """The effect's own interval, which accounts for sampling and for privacy noise."""
+        _check_method(method)
+        return self._known().interval(self.confidence_level if confidence_level is None else confidence_level)
+
+    def estimate_std_error(self, data: object, method: object = None, **_: object) -> float | None:  # noqa: ARG002
+        """The effect's own standard error; None where the sampling error was not asked for."""
+        _check_method(method)
+        return self._known().standard_error
+
+    def _known(self) -> Effect:
+        if self._effect is None:
+            raise QueryError(expected="an effect", got="none yet", hint="call fit and then estimate_effect first.")
+        return self._effect
+
+    def test_significance(self, *_: object, **__: object) -> NoReturn:
+        """Refused: DoWhy tests by estimating again, on data that it has shuffled."""
+        _refuse("a significance test")
+
+    def get_new_estimator_object(self, *_: object, **__: object) -> NoReturn:
+        """Refused: this is how refuters and bootstraps begin."""
+        _refuse("a refuter, or a bootstrap")
+
+
+def _average(effect: object) -> Effect:
+    if not isinstance(effect, Effect) or effect.rehearsed:
+        raise RefusedError(
+            expected="an estimator of an average effect, and a source that has units",
+            got="a rehearsal" if isinstance(effect, Effect) else type(effect).__name__,
+            hint="DoWhy has no place for these: call the estimator's own estimate(source, epsilon=…).",
+        )
+    return effect
+
+
+def _refuse(what: str) -> NoReturn:
+    raise RefusedError(
+        expected="one estimate, with the interval that comes with it",
+        got=f"{what}, which estimates again and again on changed data",
+        hint="each time would have its price; read get_confidence_intervals(), or a Report on how confounding matters.",
+    )
+
+
+def _check_method(method: object) -> None:
+    if method not in (None, True, "default"):
+        _refuse(f"the method {method!r}")
+
+
+def _check_empty(data: pd.DataFrame) -> None:
+    if len(data):
+        raise RefusedError(
+            expected="a model whose frame holds no units",
+            got=f"a frame of {len(data):,}",
+            hint="DoWhy keeps and copies its frame: give it empty_frame(schema), and the table to a Vault.",
+        )
+
+
+def _check_graph(identified: IdentifiedEstimand, estimator: Estimator, schema: Schema) -> None:
+    """The graph, the schema and the estimator must speak of the same study."""
+    roles = identified.treatment_variable, identified.outcome_variable
+    if roles != ([schema.treatment.name], [schema.outcome.name]):
+        raise QueryError(
+            expected=f"the effect of {schema.treatment.name} on {schema.outcome.name}, as the schema declares",
+            got=f"that of {', '.join(roles[0])} on {', '.join(roles[1])}",
+            hint="name the same two columns in CausalModel and in the schema.",
+        )
+    method = identified.identifier_method or "backdoor"
+    if not method.startswith(("backdoor", "general_adjustment")):
+        raise QueryError(
+            expected="an effect that is identified by adjustment",
+            got=f"one by {method}",
+            hint="write method_name='backdoor.dpcausal.dowhy.PrivateEstimator'.",
+        )
+    named = set(identified.get_adjustment_set())
+    undeclared = named - {column.name for column in schema.covariates}
+    if undeclared:
+        raise QueryError(
+            expected="an adjustment set of covariates that the schema declares",
+            got=f"one with {', '.join(sorted(undeclared))}",
+            hint="declare them with public bounds, or leave them out of the frame, as unobserved.",
+        )
+    by = {each.name if isinstance(each, Cut) else each for each in getattr(estimator, "by", ())}
+    used = by | set(getattr(estimator, "of", ()))
+    if used != named:
+        raise QueryError(
+            expected=f"an estimator that adjusts for {_listed(named)}, as identified ({method})",
+            got=f"{type(estimator).__name__} for {_listed(used)}",
+            hint="the other sets that are valid are in identified.backdoor_variables; name one in place of backdoor.",
+        )
+
+
+def _listed(names: set[str]) -> str:
+    return ", ".join(sorted(names)) or "nothing"

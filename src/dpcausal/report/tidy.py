@@ -1,0 +1,143 @@
+"""Results as a frame, one line for each effect, group or site, to filter, join and plot with other tools."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from dpcausal.curve import EffectCurve, named
+from dpcausal.effect import Effect, SiteShare
+from dpcausal.errors import QueryError
+from dpcausal.queries.profiles import codes_of, values_of
+
+_TEXT, _NUMBER = pa.string(), pa.float64()
+_ERRORS = ("standard_error", "sampling_sd", "between_sd", "privacy_sd")
+_COLUMNS = pa.schema(
+    {
+        **dict.fromkeys(("control", "treated", "outcome", "group", "site"), _TEXT),
+        **dict.fromkeys(("estimate", *_ERRORS, "low", "high", "level"), _NUMBER),
+        "n": pa.int64(),
+        **dict.fromkeys(("weight", "epsilon", "delta"), _NUMBER),
+        **dict.fromkeys(("protects", "standing", "status", "no_interval", "method", "estimand"), _TEXT),
+    }
+)
+
+Result = Effect | EffectCurve | SiteShare
+
+
+def tidy(
+    results: Result | Iterable[Result],
+    *,
+    at: object = None,
+    level: float = 0.95,
+    backend: Literal["pandas", "polars", "pyarrow"] = "pandas",
+) -> Any:  # noqa: ANN401 (a frame of the library that was asked for)
+    """A frame with one line for each effect, each profile of a curve, and each site.
+
+    What is not known or was refused is absent (`NA`, `null`), and `no_interval` says why: an interval that was refused
+    has no bounds, a rehearsal has no estimate. `status` is `estimated`, `rehearsed`, or what became of a site. Epsilon
+    and delta are those of the whole result that a line is of: they do not add up over the lines of a curve.
+
+    Args:
+        results: An effect, a curve, a site's share (`effect.sites`), or several of them.
+        at: Public profiles at which curves are told; if left out, those that printing a curve shows.
+        level: How often an interval is to hold; those of one curve hold together.
+        backend: The library that the frame is to be of.
+
+    Example:
+        >>> from dpcausal import Binary, DifferenceInMeans, Real, Rehearsal, Schema
+        >>> rehearsal = Rehearsal(Schema(treatment=Binary("treat"), outcome=Real("score", 0, 100)), n=5_000)
+        >>> lines = tidy([DifferenceInMeans().estimate(rehearsal, epsilon=each) for each in (0.1, 1.0)])
+        >>> lines[["epsilon", "standard_error", "status"]].round(2)
+           epsilon  standard_error     status
+        0      0.1            1.45  rehearsed
+        1      1.0            0.83  rehearsed
+    """
+    several: Iterable[Result] = [results] if isinstance(results, Result) else results
+    lines = [line for each in several for line in _lines(each, at, level)]
+    return _frame(pa.Table.from_pylist(lines, schema=_COLUMNS), backend)
+
+
+def _lines(result: Result, at: object, level: float) -> Iterator[dict[str, object]]:
+    if isinstance(result, SiteShare):
+        yield {name: getattr(result, name) for name in ("site", "status", "n", "estimate", "standard_error", "weight")}
+    elif isinstance(result, Effect | EffectCurve):
+        told = _of_effect(result, level) if isinstance(result, Effect) else _of_profiles(result, at, level)
+        for line in told:
+            absent = dict.fromkeys(("estimate", "low", "high") if result.rehearsed else ())
+            yield _of_both(result, level) | line | absent
+    else:
+        raise QueryError(
+            expected="effects, curves or shares of sites",
+            got=type(result).__name__,
+            hint="give what an estimator returned, or a list of such.",
+        )
+
+
+def _of_both(result: Effect | EffectCurve, level: float) -> dict[str, object]:
+    control, treated = result.arms
+    guarantee = result.guarantee
+    return {
+        "estimand": result.estimand,
+        "outcome": result.outcome,
+        "control": control,
+        "treated": treated,
+        "level": None if result.no_interval else level,
+        "no_interval": result.no_interval or None,
+        "n": result.n,
+        "method": result.method,
+        "epsilon": guarantee.epsilon,
+        "delta": guarantee.delta,
+        "protects": guarantee.protects,
+        "standing": guarantee.standing,
+        "status": "rehearsed" if result.rehearsed else "estimated",
+    }
+
+
+def _of_effect(effect: Effect, level: float) -> Iterator[dict[str, object]]:
+    numbers = {name: getattr(effect, name) for name in ("estimate", *_ERRORS)}
+    if effect.no_interval or effect.sampling_sd is None:
+        missing = effect.no_interval or "the sampling error was not asked for"
+        yield numbers | {"level": None, "no_interval": missing}
+    else:
+        yield numbers | dict(zip(("low", "high"), effect.interval(level), strict=True))
+
+
+def _of_profiles(curve: EffectCurve, at: object, level: float) -> Iterator[dict[str, object]]:
+    names, profiles = curve.examples() if at is None else (_names(curve, at), at)
+    sampling, privacy = curve.standard_errors(profiles)
+    told = {"estimate": curve.effect(profiles)}
+    if not curve.no_interval:
+        low, high = curve.effect_interval(profiles, alpha=1 - level, simultaneous=True)
+        told |= {"standard_error": np.hypot(sampling, privacy), "sampling_sd": sampling, "low": low, "high": high}
+    if privacy.any():  # it is 0 where its size is private
+        told["privacy_sd"] = privacy
+    for place, name in enumerate(names):
+        yield {"group": name} | {column: float(values[place]) for column, values in told.items()}
+
+
+def _names(curve: EffectCurve, at: object) -> list[str]:
+    columns = curve.basis.reads(curve.schema)
+    profiles = values_of(codes_of(at, columns), columns)
+    return [named(dict(zip((column.name for column in columns), profile, strict=True))) for profile in profiles]
+
+
+def _frame(table: pa.Table, backend: str) -> Any:  # noqa: ANN401
+    if backend == "pandas":
+        import pandas as pd  # noqa: PLC0415 (only if asked for, like those below)
+
+        # Types that know absent values: NaN would say that a number was computed and came out as none.
+        kinds = {_NUMBER: pd.Float64Dtype(), pa.int64(): pd.Int64Dtype(), _TEXT: pd.StringDtype()}
+        return table.to_pandas(types_mapper=kinds.get)
+    if backend == "polars":
+        import polars as pl  # noqa: PLC0415
+
+        return pl.from_arrow(table)
+    if backend == "pyarrow":
+        return table
+    raise QueryError(
+        expected='backend "pandas", "polars" or "pyarrow"',
+        got=repr(backend),
+        hint="any other library can read a pyarrow table.",
+    )
