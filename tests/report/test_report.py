@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 import dpcausal as dpc
+from dpcausal.diagnostics import BalanceTable, OverlapTable
 from dpcausal.effect import SiteShare
 from dpcausal.interval import NoiseTerm
 from dpcausal.release import Receipt
-from dpcausal.report import Diagnostic, Picture, Report, page
+from dpcausal.report import Picture, Report, page
 from tests.report.conftest import Made
 
 DAY = date(2026, 1, 31)
@@ -46,6 +47,12 @@ def check_harmless(html: str) -> None:
         assert (attributes.get("href") or "#").startswith("#")
     assert "\x00" not in html
     assert "\u202e" not in html
+
+
+def diagnoses(schema: dpc.Schema, covariate: str) -> tuple[OverlapTable, BalanceTable]:
+    rehearsal = dpc.Rehearsal(schema, n=5_000)
+    overlap = dpc.Overlap(by=[covariate]).estimate(rehearsal, epsilon=0.1)
+    return overlap, dpc.Balance(of=[covariate]).estimate(rehearsal, epsilon=0.2)
 
 
 @pytest.fixture
@@ -89,7 +96,10 @@ def hostile(made: Made, sites: tuple[SiteShare, ...]) -> Report:
         effect,
         study,
         on=DAY,
-        diagnostics=[Diagnostic(HOSTILE, HOSTILE, None, 0.1)],
+        diagnoses=[
+            dataclasses.replace(each, arms=effect.arms, method=HOSTILE, notes=(HOSTILE,))
+            for each in diagnoses(schema, schema.covariates[0].name)
+        ],
         figures=[Picture(HOSTILE, b"\x89PNG", HOSTILE)],
     )
 
@@ -223,6 +233,23 @@ def test_the_ledger_tells_what_was_spent_in_all(vault: dpc.Vault, study: dpc.Stu
         dataclasses.replace(effect, receipts=(Receipt("arm_moments", 1.0, 0.0, 2, "ab"),)), study, vault.ledger, on=DAY
     )
     assert dict(foreign.sections[9].facts)["receipts in this ledger"] == "0 of 1"
+
+
+def test_diagnoses_are_told_drawn_and_added_to_the_price(made: Made, study: dpc.Study, schema: dpc.Schema) -> None:
+    overlap, balance = (dpc.Overlap(of=["age"]), dpc.Balance(of=["age"]))
+    rehearsal = dpc.Rehearsal(schema, n=50_000)
+    passed = overlap.estimate(rehearsal, epsilon=0.5), balance.estimate(rehearsal, epsilon=0.25)
+    failed = dataclasses.replace(passed[0], thin=(0.5, 0.6)), passed[1]
+    told = {name: Report.of(made(), study, on=DAY, diagnoses=each) for name, each in (("yes", passed), ("no", failed))}
+    says = {name: " ".join(each.sections[0].says) for name, each in told.items()}
+    assert "a private check failed (overlap)" in says["no"]
+    assert "a private check failed" not in says["yes"]
+    assert [line[0] for line in told["no"].sections[3].tables[0].lines] == ["overlap", "balance"]
+    assert [line[2] for line in told["no"].sections[3].tables[0].lines] == ["fails", "passes"]
+    assert dict(told["no"].sections[5].facts)["diagnostics besides"].startswith("epsilon 0.75, delta 0; together")
+    assert "arm_moments epsilon 1; " in told["no"].to_registry()
+    assert "covariate_sums epsilon 0.25" in told["no"].to_registry()
+    assert told["no"].to_html().count("<img") == 2 + Report.of(made(), study, on=DAY).to_html().count("<img")
 
 
 def test_guidelines_point_to_sections_that_exist(report: Report) -> None:

@@ -1,6 +1,7 @@
 """The command line: `dpcausal`."""
 
-from typing import Any
+from importlib.metadata import version as version_of
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -35,8 +36,19 @@ for group in (ledger, site, federation):
     app.add_typer(group)
 
 
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"dpcausal {version_of('dpcausal')}")
+        raise typer.Exit
+
+
 @app.callback()
-def main() -> None:
+def main(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Tell the version.")
+    ] = False,
+) -> None:
     """Treatment effects from sensitive records, with a differential-privacy guarantee that an expert can check.
 
     A study goes through these commands in order: init, plan, run, report. Begin with: dpcausal init TABLE.

@@ -90,6 +90,11 @@ class Diagnosis(ABC):
     notes: tuple[str, ...] = ()
 
     @property
+    def name(self) -> str:
+        """What was looked at: overlap, or balance."""
+        return type(self).__name__.removesuffix("Table").lower()
+
+    @property
     @abstractmethod
     def passes(self) -> bool | None:
         """Whether the threshold is kept, whatever the noise; None where noise decides."""
@@ -117,7 +122,7 @@ class Diagnosis(ABC):
         return html_table(self._title(), self._table())
 
     def _title(self) -> str:
-        title = f"{type(self).__name__.removesuffix('Table')} of {self.arms[1]} and {self.arms[0]}"
+        title = f"{self.name.capitalize()} of {self.arms[1]} and {self.arms[0]}"
         return f"Rehearsal (no data read, nothing spent): {title}" if self.rehearsed else title
 
     def _table(self) -> list[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from dpcausal.report.canvas import drawn
 from dpcausal.report.figures import effect_plot, forest_plot
 from dpcausal.report.report import Report
-from dpcausal.report.section import Diagnostic, Picture
+from dpcausal.report.section import Picture
 from dpcausal.report.sites import sites_alt, sites_plot
 from dpcausal.report.spending import spending_alt, spending_plot
 from dpcausal.report.spent import Spent
@@ -11,7 +11,6 @@ from dpcausal.report.split import split_alt, split_plot
 from dpcausal.report.widths import widths_alt, widths_plot
 
 __all__ = [
-    "Diagnostic",
     "Picture",
     "Report",
     "Spent",

@@ -5,11 +5,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpcausal.diagnostics import BalanceTable, OverlapTable, Reading
-from dpcausal.report.canvas import canvas, shortened
+from dpcausal.report.canvas import canvas, drawn, shortened
+from dpcausal.report.section import Picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+
+def diagnosis_picture(result: BalanceTable | OverlapTable) -> Picture:
+    """A diagnosis drawn, with its words: a love plot, or bars of the arms."""
+    figure = love_plot(result) if isinstance(result, BalanceTable) else overlap_plot(result)
+    return drawn(result.name, figure, alt_text(result))
 
 
 def love_plot(balance: BalanceTable) -> "Figure":
@@ -35,10 +42,9 @@ def love_plot(balance: BalanceTable) -> "Figure":
         _marked(axes, places - lift, after, "black", "after weighting")
     axes.set_yticks(places, [shortened(line.name) for line in balance.lines], parse_math=False)
     axes.set_ylim(-0.6, len(places) - 0.4)
-    axes.set_xlabel(
-        f"standardised mean difference, {balance.arms[1]} less {balance.arms[0]}\nbars: 95 % privacy noise",
-        parse_math=False,
-    )
+    control, treated = map(shortened, balance.arms)
+    words = f"standardised mean difference, {treated} less {control}\nbars: 95 % privacy noise"
+    axes.set_xlabel(words, parse_math=False)
     axes.set_title(_headline(balance), loc="left", fontsize=9)
     axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure
@@ -72,7 +78,7 @@ def overlap_plot(overlap: OverlapTable) -> "Figure":
     for arm, sign, colour, hatch in (("treated", 1, "0.45", ""), ("control", -1, "0.9", "///")):
         found = [getattr(bin_, arm) for bin_ in overlap.bins]
         heights = [sign * max(each.value, 0.0) for each in found]
-        label = overlap.arms[1 if arm == "treated" else 0]
+        label = shortened(overlap.arms[1 if arm == "treated" else 0])
         axes.bar(places, heights, width=0.85, color=colour, hatch=hatch, edgecolor="black", linewidth=0.8, label=label)
         shift = 0.06 * sign  # so that the bars of counts next to 0 do not hide each other
         values, bars = [sign * each.value for each in found], [each.bar for each in found]

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from datetime import date
 
+from dpcausal.diagnostics import BalanceTable, OverlapTable
 from dpcausal.effect import Effect
 from dpcausal.report.confounding import Confounding
-from dpcausal.report.section import Diagnostic, Picture
+from dpcausal.report.section import Picture
 from dpcausal.report.spent import Spent
 from dpcausal.report.verdict import Verdict
 from dpcausal.study import Study
@@ -24,7 +25,7 @@ class Facts:
         confounding: How strong a confounder would have to be; None for a trial, or where it cannot be told.
         planned: The half width of the interval that was to be expected from public inputs.
         smallest: The smallest effect that would be worthwhile; 0 where nobody said.
-        diagnostics: What private checks found.
+        diagnoses: What private checks found.
         figures: More figures to show.
     """
 
@@ -36,7 +37,7 @@ class Facts:
     confounding: Confounding | None
     planned: float | None
     smallest: float
-    diagnostics: tuple[Diagnostic, ...]
+    diagnoses: tuple[BalanceTable | OverlapTable, ...]
     figures: tuple[Picture, ...]
 
     @property

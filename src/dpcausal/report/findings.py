@@ -7,8 +7,6 @@ from dpcausal.report.facts import Facts
 from dpcausal.report.section import Section, Table
 from dpcausal.report.split import privacy_share, variance_shares
 
-_PASSES = {True: "passes", False: "FAILS", None: "noise decides"}
-
 
 def summary(report: Facts) -> Section:
     """What a clinician needs, in a few sentences."""
@@ -42,7 +40,7 @@ def _finding(report: Facts) -> str:
 
 
 def _failed(report: Facts) -> tuple[str, ...]:
-    failed = ", ".join(each.name for each in report.diagnostics if each.passes is False)
+    failed = ", ".join(each.name for each in report.diagnoses if each.passes is False)
     return (f"But the arms may not be comparable: a private check failed ({failed}).",) if failed else ()
 
 
@@ -161,12 +159,12 @@ def _sites(report: Facts) -> tuple[Table, ...]:
 
 def diagnostics(report: Facts) -> Section:
     """What private checks of the data found."""
-    if not report.diagnostics:
+    if not report.diagnoses:
         none = "No private diagnostics came with this report: it does not tell how well the arms overlap and balance."
         return Section("diagnostics", "Diagnostics", says=(none,))
     lines = tuple(
-        (each.name, each.found, _PASSES[each.passes], f"epsilon {each.epsilon:g}, delta {each.delta:g}")
-        for each in report.diagnostics
+        (each.name, each.found, each.verdict, f"epsilon {each.guarantee.epsilon:g}, delta {each.guarantee.delta:g}")
+        for each in report.diagnoses
     )
     says = ("Each of these was a question with a price of its own. What they found holds privacy noise.",)
     table = Table("Private diagnostics", ("check", "found", "verdict", "price"), lines)

@@ -3,6 +3,7 @@
 import importlib.util
 
 from dpcausal.report.canvas import drawn
+from dpcausal.report.diagnostics import diagnosis_picture
 from dpcausal.report.facts import Facts
 from dpcausal.report.section import Picture
 from dpcausal.report.sites import sites_alt, sites_plot
@@ -12,9 +13,9 @@ from dpcausal.report.split import split_alt, split_plot, variance_shares
 
 def pictures_of(report: Facts) -> dict[str, tuple[Picture, ...]] | None:
     """What a report shows besides words, by section; None where nothing can be drawn because matplotlib is absent."""
-    shown: dict[str, tuple[Picture, ...]] = {"diagnostics": report.figures}
     if importlib.util.find_spec("matplotlib") is None:
-        return shown if report.figures else None
+        return {"diagnostics": report.figures} if report.figures else None
+    shown = {"diagnostics": (*map(diagnosis_picture, report.diagnoses), *report.figures)}
     effect, spent = report.effect, report.spent
     found = []
     if any(share.estimate is not None for share in effect.sites):

@@ -35,9 +35,10 @@ _LIBRARIES = ("dpcausal", "opendp", "duckdb", "numpy")
 
 def _besides(report: Facts) -> list[tuple[str, str]]:
     """What diagnostics cost on top of the effect."""
-    if not report.diagnostics:
+    if not report.diagnoses:
         return []
-    epsilon, delta = (math.fsum(getattr(each, part) for each in report.diagnostics) for part in ("epsilon", "delta"))
+    prices = [each.guarantee for each in report.diagnoses]
+    epsilon, delta = (math.fsum(getattr(price, part) for price in prices) for part in ("epsilon", "delta"))
     whole = report.effect.guarantee.epsilon + epsilon, report.effect.guarantee.delta + delta
     together = f"together with this release epsilon {whole[0]:g}, delta {whole[1]:g}"
     return [("diagnostics besides", f"epsilon {epsilon:g}, delta {delta:g}; {together}")]

@@ -72,15 +72,10 @@ def _published(report: Facts) -> str:
 
 
 def _loss(report: Facts) -> dict[str, Any]:
-    guarantee = report.effect.guarantee
-    epsilon, delta = (
-        getattr(guarantee, part) + sum(getattr(each, part) for each in report.diagnostics)
-        for part in ("epsilon", "delta")
-    )
+    guarantee, asked = report.effect.guarantee, (report.effect, *report.diagnoses)
+    epsilon, delta = (sum(getattr(each.guarantee, part) for each in asked) for part in ("epsilon", "delta"))
     parameters = {"epsilon": epsilon} | ({"delta": delta} if delta else {})
-    asked = [(each.query, each.epsilon) for each in report.effect.receipts]
-    asked += [(each.name, each.epsilon) for each in report.diagnostics]
-    steps = "; ".join(f"{name} epsilon {price:g}" for name, price in asked)
+    steps = "; ".join(f"{paid.query} epsilon {paid.epsilon:g}" for each in asked for paid in each.receipts)
     standing = "" if guarantee.standing == "proved" else " NOT PROVED."
     return {
         "privacy_unit": privacy_unit(report),

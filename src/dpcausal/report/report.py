@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Any, Self
 
+from dpcausal.diagnostics import BalanceTable, OverlapTable
 from dpcausal.effect import Effect
 from dpcausal.ledger import Ledger
 from dpcausal.report import declared, findings, protection
@@ -16,7 +17,7 @@ from dpcausal.report.page import page
 from dpcausal.report.pictures import pictures_of
 from dpcausal.report.plain_yaml import to_yaml
 from dpcausal.report.registry import registry_record
-from dpcausal.report.section import Diagnostic, Picture, Section
+from dpcausal.report.section import Picture, Section
 from dpcausal.report.spent import Spent
 from dpcausal.report.verdict import verdict_of
 from dpcausal.study import Study
@@ -34,7 +35,7 @@ class Report(Facts):
         ledger: Ledger | None = None,
         *,
         on: date,
-        diagnostics: Sequence[Diagnostic] = (),
+        diagnoses: Sequence[BalanceTable | OverlapTable] = (),
         figures: Sequence[Picture] = (),
         smallest: float = 0.0,
         risks: tuple[float, float] | None = None,
@@ -46,8 +47,8 @@ class Report(Facts):
             study: The study that asked for it, without which a report says little about its design.
             ledger: The ledger that paid for it, without which a report cannot tell what was spent in all.
             on: The date of the report.
-            diagnostics: What private checks found.
-            figures: More figures to show, for instance of diagnostics.
+            diagnoses: What private checks found: results of `Overlap` and `Balance`.
+            figures: More figures to show beside them.
             smallest: The smallest effect that would be worthwhile, if one was chosen before anything was released.
             risks: For a yes-or-no outcome, the noisy risk in each arm, control first, where they were released.
 
@@ -77,7 +78,7 @@ class Report(Facts):
             confounding=confounding_of(effect, len(study.schema.covariates), risks) if study and observed else None,
             planned=_planned(effect, study),
             smallest=smallest,
-            diagnostics=tuple(diagnostics),
+            diagnoses=tuple(diagnoses),
             figures=tuple(figures),
         )
 
@@ -117,7 +118,7 @@ class Report(Facts):
             "effect": json.loads(self.effect.to_json()),
             "study": self.study.to_toml() if self.study else None,
             "spent": asdict(self.spent) if self.spent else None,
-            "diagnostics": [asdict(each) for each in self.diagnostics],
+            "diagnoses": [{each.name: json.loads(each.to_json())} for each in self.diagnoses],
             "figures": [{"title": each.title, "alt": each.alt} for each in self.figures],
             "sections": [asdict(section) for section in self.sections],
         }

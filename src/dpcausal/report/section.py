@@ -42,25 +42,6 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Diagnostic:
-    """What a private check of the data, paid for like any question, found.
-
-    Attributes:
-        name: What was checked.
-        found: What was found, with its noise, in words.
-        passes: Whether that is good enough, whatever the noise; None where noise decides.
-        epsilon: What it cost.
-        delta: Likewise.
-    """
-
-    name: str
-    found: str
-    passes: bool | None
-    epsilon: float
-    delta: float = 0.0
-
-
-@dataclass(frozen=True)
 class Section:
     """A part of a report.
 

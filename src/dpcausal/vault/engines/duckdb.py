@@ -7,7 +7,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -68,7 +68,8 @@ def connect(
     if spill is not None:
         connection.execute("SET temp_directory = $folder", {"folder": _private_folder(spill, connection)})
     # So that its share can be asked for. The order matters: DuckDB would print the progress even of a SET that is slow.
-    connection.execute("SET enable_progress_bar_print = false; SET enable_progress_bar = true")
+    with suppress(duckdb.InvalidInputException):  # in a notebook without ipywidgets it has no bar, and no share
+        connection.execute("SET enable_progress_bar_print = false; SET enable_progress_bar = true")
     if memory is not None:
         # Otherwise each thread holds a whole row group of a parquet file, which may be of any size.
         connection.execute("SET disable_parquet_prefetching = true")
