@@ -1,0 +1,309 @@
+"""What would be published, tried as its users get it: `python -m checks.release`, with `--all` before a release.
+
+The sdist and the wheel are built and looked into. The wheel is installed into empty environments, with the oldest
+dependencies that pyproject.toml allows and with the pinned ones; there the README and a first day's work are run.
+With `--all` also with the newest dependencies, by every Python that is here, with each extra, and by every line of the
+documents that installs something.
+"""
+
+import argparse
+import os
+import re
+import resource
+import shlex
+import shutil
+import statistics
+import subprocess
+import sys
+import tarfile
+import time
+import tomllib
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import distributions
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.test_documents import DOCUMENTS, blocks
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+OLDEST, PINNED = ROOT / "constraints-oldest.txt", ROOT / "constraints.txt"
+
+EXTRAS = {
+    "audit": "import dpcausal.audit.fuzz",
+    "dowhy": "import dpcausal.dowhy",
+    "federation": "import dpcausal.federation.signatures, dpcausal.federation.flare.road, nvflare",
+    "learners": "import dpcausal.vault.learners, sklearn.ensemble",
+    "match": "import dpcausal.vault.matching, numba",
+    "plots": "import dpcausal.report, matplotlib.figure",
+    "postgres": "import dpcausal.vault.postgres, adbc_driver_postgresql.dbapi, psycopg",
+    "spark": "import dpcausal.vault.engines.spark, pyspark.sql, pandas",
+}
+"""What each extra lets one import."""
+
+COMMANDS = (
+    "dpcausal --help",
+    "dpcausal plan study.toml --n 4000",
+    "dpcausal run study.toml --table table.parquet --ledger cli.db --budget-epsilon 6 --yes",
+    "dpcausal report effect.json --study study.toml --ledger cli.db",
+    "dpcausal ledger verify cli.db",
+)
+"""What is asked of the command line after `checks/smoke.py`, which leaves the study and the table."""
+
+IN_SDIST = (
+    "src/dpcausal/__init__.py",
+    "tests/conftest.py",
+    "checks/house.py",
+    "benchmarks/__init__.py",
+    "docs/index.md",
+)
+JUNK = re.compile(
+    r"^/(?:site|dist)/|/(?:__pycache__|\.venv|\.git|\.hypothesis|\.\w+_cache|\.ipynb_checkpoints)/|\.(?:py[co]|db)$"
+)
+
+
+def oldest() -> dict[str, str]:
+    """The lower bound of every dependency, of the package and of its extras."""
+    stated = [
+        *PROJECT["dependencies"],
+        *(line for extra in PROJECT["optional-dependencies"].values() for line in extra),
+    ]
+    found = {}
+    for requirement in map(Requirement, stated):
+        (bound,) = (part.version for part in requirement.specifier if part.operator == ">=")
+        found[canonicalize_name(requirement.name)] = bound
+    return dict(sorted(found.items()))
+
+
+def pins(path: Path) -> dict[str, str]:
+    """The versions in a file of constraints."""
+    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    return {canonicalize_name(name): version for name, _, version in (line.partition("==") for line in lines)}
+
+
+def run(*words: str | Path, cwd: Path = ROOT, path: Path | None = None) -> str:
+    """What a command prints; if it fails, that is shown and everything ends."""
+    first = {"PATH": os.pathsep.join([str(path), os.environ["PATH"]])} if path else {}
+    done = subprocess.run(  # noqa: S603
+        [*map(str, words)],
+        check=False,
+        cwd=cwd,
+        env={**os.environ, "COLUMNS": "80", "PYTHONPATH": "", **first},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    if done.returncode:
+        print(done.stdout)
+        sys.exit(f"Failed with {done.returncode}: {shlex.join(map(str, words))}")
+    return done.stdout
+
+
+@contextmanager
+def step(name: str) -> Iterator[None]:
+    """Say what is being done, and how long it took."""
+    print(f"{name} …", flush=True)
+    start = time.monotonic()
+    yield
+    print(f"    {time.monotonic() - start:.0f} s", flush=True)
+
+
+@dataclass(frozen=True)
+class Environment:
+    """An environment that holds what was installed into it and nothing else, pip not either."""
+
+    folder: Path
+
+    @classmethod
+    def empty(cls, folder: Path, python: Path = Path(sys.executable)) -> "Environment":
+        """A new one, with its empty working folder."""
+        run(python, "-m", "venv", "--without-pip", folder)
+        (folder / "work").mkdir()
+        return cls(folder)
+
+    def install(self, *requirements: str, constraints: Path | None = None, dry: bool = False) -> str:
+        """Install requirements, or with `dry` only see that they can be."""
+        options = ["--constraint", str(constraints)] * bool(constraints) + ["--dry-run"] * dry
+        pip = (sys.executable, "-m", "pip", "--python", self.folder / "bin" / "python", "install")
+        return run(*pip, *options, *requirements)
+
+    def run(self, command: str) -> str:
+        """What a command prints in the working folder, with this environment's programs first."""
+        return run(*shlex.split(command), cwd=self.folder / "work", path=self.folder / "bin")
+
+    def sizes(self) -> dict[str, float]:
+        """Megabytes of each distribution as it lies on the disk."""
+        (site,) = self.folder.glob("lib/python3*/site-packages")
+        found = {}
+        for one in distributions(path=[str(site)]):
+            places = {Path(str(file.locate())).resolve() for file in one.files or []}
+            found[one.name] = sum(place.stat().st_size for place in places if place.is_file()) / 1e6
+        return found
+
+    def milliseconds(self, code: str) -> float:
+        """Processor time of Python until some code has run; the median of nine."""
+        self.run(f"python -c {shlex.quote(code)}")
+        taken = []
+        for _ in range(9):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            self.run(f"python -c {shlex.quote(code)}")
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            taken.append(1e3 * (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime))
+        return statistics.median(taken)
+
+
+def build(folder: Path) -> tuple[Path, Path]:
+    """The sdist and the wheel; the wheel of the sdist must hold what that of the checkout holds."""
+    with step("Build the sdist, and the wheel from it"):
+        run(sys.executable, "-m", "build", "--outdir", folder, ROOT)
+    with step("Build the wheel from the checkout"):
+        run(sys.executable, "-m", "build", "--wheel", "--outdir", folder / "direct", ROOT)
+    (sdist,), (wheel,), (direct,) = folder.glob("*.tar.gz"), folder.glob("*.whl"), folder.glob("direct/*.whl")
+    if _digests(wheel) != _digests(direct) or wheel.name != direct.name:
+        sys.exit("The sdist makes another wheel than the checkout does.")
+    return sdist, wheel
+
+
+def _digests(wheel: Path) -> dict[str, int]:
+    with zipfile.ZipFile(wheel) as archive:
+        return {entry.filename: entry.CRC for entry in archive.infolist()}
+
+
+def faults(names: list[str], wanted: list[str]) -> list[str]:
+    """What should not be in an archive, and what is not in it and should be."""
+    return [f"has {name}" for name in names if JUNK.search(f"/{name}")] + [
+        f"lacks {name}" for name in wanted if name not in names
+    ]
+
+
+def look_into(sdist: Path, wheel: Path) -> None:
+    """See that both archives hold what they should and no junk."""
+    with tarfile.open(sdist) as archive:
+        in_sdist = [name.partition("/")[2] for name in archive.getnames()]
+    in_wheel = list(_digests(wheel))
+    modules = [path.relative_to(ROOT / "src").as_posix() for path in sorted((ROOT / "src/dpcausal").rglob("*.py"))]
+    licence = f"{wheel.name.rpartition('-py3')[0]}.dist-info/licenses/LICENSE"
+    at_root = [path.name for path in ROOT.glob("*") if path.suffix in {".cff", ".md", ".toml", ".txt", ".yml"}]
+    found = [f"{wheel.name} {fault}" for fault in faults(in_wheel, [*modules, "dpcausal/py.typed", licence])]
+    found += [f"{wheel.name} has {name}" for name in in_wheel if not name.startswith(("dpcausal/", "dpcausal-"))]
+    found += [f"{sdist.name} {fault}" for fault in faults(in_sdist, [*IN_SDIST, *at_root, "LICENSE", "Makefile"])]
+    if found:
+        sys.exit("\n".join(found))
+    for path, count in ((sdist, len(in_sdist)), (wheel, len(in_wheel))):
+        print(f"    {path.name}: {count} files, {path.stat().st_size / 1e6:.1f} MB")
+
+
+def first_day(environment: Environment, version: str) -> None:
+    """The README, a first day's work and the commands, on what was installed."""
+    for command in ("dpcausal --version", "python -m dpcausal --version"):
+        if environment.run(command).split() != ["dpcausal", version]:
+            sys.exit(f"{command} does not print {version}")
+    readme = [block.body for block in blocks(DOCUMENTS[0].read_text(encoding="utf-8")) if block.language == "python"]
+    (environment.folder / "work" / "readme.py").write_text("\n".join(readme), encoding="utf-8")
+    for command in ("python readme.py", f"python -I {ROOT / 'checks' / 'smoke.py'}", *COMMANDS):
+        environment.run(command)
+
+
+def try_wheel(wheel: Path, folder: Path, constraints: Path | None, python: Path = Path(sys.executable)) -> None:
+    """Install the wheel and use it; tell what it weighs and how fast it comes up."""
+    environment = Environment.empty(folder, python)
+    environment.install(str(wheel), constraints=constraints)
+    first_day(environment, version=wheel.name.split("-")[1])
+    sizes = environment.sizes()
+    missing = {canonicalize_name(name) for name in sizes} - pins(PINNED).keys() - {"dpcausal"}
+    if constraints == PINNED and missing:
+        sys.exit(f"constraints.txt does not name {', '.join(sorted(missing))}")
+    heaviest = sorted(sizes.items(), key=lambda item: -item[1])
+    print(f"    {len(sizes)} packages, {sum(sizes.values()):.0f} MB: ", end="")
+    print(", ".join(f"{name} {size:.1f}" for name, size in heaviest if size >= 1))
+    nothing = environment.milliseconds("pass")
+    for code in ("import dpcausal", "import dpcausal; dpcausal.Vault, dpcausal.DifferenceInMeans"):
+        print(f"    {code}: {environment.milliseconds(code) - nothing:.0f} ms beyond Python's own {nothing:.0f}")
+
+
+def try_extra(wheel: Path, folder: Path, extra: str) -> None:
+    """Install an extra with the pinned versions and import what it is for; see that the oldest and newest resolve."""
+    environment = Environment.empty(folder)
+    wanted = f"dpcausal[{extra}] @ {wheel.as_uri()}"
+    for constraints in (OLDEST, None):
+        environment.install(wanted, constraints=constraints, dry=True)
+    environment.install(str(wheel), constraints=PINNED)
+    without = environment.sizes()
+    environment.install(wanted, constraints=PINNED)
+    environment.run(f"python -c {shlex.quote(EXTRAS[extra])}")
+    sizes = environment.sizes()
+    more = sum(sizes.values()) - sum(without.values())
+    print(f"    {len(sizes) - len(without)} packages and {more:.0f} MB more")
+
+
+def install_lines() -> list[str]:
+    """Every line of the documents that installs with pip, once each."""
+    found = [
+        line.split("#")[0].strip()
+        for document in DOCUMENTS
+        for block in blocks(document.read_text(encoding="utf-8"))
+        if block.language == "sh"
+        for line in block.body.splitlines()
+    ]
+    return list(dict.fromkeys(line for line in found if line.startswith("pip install")))
+
+
+def try_line(wheel: Path, environment: Environment, line: str) -> None:
+    """See that a line of the documents can be followed; what is not on an index yet is taken from here."""
+    named = []
+    for word in shlex.split(line)[2:]:
+        name, bracket, extras = word.partition("[")
+        ours = {".": f"{ROOT}{bracket}{extras}", "dpcausal": f"{word} @ {wheel.as_uri()}"}
+        named.append(ours.get(name, word))
+    environment.install(*named, constraints=PINNED, dry=True)
+
+
+def other_pythons() -> Iterator[Path]:
+    """Later Pythons on this machine, the system's and pyenv's, one of each."""
+    for minor in range(sys.version_info.minor + 1, sys.version_info.minor + 9):
+        name = f"python3.{minor}"
+        places = [*Path.home().glob(f".pyenv/versions/3.{minor}.*/bin/{name}"), shutil.which(name)]
+        yield from (Path(place) for place in places[:1] if place)
+
+
+def main() -> None:
+    """Try everything; end with an error at the first thing that is wrong."""
+    parser = argparse.ArgumentParser(prog="python -m checks.release", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--all", action="store_true", help="also newest versions, other Pythons, extras, documents")
+    everything = parser.parse_args().all
+    with TemporaryDirectory(prefix="dpcausal-release-") as place:
+        folder = Path(place)
+        sdist, wheel = build(folder / "dist")
+        look_into(sdist, wheel)
+        for name, constraints in (("oldest", OLDEST), ("pinned", PINNED)):
+            with step(f"Install with the {name} versions and use it"):
+                try_wheel(wheel, folder / name, constraints)
+        if everything:
+            with step("Install with the newest versions and use it"):
+                try_wheel(wheel, folder / "newest", None)
+            for python in other_pythons():
+                with step(f"Install with the newest versions by {python.name} and use it"):
+                    try:
+                        try_wheel(wheel, folder / python.name, None, python)
+                    except SystemExit as error:  # told, and no reason to hold a release back
+                        print(f"    {error}")
+            for extra in EXTRAS:
+                with step(f"Install the extra {extra}"):
+                    try_extra(wheel, folder / f"extra-{extra}", extra)
+                shutil.rmtree(folder / f"extra-{extra}")
+            environment = Environment.empty(folder / "lines")
+            for line in install_lines():
+                with step(f"See that this can be done: {line}"):
+                    try_line(wheel, environment, line)
+    print("release: ready")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""The files that repeat a version agree, and the release check catches what should not be published."""
+
+import re
+import tomllib
+from importlib.metadata import distribution
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from typer.testing import CliRunner
+
+import dpcausal
+from checks.release import EXTRAS, OLDEST, PINNED, PROJECT, ROOT, faults, install_lines, oldest, pins
+from dpcausal.cli import app
+
+GROUPS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]
+
+
+def document(path: str) -> Any:
+    return yaml.safe_load((ROOT / path).read_text(encoding="utf-8"))
+
+
+def test_one_version() -> None:
+    assert document("CITATION.cff")["version"] == dpcausal.__version__
+    assert re.search(rf"^## {re.escape(dpcausal.__version__)}\b", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert "version" not in PROJECT
+    told = CliRunner().invoke(app, ["--version"])
+    assert (told.exit_code, told.stdout) == (0, f"dpcausal {dpcausal.__version__}\n")
+
+
+def test_the_citation_is_complete() -> None:
+    citation = document("CITATION.cff")
+    assert citation["cff-version"] == "1.2.0"
+    assert citation["license"] == PROJECT["license"]
+    assert citation["authors"] == PROJECT["authors"]
+    assert len(citation["references"]) == 5
+    for paper in citation["references"]:
+        assert {"type", "title", "authors", "year"} <= paper.keys()
+        assert all(author.keys() == {"given-names", "family-names"} for author in paper["authors"])
+
+
+def test_the_oldest_versions_are_the_lower_bounds() -> None:
+    assert pins(OLDEST) == oldest()
+
+
+def needed(requirement: Requirement, found: dict[str, set[str]], *, of: tuple[str, ...] = ("",)) -> None:
+    """Add to `found` what a requirement brings into this environment, with what that brings in turn."""
+    if requirement.marker and not any(requirement.marker.evaluate({"extra": extra}) for extra in of):
+        return
+    name = canonicalize_name(requirement.name)
+    new = (requirement.extras | {""}) - found.setdefault(name, set())
+    found[name] |= new
+    for line in distribution(name).requires or [] if new else []:
+        needed(Requirement(line), found, of=tuple(new))
+
+
+def test_everything_that_is_used_is_pinned() -> None:
+    found: dict[str, set[str]] = {}
+    for line in GROUPS["dev"]:
+        needed(Requirement(line), found)
+    assert found.keys() - pins(PINNED).keys() <= {"dpcausal", "setuptools"}
+
+
+def test_the_conda_environment_has_the_same_bounds() -> None:
+    *conda, with_pip = document("environment.yml")["dependencies"]
+    lines = [*conda, *with_pip["pip"]]
+    assert {"pip", ".", f"python{PROJECT['requires-python']}"} <= set(lines)
+    found = {line.replace("python-duckdb", "duckdb") for line in lines if line not in {"pip", "."}}
+    assert found == {*PROJECT["dependencies"], f"python{PROJECT['requires-python']}"}
+
+
+def test_every_extra_is_tried() -> None:
+    assert EXTRAS.keys() == PROJECT["optional-dependencies"].keys()
+    assert f"dpcausal[{','.join(EXTRAS)}]" in GROUPS["dev"]
+    assert "pip install ." in install_lines()
+
+
+@pytest.mark.parametrize(
+    "junk",
+    [
+        "src/dpcausal/__pycache__/effect.cpython-311.pyc",
+        "src/dpcausal/effect.pyc",
+        "tests/.pytest_cache/README.md",
+        ".venv/bin/python",
+        ".hypothesis/unicode_data",
+        "site/index.html",
+        "docs/ledger.db",
+    ],
+)
+def test_junk_is_caught(junk: str) -> None:
+    assert faults(["LICENSE", "src/dpcausal/site/site.py", junk], ["LICENSE"]) == [f"has {junk}"]
+
+
+def test_what_is_missing_is_caught() -> None:
+    assert faults(["LICENSE"], ["LICENSE", "dpcausal/py.typed"]) == ["lacks dpcausal/py.typed"]
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("[0-9]*.yml")), ids=lambda path: path.stem
+)
+def test_an_issue_template_can_be_filled_in(path: Path) -> None:
+    form = document(str(path))
+    assert {"name", "description", "body"} <= form.keys()
+    named = [field["id"] for field in form["body"] if field["type"] != "markdown"]
+    assert named
+    assert len(named) == len(set(named))
+    assert all(field["attributes"].get("label") for field in form["body"] if field["type"] != "markdown")
