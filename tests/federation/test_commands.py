@@ -52,6 +52,32 @@ def test_a_study_from_the_first_command_to_the_effect(office: Path, town: Town, 
     assert Effect.from_json(json.dumps(json.loads(three.stdout))).n == 600
 
 
+def test_files_that_cannot_count_are_named(office: Path, town: Town, tmp_path: Path) -> None:
+    study, other, road = tmp_path / "study.toml", tmp_path / "other.toml", tmp_path / "road"
+    study.write_text(town.study().to_toml(), encoding="utf-8")
+    other.write_text(town.study(epsilon=0.5).to_toml(), encoding="utf-8")
+    for asked, name in ((study, "north.message.json"), (other, "south.message.json"), (study, "west.json")):
+        told("ask", office, asked, "--files", tmp_path / asked.stem)
+        (request,) = (tmp_path / asked.stem / "out").iterdir()
+        (road / "in").mkdir(parents=True, exist_ok=True)
+        (road / "in" / name).write_text(town.sites[name.split(".")[0]](request.read_text()))
+    (road / "in" / "notes.txt").write_text("sent on Monday")
+    one = told("run", office, study, "--files", road)
+    assert one.exit_code == 0
+    assert "1 of 3 sites" in one.output or "south: did not answer" in one.output
+    for name, why in (("south.message", "another study"), ("west", "does not end in"), ("notes", "no message")):
+        assert [line for line in one.stderr.splitlines() if f"{name}." in line and why in line], one.stderr
+    assert "north.message.json" not in one.stderr
+
+
+def test_keys_and_fingerprints_can_be_asked_for(office: Path, town: Town, tmp_path: Path) -> None:
+    assert told("key", office).output == f"{town.anna.public}\n"
+    (office / "bob.key").write_bytes((office / "anna.key").read_bytes())
+    assert "anna, bob" in told("key", office).output
+    assert told("key", tmp_path).exit_code == 2
+    assert "--host HOST" in told("fingerprint", office).output.replace("\n", " ")
+
+
 def test_wrong_use_is_told_in_words(office: Path, town: Town, tmp_path: Path) -> None:
     study, other = tmp_path / "study.toml", tmp_path / "other.toml"
     study.write_text(town.study().to_toml(), encoding="utf-8")

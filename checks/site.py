@@ -1,0 +1,110 @@
+"""What mkdocs is told beyond its settings: notebooks are pages, and no page fetches anything from elsewhere.
+
+A notebook becomes Markdown, so that it looks, links and is searched like any other page, without a script of its own.
+CONTRIBUTING.md, which lies above the docs, is a page too.
+"""
+
+import json
+import logging
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+from griffe import Extension, Object
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+log = logging.getLogger("mkdocs.site")
+
+ABOVE = "CONTRIBUTING.md"
+FETCHED = re.compile(
+    r"""<(?:script|img|iframe|source|embed)\b[^>]*?\bsrc=["']?(?:https?:)?//[^>]*>"""
+    r"""|<link\b(?![^>]*\brel=["']?(?:canonical|prev|next)\b)[^>]*?\bhref=["']?(?:https?:)?//[^>]*>"""
+    r"""|url\(["']?(?:https?:)?//[^)]*\)|@import\b[^;]*|\bimport\(["'](?:https?:)?//[^)]*\)"""
+)
+"""Where a page would have a reader's browser fetch something from another server."""
+
+
+class Notebook(File):
+    """A notebook that mkdocs takes for a page."""
+
+    def is_documentation_page(self) -> bool:
+        """It has a page of its own; the notebook itself is beside it."""
+        return True
+
+
+class Examples(Extension):
+    """Our docstrings have one example, and mkdocstrings knows only `Examples:` for code."""
+
+    def on_object(self, *, obj: Object, **_: Any) -> None:  # noqa: ANN401 (what griffe passes besides)
+        """Rename the section."""
+        if obj.docstring:
+            obj.docstring.value = re.sub(r"^( *)Example:$", r"\1Examples:", obj.docstring.value, flags=re.MULTILINE)
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Every notebook as a page, and CONTRIBUTING.md."""
+    for file in [file for file in files if file.src_uri.endswith(".ipynb")]:
+        files.remove(file)
+        files.append(Notebook(file.src_uri, file.src_dir, config.site_dir, config.use_directory_urls))
+    text = (Path(config.config_file_path).parent / ABOVE).read_text(encoding="utf-8")
+    files.append(File.generated(config, ABOVE, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
+    """Links to what lies above the docs, as they are where it lies among them."""
+    return markdown.replace(f"](../{ABOVE}", f"]({ABOVE}")
+
+
+def on_page_read_source(page: Page, config: MkDocsConfig) -> str | None:  # noqa: ARG001 (mkdocs passes it)
+    """The Markdown of a notebook; of any other page what it is already."""
+    return markdown(page.file.content_string, page.file.name) if isinstance(page.file, Notebook) else None
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:  # noqa: ARG001
+    """Warn, which fails a strict build, where a page would fetch something from elsewhere."""
+    for found in FETCHED.finditer(output):
+        log.warning("%s would fetch something from elsewhere: %s", page.file.src_uri, found[0])
+    if isinstance(page.file, Notebook):
+        beside = Path(page.file.abs_dest_path).parent
+        beside.mkdir(parents=True, exist_ok=True)
+        shutil.copy(str(page.file.abs_src_path), beside)
+    return output
+
+
+def markdown(notebook: str, name: str) -> str:
+    """A notebook as Markdown, with a link to the notebook itself below its title."""
+    parts = []
+    for cell in json.loads(notebook)["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            parts.append(source)
+        elif cell["cell_type"] == "code":
+            parts += [_fence("python", source), *(_output(output) for output in cell["outputs"])]
+    title, _, rest = "\n\n".join(parts).partition("\n")
+    return f'{title}\n\n<a href="{name}.ipynb" download>This page as a notebook</a>\n{rest}\n'
+
+
+def _output(output: dict[str, Any]) -> str:
+    data = output.get("data", {})
+    if "image/png" in data:
+        picture = "".join(data["image/png"]).replace("\n", "")
+        return f'<img class="output" alt="What the code above draws" src="data:image/png;base64,{picture}">'
+    if "image/svg+xml" in data:
+        return f'<div class="output">{_raw(data["image/svg+xml"])}</div>'
+    if "text/html" in data:
+        return f'<div class="output">{_raw(data["text/html"])}</div>'
+    return _fence("{ .text .output }", "".join(data.get("text/plain", output.get("text", ""))))
+
+
+def _raw(lines: list[str] | str) -> str:
+    """HTML that Markdown leaves alone: without empty lines."""
+    return re.sub(r"\n\s*\n", "\n", "".join(lines))
+
+
+def _fence(language: str, text: str) -> str:
+    marks = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{marks}{language}\n{text.rstrip()}\n{marks}"

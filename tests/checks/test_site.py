@@ -1,0 +1,95 @@
+"""Notebooks become pages, and a page that would fetch something from elsewhere is caught."""
+
+import json
+
+import pytest
+
+from checks.site import FETCHED, markdown
+
+
+def cell(kind: str, source: str, **more: object) -> dict[str, object]:
+    return {"cell_type": kind, "source": source.splitlines(keepends=True), **more}
+
+
+NOTEBOOK = json.dumps(
+    {
+        "cells": [
+            cell("markdown", "# A trial\n\nWords."),
+            cell("code", "print('```')", outputs=[{"output_type": "stream", "text": ["one\n", "<b>two</b>\n"]}]),
+            cell("code", "effect", outputs=[{"data": {"text/html": ["<p>\n", "\n", "an effect"], "text/plain": "no"}}]),
+            cell("code", "1 + 1", outputs=[{"data": {"text/plain": ["2"]}}]),
+            cell("code", "plot()", outputs=[{"data": {"image/png": "aGk=\n", "text/plain": "no"}}]),
+        ]
+    }
+)
+PAGE = """# A trial
+
+<a href="trial.ipynb" download>This page as a notebook</a>
+
+Words.
+
+````python
+print('```')
+````
+
+```{ .text .output }
+one
+<b>two</b>
+```
+
+```python
+effect
+```
+
+<div class="output"><p>
+an effect</div>
+
+```python
+1 + 1
+```
+
+```{ .text .output }
+2
+```
+
+```python
+plot()
+```
+
+<img class="output" alt="What the code above draws" src="data:image/png;base64,aGk=">
+"""
+
+
+def test_a_notebook_as_a_page() -> None:
+    assert markdown(NOTEBOOK, "trial") == PAGE
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<script src="https://cdn.example.org/x.js">',
+        "<script async src='//cdn.example.org/x.js'>",
+        '<link rel="stylesheet" href="https://fonts.example.org/css">',
+        '<link href="https://fonts.example.org" rel="preconnect" crossorigin>',
+        '<img alt="" src="http://example.org/x.png">',
+        "<style>@import 'x.css';</style>",
+        "background: url(https://example.org/x.png)",
+        'const library = await import("https://cdn.example.org/x.mjs")',
+    ],
+)
+def test_what_would_be_fetched_is_caught(text: str) -> None:
+    assert FETCHED.search(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<a href="https://example.org">elsewhere, for who wants to go there</a>',
+        '<link rel="canonical" href="https://example.org/page/">',
+        '<script src="../assets/x.js">',
+        '<img src="data:image/png;base64,aGk=">',
+        "import dpcausal as dpc",
+    ],
+)
+def test_what_is_not_fetched_is_left_alone(text: str) -> None:
+    assert not FETCHED.search(text)
