@@ -1,8 +1,8 @@
 PYTHON ?= python
 
-.PHONY: check format lint types house test docs long
+.PHONY: check format lint types house test docs release tutorials commands long
 
-check: lint types house test docs  ## everything that CI runs
+check: lint types house test docs release  ## everything that CI runs
 
 format:  ## rewrite the code in the house style
 	$(PYTHON) -m ruff format .
@@ -23,6 +23,15 @@ test:
 
 docs:
 	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict --quiet
+
+release:  ## wheel and sdist, in empty environments with the oldest and the pinned versions; by hand also --all
+	$(PYTHON) -m checks.release
+
+tutorials:  ## run the notebooks afresh and write them back
+	$(PYTHON) -m checks.tutorials
+
+commands:  ## write the reference of the command line afresh
+	$(PYTHON) -m checks.commands
 
 long:  ## the statistical, scale and fault suites at full size; needs several hours
 	$(PYTHON) -m dpcausal audit --json

@@ -31,7 +31,7 @@ def main() -> None:
         outcome=dpc.Real("score", 0, 10),
         covariates=[dpc.Category("ward", ["north", "south"]), dpc.Real("age", 18, 90)],
     )
-    vault = dpc.Vault(table(), schema, ledger="sqlite:///ledger.db", budget=dpc.Budget(epsilon=40, delta=1e-5))
+    vault = dpc.Vault(table(), schema, ledger="sqlite:///smoke.db", budget=dpc.Budget(epsilon=40, delta=1e-5))
     estimators = (
         dpc.DifferenceInMeans(),
         dpc.Stratification(by=["ward", dpc.Cut("age", [40, 65])]),
