@@ -29,9 +29,8 @@ from tempfile import TemporaryDirectory
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.test_documents import DOCUMENTS, blocks
+from checks.documents import DOCUMENTS, ROOT, blocks
 
-ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 OLDEST, PINNED = ROOT / "constraints-oldest.txt", ROOT / "constraints.txt"
 

@@ -1,42 +1,20 @@
-"""Every block of code in the README and the docs runs, in order, as a reader would run it.
+"""Every block of code in the README and the docs runs, in order, as a reader would run it: see `checks.documents`."""
 
-    ```python                     runs, in one namespace for the page, in an empty folder
-    ```toml title="study.toml"    is written to a file of that name in that folder; without a title it must parse
-    ```console                    lines that begin with "$ " are run by bash in that folder and must exit with 0; with
-                                  " &" at the end they are left running until the page is over; other lines show
-                                  output as it came, which is not compared, because noise differs
-    ```text                       was printed exactly so by the blocks before it
-    ```sh                         installs, from the first line on; run by the release check, not here
-    ```                           drawings and formulas
-
-`python -m tests.test_documents docs/index.md` runs the blocks of one page in the folder where it is called.
-"""
-
-import contextlib
-import io
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import dpcausal
 from checks.commands import all_commands
+from checks.documents import DOCUMENTS, ROOT, RUN, blocks, commands, faults
 from dpcausal.testing import synthetic_table
-
-ROOT = Path(__file__).parents[1]
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-LANGUAGES = {"python", "toml", "console", "text", "sh", ""}
-RUN = {"python", "toml", "console", "text"}
 
 # What some pages need beyond this package: published tables (from the folder DPCAUSAL_DATA), programs, modules.
 FILES = {"docs/walkthrough.md": {"nsw.csv": "lalonde/nsw_lalonde_722.csv"}}
@@ -44,102 +22,6 @@ PROGRAMS = {"docs/scaling.md": "java"}
 MODULES = {"docs/scaling.md": ["pyspark"], "docs/interoperation.md": ["dowhy", "econml"]}
 # Pages that start servers: one of a group at a time.
 GROUPS = {"docs/afternoon.md": "federation", "docs/federation.md": "federation", "docs/scaling.md": "spark"}
-
-CODE = re.compile(r"^(\$|pip|dpcausal|import|from \S+ import|python|git|conda|docker)\s", re.MULTILINE)
-INSTALL = ("pip install ", "python -m venv ", ". .venv/bin/activate", "conda env create ")
-
-
-@dataclass(frozen=True)
-class Block:
-    """What stands between two fences, and where."""
-
-    language: str
-    title: str
-    body: str
-    line: int
-
-
-def blocks(text: str) -> list[Block]:
-    """The blocks of a page in order of appearance, those inside lists and boxes too."""
-    found = []
-    fence = re.compile(r'^( *)```(\w*)(?: title="([\w.-]+)")?\n(.*?)^\1```$', re.MULTILINE | re.DOTALL)
-    for match in fence.finditer(text):
-        indent, language, title, body = match.groups()
-        line = text.count("\n", 0, match.start()) + 2
-        found.append(Block(language, title or "", re.sub(f"^{indent}", "", body, flags=re.MULTILINE), line))
-    return found
-
-
-def commands(block: Block) -> list[str]:
-    """The commands of a console block, each with the lines that continue it."""
-    return re.findall(r"^\$ ((?:.*\\\n)*.*)$", block.body, re.MULTILINE)
-
-
-def output(block: Block) -> str:
-    """What a console block shows beside its commands."""
-    return re.sub(r"^\$ (?:.*\\\n)*.*$", "", block.body, flags=re.MULTILINE)
-
-
-def run(page: Path) -> None:
-    """The blocks of a page in this folder; raises at the first that fails."""
-    names: dict[str, Any] = {"__name__": "__main__"}
-    printed = ""
-    with contextlib.ExitStack() as running:
-        for block in blocks(page.read_text(encoding="utf-8")):
-            where = f"{page.name}, line {block.line}"
-            if block.language == "python":
-                with contextlib.redirect_stdout(io.StringIO()) as stdout:
-                    # Lines are counted as on the page, so that a failure names them.
-                    exec(compile("\n" * (block.line - 1) + block.body, page.name, "exec"), names)  # noqa: S102
-                printed += trimmed(stdout.getvalue())
-            elif block.language == "toml" and block.title:
-                Path(block.title).write_text(block.body, encoding="utf-8")
-            elif block.language == "console":
-                for command in commands(block):
-                    if command.endswith(" &"):
-                        running.enter_context(left_running(command.removesuffix(" &")))
-                        continue
-                    done = bash(command)
-                    printed += trimmed(done.stdout)
-                    assert done.returncode == 0, (
-                        f"{where}: {command}\nended with {done.returncode}\n{done.stdout}{done.stderr}"
-                    )
-            elif block.language == "text":
-                assert trimmed(block.body) in printed, (
-                    f"{where}: this was not printed\n{block.body}\nbut this was\n{printed}"
-                )
-
-
-def trimmed(text: str) -> str:
-    """A text without spaces at the ends of its lines."""
-    return re.sub(r" +$", "", text, flags=re.MULTILINE)
-
-
-def bash(command: str) -> subprocess.CompletedProcess[str]:
-    words = ["bash", "-o", "pipefail", "-c", command]
-    return subprocess.run(  # noqa: S603
-        words, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=200
-    )
-
-
-@contextlib.contextmanager
-def left_running(command: str) -> Iterator[None]:
-    """A server, with all that it starts, until the page is over."""
-    server = subprocess.Popen(  # noqa: S603
-        ["bash", "-c", command],  # noqa: S607
-        stdin=subprocess.DEVNULL,
-        stdout=sys.stderr,
-        stderr=sys.stderr,
-        start_new_session=True,
-    )
-    try:
-        yield
-    finally:
-        for how in (signal.SIGTERM, signal.SIGKILL):
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(server.pid, how)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                server.wait(timeout=10)
 
 
 def name(path: Path) -> str:
@@ -165,7 +47,7 @@ def start(page: Path, folder: Path) -> subprocess.CompletedProcess[str]:
         "PYTHONPATH": str(ROOT),
     }
     strict = ["-W", "error", "-W", "ignore:PySpark does not yet fully support pandas:FutureWarning"]
-    words = [sys.executable, *strict, "-m", "tests.test_documents", str(page)]
+    words = [sys.executable, *strict, "-m", "checks.documents", str(page)]
     with (folder.parent / "log").open("w+", encoding="utf-8") as log:  # a file: a server may outlive a pipe
         done = subprocess.run(  # noqa: S603
             words, check=False, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
@@ -192,33 +74,6 @@ def test_the_code_runs(path: Path, tmp_path: Path) -> None:
         shutil.copy(published, folder / target)
     done = start(path, folder)
     assert done.returncode == 0, done.stdout
-
-
-def faults(text: str, extras: set[str]) -> list[str]:
-    """What is against the conventions on a page, so that some block of it would not be run as it should be."""
-    found = []
-    fences = len(re.findall(r"^\s*(?:```|~~~)", text, re.MULTILINE))
-    page = blocks(text)
-    if fences != 2 * len(page):
-        found.append("a fence that is not understood, or not closed")
-    for block in page:
-        shown = {"": block.body, "console": output(block)}.get(block.language, "")
-        if block.language not in LANGUAGES:
-            found.append(f"line {block.line}: no such language: {block.language}")
-        if match := CODE.search(shown):
-            found.append(f"line {block.line}: {match[0]!r} begins a line of what is not run")
-        if block.language == "toml":
-            try:
-                tomllib.loads(block.body)
-            except tomllib.TOMLDecodeError as error:
-                found.append(f"line {block.line}: {error}")
-        if block.language == "sh":
-            for line in block.body.splitlines():
-                if not line.startswith(INSTALL):
-                    found.append(f"line {block.line}: {line!r} does not install")
-                named = re.findall(r"\[([\w,]+)\]", line.split("#")[0])
-                found += [f"no extra {extra}" for group in named for extra in group.split(",") if extra not in extras]
-    return found
 
 
 EXTRAS = set(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"])
@@ -322,7 +177,3 @@ def test_nothing_private_to_a_workplace_is_written_down() -> None:
     for path in [*DOCUMENTS, *sorted((ROOT / "docs").rglob("*.ipynb"))]:
         text = path.read_text(encoding="utf-8")
         assert not re.search(r"/root\b|/work/|/tmp/dev|shared/", text), name(path)
-
-
-if __name__ == "__main__":
-    run(Path(sys.argv[1]))

@@ -13,7 +13,8 @@ from packaging.utils import canonicalize_name
 from typer.testing import CliRunner
 
 import dpcausal
-from checks.release import EXTRAS, OLDEST, PINNED, PROJECT, ROOT, faults, install_lines, oldest, pins
+from checks.documents import ROOT
+from checks.release import EXTRAS, OLDEST, PINNED, PROJECT, faults, install_lines, oldest, pins
 from dpcausal.cli import app
 
 GROUPS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]

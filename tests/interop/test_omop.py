@@ -16,7 +16,7 @@ import pytest
 
 import dpcausal as dpc
 from benchmarks.postgres import VARIABLE, fresh_database
-from tests.test_documents import ROOT, blocks
+from checks.documents import ROOT, blocks
 
 Run = Callable[[str], list[Any]]
 COLUMNS = ("drug", "stay", "age", "sex", "diabetes", "stay_before", "systolic")
