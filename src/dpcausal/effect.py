@@ -210,12 +210,17 @@ def number(value: float) -> str:
 
 def text_table(title: str, table: Sequence[tuple[str, str]]) -> str:
     """A result as a person reads it: a title, and below it labels with their texts."""
-    lines = [title, "─" * min(_WIDTH, len(title))]
+    return "\n".join([title, "─" * min(_WIDTH, len(title)), *text_lines(table)])
+
+
+def text_lines(table: Sequence[tuple[str, str]]) -> list[str]:
+    """The same without a title, line by line."""
+    lines = []
     for label, text in table:
         wrapped = textwrap.wrap(text, _WIDTH - 18) or [""]
         lines.append(f"{label:<16}  {wrapped[0]}")
         lines.extend(" " * 18 + more for more in wrapped[1:])
-    return "\n".join(lines)
+    return lines
 
 
 def html_table(title: str, table: Sequence[tuple[str, str]]) -> str:

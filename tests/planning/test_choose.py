@@ -45,9 +45,9 @@ def test_a_guarantee_of_another_level_is_refused() -> None:
         dpc.choose(schema, 1_000, dpc.Guarantee(epsilon=1.0))
 
 
-def test_more_epsilon_and_more_units_carry_more_confounders() -> None:
-    assert chosen(100).carries < chosen(1_000).carries < chosen(10_000).carries
-    assert chosen(1_000, epsilon=0.1).carries < chosen(1_000, epsilon=4.0).carries
+def test_more_epsilon_and_more_units_are_worth_more_confounders() -> None:
+    assert chosen(100).worthwhile < chosen(1_000).worthwhile < chosen(10_000).worthwhile
+    assert chosen(1_000, epsilon=0.1).worthwhile < chosen(1_000, epsilon=4.0).worthwhile
 
 
 def test_an_estimator_keeps_laplace_noise_where_it_is_smaller() -> None:
@@ -70,8 +70,8 @@ def test_strata_are_considered_where_given() -> None:
 def test_it_prints_a_table_with_reasons() -> None:
     text = str(chosen(20_000))
     assert "expected error" in text
-    assert "why      " in text
-    assert "this budget can carry about" in text
+    assert "why               its expected error is" in text
+    assert "is worth its noise for about" in text
     assert "difference in means" in text
 
 

@@ -42,6 +42,17 @@ def test_more_units_and_more_epsilon_mean_narrower_intervals(schema: dpc.Schema)
     assert width(1000, 4.0) < width(1000, 0.5)
 
 
+@pytest.mark.parametrize(("count", "least"), [(1, 2_000), (3, 5_000), (10, 20_000)])
+def test_an_interval_that_is_to_be_expected_stays_so_with_more_units(count: int, least: int) -> None:
+    names = [f"x{place}" for place in range(count)]
+    columns = [dpc.Real(name, -1, 1) for name in names]
+    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=columns)
+    estimator, delta = dpc.RegressionAdjustment(of=names), 1e-6 if count == 10 else 0.0
+    for n in (least // 4, least, 2 * least, 10 * least):
+        plan = estimator.estimate(dpc.Rehearsal(schema, n=n), epsilon=1.0, delta=delta)
+        assert bool(plan.no_interval) is (n < least)
+
+
 @pytest.mark.parametrize(("mean", "sd"), [(None, 0.5), (0.5, 0.5), (0.2, 0.4), (0.0, 0.0)])
 def test_a_yes_or_no_outcome_is_as_spread_as_its_mean_says(mean: float | None, sd: float) -> None:
     schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Binary("died"))

@@ -160,7 +160,8 @@ def _told_apart(
     ratio = (sizes[:, 1] - sizes[:, 0]) / n
     between = (signed + ratio**2 * plain) * (n / sizes[:, 0] / sizes[:, 1] / 2) ** 2
     length = (apart**2).sum(axis=tuple(range(1, apart.ndim)))
-    seen = 1 - np.minimum(between * apart[0].size, length) / np.where(length > 0, length, 1.0)
+    hidden = np.minimum(between * apart[0].size, length)
+    seen = 1 - np.divide(hidden, length, out=np.ones_like(length), where=length > 0)  # nothing, in a rehearsal
     parts = np.stack([-sizes[:, 1] / n, sizes[:, 0] / n], axis=1) * seen[:, None]
     told = shared + parts.reshape(*parts.shape, *(1 for _ in apart.shape[1:])) * apart[:, None]
     return told, own_noise + parts**2 * between[:, None], (1 - seen) * np.sqrt(between)

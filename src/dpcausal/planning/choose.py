@@ -1,14 +1,12 @@
 """Which estimator to use, from public quantities only."""
 
-import itertools
 import math
-import textwrap
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dpcausal.columns import Real
-from dpcausal.effect import Effect, Estimator, number
+from dpcausal.effect import Effect, Estimator, listed, number, text_lines
 from dpcausal.errors import GuaranteeError
 from dpcausal.estimators.average import (
     DifferenceInMeans,
@@ -75,15 +73,15 @@ class Choice:
     Attributes:
         candidates: The estimators, best first.
         confounders: How many confounders there are, as declared.
-        carries: How many equally important confounders this budget can carry: with more, adjusting for all of them
-            would give a larger error than not adjusting.
+        worthwhile: Up to how many equally important confounders it is expected to be worth its noise to adjust for all
+            of them; with more, not adjusting would have the smaller error.
         guarantee: The guarantee that they would have.
         assumed: What was assumed.
     """
 
     candidates: tuple[Candidate, ...]
     confounders: int
-    carries: int
+    worthwhile: int
     guarantee: Guarantee
     assumed: tuple[str, ...]
 
@@ -116,25 +114,27 @@ class Choice:
             f"a plain difference in means would have {number(plain.error)}, {number(plain.bias)} of it confounding"
         )
 
-    def __str__(self) -> str:
+    @property
+    def ranking(self) -> str:
+        """The candidates, the best first, as a table in text."""
         lines = [f"{'':>3} {'expected error':>14} {'sampling':>10} {'privacy':>10} {'bias':>10}  estimator"]
         for place, each in enumerate(self.candidates, start=1):
             sizes = " ".join(f"{number(size):>10}" for size in (each.sampling_sd, each.privacy_sd, each.bias))
             refused = "" if each.interval else " (no interval)"
             lines.append(f"{place:>2}. {number(each.error):>14} {sizes}  {each.label}{refused}")
-        texts = [("why", self.why), ("carries", self._carries()), ("privacy", str(self.guarantee))]
-        texts += [("assumes", text) for text in self.assumed]
-        wrapped = (
-            textwrap.wrap(text, 100, initial_indent=f"{label:<9}", subsequent_indent=" " * 9) for label, text in texts
-        )
-        return "\n".join([*lines, "", *itertools.chain.from_iterable(wrapped)])
+        return "\n".join(lines)
 
-    def _carries(self) -> str:
-        if self.carries == 0:
-            return "this budget can carry no confounder: use more epsilon, more units or tighter bounds"
-        more = " or more" if self.carries == _COUNTS[-1] else ""
-        text = f"this budget can carry about {self.carries}{more} equally important confounders"
-        return f"{text}; {self.confounders} declared"
+    def __str__(self) -> str:
+        table = [("why", self.why), ("adjusting", self._worthwhile()), ("privacy", str(self.guarantee))]
+        return "\n".join([self.ranking, "", *text_lines(table + listed("assumes", self.assumed))])
+
+    def _worthwhile(self) -> str:
+        if self.worthwhile == 0:
+            return "is worth its noise for no confounder: use more epsilon, more units or tighter bounds"
+        more = " or more" if self.worthwhile == _COUNTS[-1] else ""
+        return (
+            f"is worth its noise for about {self.worthwhile}{more} equally important ones; {self.confounders} declared"
+        )
 
 
 def choose(  # noqa: PLR0913
@@ -187,10 +187,10 @@ def choose(  # noqa: PLR0913
     candidates += world.adjusted(names) if names else ()
     ranked = sorted(candidates, key=lambda each: each.error)
     assumed = (*rehearsal.notes, *world.notes)
-    return Choice(tuple(ranked), len(names), _carries(rehearsal, guarantee), guarantee, assumed)
+    return Choice(tuple(ranked), len(names), _worthwhile(rehearsal, guarantee), guarantee, assumed)
 
 
-def _carries(rehearsal: Rehearsal, guarantee: Guarantee) -> int:
+def _worthwhile(rehearsal: Rehearsal, guarantee: Guarantee) -> int:
     """The largest number of confounders for which adjusting for all of them is expected to be worth it."""
 
     def too_many(count: int) -> bool:

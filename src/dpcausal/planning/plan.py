@@ -71,8 +71,8 @@ class Plan:
         return {name: curve for name, curve in curves.items() if curve}
 
     def __str__(self) -> str:
-        ranking = str(self.choice).partition("\n\n")[0]
-        return f"{text_table(self._title(), self._table())}\n\nEstimators by the error to expect\n{ranking}"
+        table = text_table(self._title(), self._table())
+        return f"{table}\n\nEstimators by the error to expect\n{self.choice.ranking}"
 
     def _repr_html_(self) -> str:
         """The same table for a notebook, without the ranking."""

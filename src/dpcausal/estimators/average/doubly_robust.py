@@ -63,7 +63,7 @@ class DoublyRobust:
         >>> schema = Schema(treatment=Binary("treat"), outcome=Real("score", 0, 100), covariates=[Real("age", 18, 90)])
         >>> plan = DoublyRobust(of=["age"]).estimate(Rehearsal(schema, n=20_000), epsilon=1.0)
         >>> round(plan.sampling_sd, 2), round(plan.privacy_sd, 2)
-        (0.35, 0.2)
+        (0.35, 0.08)
     """
 
     of: Sequence[str]
