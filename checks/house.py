@@ -23,7 +23,7 @@ MAY_IMPORT = {
     "testing": ("notebook", "planning", "vault", "ledger", *NOUNS),
     "audit": ("audit", "testing", "notebook", "diagnostics", "estimators", "vault", "ledger", *NOUNS),
     "report": ("report", "diagnostics", "study", "ledger", *NOUNS),
-    "dowhy": NOUNS,
+    "dowhy": ("planning", *NOUNS),
     "study": ("new_study", "planning", "diagnostics", "estimators", *NOUNS),
     "federation": ("federation", "study", "estimators", "ledger", *NOUNS),
     "federation/flare": ("federation", "site", *NOUNS),

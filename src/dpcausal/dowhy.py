@@ -13,6 +13,7 @@ from dowhy.causal_identifier import IdentifiedEstimand
 from dpcausal.columns import Column, Real, is_number
 from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import QueryError, RefusedError
+from dpcausal.planning import Rehearsal
 from dpcausal.queries import Cut
 from dpcausal.release import Source, guarantee_for
 from dpcausal.schema import Schema
@@ -44,6 +45,8 @@ class PrivateEstimator(CausalEstimator):  # type: ignore[misc] # DoWhy ships no 
         settings: What DoWhy passes on to its own base class.
     """
 
+    _confidence_intervals: Any  # DoWhy's: whether, or how, to make an interval
+
     def __init__(
         self,
         identified_estimand: IdentifiedEstimand,
@@ -57,6 +60,7 @@ class PrivateEstimator(CausalEstimator):  # type: ignore[misc] # DoWhy ships no 
             _refuse("a significance test, or the strength of an effect")
         self._estimator = estimator
         self._effect: Effect | None = None
+        self._schema: Schema | None = None
 
     def fit(
         self,
@@ -79,6 +83,8 @@ class PrivateEstimator(CausalEstimator):  # type: ignore[misc] # DoWhy ships no 
         guarantee_for(source, epsilon, delta)
         _check_empty(data)
         _check_graph(self._target_estimand, self._estimator, source.schema)
+        rehearsal = Rehearsal(source.schema, n=source.n)
+        _check_average(self._estimator.estimate(rehearsal, epsilon=epsilon, delta=delta), source)
         self._effect_modifier_names = list(effect_modifier_names or ())
         self._asking, self._schema, self._effect = (source, epsilon, delta), source.schema, None
         return self
@@ -96,12 +102,17 @@ class PrivateEstimator(CausalEstimator):  # type: ignore[misc] # DoWhy ships no 
         This is where it is paid for. Asked again, it is what it was.
         """
         _check_empty(data)
-        self._check_contrast(control_value, treatment_value, target_units)
+        if self._schema is None:
+            raise QueryError(expected="what to ask of which source", got="nothing yet", hint="call fit first.")
+        self._check_contrast(self._schema, control_value, treatment_value, target_units)
         self.update_input(treatment_value, control_value, target_units)
         if self._effect is None:
             source, epsilon, delta = self._asking
-            self._effect = _average(self._estimator.estimate(source, epsilon=epsilon, delta=delta))
+            self._effect = self._estimator.estimate(source, epsilon=epsilon, delta=delta)
             del self._asking  # a result must not lead back to the table
+            # DoWhy would ask for the interval on its own, and fail with it: what was paid for is to be seen.
+            if self._effect.why_no_interval:
+                self._confidence_intervals = False
         estimate = CausalEstimate(
             data,
             self._target_estimand.treatment_variable,
@@ -116,8 +127,8 @@ class PrivateEstimator(CausalEstimator):  # type: ignore[misc] # DoWhy ships no 
         estimate.add_estimator(self)
         return estimate
 
-    def _check_contrast(self, control: object, treated: object, units: object) -> None:
-        arms = self._schema.treatment.values  # noqa: PD011 (not a frame's)
+    def _check_contrast(self, schema: Schema, control: object, treated: object, units: object) -> None:
+        arms = schema.treatment.values  # noqa: PD011 (not a frame's)
         if (control, treated) != arms:
             raise QueryError(
                 expected=f"control_value={arms[0]!r} and treatment_value={arms[1]!r}, the arms of the schema",
@@ -163,14 +174,14 @@ class PrivateEstimator(CausalEstimator):  # type: ignore[misc] # DoWhy ships no 
         _refuse("a refuter, or a bootstrap")
 
 
-def _average(effect: object) -> Effect:
-    if not isinstance(effect, Effect) or effect.rehearsed:
+def _check_average(rehearsed: object, source: Source) -> None:
+    """Raise, before anything is spent, where DoWhy would have no place for what comes back."""
+    if not isinstance(rehearsed, Effect) or isinstance(source, Rehearsal):
         raise RefusedError(
             expected="an estimator of an average effect, and a source that has units",
-            got="a rehearsal" if isinstance(effect, Effect) else type(effect).__name__,
+            got="a rehearsal" if isinstance(rehearsed, Effect) else type(rehearsed).__name__,
             hint="DoWhy has no place for these: call the estimator's own estimate(source, epsilon=…).",
         )
-    return effect
 
 
 def _refuse(what: str) -> NoReturn:

@@ -69,23 +69,29 @@ class Effect:
         """Whether this came from a rehearsal: the widths are what to expect, the estimate is a placeholder."""
         return all(receipt.digest is None for receipt in self.receipts)
 
+    @property
+    def why_no_interval(self) -> str:
+        """Why there is no interval; empty where there is one."""
+        unknown = "the sampling error was not asked for" if self.sampling_sd is None else ""
+        return self.no_interval or unknown
+
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """A confidence interval for the estimand that accounts for sampling and for privacy noise.
 
         Raises:
             RefusedError: Where no interval of this level could be shown to cover; the message says why.
         """
-        if self.no_interval or self.sampling_sd is None:
+        if self.why_no_interval:
             raise RefusedError(
                 expected="an effect that carries an interval",
-                got=f"none: {self.no_interval or 'the sampling error was not asked for'}",
+                got=f"none: {self.why_no_interval}",
                 hint="print the effect to read what it can tell; privacy_sd is known in any case.",
             )
         if not 0 < level < 1:
             raise RefusedError(
                 expected="a level between 0 and 1", got=repr(level), hint="for a 95 % interval give 0.95."
             )
-        half = half_width(math.hypot(self.sampling_sd, self.between_sd), self.noise, level)
+        half = half_width(math.hypot(self.sampling_sd or 0.0, self.between_sd), self.noise, level)
         return self.estimate - half, self.estimate + half
 
     def __str__(self) -> str:
@@ -121,15 +127,15 @@ class Effect:
 
     def _reading(self) -> tuple[str, ...]:
         """What the two errors mean for whoever reads or plans this."""
-        if self.no_interval or self.sampling_sd is None or self.privacy_sd <= self.sampling_sd:
+        if self.why_no_interval or self.privacy_sd <= (self.sampling_sd or 0.0):
             return ()
         if self.sampling_sd == 0:
             return ("the sampling error cannot be seen under the privacy noise; take the interval as noise only",)
         return ("privacy noise outweighs sampling error: more epsilon, or tighter bounds, would narrow the interval",)
 
     def _interval_line(self) -> tuple[str, str]:
-        if self.no_interval or self.sampling_sd is None:
-            return "interval", f"none: {self.no_interval or 'the sampling error was not asked for'}"
+        if self.why_no_interval:
+            return "interval", f"none: {self.why_no_interval}"
         low, high = self.interval(0.95)
         if self.rehearsed:
             return "95 % interval", f"expect the estimate ± {number((high - low) / 2)}"

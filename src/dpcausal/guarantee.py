@@ -11,6 +11,9 @@ from dpcausal.schema import PROTECTS, Protects
 
 Standing = Literal["proved", "heuristic"]
 
+SMALLEST_EPSILON, SMALLEST_DELTA = 1e-6, 1e-30
+"""Below these, numbers are mistakes or meaningless; a delta may be 0."""
+
 _NEIGHBOURS: dict[Protects, str] = {
     "record": "one unit's whole record replaced by any other; n is public",
     "record_within_arm": "one unit's covariates and outcome replaced by any others; n and every unit's arm are public",
@@ -39,7 +42,8 @@ class Guarantee:
 
     Attributes:
         epsilon: The privacy loss, greater than 0.
-        delta: The probability that the loss is larger; 0 for pure differential privacy.
+        delta: What every probability may differ by besides; 0 for pure differential privacy. Loosely, how likely it is
+            that the loss is larger.
         protects: What one unit may change between neighbouring tables (see `dpcausal.schema.Protects`).
         standing: `proved`, or `heuristic` where no proof is known.
 
@@ -55,7 +59,7 @@ class Guarantee:
 
     def __post_init__(self) -> None:
         check_numbers(self.epsilon, self.delta)
-        if not 1e-6 <= self.epsilon <= 100 or not (self.delta == 0 or 1e-30 <= self.delta < 0.5):
+        if not SMALLEST_EPSILON <= self.epsilon <= 100 or not (self.delta == 0 or SMALLEST_DELTA <= self.delta < 0.5):
             raise GuaranteeError(
                 expected="epsilon from 1e-6 to 100, and delta either 0 or from 1e-30 to below 0.5",
                 got=f"epsilon={self.epsilon!r}, delta={self.delta!r}",
@@ -86,7 +90,7 @@ class Guarantee:
 
     def part(self, count: int) -> "Guarantee":
         """One of so many equal guarantees that add up to this one."""
-        return replace(self, epsilon=_equal_part(self.epsilon, count), delta=_equal_part(self.delta, count))
+        return replace(self, epsilon=equal_part(self.epsilon, count), delta=equal_part(self.delta, count))
 
     def __str__(self) -> str:
         return f"epsilon {self.epsilon:g}, delta {self.delta:g} ({self.standing}): {self.neighbours}"
@@ -105,7 +109,7 @@ def _divided(whole: float, share: float) -> tuple[float, float]:
     return first, second
 
 
-def _equal_part(whole: float, count: int) -> float:
+def equal_part(whole: float, count: int) -> float:
     """The largest float of which so many, read as the decimals they print as, add up to no more than the whole."""
     part = whole / count
     while exact(part) * count > exact(whole):

@@ -161,8 +161,16 @@ def test_only_adjustment_identifies(vault: dpc.Vault) -> None:
 def test_a_rehearsal_and_a_curve_have_no_place_in_dowhy(vault: dpc.Vault) -> None:
     with pytest.raises(RefusedError, match="got a rehearsal"):
         asked(dpc.Rehearsal(SCHEMA, n=4_000))
+    spent = vault.ledger.spent
     with pytest.raises(RefusedError, match="got EffectCurve"):
         asked(vault, estimator=dpc.SubgroupEffects(by=["ward"], of=["age"]))
+    assert vault.ledger.spent == spent
+
+
+def test_before_it_is_fitted_it_says_so() -> None:
+    identified = model().identify_effect()
+    with pytest.raises(QueryError, match="call fit first"):
+        PrivateEstimator(identified, estimator=REGRESSION).estimate_effect(empty_frame(SCHEMA))
 
 
 REFUTERS = [
@@ -224,4 +232,13 @@ def test_no_interval_is_told_where_none_was_given(vault: dpc.Vault) -> None:
     estimate = asked(vault, trial, estimator=dpc.DifferenceInMeans(with_interval=False))
     assert estimate.get_standard_error() is None
     with pytest.raises(RefusedError, match="sampling error was not asked for"):
+        estimate.get_confidence_intervals()
+
+
+def test_an_effect_without_an_interval_is_told_all_the_same() -> None:
+    vault = dpc.Vault(table(300), SCHEMA, ledger="sqlite://", budget=dpc.Budget(epsilon=2))
+    estimate = asked(vault, confidence_intervals=True)
+    assert "confounding" in estimate.effect.no_interval
+    assert f"Mean value: {estimate.value}" in str(estimate)
+    with pytest.raises(RefusedError, match="confounding"):
         estimate.get_confidence_intervals()

@@ -1,6 +1,7 @@
 import functools
 import math
 from statistics import NormalDist
+from typing import Any
 
 import pytest
 
@@ -68,6 +69,13 @@ def test_parts_are_counted_in_whole_numbers() -> None:
     for count in (0, -1, 2.0):
         with pytest.raises(GuaranteeError, match="a number of questions"):
             dpc.Budget(epsilon=1).part(count)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("rule", ["additive", "zcdp"])
+@pytest.mark.parametrize(("epsilon", "delta", "count"), [(3, 0.4, 10**8), (0.001, 1e-5, 10**6), (3, 1e-6, 10**20)])
+def test_parts_that_are_too_small_are_refused(rule: Any, epsilon: float, delta: float, count: int) -> None:
+    with pytest.raises(GuaranteeError, match="ask fewer questions"):
+        dpc.Budget(epsilon=epsilon, delta=delta, rule=rule).part(count)
 
 
 def test_one_gaussian_of_the_whole_budget_fits_under_either_rule() -> None:

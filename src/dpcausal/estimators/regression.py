@@ -167,6 +167,14 @@ def _told_apart(
     return told, own_noise + parts**2 * between[:, None], (1 - seen) * np.sqrt(between)
 
 
+def hidden_arm(release: Release, source: Source, fit: Regressions) -> str:
+    """Why there is no interval where an arm may be nearly empty."""
+    doubt = 0.0 if source.arm_sizes is not None else release.variance("arm") ** 0.5 / 2
+    if fit.sizes[0].min() > 3 * doubt:
+        return ""
+    return "an arm's size cannot be told from noise; see that the treatment's declared values are those in the table"
+
+
 def as_score_coefficients(fit: Regressions, arm: int, of: Sequence[str], schema: Schema) -> tuple[float, ...]:
     """One arm's regression as coefficients of the features of a score, for outcomes in half ranges.
 

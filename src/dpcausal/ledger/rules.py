@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from dpcausal.calibration import epsilon_of_gaussian, gaussian_sd
 from dpcausal.errors import GuaranteeError
-from dpcausal.guarantee import Event, check_numbers, exact
+from dpcausal.guarantee import SMALLEST_DELTA, SMALLEST_EPSILON, Event, check_numbers, equal_part, exact
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Budget:
 
     def __post_init__(self) -> None:
         check_numbers(self.epsilon, self.delta)
-        if not 1e-6 <= self.epsilon <= 1000 or not (self.delta == 0 or 1e-30 <= self.delta < 0.5):
+        if not SMALLEST_EPSILON <= self.epsilon <= 1000 or not (self.delta == 0 or SMALLEST_DELTA <= self.delta < 0.5):
             raise GuaranteeError(
                 expected="a budget with epsilon from 1e-6 to 1000, and delta 0 or from 1e-30 to below 0.5",
                 got=f"epsilon={self.epsilon!r}, delta={self.delta!r}",
@@ -98,7 +98,10 @@ class Budget:
         return Spending(float(exact(self.epsilon) - total.epsilon), float(exact(self.delta) - total.delta))
 
     def part(self, count: int) -> Spending:
-        """What each of so many questions may cost, if all are to cost the same and to fit; under `zcdp`, with a delta.
+        """What each of so many questions may cost, if all are to cost the same and to fit.
+
+        Under `zcdp` that is for questions with Gaussian noise and a delta. An estimator with a private score asks one
+        with Laplace noise too, which costs far more there, or has no price at all.
 
         Example:
             >>> print(Budget(epsilon=3).part(10))
@@ -110,11 +113,21 @@ class Budget:
             raise GuaranteeError(
                 expected="a number of questions, 1 or more", got=repr(count), hint="write 10 for ten questions."
             )
+        part = self._part(count)
+        if part.epsilon < SMALLEST_EPSILON or 0 < part.delta < SMALLEST_DELTA:
+            raise GuaranteeError(
+                expected=f"parts of at least epsilon {SMALLEST_EPSILON:g}, and delta 0 or at least {SMALLEST_DELTA:g}",
+                got=f"one of {count:,} equal parts of {self}, {part}",
+                hint="ask fewer questions.",
+            )
+        return part
+
+    def _part(self, count: int) -> Spending:
         if self.rule == "additive":
-            return Spending(_below(exact(self.epsilon) / count), _below(exact(self.delta) / count))
+            return Spending(equal_part(self.epsilon, count), equal_part(self.delta, count))
         share = self._rho() / count * (1 - Fraction(1, 10**12))  # a little less, for what a release rounds up
         epsilon = self._spending(share).epsilon
-        while _rho_of(epsilon, self.delta) > share:  # by the rounding of one conversion and of the other
+        while epsilon >= SMALLEST_EPSILON and _rho_of(epsilon, self.delta) > share:  # by the rounding of conversions
             epsilon *= 1 - 1e-9
         return Spending(epsilon, self.delta)
 
@@ -154,9 +167,3 @@ class Budget:
 def _rho_of(epsilon: float, delta: float) -> Fraction:
     """The rho of Gaussian noise that is worth this epsilon at this delta."""
     return 1 / (2 * Fraction(gaussian_sd(epsilon, delta)) ** 2)
-
-
-def _below(value: Fraction) -> float:
-    """The nearest float that, as a person types it, is not above."""
-    near = float(value)
-    return near if exact(near) <= value else math.nextafter(near, 0.0)

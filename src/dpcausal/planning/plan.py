@@ -19,6 +19,7 @@ from dpcausal.planning.precision import (
     units_for,
     width_curve,
 )
+from dpcausal.planning.refusals import REHEARSALS, refusals
 from dpcausal.planning.rehearsal import Rehearsal
 
 THIS = "this study"
@@ -33,6 +34,7 @@ class Plan:
         estimator: How the effect is to be estimated.
         effect: The rehearsed effect: what will be asked, its price, and the errors to expect.
         rehearsal: What was expected of the table.
+        refusals: In how many of 40 rehearsals with noise there was no interval.
         width: The half width that is wished for; infinite where any interval is, None where nothing is.
         epsilon_needed: The epsilon that gives this width; None where no width is wished for, or none gives it.
         units_needed: The number of units that gives it at this epsilon; None likewise.
@@ -44,6 +46,7 @@ class Plan:
     estimator: Estimator
     effect: Effect
     rehearsal: Rehearsal
+    refusals: int
     width: float | None
     epsilon_needed: float | None
     units_needed: int | None
@@ -84,10 +87,11 @@ class Plan:
 
     def _table(self) -> list[tuple[str, str]]:
         effect = self.effect
-        table = [("units", f"{effect.n:,}"), ("method", effect.method), *self._precision()]
+        table = [("units", f"{effect.n:,}"), ("method", effect.method), *self._precision(), *self._refused()]
         table += listed("will ask", tuple(map(bill, effect.receipts)))
         table += [("privacy", str(effect.guarantee)), *self._wish(), ("carries", self._carries())]
         table += [("ranking", f"first {self.choice.candidates[0].label}: {self.choice.why}")]
+        table += listed("note", tuple(note for note in effect.notes if note not in self.rehearsal.notes))
         return table + listed("assumes", (*self.choice.assumed, *self._left_open()))
 
     def _precision(self) -> list[tuple[str, str]]:
@@ -105,6 +109,12 @@ class Plan:
             ("95 % interval", f"expect the estimate ± {number(self.half_width)}; {alone}"),
             ("can detect", f"{told} (two-sided test at 5 %, if the interval comes out as wide as expected)"),
         ]
+
+    def _refused(self) -> list[tuple[str, str]]:
+        if not self.refusals:
+            return []
+        told = f"in {self.refusals} of {REHEARSALS} rehearsals with noise there was no interval"
+        return [("may be refused", f"{told}; the price would be spent all the same")]
 
     def _wish(self) -> list[tuple[str, str]]:
         if self.width is None:
@@ -144,6 +154,7 @@ class Plan:
             ],
             **{name: value if math.isfinite(value) else None for name, value in finite.items()},
             "no_interval": self.effect.no_interval,
+            "refused_share": self.refusals / REHEARSALS,
             "sampling_sd": self.effect.sampling_sd,
             "privacy_sd": self.effect.privacy_sd,
             "wished": None if self.width is None or math.isinf(self.width) else self.width,
@@ -201,6 +212,7 @@ def plan(
         estimator=estimator,
         effect=effect,
         rehearsal=rehearsal,
+        refusals=refusals(estimator, rehearsal, guarantee),
         width=width,
         epsilon_needed=None if width is None else epsilon_for(width, estimator, rehearsal, guarantee.delta),
         units_needed=None if width is None else units_for(width, estimator, rehearsal, guarantee),

@@ -97,9 +97,8 @@ def _of_both(result: Effect | EffectCurve, level: float) -> dict[str, object]:
 
 def _of_effect(effect: Effect, level: float) -> Iterator[dict[str, object]]:
     numbers = {name: getattr(effect, name) for name in ("estimate", *_ERRORS)}
-    if effect.no_interval or effect.sampling_sd is None:
-        missing = effect.no_interval or "the sampling error was not asked for"
-        yield numbers | {"level": None, "no_interval": missing}
+    if effect.why_no_interval:
+        yield numbers | {"level": None, "no_interval": effect.why_no_interval}
     else:
         yield numbers | dict(zip(("low", "high"), effect.interval(level), strict=True))
 

@@ -45,9 +45,8 @@ def verdict_of(
     control, treated = effect.arms
     if effect.rehearsed:
         return Verdict("rehearsal", "Nothing was asked of any table yet: the widths are what to expect.")
-    if effect.no_interval or effect.sampling_sd is None:
-        why = effect.no_interval or "the sampling error was not asked for"
-        return Verdict("no interval", f"No conclusion: no interval could be shown to cover ({why}).")
+    if effect.why_no_interval:
+        return Verdict("no interval", f"No conclusion: no interval could be shown to cover ({effect.why_no_interval}).")
     low, high = effect.interval()
     beyond = f" by more than {number(smallest)}, the smallest effect called worthwhile" if smallest else ""
     if low > smallest:

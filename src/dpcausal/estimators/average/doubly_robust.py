@@ -10,7 +10,8 @@ from dpcausal.calibration import calibrate
 from dpcausal.columns import Binary, is_number
 from dpcausal.effect import Effect
 from dpcausal.estimators.propensity import ESTIMANDS, ScoreDoubt
-from dpcausal.estimators.regression import Regressions, as_score_coefficients, regressions
+from dpcausal.estimators.regression import Regressions, as_score_coefficients, hidden_arm, regressions
+from dpcausal.estimators.words import FLOORED, left_in
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm
 from dpcausal.queries import AugmentedScores, ObjectivePerturbedLogistic, Query, RegressionMoments
@@ -172,8 +173,9 @@ class DoublyRobust:
                 *source.schema.readings,
             ),
             receipts=tuple(release.receipt for release in releases),
-            notes=source.notes,
-            no_interval=self._doubt(mean, left, float(fit.sizes[0, 1]) / source.n),
+            notes=(FLOORED,) * mean.floored + source.notes,
+            no_interval=hidden_arm(releases[0], source, fit)
+            or self._doubt(mean, left, float(fit.sizes[0, 1]) / source.n),
         )
 
     def _doubt(self, mean: "_Mean", left: float, treated: float) -> str:
@@ -183,10 +185,7 @@ class DoublyRobust:
         if mean.cut_off > error or mean.could_be_cut_off > 2 * error:
             return "scores beyond the limit may bias the estimate by more than the interval would show; raise limit"
         if left > error:
-            return (
-                "noise in the models may leave more confounding in than sampling and privacy noise add; "
-                "use fewer covariates, more epsilon or more units"
-            )
+            return left_in("the models", self.of)
         return ""
 
 
@@ -208,6 +207,7 @@ class _Mean:
         squares = most - value["deficit"] - 2 * self.estimate * value["product"] + self.estimate**2 * value["design"]
         # What noise could hide counts as that much, so that no luck makes an interval too narrow.
         hidden = math.sqrt(sums.variance("deficit"))
+        self.floored = squares < hidden
         self.sampling_sd = math.sqrt(min(max(squares, hidden), max(4 * most, hidden))) / mass
         # A score beyond the limit loses half of the limit, say.
         each, doubt = query.limit * (high - low) / 4 / mass, 2 * math.sqrt(sums.variance("clipped"))

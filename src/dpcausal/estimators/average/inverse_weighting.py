@@ -9,6 +9,7 @@ from dpcausal.columns import is_number
 from dpcausal.effect import Effect
 from dpcausal.errors import GuaranteeError, QueryError, TableError
 from dpcausal.estimators.propensity import ESTIMANDS, ScoreDoubt
+from dpcausal.estimators.words import left_in
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import ObjectivePerturbedLogistic, OutputPerturbedLogistic, WeightedArms
 from dpcausal.queries.scores import Estimand, feature_names
@@ -141,10 +142,7 @@ class InverseWeighting:
             return "the ridge that output perturbation needs leaves confounding in, by an amount nobody knows"
         doubt = ScoreDoubt.of(n, score.guarantee.epsilon, len(self.of), len(score.names))
         if doubt.ridge > 0.1 or doubt.moved * arms.spread > 2 * math.hypot(arms.sampling_sd, arms.privacy_sd):
-            return (
-                "noise in the score may leave more confounding in than sampling and privacy noise add; "
-                "use fewer covariates, more epsilon or more units"
-            )
+            return left_in("the score", self.of)
         return ""
 
 

@@ -7,7 +7,8 @@ import numpy as np
 
 from dpcausal.columns import Binary
 from dpcausal.effect import Effect
-from dpcausal.estimators.regression import Array, Regressions, regressions
+from dpcausal.estimators.regression import Array, Regressions, hidden_arm, regressions
+from dpcausal.estimators.words import remedy
 from dpcausal.interval import NoiseTerm, simulated
 from dpcausal.queries import RegressionMoments
 from dpcausal.release import Release, Source, guarantee_for
@@ -21,10 +22,7 @@ _BLURRED = 0.05
 _DRAWS = 400
 """How often noise is drawn anew to see what it does; its standard deviation is then known to within 4 %."""
 
-_NO_INTERVAL = (
-    "privacy noise leaves some confounding in, by an amount nobody knows; "
-    "use fewer covariates, more epsilon or more units"
-)
+_NO_INTERVAL = "privacy noise leaves some confounding in, by an amount nobody knows"
 
 
 @dataclass(frozen=True)
@@ -101,15 +99,9 @@ class RegressionAdjustment:
             ),
             receipts=(release.receipt,),
             notes=(f"the adjustment was multiplied by {kept:.2f}",) * (kept < 1) + source.notes,
-            no_interval=_hidden_arm(release, source, fit)
-            or (_NO_INTERVAL if too_noisy or fit.blurred > _BLURRED else ""),
+            no_interval=hidden_arm(release, source, fit)
+            or (f"{_NO_INTERVAL}; {remedy(self.of)}" if too_noisy or fit.blurred > _BLURRED else ""),
         )
-
-
-def _hidden_arm(release: Release, source: Source, fit: Regressions) -> str:
-    """Why there is no interval where an arm may be nearly empty."""
-    doubt = 0.0 if source.arm_sizes is not None else release.variance("arm") ** 0.5 / 2
-    return "" if fit.sizes[0].min() > 3 * doubt else "an arm's size cannot be told from noise"
 
 
 def _noise(release: Release) -> Array:

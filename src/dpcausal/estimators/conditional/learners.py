@@ -7,6 +7,7 @@ from dpcausal.columns import Binary
 from dpcausal.curve import EffectCurve, matrix
 from dpcausal.estimators.conditional.models import Models, private_models
 from dpcausal.estimators.conditional.weighing import Weighed, weigh
+from dpcausal.estimators.words import left_in
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import Basis, EffectMoments
 from dpcausal.queries.effects import Learner
@@ -148,19 +149,18 @@ def learn(
         guarantee=guarantee,
         assumptions=(*assumptions(query.of, parameters.propensity, source), *smooth),
         receipts=(*models.receipts, release.receipt),
-        no_interval=_doubt(weighed, models, query.limit),
+        no_interval=_doubt(weighed, models, query),
     )
 
 
-def _doubt(weighed: Weighed, models: Models, limit: float) -> str:
+def _doubt(weighed: Weighed, models: Models, query: EffectMoments) -> str:
     """Why there can be no interval; empty where there can be one."""
     if weighed.cut_off > 0.02:
-        return f"the limit of {limit:g} half ranges cut off about {weighed.cut_off:.0%} of units' parts; raise limit"
-    if models.left > weighed.error or models.moved > 1:
         return (
-            "noise in the models may leave more confounding in than sampling and privacy noise add; "
-            "use fewer covariates, more epsilon or more units"
+            f"the limit of {query.limit:g} half ranges cut off about {weighed.cut_off:.0%} of units' parts; raise limit"
         )
+    if models.left > weighed.error or models.moved > 1:
+        return left_in("the models", query.of)
     return ""
 
 

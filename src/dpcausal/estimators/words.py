@@ -1,0 +1,17 @@
+"""What several estimators say of noise, in the same words."""
+
+from collections.abc import Sequence
+
+FLOORED = "noise hides how small the sampling error is: it is at most what is told"
+"""A note where a sampling error is the least that can be told from noise."""
+
+
+def left_in(models: str, of: Sequence[str]) -> str:
+    """Why there is no interval where noise in models of these covariates counts for more than all other error."""
+    told = f"noise in {models} may leave more confounding in than sampling and privacy noise add"
+    return f"{told}; {remedy(of)}"
+
+
+def remedy(of: Sequence[str]) -> str:
+    """What to do about it."""
+    return f"use {'fewer covariates, ' if len(of) > 1 else ''}more epsilon or more units"

@@ -1,0 +1,53 @@
+"""Rehearsals with noise tell how often real tables get no interval."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dpcausal as dpc
+from dpcausal.planning.refusals import REHEARSALS, refusals
+
+
+def table(n: int, count: int, seed: int) -> pa.Table:
+    random = np.random.default_rng(seed)
+    x = np.clip(random.normal(0, 1 / 3, (n, count)), -1, 1)
+    sum_ = x.sum(axis=1) / count**0.5
+    treat = random.random(n) < 1 / (1 + np.exp(-sum_))
+    outcome = np.clip(0.5 + 0.3 * sum_ + 0.05 * treat + random.normal(0, 0.2, n), 0, 1)
+    return pa.table({"t": treat.astype(int), "y": outcome} | {f"x{place}": x[:, place] for place in range(count)})
+
+
+@pytest.mark.parametrize(
+    ("n", "count", "least", "most"),
+    [(20_000, 1, 0.0, 0.05), (5_000, 3, 0.2, 0.8), (2_000, 3, 0.95, 1.0)],
+)
+def test_as_many_are_refused_as_rehearsals_say(n: int, count: int, least: float, most: float) -> None:
+    names = [f"x{place}" for place in range(count)]
+    columns = [dpc.Real(name, -1, 1) for name in names]
+    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=columns)
+    estimator, guarantee = dpc.RegressionAdjustment(of=names), dpc.Guarantee(epsilon=1.0)
+    expected = refusals(estimator, dpc.Rehearsal(schema, n=n, outcome_sd=0.22, confounding=0.15), guarantee)
+    assert least <= expected / REHEARSALS <= most
+    refused = 0
+    for seed in range(24):
+        vault = dpc.Vault(table(n, count, seed), schema, ledger="sqlite://", budget=dpc.Budget(epsilon=1))
+        refused += bool(estimator.estimate(vault, epsilon=1.0).no_interval)
+    # The standard deviation of the difference is 0.13 in the middle case; in the others hardly any should differ.
+    assert abs(refused / 24 - expected / REHEARSALS) <= (0.5 if 0.1 < expected / REHEARSALS < 0.9 else 0.25)
+
+
+def test_the_plan_says_so() -> None:
+    columns = [dpc.Real(name, -1, 1) for name in "abc"]
+    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=columns)
+    guarantee = dpc.Guarantee(epsilon=1.0)
+    told = {
+        n: str(dpc.plan(dpc.RegressionAdjustment(of=["a", "b", "c"]), dpc.Rehearsal(schema, n=n), guarantee))
+        for n in (5_000, 50_000)
+    }
+    assert "may be refused    in" in told[5_000]
+    assert "may be refused" not in told[50_000]
+
+
+def test_the_same_plan_says_the_same(schema: dpc.Schema) -> None:
+    asked = dpc.DoublyRobust(of=["age"]), dpc.Rehearsal(schema, n=3_000), dpc.Guarantee(epsilon=1.0)
+    assert refusals(*asked) == refusals(*asked)
