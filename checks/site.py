@@ -35,13 +35,14 @@ class Notebook(File):
         return True
 
 
-class Examples(Extension):
-    """Our docstrings have one example, and mkdocstrings knows only `Examples:` for code."""
+class Docstrings(Extension):
+    """Docstrings as the pages of the reference show them."""
 
     def on_object(self, *, obj: Object, **_: Any) -> None:  # noqa: ANN401 (what griffe passes besides)
-        """Rename the section."""
+        """One example under the name that mkdocstrings knows for code; pages of the docs as links."""
         if obj.docstring:
-            obj.docstring.value = re.sub(r"^( *)Example:$", r"\1Examples:", obj.docstring.value, flags=re.MULTILINE)
+            text = re.sub(r"^( *)Example:$", r"\1Examples:", obj.docstring.value, flags=re.MULTILINE)
+            obj.docstring.value = re.sub(r"\bdocs/([\w/]+\.md)\b", r"[\g<0>](../\1)", text)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

@@ -3,8 +3,9 @@
 import json
 
 import pytest
+from griffe import Docstring, Function
 
-from checks.site import FETCHED, markdown
+from checks.site import FETCHED, Docstrings, markdown
 
 
 def cell(kind: str, source: str, **more: object) -> dict[str, object]:
@@ -62,6 +63,13 @@ plot()
 
 def test_a_notebook_as_a_page() -> None:
     assert markdown(NOTEBOOK, "trial") == PAGE
+
+
+def test_a_docstring_as_the_reference_shows_it() -> None:
+    docstring = Docstring("A sum. Proof: docs/proofs/sums.md.\n\nExample:\n    >>> 1 + 1\n    2")
+    Docstrings().on_object(obj=Function("add", docstring=docstring))
+    shown = "A sum. Proof: [docs/proofs/sums.md](../proofs/sums.md).\n\nExamples:\n    >>> 1 + 1\n    2"
+    assert docstring.value == shown
 
 
 @pytest.mark.parametrize(
