@@ -3,6 +3,8 @@
 import ast
 from pathlib import Path
 
+import pytest
+
 import dpcausal
 
 
@@ -20,3 +22,7 @@ def test_every_name_lives_where_the_front_page_says() -> None:
 
 def test_a_name_that_is_not_there() -> None:
     assert not hasattr(dpcausal, "Vaults")
+    with pytest.raises(AttributeError, match="did you mean 'DoublyRobust'"):
+        dpcausal.DoubleRobust  # noqa: B018
+    with pytest.raises(AttributeError, match=r"^dpcausal has no 'zzz'$"):
+        dpcausal.zzz  # noqa: B018

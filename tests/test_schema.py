@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -71,6 +72,38 @@ def test_what_missing_values_count_as() -> None:
     assert dpc.Real("age", 16, 60, missing=20).missing_value == 20
     assert dpc.Binary("t", values=("no", "yes")).missing_value == "no"
     assert dpc.Category("race", ["a", "b", "c"]).missing_value == "c"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda: dpc.Real("age", "-50", 60), "write numbers without quotation marks"),  # type: ignore[arg-type]
+        (lambda: dpc.Real("age", -50, "60"), "write numbers without quotation marks"),  # type: ignore[arg-type]
+        (lambda: dpc.Real("age", 60, -50), "a codebook or the literature"),
+        (lambda: dpc.Binary("arm", values=(0, 1, 2)), "two arms, .* counts as the first"),  # type: ignore[arg-type]
+    ],
+)
+def test_the_hint_fits_the_mistake(wrong: Callable[[], object], hint: str) -> None:
+    with pytest.raises(SchemaError, match=f"Hint: .*{hint}"):
+        wrong()
+
+
+def test_a_name_that_is_nearly_right_is_told() -> None:
+    text = dpc.Schema(treatment=dpc.Binary("arm"), outcome=dpc.Real("y", 0, 1)).to_toml()
+    with pytest.raises(SchemaError, match="Hint: did you mean 'high'"):
+        dpc.Schema.from_toml(text.replace("high", "hihg"))
+    with pytest.raises(SchemaError, match="Hint: correct the names"):
+        dpc.Schema.from_toml(text.replace("high", "zzz"))
+
+
+def test_readings_say_what_counts_as_what() -> None:
+    arm, number, answer = dpc.Binary("arm"), dpc.Real("y", 0, 60_000), dpc.Binary("y", values=("no", "yes"))
+    assert dpc.Schema(treatment=arm, outcome=number).readings[0] == (
+        "a missing or unknown arm counted as arm=0, a missing outcome, or one that is no number, as 30,000"
+    )
+    assert dpc.Schema(treatment=arm, outcome=answer).readings == (
+        "a missing or unknown arm counted as arm=0, a missing or unknown outcome as no",
+    )
 
 
 @pytest.mark.parametrize(

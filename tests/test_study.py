@@ -79,6 +79,9 @@ def test_a_study_knows_what_it_asks_and_costs() -> None:
         ({"confounders": {"age": "\u202e"}}, "texts of one line"),
         ({"design": "cohort"}, "trial or observational"),
         ({"confounders": {"height": "tall people"}}, "texts for ward, age, smoker"),
+        ({"confounders": {"Age": "old"}}, "Hint: 'Age' is none of these; did you mean 'age'? write a table"),
+        ({"confounders": {"height": "old"}}, "Hint: 'height' is none of these; write a table"),
+        ({"estimator": RegressionAdjustment(of=["age", "Smoker"])}, "Hint: did you mean 'smoker'? declare"),
         ({"confounders": {"age": 3}}, "texts for ward, age, smoker"),
         ({"bounds": {"who": "me"}}, "texts for by, on, source"),
         ({"requires": {"luck": {"epsilon": 1.0}}}, "overlap or balance, each with an epsilon"),
@@ -107,6 +110,8 @@ def test_a_study_that_contradicts_itself(changes: dict[str, Any], words: str) ->
         ('asker = "anna"', "asker =", "a TOML document"),
         ('asker = "anna"', 'askers = "anna"', "study with name"),
         ('name = "difference_in_means"', 'name = "means"', "a name out of difference_in_means"),
+        ('name = "difference_in_means"', 'name = "DoublyRobust"', "Hint: did you mean 'doubly_robust'? write"),
+        ('name = "difference_in_means"', 'name = "zzz"', "Hint: write for instance [estimator]"),
         ("with_interval = true", "with_intervals = true", "parameters of difference_in_means out of with_interval"),
     ],
 )

@@ -2,8 +2,9 @@
 
 import math
 import numbers
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields
+from difflib import get_close_matches
 from typing import Any, Literal, TypeVar
 
 from dpcausal.errors import SchemaError
@@ -79,7 +80,9 @@ class Real:
             raise SchemaError(
                 expected=f"numbers low < high, within 1e70 of 0 and apart, as bounds of column {self.name!r}",
                 got=f"low={self.low!r}, high={self.high!r}",
-                hint="take the bounds from a codebook or the literature; they must not come from the table.",
+                hint="write numbers without quotation marks."
+                if isinstance(self.low, str) or isinstance(self.high, str)
+                else "take the bounds from a codebook or the literature; they must not come from the table.",
             )
         object.__setattr__(self, "low", float(self.low))
         object.__setattr__(self, "high", float(self.high))
@@ -140,7 +143,8 @@ class Binary:
             raise SchemaError(
                 expected=f"two values, and two different labels if any, for column {self.name!r}",
                 got=f"values={self.values!r}, labels={self.labels!r}",
-                hint="for more than two values declare a Category.",
+                hint="a treatment has two arms, a yes-or-no outcome two values: any other value counts as the first. A "
+                "covariate with more values is a Category.",
             )
         _check_missing(self.name, self.missing, self.values)
 
@@ -269,14 +273,28 @@ def declared_dict(declared: Column | Unit) -> dict[str, Any]:
     }
 
 
+def meant(name: object, names: Iterable[str]) -> str:
+    """Which of some public names a person may have meant, as a question for a hint; empty where none is near.
+
+    Example:
+        >>> meant("DoublyRobust", ["difference_in_means", "doubly_robust"])
+        "did you mean 'doubly_robust'? "
+    """
+    known = {str(each).casefold(): str(each) for each in names}
+    near = get_close_matches(str(name).casefold(), known, n=1)
+    return f"did you mean {known[near[0]]!r}? " if near else ""
+
+
 def check_keys(what: str, document: object, needed: tuple[str, ...], optional: tuple[str, ...]) -> None:
     """Raise unless a document holds every needed name and no unknown one."""
     keys = set(document) if isinstance(document, Mapping) else set()
     if not set(needed) <= keys <= {*needed, *optional}:
+        strange = sorted(map(str, keys - {*needed, *optional}))
+        near = meant(strange[0], {*needed, *optional} - keys) if strange else ""
         raise SchemaError(
             expected=f"{what} with {', '.join(needed)} and at most {', '.join(optional)}",
             got=", ".join(sorted(map(str, keys))) or repr(document),
-            hint="correct the names in the document.",
+            hint=f"{near}correct the names in the document.",
         )
 
 

@@ -19,7 +19,7 @@ _STUDY = """\
 # Replace every "<fill in>", quotation marks included. Then see what it would cost and tell:
 #   dpcausal plan study.toml --n NUMBER_OF_PEOPLE
 
-name = {name}
+name = "<fill in>"          # what to call it: training-2026
 question = "<fill in>"      # in words: does the drug lower blood pressure after a year?
 
 # "trial" if chance decided who was treated, otherwise "observational".
@@ -41,6 +41,15 @@ source = "<fill in>"        # for instance "codebook, version 4"
 # a line of = ["age", "sex"] with their names; or stratification, with by = ["sex"]. `dpcausal plan` ranks them.
 [estimator]
 name = "<fill in>"
+
+# What must not fail before the effect is asked for, each for an epsilon of its own, on top of the one above: that arms
+# are alike (balance), that each arm has units of every kind (overlap). Take the # away from what you want.
+# [requires.overlap]
+# epsilon = "<fill in>"     # for instance 0.2
+# of = "<fill in>"          # confounders out of those at the end of this file: ["age", "sex"]
+# [requires.balance]
+# epsilon = "<fill in>"
+# of = "<fill in>"
 
 # What one person may change between two tables that nobody may tell apart: "record" is all of it, and the strongest
 # promise; "record_within_arm" all but the arm, for a trial whose assignment was published; "outcome" the outcome only.
@@ -84,15 +93,14 @@ _LINES: dict[str | None, tuple[str, str]] = {
 """For each family of types, what to call it, and how a covariate of it is declared."""
 
 
-def study_to_fill_in(name: str, columns: Mapping[str, str | None]) -> str:
+def study_to_fill_in(columns: Mapping[str, str | None]) -> str:
     """The text of a study file with blanks, for a table with these columns.
 
     Args:
-        name: What to call the study.
         columns: The columns' names, each with the family of its type; None where the table does not say.
 
     Example:
-        >>> print(study_to_fill_in("trial", {"age": "number", "seen": "key"}).partition("with age")[2])
+        >>> print(study_to_fill_in({"age": "number", "seen": "key"}).partition("with age")[2])
          = "..." below it.
         <BLANKLINE>
         # age: numbers
@@ -105,7 +113,7 @@ def study_to_fill_in(name: str, columns: Mapping[str, str | None]) -> str:
         # seen: can only say whose a record is or when it was made, for [schema.unit]
         <BLANKLINE>
     """
-    return _STUDY.format(name=_quoted(name)) + "".join(f"\n{part}\n" for part in map(_column, columns.items()))
+    return _STUDY + "".join(f"\n{part}\n" for part in map(_column, columns.items()))
 
 
 def _column(column: tuple[str, str | None]) -> str:

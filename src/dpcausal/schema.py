@@ -137,7 +137,7 @@ class Schema:
             return (f"{missing}, a missing or unknown outcome as {self.outcome.missing_value}",)
         low, high = self.outcome_bounds
         return (
-            f"{missing}, a missing outcome as {self.outcome.missing_value:,g}",
+            f"{missing}, a missing outcome, or one that is no number, as {self.outcome.missing_value:,g}",
             f"outcomes lie within {low:,g} and {high:,g}; values beyond were moved to the bound",
         )
 

@@ -1,13 +1,13 @@
 """A whole analysis as one file: what is asked, of which columns, how, and at what price."""
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, Self, get_args
 
 import tomli_w
 
-from dpcausal.columns import check_keys, is_number
+from dpcausal.columns import check_keys, is_number, meant
 from dpcausal.diagnostics import Balance, Overlap
 from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import StudyError
@@ -137,7 +137,7 @@ class Study:
                 raise StudyError(
                     expected=f"{what}: texts for {', '.join(known) or 'covariates, of which the schema has none'}",
                     got=repr(words)[:100],
-                    hint=f"write a table [{what}] with a line for each.",
+                    hint=f"{_strange(words, known)}write a table [{what}] with a line for each.",
                 )
 
     def _covariates(self) -> tuple[str, ...]:
@@ -225,7 +225,8 @@ def _estimator(document: object) -> Any:  # noqa: ANN401 (one of those above)
         raise StudyError(
             expected=f"an [estimator] with a name out of {', '.join(ESTIMATORS)}",
             got=repr(document)[:100],
-            hint='write for instance [estimator] and below it name = "difference_in_means".',
+            hint=(meant(document.get("name"), ESTIMATORS) if isinstance(document, dict) else "")
+            + 'write for instance [estimator] and below it name = "difference_in_means".',
         )
     parameters = {name: value for name, value in document.items() if name != "name"}
     return _built(document["name"], ESTIMATORS[document["name"]], parameters)
@@ -243,6 +244,12 @@ def _built(name: str, kind: type[Any], document: Mapping[str, Any]) -> Any:  # n
             got=", ".join(sorted(parameters)) or "none",
             hint="its documentation says which it needs.",
         ) from None
+
+
+def _strange(words: object, known: Sequence[str]) -> str:
+    """Which name in a table is not among those known, and which may have been meant."""
+    strange = next((name for name in words if name not in known), None) if isinstance(words, Mapping) else None
+    return "" if strange is None else f"{strange!r} is none of these; {meant(strange, known)}"
 
 
 def _parameter(value: object) -> object:

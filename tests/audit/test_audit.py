@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from dpcausal.audit import CHECKS, NOT_AUDITED, Finding, Report, audit, lower_bound, worst_pairs
 from dpcausal.audit.losses import claims
+from dpcausal.audit.run import Watcher
 from dpcausal.audit.subjects import PLAIN, SUBJECTS
 from dpcausal.audit.tables import Unmetered, catalogue_of
 from dpcausal.cli import app
@@ -77,6 +78,21 @@ def test_a_failed_check_is_printed_and_fails_the_command(monkeypatch: pytest.Mon
     assert "1 failed" in result.stdout
     assert "FAILED epsilon, plain Laplace: a pair: an event" in result.stdout
     assert all(line in result.stdout for line in NOT_AUDITED)
+
+
+def test_each_finished_check_is_told_at_once_also_where_nobody_watches(monkeypatch: pytest.MonkeyPatch) -> None:
+    findings = [Finding("noise", "arm_moments", passed, "seen") for passed in (True, False)]
+
+    def made(*, watcher: Watcher, **_: object) -> Report:
+        for place, finding in enumerate(findings, start=1):
+            watcher(place, len(findings), [finding])
+        return Report(tuple(findings), quick=True, seconds=1.0)
+
+    monkeypatch.setattr("dpcausal.audit.audit", made)
+    result = CliRunner().invoke(app, ["audit", "--quick", "--json"])
+    told = ["1 of 2: noise, arm_moments: passed", "2 of 2: noise, arm_moments: FAILED"]
+    assert [line for line in result.stderr.splitlines() if " of 2: " in line] == told
+    assert json.loads(result.stdout)["passed"] is False
 
 
 def test_what_cannot_be_done_is_said_before_the_work_begins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

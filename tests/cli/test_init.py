@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
 
+import dpcausal as dpc
 from benchmarks.postgres import VARIABLE, fresh_database
 from dpcausal import Study
 from dpcausal.cli import app
@@ -79,7 +80,7 @@ def test_no_value_gets_into_the_file(tmp_path: Path) -> None:
         assert "check its folder" in done.output
         done = run(tmp_path / "table.parquet", "--out", tmp_path / f"{place}.toml")
         assert done.exit_code == 0, done.output
-        texts.append((tmp_path / f"{place}.toml").read_text().replace(f'name = "{place}"', "", 1))
+        texts.append((tmp_path / f"{place}.toml").read_text())
     assert texts[0] == texts[1]
     # In the comments "placebo" and "drug" are examples; nothing else of the table is there.
     assert "41.5" not in texts[0]
@@ -102,6 +103,7 @@ def test_json(tmp_path: Path) -> None:
 
 
 VALUES = {
+    "name": '"trial"',
     "design": '"trial"',
     "epsilon": "1.0",
     "[estimator] name": '"difference_in_means"',
@@ -118,7 +120,7 @@ VALUES = {
 
 def test_it_loads_when_the_last_blank_is_filled_in_and_not_before(tmp_path: Path) -> None:
     file = tmp_path / "study.toml"
-    text = study_to_fill_in("trial", FAMILIES)
+    text = study_to_fill_in(FAMILIES)
     while True:
         file.write_text(text)
         told = CliRunner().invoke(app, ["plan", str(file), "--n", "1000"]).output
@@ -135,8 +137,51 @@ def test_it_loads_when_the_last_blank_is_filled_in_and_not_before(tmp_path: Path
     assert (study.name, study.design, study.schema.covariates) == ("trial", "trial", ())
 
 
+def test_what_must_not_fail_first_is_required_by_taking_the_marks_away() -> None:
+    text = study_to_fill_in({"age": "number"})
+    required = re.findall(r"^# (\[requires[\s\S]*?)\n\n", text, re.MULTILINE)[0].replace("\n# ", "\n")
+    for key, value in (("epsilon", "0.2"), ("of", '["age"]')):
+        required = required.replace(f'{key} = "{BLANK}"', f"{key} = {value}")
+    schema = dpc.Schema(
+        treatment=dpc.Binary("arm"), outcome=dpc.Real("score", 0, 1), covariates=[dpc.Real("age", 0, 99)]
+    )
+    made = Study(name="a", question="b", schema=schema, estimator=dpc.DifferenceInMeans(), epsilon=1.0)
+    study = Study.from_toml(made.to_toml() + required)
+    assert {name: epsilon for name, (_, epsilon) in study.diagnostics().items()} == {"overlap": 0.2, "balance": 0.2}
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("arm;age;score\n0;41.5;7\n", "separated by semicolons; save it with commas"),
+        ("arm\tage\n0\t41.5\n", "separated by tabs; save it with commas"),
+        ("", "it is empty"),
+        (",\n41.5,2\n", "the first line of a .csv file holds the names"),
+    ],
+)
+def test_a_csv_whose_columns_cannot_be_told_apart_makes_no_study(text: str, hint: str, tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text(text)
+    done = run(tmp_path / "table.csv", "--out", tmp_path / "study.toml")
+    assert done.exit_code == 2
+    assert hint in done.output
+    assert "41.5" not in done.output
+    assert not (tmp_path / "study.toml").exists()
+
+
+@pytest.mark.parametrize("name", ["table.xlsx", "table.tsv"])
+def test_a_file_of_another_kind_is_told_what_to_save_it_as(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("t")
+    assert "save it as .csv with commas" in run(tmp_path / name).output
+
+
+def test_columns_are_counted_in_words(tmp_path: Path) -> None:
+    for header, told in (("arm", "of 1 column;"), ("arm,age", "of 2 columns;")):
+        (tmp_path / "table.csv").write_text(f"{header}\n")
+        assert told in run(tmp_path / "table.csv", "--out", tmp_path / f"{header}.toml").output
+
+
 def test_a_confounder_is_declared_by_taking_the_marks_away() -> None:
-    text = study_to_fill_in("trial", {"age": "number", "smoker": "boolean", "odd\nname": "text"})
+    text = study_to_fill_in({"age": "number", "smoker": "boolean", "odd\nname": "text"})
     listed = text[text.index("# age: ") :]
     taken = "\n".join(line.removeprefix("# ") for line in listed.splitlines() if "# name" in line or " = " in line)
     assert taken.count("name = ") == 3

@@ -52,6 +52,19 @@ def test_a_trial_is_not_adjusted(study: Path) -> None:
     assert [each["label"] for each in document["estimators"]] == ["difference in means"]
 
 
+def test_what_is_required_first_is_printed_with_the_price_of_all(study: Path) -> None:
+    assert "In all" not in run(study, "--n", 5_000).output
+    required = '[requires.overlap]\nepsilon = 0.5\nof = ["age"]\n[requires.balance]\nepsilon = 0.2\nof = ["age"]\n'
+    study.write_text(study.read_text() + required)
+    prices = {"overlap": 0.5, "balance": 0.2}
+    told = [f"Before that {name} must not fail, for epsilon {epsilon} more." for name, epsilon in prices.items()]
+    done = run(study, "--n", 5_000)
+    assert done.stdout.splitlines()[-3:] == [*told, "In all: epsilon 1.7, delta 0."]
+    document = run(study, "--n", 5_000, "--json")
+    assert json.loads(document.stdout)["n"] == 5_000
+    assert document.stderr.splitlines() == [*told, "In all: epsilon 1.7, delta 0."]
+
+
 def test_a_figure(study: Path, tmp_path: Path) -> None:
     assert run(study, "--n", 20_000, "--figure", tmp_path / "plan.png").exit_code == 0
     assert (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")

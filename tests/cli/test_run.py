@@ -13,6 +13,8 @@ from typer.testing import CliRunner, Result
 
 import dpcausal as dpc
 from dpcausal.cli import app
+from dpcausal.cli.reading import is_new
+from dpcausal.ledger import DataSet
 
 
 @pytest.fixture(autouse=True)
@@ -56,6 +58,8 @@ def test_the_same_study_again_costs_nothing_and_asks_nobody() -> None:
     assert again.exit_code == 0, again.output
     assert json.loads(first.stdout) == json.loads(again.stdout)
     assert "it costs nothing" in again.stderr
+    assert "plain: answered before" in again.stderr
+    assert "spent yet" not in again.stderr
     assert Path("again.json").read_text() == Path("effect.json").read_text()
     assert spent() == 1.0
 
@@ -64,8 +68,9 @@ def test_without_a_person_nothing_is_spent_unless_it_is_said() -> None:
     done = run("plain", "--budget-epsilon", 3)
     assert done.exit_code == 2
     assert "--yes" in done.stderr
-    assert spent() == 0
+    assert not Path("ledger.db").exists()
     assert not Path("effect.json").exists()
+    assert run("plain", "--budget-epsilon", 2, "--yes").exit_code == 0  # what nobody confirmed binds nobody
 
 
 @pytest.mark.parametrize(("typed", "code", "price"), [("n\n", 1, 0.0), ("\n", 1, 0.0), ("y\n", 0, 1.0)])
@@ -74,7 +79,29 @@ def test_a_person_is_asked(monkeypatch: pytest.MonkeyPatch, typed: str, code: in
     done = run("plain", "--budget-epsilon", 3, typed=typed)
     assert done.exit_code == code
     assert "Spend epsilon 1, delta 0, for good?" in done.stderr
-    assert spent() == price
+    assert "ledger            a new one: its budget, epsilon 3, delta 0 (additive), can never" in done.stderr
+    assert Path("ledger.db").exists() == bool(price)
+    assert not price or spent() == price
+
+
+def test_before_the_yes_it_says_what_was_spent(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "plain: nothing is spent yet" in run("plain", "--budget-epsilon", 3, "--yes").stderr
+    monkeypatch.setattr(sys.modules["dpcausal.cli.run"], "_is_terminal", lambda: True)
+    done = run("robust", typed="n\n")
+    assert "robust: nothing more is spent yet" in done.stderr
+    assert "a new one" not in done.stderr
+    assert spent() == 1.0
+
+
+def test_a_ledger_that_was_never_opened_is_new_wherever_it_is(ledger_url: str) -> None:
+    if ledger_url.startswith("sqlite:///"):
+        Path(ledger_url.removeprefix("sqlite:///")).touch()
+    elif ledger_url == "sqlite://":
+        return
+    assert is_new(ledger_url)
+    assert is_new(ledger_url)
+    dpc.Ledger(ledger_url, dpc.Budget(epsilon=3), DataSet(n=10, protects="record", unit=None))
+    assert not is_new(ledger_url)
 
 
 def test_a_study_that_fits_only_in_part_is_not_begun() -> None:
@@ -101,6 +128,7 @@ def test_a_study_that_fits_only_in_part_is_not_begun() -> None:
         (("--table", "table.parquet", "--ledger", "sqlite://", "--budget-epsilon", 3), "outlives"),
         (("--table", "table.parquet", "--ledger", "new.db", "--budget-epsilon", 3, "--out", "no/e.json"), "--out"),
         (("--table", "table.parquet", "--ledger", "new.db", "--budget-epsilon", -1), "a budget with epsilon"),
+        (("--table", "table.parquet", "--ledger", "no/new.db", "--budget-epsilon", 3), "a folder for the new ledger"),
     ],
 )
 def test_wrong_use_is_told_and_makes_no_ledger(words: tuple[object, ...], told: str) -> None:
@@ -115,6 +143,7 @@ def test_another_budget_than_the_ledgers_is_refused() -> None:
     done = run("plain", "--budget-epsilon", 5, "--yes")
     assert done.exit_code == 2
     assert "the budget that this ledger was opened with" in done.stderr
+    assert "leave the budget out: this ledger's is epsilon 3" in done.stderr
 
 
 def test_a_ledger_is_shown_and_verified() -> None:
@@ -171,6 +200,30 @@ def test_what_a_study_requires_must_pass_before_the_effect_is_asked_for() -> Non
     page = Path("report.html").read_text()
     assert "the largest difference" in page
     assert "<img" in page
+
+
+def test_a_report_of_parts_that_do_not_belong_together_is_refused() -> None:
+    assert run("plain", "--budget-epsilon", 3, "--yes").exit_code == 0
+    elsewhere = ("--table", "table.parquet", "--ledger", "other.db", "--budget-epsilon", 3)
+    assert dpcausal("run", "robust.toml", *elsewhere, "--out", "other.json", "--yes").exit_code == 0
+    other = Path("robust.toml").read_text().replace("epsilon = 1.0", "epsilon = 2.0")
+    Path("other.toml").write_text(other)
+    for words, told in (
+        (("--ledger", "other.db"), "the ledger that paid"),
+        (("--study", "other.toml"), "an effect of this study, with epsilon 2.0"),
+    ):
+        refused = dpcausal("report", "effect.json", *words)
+        assert refused.exit_code == 2
+        assert told in refused.stderr
+        assert not Path("report.html").exists()
+    assert dpcausal("report", "effect.json", "--study", "plain.toml", "--ledger", "ledger.db").exit_code == 0
+
+
+def test_entries_are_counted_in_words() -> None:
+    dpc.Ledger("sqlite:///ledger.db", dpc.Budget(epsilon=3), DataSet(n=10, protects="record", unit=None))
+    assert "Whole: 1 entry, the last" in dpcausal("ledger", "verify", "ledger.db").stdout
+    run("plain", "--yes")
+    assert "Whole: 1 entry, the last" in dpcausal("ledger", "verify", "ledger.db").stdout  # another data set: refused
 
 
 def test_a_report_of_nothing_that_is_an_effect() -> None:

@@ -78,6 +78,14 @@ def test_keys_and_fingerprints_can_be_asked_for(office: Path, town: Town, tmp_pa
     assert "--host HOST" in told("fingerprint", office).output.replace("\n", " ")
 
 
+@pytest.mark.xdist_group("federation")
+def test_the_fingerprint_that_is_asked_for_is_the_one_that_was_told(tmp_path: Path) -> None:
+    pytest.importorskip("nvflare")
+    said = told("init", tmp_path / "office", "anna", "--host", "localhost").output
+    (line,) = (line for line in said.splitlines() if line.startswith("SHA256:"))
+    assert told("fingerprint", tmp_path / "office").output == f"{line}\n"
+
+
 def test_wrong_use_is_told_in_words(office: Path, town: Town, tmp_path: Path) -> None:
     study, other = tmp_path / "study.toml", tmp_path / "other.toml"
     study.write_text(town.study().to_toml(), encoding="utf-8")

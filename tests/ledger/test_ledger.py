@@ -4,6 +4,7 @@ import threading
 import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,18 @@ def test_nothing_happens_out_of_order(ledger_url: str) -> None:
     ledger.grant("r", TENTH, {})
     with pytest.raises(LedgerError, match="debited"):
         ledger.store("r", "{}")
+
+
+def test_what_does_not_fit_a_ledger_is_refused_without_a_way_around_the_budget(ledger_url: str) -> None:
+    ledger = dpc.Ledger(ledger_url, BUDGET, FACTS)
+    ledger.check(BUDGET, FACTS)
+    ledger.check(None, None)
+    with pytest.raises(LedgerError, match=r"this ledger's is epsilon 1, .* cannot be raised") as raised:
+        ledger.check(dpc.Budget(epsilon=2), FACTS)
+    assert "use another ledger" not in str(raised.value)
+    with pytest.raises(LedgerError, match="the same people, a new ledger adds to what was spent") as raised:
+        ledger.check(BUDGET, replace(FACTS, n=99))
+    assert "use another ledger" not in str(raised.value)
 
 
 def test_a_grant_beyond_the_budget_leaves_no_trace(ledger_url: str) -> None:

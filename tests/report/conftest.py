@@ -12,7 +12,7 @@ Made = Callable[..., dpc.Effect]
 
 
 @pytest.fixture
-def made() -> Made:
+def made(schema: dpc.Schema) -> Made:
     """Effects with whatever numbers a test needs."""
 
     def make(**changes: Any) -> dpc.Effect:
@@ -26,7 +26,7 @@ def made() -> Made:
             "n": 1_000,
             "method": "difference in means",
             "guarantee": dpc.Guarantee(epsilon=1.0),
-            "assumptions": ("arms are comparable",),
+            "assumptions": ("arms are comparable", *schema.readings),
             "receipts": (Receipt("arm_moments", 1.0, 0.0, 2, "ab" * 32),),
         }
         return dpc.Effect(**parts | changes)

@@ -1,5 +1,6 @@
 """The page in a real browser: nothing wider than the screen, at a desk or on a phone, and nothing to complain about."""
 
+import dataclasses
 import re
 import shutil
 import subprocess
@@ -42,7 +43,10 @@ def shown(path: Path, width: int) -> subprocess.CompletedProcess[str]:
 def html(made: Made, study: dpc.Study, sites: tuple[SiteShare, ...]) -> str:
     """A page with a table of sites and with names as long as strangers make them."""
     effect = made(sites=sites, outcome="outcome" * 20, arms=("control" * 20, "treatment" * 20))
-    return Report.of(effect, study, on=date(2026, 1, 31)).to_html()
+    treatment = dpc.Binary("treat", labels=effect.arms)
+    schema = dataclasses.replace(study.schema, treatment=treatment, outcome=dpc.Real(effect.outcome, 0, 10))
+    effect = dataclasses.replace(effect, assumptions=schema.readings)
+    return Report.of(effect, dataclasses.replace(study, schema=schema), on=date(2026, 1, 31)).to_html()
 
 
 @pytest.mark.parametrize("width", [1280, 390])
@@ -55,12 +59,40 @@ def test_a_page_that_is_too_wide_is_caught(html: str, tmp_path: Path) -> None:
     assert measured(wide, 390, tmp_path)[1] > 2_000
 
 
-def measured(html: str, width: int, folder: Path) -> tuple[int, int]:
-    """How wide the screen is and how wide the page, told by a page around it: no window is as narrow as a phone."""
+@pytest.mark.parametrize("width", [1280, 700])
+def test_no_word_in_a_table_is_broken_before_its_last_column(study: dpc.Study, width: int, tmp_path: Path) -> None:
+    rehearsal = dpc.Rehearsal(study.schema, n=5_000)
+    overlap = dpc.Overlap(of=["age", "race"]).estimate(rehearsal, epsilon=1.0)
+    html = Report.of(study.rehearsed(5_000), study, diagnoses=[overlap], on=date(2026, 1, 31)).to_html()
+    wholes, pieces = words(html, width, tmp_path)
+    assert wholes == pieces > 5
+    wholes, pieces = words(html.replace(".wide {", "td { overflow-wrap: anywhere; } .wide {", 1), width, tmp_path)
+    assert pieces > wholes  # as it was before
+
+
+def words(html: str, width: int, folder: Path) -> tuple[int, int]:
+    """How many cells but a line's last hold one word, and in how many pieces these words are shown."""
     script = """
-        const inner = document.querySelector("iframe").contentDocument.documentElement;
-        document.title = inner.clientWidth + "/" + inner.scrollWidth;
+        const cells = [...inner.querySelectorAll("td:not(:last-child)")];
+        const single = cells.filter(cell => /^[a-z]+$/.test(cell.innerText));
+        const pieces = cell => {
+            const range = document.createRange();
+            range.selectNodeContents(cell);
+            return range.getClientRects().length;
+        };
+        document.title = single.length + "/" + single.reduce((sum, cell) => sum + pieces(cell), 0);
     """
+    return inside(html, width, folder, script)
+
+
+def measured(html: str, width: int, folder: Path) -> tuple[int, int]:
+    """How wide the screen is and how wide the page."""
+    return inside(html, width, folder, 'document.title = inner.clientWidth + "/" + inner.scrollWidth;')
+
+
+def inside(html: str, width: int, folder: Path, told: str) -> tuple[int, int]:
+    """Two numbers about a page, told by a page around it: no window is as narrow as a phone."""
+    script = f'const inner = document.querySelector("iframe").contentDocument.documentElement; {told}'
     frame = f'<iframe style="border:0;width:{width}px;height:900px" srcdoc="{escape(html)}"></iframe>'
     path = folder / "around.html"
     path.write_text(f"<title></title>{frame}<script>onload = () => {{{script}}}</script>", encoding="utf-8")

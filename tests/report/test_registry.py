@@ -1,3 +1,4 @@
+import dataclasses
 from datetime import date
 from typing import Any
 
@@ -37,7 +38,8 @@ def test_the_record_has_the_registry_s_parts(made: Made, study: dpc.Study) -> No
 
 def test_a_delta_and_sites_show(made: Made, study: dpc.Study, sites: tuple[SiteShare, ...]) -> None:
     effect = made(guarantee=dpc.Guarantee(epsilon=1.0, delta=1e-6), sites=sites)
-    deployment = read(Report.of(effect, study, on=date(2026, 1, 31)))["deployment"]
+    asked = dataclasses.replace(study, delta=1e-6)
+    deployment = read(Report.of(effect, asked, on=date(2026, 1, 31)))["deployment"]
     assert deployment["dp_variant"]["variant_name"] == "Approximate DP"
     assert deployment["privacy_loss"]["privacy_parameters"] == {"epsilon": 1.0, "delta": 1e-6}
     assert deployment["deployment_model"]["model_name"] == "Federated"

@@ -1,4 +1,5 @@
 import gzip
+import re
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -87,12 +88,45 @@ def test_undeclared_columns_of_a_csv_may_be_called_anything(tmp_path: Path) -> N
     assert arms.tolist() == [[2**20, 1], [-(2**20), 1]]
 
 
-@pytest.mark.parametrize("header", ["t,t,y", "T,t,y", "y", ""])
+@pytest.mark.parametrize(
+    ("names", "hint"),
+    [
+        (("arms", "y"), "did you mean 'arms'? correct the name"),
+        (("ARM", "y"), "did you mean 'ARM'? correct the name"),
+        (("zzz", "y"), "Hint: correct the name"),
+        (("arm", "Arm", "y"), "Hint: correct the name"),
+    ],
+)
+def test_a_column_that_is_nearly_there_is_told(names: tuple[str, ...], hint: str) -> None:
+    schema = dpc.Schema(treatment=dpc.Binary("arm"), outcome=dpc.Real("y", 0, 1))
+    with pytest.raises(TableError, match=re.escape(hint)):
+        open_table(pa.table({name: [0, 1] for name in names}), schema)
+
+
+@pytest.mark.parametrize("header", ["t,t,y", "T,t,y", "y"])
 def test_a_declared_column_of_a_csv_must_stand_there_once(header: str, tmp_path: Path) -> None:
     schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1))
     (tmp_path / "odd.csv").write_text(f"{header}\n0,1,1\n", encoding="utf-8")
     with pytest.raises(TableError, match="one column named 't'"):
         open_table(tmp_path / "odd.csv", schema)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("t;y\n0;77\n", "semicolons"),
+        ("t|y\n0|77\n", "vertical bars"),
+        ("\n0,77\n", "nothing there"),
+        ("", "it is empty"),
+        ("t,y;z\n0,77\n", "one column named 'y'"),
+    ],
+)
+def test_a_csv_without_commas_between_its_columns_is_told(text: str, told: str, tmp_path: Path) -> None:
+    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1))
+    (tmp_path / "odd.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(TableError, match=told) as raised:
+        open_table(tmp_path / "odd.csv", schema)
+    assert "77" not in str(raised.value)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def audit(*, quick: bool = False, workers: int | None = None, watcher: Watcher |
     Checks run in processes of their own: in a script, call it under `if __name__ == "__main__":`.
 
     Args:
-        quick: A short version, in a minute or two; the full one takes about forty minutes on two cores.
+        quick: A short version, in some minutes; the full one takes about forty on two cores.
         workers: How many processes to use; as many as there are cores, if left out.
         watcher: Called as results come in.
     """

@@ -34,8 +34,10 @@ def audit(
         line = progress.add_task("starting", total=None)
 
         def watch(done: int, total: int, found: "list[Finding]") -> None:
-            latest = found[-1]
-            progress.update(line, total=total, completed=done, description=f"{latest.check}: {latest.subject}")
+            for each in found:  # also where nobody watches a terminal: it takes long
+                words = f"{done} of {total}: {each.check}, {each.subject}: {'passed' if each.passed else 'FAILED'}"
+                progress.console.print(words, highlight=False, markup=False, soft_wrap=True)
+            progress.update(line, total=total, completed=done, description="checking")
 
         report = room.audit(quick=quick, workers=workers, watcher=watch)
     typer.echo(report.to_json() if as_json else str(report))

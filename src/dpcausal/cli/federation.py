@@ -1,7 +1,5 @@
 """`dpcausal federation`: ask many sites, by a network or by files carried by hand."""
 
-import hashlib
-import ssl
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,12 +71,12 @@ def key(folder: Folder) -> None:
 def fingerprint(folder: Folder) -> None:
     """Print the fingerprint of the network's authority, to be read out to each site on the telephone."""
     needs("cryptography", "federation")
-    from dpcausal.federation.office import Office  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.flare.provision import fingerprint_of  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.office import Office  # noqa: PLC0415
 
-    authority = Office(folder).network / "authority"
-    check_there(authority, _MAKE_A_NETWORK)
-    certificate = ssl.PEM_cert_to_DER_cert((authority / "rootCA.pem").read_text(encoding="ascii"))
-    typer.echo(f"SHA256:{hashlib.sha256(certificate).digest().hex(':').upper()}")
+    network = Office(folder).network
+    check_there(network / "authority", _MAKE_A_NETWORK)
+    typer.echo(fingerprint_of(network))
 
 
 @federation.command()

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from dpcausal.cli.reading import AsJson
+from dpcausal.cli.reading import AsJson, counted
+from dpcausal.errors import TableError
 
 
 def init(
@@ -30,10 +31,16 @@ def init(
     from dpcausal.vault.table import column_families  # noqa: PLC0415
 
     columns = {name: family for name, family in column_families(table).items() if name}
-    write_new(out, study_to_fill_in(out.stem, columns))
+    if not columns:
+        raise TableError(
+            expected="a table with columns that have names",
+            got="none",
+            hint="check that this is the table you meant; the first line of a .csv file holds the names.",
+        )
+    write_new(out, study_to_fill_in(columns))
     if as_json:
         typer.echo(json.dumps({"written": str(out), "columns": columns}))
         return
-    typer.echo(f"Wrote {out} from the names and types of {len(columns)} columns; no value was read.")
+    typer.echo(f"Wrote {out} from the names and types of {counted(len(columns), 'column')}; no value was read.")
     typer.echo('Next: open it and replace every "<fill in>". Then see what it would cost and tell:')
     typer.echo(f"  dpcausal plan {out} --n NUMBER_OF_PEOPLE")

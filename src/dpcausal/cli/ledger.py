@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from dpcausal.cli.reading import AsJson, LedgerPlace, is_absent, ledger_address, open_ledger
+from dpcausal.cli.reading import AsJson, LedgerPlace, counted, is_absent, ledger_address, open_ledger
 from dpcausal.errors import LedgerError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def verify(place: LedgerPlace, as_json: AsJson = False) -> None:
     if as_json:
         typer.echo(json.dumps({"whole": True, "entries": spent.entries, "opening": spent.opening, "head": spent.head}))
         return
-    typer.echo(f"Whole: {spent.entries} entries, the last of which is {spent.head}.")
+    typer.echo(f"Whole: {counted(spent.entries, 'entry', 'entries')}, the last of which is {spent.head}.")
     typer.echo("Write that down: a later look must still find this entry, or entries were cut off the end.")
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from dpcausal.cli.needs import needs
-from dpcausal.cli.reading import AsJson, StudyFile, read_study
+from dpcausal.cli.reading import AsJson, StudyFile, price_in_all, read_study
 
 
 def plan(  # noqa: PLR0913, PLR0917
@@ -53,7 +53,10 @@ def plan(  # noqa: PLR0913, PLR0917
         width=width,
     )
     typer.echo(made.to_json() if as_json else str(made))
-    for name, (_, epsilon) in read.diagnostics().items():
-        typer.echo(f"Before that {name} must not fail, for epsilon {epsilon:g} more.", err=True)
+    before = read.diagnostics()
+    for name, (_, epsilon) in before.items():
+        typer.echo(f"Before that {name} must not fail, for epsilon {epsilon:g} more.", err=as_json)
+    if before:
+        typer.echo(f"In all: {price_in_all(read)}.", err=as_json)
     if figure:
         widths_plot(made.widths(), chosen=read.epsilon, wished=width).savefig(figure)

@@ -1,5 +1,6 @@
 """What several commands read: a study's file, and where a ledger is."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -55,6 +56,33 @@ def open_ledger(place: str) -> "Ledger":
     return Ledger(address)
 
 
+def counted(number: int, thing: str, things: str = "") -> str:
+    """A number of things, in words."""
+    return f"{number:,} {thing if number == 1 else things or f'{thing}s'}"
+
+
+def price_in_all(study: "Study") -> str:
+    """What a study costs with all that must not fail before its effect is asked for."""
+    epsilon = math.fsum([study.epsilon, *(epsilon for _, epsilon in study.diagnostics().values())])
+    return f"epsilon {epsilon:g}, delta {study.delta:g}"
+
+
 def is_absent(address: str) -> bool:
     """Whether a ledger would be in a file that is not there. Of a server nobody knows before it is asked."""
     return address.startswith(_FILE) and not Path(address.removeprefix(_FILE)).is_file()
+
+
+def is_new(address: str) -> bool:
+    """Whether no ledger was ever opened at an address at which one could be. Looking makes none."""
+    from dpcausal.ledger.store import Store  # noqa: PLC0415 (slow to load)
+
+    if is_absent(address):
+        folder = Path(address.removeprefix(_FILE)).absolute().parent
+        if not folder.is_dir():
+            raise LedgerError(
+                expected="a folder for the new ledger", got=f"no {folder}", hint="make it, or name another."
+            )
+        return True
+    store = Store(address)
+    with store.exclusive() as connection:
+        return not store.exists(connection)

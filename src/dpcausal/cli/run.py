@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpcausal.cli.reading import AsJson, StudyFile, is_absent, ledger_address, read_study
+from dpcausal.cli.reading import AsJson, StudyFile, is_absent, is_new, ledger_address, price_in_all, read_study
 from dpcausal.errors import BudgetExceededError, LedgerError
 
 if TYPE_CHECKING:
     from dpcausal.diagnostics import Diagnosis
+    from dpcausal.ledger import Budget
     from dpcausal.release import Source
     from dpcausal.study import Study
     from dpcausal.vault import Vault
@@ -48,22 +49,27 @@ def run(  # noqa: PLR0913, PLR0917
         raise typer.BadParameter("expected a file in a folder that exists", param_hint="--out")
     from dpcausal.unpaid import unpaid  # noqa: PLC0415 (slow to load)
 
-    read = read_study(study)
-    vault = _vault(read, table, ledger_address(ledger), budget_epsilon, budget_delta)
+    read, address = read_study(study), ledger_address(ledger)
+    budget = _budget(address, budget_epsilon, budget_delta)
+    new = budget is not None and is_new(address)
+    # A new ledger is made after the yes, because its budget is for ever.
+    vault = _vault(read, table, "sqlite://" if new else address, budget)
     estimate = partial(read.estimator.estimate, epsilon=read.epsilon, delta=read.delta)
 
     def diagnose(source: "Source") -> "dict[str, Diagnosis]":
         wanted = read.diagnostics().items()
         return {name: each.estimate(source, epsilon=epsilon) for name, (each, epsilon) in wanted}
 
-    typer.echo(_price(read, vault), err=True)
+    due = unpaid(vault, diagnose, estimate)
+    typer.echo(_price(read, vault, due=bool(due), new=new), err=True)
     try:
-        due = unpaid(vault, diagnose, estimate)
         vault.ledger.check_affords(due)
         if due:
             _confirm(read, yes)
         else:
             typer.echo("All of this was answered before: it costs nothing.", err=True)
+        if new:
+            vault = _vault(read, table, address, budget)
         diagnoses = diagnose(vault)
         for name, diagnosis in diagnoses.items():
             out.with_name(f"{name}.json").write_text(diagnosis.to_json(), encoding="utf-8")
@@ -91,10 +97,8 @@ def _check_passed(found: "dict[str, Diagnosis]") -> None:
         raise typer.Exit(1)
 
 
-def _vault(study: "Study", table: str, ledger: str, epsilon: float | None, delta: float) -> "Vault":
-    from dpcausal.ledger import Budget  # noqa: PLC0415 (slow to load, as are those below)
-    from dpcausal.vault import Vault  # noqa: PLC0415
-    from dpcausal.vault.resources import Resources  # noqa: PLC0415
+def _budget(ledger: str, epsilon: float | None, delta: float) -> "Budget | None":
+    from dpcausal.ledger import Budget  # noqa: PLC0415 (slow to load)
 
     if epsilon is None and is_absent(ledger):
         raise LedgerError(
@@ -102,11 +106,17 @@ def _vault(study: "Study", table: str, ledger: str, epsilon: float | None, delta
             got=f"nothing at {ledger}",
             hint="the custodian of the table decides once how much may ever be spent on it; 3 is a usual choice.",
         )
-    budget = None if epsilon is None else Budget(epsilon=epsilon, delta=delta)
+    return None if epsilon is None else Budget(epsilon=epsilon, delta=delta)
+
+
+def _vault(study: "Study", table: str, ledger: str, budget: "Budget | None") -> "Vault":
+    from dpcausal.vault import Vault  # noqa: PLC0415 (slow to load, as is the one below)
+    from dpcausal.vault.resources import Resources  # noqa: PLC0415
+
     return Vault(table, study.schema, ledger=ledger, budget=budget, resources=Resources(progress=True))
 
 
-def _price(study: "Study", vault: "Vault") -> str:
+def _price(study: "Study", vault: "Vault", *, due: bool, new: bool) -> str:
     """What a person should know before saying yes."""
     from dpcausal.effect import bill, listed, number, text_table  # noqa: PLC0415 (slow to load, as is the one below)
     from dpcausal.planning.precision import half_width  # noqa: PLC0415
@@ -124,8 +134,10 @@ def _price(study: "Study", vault: "Vault") -> str:
         *listed("price", tuple(map(bill, effect.receipts))),
         ("95 % interval", f"{expected} (`dpcausal plan` tells more)"),
         ("spent so far", f"{vault.ledger.spent}, of {vault.ledger.budget}"),
+        *([("ledger", f"a new one: its budget, {vault.ledger.budget}, can never be raised")] if new else []),
     ]
-    return text_table(f"{study.name}: nothing is spent yet", table) + "\n"
+    nothing = "nothing more is spent yet" if vault.ledger.spent.epsilon else "nothing is spent yet"
+    return text_table(f"{study.name}: {nothing if due else 'answered before'}", table) + "\n"
 
 
 def _confirm(study: "Study", yes: bool) -> None:
@@ -135,14 +147,9 @@ def _confirm(study: "Study", yes: bool) -> None:
     if not _is_terminal():
         typer.echo("Nothing was spent: there is nobody to ask.\n\nHint: give --yes to spend without asking.", err=True)
         raise typer.Exit(2)
-    if not typer.confirm(f"Spend epsilon {_whole(study):g}, delta {study.delta:g}, for good?", err=True):
+    if not typer.confirm(f"Spend {price_in_all(study)}, for good?", err=True):
         typer.echo("Nothing was spent.", err=True)
         raise typer.Exit(1)
-
-
-def _whole(study: "Study") -> float:
-    """The epsilon of the effect and of all that must pass before it."""
-    return study.epsilon + sum(epsilon for _, epsilon in study.diagnostics().values())
 
 
 def _is_terminal() -> bool:

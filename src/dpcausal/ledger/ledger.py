@@ -94,12 +94,21 @@ class Ledger:
 
     def check(self, budget: Budget | None, data_set: DataSet | None) -> None:
         """Raise unless this ledger was opened with this budget and for this data set; None is not checked."""
-        for what, given, held in (("budget", budget, self.budget), ("data set", data_set, self.data_set)):
+        fixed = (
+            f"leave the budget out: this ledger's is {self.budget} and cannot be raised; a new ledger for the same "
+            "people would add to it."
+        )
+        other = (
+            "check the table and its schema; if these are the same people, a new ledger adds to what was spent: ask "
+            "who keeps the budget."
+        )
+        for what, given, held, hint in (
+            ("budget", budget, self.budget, fixed),
+            ("data set", data_set, self.data_set, other),
+        ):
             if given is not None and given != held:
                 raise LedgerError(
-                    expected=f"the {what} that this ledger was opened with, {held}",
-                    got=str(given),
-                    hint="a ledger belongs to one data set and one budget; use another ledger for another one.",
+                    expected=f"the {what} that this ledger was opened with, {held}", got=str(given), hint=hint
                 )
 
     def _check_count(self, connection: Connection) -> int:
@@ -184,7 +193,9 @@ class Ledger:
                 return
             if not self.budget.covers(self._balance.total.plus(event)):
                 expected, got, hint = self.budget.refusal(self._balance.total, event)
-                raise BudgetExceededError(expected=expected, got=got, hint=f"{hint} Nothing was spent.")
+                raise BudgetExceededError(
+                    expected=expected, got=got, hint=f"{hint} Nothing was spent on this question."
+                )
             self._append(connection, "grant", request, {"event": event.to_dict(), "question": question})
 
     def check_affords(self, prices: Mapping[str, Event]) -> None:

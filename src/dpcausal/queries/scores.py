@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal, get_args
 
-from dpcausal.columns import Column, Real, is_number
+from dpcausal.columns import Column, Real, is_number, meant
 from dpcausal.errors import QueryError
 from dpcausal.queries.query import GRID, Coordinate, NoiseKind, Norm, Query, Sensitivity, outcome_step
 from dpcausal.schema import Protects, Schema
@@ -32,10 +32,11 @@ def covariates_named(of: Sequence[str], schema: Schema) -> tuple[Column, ...]:
     known = {column.name: column for column in schema.covariates}
     texts = all(isinstance(name, str) for name in of)
     if not (of and texts and len(set(of)) == len(of) and set(of) <= set(known)):
+        near = next((meant(name, known) for name in of if name not in known), "") if texts else ""
         raise QueryError(
             expected=f"one or more different covariates out of {', '.join(known) or 'none'}",
             got=f"{list(of)}",
-            hint="declare in the schema, with bounds or values, every covariate that is used.",
+            hint=f"{near}declare in the schema, with bounds or values, every covariate that is used.",
         )
     return tuple(known[name] for name in of)
 

@@ -78,9 +78,10 @@ def _declared(column: Column) -> str:
 
 
 def _spelled(value: Any) -> str:  # noqa: ANN401 (an estimator or one of its parameters)
-    """A value as a person would read it: dataclasses by their parts, lists by their items."""
+    """A value as a person would read it: dataclasses by those parts that were chosen, lists by their items."""
     if is_dataclass(value) and not isinstance(value, type):
-        parts = ", ".join(f"{part.name} {_spelled(getattr(value, part.name))}" for part in fields(value))
+        chosen = ((part.name, getattr(value, part.name), part.default) for part in fields(value))
+        parts = ", ".join(f"{name} {_spelled(part)}" for name, part, usual in chosen if part not in (None, usual))
         return f"{type(value).__name__} ({parts})" if parts else type(value).__name__
     if isinstance(value, tuple | list):
         return "; ".join(map(_spelled, value)) or "none"

@@ -65,7 +65,8 @@ def _noise(report: Facts) -> tuple[str, ...]:
         return (f"Noise was added to protect every unit.{hidden}",)
     share, (low, high) = privacy_share(report.effect), report.interval
     half = (1 - share) * (high - low) / 2
-    without = f"the estimate would be known to within {number(half)} in place of {number((high - low) / 2)}"
+    # Where noise hides the sampling error, estimators report the most that it may be.
+    without = f"the estimate would be known to within {number(half)} or better, in place of {number((high - low) / 2)}"
     due = f"Of the interval's width, {share:.0%} is due to privacy noise: without it, {without}."
     return (f"Noise was added to protect every unit. {due}",)
 

@@ -22,7 +22,8 @@ dt, dd { padding: 0.25rem 0; border-bottom: 1px solid #ccc; margin: 0; }
 dt { font-weight: 600; padding-right: 1rem; }
 table { border-collapse: collapse; width: 100%; margin: 1rem 0; font-size: 0.92rem; }
 caption { text-align: left; font-weight: 600; padding-bottom: 0.3rem; }
-dd, td, li { overflow-wrap: anywhere; }
+dd, li, td:last-child { overflow-wrap: anywhere; }
+.wide { overflow-x: auto; }
 th, td { text-align: left; vertical-align: top; padding: 0.3rem 0.7rem 0.3rem 0; border-bottom: 1px solid #ccc; }
 thead th { border-bottom: 1px solid #111; }
 figure { margin: 1rem 0; break-inside: avoid; }
@@ -37,7 +38,7 @@ img { max-width: 100%; height: auto; }
   thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
   table, tbody, tr, td, caption { display: block; }
   tr { border-bottom: 1px solid #767676; padding: 0.3rem 0; }
-  td { border: 0; padding: 0.1rem 0; }
+  td { border: 0; padding: 0.1rem 0; overflow-wrap: anywhere; }
   td:empty { display: none; }
   td::before { content: attr(data-label) ": "; font-weight: 600; }
 }
@@ -46,6 +47,7 @@ img { max-width: 100%; height: auto; }
   nav { display: none; }
   h2 { break-after: avoid; }
   tr, dt, dd { break-inside: avoid; }
+  .wide { overflow-x: visible; }
 }
 """
 # Even if an escape were forgotten somewhere, nothing could run and nothing could be fetched.
@@ -125,4 +127,4 @@ def _table(table: Table) -> str:
         for line in table.lines
     )
     caption = f"<caption>{text(table.caption)}</caption>"
-    return f"<table>{caption}<thead><tr>{head}</tr></thead>\n<tbody>\n{lines}</tbody></table>"
+    return f'<div class="wide"><table>{caption}<thead><tr>{head}</tr></thead>\n<tbody>\n{lines}</tbody></table></div>'

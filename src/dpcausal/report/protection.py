@@ -8,10 +8,11 @@ from importlib.metadata import version
 from dpcausal.release import Receipt
 from dpcausal.report.facts import Facts
 from dpcausal.report.section import Section, Table
+from dpcausal.report.spent import Spent
 
 NOISE = (
     "Discrete Laplace noise where delta is 0, discrete Gaussian noise where it is not, unless a question's proof says "
-    "otherwise: each question has a page of its name in dpcausal's documentation."
+    "otherwise; the index of the proofs in dpcausal's documentation says where each question has its own."
 )
 PUBLIC = {
     "record": "n, the number of units",
@@ -63,12 +64,17 @@ def privacy(report: Facts) -> Section:
     else:
         unproved = "" if spent.standing == "proved" else "; a part of it is NOT PROVED"
         facts += [
-            ("everything ever released", f"{spent.total}, in {len(spent.payments)} answers{unproved}"),
+            ("everything ever released", f"{spent.total}, in {answers(spent)}{unproved}"),
             ("budget", f"{spent.budget}"),
             ("left", f"{spent.left}"),
             ("rule of addition", _rule(spent.budget.rule)),
         ]
     return Section("privacy", "What is promised", facts=tuple(facts), tables=_bill(report))
+
+
+def answers(spent: Spent) -> str:
+    """How many answers were paid for."""
+    return "1 answer" if len(spent.payments) == 1 else f"{len(spent.payments)} answers"
 
 
 def _rule(rule: str) -> str:
@@ -134,6 +140,7 @@ def made() -> Section:
 def record(report: Facts) -> Section:
     """Where it is written down: approvals, hashes, receipts."""
     effect, spent, study = report.effect, report.spent, report.study
+    receipts = [receipt for each in (effect, *report.diagnoses) for receipt in each.receipts]
     facts = [("report made on", report.on.isoformat())]
     if study is not None:
         digest = hashlib.sha256(study.to_toml().encode()).hexdigest()
@@ -145,8 +152,8 @@ def record(report: Facts) -> Section:
         facts += [
             ("ledger, first entry", spent.opening),
             ("ledger, last entry", spent.head),
-            ("ledger, verified", f"{spent.entries} entries, each holding the digest of the one before"),
-            ("receipts in this ledger", f"{spent.found} of {len(effect.receipts)}"),
+            ("ledger, entries verified", f"{spent.entries}, each holding the digest of the one before"),
+            ("receipts in this ledger", f"{spent.found} of {len(receipts)}"),
         ]
     lines = tuple(
         (
@@ -154,7 +161,7 @@ def record(report: Facts) -> Section:
             "" if receipt.entry is None else str(receipt.entry),
             receipt.digest or "none: rehearsed",
         )
-        for receipt in effect.receipts
+        for receipt in receipts
     )
     table = Table("Receipts", ("question", "ledger entry", "digest of the debit"), lines)
     notes = ("Keep receipts apart from the ledger: a ledger that was replaced as a whole does not hold them.",)

@@ -8,7 +8,7 @@ from typing import Any
 
 from dpcausal.effect import number
 from dpcausal.report.facts import Facts
-from dpcausal.report.protection import NOISE, NOT_PROMISED, PUBLIC, SOURCE, model, privacy_unit
+from dpcausal.report.protection import NOISE, NOT_PROMISED, PUBLIC, SOURCE, answers, model, privacy_unit
 
 TO_FILL_IN = "TO BE FILLED IN"
 
@@ -89,7 +89,7 @@ def _releases(report: Facts) -> str:
     if report.spent is None:
         return "What else was or will be released about the data set is in its ledger, which was not read for this."
     spent = report.spent
-    return f"Spent on the data set in all: {spent.total}, in {len(spent.payments)} answers; budget {spent.budget}."
+    return f"Spent on the data set in all: {spent.total}, in {answers(spent)}; budget {spent.budget}."
 
 
 def _before(report: Facts) -> str:

@@ -10,6 +10,7 @@ from dpcausal.diagnostics import BalanceTable, OverlapTable
 from dpcausal.effect import Effect
 from dpcausal.ledger import Ledger
 from dpcausal.report import declared, findings, protection
+from dpcausal.report.belonging import check_diagnoses, check_ledger, check_study
 from dpcausal.report.confounding import confounding_of
 from dpcausal.report.crossref import cross_references
 from dpcausal.report.facts import Facts, interval_of
@@ -52,6 +53,9 @@ class Report(Facts):
             smallest: The smallest effect that would be worthwhile, if one was chosen before anything was released.
             risks: For a yes-or-no outcome, the noisy risk in each arm, control first, where they were released.
 
+        Raises:
+            StudyError: If diagnoses, study or ledger are not those of the effect, as far as public things tell.
+
         Example:
             >>> from datetime import date
             >>> from dpcausal import Binary, DifferenceInMeans, Real, Schema, Study
@@ -62,7 +66,13 @@ class Report(Facts):
             >>> Report.of(study.rehearsed(n=1_000), study, on=date(2026, 1, 31)).verdict.kind
             'rehearsal'
         """
-        spent = Spent.of(ledger, effect.receipts) if ledger else None
+        check_diagnoses(effect, diagnoses)
+        if study:
+            check_study(effect, study)
+        receipts = [receipt for each in (effect, *diagnoses) for receipt in each.receipts]
+        spent = Spent.of(ledger, receipts) if ledger else None
+        if spent:
+            check_ledger(effect, len(receipts), spent)
         observed = study is not None and study.design == "observational"
         return cls(
             effect=effect,
@@ -118,7 +128,7 @@ class Report(Facts):
             "effect": json.loads(self.effect.to_json()),
             "study": self.study.to_toml() if self.study else None,
             "spent": asdict(self.spent) if self.spent else None,
-            "diagnoses": [{each.name: json.loads(each.to_json())} for each in self.diagnoses],
+            "diagnoses": [{"kind": each.name} | json.loads(each.to_json()) for each in self.diagnoses],
             "figures": [{"title": each.title, "alt": each.alt} for each in self.figures],
             "sections": [asdict(section) for section in self.sections],
         }

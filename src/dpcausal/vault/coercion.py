@@ -11,7 +11,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
-from dpcausal.columns import Binary, Category, Column, Real, Value
+from dpcausal.columns import Binary, Category, Column, Real, Value, meant
 from dpcausal.errors import TableError
 from dpcausal.queries import GRID
 from dpcausal.queries.profiles import grid
@@ -94,10 +94,11 @@ def check_columns(needed: Sequence[str], present: Sequence[str]) -> None:
     folded = [str(name).casefold() for name in present]
     for name in needed:
         if name not in present or folded.count(name.casefold()) != 1:
+            near = "" if name in present else meant(name, present)
             raise TableError(
                 expected=f"one column named {name!r}",
                 got=f"columns {', '.join(map(repr, present))}",
-                hint="correct the name in the schema, or rename columns that differ only in capitals.",
+                hint=f"{near}correct the name in the schema, or rename columns that differ only in capitals.",
             )
 
 

@@ -31,6 +31,7 @@ _TABLES = (
     '"postgresql://user@host/database#schema.table"'
 )
 _POSTGRES = ("postgresql://", "postgres://")
+_OTHER_SIGNS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 _IN_DUCKDB = "set them in the relation's own connection: SET memory_limit = '1GB', SET threads, SET temp_directory."
 _IN_SPARK = "set them in Spark's own configuration: spark.executor.memory, spark.executor.cores, spark.local.dir."
 
@@ -165,7 +166,9 @@ def _are_csv(place: str) -> bool:
     if not folder and not place.endswith((".parquet", ".csv", ".csv.gz")):
         hint = "write the table's name after it: warehouse.duckdb#visits." if place.endswith(".duckdb") else ""
         raise TableError(
-            expected=_TABLES, got=f"the file {Path(place).name!r}", hint=hint or "write the table in one of these."
+            expected=_TABLES,
+            got=f"the file {Path(place).name!r}",
+            hint=hint or "save it as .csv with commas, or as .parquet.",
         )
     return not folder and not place.endswith(".parquet")
 
@@ -267,7 +270,18 @@ def _csv(place: str, schema: Schema, connection: duckdb.DuckDBPyConnection) -> d
 
 
 def _header(file: str) -> list[str]:
+    """The names in the first line. They are not shown where it may be no line of names."""
     with (gzip.open if file.endswith(".gz") else open)(
         file, "rt", encoding="utf-8-sig", errors="replace", newline=""
     ) as lines:
-        return next(csv.reader(lines), [])
+        names = next(csv.reader(lines), [])
+    between = next((word for sign, word in _OTHER_SIGNS.items() if len(names) == 1 and sign in names[0]), "")
+    if between or not names:
+        raise TableError(
+            expected=f"names of columns, with commas between them, in the first line of {Path(file).name!r}",
+            got=f"one name with {between} in it" if between else "nothing there",
+            hint=f"this file seems to be separated by {between}; save it with commas."
+            if between
+            else "check that this is the file you meant: it is empty, or begins with an empty line.",
+        )
+    return names

@@ -7,9 +7,11 @@
 4. The site: `receive_kit` checks the fingerprint and makes the kit, with strict settings.
 """
 
+import hashlib
 import json
 import os
 import shutil
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -56,6 +58,16 @@ def found(folder: Path, federation: str, host: str, port: int = 8002) -> str:
             _receive(Path(nowhere) / kit, signed, fingerprint, folder / kit)
     make_strict(folder / "server")
     return fingerprint
+
+
+def fingerprint_of(folder: Path) -> str:
+    """The fingerprint of a federation's authority once more, as `found` told it.
+
+    Args:
+        folder: The federation's, as `found` made it.
+    """
+    certificate = ssl.PEM_cert_to_DER_cert((folder / "authority" / "rootCA.pem").read_text(encoding="ascii"))
+    return f"SHA256:{hashlib.sha256(certificate).digest().hex(':').upper()}"
 
 
 def request_kit(folder: Path, federation: str, site: str) -> Path:
