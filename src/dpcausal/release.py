@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 from dpcausal import queries
-from dpcausal.calibration import Noise
+from dpcausal.calibration import Noise, calibrate
 from dpcausal.errors import QueryError, TableError
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm
@@ -173,6 +173,20 @@ class Listening:
         """What the other source releases."""
         self.heard.append(self._source.release(query, guarantee))
         return self.heard[-1]
+
+
+def check_affords(source: Source, *asks: tuple[Query, Guarantee]) -> None:
+    """Raise, before the first of several questions, where a budget has not enough left for all of them.
+
+    For estimators that have no use for a part of the answers. What is asked later may hold numbers out of earlier
+    answers, which have no price: any will do here.
+    """
+    ledger = getattr(source, "ledger", None)
+    if ledger is not None:
+        schema = source.schema
+        ledger.check_whole(
+            [(queries.question(query, each, schema), calibrate(query, schema, each).event) for query, each in asks]
+        )
 
 
 def guarantee_for(source: Source, epsilon: float, delta: float) -> Guarantee:

@@ -72,8 +72,9 @@ class Overlap:
             return self._told(source, guarantee, (strata,), f"in strata of {', '.join(map(str, cuts))}", ())
         edges = _edges(self.clip)
         nothing = [0.0] * len(feature_names(self.of, source.schema))
-        ScoreCounts(self.of, nothing, edges).sensitivity(source.schema, "record", "l1")  # before anything is spent
-        made, rest = score_for(source, self.of, guarantee, self.share, score)
+        last = ScoreCounts(self.of, nothing, edges)
+        last.sensitivity(source.schema, "record", "l1")  # before anything is spent
+        made, rest = score_for(source, self.of, guarantee, self.share, score, lambda rest: [(last, rest)])
         counts = source.release(ScoreCounts(self.of, made.values, edges), rest)
         releases, notes = ((made, counts), ()) if score is None else ((counts,), (BEFORE,))
         return self._told(source, guarantee, releases, f"by a private score of {', '.join(self.of)}", notes)

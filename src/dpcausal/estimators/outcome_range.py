@@ -10,7 +10,7 @@ from dpcausal.errors import QueryError, RefusedError, SchemaError
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm
 from dpcausal.queries import OutcomesBelow
-from dpcausal.release import Receipt, Release, Source, guarantee_for
+from dpcausal.release import Receipt, Release, Source, check_affords, guarantee_for
 from dpcausal.schema import Schema
 
 
@@ -113,6 +113,7 @@ class OutcomeRange:
                 got=f"{self.tail * source.n:,.0f} units",
                 hint="give more epsilon or a larger tail, or keep the public range; nothing was spent.",
             )
+        check_affords(source, *[(OutcomesBelow((outcome.low + outcome.high) / 2), each)] * (2 * self.steps - 1))
         search = _Search(source, each, self.tail * source.n - 2 * doubt, self.steps)
         low, high = search.bound(outcome, upper=False), search.bound(outcome, upper=True)
         if low >= high:  # noise alone can do that

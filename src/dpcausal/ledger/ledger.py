@@ -2,7 +2,7 @@
 
 import json
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -12,7 +12,7 @@ from dpcausal.errors import BudgetExceededError, LedgerError
 from dpcausal.guarantee import Event, Standing
 from dpcausal.ledger.accounting import tight_epsilon
 from dpcausal.ledger.balance import Balance, last_checkpoint_up_to
-from dpcausal.ledger.chain import Entry, Kind, broken_at
+from dpcausal.ledger.chain import Entry, Kind, broken_at, digest_of
 from dpcausal.ledger.life import check_life
 from dpcausal.ledger.rules import Budget, Spending, Total
 from dpcausal.ledger.store import Store
@@ -197,6 +197,19 @@ class Ledger:
                     expected=expected, got=got, hint=f"{hint} Nothing was spent on this question."
                 )
             self._append(connection, "grant", request, {"event": event.to_dict(), "question": question})
+
+    def check_whole(self, asks: Sequence[tuple[dict[str, Any], Event]]) -> None:
+        """Raise unless questions, each with its price, fit into what is left together, or the first was answered already.
+
+        Those that follow may be asked with other numbers in them than here: they are told apart by their place.
+
+        Raises:
+            BudgetExceededError: If they do not fit.
+        """
+        requests = [digest_of(question) for question, _ in asks]
+        if self.stored(requests[0]) is None:
+            names = (f"{request} {place}" if place else request for place, request in enumerate(requests))
+            self.check_affords(dict(zip(names, (event for _, event in asks), strict=True)))
 
     def check_affords(self, prices: Mapping[str, Event]) -> None:
         """Raise unless all these requests fit together into what is left; what is reserved already is paid for.

@@ -18,7 +18,7 @@ from dpcausal.queries import AugmentedScores, ObjectivePerturbedLogistic, Query,
 from dpcausal.queries.augmented import AugmentedEstimand
 from dpcausal.queries.regression import FIRST_FEATURE, OUTCOME, Moment, design_names
 from dpcausal.queries.scores import feature_names
-from dpcausal.release import Release, Source, guarantee_for
+from dpcausal.release import Release, Source, check_affords, guarantee_for
 from dpcausal.schema import Schema
 
 _WEIGHTS: dict[AugmentedEstimand, float] = {"ATE": 1.0, "ATT": 0.5, "ATO": 0.25}
@@ -76,8 +76,12 @@ class DoublyRobust:
         """The effect, for epsilon and delta in all; with delta 0 all noise is Laplace's."""
         guarantee = guarantee_for(source, epsilon, delta)
         moments_from, propensity_from, sums_from = self._split(source, guarantee)
-        propensity = source.release(ObjectivePerturbedLogistic(self.of), propensity_from)  # of fewest units: first
-        moments = source.release(RegressionMoments(self.of), moments_from)
+        score, outcomes = ObjectivePerturbedLogistic(self.of), RegressionMoments(self.of)
+        nothing = [0.0] * len(feature_names(self.of, source.schema))
+        last = self._query(source.schema, nothing, nothing, nothing)
+        check_affords(source, (score, propensity_from), (outcomes, moments_from), (last, sums_from))
+        propensity = source.release(score, propensity_from)  # of fewest units: first
+        moments = source.release(outcomes, moments_from)
         fit = regressions(moments, source, np.array([moments.values]))
         models = [as_score_coefficients(fit, arm, self.of, source.schema) for arm in (0, 1)]
         sums = source.release(self._query(source.schema, propensity.values, *models), sums_from)

@@ -13,7 +13,7 @@ from dpcausal.estimators.words import left_in
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import ObjectivePerturbedLogistic, OutputPerturbedLogistic, WeightedArms
 from dpcausal.queries.scores import Estimand, feature_names
-from dpcausal.release import Release, Source, guarantee_for
+from dpcausal.release import Release, Source, check_affords, guarantee_for
 
 
 @dataclass(frozen=True)
@@ -77,21 +77,22 @@ class InverseWeighting:
                 a table, for instance. Then each source spends all of epsilon and delta, on different units.
         """
         guarantee = guarantee_for(source, epsilon, delta)
-        self._check(source)
+        last = self._checked(source)
         pure = self.scores == "objective"
         if scores_from is None:
             first, second = guarantee.split(self.share, pure_first=pure)
+            check_affords(source, (self._score(source), first), (last, second))
         else:
             _check_apart(source, scores_from)
             first, second = guarantee_for(scores_from, epsilon, 0.0 if pure else delta), guarantee
-        score = self._score(scores_from or source, first)
+        score = (scores_from or source).release(self._score(scores_from or source), first)
         shrink = 0.0 if pure else min(score.variance("intercept") / 2, 2.0**20)
         query = WeightedArms(self.of, score.values, self.estimand, self.clip, shrink)
         release = source.release(query, second)
         return self._effect(source, guarantee, score, _Arms(query, release, source), scores_from)
 
-    def _check(self, source: Source) -> None:
-        """Raise before anything is spent unless both queries can be asked."""
+    def _checked(self, source: Source) -> WeightedArms:
+        """The last query without a score in it; raises before anything is spent unless both can be asked."""
         if self.scores not in ("objective", "output") or not (is_number(self.penalty) and self.penalty > 0):
             raise QueryError(
                 expected='scores="objective" or scores="output", and a penalty greater than 0',
@@ -103,12 +104,14 @@ class InverseWeighting:
                 expected="a share between 0 and 1", got=repr(self.share), hint="0.5 gives both queries half of epsilon."
             )
         nothing = [0.0] * len(feature_names(self.of, source.schema))
-        WeightedArms(self.of, nothing, self.estimand, self.clip).sensitivity(source.schema, "record", "l1")
+        query = WeightedArms(self.of, nothing, self.estimand, self.clip)
+        query.sensitivity(source.schema, "record", "l1")
+        return query
 
-    def _score(self, source: Source, guarantee: Guarantee) -> Release:
+    def _score(self, source: Source) -> ObjectivePerturbedLogistic | OutputPerturbedLogistic:
         if self.scores == "objective":
-            return source.release(ObjectivePerturbedLogistic(self.of), guarantee)
-        return source.release(OutputPerturbedLogistic(self.of, max(self.penalty * source.n, 1.0)), guarantee)
+            return ObjectivePerturbedLogistic(self.of)
+        return OutputPerturbedLogistic(self.of, max(self.penalty * source.n, 1.0))
 
     def _effect(
         self, source: Source, guarantee: Guarantee, score: Release, arms: "_Arms", scores_from: Source | None

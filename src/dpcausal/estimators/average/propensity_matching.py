@@ -9,7 +9,8 @@ from dpcausal.errors import GuaranteeError, QueryError
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import MatchedContrast, OutputPerturbedLogistic, ScrambledContrast
 from dpcausal.queries.matching import check_matching
-from dpcausal.release import Release, Source, guarantee_for
+from dpcausal.queries.scores import feature_names
+from dpcausal.release import Release, Source, check_affords, guarantee_for
 from dpcausal.schema import Protects
 
 
@@ -113,10 +114,13 @@ class PropensityMatching:
             )
         scores, arms, outcomes = self.split
         first, rest = replace(guarantee, delta=0.0).split(scores / 2)
-        score = source.release(OutputPerturbedLogistic(self.of, penalty=1.0), first)
         shares = [share / (1 - scores / 2) for share in (scores / 2, arms, outcomes)]
-        query = ScrambledContrast(self.of, score.values, self.neighbours, self.limit, error, shares)
-        matches = source.release(query, rest)
+        nothing = [0.0] * len(feature_names(self.of, source.schema))
+        query = ScrambledContrast(self.of, nothing, self.neighbours, self.limit, error, shares)
+        scored = OutputPerturbedLogistic(self.of, penalty=1.0)
+        check_affords(source, (scored, first), (query, rest))
+        score = source.release(scored, first)
+        matches = source.release(replace(query, coefficients=score.values), rest)
         return self._effect(
             source,
             guarantee,

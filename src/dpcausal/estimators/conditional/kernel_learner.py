@@ -92,7 +92,7 @@ class KernelLearner:
             limit = 1.0 if isinstance(source.schema.outcome, Binary) else 0.15
         # Made before anything is spent, so that what is wrong with it is said for free.
         plan = EffectWeights(self.of, (), (), (), basis, self.clip, limit, 25.0)
-        models = private_models(source, guarantee, self)
+        models = private_models(source, guarantee, self, plan)
         plan = models.put_into(plan)
         query = replace(plan, penalty=self._penalty(plan, source, models.rest))
         release = source.release(query, models.rest)

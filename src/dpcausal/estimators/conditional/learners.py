@@ -127,7 +127,7 @@ def learn(
     # Made before anything is spent, so that what is wrong with it is said for free.
     plan = EffectMoments(parameters.of, (), (), (), parameters.basis, learner, parameters.clip, limit)
     plan.basis.names(source.schema)
-    models = private_models(source, guarantee, parameters)
+    models = private_models(source, guarantee, parameters, plan)
     query = models.put_into(plan)
     release = source.release(query, models.rest)
     weighed = weigh(release, source, left=models.left, level=level)

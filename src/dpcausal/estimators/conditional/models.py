@@ -16,7 +16,7 @@ from dpcausal.queries import ObjectivePerturbedLogistic, RegressionMoments
 from dpcausal.queries.models import Modelled
 from dpcausal.queries.regression import design_names
 from dpcausal.queries.scores import feature_names
-from dpcausal.release import Receipt, Source
+from dpcausal.release import Receipt, Source, check_affords
 
 Asked = TypeVar("Asked", bound=Modelled)
 
@@ -70,16 +70,21 @@ class Modelling(Protocol):
         ...
 
 
-def private_models(source: Source, guarantee: Guarantee, learner: Modelling) -> Models:
-    """The models that a learner needs, and the part of the guarantee that they do not."""
+def private_models(source: Source, guarantee: Guarantee, learner: Modelling, plan: Modelled) -> Models:
+    """The models that a learner needs, and the part of the guarantee that they do not, which is for what it plans."""
     of, known = learner.of, learner.propensity
     design_names(of, source.schema)  # too many are refused before anything is spent
     names = feature_names(of, source.schema)
+    nothing, outcomes = [0.0] * len(names), RegressionMoments(of)
+    last = replace(plan, propensity=nothing, control=nothing, treated=nothing)
     receipts: tuple[Receipt, ...] = ()
     if known is None:
+        query = ObjectivePerturbedLogistic(of)
         part, guarantee = guarantee.split(_MODELS / 2, pure_first=True)
-        score = source.release(ObjectivePerturbedLogistic(of), part)
-        propensity, receipts, share = score.values, (score.receipt,), (_MODELS / 2) / (1 - _MODELS / 2)
+        first, rest = guarantee.split((_MODELS / 2) / (1 - _MODELS / 2))
+        check_affords(source, (query, part), (outcomes, first), (last, rest))
+        score = source.release(query, part)
+        propensity, receipts = score.values, (score.receipt,)
     else:
         if not (is_number(known) and learner.clip <= known <= 1 - learner.clip):
             raise QueryError(
@@ -88,9 +93,10 @@ def private_models(source: Source, guarantee: Guarantee, learner: Modelling) -> 
                 hint="in a trial with equal arms it is 0.5; for rarer arms lower clip.",
             )
         logit = math.log(known / (1 - known)) * math.sqrt(len(of) + 1)
-        propensity, share = (logit, *(0.0 for _ in names[1:])), _MODELS / 2
-    first, rest = guarantee.split(share)
-    moments = source.release(RegressionMoments(of), first)
+        propensity = (logit, *(0.0 for _ in names[1:]))
+        first, rest = guarantee.split(_MODELS / 2)
+        check_affords(source, (outcomes, first), (last, rest))
+    moments = source.release(outcomes, first)
     fit = regressions(moments, source, np.array([moments.values]))
     moved = left = 0.0
     if known is None:
