@@ -199,7 +199,7 @@ class Ledger:
             self._append(connection, "grant", request, {"event": event.to_dict(), "question": question})
 
     def check_whole(self, asks: Sequence[tuple[dict[str, Any], Event]]) -> None:
-        """Raise unless questions, each with its price, fit into what is left together, or the first was answered already.
+        """Raise unless questions, each with its price, fit into what is left, or the first was answered already.
 
         Those that follow may be asked with other numbers in them than here: they are told apart by their place.
 
