@@ -24,7 +24,7 @@ test:
 docs:
 	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict --quiet
 
-release:  ## wheel and sdist, in empty environments with the oldest and the pinned versions; by hand also --all
+release:  ## wheel and sdist, in an empty environment with the oldest versions; by hand also --all
 	$(PYTHON) -m checks.release
 
 tutorials:  ## run the notebooks afresh and write them back

@@ -159,7 +159,7 @@ def overlap(patch: pytest.MonkeyPatch) -> None:
     _in_blocks(patch, twice)
 
 
-@twin("units in blocks by their outcomes", attack_on("BlockEnsemble", 800))
+@twin("units in blocks by their outcomes", attack_on("BlockEnsemble", 2_000))
 def sorted_blocks(patch: pytest.MonkeyPatch) -> None:
     _in_blocks(patch, lambda query, outcomes: np.array_split(np.argsort(outcomes, kind="stable"), query.blocks))
 
