@@ -34,10 +34,21 @@ def test_a_study_that_fits_only_in_part_is_refused_whole(table: pa.Table, schema
     with pytest.raises(BudgetExceededError, match=r"got 3 questions for epsilon 1, delta 0 in all"):
         vault.ledger.check_affords(unpaid(vault, robust))
     assert vault.ledger.spent.epsilon == 0
-    # What the check is there for: without it a part is spent before anyone is told.
+
+
+def test_what_fits_one_by_one_and_not_together_is_refused(table: pa.Table, schema: dpc.Schema) -> None:
+    def plain(source: dpc.Source) -> object:
+        return dpc.DifferenceInMeans().estimate(source, epsilon=1.0)
+
+    vault = opened(table, schema, dpc.Budget(epsilon=1.5))
+    with pytest.raises(BudgetExceededError, match="questions for epsilon 2, delta 0 in all"):
+        vault.ledger.check_affords(unpaid(vault, robust, plain))
+    assert vault.ledger.spent.epsilon == 0
+    # What the check is there for: without it the first is spent before anyone is told.
+    robust(vault)
     with pytest.raises(BudgetExceededError):
-        robust(vault)
-    assert 0 < vault.ledger.spent.epsilon < 1
+        plain(vault)
+    assert vault.ledger.spent.epsilon == pytest.approx(1)
 
 
 def test_what_was_answered_costs_nothing(table: pa.Table, schema: dpc.Schema) -> None:
