@@ -18,7 +18,7 @@ from dpcausal.schema import PROTECTS
 from dpcausal.testing import standard_schema
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)  # six minutes on two free cores, ten beside other tests
 def test_the_quick_audit_finds_nothing_and_has_teeth(tmp_path: Path) -> None:
     figure = tmp_path / "audit.png"
     result = CliRunner().invoke(app, ["audit", "--quick", "--json", "--figure", str(figure)])
