@@ -23,9 +23,10 @@ import dpcausal as dpc
 from benchmarks.progress import progress
 from dpcausal.audit.bound import epsilon_of_mu
 from dpcausal.audit.losses import Claim
-from dpcausal.audit.subjects import DRAWS_INSIDE, Recorder
+from dpcausal.audit.subjects import DRAWS_INSIDE
 from dpcausal.audit.tables import Unmetered
 from dpcausal.queries import InfluenceEffects
+from dpcausal.release import Listening
 from dpcausal.vault.answer import Answer
 from dpcausal.vault.answers import ANSWERS
 from dpcausal.vault.engines import Engine
@@ -146,12 +147,12 @@ def proved(scene: Scene, name: str) -> Iterator[dict[str, Any]]:
     at; what they are charged is added in full.
     """
     base = engine_of(scene.table)
-    recorder = Recorder(Unmetered(base, SCHEMA))
-    PROVED[name].estimate(recorder, epsilon=EPSILON, delta=DELTA)
-    hidden = sum(each.guarantee.epsilon for each in recorder.releases if isinstance(each.query, DRAWS_INSIDE))
+    listening = Listening(Unmetered(base, SCHEMA))
+    PROVED[name].estimate(listening, epsilon=EPSILON, delta=DELTA)
+    hidden = sum(each.guarantee.epsilon for each in listening.heard if isinstance(each.query, DRAWS_INSIDE))
     told = [
         Claim(each.query, SCHEMA, each.guarantee)
-        for each in recorder.releases
+        for each in listening.heard
         if not isinstance(each.query, DRAWS_INSIDE)
     ]
     answers = [claim.answer(base) for claim in told]

@@ -8,6 +8,7 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.errors import BudgetExceededError
+from dpcausal.queries import ObjectivePerturbedLogistic
 from dpcausal.release import check_affords
 
 OF = ["age", "ward"]
@@ -61,6 +62,17 @@ def test_what_fits_is_asked_and_may_be_asked_again(name: str) -> None:
     first = ask(name, enough, 1.0, 0.0)
     assert 0.99 < enough.ledger.spent.epsilon <= 1
     assert ask(name, enough, 1.0, 0.0) == first
+
+
+@pytest.mark.parametrize("diagnosis", [dpc.Overlap(of=OF), dpc.Balance(of=OF, weighted_by=OF)], ids=repr)
+def test_what_is_asked_about_a_score_that_is_known_may_be_asked_again(diagnosis: Any) -> None:
+    enough = vault(epsilon=2.0)
+    score = enough.release(ObjectivePerturbedLogistic(OF), dpc.Guarantee(epsilon=1.0))
+    first = diagnosis.estimate(enough, epsilon=1.0, score=score)
+    assert enough.ledger.remaining.epsilon == pytest.approx(0, abs=1e-9)
+    assert diagnosis.estimate(enough, epsilon=1.0, score=score) == first
+    with pytest.raises(BudgetExceededError):
+        diagnosis.estimate(enough, epsilon=0.5, score=score)
 
 
 @pytest.mark.parametrize("name", ["weighting", "overlap", "R-learner", "groups"])

@@ -25,7 +25,6 @@ The map, in the order in which a study meets it:
 Inside, one rule: rows are touched in `dpcausal.vault` only, and what leaves it is a `Release` that was debited first.
 """
 
-from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -179,8 +178,9 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 (whatever lives there)
     if name not in _HOMES:
-        near = get_close_matches(name, __all__, n=1)
-        raise AttributeError(f"dpcausal has no {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+        from dpcausal.columns import meant  # noqa: PLC0415 (only where somebody mistyped)
+
+        raise AttributeError(f"dpcausal has no {name!r}; {meant(name, __all__)}".rstrip("; "))
     value = globals()[name] = getattr(import_module(_HOMES[name]), name)
     return value
 

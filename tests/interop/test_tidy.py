@@ -1,5 +1,6 @@
 """Results as frames: the same numbers, in columns that know what is absent."""
 
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -154,3 +155,10 @@ def test_what_is_no_result_no_library_or_no_level(effect: dpc.Effect) -> None:
         dpc.tidy(effect, backend="duckdb")  # type: ignore[arg-type]
     with pytest.raises(RefusedError, match="level"):
         dpc.tidy(effect, level=95)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_library_that_is_absent_is_told_in_words(library: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(QueryError, match='write backend="pyarrow"'):
+        dpc.tidy([], backend=library)

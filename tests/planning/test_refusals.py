@@ -51,3 +51,13 @@ def test_the_plan_says_so() -> None:
 def test_the_same_plan_says_the_same(schema: dpc.Schema) -> None:
     asked = dpc.DoublyRobust(of=["age"]), dpc.Rehearsal(schema, n=3_000), dpc.Guarantee(epsilon=1.0)
     assert refusals(*asked) == refusals(*asked)
+
+
+def test_an_estimator_may_ask_as_much_as_it_likes() -> None:
+    class Often:
+        def estimate(self, source: dpc.Source, *, epsilon: float, delta: float = 0.0) -> dpc.Effect:
+            asked = [dpc.DifferenceInMeans().estimate(source, epsilon=epsilon, delta=delta) for _ in range(50)]
+            return asked[-1]
+
+    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1))
+    assert refusals(Often(), dpc.Rehearsal(schema, n=1_000), dpc.Guarantee(epsilon=1.0)) == 0

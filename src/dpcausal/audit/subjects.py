@@ -23,7 +23,6 @@ from dpcausal.estimators.average import (
     Stratification,
 )
 from dpcausal.estimators.conditional import BlockEnsemble, DRLearner, KernelLearner, RLearner, SubgroupEffects
-from dpcausal.guarantee import Guarantee
 from dpcausal.queries import (
     ArmTotals,
     BlockEffects,
@@ -35,7 +34,7 @@ from dpcausal.queries import (
     ScrambledContrast,
     Spline,
 )
-from dpcausal.release import Release, Source, guarantee_for
+from dpcausal.release import Listening, Release, Source, guarantee_for
 from dpcausal.schema import Protects, Schema
 from dpcausal.testing import standard_schema
 
@@ -75,9 +74,9 @@ class Subject:
 
     def releases(self, vault: Source) -> list[Release]:
         """What leaves the vault in one run."""
-        recorder = Recorder(vault)
-        self.ask(recorder)
-        return recorder.releases
+        listening = Listening(vault)
+        self.ask(listening)
+        return listening.heard
 
     @cached_property
     def slow(self) -> bool:
@@ -92,20 +91,6 @@ class Subject:
             return np.array([_numbers(self.releases(vault)) for _ in range(runs)])
         release = self.releases(vault)[0]
         return vault.many(release.query, release.guarantee, runs)
-
-
-class Recorder:
-    """A source that keeps what leaves it."""
-
-    def __init__(self, vault: Source) -> None:
-        self.schema, self.n, self.arm_sizes, self.notes = vault.schema, vault.n, vault.arm_sizes, vault.notes
-        self._vault = vault
-        self.releases: list[Release] = []
-
-    def release(self, query: Query, guarantee: Guarantee) -> Release:
-        """The vault's own answer."""
-        self.releases.append(self._vault.release(query, guarantee))
-        return self.releases[-1]
 
 
 def _numbers(releases: list[Release]) -> list[float]:

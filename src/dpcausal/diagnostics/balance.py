@@ -1,14 +1,14 @@
 """How alike the arms are: standardised mean differences of covariates, before and after weighting."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dpcausal.columns import is_number
 from dpcausal.diagnostics.diagnosis import Array, Diagnosis, Reading, reading_of, readings, versions
-from dpcausal.diagnostics.score import BEFORE, Asks, score_for
+from dpcausal.diagnostics.score import BEFORE, Asks, scored
 from dpcausal.effect import listed
 from dpcausal.errors import QueryError
 from dpcausal.estimators.regression import regressions
@@ -72,32 +72,28 @@ class Balance:
             score: A released score of the covariates in `weighted_by`; then all of epsilon is for the sums.
         """
         guarantee = guarantee_for(source, epsilon, delta)
-        query, last = self._checked(source)
-        if last is None:
-            return self._told(source, guarantee, (), (source.release(query, guarantee),))
+        self._check(source)
+        if not self.weighted_by:
+            return self._told(source, guarantee, (), (source.release(CovariateSums(self.of), guarantee),))
 
-        def then(rest: Guarantee) -> Asks:
+        def then(coefficients: Sequence[float], rest: Guarantee) -> Asks:
             first, second = rest.split(_FIRST)
-            return [(query, first), (last, second)]
+            return [(CovariateSums(self.of), first), (self._weighted(coefficients), second)]
 
-        made, rest = score_for(source, self.weighted_by, guarantee, self.share, score, then)
-        first, second = rest.split(_FIRST)
-        sums = source.release(query, first)
-        weighted = source.release(replace(last, coefficients=made.values), second)
-        return self._told(source, guarantee, (made,) if score is None else (), (sums, weighted))
+        made, sums = scored(source, self.weighted_by, guarantee, self.share, score, then)
+        return self._told(source, guarantee, (made,) if score is None else (), tuple(sums))
 
-    def _checked(self, source: Source) -> tuple[CovariateSums, WeightedCovariates | None]:
-        """The queries about covariates, without a score; raises before anything is spent unless they can be asked."""
+    def _weighted(self, coefficients: Sequence[float]) -> WeightedCovariates:
+        return WeightedCovariates(self.of, self.weighted_by, coefficients, self.estimand, self.clip)
+
+    def _check(self, source: Source) -> None:
+        """Raise before anything is spent unless all can be asked."""
         if not (is_number(self.most) and self.most > 0):
             raise QueryError(expected="most greater than 0", got=repr(self.most), hint="0.1 is usual.")
-        sums = CovariateSums(self.of)
-        sums.sensitivity(source.schema, "record", "l1")
-        if not self.weighted_by:
-            return sums, None
-        nothing = [0.0] * len(feature_names(self.weighted_by, source.schema))
-        weighted = WeightedCovariates(self.of, self.weighted_by, nothing, self.estimand, self.clip)
-        weighted.sensitivity(source.schema, "record", "l1")
-        return sums, weighted
+        CovariateSums(self.of).sensitivity(source.schema, "record", "l1")
+        if self.weighted_by:
+            nothing = [0.0] * len(feature_names(self.weighted_by, source.schema))
+            self._weighted(nothing).sensitivity(source.schema, "record", "l1")
 
     def _told(
         self, source: Source, guarantee: Guarantee, scores: tuple[Release, ...], sums: tuple[Release, ...]

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpcausal.columns import is_number
 from dpcausal.diagnostics.diagnosis import LEVEL, Array, Diagnosis, Reading, reading_of, readings, versions
-from dpcausal.diagnostics.score import BEFORE, score_for
+from dpcausal.diagnostics.score import BEFORE, Asks, scored
 from dpcausal.errors import QueryError
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import half_width
@@ -72,10 +72,12 @@ class Overlap:
             return self._told(source, guarantee, (strata,), f"in strata of {', '.join(map(str, cuts))}", ())
         edges = _edges(self.clip)
         nothing = [0.0] * len(feature_names(self.of, source.schema))
-        last = ScoreCounts(self.of, nothing, edges)
-        last.sensitivity(source.schema, "record", "l1")  # before anything is spent
-        made, rest = score_for(source, self.of, guarantee, self.share, score, lambda rest: [(last, rest)])
-        counts = source.release(ScoreCounts(self.of, made.values, edges), rest)
+        ScoreCounts(self.of, nothing, edges).sensitivity(source.schema, "record", "l1")  # before anything is spent
+
+        def then(coefficients: Sequence[float], rest: Guarantee) -> Asks:
+            return [(ScoreCounts(self.of, coefficients, edges), rest)]
+
+        made, (counts,) = scored(source, self.of, guarantee, self.share, score, then)
         releases, notes = ((made, counts), ()) if score is None else ((counts,), (BEFORE,))
         return self._told(source, guarantee, releases, f"by a private score of {', '.join(self.of)}", notes)
 

@@ -6,32 +6,42 @@ from dpcausal.columns import is_number
 from dpcausal.errors import QueryError
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import ObjectivePerturbedLogistic, OutputPerturbedLogistic, Query
+from dpcausal.queries.scores import feature_names
 from dpcausal.release import Release, Source, check_affords
 
 BEFORE = "the score was released, and paid for, before"
 
-
 Asks = list[tuple[Query, Guarantee]]
 
 
-def score_for(  # noqa: PLR0913, PLR0917
+def scored(  # noqa: PLR0913, PLR0917
     source: Source,
     of: Sequence[str],
     guarantee: Guarantee,
     share: float,
     score: Release | None,
-    then: Callable[[Guarantee], Asks],
-) -> tuple[Release, Guarantee]:
-    """A score of these covariates, and the guarantee that is left for what is asked about it (`then`)."""
+    then: Callable[[Sequence[float], Guarantee], Asks],
+) -> tuple[Release, list[Release]]:
+    """A score of these covariates, and the answers to what is asked about it.
+
+    Args:
+        source: Where they come from.
+        of: The covariates.
+        guarantee: What is promised about all of it.
+        share: The part of epsilon that a new score gets.
+        score: One that was released before; then there is no new one.
+        then: What to ask, from the score's coefficients and the guarantee that is left.
+    """
     if score is None:
         if not (is_number(share) and 0 < share < 1):
             raise QueryError(
                 expected="a share between 0 and 1", got=repr(share), hint="0.5 gives the score half of epsilon."
             )
         first, rest = guarantee.split(share, pure_first=True)
-        query = ObjectivePerturbedLogistic(of)
-        check_affords(source, (query, first), *then(rest))
-        return source.release(query, first), rest
+        query, nothing = ObjectivePerturbedLogistic(of), [0.0] * len(feature_names(of, source.schema))
+        check_affords(source, (query, first), *then(nothing, rest))
+        made = source.release(query, first)
+        return made, [source.release(*ask) for ask in then(made.values, rest)]
     asked = getattr(score, "query", None)
     if not isinstance(asked, ObjectivePerturbedLogistic | OutputPerturbedLogistic) or tuple(asked.of) != tuple(of):
         raise QueryError(
@@ -39,5 +49,6 @@ def score_for(  # noqa: PLR0913, PLR0917
             got=f"one of {', '.join(getattr(asked, 'of', ()) or ('something else',))}",
             hint="leave score out, and a new one is released for a share of epsilon.",
         )
-    check_affords(source, *then(guarantee))
-    return score, guarantee
+    asks = then(score.values, guarantee)
+    check_affords(source, *asks)
+    return score, [source.release(*ask) for ask in asks]

@@ -1,19 +1,23 @@
 """How often privacy noise would leave a study without an interval, from rehearsals with noise."""
 
 from dataclasses import replace
+from functools import lru_cache
 from itertools import count
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dpcausal.effect import Estimator
 from dpcausal.guarantee import Guarantee
-from dpcausal.interval import simulated
+from dpcausal.interval import Family, simulated
 from dpcausal.planning.rehearsal import Rehearsal
 from dpcausal.queries import Query
 from dpcausal.release import Release
 
 REHEARSALS = 40
 
-_QUESTIONS = 16
-"""More than any estimator asks; each gets a draw of noise of its own."""
+_QUESTIONS = 8
+"""As many as an estimator may ask before noise repeats from one rehearsal to the next."""
 
 
 def refusals(estimator: Estimator, rehearsal: Rehearsal, guarantee: Guarantee) -> int:
@@ -37,6 +41,12 @@ class _Noisy:
     def release(self, query: Query, guarantee: Guarantee) -> Release:
         """What is expected, with noise."""
         release = self._rehearsal.release(query, guarantee)
-        sizes = [scale or 0.0 for scale in release.scales]
-        noise = simulated(release.family, sizes, REHEARSALS * _QUESTIONS)[next(self._draws)]
+        draws = _draws(release.family, len(release.scales))
+        noise = draws[next(self._draws) % len(draws)] * [scale or 0.0 for scale in release.scales]
         return replace(release, values=tuple(map(float, release.values + noise)))
+
+
+@lru_cache(maxsize=8)
+def _draws(family: Family, numbers: int) -> NDArray[np.float64]:
+    """Noise of size 1 for so many numbers, one draw a line; the same each time."""
+    return simulated(family, [1.0] * numbers, REHEARSALS * _QUESTIONS)

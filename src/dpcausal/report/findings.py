@@ -105,7 +105,7 @@ def result(report: Facts) -> Section:
 
 def _interval(report: Facts) -> list[tuple[str, str]]:
     if report.interval is None:
-        return [("95 % interval", f"none: {report.effect.no_interval or 'the sampling error was not asked for'}")]
+        return [("95 % interval", f"none: {report.effect.why_no_interval}")]
     low, high = report.interval
     if report.effect.rehearsed:
         return [("95 % interval", f"expect the estimate ± {number((high - low) / 2)}")]

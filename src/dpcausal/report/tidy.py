@@ -123,6 +123,17 @@ def _names(curve: EffectCurve, at: object) -> list[str]:
 
 
 def _frame(table: pa.Table, backend: str) -> Any:  # noqa: ANN401
+    try:
+        return _made(table, backend)
+    except ImportError:
+        raise QueryError(
+            expected=f"{backend}, to make its frame",
+            got="an installation without it",
+            hint=f'pip install {backend}, or write backend="pyarrow", which is always there.',
+        ) from None
+
+
+def _made(table: pa.Table, backend: str) -> Any:  # noqa: ANN401
     if backend == "pandas":
         import pandas as pd  # noqa: PLC0415 (only if asked for, like those below)
 
