@@ -66,7 +66,7 @@ def vault(table: Table) -> dpc.Vault:
         ledger="sqlite://",
         budget=BUDGET,
         heuristics=["influence_effects"],
-        learners={"cubics": cubics},
+        learners={"cubics": dpc.Learner(cubics, version="1")},
     )
 
 

@@ -14,8 +14,9 @@ The map, in the order in which a study meets it:
   `estimate(source, epsilon=…, delta=…)` and returns an `Effect`. `estimate` does all of this in one call, for a table
   that is asked one question. `OutcomeRange` finds a narrower range of the outcome, for a price.
 - Effects that vary: `SubgroupEffects` for a public partition; `RLearner` and `DRLearner` on a public basis
-  (`Polynomial`, `Spline`, `Fourier`, `Cells`); `KernelLearner`; `BlockEnsemble` around any learner; `InfluenceLearner`,
-  which is not proved, to compare with. They return an `EffectCurve`, which answers any number of questions for nothing.
+  (`Polynomial`, `Spline`, `Fourier`, `Cells`); `KernelLearner`; `BlockEnsemble` around any `Learner`;
+  `InfluenceLearner`, which is not proved, to compare with. They return an `EffectCurve`, which answers any number of
+  questions for nothing.
 - Many hospitals: a `Study` is one file that each of them approves; a `Site` answers from behind its own policy, vault
   and ledger; a `Coordinator` asks them all, and is a source too. `pool` joins their effects.
 - Tell others: `Report` is one page about an effect; `tidy` makes a frame of results. All of this from the command line:
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from dpcausal.site.site import Site
     from dpcausal.study import Study
     from dpcausal.vault import Vault
+    from dpcausal.vault.learners import Learner
     from dpcausal.vault.resources import Resources
 
 __version__ = "0.1.0"
@@ -94,6 +96,7 @@ __all__ = [
     "InfluenceLearner",
     "InverseWeighting",
     "KernelLearner",
+    "Learner",
     "Ledger",
     "OutcomeRange",
     "Overlap",
@@ -145,6 +148,7 @@ _HOMES = {
     "InfluenceLearner": "dpcausal.estimators.conditional",
     "InverseWeighting": "dpcausal.estimators.average",
     "KernelLearner": "dpcausal.estimators.conditional",
+    "Learner": "dpcausal.vault.learners",
     "Ledger": "dpcausal.ledger",
     "OutcomeRange": "dpcausal.estimators.outcome_range",
     "Overlap": "dpcausal.diagnostics",

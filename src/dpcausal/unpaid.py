@@ -6,7 +6,6 @@ for the first and not for the second would be spent for nothing.
 
 from collections.abc import Callable
 
-from dpcausal import queries
 from dpcausal.calibration import calibrate
 from dpcausal.guarantee import Event, Guarantee
 from dpcausal.ledger.chain import digest_of
@@ -72,7 +71,7 @@ class _Till:
 
     def release(self, query: Query, guarantee: Guarantee) -> Release:
         """The stored answer; where there is none, the expected one, and its price is written down."""
-        request = digest_of(queries.question(query, guarantee, self.schema))
+        request = digest_of(self._vault.question(query, guarantee))
         kept = self._vault.ledger.stored(request)
         if kept is not None:
             return Release.from_json(kept)

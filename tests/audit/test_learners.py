@@ -15,15 +15,16 @@ from dpcausal.audit.learners import scribbler
 from dpcausal.audit.watch import Watched
 from dpcausal.queries import InfluenceEffects
 from dpcausal.testing import hostile_tables, standard_schema, synthetic_table
-from dpcausal.vault.learners import LEARNERS, Learner
+from dpcausal.vault.learners import LEARNERS, Learn
 
 SCHEMA = standard_schema()
 PROFILES = {"age": [18.0, 90.0]}
 
 
-def _asked(table: object, learner: str, own: dict[str, Learner] | None = None, epsilon: float = 1.0) -> dpc.EffectCurve:
+def _asked(table: object, learner: str, own: dict[str, Learn] | None = None, epsilon: float = 1.0) -> dpc.EffectCurve:
+    learners = {name: dpc.Learner(function, version="1") for name, function in (own or {}).items()}
     ensemble = dpc.BlockEnsemble(of=["age", "ward"], learner=learner, at=PROFILES | {"ward": ["a", "c"]}, blocks=3)
-    return ensemble.estimate(Watched(table, SCHEMA, own), epsilon=epsilon)
+    return ensemble.estimate(Watched(table, SCHEMA, learners), epsilon=epsilon)
 
 
 @pytest.fixture

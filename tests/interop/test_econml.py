@@ -110,7 +110,7 @@ def test_econml_learns_inside_the_vault() -> None:
         return LinearDML(**MODELS).fit(outcomes, arms, X=covariates).effect(profiles)
 
     budget = dpc.Budget(epsilon=20, delta=1e-5)
-    vault = dpc.Vault(table(8_000), SCHEMA, ledger="sqlite://", budget=budget, learners={"dml": dml})
+    vault = dpc.Vault(table(8_000), SCHEMA, ledger="sqlite://", budget=budget, learners={"dml": dpc.Learner(dml, "1")})
     at = {"age": [30.0, 54.0, 80.0], "dose": [0.5, 0.5, 0.5]}
     ensemble = dpc.BlockEnsemble(of=["age", "dose"], learner="dml", at=at, blocks=40, limit=0.4)
     curve = ensemble.estimate(vault, epsilon=20.0, delta=1e-6)

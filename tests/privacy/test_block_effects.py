@@ -26,7 +26,7 @@ from dpcausal.errors import QueryError
 from dpcausal.queries import GRID, BlockEffects, Norm
 from dpcausal.schema import PROTECTS
 from dpcausal.vault.answers.block_effects import block_effects, sums
-from dpcausal.vault.learners import LEARNERS, Learner, linear, quietly
+from dpcausal.vault.learners import LEARNERS, Learn, linear, quietly
 from dpcausal.vault.noise import shuffled
 from dpcausal.vault.table import open_table
 
@@ -53,7 +53,7 @@ def moved(query: BlockEffects, norm: Norm, one: dict[str, int], other: dict[str,
     return float(length) / float(sensitivity.bound)
 
 
-def answer(query: BlockEffects, units: Sequence[Unit], learner: Learner) -> dict[str, int]:
+def answer(query: BlockEffects, units: Sequence[Unit], learner: Learn) -> dict[str, int]:
     """What the query's own answer makes of a table, without noise, from units that the real engine has read."""
     return dict(block_effects(query, SCHEMA, catalogue_of(SCHEMA).assemble(units), ONE, learner).steps)
 
@@ -252,7 +252,7 @@ def overreaches(covariates: Array, arms: Array, outcomes: Array, at: Array) -> A
     return outcomes[len(outcomes) :][:1].reshape(len(at))
 
 
-def saying(said: Callable[[int], Any]) -> Learner:
+def saying(said: Callable[[int], Any]) -> Learn:
     """A learner that says this, of so many profiles."""
 
     def learner(covariates: Array, arms: Array, outcomes: Array, at: Array) -> Array:
@@ -261,7 +261,7 @@ def saying(said: Callable[[int], Any]) -> Learner:
     return learner
 
 
-FAILING: dict[str, Learner] = {
+FAILING: dict[str, Learn] = {
     "raises": raises,
     "talks": talks,
     "overreaches": overreaches,
@@ -293,7 +293,7 @@ def test_an_effect_beyond_all_floats_in_units_of_the_limit_is_no_warning() -> No
 
 
 @pytest.mark.parametrize("learner", [linear, spiteful])
-def test_empty_blocks_are_blocks(learner: Learner) -> None:
+def test_empty_blocks_are_blocks(learner: Learn) -> None:
     """More blocks than units, or a block of one arm: nothing about that is an error."""
     found = answer(asking(2, 30), KINDS, learner)
     assert list(found) == [at.name for at in asking(2, 30).sensitivity(SCHEMA, "record", "l1").coordinates]
@@ -357,7 +357,7 @@ def test_the_bound_is_the_same_whatever_is_protected_and_however_many_blocks_the
 def test_the_door_takes_learners_of_the_owner_and_no_others() -> None:
     table = pa.table({"t": [0, 1] * 50, "y": np.linspace(0, 1, 100), "a": np.linspace(0, 1, 100)})
     opened = {"ledger": "sqlite://", "budget": dpc.Budget(epsilon=3)}
-    vault = dpc.Vault(table, SCHEMA, learners={"mine": spiteful}, **opened)  # type: ignore[arg-type]
+    vault = dpc.Vault(table, SCHEMA, learners={"mine": dpc.Learner(spiteful, "1")}, **opened)  # type: ignore[arg-type]
     release = vault.release(asking(2, 5), ONE)
     assert vault.release(asking(2, 5), ONE) == release
     assert vault.ledger.spent.epsilon == 1.0

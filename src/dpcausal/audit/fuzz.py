@@ -28,6 +28,7 @@ from dpcausal.estimators.conditional import BlockEnsemble
 from dpcausal.schema import PROTECTS, Schema
 from dpcausal.testing import standard_schema, synthetic_table
 from dpcausal.vault.coercion import column_names
+from dpcausal.vault.learners import Learner
 from dpcausal.vault.resources import Resources
 from dpcausal.vault.table import open_table
 
@@ -38,6 +39,28 @@ def _fail(word: str) -> None:
 
 def _leave(word: str) -> None:
     raise SystemExit(word)
+
+
+class Panic(BaseException):
+    """As extensions in Rust raise where they fail: no Exception."""
+
+
+def _panic(word: str) -> None:
+    raise Panic(word)
+
+
+def _interrupt(word: str) -> None:
+    raise KeyboardInterrupt(word)
+
+
+class _Trap:
+    """An answer that fails only when somebody reads it."""
+
+    def __init__(self, word: str) -> None:
+        self._word = word
+
+    def __array__(self, *_: object, **__: object) -> Array:
+        raise Panic(self._word)
 
 
 def _write(stream: TextIO, word: str) -> None:
@@ -51,6 +74,9 @@ DEEDS: dict[str, Callable[[str], object]] = {
     "complains": lambda word: _write(sys.stderr, word),
     "logs": lambda word: logging.getLogger("learner").warning(word),
     "leaves": _leave,
+    "panics": _panic,
+    "interrupts": _interrupt,
+    "panics when it is read": _Trap,
     "says nothing": lambda _: None,
     "says what is no number": lambda _: [math.nan, math.inf],
     "says too much": lambda _: [1e308, -1e308, 1e308],
@@ -181,7 +207,7 @@ def _observed(table: object, schema: Schema, turn: int) -> tuple[list[object], l
 
 def _asked(table: object, schema: Schema, turn: int) -> Iterator[object]:
     try:
-        vault = Watched(table, schema, {"unruly": unruly})
+        vault = Watched(table, schema, {"unruly": Learner(unruly, version="1")})
     except DpcausalError as error:
         yield type(error).__name__, error.expected, error.got.replace(str(table), "")
         return
@@ -191,7 +217,7 @@ def _asked(table: object, schema: Schema, turn: int) -> Iterator[object]:
         read = len(vault.readings)
         try:
             releases = subject.releases(vault)
-        except SystemExit as error:
+        except (SystemExit, Panic) as error:
             raise AssertionError(f"{subject.name} would end the process") from error
         shapes = [
             (each.names, each.family, [scale is None for scale in each.scales], sorted(each.facts)) for each in releases

@@ -1,7 +1,7 @@
 """The one door. Read this file first: everything that leaves a table leaves through `Vault.release`."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from dpcausal import queries
 from dpcausal.calibration import Noise, calibrate
@@ -13,7 +13,7 @@ from dpcausal.queries import BlockEffects, InfluenceEffects, Query
 from dpcausal.release import Receipt, Release
 from dpcausal.schema import PROTECTS, Schema
 from dpcausal.vault.answers import ANSWERS
-from dpcausal.vault.learners import Learner, check_scikit_learn, find_learner
+from dpcausal.vault.learners import Learner, check_scikit_learn, find_learner, own_learners
 from dpcausal.vault.noise import add_noise
 from dpcausal.vault.resources import Resources
 from dpcausal.vault.table import open_table
@@ -42,8 +42,8 @@ class Vault:
         budget: The most that may ever be spent on this data set. Needed for a new ledger; an existing one remembers.
         heuristics: Names of queries without a proof that may be asked all the same; none unless named. Part of what
             the ledger remembers.
-        learners: Learners of your own that may be put to work on this table, by name: functions of covariates, arms,
-            outcomes and profiles that give the effect at each profile. They run inside the vault: allow what you trust.
+        learners: Learners of your own that may be put to work on this table, by name, each a `Learner` with its
+            version. They run inside the vault: allow what you trust.
         resources: How much memory and how many cores reading may take, and whether it shows how far it is.
 
     Example:
@@ -70,7 +70,7 @@ class Vault:
     ) -> None:
         _check_opening(ledger, budget, heuristics, resources)
         self._schema, self._n = schema, 0
-        self._heuristics, self._learners = tuple(heuristics), dict(learners or {})
+        self._heuristics, self._learners = tuple(heuristics), own_learners(learners)
         self._engine: Engine = open_table(table, schema, resources)
         self._count()
         if not 2 <= self._n < _MOST_UNITS:
@@ -124,7 +124,7 @@ class Vault:
         """
         self._check(query, guarantee)
         noise = calibrate(query, self._schema, guarantee)
-        question = queries.question(query, guarantee, self._schema)
+        question = self.question(query, guarantee)
         request = digest_of(question)
         kept = self._ledger.stored(request)
         if kept is None:
@@ -133,6 +133,13 @@ class Vault:
             receipt = Receipt(query.name, guarantee.epsilon, guarantee.delta, debit.number, debit.digest)
             kept = self._ledger.store(request, self._answer(query, guarantee, noise, receipt).to_json())
         return Release.from_json(kept)
+
+    def question(self, query: Query, guarantee: Guarantee) -> dict[str, Any]:
+        """Return what makes two requests to this vault the same; of a learner, which version it is."""
+        question = queries.question(query, guarantee, self._schema)
+        if isinstance(query, BlockEffects | InfluenceEffects):
+            question["learner"] = find_learner(query.learner, self._learners).version
+        return question
 
     def _answer(self, query: Query, guarantee: Guarantee, noise: Noise, receipt: Receipt) -> Release:
         """Rows are read here, and only here, and noise is added."""

@@ -3,22 +3,63 @@
 import contextlib
 import io
 import logging
+import signal
 import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcausal.errors import QueryError
+from dpcausal.plain_text import check_plain_text
 
 Array = NDArray[np.float64]
 
-Learner = Callable[[Array, Array, Array, Array], Array]
+Learn = Callable[[Array, Array, Array, Array], Array]
 """From covariates (numbers from -1 to 1, one line a unit), arms (0 or 1), outcomes (as in the table) and profiles (like
 covariates) to the effect at each profile."""
+
+
+@dataclass(frozen=True)
+class Learner:
+    """A learner of your own, and which version of it this is.
+
+    The version is part of every question to the learner: a question to another version is another question, with a
+    price and an answer of its own. It is a text that you declare, not a digest of the code: the code's digest changes
+    with the version of Python and misses what the code calls. Declare a new version whenever the answer would mean
+    something else.
+
+    Attributes:
+        function: What gives the effect at each profile, from covariates (numbers from -1 to 1, one line a unit), arms
+            (0 or 1), outcomes (as in the table) and profiles (like covariates).
+        version: A public text, for instance "1" or "2026-11, 200 trees".
+
+    Example:
+        >>> mean = lambda covariates, arms, outcomes, profiles: np.full(len(profiles), outcomes[arms == 1].mean())
+        >>> Learner(mean, version="1").version
+        '1'
+    """
+
+    function: Learn
+    version: str
+
+    def __post_init__(self) -> None:
+        if not (callable(self.function) and isinstance(self.version, str) and self.version.strip()):
+            raise QueryError(
+                expected="a function and the version of it, a text",
+                got=f"{type(self.function).__name__} and version={self.version!r}",
+                hint='write Learner(function, version="1").',
+            )
+        check_plain_text("the version of a learner", self.version, error=QueryError)
+
+    def __call__(self, covariates: Array, arms: Array, outcomes: Array, at: Array) -> Array:
+        """Return the effect at each profile."""
+        return self.function(covariates, arms, outcomes, at)
+
 
 _CLIP = 0.05
 
@@ -121,7 +162,7 @@ def networks(effect: Any = None) -> ResidualLearner:  # noqa: ANN401 (scikit-lea
     )
 
 
-def _learned(made: Callable[[], ResidualLearner]) -> Learner:
+def _learned(made: Callable[[], ResidualLearner]) -> Learn:
     def learner(covariates: Array, arms: Array, outcomes: Array, at: Array) -> Array:
         from threadpoolctl import threadpool_limits  # noqa: PLC0415 (comes with scikit-learn)
 
@@ -132,12 +173,36 @@ def _learned(made: Callable[[], ResidualLearner]) -> Learner:
 
 
 LEARNERS: Mapping[str, Learner] = {
-    "linear": linear,
-    "forest": _learned(forests),
-    "boosting": _learned(boosted_trees),
-    "network": _learned(networks),
+    "linear": Learner(linear, version="1"),
+    "forest": Learner(_learned(forests), version="1"),
+    "boosting": Learner(_learned(boosted_trees), version="1"),
+    "network": Learner(_learned(networks), version="1"),
 }
-"""The learners that every vault knows."""
+"""The learners that every vault knows. Change the version with the method or its settings, which are all stated above.
+scikit-learn's own version is no part of it: an upgrade that fits the same model must not make anybody pay again."""
+
+
+def own_learners(learners: Mapping[str, Learner] | None) -> dict[str, Learner]:
+    """Return the learners that a table's owner adds, by name.
+
+    Raises:
+        QueryError: If a name is that of a built-in learner, or a learner has no version.
+    """
+    for name, learner in (learners or {}).items():
+        check_plain_text("the name of a learner", name, error=QueryError)
+        if name in LEARNERS or not name.strip():
+            raise QueryError(
+                expected=f"a name for your own learner other than {', '.join(LEARNERS)}",
+                got=repr(name),
+                hint="these names are reserved for the built-in learners; choose another.",
+            )
+        if not isinstance(learner, Learner):
+            raise QueryError(
+                expected=f"a Learner under the name {name!r}",
+                got=type(learner).__name__,
+                hint=f'declare a public version of it: learners={{"{name}": Learner(function, version="1")}}.',
+            )
+    return dict(learners or {})
 
 
 def find_learner(name: str, own: Mapping[str, Learner]) -> Learner:
@@ -151,7 +216,7 @@ def find_learner(name: str, own: Mapping[str, Learner]) -> Learner:
         raise QueryError(
             expected=f"a learner out of {', '.join(known)}",
             got=repr(name),
-            hint='the owner of the table may add others: Vault(…, learners={"mine": function}).',
+            hint='the owner of the table may add others: learners={"mine": Learner(function, version="1")}.',
         )
     if name not in own and name != "linear":
         check_scikit_learn(name)
@@ -180,19 +245,44 @@ def _no_log_lines() -> Iterator[None]:
         logging.disable(before)
 
 
-def quietly(work: Callable[[], Array], size: int) -> Array:
-    """What comes of some work; 0 wherever it fails or nothing finite comes of it. No word of its own gets out."""
-    words = io.StringIO()
+@contextlib.contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Hold a user's Ctrl-C back until the work is done, so that what the work raises is never taken for one.
+
+    Python delivers it to the main thread only; in any other there is nothing to hold back.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before is None:
+        yield
+        return
+    held: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: held.append(number))
     try:
-        with (
-            _ONE_AT_A_TIME,
-            _no_log_lines(),
-            warnings.catch_warnings(),
-            contextlib.redirect_stdout(words),
-            contextlib.redirect_stderr(words),
-        ):
-            warnings.simplefilter("ignore")
-            said = np.asarray(work(), dtype=np.float64).reshape(size)
-    except (Exception, SystemExit):  # noqa: BLE001 (whatever it is, it may tell of rows)
-        return np.zeros(size)
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if held:
+        signal.raise_signal(signal.SIGINT)
+
+
+def quietly(work: Callable[[], Array], size: int) -> Array:
+    """Return what comes of some work; 0 wherever it fails or nothing finite comes of it. No word of its own gets out.
+
+    Whatever it raises is contained, a KeyboardInterrupt of its own and panics of Rust extensions among it, and so is
+    what its result raises when it is read. A user's Ctrl-C takes effect as soon as the work is done.
+    """
+    words = io.StringIO()
+    with (
+        _ONE_AT_A_TIME,
+        _interrupts_held_back(),
+        _no_log_lines(),
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(words),
+        contextlib.redirect_stderr(words),
+    ):
+        warnings.simplefilter("ignore")
+        try:
+            said = np.array(work(), dtype=np.float64).reshape(size)
+        except BaseException:  # noqa: BLE001 (whatever it is, it may tell of rows)
+            said = np.zeros(size)
     return np.where(np.isfinite(said), said, 0.0)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import dpcausal as dpc
+from dpcausal.audit.fuzz import Panic
 from dpcausal.queries import (
     GRID,
     BlockEffects,
@@ -183,8 +184,30 @@ def _totals(query: BlockEffects, shares: Any) -> dict[str, int]:
 @twin("a learner that is not kept quiet", shape)
 def loud(patch: pytest.MonkeyPatch) -> None:
     def aloud(work: Any, size: int) -> Any:
-        with contextlib.suppress(TypeError, ValueError, SystemExit):
+        with contextlib.suppress(BaseException):
             work()
         return np.zeros(size)
 
     patch.setattr(block_effects, "quietly", aloud)
+
+
+@twin("a learner whose panics get out", shape)
+def panicking(patch: pytest.MonkeyPatch) -> None:
+    quietly = block_effects.quietly
+
+    def only_exceptions(work: Any, size: int) -> Any:
+        raised: list[Panic] = []
+
+        def watched() -> Any:
+            try:
+                return np.asarray(work(), dtype=float)
+            except Panic as panic:
+                raised.append(panic)
+                raise
+
+        said = quietly(watched, size)
+        if raised:
+            raise raised[0]
+        return said
+
+    patch.setattr(block_effects, "quietly", only_exceptions)

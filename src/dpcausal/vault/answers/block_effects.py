@@ -14,11 +14,11 @@ from dpcausal.schema import Schema
 from dpcausal.vault.answer import Answer
 from dpcausal.vault.engines import Engine
 from dpcausal.vault.features import Features
-from dpcausal.vault.learners import Array, Learner, quietly
+from dpcausal.vault.learners import Array, Learn, quietly
 from dpcausal.vault.noise import shuffled
 
 
-def block_effects(query: BlockEffects, schema: Schema, engine: Engine, _: Guarantee, learner: Learner) -> Answer:
+def block_effects(query: BlockEffects, schema: Schema, engine: Engine, _: Guarantee, learner: Learn) -> Answer:
     """The sums over blocks. Which block a row is in is drawn by lot, so that it does not depend on any row."""
     covariates, arms, outcomes, at = for_learners(query, schema, engine)
     order = shuffled(len(arms))
