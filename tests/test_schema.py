@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 import dpcausal as dpc
 from dpcausal.errors import SchemaError
+from dpcausal.plain_text import is_plain_text
 
-names = st.text(min_size=1, max_size=8).filter(lambda name: "\0" not in name)
+names = st.text(min_size=1, max_size=8).filter(is_plain_text)
 bounds = st.floats(-1e6, 1e6).map(lambda low: (low, low + 1.5))
 reals = st.builds(lambda name, pair: dpc.Real(name, *pair), names, bounds)
 texts = st.lists(names, min_size=2, max_size=4, unique=True)

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import Any, Literal, TypeVar
 
 from dpcausal.errors import SchemaError
+from dpcausal.plain_text import check_plain_text
 
 Value = str | int | float | bool
 """A value that a person can declare and a table can hold."""
@@ -20,6 +21,7 @@ def _check_name(name: object) -> None:
             got=repr(name),
             hint="give the name of a column as a non-empty string without NUL characters.",
         )
+    check_plain_text("column name", [name])
 
 
 def is_number(value: object) -> bool:
@@ -43,6 +45,7 @@ def _check_values(name: str, values: Sequence[Value]) -> None:
             got=repr(values),
             hint="declare each value as it stands in the table; strings must not hold NUL characters.",
         )
+    check_plain_text(f"values of column {name!r}", [value for value in values if isinstance(value, str)])
     if len(set(values)) != len(values) or len(values) < 2:
         raise SchemaError(
             expected=f"two or more different values for column {name!r}",
@@ -139,6 +142,7 @@ class Binary:
         _check_values(self.name, self.values)
         if self.labels is not None:
             object.__setattr__(self, "labels", tuple(self.labels))
+            check_plain_text(f"labels of column {self.name!r}", self.labels)
         if len(self.values) != 2 or (self.labels is not None and len(set(self.labels)) != 2):
             raise SchemaError(
                 expected=f"two values, and two different labels if any, for column {self.name!r}",

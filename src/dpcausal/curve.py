@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcausal.columns import Column, Real, Value, is_number
-from dpcausal.effect import bill, html_table, listed, number, text_table
+from dpcausal.effect import bill, html_table, listed, number, printed_texts, text_table
 from dpcausal.errors import QueryError, RefusedError
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import Family, critical_values, simulated
+from dpcausal.plain_text import check_plain_text
 from dpcausal.queries import Basis, Cells, Points
 from dpcausal.queries.basis import basis_of, basis_values
 from dpcausal.queries.profiles import Codes, by_covariate, codes_of
@@ -72,6 +73,9 @@ class EffectCurve:
     notes: tuple[str, ...] = ()
     no_interval: str = ""
     parts: int = 1
+
+    def __post_init__(self) -> None:
+        check_plain_text("texts of a curve", printed_texts(self))
 
     @classmethod
     def of(cls, source: Source, *, notes: tuple[str, ...] = (), **told: Any) -> Self:  # noqa: ANN401 (as the attributes)

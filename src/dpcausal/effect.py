@@ -3,7 +3,7 @@
 import json
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any, Protocol, Self
@@ -11,6 +11,7 @@ from typing import Any, Protocol, Self
 from dpcausal.errors import RefusedError
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm, half_width
+from dpcausal.plain_text import check_plain_text
 from dpcausal.release import Receipt, Source
 
 _WIDTH = 100
@@ -53,6 +54,9 @@ class Effect:
     no_interval: str = ""
     between_sd: float = 0.0
     sites: tuple["SiteShare", ...] = ()
+
+    def __post_init__(self) -> None:
+        check_plain_text("texts of an effect", printed_texts(self))
 
     @property
     def privacy_sd(self) -> float:
@@ -199,6 +203,16 @@ class Estimator(Protocol):
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
         """The effect, for epsilon and delta in all."""
         ...
+
+
+def printed_texts(result: object) -> Iterator[object]:
+    """Every text of a result that is printed: its own, those in its tuples, and those of its sites and receipts."""
+    for value in vars(result).values():
+        for each in value if isinstance(value, tuple) else (value,):
+            if isinstance(each, str):
+                yield each
+            elif isinstance(each, SiteShare | Receipt):
+                yield from printed_texts(each)
 
 
 def number(value: float) -> str:

@@ -58,6 +58,14 @@ class RefusedError(DpcausalError):
     """The thing asked for is withheld on purpose, for instance an interval that would not cover."""
 
 
+class CopyRefusedError(RefusedError, TypeError):
+    """A table may not be copied out of its vault. A TypeError too, which is what Python's copiers expect."""
+
+
+class NoSuchAttributeError(DpcausalError, AttributeError):
+    """A name that is not there. An AttributeError too, so that `hasattr` says no and does not raise."""
+
+
 @contextmanager
 def withheld(*kinds: type[Exception], instead: Callable[[Exception], DpcausalError]) -> Iterator[None]:
     """Raise something else in place of errors of others, whose messages may quote the table, an answer or a password.

@@ -15,6 +15,7 @@ from dpcausal.estimators.average import ESTIMATORS
 from dpcausal.estimators.pooling import Rule
 from dpcausal.guarantee import Guarantee
 from dpcausal.new_study import check_filled_in
+from dpcausal.plain_text import is_plain_text
 from dpcausal.planning import Rehearsal
 from dpcausal.queries import Cut, Query
 from dpcausal.release import Listening
@@ -97,7 +98,7 @@ class Study:
             )
         self.diagnostics()
         for text in _texts(self._plain()):
-            if not text.isprintable():
+            if not is_plain_text(text):
                 raise StudyError(
                     expected="texts of one line, without signs that steer a terminal",
                     got=repr(text)[:100],

@@ -14,6 +14,7 @@ import pytest
 import dpcausal as dpc
 from benchmarks.scale.agreement import InOrder
 from dpcausal.errors import TableError
+from dpcausal.plain_text import is_plain_text
 from dpcausal.vault.coercion import column_names
 from dpcausal.vault.dialects import DUCKDB, SPARK
 from dpcausal.vault.engines import Engine
@@ -56,7 +57,7 @@ COVARIATES: list[dpc.Real | dpc.Category] = [
     dpc.Category("price", [0.1, -7.5, 0]),
     dpc.Category("wide", [1, float(2**53 + 1), -float(FAR), 0]),
     dpc.Real("text", -3, 57),
-    dpc.Category("ward", [each for each in TEXTS if each is not None and "\0" not in each]),
+    dpc.Category("ward", [each for each in TEXTS if is_plain_text(each)]),
 ]
 
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
-from dpcausal.errors import BudgetExceededError, GuaranteeError, LedgerError, QueryError, TableError
+from dpcausal.errors import BudgetExceededError, DpcausalError, GuaranteeError, LedgerError, QueryError, TableError
 from dpcausal.queries import ArmMoments, ArmTotals
 
 ONE = dpc.Guarantee(epsilon=1.0)
@@ -152,12 +152,13 @@ def test_a_table_too_small_for_anything_is_refused(size: int, table: pa.Table, s
         dpc.Vault(table.slice(0, size), schema, ledger="sqlite://", budget=dpc.Budget(epsilon=1))
 
 
-def test_a_vault_has_one_method_and_cannot_be_copied(vault: dpc.Vault) -> None:
+def test_a_vault_has_one_method_that_reads_and_cannot_be_copied(vault: dpc.Vault) -> None:
     public = {name for name in dir(dpc.Vault) if not name.startswith("_")}
-    assert public == {"release", "schema", "n", "arm_sizes", "notes", "ledger"}
+    assert public == {"release", "question", "schema", "n", "arm_sizes", "notes", "ledger"}
     for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
-        with pytest.raises(TypeError, match="cannot be pickled or copied"):
+        with pytest.raises(TypeError, match="cannot be pickled or copied") as refused:
             attempt(vault)
+        assert isinstance(refused.value, DpcausalError)
     with pytest.raises(AttributeError):
         vault.n = 3  # type: ignore[misc]
 

@@ -14,11 +14,20 @@ from dpcausal.cli.plan import plan
 from dpcausal.cli.report import report
 from dpcausal.cli.run import run
 from dpcausal.cli.site import site
-from dpcausal.errors import DpcausalError
+from dpcausal.errors import DpcausalError, StudyError
+from dpcausal.plain_text import check_plain_text
 
 
 class _Told(TyperGroup):
     """Commands whose errors are told in words, without a traceback."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 (as the parent has it)
+        """Read what was typed; names, reasons and files among it are printed later, so none may steer a terminal."""
+        try:
+            check_plain_text("what follows dpcausal on the command line", args, StudyError)
+        except StudyError as error:
+            raise typer.BadParameter(str(error)) from None
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 (as the parent has it)
         """Run a command; an error of dpcausal ends it with exit code 2."""

@@ -1,5 +1,6 @@
 """What happened at a site: who decided what about which study, who asked, and what was said."""
 
+import errno
 import fcntl
 import json
 import os
@@ -11,8 +12,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from dpcausal.errors import LedgerError
+from dpcausal.errors import LedgerError, StudyError, withheld
 from dpcausal.federation.protocol import digest_of_text
+from dpcausal.plain_text import check_plain_text
 
 DIARY = "diary.jsonl"
 
@@ -62,15 +64,29 @@ class Diary:
         self._file = file
 
     def write(self, kind: Kind, study: str, who: str, what: str) -> None:
-        """Add a line, durably."""
-        with self._locked() as descriptor:
+        """Add a line, durably.
+
+        Raises:
+            LedgerError: If the disk does not take it.
+            StudyError: If a text holds control characters, which would act on the terminal of whoever reads it.
+        """
+        check_plain_text("who decides, and why", [who, what], StudyError)
+        with withheld(OSError, instead=self._unwritten), self._locked() as descriptor:
             lines = deque(self._lines(), maxlen=1)
             os.ftruncate(descriptor, self._whole_size())
             line = Line.after(lines[0].digest if lines else "", kind, study, who, what)
             text = (json.dumps(asdict(line), sort_keys=True) + "\n").encode()
             if os.write(descriptor, text) < len(text):
-                raise OSError("the disk is full")
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.fsync(descriptor)
+
+    def _unwritten(self, error: Exception) -> LedgerError:
+        return LedgerError(
+            expected=f"a diary that can be written: {self._file}",
+            got=getattr(error, "strerror", None) or type(error).__name__,
+            hint="make room on the disk, or check whose file it is, and try again: what is not in the diary did not "
+            "take place.",
+        )
 
     def lines(self) -> tuple[Line, ...]:
         """All lines, verified."""

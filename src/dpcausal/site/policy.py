@@ -10,6 +10,7 @@ from typing import Any, Self
 from dpcausal.columns import Unit, build, check_keys, is_number
 from dpcausal.errors import DpcausalError, StudyError
 from dpcausal.federation.signatures import is_name, is_public_key
+from dpcausal.plain_text import is_plain_text
 
 FILE = "policy.toml"
 KEY = "site.key"
@@ -79,7 +80,7 @@ class Policy:
     def __post_init__(self) -> None:
         for holds, expected in (
             (is_name(self.site), "site: a name of letters, digits, - and _"),
-            (all(isinstance(each, str) and each for each in (self.table, self.ledger)), "table and ledger: texts"),
+            (all(is_plain_text(each) and each for each in (self.table, self.ledger)), "table and ledger: texts"),
             (_are_texts(self.columns) and _are_texts(self.estimators), "columns and estimators: lists of names"),
             (_are_texts(self.heuristics) and _are_texts(self.public), "heuristics and public: lists of names"),
             (self.ledger != "sqlite://" and ":memory:" not in self.ledger, "a ledger that does not forget"),
@@ -91,6 +92,7 @@ class Policy:
             (self._bytes() is not None, "memory: for instance 500 MB or 2 GB"),
             (isinstance(self.budget, Mapping), "a [budget] with epsilon and delta"),
             (isinstance(self.askers, Mapping) and all(map(is_public_key, self.askers.values())), "askers: public keys"),
+            (all(map(is_plain_text, self.askers)), "askers: names without control characters"),
         ):
             if not holds:
                 raise StudyError(expected=f"in {FILE}, {expected}", got="something else", hint="correct the file.")
@@ -134,7 +136,7 @@ def _tuple(value: object) -> object:
 
 
 def _are_texts(values: object) -> bool:
-    return isinstance(values, tuple) and all(isinstance(each, str) for each in values)
+    return isinstance(values, tuple) and all(map(is_plain_text, values))
 
 
 def _is_count(value: object, least: int) -> bool:

@@ -80,7 +80,7 @@ class Site:
         else:
             return self._key.seal(kept)
         if asker:
-            with contextlib.suppress(OSError, DpcausalError):
+            with contextlib.suppress(DpcausalError):
                 self.diary.write("answer", message.study, asker, f"{message.request} {message.code}")
         return self._key.seal(message.to_json())
 

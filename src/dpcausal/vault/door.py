@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from dpcausal import queries
 from dpcausal.calibration import Noise, calibrate
-from dpcausal.errors import GuaranteeError, LedgerError, QueryError, TableError
+from dpcausal.errors import CopyRefusedError, GuaranteeError, LedgerError, QueryError, TableError
 from dpcausal.guarantee import Guarantee
 from dpcausal.ledger import Budget, DataSet, Ledger
 from dpcausal.ledger.chain import digest_of
@@ -205,7 +205,12 @@ class Vault:
         )
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a vault cannot be pickled or copied: its table stays where it is")
+        raise CopyRefusedError(
+            expected="a vault that stays in its process",
+            got="an attempt to pickle or copy it",
+            hint="a vault cannot be pickled or copied, because its table stays where it is; open another on the same "
+            "ledger where you need it, or send the effect.",
+        )
 
 
 def _check_opening(ledger: object, budget: object, heuristics: Sequence[str], resources: object) -> None:

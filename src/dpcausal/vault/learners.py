@@ -54,7 +54,7 @@ class Learner:
                 got=f"{type(self.function).__name__} and version={self.version!r}",
                 hint='write Learner(function, version="1").',
             )
-        check_plain_text("the version of a learner", self.version, error=QueryError)
+        check_plain_text("version of a learner", [self.version], QueryError)
 
     def __call__(self, covariates: Array, arms: Array, outcomes: Array, at: Array) -> Array:
         """Return the effect at each profile."""
@@ -188,8 +188,8 @@ def own_learners(learners: Mapping[str, Learner] | None) -> dict[str, Learner]:
     Raises:
         QueryError: If a name is that of a built-in learner, or a learner has no version.
     """
+    check_plain_text("names of learners", learners or {}, QueryError)
     for name, learner in (learners or {}).items():
-        check_plain_text("the name of a learner", name, error=QueryError)
         if name in LEARNERS or not name.strip():
             raise QueryError(
                 expected=f"a name for your own learner other than {', '.join(LEARNERS)}",
