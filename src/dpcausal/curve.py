@@ -379,5 +379,10 @@ def _examples(column: Column) -> tuple[Value, ...]:
 
 def named(profile: Mapping[str, Value]) -> str:
     """A profile in words."""
-    shown = {key: f"{value:g}" if isinstance(value, float) else str(value) for key, value in profile.items()}
-    return ", ".join(f"{key} = {value}" for key, value in shown.items())
+    return ", ".join(f"{key} = {_shown(value)}" for key, value in profile.items())
+
+
+def _shown(value: Value) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:g}"

@@ -196,7 +196,7 @@ NAMES = [
     "back\\slash",
     "select",
     "Größe ☃",
-    "x y\n",
+    "x y ",
 ]
 
 

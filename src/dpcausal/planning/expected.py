@@ -39,6 +39,7 @@ from dpcausal.queries import (
 )
 from dpcausal.queries.basis import basis_values
 from dpcausal.queries.profiles import spread_out
+from dpcausal.queries.query import value_names
 from dpcausal.queries.regression import CONSTANT, FIRST_FEATURE, OUTCOME
 from dpcausal.queries.scores import covariates_named, feature_names
 from dpcausal.queries.strata import bins
@@ -282,8 +283,8 @@ def _(query: CovariateSums, expecting: Expectations, _: Guarantee) -> dict[str, 
         mass = sizes[arm] * weights[arm]
         values |= {f"mass_{arm}": mass, f"design_{arm}": mass * weights[arm]}
         for column in covariates_named(query.of, expecting.schema):
-            listed = () if isinstance(column, Real) or len(column.values) == 2 else column.values
+            listed = () if isinstance(column, Real) or len(column.values) == 2 else value_names(column)
             values |= {f"total_{arm} of {column.name}": 0.0}
-            values |= {f"total_{arm} of {column.name}={value}": mass / len(listed) for value in listed}
+            values |= {f"total_{arm} of {name}": mass / len(listed) for name in listed}
             values |= {f"deficit_{arm} of {column.name}": mass * (1 - expecting.covariate_sd**2)}
     return values

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpcausal.columns import Binary, Category, Column, Real, Value
 from dpcausal.errors import QueryError
-from dpcausal.queries.query import GRID
+from dpcausal.queries.query import GRID, plain_value
 
 Codes = Mapping[str, NDArray[np.int64]]
 """By covariate: a number as steps from the middle of its range, a listed value as its place in the list."""
@@ -118,7 +118,7 @@ def profiles_of(of: Sequence[str], at: Sequence[Sequence[Value]]) -> tuple[tuple
             got=f"{len(at)} profiles",
             hint="few profiles are best: noise grows with the root of their number.",
         )
-    return tuple(tuple(profile) for profile in at)
+    return tuple(tuple(map(plain_value, profile)) for profile in at)
 
 
 def profile_names(at: Sequence[Sequence[Value]]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal, Protocol
 
-from dpcausal.columns import Column
+from dpcausal.columns import Binary, Category, Column, Value, is_number
 from dpcausal.errors import QueryError
 from dpcausal.schema import Protects, Schema
 
@@ -89,6 +89,22 @@ class Query(Protocol):
     def reads(self, schema: Schema) -> tuple[Column, ...]:
         """The columns that the answer depends on."""
         ...
+
+
+def plain_value(value: Value) -> Value:
+    """Return a value as what it means, however it was written: 1, 1.0 and True are one number."""
+    return float(value) + 0.0 if isinstance(value, bool) or is_number(value) else value  # -0.0 is 0.0 too
+
+
+def value_names(column: Binary | Category) -> tuple[str, ...]:
+    """Return what each value of a column is called in an answer. It is named by its meaning, as questions are compared.
+
+    Example:
+        >>> value_names(Category("stage", [1, 2.0, 2.5]))
+        ('stage=1', 'stage=2', 'stage=2.5')
+    """
+    plain = (value if isinstance(value, str) else str(plain_value(value)).removesuffix(".0") for value in column.values)
+    return tuple(f"{column.name}={value}" for value in plain)
 
 
 def outcome_step(schema: Schema) -> float:

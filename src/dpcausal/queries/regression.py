@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from dpcausal.columns import Column, Real
 from dpcausal.errors import QueryError
-from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity
+from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity, value_names
 from dpcausal.queries.scores import covariates_named
 from dpcausal.schema import Protects, Schema
 
@@ -160,8 +160,8 @@ def design_names(of: Sequence[str], schema: Schema) -> tuple[str, ...]:
     """The features of a linear regression: each number, one of two values, each of more values but the first."""
     names: list[str] = []
     for column in covariates_named(of, schema):
-        values = () if isinstance(column, Real) or len(column.values) == 2 else column.values[1:]
-        names += [f"{column.name}={value}" for value in values] or [column.name]
+        one = isinstance(column, Real) or len(column.values) == 2
+        names += [column.name] if one else value_names(column)[1:]
     if len(names) > MOST_FEATURES:
         raise QueryError(
             expected=f"covariates that make at most {MOST_FEATURES} features",

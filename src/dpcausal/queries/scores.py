@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, get_args
 
 from dpcausal.columns import Column, Real, is_number, meant
 from dpcausal.errors import QueryError
-from dpcausal.queries.query import GRID, Coordinate, NoiseKind, Norm, Query, Sensitivity, outcome_step
+from dpcausal.queries.query import GRID, Coordinate, NoiseKind, Norm, Query, Sensitivity, outcome_step, value_names
 from dpcausal.schema import Protects, Schema
 
 Estimand = Literal["ATE", "ATT", "ATC", "ATO"]
@@ -20,8 +20,8 @@ def feature_names(of: Sequence[str], schema: Schema) -> tuple[str, ...]:
     """The features that covariates become: a constant, each number, one of two values, each of more values."""
     names = ["intercept"]
     for column in covariates_named(of, schema):
-        values = () if isinstance(column, Real) or len(column.values) == 2 else column.values
-        names += [f"{column.name}={value}" for value in values] or [column.name]
+        one = isinstance(column, Real) or len(column.values) == 2
+        names += [column.name] if one else value_names(column)
     return tuple(names)
 
 

@@ -9,7 +9,17 @@ from typing import Any, ClassVar, Literal
 
 from dpcausal.columns import Binary, Category, Column, Real, is_number
 from dpcausal.errors import QueryError
-from dpcausal.queries.query import GRID, Coordinate, NoiseKind, Norm, Query, Sensitivity, outcome_step, shared
+from dpcausal.queries.query import (
+    GRID,
+    Coordinate,
+    NoiseKind,
+    Norm,
+    Query,
+    Sensitivity,
+    outcome_step,
+    shared,
+    value_names,
+)
 from dpcausal.schema import Protects, Schema
 
 
@@ -67,7 +77,7 @@ class Cut:
         self.bins(schema)
         column = next(column for column in schema.covariates if column.name == self.name)
         if not isinstance(column, Real):
-            return tuple(f"{self.name}={value}" for value in column.values)
+            return value_names(column)
         edges = [f"{edge:.12g}" for edge in self.edges]
         inner = (f"{low} ≤ {self.name} < {high}" for low, high in itertools.pairwise(edges))
         return f"{self.name} < {edges[0]}", *inner, f"{self.name} ≥ {edges[-1]}"

@@ -23,7 +23,7 @@ from dpcausal.queries.basis.functions import (
     towards_zero,
 )
 from dpcausal.queries.profiles import Codes, design_lines
-from dpcausal.queries.query import GRID
+from dpcausal.queries.query import GRID, value_names
 from dpcausal.queries.scores import covariates_named
 from dpcausal.schema import Schema
 
@@ -65,7 +65,7 @@ class Polynomial:
             elif len(column.values) == 2:
                 factors.append([(column.name, 1)])
             else:
-                factors.append([(f"{column.name}={value}", 1) for value in column.values[1:]])
+                factors.append([(name, 1) for name in value_names(column)[1:]])
         return factors
 
     def _products(self, schema: Schema) -> list[tuple[tuple[int, int], ...]]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpcausal.columns import Column, Real
 from dpcausal.queries.basis.functions import LENGTH, Integers, check_count, check_whole, listed, lookup, places, rounded
 from dpcausal.queries.profiles import Codes
+from dpcausal.queries.query import value_names
 from dpcausal.queries.scores import covariates_named
 from dpcausal.schema import Schema
 
@@ -50,7 +51,7 @@ class Spline:
             if isinstance(column, Real):
                 own = [f"{column.name} piece {piece}" for piece in range(1, self.pieces + 4)]
             else:
-                own = [f"{column.name}={value}" for value in column.values]
+                own = list(value_names(column))
             names += own[1:] if names else own
         check_count(len(names))
         return tuple(names)
