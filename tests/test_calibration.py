@@ -1,12 +1,14 @@
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import dp_accounting
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpcausal as dpc
-from dpcausal.calibration import calibrate, float_above, gaussian_sd
+from dpcausal import calibration
+from dpcausal.calibration import calibrate, float_above, float_below, gaussian_sd
 from dpcausal.guarantee import exact
 from dpcausal.queries import ArmMoments, ArmTotals, Cut, Query, StratumContrasts
 from dpcausal.schema import PROTECTS, Protects
@@ -29,6 +31,74 @@ def test_gaussian_sd_is_safe_and_tight(epsilon: float, delta: float) -> None:
     sd = gaussian_sd(epsilon, delta)
     needed = dp_accounting.get_sigma_gaussian(epsilon, delta)  # the continuous Gaussian's exact curve
     assert needed <= sd <= 1.15 * needed
+
+
+def typed(digits: int, low: int, high: int) -> st.SearchStrategy[float]:
+    """Numbers as people type them: a few digits and a power of ten."""
+    decimals = st.builds(
+        lambda head, power: float(f"{head}e{power}"), st.integers(1, 10**digits), st.integers(low, high)
+    )
+    return decimals.filter(lambda number: number > 0)
+
+
+def delta_of(sd: float, epsilon: Decimal) -> Decimal:
+    """The delta at this epsilon of zCDP with rho = 1 / (2 sd²) (Canonne, Kamath and Steinke 2020, Proposition 12).
+
+    Every order gives an upper bound; the best one is looked for by thirds.
+    """
+    rho = 1 / (2 * Decimal(sd) ** 2)
+
+    def log_delta(order: Decimal) -> Decimal:
+        return (order - 1) * (order * rho - epsilon) - (order - 1).ln() + order * (1 - 1 / order).ln()
+
+    low, high = Decimal(1) + Decimal("1e-12"), 2 + 2 * (epsilon / rho + 1)
+    for _ in range(80):
+        one, other = low + (high - low) / 3, high - (high - low) / 3
+        low, high = (low, other) if log_delta(one) < log_delta(other) else (one, high)
+    return log_delta(low).exp()
+
+
+@settings(max_examples=30)
+@given(
+    epsilon=typed(3, -4, -1).filter(lambda epsilon: 1e-2 <= epsilon <= 100),
+    delta=typed(2, -14, -3).filter(lambda delta: delta < 0.4),
+)
+def test_gaussian_noise_keeps_the_epsilon_and_delta_that_were_typed(epsilon: float, delta: float) -> None:
+    """In decimals, and apart from OpenDP: what the ledger debits is what the noise gives."""
+    with localcontext() as context:
+        context.prec = 40
+        assert delta_of(gaussian_sd(epsilon, delta), Decimal(repr(epsilon))) <= Decimal(repr(delta))
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-6), (1.0, 1e-5)])
+def test_a_smaller_gaussian_would_be_caught(epsilon: float, delta: float) -> None:
+    with localcontext() as context:
+        context.prec = 40
+        sd = gaussian_sd(epsilon, delta) * (1 - 1e-7)
+        assert delta_of(sd, Decimal(repr(epsilon))) > Decimal(repr(delta))
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.1, 2.2])
+def test_gaussian_sd_is_held_to_the_decimal_where_the_float_is_above_it(
+    epsilon: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if OpenDP gave just the float that epsilon is stored as, which is larger than what was typed."""
+    assert Fraction(epsilon) > exact(epsilon)
+    gaussian_sd.cache_clear()
+    monkeypatch.setattr(
+        calibration,
+        "epsilon_of_gaussian",
+        lambda sd, _: epsilon if sd < 7 else float_below(exact(epsilon)) if sd < 1e9 else 0.0,
+    )
+    try:
+        assert gaussian_sd(epsilon, 1e-6) == pytest.approx(7, rel=1e-8)
+    finally:
+        gaussian_sd.cache_clear()
+
+
+@given(st.fractions(min_value=Fraction(1, 10**9), max_value=10**9))
+def test_float_below_is_below_and_near(number: Fraction) -> None:
+    assert number * Fraction(1 - 2**-50) <= Fraction(float_below(number)) <= number
 
 
 def test_a_gaussian_release_is_charged_what_its_noise_gives() -> None:

@@ -38,9 +38,12 @@ ASKED: dict[str, Any] = {
 
 
 def schema(spelling: str) -> dpc.Schema:
-    ward, two = SPELLINGS[spelling]
-    covariates = [dpc.Category("ward", ward), dpc.Binary("sick", two), dpc.Real("age", 0, 100)]
-    return dpc.Schema(treatment=dpc.Binary("t", two), outcome=dpc.Real("y", 0, 1), covariates=covariates)
+    wards, two = SPELLINGS[spelling]
+    return dpc.Schema(
+        treatment=dpc.Binary("t", two),
+        outcome=dpc.Real("y", 0, 1),
+        covariates=[dpc.Category("ward", wards), dpc.Binary("sick", two), dpc.Real("age", 0, 100)],
+    )
 
 
 @pytest.fixture(scope="module")

@@ -87,9 +87,13 @@ def gaussian_sd(epsilon: float, delta: float) -> float:
     The discrete Gaussian with this sd is rho-zCDP with rho = 1 / (2 sd²) (Canonne, Kamath and Steinke 2020), in any
     number of dimensions. OpenDP turns rho into epsilon at this delta. The continuous Gaussian's own curve would allow
     an sd about 7 % smaller, but is not proved for the discrete one in several dimensions.
+
+    Both are read as the decimals that were typed, as the ledger reads them: OpenDP is given the largest floats that are
+    not above these.
     """
+    allowed, at = float_below(exact(epsilon)), float_below(exact(delta))
     low, high = 1e-3, 1e9
-    if epsilon_of_gaussian(high, delta) > epsilon:
+    if epsilon_of_gaussian(high, at) > allowed:
         raise GuaranteeError(
             expected=f"an epsilon that Gaussian noise of any useful size can give at delta {delta:g}",
             got=f"epsilon {epsilon:g}",
@@ -97,7 +101,7 @@ def gaussian_sd(epsilon: float, delta: float) -> float:
         )
     while high / low > 1 + 1e-9:
         middle = math.sqrt(low * high)
-        if epsilon_of_gaussian(middle, delta) <= epsilon:
+        if epsilon_of_gaussian(middle, at) <= allowed:
             high = middle
         else:
             low = middle
@@ -125,3 +129,9 @@ def float_above(number: Fraction) -> float:
     """The smallest float that is not below a positive fraction."""
     nearest = float(number)
     return nearest if Fraction(nearest) >= number else math.nextafter(nearest, math.inf)
+
+
+def float_below(number: Fraction) -> float:
+    """The largest float that is not above a positive fraction."""
+    nearest = float(number)
+    return nearest if Fraction(nearest) <= number else math.nextafter(nearest, 0.0)

@@ -160,8 +160,7 @@ def design_names(of: Sequence[str], schema: Schema) -> tuple[str, ...]:
     """The features of a linear regression: each number, one of two values, each of more values but the first."""
     names: list[str] = []
     for column in covariates_named(of, schema):
-        one = isinstance(column, Real) or len(column.values) == 2
-        names += [column.name] if one else value_names(column)[1:]
+        names += [column.name] if isinstance(column, Real) or len(column.values) == 2 else value_names(column)[1:]
     if len(names) > MOST_FEATURES:
         raise QueryError(
             expected=f"covariates that make at most {MOST_FEATURES} features",

@@ -20,8 +20,7 @@ def feature_names(of: Sequence[str], schema: Schema) -> tuple[str, ...]:
     """The features that covariates become: a constant, each number, one of two values, each of more values."""
     names = ["intercept"]
     for column in covariates_named(of, schema):
-        one = isinstance(column, Real) or len(column.values) == 2
-        names += [column.name] if one else value_names(column)
+        names += [column.name] if isinstance(column, Real) or len(column.values) == 2 else value_names(column)
     return tuple(names)
 
 
