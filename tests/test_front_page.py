@@ -1,6 +1,8 @@
 """The public names: what is announced, what type checkers see, and what is fetched when it is used are the same."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ import dpcausal
 
 def test_every_name_lives_where_the_front_page_says() -> None:
     tree = ast.parse(Path(str(dpcausal.__file__)).read_text(encoding="utf-8"))
-    (checked,) = (node for node in tree.body if isinstance(node, ast.If))
+    checked = next(node for node in tree.body if isinstance(node, ast.If))
     seen = {
         alias.name: node.module for node in checked.body if isinstance(node, ast.ImportFrom) for alias in node.names
     }
@@ -26,3 +28,48 @@ def test_a_name_that_is_not_there() -> None:
         dpcausal.DoubleRobust  # noqa: B018
     with pytest.raises(AttributeError, match=r"^dpcausal has no 'zzz'$"):
         dpcausal.zzz  # noqa: B018
+
+
+BASE = """
+import sys
+for extra in ("cryptography", "nvflare", "sklearn", "numba", "matplotlib", "pyspark", "dowhy", "hypothesis", "psycopg",
+              "adbc_driver_postgresql", "pandas", "polars", "econml"):
+    sys.modules[extra] = None
+import dpcausal
+"""
+"""What comes before each of these: an installation without any extra."""
+
+
+def told(code: str) -> str:
+    """What a program prints in an installation without extras."""
+    done = subprocess.run([sys.executable, "-c", BASE + code], capture_output=True, text=True, check=False)  # noqa: S603
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_help_works_without_extras() -> None:
+    page = told("help(dpcausal)")
+    assert "class Vault" in page
+    assert "class Site(" not in page
+
+
+def test_import_star_works_without_extras() -> None:
+    names = told("from dpcausal import *\nprint(*sorted(dir()))").split()
+    assert "Vault" in names
+    assert "Report" in names
+    assert "Site" not in names
+
+
+def test_hasattr_says_no_without_extras_and_dir_agrees() -> None:
+    assert told("print(hasattr(dpcausal, 'Site'), hasattr(dpcausal, 'Coordinator'), 'Site' in dir(dpcausal))") == (
+        "False False False\n"
+    )
+
+
+@pytest.mark.parametrize("code", ["dpcausal.Site", "from dpcausal import Site", "from dpcausal.site.site import Site"])
+def test_a_name_whose_extra_is_missing_says_which(code: str) -> None:
+    message = told(f"try:\n    {code}\nexcept dpcausal.DpcausalError as error:\n    print(error)")
+    assert message == (
+        "expected cryptography, which sites and coordinators sign with, got an installation without it\n\n"
+        'Hint: pip install "dpcausal[federation]".\n'
+    )

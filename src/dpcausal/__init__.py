@@ -26,7 +26,9 @@ The map, in the order in which a study meets it:
 Inside, one rule: rows are touched in `dpcausal.vault` only, and what leaves it is a `Release` that was debited first.
 """
 
+import sys
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -179,13 +181,26 @@ _HOMES = {
 }
 """Where each name lives. It is fetched when first used, so that a site's small processes load only their own part."""
 
+_NEED_FEDERATION = ("Coordinator", "Site")
+"""What an installation without the extra `federation` does not have, nor announce."""
+
+if find_spec("cryptography") is None:
+    __all__ = [name for name in __all__ if name not in _NEED_FEDERATION]
+
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 (whatever lives there)
+    from dpcausal.errors import MissingExtraError, NoSuchAttributeError  # noqa: PLC0415
+
     if name not in _HOMES:
         from dpcausal.columns import meant  # noqa: PLC0415 (only where somebody mistyped)
 
         raise AttributeError(f"dpcausal has no {name!r}; {meant(name, __all__)}".rstrip("; "))
-    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    try:
+        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    except MissingExtraError as error:
+        if sys._getframe(1).f_code.co_name == "_handle_fromlist":  # noqa: SLF001
+            raise  # `from dpcausal import …` hides the reason in an AttributeError, and shows that in an ImportError
+        raise NoSuchAttributeError(expected=error.expected, got=error.got, hint=error.hint) from None
     return value
 
 

@@ -62,6 +62,10 @@ class CopyRefusedError(RefusedError, TypeError):
     """A table may not be copied out of its vault. A TypeError too, which is what Python's copiers expect."""
 
 
+class MissingExtraError(DpcausalError, ImportError):
+    """A part of the package needs a library that is not installed. An ImportError too."""
+
+
 class NoSuchAttributeError(DpcausalError, AttributeError):
     """A name that is not there. An AttributeError too, so that `hasattr` says no and does not raise."""
 

@@ -8,14 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from dpcausal.errors import RoadError, withheld
+from dpcausal.errors import MissingExtraError, RoadError, withheld
 
 try:
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 except ImportError:
-    raise ImportError('signatures need cryptography: pip install "dpcausal[federation]"') from None
+    raise MissingExtraError(
+        expected="cryptography, which sites and coordinators sign with",
+        got="an installation without it",
+        hint='pip install "dpcausal[federation]".',
+    ) from None
 
 _DOMAIN = b"dpcausal federation 1\n"  # so that no signature made for another purpose counts here
 LONGEST = 20_000_000
