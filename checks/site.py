@@ -57,7 +57,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
     """Links to what lies above the docs, as they are where it lies among them."""
-    return markdown.replace(f"](../{ABOVE}", f"]({ABOVE}")
+    return (
+        markdown.replace("](docs/", "](")
+        if page.file.src_uri == ABOVE
+        else markdown.replace(f"](../{ABOVE}", f"]({ABOVE}")
+    )
 
 
 def on_page_read_source(page: Page, config: MkDocsConfig) -> str | None:  # noqa: ARG001 (mkdocs passes it)

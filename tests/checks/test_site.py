@@ -1,6 +1,10 @@
 """Notebooks become pages, and a page that would fetch something from elsewhere is caught."""
 
 import json
+import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from griffe import Docstring, Function
@@ -101,3 +105,17 @@ def test_what_would_be_fetched_is_caught(text: str) -> None:
 )
 def test_what_is_not_fetched_is_left_alone(text: str) -> None:
     assert not FETCHED.search(text)
+
+
+@pytest.mark.parametrize(("link", "fails"), [("other.md", False), ("absent.md", True)])
+def test_the_documentation_is_not_built_with_a_dead_link(link: str, fails: bool, tmp_path: Path) -> None:
+    """With the options that `make docs` gives to mkdocs."""
+    recipe = (Path(__file__).parents[2] / "Makefile").read_text(encoding="utf-8")
+    (options,) = re.findall(r"-m mkdocs build(.*)", recipe)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "index.md").write_text(f"# A page\n\n[Another]({link})\n", encoding="utf-8")
+    (tmp_path / "docs" / "other.md").write_text("# Another\n", encoding="utf-8")
+    (tmp_path / "mkdocs.yml").write_text("site_name: pages\n", encoding="utf-8")
+    command = [sys.executable, "-m", "mkdocs", "build", *options.split()]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)  # noqa: S603
+    assert (done.returncode != 0) == fails, done.stderr
