@@ -45,9 +45,9 @@ long:  ## the statistical, scale and fault suites at full size; needs several ho
 	$(PYTHON) -m benchmarks.curve_coverage --runs 1000 --json
 	$(PYTHON) -m benchmarks.exposure --json
 	$(PYTHON) -m benchmarks.matching --json
-	$(PYTHON) -m benchmarks.scale --json
+	$(PYTHON) -m benchmarks.scale --publish --json
 	$(PYTHON) -m benchmarks.planning --runs 500 --json
 	$(PYTHON) -m benchmarks.pooling --json
-	$(PYTHON) -m benchmarks.federation --json
+	$(PYTHON) -m benchmarks.federation --publish --json
 	$(PYTHON) -m benchmarks.studies exact_matching --json
 	$(PYTHON) -m benchmarks.studies weighting --json

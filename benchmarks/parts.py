@@ -1,5 +1,6 @@
 """Suites of several parts: a part's figures are kept as soon as it is done; one that fails does not stop the rest."""
 
+import argparse
 import json
 import os
 import platform
@@ -9,6 +10,26 @@ from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+PUBLISHED = Path(__file__).parent / "results"
+
+
+def add_result_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say where figures are written."""
+    parser.add_argument("--result", type=Path, help="the file that keeps each part as it is done")
+    parser.add_argument("--publish", action="store_true", help="write into the results that the documentation reports")
+
+
+def result_file(parser: argparse.ArgumentParser, chosen: argparse.Namespace, name: str) -> Path:
+    """Return the file for the figures of a suite: the published one only where that was asked for."""
+    if chosen.publish and chosen.result:
+        parser.error("give either --publish or --result")
+    if chosen.publish:
+        return PUBLISHED / f"{name}.json"
+    file: Path = chosen.result or Path(f"{name}.unpublished.json")
+    if file.resolve().is_relative_to(PUBLISHED):
+        parser.error(f"{file} is published: write elsewhere, or replace it with --publish")
+    return file
 
 
 def done(part: str, measure: Callable[[], dict[str, Any]], path: Path) -> bool:

@@ -12,9 +12,7 @@ from typing import Any
 from benchmarks import pooling
 from benchmarks.federation import attacks, experiment, faults, many, sums, wire
 from benchmarks.federation.figures import draw
-from benchmarks.parts import done, kept, shown
-
-RESULT = Path(__file__).parents[1] / "results" / "federation.json"
+from benchmarks.parts import add_result_options, done, kept, result_file, shown
 
 
 def main(given: Sequence[str] | None = None) -> None:
@@ -22,17 +20,18 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--part", nargs="+", choices=list(_parts(100, 50)), help="all, if left out")
     parser.add_argument("--runs", type=int, default=100, help="repetitions of experiments")
     parser.add_argument("--sites", type=int, default=50, help="sites of the part `many`")
-    parser.add_argument("--result", type=Path, default=RESULT, help="the file that keeps each part as it is done")
+    add_result_options(parser)
     parser.add_argument("--figures", type=Path, help="a folder to draw figures into")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     chosen = parser.parse_args(given)
+    file = result_file(parser, chosen, "federation")
     parts = _parts(chosen.runs, chosen.sites)
     failed = []
     for part in chosen.part or parts:
         with tempfile.TemporaryDirectory() as folder:
-            if not done(part, partial(parts[part], Path(folder)), chosen.result):
+            if not done(part, partial(parts[part], Path(folder)), file):
                 failed.append(part)
-    result = kept(chosen.result)
+    result = kept(file)
     if chosen.figures and "experiment" in result:
         draw(result["experiment"], chosen.figures)
     print(shown(result, chosen.json))

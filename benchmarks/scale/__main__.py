@@ -11,12 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.parts import done, kept, shown
+from benchmarks.parts import add_result_options, done, kept, result_file, shown
 from benchmarks.scale import adjustment, engines, growth, install, ledger, matching, moments, out_of_core, sizes, sums
 from benchmarks.scale.options import Options
 from benchmarks.scale.pictures import draw
-
-RESULT = Path(__file__).parents[1] / "results" / "scale.json"
 
 PARTS: dict[str, Callable[[Options], dict[str, Any]]] = {
     "sums": sums.measure,
@@ -43,15 +41,16 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--repeats", type=int, help="runs of each task")
     parser.add_argument("--folder", type=Path, help="where made-up tables are written, and removed; needs up to 14 GB")
     parser.add_argument("--peer", nargs="+", type=Path, default=[], help="interpreters that have DoubleML or EconML")
-    parser.add_argument("--result", type=Path, default=RESULT, help="the file that keeps each part as it is done")
+    add_result_options(parser)
     parser.add_argument("--missing", action="store_true", help="leave out parts that the file has already")
     parser.add_argument("--figures", type=Path, help="a folder to draw figures into")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     chosen = parser.parse_args(given)
+    file = result_file(parser, chosen, "scale")
     options = Options(chosen.rows, chosen.repeats, chosen.folder, tuple(chosen.peer))
-    parts = [part for part in chosen.part or PARTS if not (chosen.missing and part in kept(chosen.result))]
-    failed = [part for part in parts if not done(part, partial(PARTS[part], options), chosen.result)]
-    result = kept(chosen.result)
+    parts = [part for part in chosen.part or PARTS if not (chosen.missing and part in kept(file))]
+    failed = [part for part in parts if not done(part, partial(PARTS[part], options), file)]
+    result = kept(file)
     if chosen.figures:
         draw(result, chosen.figures)
     print(shown(result, chosen.json))
