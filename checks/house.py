@@ -11,8 +11,8 @@ from pathlib import Path
 
 PACKAGE = "dpcausal"
 NOUNS = (
-    *("errors", "plain_text", "columns", "schema", "guarantee", "queries", "calibration", "interval", "release"),
-    *("effect", "curve"),
+    *("errors", "plain_text", "other_names", "columns", "schema", "guarantee", "queries", "calibration", "interval"),
+    *("release", "effect", "curve"),
 )
 """The public nouns: each may import only the ones before it, and, where it is a folder, its own files."""
 

@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, NoReturn, Protocol, Self
+from typing import Any, ClassVar, NoReturn, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from dpcausal.effect import bill, html_table, listed, number, printed_texts, tex
 from dpcausal.errors import QueryError, RefusedError
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import Family, critical_values, simulated
+from dpcausal.other_names import OtherNames
 from dpcausal.plain_text import check_plain_text
 from dpcausal.queries import Basis, Cells, Points
 from dpcausal.queries.basis import basis_of, basis_values
@@ -29,7 +30,7 @@ _DRAWS = 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class EffectCurve:
+class EffectCurve(OtherNames):
     """The estimated effect for any profile of covariates. Public: asking it costs nothing, however often.
 
     The effect of a profile is the sum of weights times public functions of it. Everything here was made from releases
@@ -55,6 +56,12 @@ class EffectCurve:
         notes: What a reader should know besides.
         no_interval: Why there are no intervals; empty where there are.
     """
+
+    _instead: ClassVar[Mapping[str, str]] = {
+        "conf_int confint interval confidence_interval": "write curve.effect_interval(profiles).",
+        "summary describe show": "write print(curve).",
+        "estimate value params coef_": "write curve.effect(profiles), or curve.ate(profiles).",
+    }
 
     estimand: str
     arms: tuple[str, str]
@@ -294,7 +301,7 @@ class EffectCurve:
         return f"Rehearsal (no data read, nothing spent): {title}" if self.rehearsed else title
 
     def _table(self) -> list[tuple[str, str]]:
-        table = [("estimand", self.estimand), *self._effects()]
+        table = [*listed("warning", self.guarantee.warnings), ("estimand", self.estimand), *self._effects()]
         if self.no_interval:
             table.append(("interval", f"none: {self.no_interval}"))
         table += [("units", f"{self.n:,}"), ("method", self.method), ("privacy", str(self.guarantee))]

@@ -3,14 +3,15 @@
 import json
 import math
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 from dpcausal.errors import RefusedError
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm, half_width
+from dpcausal.other_names import OtherNames
 from dpcausal.plain_text import check_plain_text
 from dpcausal.release import Receipt, Source
 
@@ -18,7 +19,7 @@ _WIDTH = 100
 
 
 @dataclass(frozen=True, kw_only=True)
-class Effect:
+class Effect(OtherNames):
     """An estimated treatment effect with everything needed to read it. Public: it holds nothing of any one unit.
 
     Attributes:
@@ -38,6 +39,16 @@ class Effect:
         no_interval: Why there is no interval; empty where there is one.
         sites: Where several sites were asked, what each of them did for the effect.
     """
+
+    _instead: ClassVar[Mapping[str, str]] = {
+        "conf_int confint confidence_interval effect_interval ate_interval ci": "write effect.interval(0.95).",
+        "summary describe show display results": "write print(effect), or effect alone as the last line of a cell.",
+        "value effect ate att params coef coef_ point_estimate": "write effect.estimate.",
+        "se bse stderr std_err std_error": "write effect.standard_error; effect.privacy_sd is the part of the noise.",
+        "pvalue p_value pvalues": "there is none: read the interval, effect.interval(0.95).",
+        "fit predict": "an effect is estimated already: write print(effect). For one that varies see RLearner.",
+        "to_frame to_pandas to_dict": "write dpcausal.tidy(effect), or effect.to_json().",
+    }
 
     estimand: str
     arms: tuple[str, str]
@@ -110,7 +121,7 @@ class Effect:
         return f"Rehearsal (no data read, nothing spent): {title}" if self.rehearsed else title
 
     def _table(self) -> list[tuple[str, str]]:
-        table = [("estimand", self.estimand)]
+        table = [*listed("warning", self.guarantee.warnings), ("estimand", self.estimand)]
         if not self.rehearsed:
             table.append(("estimate", number(self.estimate)))
         table.append(self._interval_line())

@@ -14,6 +14,9 @@ Standing = Literal["proved", "heuristic"]
 SMALLEST_EPSILON, SMALLEST_DELTA = 1e-6, 1e-30
 """Below these, numbers are mistakes or meaningless; a delta may be 0."""
 
+LARGEST_MEANINGFUL_EPSILON = 10
+"""Above this a guarantee holds, and says next to nothing; everything that shows it says so."""
+
 _NEIGHBOURS: dict[Protects, str] = {
     "record": "one unit's whole record replaced by any other; n is public",
     "record_within_arm": "one unit's covariates and outcome replaced by any others; n and every unit's arm are public",
@@ -78,6 +81,15 @@ class Guarantee:
     def neighbours(self) -> str:
         """The pairs of tables between which this guarantee holds, in words."""
         return _NEIGHBOURS[self.protects]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What must be said wherever this guarantee is shown: that an epsilon is too large to promise anything."""
+        if self.epsilon <= LARGEST_MEANINGFUL_EPSILON:
+            return ()
+        odds = f"{math.exp(self.epsilon):.0e}".replace("e+", " · 10^")
+        told = f"the odds of a guess about one unit may grow by a factor of e^{self.epsilon:g}, about {odds}"
+        return (f"epsilon {self.epsilon:g} promises next to nothing: {told}. Epsilon near 1 is a usual choice",)
 
     def split(self, share: float, *, pure_first: bool = False) -> tuple["Guarantee", "Guarantee"]:
         """Two guarantees that add up to this one, the first with this share of epsilon and delta.

@@ -11,7 +11,7 @@ from dpcausal.columns import check_keys, is_number, meant
 from dpcausal.diagnostics import Balance, Overlap
 from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import StudyError
-from dpcausal.estimators.average import ESTIMATORS
+from dpcausal.estimators.average import ESTIMATORS, estimator_meant
 from dpcausal.estimators.pooling import Rule
 from dpcausal.guarantee import Guarantee
 from dpcausal.new_study import check_filled_in
@@ -226,7 +226,7 @@ def _estimator(document: object) -> Any:  # noqa: ANN401 (one of those above)
         raise StudyError(
             expected=f"an [estimator] with a name out of {', '.join(ESTIMATORS)}",
             got=repr(document)[:100],
-            hint=(meant(document.get("name"), ESTIMATORS) if isinstance(document, dict) else "")
+            hint=(estimator_meant(document.get("name")) if isinstance(document, dict) else "")
             + 'write for instance [estimator] and below it name = "difference_in_means".',
         )
     parameters = {name: value for name, value in document.items() if name != "name"}

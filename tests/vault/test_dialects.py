@@ -57,7 +57,7 @@ COVARIATES: list[dpc.Real | dpc.Category] = [
     dpc.Category("price", [0.1, -7.5, 0]),
     dpc.Category("wide", [1, float(2**53 + 1), -float(FAR), 0]),
     dpc.Real("text", -3, 57),
-    dpc.Category("ward", [each for each in TEXTS if is_plain_text(each)]),
+    dpc.Category("ward", [each for each in TEXTS if each is not None and is_plain_text(each)]),
 ]
 
 

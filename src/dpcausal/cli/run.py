@@ -125,6 +125,7 @@ def _price(study: "Study", vault: "Vault", *, due: bool, new: bool) -> str:
     half = half_width(effect)
     expected = f"expect about ± {number(half)}" if math.isfinite(half) else f"none: {effect.no_interval}"
     table = [
+        *listed("warning", effect.guarantee.warnings),
         ("question", study.question),
         ("units", f"{vault.n:,}"),
         ("method", effect.method),

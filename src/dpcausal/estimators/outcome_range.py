@@ -7,6 +7,7 @@ from dpcausal.calibration import calibrate
 from dpcausal.columns import Real, is_number
 from dpcausal.effect import number
 from dpcausal.errors import QueryError, RefusedError, SchemaError
+from dpcausal.estimators.calls import Estimating
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm
 from dpcausal.queries import OutcomesBelow
@@ -55,7 +56,7 @@ class Range:
 
 
 @dataclass(frozen=True)
-class OutcomeRange:
+class OutcomeRange(Estimating):
     """A search for narrower bounds of a real outcome, by halving the public range.
 
     Worth its price where the public range is several times wider than where outcomes lie, and n is large: each count

@@ -49,6 +49,13 @@ ENTRIES = Table(
 _POSTGRES_LOCK = 0x64706361  # "dpca": any number will do that all ledgers share
 
 
+def _instead_of(url: str) -> str:
+    """Return what to write instead of what is no address, for a hint. What may hold a password is not repeated."""
+    if url and not {*url} & {":", "@"}:
+        return f'for a file write "sqlite:///{url}"; "sqlite://" alone is a ledger in memory that forgets.'
+    return 'a file needs "sqlite:///" before its name; "sqlite://" alone is a ledger in memory that forgets.'
+
+
 class Store:
     """An append-only table of entries with transactions that exclude each other across threads and processes."""
 
@@ -61,7 +68,7 @@ class Store:
             raise LedgerError(
                 expected='a ledger address such as "sqlite:///ledger.db" or "postgresql+psycopg://host/database"',
                 got="no such address" if address is None else f"the database kind {address.get_backend_name()!r}",
-                hint='a file needs "sqlite:///" before its name; "sqlite://" alone is a ledger in memory that forgets.',
+                hint=_instead_of(url),
             )
         self.forgets = address.get_backend_name() == "sqlite" and address.database in (None, "", ":memory:")
         self.address = address.set(query={}).render_as_string(hide_password=True)  # a query may hold a password too

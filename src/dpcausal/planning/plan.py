@@ -87,7 +87,8 @@ class Plan:
 
     def _table(self) -> list[tuple[str, str]]:
         effect = self.effect
-        table = [("units", f"{effect.n:,}"), ("method", effect.method), *self._precision(), *self._refused()]
+        table = listed("warning", effect.guarantee.warnings)
+        table += [("units", f"{effect.n:,}"), ("method", effect.method), *self._precision(), *self._refused()]
         table += listed("will ask", tuple(map(bill, effect.receipts)))
         table += [("privacy", str(effect.guarantee)), *self._wish(), ("carries", self._carries())]
         table += [("ranking", f"first {self.choice.candidates[0].label}: {self.choice.why}")]

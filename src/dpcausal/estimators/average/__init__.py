@@ -1,7 +1,9 @@
 """Average treatment effects."""
 
+import re
 from typing import Any
 
+from dpcausal.columns import meant
 from dpcausal.estimators.average.difference_in_means import DifferenceInMeans
 from dpcausal.estimators.average.doubly_robust import DoublyRobust
 from dpcausal.estimators.average.exact_matching import ExactMatching
@@ -20,6 +22,30 @@ ESTIMATORS: dict[str, type[Any]] = {
     "doubly_robust": DoublyRobust,
 }
 """Those that can be had by name, in a study's file or in one call."""
+
+_OTHER_NAMES = {
+    "difference_in_means": "dim diff_in_means ttest t_test welch mean_difference ab_test rct anova",
+    "stratification": "strat subclassification stratified blocking cmh mantel_haenszel",
+    "exact_matching": "cem exact coarsened_exact_matching",
+    "propensity_matching": "psm matching nearest_neighbour nearest_neighbor propensity_score_matching",
+    "inverse_weighting": "ipw iptw ipsw weighting inverse_probability_weighting propensity_weighting ow",
+    "regression_adjustment": "ols regression linear_regression ancova lm g_computation standardization cuped",
+    "doubly_robust": "aipw dr aipwe dml double_ml doubleml tmle augmented_inverse_probability_weighting",
+}
+"""What other libraries and textbooks call them."""
+
+
+def estimator_meant(name: object) -> str:
+    """Return which estimator a person may have meant by a name that is none here, as a beginning of a hint.
+
+    Example:
+        >>> estimator_meant("AIPW"), estimator_meant("t-test"), estimator_meant("stratificaton")
+        ("here that is 'doubly_robust'. ", "here that is 'difference_in_means'. ", "did you mean 'stratification'? ")
+    """
+    plain = re.sub(r"[^a-z]+", "_", str(name).casefold()).strip("_")
+    known = {other: own for own, others in _OTHER_NAMES.items() for other in others.split()}
+    return f"here that is {known[plain]!r}. " if plain in known else meant(name, ESTIMATORS)
+
 
 __all__ = [
     "DifferenceInMeans",

@@ -4,12 +4,13 @@ from dataclasses import dataclass
 
 from dpcausal.columns import Binary
 from dpcausal.effect import Effect, number
+from dpcausal.estimators.calls import Estimating
 from dpcausal.queries import ArmMoments, ArmTotals
 from dpcausal.release import Release, Source, guarantee_for
 
 
 @dataclass(frozen=True)
-class DifferenceInMeans:
+class DifferenceInMeans(Estimating):
     """Difference in mean outcome between the two arms.
 
     Estimand:

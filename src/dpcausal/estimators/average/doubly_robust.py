@@ -9,6 +9,7 @@ import numpy as np
 from dpcausal.calibration import calibrate
 from dpcausal.columns import Binary, is_number
 from dpcausal.effect import Effect
+from dpcausal.estimators.calls import Estimating
 from dpcausal.estimators.propensity import ESTIMANDS, ScoreDoubt
 from dpcausal.estimators.regression import Regressions, as_score_coefficients, hidden_arm, regressions
 from dpcausal.estimators.words import FLOORED, left_in
@@ -29,7 +30,7 @@ _SHARES = tuple((moments, propensity) for moments in (0.1, 0.2, 0.3, 0.4) for pr
 
 
 @dataclass(frozen=True)
-class DoublyRobust:
+class DoublyRobust(Estimating):
     """The mean of augmented scores: what outcome regressions say, plus weighted means of what they missed.
 
     Estimand:

@@ -8,6 +8,7 @@ from typing import Literal
 from dpcausal.columns import is_number
 from dpcausal.effect import Effect
 from dpcausal.errors import GuaranteeError, QueryError, TableError
+from dpcausal.estimators.calls import Estimating
 from dpcausal.estimators.propensity import ESTIMANDS, ScoreDoubt
 from dpcausal.estimators.words import left_in
 from dpcausal.guarantee import Guarantee
@@ -17,7 +18,7 @@ from dpcausal.release import Release, Source, check_affords, guarantee_for
 
 
 @dataclass(frozen=True)
-class InverseWeighting:
+class InverseWeighting(Estimating):
     """Difference between weighted mean outcomes of the arms, weighted so that both look like the same population.
 
     Estimand:

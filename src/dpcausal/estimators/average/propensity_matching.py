@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from dpcausal.effect import Effect
 from dpcausal.errors import GuaranteeError, QueryError
+from dpcausal.estimators.calls import Estimating
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import MatchedContrast, OutputPerturbedLogistic, ScrambledContrast
 from dpcausal.queries.matching import check_matching
@@ -15,7 +16,7 @@ from dpcausal.schema import Protects
 
 
 @dataclass(frozen=True)
-class PropensityMatching:
+class PropensityMatching(Estimating):
     """Each unit against its nearest neighbours in the other arm by propensity score.
 
     Estimand:

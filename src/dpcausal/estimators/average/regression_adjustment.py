@@ -7,6 +7,7 @@ import numpy as np
 
 from dpcausal.columns import Binary
 from dpcausal.effect import Effect
+from dpcausal.estimators.calls import Estimating
 from dpcausal.estimators.regression import Array, Regressions, hidden_arm, regressions
 from dpcausal.estimators.words import remedy
 from dpcausal.interval import NoiseTerm, simulated
@@ -26,7 +27,7 @@ _NO_INTERVAL = "privacy noise leaves some confounding in, by an amount nobody kn
 
 
 @dataclass(frozen=True)
-class RegressionAdjustment:
+class RegressionAdjustment(Estimating):
     """Difference in means, less what covariates explain of it by linear regressions.
 
     Estimand:

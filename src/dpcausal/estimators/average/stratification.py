@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dpcausal.effect import Effect
+from dpcausal.estimators.calls import Estimating
 from dpcausal.queries import Cut, StratumContrasts
 from dpcausal.queries.strata import bins, cuts_of
 from dpcausal.release import Release, Source, guarantee_for
 
 
 @dataclass(frozen=True)
-class Stratification:
+class Stratification(Estimating):
     """Difference in mean outcome between the arms within strata, averaged over strata.
 
     Estimand:

@@ -10,6 +10,7 @@ from dpcausal.calibration import calibrate
 from dpcausal.columns import Binary, is_number
 from dpcausal.curve import EffectCurve, matrix
 from dpcausal.errors import QueryError
+from dpcausal.estimators.calls import Estimating
 from dpcausal.estimators.conditional.learners import assumptions
 from dpcausal.estimators.conditional.models import private_models
 from dpcausal.guarantee import Guarantee
@@ -23,7 +24,7 @@ _RIDGE, _POWER = 40.0, 0.9
 
 
 @dataclass(frozen=True)
-class KernelLearner:
+class KernelLearner(Estimating):
     """The effect as a smooth function of covariates, by kernel regression with a loss that no unit can pull far.
 
     The kernel is a Gaussian one, by way of `waves` waves; the weights of these get Gaussian noise. So the noise in the

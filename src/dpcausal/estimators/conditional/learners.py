@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from dpcausal.columns import Binary
 from dpcausal.curve import EffectCurve, matrix
+from dpcausal.estimators.calls import Estimating
 from dpcausal.estimators.conditional.models import Models, private_models
 from dpcausal.estimators.conditional.weighing import Weighed, weigh
 from dpcausal.estimators.words import left_in
@@ -15,7 +16,7 @@ from dpcausal.release import Source, guarantee_for
 
 
 @dataclass(frozen=True)
-class RLearner:
+class RLearner(Estimating):
     """The effect as a sum of public functions of covariates, by the R-learner.
 
     Estimand:
@@ -66,7 +67,7 @@ class RLearner:
 
 
 @dataclass(frozen=True)
-class DRLearner:
+class DRLearner(Estimating):
     """The effect as a sum of public functions of covariates, by the DR-learner.
 
     Estimand:

@@ -1,0 +1,57 @@
+"""How estimators here are called, for people who know other libraries."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ClassVar, ParamSpec, TypeVar
+
+from dpcausal.errors import GuaranteeError
+from dpcausal.other_names import OtherNames
+
+_ASK = "effect = estimator.estimate(vault, epsilon=1.0)"
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+def epsilon_by_name(
+    positions: int, example: str
+) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
+    """Decorate a function whose epsilon has no default and must be given by its name, so that mistakes are told so.
+
+    Args:
+        positions: How many arguments may be given by position.
+        example: A right call.
+    """
+
+    def decorate(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+        @wraps(function)
+        def checked(*given: Parameters.args, **named: Parameters.kwargs) -> Result:
+            if "epsilon" not in named or len(given) > positions:
+                raise GuaranteeError(
+                    expected="epsilon, by its name: what this may cost has no default",
+                    got="no epsilon" if len(given) <= positions else f"{len(given) - positions} more by position",
+                    hint=f"write {example}; epsilon near 1 is a usual choice.",
+                )
+            return function(*given, **named)
+
+        return checked
+
+    return decorate
+
+
+class Estimating(OtherNames):
+    """An estimator that says how it is to be called."""
+
+    _instead: ClassVar[dict[str, str]] = {
+        "fit train learn run estimate_effect fit_transform fit_predict": f"write {_ASK}: it asks the vault once, for a "
+        "price, and returns the effect.",
+        "predict effect const_marginal_effect": f"first {_ASK}; an effect that varies is a curve, which has "
+        "curve.effect(profiles).",
+        "conf_int confint confidence_interval interval": f"first {_ASK}, then effect.interval(0.95).",
+        "summary describe params coef_ ate att": f"first {_ASK}, then print(effect).",
+    }
+
+    def __init_subclass__(cls, **more: Any) -> None:  # noqa: ANN401 (as the parent has it)
+        super().__init_subclass__(**more)
+        if "estimate" in vars(cls):
+            cls.estimate = epsilon_by_name(2, ".estimate(vault, epsilon=1.0)")(cls.estimate)  # type: ignore[attr-defined]

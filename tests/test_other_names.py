@@ -1,0 +1,137 @@
+"""People who know other libraries are told what to write here."""
+
+import copy
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+import dpcausal as dpc
+from dpcausal.cli import app
+from dpcausal.errors import DpcausalError, GuaranteeError, LedgerError, QueryError, StudyError
+from dpcausal.estimators import average, conditional
+from dpcausal.estimators.average import ESTIMATORS, estimator_meant
+
+SCHEMA = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Real("x", 0, 1)])
+REHEARSAL = dpc.Rehearsal(SCHEMA, n=2_000)
+EFFECT = dpc.DifferenceInMeans().estimate(REHEARSAL, epsilon=1.0)
+CURVE = dpc.RLearner(of=["x"], basis=dpc.Polynomial(["x"]), propensity=0.5).estimate(REHEARSAL, epsilon=1.0)
+STUDY = dpc.Study(name="a", question="b?", schema=SCHEMA, estimator=dpc.DifferenceInMeans(), epsilon=1.0).to_toml()
+
+
+def made(name: str) -> Any:
+    kind = {**vars(average), **vars(conditional)}[name]
+    return kind.__new__(kind)
+
+
+@pytest.mark.parametrize("name", [*average.__all__, *conditional.__all__])
+@pytest.mark.parametrize("word", ["fit", "predict", "conf_int", "summary"])
+def test_estimators_say_how_they_are_asked(name: str, word: str) -> None:
+    estimator = made(name)
+    assert not hasattr(estimator, word)
+    with pytest.raises(DpcausalError, match=r"estimator\.estimate\(vault, epsilon=1\.0\)") as told:
+        getattr(estimator, word)
+    assert isinstance(told.value, AttributeError)
+
+
+@pytest.mark.parametrize(
+    ("result", "word", "instead"),
+    [
+        (EFFECT, "conf_int", "effect.interval(0.95)"),
+        (EFFECT, "summary", "print(effect)"),
+        (EFFECT, "fit", "print(effect)"),
+        (EFFECT, "predict", "print(effect)"),
+        (EFFECT, "pvalue", "effect.interval(0.95)"),
+        (EFFECT, "intervall", ".interval"),
+        (EFFECT, "samplingsd", ".sampling_sd"),
+        (EFFECT, "zzz", "help(Effect)"),
+        (CURVE, "conf_int", "curve.effect_interval(profiles)"),
+        (CURVE, "summary", "print(curve)"),
+    ],
+)
+def test_results_say_what_is_meant(result: Any, word: str, instead: str) -> None:
+    assert not hasattr(result, word)
+    with pytest.raises(DpcausalError) as told:
+        getattr(result, word)
+    assert isinstance(told.value, AttributeError)
+    assert instead in told.value.hint
+
+
+def test_results_are_copied_as_before() -> None:
+    for result in (EFFECT, CURVE, dpc.DifferenceInMeans()):
+        assert pickle.loads(pickle.dumps(result)) == result == copy.deepcopy(result)  # noqa: S301
+
+
+@pytest.mark.parametrize("name", [*average.__all__, *conditional.__all__])
+@pytest.mark.parametrize("given", [(), (1.0,), (1.0, 1e-6)])
+def test_an_epsilon_that_is_left_out_or_without_its_name_is_asked_for(name: str, given: tuple[float, ...]) -> None:
+    with pytest.raises(GuaranteeError, match=r"epsilon=1\.0"):
+        made(name).estimate(REHEARSAL, *given)
+
+
+@pytest.mark.parametrize("given", [(), ("difference_in_means", 1.0)])
+def test_so_it_is_in_one_call(given: tuple[Any, ...]) -> None:
+    with pytest.raises(GuaranteeError, match=r"estimate\(table, schema, epsilon=1\.0\)"):
+        dpc.estimate(pa.table({"t": [0, 1], "y": [0.0, 1.0], "x": [0.0, 1.0]}), SCHEMA, *given)
+
+
+@pytest.mark.parametrize(
+    ("name", "own"),
+    [
+        ("aipw", "doubly_robust"),
+        ("AIPW", "doubly_robust"),
+        ("ipw", "inverse_weighting"),
+        ("psm", "propensity_matching"),
+        ("ols", "regression_adjustment"),
+        ("t-test", "difference_in_means"),
+        ("CEM", "exact_matching"),
+        ("DoublyRobust", "doubly_robust"),
+    ],
+)
+def test_estimators_are_known_by_other_names(name: str, own: str) -> None:
+    table = pa.table({"t": [0, 1], "y": [0.0, 1.0], "x": [0.0, 1.0]})
+    with pytest.raises(QueryError) as told:
+        dpc.estimate(table, SCHEMA, name, epsilon=1.0)
+    assert repr(own) in told.value.hint
+    with pytest.raises(StudyError) as also:
+        dpc.Study.from_toml(STUDY.replace('"difference_in_means"', f'"{name}"'))
+    assert repr(own) in also.value.hint
+
+
+def test_every_other_name_leads_to_one_estimator() -> None:
+    others = [(own, other) for own, words in average._OTHER_NAMES.items() for other in words.split()]
+    assert {own for own, _ in others} == set(ESTIMATORS)
+    assert len({other for _, other in others}) == len(others)
+    assert all(repr(own) in estimator_meant(other) for own, other in others)
+
+
+@pytest.mark.parametrize("epsilon", [10.5, 50, 100])
+def test_an_epsilon_that_promises_nothing_is_warned_of(epsilon: float) -> None:
+    learner = dpc.RLearner(of=["x"], basis=dpc.Polynomial(["x"]), propensity=0.5)
+    for asked in (dpc.DifferenceInMeans(), learner):
+        shown = asked.estimate(REHEARSAL, epsilon=epsilon)
+        warned = f"epsilon {epsilon:g} promises next to nothing"
+        assert str(shown).split("\n")[2].startswith(f"warning           {warned}")
+        assert warned in shown._repr_html_()
+
+
+def test_a_plan_warns_of_it_too(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(STUDY.replace("epsilon = 1.0", "epsilon = 50"), encoding="utf-8")
+    told = CliRunner().invoke(app, ["plan", str(tmp_path / "study.toml"), "--n", "2000"])
+    assert "epsilon 50 promises next to nothing" in told.output
+
+
+def test_a_usual_epsilon_is_not_warned_of() -> None:
+    assert dpc.Guarantee(epsilon=10).warnings == ()
+    assert "warning" not in str(EFFECT)
+
+
+def test_a_file_name_for_a_ledger_is_told_its_address() -> None:
+    with pytest.raises(LedgerError, match=r'write "sqlite:///my\.db"'):
+        dpc.Ledger("my.db", dpc.Budget(epsilon=1))
+    with pytest.raises(LedgerError) as told:
+        dpc.Ledger("anna:secret@host/db", dpc.Budget(epsilon=1))
+    assert "secret" not in str(told.value)
