@@ -1,16 +1,14 @@
 """People who know other libraries are told what to write here."""
 
 import copy
+import importlib
 import pickle
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner
 
 import dpcausal as dpc
-from dpcausal.cli import app
 from dpcausal.errors import DpcausalError, GuaranteeError, LedgerError, QueryError, StudyError
 from dpcausal.estimators import average, conditional
 from dpcausal.estimators.average import ESTIMATORS, estimator_meant
@@ -118,10 +116,12 @@ def test_an_epsilon_that_promises_nothing_is_warned_of(epsilon: float) -> None:
         assert warned in shown._repr_html_()
 
 
-def test_a_plan_warns_of_it_too(tmp_path: Path) -> None:
-    (tmp_path / "study.toml").write_text(STUDY.replace("epsilon = 1.0", "epsilon = 50"), encoding="utf-8")
-    told = CliRunner().invoke(app, ["plan", str(tmp_path / "study.toml"), "--n", "2000"])
-    assert "epsilon 50 promises next to nothing" in told.output
+def test_a_plan_warns_of_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = importlib.import_module("dpcausal.planning.plan")
+    monkeypatch.setattr(module, "refusals", lambda *_: 0)  # which takes long
+    monkeypatch.setattr(module, "confounders_carried", lambda *_: 1)
+    planned = dpc.plan(dpc.DifferenceInMeans(), REHEARSAL, dpc.Guarantee(epsilon=50), of=[])
+    assert str(planned).split("\n")[2].startswith("warning           epsilon 50 promises next to nothing")
 
 
 def test_a_usual_epsilon_is_not_warned_of() -> None:
