@@ -73,7 +73,7 @@ def test_an_epsilon_that_is_left_out_or_without_its_name_is_asked_for(name: str,
 @pytest.mark.parametrize("given", [(), ("difference_in_means", 1.0)])
 def test_so_it_is_in_one_call(given: tuple[Any, ...]) -> None:
     with pytest.raises(GuaranteeError, match=r"estimate\(table, schema, epsilon=1\.0\)"):
-        dpc.estimate(pa.table({"t": [0, 1], "y": [0.0, 1.0], "x": [0.0, 1.0]}), SCHEMA, *given)
+        dpc.estimate(pa.table({"t": [0, 1], "y": [0.0, 1.0], "x": [0.0, 1.0]}), SCHEMA, *given)  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize(
