@@ -72,7 +72,7 @@ class _Till:
 
     def release(self, query: Query, guarantee: Guarantee) -> Release:
         """The stored answer; where there is none, the expected one, and its price is written down."""
-        request = digest_of(queries.question(query, guarantee, self.schema))
+        request = digest_of(queries.question(query, guarantee, self.schema, self._vault.as_of))
         kept = self._vault.ledger.stored(request)
         if kept is not None:
             return Release.from_json(kept)

@@ -327,7 +327,9 @@ def test_an_honest_site_is_believed_whatever_its_table_holds(
     )
     request = Request(study=study.to_toml(), ask="releases")
     for table in hostile_tables(schema, 400).values():
-        vault = dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=10, delta=1e-3))
+        vault = dpc.Vault(
+            table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=10, delta=1e-3), as_of="2026-06-30"
+        )
         heard = Listening(vault)
         estimator.estimate(heard, epsilon=1.0, delta=delta)
         message = Message(
@@ -337,6 +339,7 @@ def test_an_honest_site_is_believed_whatever_its_table_holds(
             code="answered",
             n=vault.n,
             arm_sizes=vault.arm_sizes,
+            as_of=vault.as_of,
             answer={"releases": [json.loads(release.to_json()) for release in heard.heard]},
         )
         assert doubt_about(message, "north", Question(study, request), 400, []) == ""
