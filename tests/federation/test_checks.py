@@ -218,7 +218,7 @@ def forged(truthful: Said) -> dict[str, Any]:
         "letters beyond ASCII": key.seal(body).replace("south", "s\ud800uth"),
         "something that is no message": key.seal("hello"),
         "a message in another spelling": key.seal(body.replace(": ", ":")),
-        "a message of another version": key.seal(body.replace('"version": 1', '"version": 2')),
+        "a message of another version": key.seal(body.replace('"version": 2', '"version": 1')),
         "a message without end": key.seal(deep),
         "a message with a deep answer": key.seal(body.replace('"answer": {', f'"answer": {{"deep": {deep}, ')),
         "an infinite number": key.seal(body.replace('"values": [', '"values": [1e999, ')),

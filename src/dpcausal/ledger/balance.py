@@ -126,7 +126,7 @@ class Balance:
 
 
 def _said(checkpoint: Entry) -> dict[str, Any]:
-    return {name: value for name, value in checkpoint.content.items() if name != "at"}
+    return {name: value for name, value in checkpoint.content.items() if name not in ("at", "nonce")}
 
 
 def last_checkpoint_up_to(number: int) -> int:

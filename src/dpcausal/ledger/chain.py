@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, Self
@@ -39,8 +40,10 @@ class Entry:
     def after(cls, previous: "Entry | None", kind: Kind, request: str, content: dict[str, Any]) -> Self:
         """The entry that follows another one; the first follows None."""
         number, link = (previous.number + 1, previous.digest) if previous else (0, "")
-        # The day and no more: the time between two entries would tell how long the table took to read.
-        body = json.dumps(content | {"at": datetime.now(UTC).date().isoformat()}, sort_keys=True, allow_nan=False)
+        # The day and no more: the time between two entries would tell how long the table took to read. So a nonce makes
+        # every entry another: a debit that is lost and made again must not fit the receipt of the first.
+        made = {"at": datetime.now(UTC).date().isoformat(), "nonce": os.urandom(16).hex()}
+        body = json.dumps(content | made, sort_keys=True, allow_nan=False)
         return cls(number, kind, request, body, link, digest_of(number, kind, request, body, link))
 
     @property
