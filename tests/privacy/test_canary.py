@@ -81,15 +81,14 @@ def spoken(table: object, ledger: Path) -> str:
         said += [pprint.pformat(vault), dir(vault), [getattr(vault, name) for name in vault.__slots__]]
         said.append(complaint(lambda: pickle.dumps(vault)))
         said.append(complaint(lambda: dpc.DifferenceInMeans().estimate(vault, epsilon=3.0)))
-        for treatment in (dpc.Binary("who", values=("a", "b")), dpc.Binary("absent")):
+        for treatment, budget in (
+            (dpc.Binary("who", values=("a", "b")), None),
+            (dpc.Binary("absent"), dpc.Budget(epsilon=3)),
+        ):
             wrong = dpc.Schema(treatment=treatment, outcome=dpc.Binary("race"))
             # Frames that still hold the caller's own table are the caller's; what is said must be clean.
-            said.append(
-                complaint(
-                    partial(dpc.Vault, table, wrong, ledger="sqlite://", budget=dpc.Budget(epsilon=3)),
-                    with_locals=False,
-                )
-            )
+            opening = partial(dpc.Vault, table, wrong, ledger="sqlite://", budget=budget)
+            said.append(complaint(opening, with_locals=False))
     logging.getLogger().removeHandler(handler)
     said += [out.getvalue(), log.getvalue(), [str(warning.message) for warning in warned]]
     with sqlite3.connect(ledger) as connection:

@@ -4,11 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from dpcausal.columns import Unit, build, check_keys, declared_dict
+from dpcausal.columns import LONGEST_VERSION, Unit, build, check_keys, declared_dict, is_version
 from dpcausal.errors import LedgerError
 from dpcausal.schema import Schema
-
-LONGEST_VERSION = 64
 
 
 @dataclass(frozen=True)
@@ -62,11 +60,6 @@ class DataSet:
         public = f"public columns {', '.join(self.public)}" if self.public else "no public columns"
         unproved = f", allows without proof {', '.join(self.heuristics)}" if self.heuristics else ""
         return f"{unit}, protects {self.protects}, {public}{unproved}"
-
-
-def is_version(text: object) -> bool:
-    """Return whether a text may name a version of a data set: one short line without control characters."""
-    return isinstance(text, str) and 0 < len(text) <= LONGEST_VERSION and text.isprintable() and text == text.strip()
 
 
 def check_version(text: object) -> None:

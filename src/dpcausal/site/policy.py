@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from dpcausal.columns import Unit, build, check_keys, is_number
+from dpcausal.columns import Unit, build, check_keys, is_number, is_version
 from dpcausal.errors import DpcausalError, StudyError
 from dpcausal.federation.signatures import is_name, is_public_key
-from dpcausal.ledger.data_set import is_version
 
 FILE = "policy.toml"
 KEY = "site.key"
