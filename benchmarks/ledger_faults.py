@@ -36,6 +36,7 @@ PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["dpcausal", "benchmarks.postgres"])
 RACERS, ATTEMPTS, AFFORDABLE = 8, 5, 12
 PRICE = 0.1
+AS_OF = "2026-06-30"
 WARM_UP = 5
 
 
@@ -43,7 +44,7 @@ def open_vault(url: str, request: int, budget: dpc.Budget) -> dpc.Vault:
     """A vault whose schema, and so whose requests, differ from those of every other number."""
     table = pa.table({"arm": [0, 1] * 500, "y": [0.25, 0.75] * 500})
     schema = dpc.Schema(treatment=dpc.Binary("arm"), outcome=dpc.Real("y", 0, 1 + request / 1000))
-    return dpc.Vault(table, schema, ledger=url, budget=budget)
+    return dpc.Vault(table, schema, ledger=url, budget=budget, as_of=AS_OF)
 
 
 def ask(url: str, request: int, budget: dpc.Budget, line: Connection) -> None:
@@ -102,6 +103,7 @@ def kill_and_retry(url: str, trials: int, random: Random) -> Killed:
     """Kill a process at a random moment between its request and its answer, look, then ask the same again."""
     found = Killed()
     budget = dpc.Budget(epsilon=1000)
+    dpc.Ledger.create(url, budget, as_of=AS_OF)
     usual = median(timed(url, trials + place, budget) for place in range(WARM_UP))
     before = len(entries_of(url, 0))
     for request in progress(range(trials), trials, f"kills, {url.partition(':')[0]}"):
@@ -147,6 +149,7 @@ def race_one(url: str, racer: int, budget: dpc.Budget, barrier: Barrier, line: C
 def race(url: str) -> dict[str, float | int | bool]:
     """Eight processes ask forty questions of a budget that affords twelve and a half."""
     budget = dpc.Budget(epsilon=PRICE * (AFFORDABLE + 0.5))
+    dpc.Ledger.create(url, budget, as_of=AS_OF)
     barrier = PROCESSES.Barrier(RACERS)
     lines, processes = [], []
     for racer in range(RACERS):

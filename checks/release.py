@@ -49,7 +49,8 @@ EXTRAS = {
 COMMANDS = (
     "dpcausal --help",
     "dpcausal plan study.toml --n 4000",
-    "dpcausal run study.toml --table table.parquet --ledger cli.db --budget-epsilon 6 --yes",
+    "dpcausal ledger create cli.db --epsilon 6 --as-of 2026-06-30",
+    "dpcausal run study.toml --table table.parquet --ledger cli.db --as-of 2026-06-30 --yes",
     "dpcausal report effect.json --study study.toml --ledger cli.db",
     "dpcausal ledger verify cli.db",
 )

@@ -31,7 +31,8 @@ def main() -> None:
         outcome=dpc.Real("score", 0, 10),
         covariates=[dpc.Category("ward", ["north", "south"]), dpc.Real("age", 18, 90)],
     )
-    vault = dpc.Vault(table(), schema, ledger="sqlite:///smoke.db", budget=dpc.Budget(epsilon=40, delta=1e-5))
+    ledger = dpc.Ledger.create("sqlite:///smoke.db", dpc.Budget(epsilon=40, delta=1e-5), as_of="2026-06-30")
+    vault = dpc.Vault(table(), schema, ledger=ledger, as_of="2026-06-30")
     estimators = (
         dpc.DifferenceInMeans(),
         dpc.Stratification(by=["ward", dpc.Cut("age", [40, 65])]),

@@ -23,7 +23,7 @@ def test_all_that_will_be_asked_is_priced_and_nothing_spent(table: pa.Table, sch
     due = unpaid(vault, robust)
     assert len(due) == 3
     assert sum(event.epsilon for event in due.values()) == pytest.approx(1.0)
-    assert len(vault.ledger.entries()) == 1
+    assert len(vault.ledger.entries()) == 2
     vault.ledger.check_affords(due)
     paid = robust(vault)
     assert sum(receipt.epsilon for receipt in paid.receipts) == pytest.approx(1.0)

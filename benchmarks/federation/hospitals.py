@@ -9,9 +9,12 @@ import tomli_w
 
 from dpcausal.estimators.average import ESTIMATORS
 from dpcausal.federation.signatures import Key
+from dpcausal.ledger import Budget, Ledger
 from dpcausal.schema import Schema
 from dpcausal.site.policy import FILE, KEY
 from dpcausal.study import Study
+
+AS_OF = "2026-06-30"
 
 
 def hospital(
@@ -24,6 +27,7 @@ def hospital(
         "site": name,
         "table": "table.parquet",
         "ledger": "ledger.db",
+        "as_of": AS_OF,
         "protects": schema.protects,
         "public": list(schema.public_columns),
         "columns": table.column_names,
@@ -38,6 +42,7 @@ def hospital(
         "askers": dict(askers),
     }
     (folder / FILE).write_text(tomli_w.dumps(policy | changes), encoding="utf-8")
+    Ledger.create(f"sqlite:///{folder / 'ledger.db'}", Budget(**(policy | changes)["budget"]), as_of=AS_OF)  # type: ignore[arg-type]
     return Key.make(name, folder / KEY).public
 
 

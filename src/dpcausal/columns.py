@@ -257,6 +257,14 @@ class Unit:
             )
 
 
+LONGEST_VERSION = 64
+
+
+def is_version(text: object) -> bool:
+    """Return whether a text may name a version of a data set: one short line without control characters."""
+    return isinstance(text, str) and 0 < len(text) <= LONGEST_VERSION and text.isprintable() and text == text.strip()
+
+
 Declared = TypeVar("Declared")
 
 _KINDS: dict[str, Callable[..., Column]] = {"real": Real, "binary": Binary, "category": Category}

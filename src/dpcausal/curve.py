@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcausal.columns import Column, Real, Value, is_number
-from dpcausal.effect import bill, html_table, listed, number, printed_texts, text_table
+from dpcausal.effect import as_of, bill, html_table, listed, number, printed_texts, text_table, units_of
 from dpcausal.errors import QueryError, RefusedError
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import Family, critical_values, simulated
@@ -265,6 +265,11 @@ class EffectCurve(OtherNames):
         return float(np.quantile(worst, 1 - alpha))
 
     @property
+    def as_of(self) -> str | None:
+        """The version of the data that was asked, where it has a name."""
+        return as_of(self.receipts)
+
+    @property
     def rehearsed(self) -> bool:
         """Whether this came from a rehearsal: the widths are what to expect, the effects are placeholders."""
         return all(receipt.digest is None for receipt in self.receipts)
@@ -304,7 +309,7 @@ class EffectCurve(OtherNames):
         table = [*listed("warning", self.guarantee.warnings), ("estimand", self.estimand), *self._effects()]
         if self.no_interval:
             table.append(("interval", f"none: {self.no_interval}"))
-        table += [("units", f"{self.n:,}"), ("method", self.method), ("privacy", str(self.guarantee))]
+        table += [*units_of(self.n, self.receipts), ("method", self.method), ("privacy", str(self.guarantee))]
         table += listed("assumes", self.assumptions)
         table += listed("note", self.notes)
         table += listed("price" if self.rehearsed else "paid", tuple(map(bill, self.receipts)))

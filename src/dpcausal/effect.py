@@ -80,6 +80,11 @@ class Effect(OtherNames):
         return None if self.sampling_sd is None else math.hypot(self.sampling_sd, self.privacy_sd, self.between_sd)
 
     @property
+    def as_of(self) -> str | None:
+        """The version of the data that was asked, where it has a name; of several sites that differ, each one's."""
+        return as_of(self.receipts)
+
+    @property
     def rehearsed(self) -> bool:
         """Whether this came from a rehearsal: the widths are what to expect, the estimate is a placeholder."""
         return all(receipt.digest is None for receipt in self.receipts)
@@ -133,7 +138,7 @@ class Effect(OtherNames):
             parts = f"sampling {number(self.sampling_sd)}{between} and {privacy}"
             table.append(("standard error", f"{number(self.standard_error or 0.0)} = {parts}"))
         table += listed("reading", self._reading())
-        table += [("units", f"{self.n:,}"), ("method", self.method), ("privacy", str(self.guarantee))]
+        table += [*units_of(self.n, self.receipts), ("method", self.method), ("privacy", str(self.guarantee))]
         table += listed("sites", tuple(map(str, self.sites)))
         table += listed("assumes", self.assumptions)
         table += listed("note", self.notes)
@@ -270,6 +275,25 @@ def listed(label: str, texts: tuple[str, ...]) -> list[tuple[str, str]]:
     return [(label if first == 0 else "", text) for first, text in enumerate(texts)]
 
 
+def as_of(receipts: Sequence[Receipt]) -> str | None:
+    """Return the version of the data that receipts are for, or each site's where they differ; None without a name.
+
+    Example:
+        >>> as_of([Receipt("arm_moments", 1.0, 0.0, site="north", as_of="2026-06-30")])
+        '2026-06-30'
+    """
+    versions = dict.fromkeys((receipt.as_of, receipt.site) for receipt in receipts if receipt.as_of)
+    if len({version for version, _ in versions}) > 1:
+        return ", ".join(f"{version} ({site})" for version, site in versions)
+    return next((version for version, _ in versions), None)
+
+
+def units_of(n: int, receipts: Sequence[Receipt]) -> list[tuple[str, str]]:
+    """Return how many units were asked, and as of when, as lines of a table."""
+    version = as_of(receipts)
+    return [("units", f"{n:,}"), *([("data as of", version)] if version else [])]
+
+
 def bill(receipt: Receipt) -> str:
     """What was asked and paid, on one line."""
     site = f"{receipt.site}, " if receipt.site else ""
@@ -277,4 +301,5 @@ def bill(receipt: Receipt) -> str:
     if receipt.digest is None:
         return price
     entry = "all sites" if receipt.entry is None else f"ledger entry {receipt.entry}"
+    entry += f" of {receipt.on}" if receipt.on else ""
     return f"{price} ({entry}, {receipt.digest[:12]})"

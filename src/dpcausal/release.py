@@ -20,6 +20,16 @@ class Receipt:
 
     A rehearsal writes receipts too; they have no digest, because nothing was spent. Where sites answered together, the
     digest is that of all their receipts.
+
+    Attributes:
+        query: What was asked.
+        epsilon: Its price.
+        delta: Likewise.
+        entry: The number of the debit in the ledger.
+        digest: The digest of the debit.
+        site: Whose ledger it is, where several sites were asked.
+        on: The day of the debit. A stored answer keeps the day on which it was paid for.
+        as_of: The version of the data that was asked.
     """
 
     query: str
@@ -28,6 +38,16 @@ class Receipt:
     entry: int | None = None
     digest: str | None = None
     site: str | None = None
+    on: str | None = None
+    as_of: str | None = None
+
+
+def receipts_in(document: Mapping[str, Any]) -> tuple[Receipt, ...]:
+    """Return the receipts in an effect, a diagnosis, a release or a site's message, as plain values."""
+    if document.get("answer"):
+        return tuple(receipt for release in document["answer"]["releases"] for receipt in receipts_in(release))
+    found = document["receipts"] if "receipts" in document else [document["receipt"]]
+    return tuple(Receipt(**receipt) for receipt in found)
 
 
 @dataclass(frozen=True)
@@ -183,9 +203,12 @@ def check_affords(source: Source, *asks: tuple[Query, Guarantee]) -> None:
     """
     ledger = getattr(source, "ledger", None)
     if ledger is not None:
-        schema = source.schema
+        schema, as_of = source.schema, getattr(source, "as_of", None)
         ledger.check_whole(
-            [(queries.question(query, each, schema), calibrate(query, schema, each).event) for query, each in asks]
+            [
+                (queries.question(query, each, schema, as_of), calibrate(query, schema, each).event)
+                for query, each in asks
+            ]
         )
 
 

@@ -13,8 +13,6 @@ from typer.testing import CliRunner, Result
 
 import dpcausal as dpc
 from dpcausal.cli import app
-from dpcausal.cli.reading import is_new
-from dpcausal.ledger import DataSet
 
 
 @pytest.fixture(autouse=True)
@@ -31,8 +29,13 @@ def dpcausal(*words: object, typed: str = "") -> Result:
     return CliRunner().invoke(app, list(map(str, words)), input=typed)
 
 
-def run(study: str, *words: object, typed: str = "") -> Result:
-    return dpcausal("run", f"{study}.toml", "--table", "table.parquet", "--ledger", "ledger.db", *words, typed=typed)
+def create(epsilon: float, ledger: str = "ledger.db") -> None:
+    assert dpcausal("ledger", "create", ledger, "--epsilon", epsilon, "--as-of", "2026-06-30").exit_code == 0
+
+
+def run(study: str, *words: object, typed: str = "", ledger: str = "ledger.db") -> Result:
+    where = ("--table", "table.parquet", "--ledger", ledger, "--as-of", "2026-06-30")
+    return dpcausal("run", f"{study}.toml", *where, *words, typed=typed)
 
 
 def spent() -> float:
@@ -41,8 +44,11 @@ def spent() -> float:
 
 
 def test_price_answer_and_file() -> None:
-    done = run("plain", "--budget-epsilon", 3, "--yes")
+    create(3)
+    done = run("plain", "--yes")
     assert done.exit_code == 0, done.output
+    assert str(Path("ledger.db").absolute()) in done.stderr.replace("\n                  ", "")
+    assert "data as of        2026-06-30" in done.stdout
     assert "arm_moments: epsilon 1, delta 0" in done.stderr
     assert "expect about ±" in done.stderr
     assert done.stdout.startswith("Effect of training against usual care on score")
@@ -53,7 +59,8 @@ def test_price_answer_and_file() -> None:
 
 
 def test_the_same_study_again_costs_nothing_and_asks_nobody() -> None:
-    first = run("plain", "--budget-epsilon", 1, "--yes", "--json")
+    create(1)
+    first = run("plain", "--yes", "--json")
     again = run("plain", "--json", "--out", "again.json")
     assert again.exit_code == 0, again.output
     assert json.loads(first.stdout) == json.loads(again.stdout)
@@ -65,47 +72,36 @@ def test_the_same_study_again_costs_nothing_and_asks_nobody() -> None:
 
 
 def test_without_a_person_nothing_is_spent_unless_it_is_said() -> None:
-    done = run("plain", "--budget-epsilon", 3)
+    create(3)
+    done = run("plain")
     assert done.exit_code == 2
     assert "--yes" in done.stderr
-    assert not Path("ledger.db").exists()
     assert not Path("effect.json").exists()
-    assert run("plain", "--budget-epsilon", 2, "--yes").exit_code == 0  # what nobody confirmed binds nobody
+    assert spent() == 0.0
 
 
 @pytest.mark.parametrize(("typed", "code", "price"), [("n\n", 1, 0.0), ("\n", 1, 0.0), ("y\n", 0, 1.0)])
 def test_a_person_is_asked(monkeypatch: pytest.MonkeyPatch, typed: str, code: int, price: float) -> None:
     monkeypatch.setattr(sys.modules["dpcausal.cli.run"], "_is_terminal", lambda: True)
-    done = run("plain", "--budget-epsilon", 3, typed=typed)
+    create(3)
+    done = run("plain", typed=typed)
     assert done.exit_code == code
     assert "Spend epsilon 1, delta 0, for good?" in done.stderr
-    assert "ledger            a new one: its budget, epsilon 3, delta 0 (additive), can never" in done.stderr
-    assert Path("ledger.db").exists() == bool(price)
-    assert not price or spent() == price
+    assert spent() == price
 
 
 def test_before_the_yes_it_says_what_was_spent(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "plain: nothing is spent yet" in run("plain", "--budget-epsilon", 3, "--yes").stderr
+    create(3)
+    assert "plain: nothing is spent yet" in run("plain", "--yes").stderr
     monkeypatch.setattr(sys.modules["dpcausal.cli.run"], "_is_terminal", lambda: True)
     done = run("robust", typed="n\n")
     assert "robust: nothing more is spent yet" in done.stderr
-    assert "a new one" not in done.stderr
     assert spent() == 1.0
 
 
-def test_a_ledger_that_was_never_opened_is_new_wherever_it_is(ledger_url: str) -> None:
-    if ledger_url.startswith("sqlite:///"):
-        Path(ledger_url.removeprefix("sqlite:///")).touch()
-    elif ledger_url == "sqlite://":
-        return
-    assert is_new(ledger_url)
-    assert is_new(ledger_url)
-    dpc.Ledger(ledger_url, dpc.Budget(epsilon=3), DataSet(n=10, protects="record", unit=None))
-    assert not is_new(ledger_url)
-
-
 def test_a_study_that_fits_only_in_part_is_not_begun() -> None:
-    assert run("plain", "--budget-epsilon", 1.5, "--yes").exit_code == 0
+    create(1.5)
+    assert run("plain", "--yes").exit_code == 0
     done = run("robust", "--yes")
     assert done.exit_code == 1
     assert "3 questions for epsilon 1, delta 0 in all" in done.stderr
@@ -116,43 +112,117 @@ def test_a_study_that_fits_only_in_part_is_not_begun() -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--table", "table.parquet", "--ledger", "new.db"), "--budget-epsilon"),
-        (("--table", "nothing.parquet", "--ledger", "new.db", "--budget-epsilon", 3), "no file at"),
-        (("--table", "table.parquet", "--ledger", "sqlite://", "--budget-epsilon", 3), "outlives"),
-        (("--table", "table.parquet", "--ledger", "new.db", "--budget-epsilon", 3, "--out", "no/e.json"), "--out"),
-        (("--table", "table.parquet", "--ledger", "new.db", "--budget-epsilon", -1), "a budget with epsilon"),
-        (("--table", "table.parquet", "--ledger", "no/new.db", "--budget-epsilon", 3), "a folder for the new ledger"),
+        (("--ledger", "new.db", "--as-of", "2026-06-30"), "dpcausal ledger create"),
+        (("--ledger", "sqlite://", "--as-of", "2026-06-30"), "outlives"),
+        (("--ledger", "new.db"), "--as-of"),
+        (("--ledger", "new.db", "--as-of", "2026-06-30", "--out", "no/e.json"), "--out"),
     ],
 )
 def test_wrong_use_is_told_and_makes_no_ledger(words: tuple[object, ...], told: str) -> None:
-    done = dpcausal("run", "plain.toml", "--yes", *words)
+    done = dpcausal("run", "plain.toml", "--table", "table.parquet", "--yes", *words)
     assert done.exit_code == 2
     assert told in done.output
     assert not Path("new.db").exists()
 
 
-def test_another_budget_than_the_ledgers_is_refused() -> None:
-    assert run("plain", "--budget-epsilon", 3, "--yes").exit_code == 0
-    done = run("plain", "--budget-epsilon", 5, "--yes")
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("new.db", "--epsilon", -1, "--as-of", "now"), "a budget with epsilon"),
+        (("new.db", "--epsilon", 3, "--as-of", "two\nlines"), "a date or a name on one line"),
+        (("new.db", "--epsilon", 3, "--as-of", "now", "--rule", "none"), 'rule "additive"'),
+        (("no/new.db", "--epsilon", 3, "--as-of", "now"), "check that the place exists"),
+        (("new.db", "--epsilon", 3, "--as-of", "now", "--witness", "new.db"), "somewhere else than the ledger"),
+        (("new.db", "--epsilon", 3), "--as-of"),
+    ],
+)
+def test_a_ledger_that_cannot_be_made(words: tuple[object, ...], told: str) -> None:
+    done = dpcausal("ledger", "create", *words)
     assert done.exit_code == 2
-    assert "the budget that this ledger was opened with" in done.stderr
-    assert "leave the budget out: this ledger's is epsilon 3" in done.stderr
+    assert told in done.output
+
+
+def test_a_ledger_is_made_once() -> None:
+    create(3)
+    again = dpcausal("ledger", "create", "ledger.db", "--epsilon", 5, "--as-of", "2026-06-30")
+    assert again.exit_code == 2
+    assert "a place without a ledger" in again.stderr
+    assert f"sqlite:///{Path('ledger.db').absolute()}" in again.stderr
+
+
+def test_a_version_that_nobody_declared_is_refused() -> None:
+    create(3)
+    assert run("plain", "--yes").exit_code == 0
+    later = ("--table", "table.parquet", "--ledger", "ledger.db", "--as-of", "2026-09-30")
+    refused = dpcausal("run", "plain.toml", *later, "--yes")
+    assert refused.exit_code == 2
+    assert "dpcausal ledger add-version" in refused.stderr
+    assert dpcausal("ledger", "add-version", "ledger.db", "--as-of", "2026-09-30").exit_code == 0
+    assert dpcausal("run", "plain.toml", *later, "--yes", "--out", "later.json").exit_code == 0
+    assert Path("later.json").read_text() != Path("effect.json").read_text()
+    assert "data as of 2026-09-30: 1,000 units" in dpcausal("ledger", "show", "ledger.db").stdout
+    assert spent() == 2.0
+
+
+def test_another_unit_is_refused_without_a_count() -> None:
+    create(3)
+    assert run("plain", "--yes").exit_code == 0
+    spying = Path("plain.toml").read_text() + '\n[schema.unit]\nname = "race"\nby = "age"\n'
+    Path("spy.toml").write_text(spying.replace('name = "race"\nvalues', 'name = "other"\nvalues'))
+    done = run("spy", "--yes")
+    assert done.exit_code == 2
+    assert "one unit for each race" in done.stderr
+    assert "4 units" not in done.output
+
+
+def test_receipts_tell_a_ledger_that_was_put_back() -> None:
+    create(3)
+    yesterday = Path("ledger.db").read_bytes()
+    assert run("plain", "--yes").exit_code == 0
+    assert dpcausal("ledger", "check-receipts", "ledger.db", "effect.json").exit_code == 0
+    Path("ledger.db").write_bytes(yesterday)
+    missing = dpcausal("ledger", "check-receipts", "ledger.db", "effect.json")
+    assert missing.exit_code == 1
+    assert "this ledger was cut, restored from a copy or is another one" in missing.stderr
+    by = ("--by", "bob", "--reason", "the disk failed")
+    unpriced = dpcausal("ledger", "restore", "ledger.db", *by, "--receipts", "effect.json")
+    assert unpriced.exit_code == 2
+    assert "--lost-epsilon" in unpriced.stderr
+    done = dpcausal("ledger", "restore", "ledger.db", *by, "--receipts", "effect.json", "--lost-epsilon", 0)
+    assert done.exit_code == 0, done.output
+    assert spent() == 1.0
+    shown = dpcausal("ledger", "show", "ledger.db").stdout
+    assert "by bob (the disk failed)" in shown
+    assert dpcausal("ledger", "check-receipts", "ledger.db", "effect.json").exit_code == 0
+    assert dpcausal("ledger", "check-receipts", "ledger.db", "plain.toml").exit_code == 2
+
+
+def test_a_ledger_with_a_witness_is_used_with_it() -> None:
+    made = dpcausal("ledger", "create", "ledger.db", "--epsilon", 3, "--as-of", "2026-06-30", "--witness", "w.log")
+    assert made.exit_code == 0
+    without = run("plain", "--yes")
+    assert without.exit_code == 2
+    assert str(Path("w.log").absolute()) in without.stderr
+    assert run("plain", "--yes", "--witness", "w.log").exit_code == 0
+    assert dpcausal("ledger", "show", "ledger.db", "--witness", "w.log").exit_code == 0
 
 
 def test_a_ledger_is_shown_and_verified() -> None:
-    assert run("robust", "--budget-epsilon", 3, "--yes").exit_code == 0
+    create(3)
+    assert run("robust", "--yes").exit_code == 0
     shown = dpcausal("ledger", "show", "sqlite:///ledger.db").output
-    for words in ("augmented_scores", "1000 units", "budget    epsilon 3", "left      epsilon 2"):
+    for words in ("augmented_scores", "1,000 units", "budget    epsilon 3", "left      epsilon 2"):
         assert words in shown
     verified = dpcausal("ledger", "verify", "ledger.db", "--json")
     assert verified.exit_code == 0
     document = json.loads(verified.stdout)
-    assert (document["whole"], document["entries"]) == (True, 10)
+    assert (document["whole"], document["entries"]) == (True, 11)
     assert document["head"] in dpcausal("ledger", "verify", "ledger.db").stdout
 
 
 def test_a_ledger_that_was_tampered_with_is_found_out() -> None:
-    assert run("plain", "--budget-epsilon", 3, "--yes").exit_code == 0
+    create(3)
+    assert run("plain", "--yes").exit_code == 0
     with sqlite3.connect("ledger.db") as connection:
         connection.execute("UPDATE dpcausal_ledger SET body = replace(body, '1.0', '0.1') WHERE kind = 'grant'")
     connection.close()
@@ -169,7 +239,7 @@ def test_looking_for_a_ledger_does_not_make_one() -> None:
     for command in ("show", "verify"):
         done = dpcausal("ledger", command, "nothing.db")
         assert done.exit_code == 2
-        assert "no file nothing.db" in done.stderr
+        assert f"a ledger at sqlite:///{Path('nothing.db').absolute()}, got no file" in done.stderr
     assert not Path("nothing.db").exists()
 
 
@@ -178,7 +248,8 @@ def test_what_a_study_requires_must_pass_before_the_effect_is_asked_for() -> Non
     for name, most in (("strict", 1e-5), ("easy", 5.0)):
         wanted = {"balance": {"epsilon": 50.0, "of": ["age"], "most": most}}
         Path(f"{name}.toml").write_text(dataclasses.replace(plain, requires=wanted).to_toml())
-    refused = run("strict", "--budget-epsilon", 60, "--yes")
+    create(60)
+    refused = run("strict", "--yes")
     assert "balance not to fail: epsilon 50" in refused.stderr
     assert "Failed: balance" in refused.stderr
     assert refused.exit_code == 1
@@ -196,9 +267,10 @@ def test_what_a_study_requires_must_pass_before_the_effect_is_asked_for() -> Non
 
 
 def test_a_report_of_parts_that_do_not_belong_together_is_refused() -> None:
-    assert run("plain", "--budget-epsilon", 3, "--yes").exit_code == 0
-    elsewhere = ("--table", "table.parquet", "--ledger", "other.db", "--budget-epsilon", 3)
-    assert dpcausal("run", "robust.toml", *elsewhere, "--out", "other.json", "--yes").exit_code == 0
+    create(3)
+    assert run("plain", "--yes").exit_code == 0
+    create(3, "other.db")
+    assert run("robust", "--out", "other.json", "--yes", ledger="other.db").exit_code == 0
     other = Path("robust.toml").read_text().replace("epsilon = 1.0", "epsilon = 2.0")
     Path("other.toml").write_text(other)
     for words, told in (
@@ -213,10 +285,10 @@ def test_a_report_of_parts_that_do_not_belong_together_is_refused() -> None:
 
 
 def test_entries_are_counted_in_words() -> None:
-    dpc.Ledger("sqlite:///ledger.db", dpc.Budget(epsilon=3), DataSet(n=10, protects="record", unit=None))
+    create(3)
     assert "Whole: 1 entry, the last" in dpcausal("ledger", "verify", "ledger.db").stdout
     run("plain", "--yes")
-    assert "Whole: 1 entry, the last" in dpcausal("ledger", "verify", "ledger.db").stdout  # another data set: refused
+    assert "Whole: 5 entries, the last" in dpcausal("ledger", "verify", "ledger.db").stdout
 
 
 def test_a_report_of_nothing_that_is_an_effect() -> None:

@@ -78,10 +78,12 @@ def test_the_lalonde_trial(tmp_path: Path) -> None:
     """Ten lines of a user: an effect from a file with a ledger on disk, and the same again for nothing."""
     schema = dpc.Schema(treatment=dpc.Binary("treat"), outcome=dpc.Real("re78", 0, 60_000))
     url = f"sqlite:///{tmp_path / 'nsw.db'}"
-    vault = dpc.Vault(LALONDE, schema, ledger=url, budget=dpc.Budget(epsilon=60, delta=1e-6))
+    dpc.Ledger.create(url, dpc.Budget(epsilon=60, delta=1e-6), as_of="1978")
+    vault = dpc.Vault(LALONDE, schema, ledger=url, as_of="1978")
     effect = dpc.DifferenceInMeans().estimate(vault, epsilon=50.0)
     assert vault.n == 445
     assert effect.estimate == pytest.approx(1794.34, abs=250)  # the trial's difference in means
-    again = dpc.DifferenceInMeans().estimate(dpc.Vault(LALONDE, schema, ledger=url), epsilon=50.0)
+    again = dpc.DifferenceInMeans().estimate(dpc.Vault(LALONDE, schema, ledger=url, as_of="1978"), epsilon=50.0)
     assert again == effect
+    assert "data as of        1978" in str(again)
     assert vault.ledger.spent.epsilon == 50

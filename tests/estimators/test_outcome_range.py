@@ -30,9 +30,10 @@ def test_a_narrower_range_serves_the_same_ledger(tmp_path: object) -> None:
     address = f"sqlite:///{tmp_path}/ledger.db"
     generator = np.random.default_rng(0)
     table = pa.table({"t": generator.integers(0, 2, 20_000), "cost": generator.gamma(4, 5_000, 20_000)})
-    wide = dpc.Vault(table, SCHEMA, ledger=address, budget=dpc.Budget(epsilon=2))
+    dpc.Ledger.create(address, dpc.Budget(epsilon=2), as_of="2026-06-30")
+    wide = dpc.Vault(table, SCHEMA, ledger=address, as_of="2026-06-30")
     found = dpc.OutcomeRange().find(wide, epsilon=0.5)
-    narrow = dpc.Vault(table, found.schema(SCHEMA), ledger=address)
+    narrow = dpc.Vault(table, found.schema(SCHEMA), ledger=address, as_of="2026-06-30")
     before = dpc.DifferenceInMeans().estimate(wide, epsilon=0.5)
     after = dpc.DifferenceInMeans().estimate(narrow, epsilon=0.5)
     assert after.privacy_sd < before.privacy_sd / 5

@@ -80,7 +80,7 @@ class Town:
 
     def refuse(self, name: str, code: str) -> None:
         """Let a hospital answer everything with a code."""
-        self.lie(name, lambda body: body.update(code=code, n=None, arm_sizes=None, answer=None))
+        self.lie(name, lambda body: body.update(code=code, n=None, arm_sizes=None, as_of=None, answer=None))
 
     def lie(self, name: str, change: Callable[[dict[str, Any]], object]) -> None:
         """Let a hospital sign something else than it found."""

@@ -142,6 +142,9 @@ ABOUT_RELEASES: dict[str, tuple[Change, str]] = {
     ),
     "no release": (put([], "answer", "releases"), "other questions"),
     "an effect besides": (put({"estimate": 9.0}, "answer", "effect"), "cannot be read"),
+    "another version of the data": (put("2020-01-01", "as_of"), "another version of its data"),
+    "a receipt with a poem for a day": (put("roses", "answer", "releases", 0, "receipt", "on"), "no receipt"),
+    "a receipt of another version": (put("2020", "answer", "releases", 0, "receipt", "as_of"), "another version"),
     "a receipt with a poem": (put("roses are red " * 5, "answer", "releases", 0, "receipt", "digest"), "no receipt"),
 }
 
@@ -218,7 +221,7 @@ def forged(truthful: Said) -> dict[str, Any]:
         "letters beyond ASCII": key.seal(body).replace("south", "s\ud800uth"),
         "something that is no message": key.seal("hello"),
         "a message in another spelling": key.seal(body.replace(": ", ":")),
-        "a message of another version": key.seal(body.replace('"version": 1', '"version": 2')),
+        "a message of another version": key.seal(body.replace('"version": 2', '"version": 1')),
         "a message without end": key.seal(deep),
         "a message with a deep answer": key.seal(body.replace('"answer": {', f'"answer": {{"deep": {deep}, ')),
         "an infinite number": key.seal(body.replace('"values": [', '"values": [1e999, ')),
@@ -327,7 +330,9 @@ def test_an_honest_site_is_believed_whatever_its_table_holds(
     )
     request = Request(study=study.to_toml(), ask="releases")
     for table in hostile_tables(schema, 400).values():
-        vault = dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=10, delta=1e-3))
+        vault = dpc.Vault(
+            table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=10, delta=1e-3), as_of="2026-06-30"
+        )
         heard = Listening(vault)
         estimator.estimate(heard, epsilon=1.0, delta=delta)
         message = Message(
@@ -337,6 +342,7 @@ def test_an_honest_site_is_believed_whatever_its_table_holds(
             code="answered",
             n=vault.n,
             arm_sizes=vault.arm_sizes,
+            as_of=vault.as_of,
             answer={"releases": [json.loads(release.to_json()) for release in heard.heard]},
         )
         assert doubt_about(message, "north", Question(study, request), 400, []) == ""

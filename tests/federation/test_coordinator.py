@@ -56,6 +56,20 @@ def test_effects_of_three_sites(town: Town) -> None:
     assert spent(town) == [1.0, 1.0, 0.5]
 
 
+@pytest.mark.parametrize("pooling", ["sums", "sample_size"])
+def test_the_version_of_each_sites_data_is_told(town: Town, pooling: str) -> None:
+    study = town.study(pooling=pooling)
+    assert town.coordinator(study).run().as_of == "2026-06-30"
+    policy = town.folder / "south" / "policy.toml"
+    policy.write_text(policy.read_text().replace("2026-06-30", "2026-09-30"))
+    Ledger(f"sqlite:///{town.folder / 'south' / 'ledger.db'}").add_version("2026-09-30")
+    later = town.study(pooling=pooling, question="And again?")
+    town.sites = {name: town.honest(name) for name in town.tables}
+    effect = town.coordinator(later).run()
+    assert effect.as_of == "2026-06-30 (north), 2026-09-30 (south), 2026-06-30 (west)"
+    assert "data as of        2026-06-30 (north), 2026-09-30 (south)" in str(effect)
+
+
 def test_any_estimator_may_ask_it(town: Town) -> None:
     coordinator = town.coordinator(town.study())
     assert isinstance(coordinator, Source)

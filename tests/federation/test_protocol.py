@@ -14,6 +14,7 @@ MESSAGE = Message(
     code="answered",
     n=7,
     arm_sizes=(3, 4),
+    as_of="2026-06-30",
     answer={"a": 1},
 )
 
@@ -35,7 +36,7 @@ def test_the_id_is_the_digest_of_the_text() -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"version": 2},
+        {"version": 1},
         {"code": "perhaps"},
         {"n": None},
         {"n": -1},
@@ -46,6 +47,9 @@ def test_the_id_is_the_digest_of_the_text() -> None:
         {"arm_sizes": [7]},
         {"arm_sizes": [-1, 8]},
         {"arm_sizes": "34"},
+        {"as_of": None},
+        {"as_of": "two\nlines"},
+        {"as_of": "x" * 65},
         {"answer": [1]},
         {"answer": {"a": float("nan")}},
         {"site": 3},

@@ -4,14 +4,13 @@ from pathlib import Path
 import pytest
 
 import dpcausal as dpc
-from dpcausal.ledger import balance
-from dpcausal.ledger import ledger as ledger_module
-from tests.ledger.long_ledgers import BUDGET, FACTS, HEURISTIC, answer, checkpoints
+from dpcausal.ledger import balance, verification
+from tests.ledger.long_ledgers import AS_OF, BUDGET, HEURISTIC, answer, checkpoints
 
 
 def bring_checkpoints_close(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(balance, "CHECKPOINT_EVERY", 10)
-    monkeypatch.setattr(ledger_module, "_PIECE", 7)
+    monkeypatch.setattr(verification, "PIECE", 7)
 
 
 @pytest.fixture
@@ -24,7 +23,7 @@ def eleven_answers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("ledger") / "eleven.db"
     with pytest.MonkeyPatch.context() as monkeypatch:
         bring_checkpoints_close(monkeypatch)
-        ledger = dpc.Ledger(f"sqlite:///{path}", BUDGET, FACTS)
+        ledger = dpc.Ledger.create(f"sqlite:///{path}", BUDGET, as_of=AS_OF)
         answer(ledger, "r0", HEURISTIC)
         for place in range(1, 11):
             answer(ledger, f"r{place}")

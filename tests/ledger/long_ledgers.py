@@ -11,7 +11,8 @@ from dpcausal.ledger import DataSet
 from dpcausal.ledger.chain import Entry, Kind
 from dpcausal.ledger.store import ENTRIES
 
-FACTS = DataSet(n=100, protects="record", unit=None)
+AS_OF = "2026-06-30"
+FACTS = DataSet("record")
 BUDGET = dpc.Budget(epsilon=100, delta=1e-3)
 LAPLACE = Event(family="laplace", epsilon=0.1, delta=0.0, mu=0.0)
 GAUSSIAN = Event(family="gaussian", epsilon=0.3, delta=1e-7, mu=0.0712345678)

@@ -4,16 +4,15 @@ import pytest
 
 from dpcausal.errors import BudgetExceededError
 from dpcausal.guarantee import Event
-from dpcausal.ledger import Budget, DataSet, Ledger
+from dpcausal.ledger import Budget, Ledger
 
-DATA_SET = DataSet(n=100, protects="record", unit=None)
 LAPLACE = Event(family="laplace", epsilon=0.1, delta=0.0, mu=0.0)
 GAUSSIAN = Event(family="gaussian", epsilon=0.2, delta=1e-6, mu=0.05)
 SMOOTH = Event(family="smooth", epsilon=0.1, delta=1e-7, mu=0.0)
 
 
 def opened(budget: Budget) -> Ledger:
-    return Ledger("sqlite://", budget, DATA_SET)
+    return Ledger.create("sqlite://", budget)
 
 
 def test_three_tenths_fit_into_three_tenths_and_four_do_not() -> None:

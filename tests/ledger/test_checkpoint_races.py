@@ -9,7 +9,7 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.ledger import balance
-from tests.ledger.long_ledgers import BUDGET, FACTS, checkpoints
+from tests.ledger.long_ledgers import AS_OF, BUDGET, checkpoints
 
 EVERY, RACERS, KILLS, REQUESTS = 4, 4, 8, 12
 
@@ -49,7 +49,7 @@ sys.exit(any(ended))
 
 def race(url: str, program: str) -> bool:
     """Whether all processes that were left alone came to their end."""
-    dpc.Ledger(url, BUDGET, FACTS)
+    dpc.Ledger.create(url, BUDGET, as_of=AS_OF)
     command = [sys.executable, "-c", program, url]
     return subprocess.run(command, cwd=Path(__file__).parents[2], timeout=120, check=False).returncode == 0  # noqa: S603 (our own text)
 

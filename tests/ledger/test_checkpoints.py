@@ -9,14 +9,13 @@ from sqlalchemy import Connection
 import dpcausal as dpc
 from benchmarks.scale.ledger import measure_one, write
 from dpcausal.errors import LedgerError
-from dpcausal.ledger import balance
-from dpcausal.ledger import ledger as ledger_module
+from dpcausal.ledger import balance, verification
 from dpcausal.ledger.balance import Balance
 from dpcausal.ledger.chain import Entry
 from dpcausal.ledger.store import Store
 from tests.ledger.long_ledgers import (
+    AS_OF,
     BUDGET,
-    FACTS,
     GAUSSIAN,
     HEURISTIC,
     LAPLACE,
@@ -31,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("close_checkpoints")
 
 
 def test_checkpoints_stand_in_their_places_and_hold_the_sum(ledger_url: str) -> None:
-    ledger = dpc.Ledger(ledger_url, BUDGET, FACTS)
+    ledger = dpc.Ledger.create(ledger_url, BUDGET, as_of=AS_OF)
     for place in range(5):
         answer(ledger, f"laplace {place}")
         answer(ledger, f"gaussian {place}", GAUSSIAN)
@@ -46,7 +45,7 @@ def test_checkpoints_stand_in_their_places_and_hold_the_sum(ledger_url: str) -> 
 
 
 def test_going_on_from_a_checkpoint_is_going_on_from_the_opening() -> None:
-    opening = Balance().after(Entry.after(None, "open", "", {}))
+    opening = Balance().after(Entry.after(None, "open", "", {"as_of": AS_OF}))
     added, seen = opening, 0
     for place, event in enumerate([LAPLACE, GAUSSIAN, HEURISTIC, GAUSSIAN] * 5):
         for entry in added.followed_by("grant", str(place), {"event": event.to_dict()}):
@@ -59,7 +58,12 @@ def test_going_on_from_a_checkpoint_is_going_on_from_the_opening() -> None:
 
 def test_a_reopened_ledger_goes_on_where_it_was(url: str) -> None:
     ledger = dpc.Ledger(url)
-    assert (ledger.spent.epsilon, ledger.standing, ledger.budget, ledger.data_set) == (1.1, "heuristic", BUDGET, FACTS)
+    assert (ledger.spent.epsilon, ledger.standing, ledger.budget, ledger.versions) == (
+        1.1,
+        "heuristic",
+        BUDGET,
+        {AS_OF: None},
+    )
     assert ledger.stored("r2") == '{"answer": "r2"}'
     answer(ledger, "r2")
     assert ledger.debit("r2").number == 8
@@ -90,19 +94,19 @@ def test_opening_reads_no_more_of_a_longer_ledger(monkeypatch: pytest.MonkeyPatc
     write(long, 3000)
     assert verifies(long)
     assert sum(entries_read(monkeypatch, long)) == sum(entries_read(monkeypatch, short)) < 20
-    monkeypatch.setattr(ledger_module, "last_checkpoint_up_to", lambda _: 0)  # the twin begins at the opening
+    monkeypatch.setattr(verification, "last_checkpoint_up_to", lambda _: 0)  # the twin begins at the opening
     assert sum(entries_read(monkeypatch, long)) > 3000
 
 
 def test_no_more_than_a_piece_is_held_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     write(url, 500)
-    monkeypatch.setattr(ledger_module, "last_checkpoint_up_to", lambda _: 0)
+    monkeypatch.setattr(verification, "last_checkpoint_up_to", lambda _: 0)
     assert max(entries_read(monkeypatch, url)) == 8
 
 
 def test_a_ledger_can_be_used_while_it_is_verified(ledger_url: str) -> None:
-    ledger = dpc.Ledger(ledger_url, BUDGET, FACTS)
+    ledger = dpc.Ledger.create(ledger_url, BUDGET, as_of=AS_OF)
     for place in range(5):
         answer(ledger, f"r{place}")
     verified = ledger._verified()
@@ -112,7 +116,7 @@ def test_a_ledger_can_be_used_while_it_is_verified(ledger_url: str) -> None:
 
 
 def test_an_interrupted_request_is_taken_up_again_after_checkpoints(ledger_url: str) -> None:
-    ledger = dpc.Ledger(ledger_url, BUDGET, FACTS)
+    ledger = dpc.Ledger.create(ledger_url, BUDGET, as_of=AS_OF)
     ledger.grant("granted", LAPLACE, {})
     ledger.grant("debited", LAPLACE, {})
     debit = ledger.debit("debited")
@@ -133,7 +137,7 @@ def old_url(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     address = f"sqlite:///{tmp_path / 'old.db'}"
     with monkeypatch.context() as patch:
         patch.setattr(balance, "CHECKPOINT_EVERY", 10**9)
-        ledger = dpc.Ledger(address, BUDGET, FACTS)
+        ledger = dpc.Ledger.create(address, BUDGET, as_of=AS_OF)
         for place in range(11):
             answer(ledger, f"r{place}")
     assert checkpoints(ledger) == []

@@ -4,7 +4,6 @@ import threading
 import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,13 +14,14 @@ from dpcausal.errors import BudgetExceededError, LedgerError
 from dpcausal.guarantee import Event
 from dpcausal.ledger import DataSet
 
-FACTS = DataSet(n=100, protects="record", unit=None)
+AS_OF = "2026-06-30"
+FACTS = DataSet("record")
 BUDGET = dpc.Budget(epsilon=1)
 TENTH = Event(family="laplace", epsilon=0.1, delta=0.0, mu=0.0)
 
 
 def test_the_life_of_a_request(ledger_url: str) -> None:
-    ledger = dpc.Ledger(ledger_url, BUDGET, FACTS)
+    ledger = dpc.Ledger.create(ledger_url, BUDGET, as_of=AS_OF)
     assert ledger.stored("r") is None
     ledger.grant("r", TENTH, {"what": "a question"})
     ledger.grant("r", TENTH, {"what": "a question"})
@@ -35,7 +35,7 @@ def test_the_life_of_a_request(ledger_url: str) -> None:
 
 
 def test_nothing_happens_out_of_order(ledger_url: str) -> None:
-    ledger = dpc.Ledger(ledger_url, BUDGET, FACTS)
+    ledger = dpc.Ledger.create(ledger_url, BUDGET, as_of=AS_OF)
     with pytest.raises(LedgerError, match="granted"):
         ledger.debit("r")
     ledger.grant("r", TENTH, {})
@@ -44,19 +44,21 @@ def test_nothing_happens_out_of_order(ledger_url: str) -> None:
 
 
 def test_what_does_not_fit_a_ledger_is_refused_without_a_way_around_the_budget(ledger_url: str) -> None:
-    ledger = dpc.Ledger(ledger_url, BUDGET, FACTS)
-    ledger.check(BUDGET, FACTS)
-    ledger.check(None, None)
+    ledger = dpc.Ledger.create(ledger_url, BUDGET, as_of=AS_OF)
+    ledger.bind(AS_OF, FACTS, 100)
+    ledger.check_budget(BUDGET)
+    ledger.check_budget(None)
+    ledger.check_data_set(AS_OF, FACTS)
     with pytest.raises(LedgerError, match=r"this ledger's is epsilon 1, .* cannot be raised") as raised:
-        ledger.check(dpc.Budget(epsilon=2), FACTS)
+        ledger.check_budget(dpc.Budget(epsilon=2))
     assert "use another ledger" not in str(raised.value)
     with pytest.raises(LedgerError, match="the same people, a new ledger adds to what was spent") as raised:
-        ledger.check(BUDGET, replace(FACTS, n=99))
+        ledger.check_data_set(AS_OF, DataSet("outcome", None, ("treat",)))
     assert "use another ledger" not in str(raised.value)
 
 
 def test_a_grant_beyond_the_budget_leaves_no_trace(ledger_url: str) -> None:
-    ledger = dpc.Ledger(ledger_url, BUDGET, FACTS)
+    ledger = dpc.Ledger.create(ledger_url, BUDGET, as_of=AS_OF)
     for place in range(10):
         ledger.grant(str(place), TENTH, {})
     with pytest.raises(BudgetExceededError):
@@ -68,7 +70,7 @@ def test_a_grant_beyond_the_budget_leaves_no_trace(ledger_url: str) -> None:
 def test_two_ledgers_at_one_address_see_each_other(ledger_url: str) -> None:
     if ledger_url == "sqlite://":
         pytest.skip("each ledger in memory is its own")
-    one, other = dpc.Ledger(ledger_url, BUDGET, FACTS), dpc.Ledger(ledger_url)
+    one, other = dpc.Ledger.create(ledger_url, BUDGET, as_of=AS_OF), dpc.Ledger(ledger_url)
     one.grant("r", TENTH, {})
     other.debit("r")
     other.store("r", '{"answer": 1}')
@@ -77,7 +79,7 @@ def test_two_ledgers_at_one_address_see_each_other(ledger_url: str) -> None:
 
 
 def test_threads_take_turns(ledger_url: str) -> None:
-    ledger = dpc.Ledger(ledger_url, BUDGET, FACTS)
+    ledger = dpc.Ledger.create(ledger_url, BUDGET, as_of=AS_OF)
     refused = []
 
     def spend(place: int) -> None:
@@ -112,7 +114,7 @@ TAMPERINGS = [
 def test_tampering_is_found_on_open_and_in_use(ledger_url: str, tampering: str) -> None:
     if ledger_url == "sqlite://":
         pytest.skip("only this process can reach a ledger in memory")
-    ledger = dpc.Ledger(ledger_url, BUDGET, FACTS)
+    ledger = dpc.Ledger.create(ledger_url, BUDGET, as_of=AS_OF)
     ledger.grant("r", TENTH, {})
     ledger.debit("r")
     ledger.store("r", '{"answer": 1}')
@@ -129,7 +131,7 @@ def test_tampering_is_found_on_open_and_in_use(ledger_url: str, tampering: str) 
 
 def test_a_ledger_cut_while_in_use_is_refused(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
-    ledger = dpc.Ledger(url, BUDGET, FACTS)
+    ledger = dpc.Ledger.create(url, BUDGET, as_of=AS_OF)
     ledger.grant("r", TENTH, {})
     ledger.debit("r")
     assert ledger.spent.epsilon == 0.1
@@ -143,7 +145,7 @@ def test_a_ledger_cut_while_in_use_is_refused(tmp_path: Path) -> None:
 
 def test_a_changed_answer_is_not_served(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
-    ledger = dpc.Ledger(url, BUDGET, FACTS)
+    ledger = dpc.Ledger.create(url, BUDGET, as_of=AS_OF)
     ledger.grant("r", TENTH, {})
     ledger.debit("r")
     ledger.store("r", '{"answer": 1}')
@@ -159,7 +161,7 @@ def test_a_changed_answer_is_not_served(tmp_path: Path) -> None:
 
 
 def test_a_reservation_pays_for_what_was_reserved(ledger_url: str) -> None:
-    ledger = dpc.Ledger(ledger_url, BUDGET, FACTS)
+    ledger = dpc.Ledger.create(ledger_url, BUDGET, as_of=AS_OF)
     ledger.grant("r", TENTH, {})
     with pytest.raises(LedgerError, match="the price that was reserved"):
         ledger.grant("r", Event(family="laplace", epsilon=0.2, delta=0.0, mu=0.0), {})
@@ -168,7 +170,7 @@ def test_a_reservation_pays_for_what_was_reserved(ledger_url: str) -> None:
 def test_an_answer_that_could_not_be_stored_is_not_told(tmp_path: Path) -> None:
     """A database that fails must not quote what it was given: the next attempt would draw other noise."""
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
-    ledger = dpc.Ledger(url, BUDGET, FACTS)
+    ledger = dpc.Ledger.create(url, BUDGET, as_of=AS_OF)
     ledger.grant("r", TENTH, {})
     ledger.debit("r")
     engine = create_engine(url)
@@ -186,9 +188,8 @@ AFTER_A_FORK = """
 import os
 import dpcausal as dpc
 from dpcausal.guarantee import Event
-from dpcausal.ledger import DataSet
 
-ledger = dpc.Ledger("sqlite://", dpc.Budget(epsilon=1), DataSet(n=100, protects="record", unit=None))
+ledger = dpc.Ledger.create("sqlite://", dpc.Budget(epsilon=1))
 if os.fork() == 0:
     ledger.grant("r", Event(family="laplace", epsilon=0.1, delta=0.0, mu=0.0), {})
 os.wait()
@@ -208,7 +209,7 @@ def test_a_server_that_isolates_more_still_lets_one_answer_win(ledger_url: str) 
         name = connection.execute(text("SELECT current_database()")).scalar_one()
         connection.execute(text(f"ALTER DATABASE {name} SET default_transaction_isolation TO 'repeatable read'"))
     engine.dispose()
-    dpc.Ledger(ledger_url, BUDGET, FACTS).grant("r", TENTH, {})
+    dpc.Ledger.create(ledger_url, BUDGET, as_of=AS_OF).grant("r", TENTH, {})
 
     def answer(place: int) -> str:
         ledger = dpc.Ledger(ledger_url)
@@ -225,23 +226,24 @@ def test_a_server_that_isolates_more_still_lets_one_answer_win(ledger_url: str) 
 )
 def test_places_that_cannot_hold_a_ledger_are_refused(url: str) -> None:
     with pytest.raises(LedgerError):
-        dpc.Ledger(url, BUDGET, FACTS)
+        dpc.Ledger.create(url, BUDGET, as_of=AS_OF)
 
 
 def test_a_ledger_that_does_not_exist_is_not_made_by_looking(tmp_path: Path) -> None:
-    with pytest.raises(LedgerError, match="nothing at"):
+    with pytest.raises(LedgerError, match="dpcausal ledger create"):
         dpc.Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+    assert not (tmp_path / "ledger.db").exists()
 
 
 def test_a_ledger_in_memory_says_that_it_forgets() -> None:
-    assert "forgets" in repr(dpc.Ledger("sqlite://", BUDGET, FACTS))
+    assert "forgets" in repr(dpc.Ledger.create("sqlite://", BUDGET))
 
 
 def test_no_password_is_shown(ledger_url: str) -> None:
     if not ledger_url.startswith("postgresql"):
         pytest.skip("only PostgreSQL has passwords")
     with_password = ledger_url.replace("postgres@", "postgres:hunter2@")
-    assert "hunter2" not in repr(dpc.Ledger(with_password, BUDGET, FACTS))
+    assert "hunter2" not in repr(dpc.Ledger.create(with_password, BUDGET, as_of=AS_OF))
     assert "hunter2" not in repr(dpc.Ledger(f"{ledger_url}?password=hunter2"))
 
 
@@ -255,7 +257,7 @@ def test_a_server_that_may_forget_is_refused(ledger_url: str) -> None:
     try:
         time.sleep(0.5)  # until the server has read its settings
         with pytest.raises(LedgerError, match="fsync"):
-            dpc.Ledger(ledger_url, BUDGET, FACTS)
+            dpc.Ledger.create(ledger_url, BUDGET, as_of=AS_OF)
     finally:
         with engine.connect() as connection:
             for setting in ("ALTER SYSTEM RESET fsync", "SELECT pg_reload_conf()"):

@@ -7,13 +7,13 @@ from sqlalchemy import update
 
 import dpcausal as dpc
 from dpcausal.errors import LedgerError
-from dpcausal.ledger import ledger as ledger_module
+from dpcausal.ledger import verification
 from dpcausal.ledger.balance import Balance
 from dpcausal.ledger.chain import Entry, Kind
 from dpcausal.ledger.store import ENTRIES
 from tests.ledger.long_ledgers import (
+    AS_OF,
     BUDGET,
-    FACTS,
     HEURISTIC,
     LAPLACE,
     answer,
@@ -86,7 +86,7 @@ def test_what_was_removed_or_changed_at_an_end_is_found_on_opening_and_by_verify
 def test_every_place_that_holds_a_ledger_tells_the_same(ledger_url: str) -> None:
     if ledger_url == "sqlite://":
         pytest.skip("only this process can reach a ledger in memory")
-    ledger = dpc.Ledger(ledger_url, BUDGET, FACTS)
+    ledger = dpc.Ledger.create(ledger_url, BUDGET, as_of=AS_OF)
     for place in range(4):
         answer(ledger, f"r{place}")
     assert verifies(ledger_url)
@@ -103,7 +103,7 @@ def test_every_place_that_holds_a_ledger_tells_the_same(ledger_url: str) -> None
 
 def test_a_ledger_that_does_not_count_is_caught(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin verifies a ledger with an entry before the first, and opens one with a hole in it."""
-    monkeypatch.setattr(dpc.Ledger, "_check_count", lambda self, connection: self._store.extent(connection)[1])
+    monkeypatch.setattr(verification, "check_count", lambda store, connection: store.extent(connection)[1])
     tamper(url, PUT_IN_FRONT)
     assert verifies(url)
     tamper(url, REMOVED[0])
@@ -139,7 +139,7 @@ def test_a_ledger_that_takes_every_checkpoint_at_its_word_is_caught(
 @pytest.mark.usefixtures("close_checkpoints")
 def test_a_lying_checkpoint_is_found_by_whoever_was_there_before(tmp_path: Path, lie: dict[str, str]) -> None:
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
-    ledger = dpc.Ledger(url, BUDGET, FACTS)
+    ledger = dpc.Ledger.create(url, BUDGET, as_of=AS_OF)
     for place in range(3):
         answer(ledger, f"r{place}", HEURISTIC)
     other = dpc.Ledger(url)
@@ -216,6 +216,6 @@ def test_entries_out_of_order_are_found_across_checkpoints(url: str, entries: li
 def test_a_ledger_that_does_not_look_at_the_order_is_caught(
     url: str, entries: list[tuple[Kind, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledger_module, "check_life", lambda _: None)
+    monkeypatch.setattr(verification, "check_life", lambda _: None)
     chain_to_the_end(url, *entries)
     assert verifies(url)

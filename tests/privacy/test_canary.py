@@ -70,7 +70,9 @@ def spoken(table: object, ledger: Path) -> str:
     said: list[object] = []
     with warnings.catch_warnings(record=True) as warned, redirect_stdout(out), redirect_stderr(out):
         warnings.simplefilter("always")
-        vault = dpc.Vault(table, SCHEMA, ledger=f"sqlite:///{ledger}", budget=dpc.Budget(epsilon=3))
+        url = f"sqlite:///{ledger}"
+        dpc.Ledger.create(url, dpc.Budget(epsilon=3), as_of="2026-06-30")
+        vault = dpc.Vault(table, SCHEMA, ledger=url, as_of="2026-06-30")
         effect = dpc.DifferenceInMeans().estimate(vault, epsilon=1.0)
         release = vault.release(ArmMoments(), dpc.Guarantee(epsilon=1.0))
         said += [vault.release(query, dpc.Guarantee(epsilon=0.2)).to_json() for query in MODELS]
@@ -79,10 +81,14 @@ def spoken(table: object, ledger: Path) -> str:
         said += [pprint.pformat(vault), dir(vault), [getattr(vault, name) for name in vault.__slots__]]
         said.append(complaint(lambda: pickle.dumps(vault)))
         said.append(complaint(lambda: dpc.DifferenceInMeans().estimate(vault, epsilon=3.0)))
-        for treatment in (dpc.Binary("who", values=("a", "b")), dpc.Binary("absent")):
+        for treatment, budget in (
+            (dpc.Binary("who", values=("a", "b")), None),
+            (dpc.Binary("absent"), dpc.Budget(epsilon=3)),
+        ):
             wrong = dpc.Schema(treatment=treatment, outcome=dpc.Binary("race"))
             # Frames that still hold the caller's own table are the caller's; what is said must be clean.
-            said.append(complaint(partial(dpc.Vault, table, wrong, ledger="sqlite://"), with_locals=False))
+            opening = partial(dpc.Vault, table, wrong, ledger="sqlite://", budget=budget)
+            said.append(complaint(opening, with_locals=False))
     logging.getLogger().removeHandler(handler)
     said += [out.getvalue(), log.getvalue(), [str(warning.message) for warning in warned]]
     with sqlite3.connect(ledger) as connection:

@@ -46,7 +46,7 @@ def test_a_failure_after_the_debit_is_not_refunded_and_not_charged_twice(
     assert vault.ledger.spent.epsilon == 1.0
     vault.release(ArmTotals(), ONE)
     assert vault.ledger.spent.epsilon == 1.0
-    assert [entry.kind for entry in vault.ledger.entries()] == ["open", "grant", "debit", "release"]
+    assert [entry.kind for entry in vault.ledger.entries()] == ["open", "bind", "grant", "debit", "release"]
 
 
 def test_of_two_answers_in_a_race_the_first_stored_is_returned(vault: Watched, monkeypatch: pytest.MonkeyPatch) -> None:

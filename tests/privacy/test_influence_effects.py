@@ -194,8 +194,11 @@ def test_learners_as_shipped_learn(learner: str) -> None:
     assert 0.1 < effect * outcome_step(SCHEMA) < 0.3
 
 
+AS_OF = "2026-06-30"
+
+
 def opened(**parts: Any) -> dpc.Vault:
-    settings: dict[str, Any] = {"ledger": "sqlite://", "budget": BUDGET} | parts
+    settings: dict[str, Any] = {"ledger": "sqlite://", "budget": BUDGET, "as_of": AS_OF} | parts
     return dpc.Vault(pa.table(trial(60)), SCHEMA, **settings)
 
 
@@ -240,6 +243,7 @@ def test_only_heuristics_there_are_can_be_allowed(named: Any) -> None:
 def test_one_release_without_a_proof_is_remembered_for_ever(tmp_path: Path, models: Models) -> None:
     models(DummyRegressor(), DummyClassifier())
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    dpc.Ledger.create(url, BUDGET, as_of=AS_OF)
     vault = opened(ledger=url, heuristics=ALLOWED)
     vault.release(ArmTotals(), PROVED)
     standing = [vault.ledger.standing]
@@ -251,6 +255,7 @@ def test_one_release_without_a_proof_is_remembered_for_ever(tmp_path: Path, mode
     assert "(heuristic)" in str(release.guarantee)
     again = dpc.Ledger(url)
     assert again.standing == "heuristic"
+    assert again.data_set is not None
     assert again.data_set.heuristics == tuple(ALLOWED)
     assert "allows without proof influence_effects" in str(again.data_set)
     assert opened(ledger=url, heuristics=ALLOWED).release(QUERY, CLAIM) == release
@@ -259,6 +264,7 @@ def test_one_release_without_a_proof_is_remembered_for_ever(tmp_path: Path, mode
 def test_what_another_process_released_without_a_proof_is_seen(tmp_path: Path, models: Models) -> None:
     models(DummyRegressor(), DummyClassifier())
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    dpc.Ledger.create(url, BUDGET, as_of=AS_OF)
     one, other = (opened(ledger=url, heuristics=ALLOWED) for _ in range(2))
     other.release(QUERY, CLAIM)
     assert one.ledger.standing == "heuristic"
@@ -267,6 +273,7 @@ def test_what_another_process_released_without_a_proof_is_seen(tmp_path: Path, m
 def test_what_is_allowed_without_a_proof_cannot_be_declared_anew(tmp_path: Path) -> None:
     for first, second in (((), ALLOWED), (ALLOWED, ())):
         url = f"sqlite:///{tmp_path / f'ledger-{len(first)}.db'}"
+        dpc.Ledger.create(url, BUDGET, as_of=AS_OF)
         opened(ledger=url, heuristics=first)
         with pytest.raises(LedgerError, match="data set"):
             opened(ledger=url, heuristics=second)

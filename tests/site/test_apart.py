@@ -1,5 +1,6 @@
 """A site's answer in a process of its own: whatever happens there, a signed message comes out here."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -35,7 +36,7 @@ def request_text(folder: Path, asker: Key, study: Study) -> str:
 @pytest.fixture
 def meddle(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], object]:
     """Let some code run first in every Python that is started from now on."""
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     return (tmp_path / "sitecustomize.py").write_text
 
 
@@ -111,10 +112,10 @@ def test_a_site_killed_between_debit_and_answer_pays_once(
     )
     assert said(folder, answer_apart(folder, request_text)).code == "stopped"
     ledger = Ledger(f"sqlite:///{folder / 'ledger.db'}")
-    assert [entry.kind for entry in ledger.entries()] == ["open", "grant", "debit"]
+    assert [entry.kind for entry in ledger.entries()] == ["open", "bind", "grant", "debit"]
     meddle("")
     assert said(folder, answer_apart(folder, request_text)).code == "answered"
-    assert [entry.kind for entry in ledger.entries()] == ["open", "grant", "debit", "release"]
+    assert [entry.kind for entry in ledger.entries()] == ["open", "bind", "grant", "debit", "release"]
     assert ledger.spent.epsilon == 1.0
 
 

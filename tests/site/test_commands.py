@@ -33,6 +33,9 @@ def test_a_new_site_has_a_key_and_a_policy_to_fill_in(tmp_path: Path) -> None:
     assert Site(tmp_path / "west").public_key in done.output
     assert Policy.read(tmp_path / "west").columns == ()
     assert run("key", tmp_path / "west").output.strip() in done.output
+    made = run("create-ledger", tmp_path / "west")
+    assert "with a budget of epsilon 3, delta 0 (additive)" in made.output
+    assert run("create-ledger", tmp_path / "west").exit_code == 2
     again = run("init", tmp_path / "west", "west")
     assert again.exit_code == 2
     assert "expected a folder that holds no site yet" in again.output
@@ -88,7 +91,7 @@ def test_a_table_that_became_another_is_told_here_and_nowhere_else(
     assert Message.from_json(claimed_body(out.read_text())).answer is None
     reviewed = run("review", folder, digest_of_text(study_file.read_text())[:12])
     assert reviewed.exit_code == 2
-    assert "401 units" in reviewed.output
+    assert "another number of units than this ledger's data set has" in reviewed.output
 
 
 def test_a_budget_that_was_changed_and_a_ledger_that_is_none(
@@ -100,7 +103,7 @@ def test_a_budget_that_was_changed_and_a_ledger_that_is_none(
     policy.write_text(policy.read_text().replace("epsilon = 3.0", "epsilon = 9.0"))
     raised = run("review", folder, study_file)
     assert raised.exit_code == 2
-    assert "the budget that this ledger was opened with, epsilon 3" in raised.output
+    assert "the budget that this ledger was created with, epsilon 3" in raised.output
     (folder / "ledger.db").write_text("not a ledger")
     broken = run("review", folder, study_file)
     assert broken.exit_code == 2
@@ -111,6 +114,7 @@ def test_a_budget_that_was_changed_and_a_ledger_that_is_none(
     ("change", "told"),
     [
         (("epsilon = 3.0", "epsilon = 0.5"), ("no budget left", "cannot be raised")),
+        (('as_of = "2026-06-30"', 'as_of = "2026-09-30"'), ("failed to compute", "dpcausal site review")),
         (("minimum_units = 100", "minimum_units = 401"), ("too few units", "minimum_units")),
         (("anna = ", "bella = "), ("does not know who asks", "dpcausal federation key")),
         (("epsilon_per_study = 2.0", "epsilon_per_study = 0.5"), ("does not allow", "dpcausal site review")),
@@ -124,6 +128,9 @@ def test_a_site_that_does_not_answer_says_what_to_do(
     policy = folder / "policy.toml"
     assert change[0] in policy.read_text()
     policy.write_text(policy.read_text().replace(*change))
+    if "budget" in told[0]:
+        (folder / "ledger.db").unlink()
+        assert run("create-ledger", folder).exit_code == 0
     refused = run("answer", folder, request_file, "--out", folder / "message.json")
     assert refused.exit_code == 1
     said, cure = refused.output.split("\n\nHint: ")

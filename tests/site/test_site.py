@@ -17,10 +17,11 @@ from dpcausal import (
     Study,
     Unit,
 )
-from dpcausal.errors import StudyError
+from dpcausal.errors import LedgerError, StudyError
 from dpcausal.federation.protocol import Message, Request, digest_of_text
 from dpcausal.federation.signatures import Key, opened
 from dpcausal.ledger import Ledger
+from dpcausal.release import receipts_in
 from dpcausal.site.site import Site
 from dpcausal.testing import synthetic_table
 from tests.site.conftest import SCHEMA
@@ -35,7 +36,12 @@ def say(site: Site, asker: Key, request: Request) -> Message:
 
 
 def spent(folder: Path) -> float:
-    return Ledger(f"sqlite:///{folder / 'ledger.db'}").spent.epsilon if (folder / "ledger.db").exists() else 0.0
+    return Ledger(f"sqlite:///{folder / 'ledger.db'}").spent.epsilon
+
+
+def is_untouched(folder: Path) -> bool:
+    """Whether nothing was ever tied to the site's ledger."""
+    return Ledger(f"sqlite:///{folder / 'ledger.db'}").data_set is None
 
 
 def asked_of(study: Study) -> Request:
@@ -67,7 +73,7 @@ def test_facts_cost_nothing(north: Site, folder: Path, asker: Key, study: Study)
 
 def test_nothing_is_read_before_a_person_decides(north: Site, folder: Path, asker: Key, study: Study) -> None:
     assert say(north, asker, asked_of(study)).code == "undecided"
-    assert not (folder / "ledger.db").exists()
+    assert is_untouched(folder)
     [(digest, kept, standing)] = north.studies()
     assert (digest, kept, standing) == (digest_of_text(study.to_toml()), study, "undecided")
     north.approve(digest[:8], by="bob")
@@ -125,7 +131,7 @@ def test_no_approval_overrules_the_policy(north: Site, folder: Path, asker: Key,
         north.approve(digest, by="bob")
     north.diary.write("approve", digest, "bob", "around the check")
     assert say(north, asker, asked_of(greedy)).code == "not_allowed"
-    assert not (folder / "ledger.db").exists()
+    assert is_untouched(folder)
 
 
 def test_a_study_that_is_not_allowed_can_be_reviewed_and_leaves_the_ledger_alone(
@@ -133,7 +139,7 @@ def test_a_study_that_is_not_allowed_can_be_reviewed_and_leaves_the_ledger_alone
 ) -> None:
     digest = north.receive(replace(study, schema=replace(SCHEMA, protects="outcome")).to_toml())
     assert "protects outcome, here it is record" in str(north.review(digest))
-    assert not (folder / "ledger.db").exists()
+    assert is_untouched(folder)
 
 
 def test_a_study_does_not_say_which_columns_are_public(tmp_path: Path, asker: Key, study: Study) -> None:
@@ -149,12 +155,12 @@ def test_a_study_does_not_say_which_columns_are_public(tmp_path: Path, asker: Ke
     )
     assert "public are smoker, here they are treat" in str(west.review(west.receive(other.to_toml())))
     assert "allows all of this" in str(west.review(west.receive(usual.to_toml())))
-    assert not (tmp_path / "west" / "ledger.db").exists()
+    assert is_untouched(tmp_path / "west")
 
 
 def test_a_review_tells_price_and_error(north: Site, folder: Path, study: Study) -> None:
     text = str(north.review(north.receive(study.to_toml())))
-    assert not (folder / "ledger.db").exists()
+    assert is_untouched(folder)
     assert "arm_moments: epsilon 1, delta 0" in text
     assert "400 units here" in text
     assert "undecided (1 must approve)" in text
@@ -222,7 +228,7 @@ HOSTILE = {
     "not TOML": {"study": "= ="},
     "deep TOML": {"study": "a = " + "[" * 5_000 + "]" * 5_000},
     "a number": {"study": 7},
-    "another version": {"version": 2},
+    "another version": {"version": 1},
     "another ask": {"ask": "rows"},
     "a query": {"query": {"query": "arm_totals"}},
     "a guarantee": {"guarantee": {"epsilon": 50.0}},
@@ -319,6 +325,8 @@ def test_several_questions_are_answered_too(north: Site, folder: Path, asker: Ke
 def test_a_study_that_cannot_be_paid_whole_is_not_begun(folder: Path, asker: Key, study: Study) -> None:
     policy = folder / "policy.toml"
     policy.write_text(policy.read_text().replace("epsilon = 3.0", "epsilon = 0.5"))
+    (folder / "ledger.db").unlink()
+    Site(folder).create_ledger()
     robust = replace(study, estimator=DoublyRobust(of=["age"]))
     approved(folder, robust)
     assert say(Site(folder), asker, asked_of(robust)).code == "no_budget"
@@ -334,6 +342,92 @@ def test_what_was_said_is_said_again_whatever_the_machine_works_out(
     message = say(north, asker, asked_of(robust))
     monkeypatch.setattr("dpcausal.site.site.Site._found", lambda *_: pytest.fail("it was worked out again"))
     assert say(north, asker, asked_of(robust)) == message
+
+
+def test_a_site_without_its_ledger_does_not_answer(north: Site, folder: Path, asker: Key, study: Study) -> None:
+    approved(folder, study)
+    (folder / "ledger.db").unlink()
+    assert say(north, asker, asked_of(study)).code == "failed"
+    assert not (folder / "ledger.db").exists()
+
+
+def restored_after_an_answer(folder: Path, asker: Key, study: Study) -> Study:
+    """Answer a study, put yesterday's ledger back, and return a study that the site has not answered yet."""
+    approved(folder, study)
+    yesterday = (folder / "ledger.db").read_bytes()
+    assert say(Site(folder), asker, asked_of(study)).code == "answered"
+    (folder / "ledger.db").write_bytes(yesterday)
+    later = replace(study, question="And again?", epsilon=1.5)
+    approved(folder, later)
+    return later
+
+
+def test_a_site_whose_ledger_was_restored_does_not_answer(folder: Path, asker: Key, study: Study) -> None:
+    """Its own stored answers hold receipts that the ledger must hold too."""
+    later = restored_after_an_answer(folder, asker, study)
+    for asked in (study, later):
+        assert say(Site(folder), asker, asked_of(asked)).code == "failed"
+    with pytest.raises(LedgerError, match="lacks 1 of them"):
+        Site(folder).ledger()
+    assert spent(folder) == 0.0
+
+
+def test_a_site_that_does_not_compare_its_answers_is_caught(
+    folder: Path, asker: Key, study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mutant answers on from yesterday's ledger, and spends again what it does not remember."""
+    later = restored_after_an_answer(folder, asker, study)
+    monkeypatch.setattr("dpcausal.site.said.Said.receipts", lambda _: ())
+    assert say(Site(folder), asker, asked_of(later)).code == "answered"
+    assert spent(folder) == 1.5
+
+
+def test_a_deliberate_restore_lets_a_site_answer_on(folder: Path, asker: Key, study: Study) -> None:
+    later = restored_after_an_answer(folder, asker, study)
+    url = f"sqlite:///{folder / 'ledger.db'}"
+    receipts = [
+        receipt for file in (folder / "messages").iterdir() for receipt in receipts_in(json.loads(file.read_text()))
+    ]
+    Ledger.restore(url, by="bob", reason="the disk failed", receipts=receipts, lost_epsilon=0.0)
+    assert spent(folder) == 1.0
+    assert say(Site(folder), asker, asked_of(later)).code == "answered"
+    assert spent(folder) == 2.5
+
+
+def test_a_site_with_a_witness(folder: Path, asker: Key, study: Study) -> None:
+    policy = folder / "policy.toml"
+    policy.write_text('witness = "witness.log"\n' + policy.read_text())
+    (folder / "ledger.db").unlink()
+    Site(folder).create_ledger()
+    yesterday = (folder / "ledger.db").read_bytes()
+    approved(folder, study)
+    assert say(Site(folder), asker, asked_of(study)).code == "answered"
+    for kept in (folder / "messages").iterdir():
+        kept.unlink()
+    (folder / "ledger.db").write_bytes(yesterday)
+    assert say(Site(folder), asker, asked_of(study)).code == "failed"
+
+
+def test_a_new_version_of_the_data_is_declared_first(folder: Path, asker: Key, study: Study) -> None:
+    policy = folder / "policy.toml"
+    approved(folder, study)
+    assert say(Site(folder), asker, asked_of(study)).as_of == "2026-06-30"
+    policy.write_text(policy.read_text().replace('as_of = "2026-06-30"', 'as_of = "2026-09-30"'))
+    later = replace(study, question="And again?")
+    approved(folder, later)
+    assert say(Site(folder), asker, asked_of(later)).code == "failed"
+    Ledger(f"sqlite:///{folder / 'ledger.db'}").add_version("2026-09-30")
+    message = say(Site(folder), asker, asked_of(later))
+    assert (message.code, message.as_of) == ("answered", "2026-09-30")
+    assert spent(folder) == 2.0
+
+
+def test_the_diary_tells_no_time_of_an_answer(north: Site, folder: Path, asker: Key, study: Study) -> None:
+    approved(folder, study)
+    say(north, asker, asked_of(study))
+    times = {line.kind: line.at for line in north.diary.lines()}
+    assert "T" in times["approve"]
+    assert ":" not in times["answer"]
 
 
 BROKEN = {

@@ -1,6 +1,8 @@
 import copy
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,8 +11,10 @@ import pytest
 import dpcausal as dpc
 from dpcausal.errors import BudgetExceededError, DpcausalError, GuaranteeError, LedgerError, QueryError, TableError
 from dpcausal.queries import ArmMoments, ArmTotals
+from dpcausal.vault import door
 
 ONE = dpc.Guarantee(epsilon=1.0)
+AS_OF = "2026-06-30"
 
 
 def test_the_same_request_gives_the_same_answer_and_spends_nothing(vault: dpc.Vault) -> None:
@@ -56,9 +60,9 @@ def test_an_answer_survives_a_restart(
 ) -> None:
     if ledger_url == "sqlite://":
         pytest.skip("a ledger in memory is meant to forget")
-    budget = dpc.Budget(epsilon=3)
-    first = dpc.Vault(table, schema, ledger=ledger_url, budget=budget).release(ArmMoments(), ONE)
-    again = dpc.Vault(table, schema, ledger=ledger_url)
+    dpc.Ledger.create(ledger_url, dpc.Budget(epsilon=3), as_of=AS_OF)
+    first = dpc.Vault(table, schema, ledger=ledger_url, as_of=AS_OF).release(ArmMoments(), ONE)
+    again = dpc.Vault(table, schema, ledger=ledger_url, as_of=AS_OF)
     assert again.release(ArmMoments(), ONE) == first
     assert again.ledger.spent.epsilon == 1.0
 
@@ -86,14 +90,122 @@ def test_the_budget_is_a_hard_stop(table: pa.Table, schema: dpc.Schema) -> None:
 
 def test_a_ledger_belongs_to_one_data_set(table: pa.Table, schema: dpc.Schema, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
-    dpc.Vault(table, schema, ledger=url, budget=dpc.Budget(epsilon=3))
+    dpc.Ledger.create(url, dpc.Budget(epsilon=3), as_of=AS_OF)
+    dpc.Vault(table, schema, ledger=url, budget=dpc.Budget(epsilon=3), as_of=AS_OF)
     with pytest.raises(LedgerError, match="budget"):
-        dpc.Vault(table, schema, ledger=url, budget=dpc.Budget(epsilon=4))
-    with pytest.raises(LedgerError, match="data set"):
-        dpc.Vault(table.slice(1), schema, ledger=url)
+        dpc.Vault(table, schema, ledger=url, budget=dpc.Budget(epsilon=4), as_of=AS_OF)
+    with pytest.raises(LedgerError, match="another number of units than this ledger's data set has") as refused:
+        dpc.Vault(table.slice(1), schema, ledger=url, as_of=AS_OF)
+    assert "999" not in str(refused.value)
     outcome_level = dpc.Schema(treatment=schema.treatment, outcome=schema.outcome, protects="outcome")
     with pytest.raises(LedgerError, match="data set"):
-        dpc.Vault(table, outcome_level, ledger=dpc.Ledger(url))
+        dpc.Vault(table, outcome_level, ledger=dpc.Ledger(url), as_of=AS_OF)
+
+
+def test_opening_with_another_unit_tells_no_count(table: pa.Table, schema: dpc.Schema) -> None:
+    """Whoever names a column as the unit must not learn how many values it has."""
+    vault = dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=1))
+    told = set()
+    for last in ("none", "HIV"):
+        visits = table.append_column("dx", pa.array(["a", "b"] + ["none"] * 997 + [last]))
+        spying = dpc.Schema(treatment=schema.treatment, outcome=schema.outcome, unit=dpc.Unit("dx", by="age"))
+        with pytest.raises(LedgerError, match="one unit for each dx") as refused:
+            dpc.Vault(visits, spying, ledger=vault.ledger)
+        told.add(str(refused.value))
+    assert len(told) == 1
+
+
+def test_nothing_of_a_table_is_opened_before_all_that_is_public_was_compared(
+    table: pa.Table, schema: dpc.Schema, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=1)).ledger
+    other = replace(schema, protects="outcome")
+    monkeypatch.setattr(door, "open_table", lambda *_: pytest.fail("the table was opened"))
+    for refused in (
+        {"schema": other},
+        {"schema": replace(schema, unit=dpc.Unit("who", by="when"))},
+        {"schema": schema, "heuristics": ["influence_effects"]},
+        {"schema": schema, "as_of": "2026-09-30"},
+        {"schema": schema, "budget": dpc.Budget(epsilon=2)},
+    ):
+        with pytest.raises(LedgerError):
+            dpc.Vault(table, ledger=ledger, **refused)  # type: ignore[arg-type]
+
+
+def test_a_vault_that_counts_first_is_caught(
+    table: pa.Table, schema: dpc.Schema, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mutant compares nothing before it counts: the table is opened for whoever asks."""
+    ledger = dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=1)).ledger
+    opened, open_table = [], door.open_table
+    monkeypatch.setattr(dpc.Ledger, "check_data_set", lambda *_: None)
+    monkeypatch.setattr(door, "open_table", lambda *parts: opened.append(parts) or open_table(*parts))
+    with pytest.raises(LedgerError):
+        dpc.Vault(table, replace(schema, protects="outcome"), ledger=ledger)
+    assert opened
+
+
+def test_units_that_print_alike_are_told_apart(table: pa.Table) -> None:
+    """Their parts are stored: as one text, `a, first by b` could be said of two different units."""
+    names = ("a, first by b", "a")
+    visits = table.append_column(names[0], pa.array(range(1000))).append_column("a", pa.array(range(1000)))
+    visits = visits.append_column("c", table["age"]).append_column("b, first by c", table["age"])
+    parts = {"treatment": dpc.Binary("treat"), "outcome": dpc.Real("score", 0, 10)}
+    one = dpc.Schema(**parts, unit=dpc.Unit("a, first by b", by="c"))  # type: ignore[arg-type]
+    other = dpc.Schema(**parts, unit=dpc.Unit("a", by="b, first by c"))  # type: ignore[arg-type]
+    vault = dpc.Vault(visits, one, ledger="sqlite://", budget=dpc.Budget(epsilon=1))
+    with pytest.raises(LedgerError, match="data set"):
+        dpc.Vault(visits, other, ledger=vault.ledger)
+
+
+def test_a_ledger_on_disk_is_never_made_by_a_vault(table: pa.Table, schema: dpc.Schema, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    for budget in (None, dpc.Budget(epsilon=3)):
+        with pytest.raises(LedgerError, match=rf"a ledger at {url}"):
+            dpc.Vault(table, schema, ledger=url, budget=budget, as_of=AS_OF)
+    assert not (tmp_path / "ledger.db").exists()
+    with pytest.raises(LedgerError, match="a budget for a ledger in memory"):
+        dpc.Vault(table, schema, ledger="sqlite://")
+
+
+def test_a_version_has_its_own_answers_and_the_same_budget(table: pa.Table, schema: dpc.Schema, tmp_path: Path) -> None:
+    """A refreshed table with as many units must not give yesterday's answer, free and without a note."""
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    ledger = dpc.Ledger.create(url, dpc.Budget(epsilon=3), as_of=AS_OF)
+    first = dpc.Vault(table, schema, ledger=ledger, as_of=AS_OF).release(ArmTotals(), ONE)
+    with pytest.raises(LedgerError, match="dpcausal ledger add-version"):
+        dpc.Vault(table, schema, ledger=ledger, as_of="2026-09-30")
+    with pytest.raises(LedgerError, match="say which version"):
+        dpc.Vault(table, schema, ledger=ledger)
+    ledger.add_version("2026-09-30")
+    longer = pa.concat_tables([table, table])
+    later = dpc.Vault(longer, schema, ledger=ledger, as_of="2026-09-30")
+    second = later.release(ArmTotals(), ONE)
+    assert second != first
+    assert (first.receipt.as_of, second.receipt.as_of) == (AS_OF, "2026-09-30")
+    assert ledger.spent.epsilon == 2.0
+    assert ledger.versions == {AS_OF: 1000, "2026-09-30": 2000}
+    assert dpc.Vault(table, schema, ledger=url, as_of=AS_OF).release(ArmTotals(), ONE) == first
+    with pytest.raises(LedgerError, match="the data set that this ledger is for"):
+        dpc.Vault(longer, replace(schema, protects="outcome"), ledger=ledger, as_of="2026-09-30")
+    assert "data as of        2026-09-30" in str(dpc.DifferenceInMeans().estimate(later, epsilon=0.5))
+
+
+@pytest.mark.parametrize("as_of", ["", " today", "two\nlines", "\x1b[31m", "x" * 65, 2026])
+def test_a_version_is_one_printable_line(table: pa.Table, schema: dpc.Schema, as_of: object) -> None:
+    with pytest.raises(LedgerError, match="a date or a name on one line"):
+        dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=3), as_of=as_of)  # type: ignore[arg-type]
+
+
+def test_a_receipt_tells_the_day_of_its_debit_and_nothing_tells_more(vault: dpc.Vault) -> None:
+    """Times of debit and release would tell how long the table took to read."""
+    release = vault.release(ArmTotals(), ONE)
+    assert release.receipt.on is not None
+    assert date.fromisoformat(release.receipt.on)
+    for entry in vault.ledger.entries():
+        assert entry.content["at"] == date.fromisoformat(entry.content["at"]).isoformat()
+        assert ":" not in entry.content["at"]
+    assert f"of {release.receipt.on}" in str(dpc.DifferenceInMeans().estimate(vault, epsilon=1.0))
 
 
 def test_a_weaker_guarantee_than_declared_is_refused(vault: dpc.Vault, table: pa.Table, schema: dpc.Schema) -> None:
@@ -154,7 +266,7 @@ def test_a_table_too_small_for_anything_is_refused(size: int, table: pa.Table, s
 
 def test_a_vault_has_one_method_that_reads_and_cannot_be_copied(vault: dpc.Vault) -> None:
     public = {name for name in dir(dpc.Vault) if not name.startswith("_")}
-    assert public == {"release", "question", "schema", "n", "arm_sizes", "notes", "ledger"}
+    assert public == {"release", "question", "schema", "n", "as_of", "arm_sizes", "notes", "ledger"}
     for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(TypeError, match="cannot be pickled or copied") as refused:
             attempt(vault)

@@ -1,52 +1,99 @@
-"""`dpcausal ledger`: what was spent on a table, and whether the book that says so is whole."""
+"""`dpcausal ledger`: make one, see what was spent, and find whether it is whole and the right one."""
 
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-from dpcausal.cli.reading import AsJson, LedgerPlace, counted, is_absent, ledger_address, open_ledger
-from dpcausal.errors import LedgerError
+from dpcausal.cli.reading import (
+    AsJson,
+    AsOf,
+    LedgerPlace,
+    WitnessPlace,
+    counted,
+    ledger_address,
+    open_ledger,
+    witness_place,
+)
+from dpcausal.errors import LedgerError, StudyError
 
 if TYPE_CHECKING:
+    from dpcausal.release import Receipt
     from dpcausal.report.spent import Spent
 
-ledger = typer.Typer(name="ledger", no_args_is_help=True, help="See what was spent on a table, and what is left.")
+ledger = typer.Typer(
+    name="ledger", no_args_is_help=True, help="Make a ledger, and see what was spent on a table and what is left."
+)
+
+Files = Annotated[
+    list[Path], typer.Argument(exists=True, dir_okay=False, help="Effects or releases, as JSON files with receipts.")
+]
 
 
 @ledger.command()
-def show(place: LedgerPlace, as_json: AsJson = False) -> None:
-    """What was spent, on what and when, and what is left. All entries are verified on the way."""
-    spent = _read(place)
+def create(  # noqa: PLR0913, PLR0917
+    place: LedgerPlace,
+    epsilon: Annotated[float, typer.Option(help="The most that may ever be spent. It cannot be raised later.")],
+    as_of: AsOf,
+    delta: Annotated[float, typer.Option(help="Likewise.")] = 0.0,
+    rule: Annotated[str, typer.Option(help="How spending adds up: additive or zcdp.")] = "additive",
+    witness: WitnessPlace = "",
+) -> None:
+    """Make the ledger of a table that nothing was ever asked of. Its budget is for ever."""
+    from dpcausal.ledger import Budget, Ledger  # noqa: PLC0415 (slow to load)
+
+    budget = Budget(epsilon=epsilon, delta=delta, rule=rule)  # type: ignore[arg-type]
+    made = Ledger.create(ledger_address(place), budget, as_of=as_of, witness=witness_place(witness))
+    typer.echo(f"Made {made.address} for data as of {as_of}, with a budget of {budget}.")
+    if witness:
+        typer.echo("It is used only together with its witness: keep the two apart, and name both.")
+
+
+@ledger.command("add-version")
+def add_version(place: LedgerPlace, as_of: AsOf, witness: WitnessPlace = "") -> None:
+    """Declare that the data was brought up to date. The budget stays: what is spent on all versions adds up."""
+    opened = open_ledger(place, witness)
+    opened.add_version(as_of)
+    typer.echo(f"{opened.address} now knows data as of {as_of}. Left of the budget: {opened.remaining}.")
+
+
+@ledger.command()
+def show(place: LedgerPlace, as_json: AsJson = False, witness: WitnessPlace = "") -> None:
+    """Show what was spent, on what and when, and what is left. All entries are verified on the way."""
+    spent = _read(place, witness)
     if as_json:
         document = {name: value for name, value in asdict(spent).items() if name != "found"}
         typer.echo(json.dumps(document, allow_nan=False))
         return
     table = Table("when", "question", "epsilon", "delta")
     for payment in spent.payments:
-        table.add_row(f"{payment.when:%Y-%m-%d %H:%M}", payment.query, f"{payment.epsilon:g}", f"{payment.delta:g}")
+        table.add_row(*map(Text, (payment.at, payment.query, f"{payment.epsilon:g}", f"{payment.delta:g}")))
     if spent.payments:
         Console().print(table)
     unproved = "" if spent.standing == "proved" else " (a part of it without proof)"
     for label, words in (
         ("data set", spent.data_set),
+        *(("version", version) for version in spent.versions),
         ("budget", str(spent.budget)),
         ("spent", f"{spent.total}{unproved}"),
         ("left", str(spent.left)),
+        *(("restored", restored) for restored in spent.restores),
     ):
         typer.echo(f"{label:<10}{words}")
 
 
 @ledger.command()
-def verify(place: LedgerPlace, as_json: AsJson = False) -> None:
+def verify(place: LedgerPlace, as_json: AsJson = False, witness: WitnessPlace = "") -> None:
     """Walk through all entries from the first to the last. Exits with 1 if one was changed, removed or put in."""
     try:
-        spent = _read(place)
+        spent = _read(place, witness)
     except LedgerError as error:
-        if is_absent(ledger_address(place)):
+        if _is_absent(place):
             raise
         typer.echo(json.dumps({"whole": False, "why": str(error)}) if as_json else f"Error: {error}", err=not as_json)
         raise typer.Exit(1) from None
@@ -54,10 +101,89 @@ def verify(place: LedgerPlace, as_json: AsJson = False) -> None:
         typer.echo(json.dumps({"whole": True, "entries": spent.entries, "opening": spent.opening, "head": spent.head}))
         return
     typer.echo(f"Whole: {counted(spent.entries, 'entry', 'entries')}, the last of which is {spent.head}.")
-    typer.echo("Write that down: a later look must still find this entry, or entries were cut off the end.")
+    typer.echo("Write that down, or use a witness: a later look must still find this entry, or the end was cut off.")
 
 
-def _read(place: str) -> "Spent":
+@ledger.command("check-receipts")
+def check_receipts(
+    place: LedgerPlace,
+    files: Files,
+    site: Annotated[str, typer.Option(help="Of an effect of several sites: look only for this site's receipts.")] = "",
+    witness: WitnessPlace = "",
+) -> None:
+    """Look for the receipts of effects or releases in a ledger. Exits with 1 if one is missing."""
+    receipts = [receipt for file in files for receipt in _receipts_in(file) if receipt.entry is not None]
+    receipts = [receipt for receipt in receipts if not site or receipt.site == site]
+    opened = open_ledger(place, witness)
+    missing = opened.check_receipts(receipts)
+    for receipt in missing:
+        typer.echo(f"Missing: {receipt.query}, entry {receipt.entry}, {receipt.digest}", err=True)
+    if missing:
+        typer.echo(
+            f"{opened.address} does not hold {len(missing)} of {counted(len(receipts), 'receipt')}: this ledger was "
+            "cut, restored from a copy or is another one.\n\nHint: release nothing from it. Find the right one, or "
+            "write down what is lost with: dpcausal ledger restore.",
+            err=True,
+        )
+        raise typer.Exit(1)
+    typer.echo(f"{opened.address} holds all of {counted(len(receipts), 'receipt')}.")
+
+
+@ledger.command()
+def restore(  # noqa: PLR0913, PLR0917
+    place: LedgerPlace,
+    by: Annotated[str, typer.Option(help="Who decides this: your name, as it is to stand in the ledger.")],
+    reason: Annotated[str, typer.Option(help="Why, for the ledger.")],
+    copy: Annotated[
+        str, typer.Option("--from", help="The older copy; leave it out where that was put back in place already.")
+    ] = "",
+    receipts: Annotated[
+        list[Path] | None,
+        typer.Option(exists=True, dir_okay=False, help="An effect or a release, as JSON; may be given several times."),
+    ] = None,
+    lost_epsilon: Annotated[
+        float | None, typer.Option(help="The most that lost answers without a receipt may have cost together.")
+    ] = None,
+    lost_delta: Annotated[float, typer.Option(help="Likewise.")] = 0.0,
+    witness: WitnessPlace = "",
+) -> None:
+    """Put an older copy of a ledger back, on purpose. What may be spent twice is written down, and counted."""
+    from dpcausal.ledger import Ledger  # noqa: PLC0415 (slow to load)
+
+    restored = Ledger.restore(
+        ledger_address(place),
+        by=by,
+        reason=reason,
+        copy=ledger_address(copy) if copy else None,
+        witness=witness_place(witness),
+        receipts=[receipt for file in receipts or () for receipt in _receipts_in(file)],
+        lost_epsilon=lost_epsilon,
+        lost_delta=lost_delta,
+    )
+    typer.echo(f"Restored {restored.address}. Spent: {restored.spent}. Left: {restored.remaining}.")
+    typer.echo("dpcausal ledger show tells what was counted as spent once more.")
+
+
+def _receipts_in(file: Path) -> "tuple[Receipt, ...]":
+    from dpcausal.release import receipts_in  # noqa: PLC0415 (slow to load)
+
+    try:
+        return receipts_in(json.loads(file.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
+        raise StudyError(
+            expected="an effect, a diagnosis or a release as dpcausal writes it",
+            got=f"{file} ({type(error).__name__})",
+            hint="give the file that dpcausal run wrote, or what to_json() gives in Python.",
+        ) from None
+
+
+def _is_absent(place: str) -> bool:
+    from dpcausal.ledger.store import Store  # noqa: PLC0415 (slow to load)
+
+    return Store(ledger_address(place)).is_absent
+
+
+def _read(place: str, witness: str) -> "Spent":
     from dpcausal.report.spent import Spent  # noqa: PLC0415 (slow to load)
 
-    return Spent.of(open_ledger(place))
+    return Spent.of(open_ledger(place, witness))

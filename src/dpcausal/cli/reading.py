@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 
 StudyFile = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="The study's file, such as study.toml.")]
 LedgerPlace = Annotated[str, typer.Argument(help="The ledger: a file such as ledger.db, or postgresql+psycopg://…")]
+WitnessPlace = Annotated[
+    str,
+    typer.Option("--witness", help="The ledger's witness: a file such as witness.log or witness.db, or an address."),
+]
+AsOf = Annotated[str, typer.Option("--as-of", help="Which version of the data this is: a date or a name, public.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 _FILE = "sqlite:///"
@@ -46,14 +51,16 @@ def ledger_address(place: str) -> str:
     return address
 
 
-def open_ledger(place: str) -> "Ledger":
-    """A ledger that is there: looking for one must not make an empty one."""
+def open_ledger(place: str, witness: str = "") -> "Ledger":
+    """A ledger that is there: looking for one does not make one."""
     from dpcausal.ledger import Ledger  # noqa: PLC0415 (slow to load)
 
-    address = ledger_address(place)
-    if is_absent(address):
-        raise LedgerError(expected="a ledger", got=f"no file {place}", hint="check its name and the working folder.")
-    return Ledger(address)
+    return Ledger(ledger_address(place), witness=witness_place(witness))
+
+
+def witness_place(place: str) -> str | None:
+    """Where a witness is that was given as an address or as a file's name; None where none was."""
+    return (place if "://" in place or place.endswith(".log") else f"{_FILE}{place}") if place else None
 
 
 def counted(number: int, thing: str, things: str = "") -> str:
@@ -65,24 +72,3 @@ def price_in_all(study: "Study") -> str:
     """What a study costs with all that must not fail before its effect is asked for."""
     epsilon = math.fsum([study.epsilon, *(epsilon for _, epsilon in study.diagnostics().values())])
     return f"epsilon {epsilon:g}, delta {study.delta:g}"
-
-
-def is_absent(address: str) -> bool:
-    """Whether a ledger would be in a file that is not there. Of a server nobody knows before it is asked."""
-    return address.startswith(_FILE) and not Path(address.removeprefix(_FILE)).is_file()
-
-
-def is_new(address: str) -> bool:
-    """Whether no ledger was ever opened at an address at which one could be. Looking makes none."""
-    from dpcausal.ledger.store import Store  # noqa: PLC0415 (slow to load)
-
-    if is_absent(address):
-        folder = Path(address.removeprefix(_FILE)).absolute().parent
-        if not folder.is_dir():
-            raise LedgerError(
-                expected="a folder for the new ledger", got=f"no {folder}", hint="make it, or name another."
-            )
-        return True
-    store = Store(address)
-    with store.exclusive() as connection:
-        return not store.exists(connection)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpcausal.cli.reading import AsJson, open_ledger, read_study
+from dpcausal.cli.reading import AsJson, WitnessPlace, open_ledger, read_study
 from dpcausal.errors import StudyError
 
 
@@ -16,6 +16,7 @@ def report(  # noqa: PLR0913, PLR0917
     ],
     study: Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="The study's file.")] = None,
     ledger: Annotated[str, typer.Option(help="The ledger, for what was spent in all.")] = "",
+    witness: WitnessPlace = "",
     overlap: Annotated[
         Path | None, typer.Option(exists=True, dir_okay=False, help="An overlap as `dpcausal run` wrote it.")
     ] = None,
@@ -38,7 +39,7 @@ def report(  # noqa: PLR0913, PLR0917
     made = Report.of(
         _read(effect, Effect),
         read_study(study) if study else None,
-        open_ledger(ledger) if ledger else None,
+        open_ledger(ledger, witness) if ledger else None,
         on=date.today(),  # noqa: DTZ011 (the day where the reader is)
         diagnoses=[_read(file, kind) for file, kind in ((overlap, OverlapTable), (balance, BalanceTable)) if file],
         smallest=smallest,

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpcausal.cli.reading import AsJson, StudyFile, is_absent, is_new, ledger_address, price_in_all, read_study
-from dpcausal.errors import BudgetExceededError, LedgerError
+from dpcausal.cli.reading import AsJson, AsOf, StudyFile, WitnessPlace, open_ledger, price_in_all, read_study
+from dpcausal.errors import BudgetExceededError
 
 if TYPE_CHECKING:
     from dpcausal.diagnostics import Diagnosis
-    from dpcausal.ledger import Budget
+    from dpcausal.ledger import Ledger
     from dpcausal.release import Source
     from dpcausal.study import Study
     from dpcausal.vault import Vault
@@ -26,15 +26,13 @@ def run(  # noqa: PLR0913, PLR0917
     ],
     ledger: Annotated[
         str,
-        typer.Option(help="Where spending on this table is kept: a file such as ledger.db, or postgresql+psycopg://…"),
-    ],
-    budget_epsilon: Annotated[
-        float | None,
         typer.Option(
-            help="For a new ledger: the most that may ever be spent on this table. It cannot be raised later."
+            help="Where spending on this table is kept: a file such as ledger.db, or postgresql+psycopg://…, as "
+            "`dpcausal ledger create` made it."
         ),
-    ] = None,
-    budget_delta: Annotated[float, typer.Option(help="For a new ledger: likewise.")] = 0.0,
+    ],
+    as_of: AsOf,
+    witness: WitnessPlace = "",
     as_json: AsJson = False,
     out: Annotated[Path, typer.Option(dir_okay=False, help="Where to write the effect as JSON.")] = Path("effect.json"),
     yes: Annotated[bool, typer.Option("--yes", help="Spend without asking.")] = False,
@@ -49,11 +47,8 @@ def run(  # noqa: PLR0913, PLR0917
         raise typer.BadParameter("expected a file in a folder that exists", param_hint="--out")
     from dpcausal.unpaid import unpaid  # noqa: PLC0415 (slow to load)
 
-    read, address = read_study(study), ledger_address(ledger)
-    budget = _budget(address, budget_epsilon, budget_delta)
-    new = budget is not None and is_new(address)
-    # A new ledger is made after the yes, because its budget is for ever.
-    vault = _vault(read, table, "sqlite://" if new else address, budget)
+    read = read_study(study)
+    vault = _vault(read, table, open_ledger(ledger, witness), as_of)
     estimate = partial(read.estimator.estimate, epsilon=read.epsilon, delta=read.delta)
 
     def diagnose(source: "Source") -> "dict[str, Diagnosis]":
@@ -61,15 +56,13 @@ def run(  # noqa: PLR0913, PLR0917
         return {name: each.estimate(source, epsilon=epsilon) for name, (each, epsilon) in wanted}
 
     due = unpaid(vault, diagnose, estimate)
-    typer.echo(_price(read, vault, due=bool(due), new=new), err=True)
+    typer.echo(_price(read, vault, due=bool(due)), err=True)
     try:
         vault.ledger.check_affords(due)
         if due:
             _confirm(read, yes)
         else:
             typer.echo("All of this was answered before: it costs nothing.", err=True)
-        if new:
-            vault = _vault(read, table, address, budget)
         diagnoses = diagnose(vault)
         for name, diagnosis in diagnoses.items():
             out.with_name(f"{name}.json").write_text(diagnosis.to_json(), encoding="utf-8")
@@ -97,26 +90,14 @@ def _check_passed(found: "dict[str, Diagnosis]") -> None:
         raise typer.Exit(1)
 
 
-def _budget(ledger: str, epsilon: float | None, delta: float) -> "Budget | None":
-    from dpcausal.ledger import Budget  # noqa: PLC0415 (slow to load)
-
-    if epsilon is None and is_absent(ledger):
-        raise LedgerError(
-            expected="a ledger that is there, or --budget-epsilon for a new one",
-            got=f"nothing at {ledger}",
-            hint="the custodian of the table decides once how much may ever be spent on it; 3 is a usual choice.",
-        )
-    return None if epsilon is None else Budget(epsilon=epsilon, delta=delta)
-
-
-def _vault(study: "Study", table: str, ledger: str, budget: "Budget | None") -> "Vault":
+def _vault(study: "Study", table: str, ledger: "Ledger", as_of: str) -> "Vault":
     from dpcausal.vault import Vault  # noqa: PLC0415 (slow to load, as is the one below)
     from dpcausal.vault.resources import Resources  # noqa: PLC0415
 
-    return Vault(table, study.schema, ledger=ledger, budget=budget, resources=Resources(progress=True))
+    return Vault(table, study.schema, ledger=ledger, as_of=as_of, resources=Resources(progress=True))
 
 
-def _price(study: "Study", vault: "Vault", *, due: bool, new: bool) -> str:
+def _price(study: "Study", vault: "Vault", *, due: bool) -> str:
     """What a person should know before saying yes."""
     from dpcausal.effect import bill, listed, number, text_table  # noqa: PLC0415 (slow to load, as is the one below)
     from dpcausal.planning.precision import half_width  # noqa: PLC0415
@@ -128,6 +109,7 @@ def _price(study: "Study", vault: "Vault", *, due: bool, new: bool) -> str:
         *listed("warning", effect.guarantee.warnings),
         ("question", study.question),
         ("units", f"{vault.n:,}"),
+        ("data as of", str(vault.as_of)),
         ("method", effect.method),
         *listed(
             "requires", tuple(f"{name} not to fail: epsilon {e:g}" for name, (_, e) in study.diagnostics().items())
@@ -135,7 +117,7 @@ def _price(study: "Study", vault: "Vault", *, due: bool, new: bool) -> str:
         *listed("price", tuple(map(bill, effect.receipts))),
         ("95 % interval", f"{expected} (`dpcausal plan` tells more)"),
         ("spent so far", f"{vault.ledger.spent}, of {vault.ledger.budget}"),
-        *([("ledger", f"a new one: its budget, {vault.ledger.budget}, can never be raised")] if new else []),
+        ("ledger", vault.ledger.address),
     ]
     nothing = "nothing more is spent yet" if vault.ledger.spent.epsilon else "nothing is spent yet"
     return text_table(f"{study.name}: {nothing if due else 'answered before'}", table) + "\n"

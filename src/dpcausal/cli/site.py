@@ -1,7 +1,6 @@
 """`dpcausal site`: for the people who keep a table and decide who may ask it."""
 
 import getpass
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,12 +11,10 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from dpcausal.cli.needs import check_there, needs
-from dpcausal.cli.reading import open_ledger
 from dpcausal.errors import RoadError, StudyError
 
 if TYPE_CHECKING:
     from dpcausal.federation.protocol import Code
-    from dpcausal.site.review import Review
     from dpcausal.site.site import Site
 
 
@@ -54,7 +51,15 @@ def init(folder: Folder, name: Annotated[str, typer.Argument(help="The site's na
 
     public = new_site(folder, name)
     typer.echo(f"Made {folder / 'policy.toml'}: open it, and fill in what is marked.")
+    typer.echo(f"Then make its ledger, once: dpcausal site create-ledger {folder}")
     typer.echo(f"Public key of {name}, for the coordinator's roster:\n{public}")
+
+
+@site.command("create-ledger")
+def create_ledger(folder: Folder) -> None:
+    """Make the site's ledger as its policy says, once. Its budget cannot be raised later."""
+    made = _site(folder).create_ledger()
+    typer.echo(f"Made {made.address}, with a budget of {made.budget}.")
 
 
 @site.command()
@@ -77,7 +82,7 @@ def review(
     if study:
         told = opened.review(_digest(opened, study))
         typer.echo(str(told))
-        _check_ledger(folder, told)
+        opened.check_ledger(told)
         return
     table = Table("study", "digest", "asked by", "standing")
     for digest, planned, standing in opened.studies():
@@ -209,17 +214,6 @@ def _digest(opened: "Site", study: str) -> str:
         raise StudyError(
             expected="a study's file, as UTF-8 text", got=str(file), hint="ask the coordinator for it again."
         ) from None
-
-
-def _check_ledger(folder: Path, told: "Review") -> None:
-    """Raise if the ledger that is there would let nothing be answered: another budget, other units, or it is broken."""
-    from dpcausal.ledger import Budget  # noqa: PLC0415 (slow to load)
-
-    place = told.policy.ledger
-    there = "://" not in place and (folder / place).is_file()
-    ledger = told.ledger or (open_ledger(str(folder / place)) if there else None)
-    if ledger is not None and told.n is not None:
-        ledger.check(Budget(**told.policy.budget), replace(ledger.data_set, n=told.n))
 
 
 def _request(file: Path) -> str:

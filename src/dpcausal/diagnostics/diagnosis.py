@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcausal.effect import bill, html_table, listed, number, text_table
+from dpcausal.effect import as_of, bill, html_table, listed, number, text_table, units_of
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import simulated
 from dpcausal.release import Receipt, Release
@@ -110,6 +110,11 @@ class Diagnosis(ABC):
         return {True: "passes", False: "fails", None: "noise decides"}[self.passes]
 
     @property
+    def as_of(self) -> str | None:
+        """The version of the data that was asked, where it has a name."""
+        return as_of(self.receipts)
+
+    @property
     def rehearsed(self) -> bool:
         """Whether this came from a rehearsal: the bars are what to expect, the numbers are placeholders."""
         return all(receipt.digest is None for receipt in self.receipts)
@@ -127,7 +132,8 @@ class Diagnosis(ABC):
 
     def _table(self) -> list[tuple[str, str]]:
         table = [] if self.rehearsed else [("verdict", f"{self.verdict}: {self.found}")]
-        table += [*self._lines(), ("units", f"{self.n:,}"), ("method", self.method), ("privacy", str(self.guarantee))]
+        table += [*self._lines(), *units_of(self.n, self.receipts)]
+        table += [("method", self.method), ("privacy", str(self.guarantee))]
         table += listed("note", self.notes)
         return table + listed("price" if self.rehearsed else "paid", tuple(map(bill, self.receipts)))
 

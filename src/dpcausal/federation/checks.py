@@ -86,7 +86,11 @@ def doubt_about(message: Message, site: str, question: Question, units: int | No
         units: The number of units that the site is known to have.
         before: What the site said before about the same study.
     """
-    told = [(earlier.n, earlier.arm_sizes) for earlier in before if earlier.code == "answered"]
+    told = [
+        (earlier.n, earlier.arm_sizes)
+        for earlier in before
+        if earlier.code == "answered" and earlier.as_of == message.as_of
+    ]
     public = question.study.schema.protects != "record"
     answered = message.code == "answered"
     doubt = _first(
@@ -95,7 +99,10 @@ def doubt_about(message: Message, site: str, question: Question, units: int | No
         (message.study == digest_of_text(question.request.study) or not answered, "it answers about another study"),
         (not answered or (message.n or 0) >= 2, "it claims fewer than two units"),
         (not answered or units in (None, message.n), "it has another number of units than the roster says"),
-        (not answered or set(told) <= {(message.n, message.arm_sizes)}, "it gave other numbers of units before"),
+        (
+            not answered or set(told) <= {(message.n, message.arm_sizes)},
+            "it gave other numbers of units before, as of the same day",
+        ),
         (not answered or (message.arm_sizes is not None) == public, "its arms are public, or not, against the schema"),
         (message.answer is None or question.request.ask != "facts", "it answers more than was asked"),
         (not answered or message.answer is not None or question.request.ask == "facts", "it answers without an answer"),
@@ -117,6 +124,8 @@ def _doubt_about_answer(message: Message, site: str, study: Study) -> str:
     releases = releases_of(message)
     if message.answer != {"releases": [json.loads(release.to_json()) for release in releases]}:
         return "its answer cannot be read"
+    if any(release.receipt.as_of != message.as_of for release in releases):
+        return "its answer is of another version of its data than it says"
     doubts = (_doubt_about_release(release, message.n or 0, study.schema) for release in releases)
     if doubt := next(filter(None, doubts), ""):
         return doubt
@@ -161,7 +170,12 @@ def _is_paid(receipt: Receipt, price: Receipt) -> bool:
         and receipt.entry >= 0
         and receipt.site is None
         and _is_digest(receipt.digest)
+        and _is_day(receipt.on)
     )
+
+
+def _is_day(text: object) -> bool:
+    return isinstance(text, str) and re.fullmatch(r"\d{4}-\d{2}-\d{2}", text, re.ASCII) is not None
 
 
 def _is_digest(text: object) -> bool:

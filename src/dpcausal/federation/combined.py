@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
 from dpcausal.calibration import Noise
+from dpcausal.effect import as_of
 from dpcausal.guarantee import Guarantee
 from dpcausal.ledger.chain import digest_of
 from dpcausal.queries import Coordinate, Query
@@ -20,7 +21,8 @@ def added_up(query: Query, guarantee: Guarantee, noise: Noise, releases: Mapping
     sites = sorted(releases)
     steps = [steps_of(releases[site].values, noise.sensitivity.coordinates) for site in sites]
     digest = digest_of(*([site, asdict(releases[site].receipt)] for site in sites))
-    receipt = Receipt(query.name, guarantee.epsilon, guarantee.delta, digest=digest)
+    version = as_of([replace(releases[site].receipt, site=site) for site in sites])
+    receipt = Receipt(query.name, guarantee.epsilon, guarantee.delta, digest=digest, as_of=version)
     one = Release.of(query, guarantee, noise, tuple(map(sum, zip(*steps, strict=True))), {}, receipt)
     scales = tuple(None if scale is None else scale * math.sqrt(len(sites)) for scale in one.scales)
     return replace(one, scales=scales, parts=len(sites))

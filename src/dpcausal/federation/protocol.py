@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, Self, get_args
 
+from dpcausal.columns import is_version
 from dpcausal.errors import RoadError, withheld
 
-VERSION = 1
+VERSION = 2
 
 Ask = Literal["facts", "releases"]
 """`facts`: the number of units, for nothing. `releases`: the noisy answers to all that the study's estimator asks."""
@@ -94,6 +95,7 @@ class Message:
         code: Whether it is an answer, or why not.
         n: The number of units, with an answer.
         arm_sizes: The number of units in each arm, where the schema declares arms public.
+        as_of: The version of the site's data, with an answer.
         answer: The releases as plain values; None for `facts`.
         version: Of this way of writing things down.
     """
@@ -104,6 +106,7 @@ class Message:
     code: Code
     n: int | None = None
     arm_sizes: tuple[int, int] | None = None
+    as_of: str | None = None
     answer: Mapping[str, Any] | None = None
     version: int = VERSION
 
@@ -127,6 +130,7 @@ class Message:
             and all(isinstance(each, str) for each in (message.request, message.study, message.site))
             and message.code in MEANINGS
             and (_is_count(message.n) if answered else message.n is None)
+            and (is_version(message.as_of) if answered else message.as_of is None)
             and (arms is None or (answered and _are_arms(arms, message.n)))
             and (message.answer is None or (answered and isinstance(message.answer, dict)))
         ):

@@ -1,13 +1,16 @@
 """What the entries of a ledger come to, and the checkpoints that write it down."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from dpcausal.errors import LedgerError
+from dpcausal.errors import DpcausalError, LedgerError
 from dpcausal.guarantee import Standing
-from dpcausal.ledger.chain import Entry, Kind
+from dpcausal.ledger.chain import Entry, Kind, broken_at, unreadable_at
+from dpcausal.ledger.data_set import DataSet
 from dpcausal.ledger.rules import Total
+from dpcausal.ledger.witness import Sighting
 
 CHECKPOINT_EVERY = 1_000
 """An entry whose number is a multiple of this is a checkpoint, but for entry 0, the opening."""
@@ -20,14 +23,25 @@ class Balance:
     Attributes:
         head: The last of these entries; None before the first.
         opening: The digest of the first, which says whose ledger this is.
-        total: What was granted.
+        total: What was granted, and what was counted as lost when an older copy was restored.
         standing: Whether all of it is proved.
+        versions: The number of units of each version of the data; None where no vault was opened on it yet.
+        data_set: What is public about the data; None before the first vault.
     """
 
     head: Entry | None = None
     opening: str = ""
     total: Total = field(default_factory=Total)
     standing: Standing = "proved"
+    versions: Mapping[str | None, int | None] = field(default_factory=dict)
+    data_set: DataSet | None = None
+
+    @property
+    def sighting(self) -> Sighting:
+        """What a witness is told: number and digest of the last entry."""
+        if self.head is None:
+            raise broken_at(0)
+        return Sighting(self.head.number, self.head.digest)
 
     def after(self, entry: Entry) -> "Balance":
         """The balance with one entry more.
@@ -36,25 +50,48 @@ class Balance:
             LedgerError: If the entry does not follow, or is a checkpoint that says something else.
         """
         entry.check_follows(self.head)
+        try:
+            following = self._with(entry)
+        except (LookupError, TypeError, ValueError, AttributeError, DpcausalError):
+            raise unreadable_at(entry.number) from None
+        if following is None:
+            raise LedgerError(
+                expected="a ledger that is opened once, and whose checkpoints say what the entries before them come to",
+                got=f"a {entry.kind} at entry {entry.number} that does not",
+                hint="restore the ledger from a copy that verifies; do not release anything before.",
+            )
+        return replace(following, head=entry)
+
+    def _with(self, entry: Entry) -> "Balance | None":
+        """The balance with what an entry says; None where it may not say so here."""
+        content = entry.content
         match self.head, entry.kind:
             case None, "open":
-                return replace(self, head=entry, opening=entry.digest)
-            case Entry(), "grant":
-                return self._granted(entry)
-            case Entry(), "debit" | "release":
-                return replace(self, head=entry)
-            case Entry(), "checkpoint" if _said(entry) == self._carried():
-                return replace(self, head=entry)
-        raise LedgerError(
-            expected="a ledger that is opened once, and whose checkpoints say what the entries before them come to",
-            got=f"a {entry.kind} at entry {entry.number} that does not",
-            hint="restore the ledger from a copy that verifies; do not release anything before.",
-        )
+                return replace(self, opening=entry.digest, versions={content["as_of"]: None})
+            case Entry(), "version" if content["as_of"] not in self.versions:
+                return replace(self, versions={**self.versions, content["as_of"]: None})
+            case Entry(), "bind" if self.versions.get(content["as_of"], 0) is None:
+                data_set = DataSet.from_dict(content["data_set"])
+                versions = {**self.versions, content["as_of"]: int(content["n"])}
+                return replace(self, versions=versions, data_set=data_set) if self._may_be(data_set) else None
+            case Entry(), "grant" | "restore":
+                return self._charged(entry)
+            case Entry(), "debit" | "release" | "checkpoint" if self._agrees(entry):
+                return self
+        return None
 
-    def _granted(self, grant: Entry) -> "Balance":
-        event = grant.event
-        standing: Standing = "heuristic" if event.family == "heuristic" else self.standing
-        return replace(self, head=grant, total=self.total.plus(event), standing=standing)
+    def _agrees(self, entry: Entry) -> bool:
+        return entry.kind != "checkpoint" or _said(entry) == self._carried()
+
+    def _may_be(self, data_set: DataSet) -> bool:
+        return self.data_set in (None, data_set)
+
+    def _charged(self, entry: Entry) -> "Balance":
+        total, standing = self.total, self.standing
+        for event in entry.events:
+            total = total.plus(event)
+            standing = "heuristic" if event.family == "heuristic" else standing
+        return replace(self, total=total, standing=standing)
 
     def at(self, checkpoint: Entry) -> "Balance":
         """The balance that a checkpoint says, taken at its word, of a ledger with this opening."""
@@ -67,7 +104,9 @@ class Balance:
                 hint="restore the ledger from a copy that verifies; do not release anything before.",
             )
         total = Total(*(Fraction(said[name]) for name in ("epsilon", "delta", "rho")))
-        return Balance(checkpoint, self.opening, total, said["standing"])
+        versions = dict(said["versions"])
+        data_set = DataSet.from_dict(said["data_set"]) if said["data_set"] else None
+        return Balance(checkpoint, self.opening, total, said["standing"], versions, data_set)
 
     def followed_by(self, kind: Kind, request: str, content: dict[str, Any]) -> list[Entry]:
         """The entries that write this down next: a checkpoint comes first where one is due."""
@@ -77,12 +116,17 @@ class Balance:
         return [checkpoint, Entry.after(checkpoint, kind, request, content)]
 
     def _carried(self) -> dict[str, Any]:
-        total = {name: str(part) for name, part in vars(self.total).items()}
-        return {"opening": self.opening, "standing": self.standing} | total
+        return {
+            "opening": self.opening,
+            "standing": self.standing,
+            "versions": [[as_of, n] for as_of, n in self.versions.items()],
+            "data_set": self.data_set.to_dict() if self.data_set else None,
+            **{name: str(part) for name, part in vars(self.total).items()},
+        }
 
 
 def _said(checkpoint: Entry) -> dict[str, Any]:
-    return {name: value for name, value in checkpoint.content.items() if name != "at"}
+    return {name: value for name, value in checkpoint.content.items() if name not in ("at", "nonce")}
 
 
 def last_checkpoint_up_to(number: int) -> int:

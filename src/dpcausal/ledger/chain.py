@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, Self
@@ -9,7 +10,7 @@ from typing import Any, Literal, Self
 from dpcausal.errors import LedgerError
 from dpcausal.guarantee import Event
 
-Kind = Literal["open", "grant", "debit", "release", "checkpoint"]
+Kind = Literal["open", "version", "bind", "grant", "debit", "release", "restore", "checkpoint"]
 
 
 @dataclass(frozen=True)
@@ -18,9 +19,11 @@ class Entry:
 
     Attributes:
         number: Its place, from 0, without gaps.
-        kind: `open` (budget and data set), `grant` (budget reserved), `debit` (budget spent, for good), `release` (the
-            answer that was paid for), or `checkpoint` (what all entries before it come to).
-        request: The digest of the request it belongs to; of a checkpoint, its number.
+        kind: `open` (budget, first version and witness), `version` (another version of the data), `bind` (what is
+            public about the data, and how many units this version has), `grant` (budget reserved), `debit` (budget
+            spent, for good), `release` (the answer that was paid for), `restore` (an older copy was put back), or
+            `checkpoint` (what all entries before it come to).
+        request: The digest of the request it belongs to; of a version its name; of a checkpoint or restore its number.
         body: What the entry says, as JSON.
         previous: The digest of the entry before it.
         digest: The digest of all of the above.
@@ -37,7 +40,10 @@ class Entry:
     def after(cls, previous: "Entry | None", kind: Kind, request: str, content: dict[str, Any]) -> Self:
         """The entry that follows another one; the first follows None."""
         number, link = (previous.number + 1, previous.digest) if previous else (0, "")
-        body = json.dumps(content | {"at": datetime.now(UTC).isoformat()}, sort_keys=True, allow_nan=False)
+        # The day and no more: the time between two entries would tell how long the table took to read. So a nonce makes
+        # every entry another: a debit that is lost and made again must not fit the receipt of the first.
+        made = {"at": datetime.now(UTC).date().isoformat(), "nonce": os.urandom(16).hex()}
+        body = json.dumps(content | made, sort_keys=True, allow_nan=False)
         return cls(number, kind, request, body, link, digest_of(number, kind, request, body, link))
 
     @property
@@ -45,6 +51,12 @@ class Entry:
         """What the entry says, as plain values."""
         content: dict[str, Any] = json.loads(self.body)
         return content
+
+    @property
+    def events(self) -> list[Event]:
+        """What the entry adds to the total: the price that a grant reserves, or what a restore counts as lost."""
+        content = self.content
+        return [Event(**event) for event in content.get("events", [content["event"]] if "event" in content else [])]
 
     @property
     def event(self) -> Event:
@@ -70,6 +82,15 @@ def broken_at(number: int) -> LedgerError:
         expected=f"an unbroken chain at entry {number}",
         got="an entry that was changed, removed or put in later",
         hint="restore the ledger from a copy that verifies; do not release anything before.",
+    )
+
+
+def unreadable_at(number: int) -> LedgerError:
+    """What to raise where an entry is whole but not as this version of dpcausal writes it."""
+    return LedgerError(
+        expected="a ledger whose entries are as this version of dpcausal writes them",
+        got=f"another kind of entry at number {number}",
+        hint="use the version of dpcausal that wrote it.",
     )
 
 

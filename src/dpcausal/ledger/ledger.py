@@ -1,182 +1,183 @@
 """The ledger of one data set."""
 
 import json
-from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from sqlalchemy import Connection
 
 from dpcausal.errors import BudgetExceededError, LedgerError
 from dpcausal.guarantee import Event, Standing
+from dpcausal.ledger import refusals, verification
 from dpcausal.ledger.accounting import tight_epsilon
-from dpcausal.ledger.balance import Balance, last_checkpoint_up_to
-from dpcausal.ledger.chain import Entry, Kind, broken_at, digest_of
-from dpcausal.ledger.life import check_life
+from dpcausal.ledger.chain import Entry, broken_at, digest_of
+from dpcausal.ledger.data_set import DataSet, check_version
+from dpcausal.ledger.hash_chain import HashChain
+from dpcausal.ledger.restoring import Lost, check_line, stated_event
 from dpcausal.ledger.rules import Budget, Spending, Total
 from dpcausal.ledger.store import Store
-
-_PIECE = 900  # how many entries are in memory at once; older versions of SQLite take no more than 999 parameters
-
-
-@dataclass(frozen=True)
-class DataSet:
-    """The public facts that tie a ledger to its data set.
-
-    Attributes:
-        n: The number of units.
-        protects: What the schema says one unit may change.
-        unit: How several records of one unit become one, if they do.
-        public: The columns that are declared public. Another vault of the same ledger cannot declare others.
-        heuristics: The queries without a proof that are allowed. Another vault of the same ledger cannot allow others.
-    """
-
-    n: int
-    protects: str
-    unit: str | None
-    public: tuple[str, ...] = ()
-    heuristics: tuple[str, ...] = ()
-
-    @classmethod
-    def from_dict(cls, facts: dict[str, Any]) -> Self:
-        """The facts as an opening entry holds them."""
-        return cls(**facts | {name: tuple(facts.get(name, ())) for name in ("public", "heuristics")})
-
-    def __str__(self) -> str:
-        unit = f" by {self.unit}" if self.unit else ""
-        public = f"public columns {', '.join(self.public)}" if self.public else "no public columns"
-        unproved = f", allows without proof {', '.join(self.heuristics)}" if self.heuristics else ""
-        return f"{self.n} units{unit}, protects {self.protects}, {public}{unproved}"
+from dpcausal.ledger.witness import Sighting, open_witness
+from dpcausal.release import Receipt
 
 
-class Ledger:
+class Ledger(HashChain):
     """What may be, and was, spent on one data set.
 
     A request is granted (its price is reserved), debited (spent for good, durably, before any record is read) and at
     last released (its answer is stored). Each happens at most once, in this order. There are no refunds: a request that
     was interrupted can be made again and is not debited again; a request that was answered gives the stored answer.
 
-    Opening a ledger verifies what follows its last checkpoint, and `verify` all of it.
+    `Ledger(url)` opens one that is there, and verifies what follows its last checkpoint; `verify` reads all of it. Only
+    `Ledger.create` makes a new one.
 
     Args:
-        url: An SQLAlchemy address: `sqlite:///file.db`, `postgresql+psycopg://…`, or `sqlite://` for one in memory.
-        budget: The most that may be spent. Needed to open a new ledger; an existing one remembers its own.
-        data_set: What the ledger belongs to. Likewise.
+        url: An SQLAlchemy address: `sqlite:///file.db` or `postgresql+psycopg://…`.
+        witness: Where the witness is, for a ledger that was created with one.
 
     Example:
-        >>> ledger = Ledger("sqlite://", Budget(epsilon=3), DataSet(n=445, protects="record", unit=None))
+        >>> ledger = Ledger.create("sqlite://", Budget(epsilon=3), as_of="2026-06-30")
         >>> ledger
         Ledger(in memory: forgets everything when this process ends; spent epsilon 0, delta 0; ...)
     """
 
-    def __init__(self, url: str, budget: Budget | None = None, data_set: DataSet | None = None) -> None:
-        self._store = Store(url)
-        self._balance = Balance()
-        with self._store.exclusive() as connection:
-            if not self._store.exists(connection):
-                self._open(connection, budget, data_set)
-            last = self._check_count(connection)
-            self._balance = self._to_the_end(connection, self._at_checkpoint_before(connection, last))
-            opening = self._entry(connection, 0).content
-        self.budget, self.data_set = Budget(**opening["budget"]), DataSet.from_dict(opening["data_set"])
-        self.check(budget, data_set)
+    def __init__(self, url: str, *, witness: str | None = None) -> None:
+        self._open(Store(url), open_witness(witness) if witness else None)
 
-    def _open(self, connection: Connection, budget: Budget | None, data_set: DataSet | None) -> None:
-        if budget is None or data_set is None:
+    @classmethod
+    def create(cls, url: str, budget: Budget, *, as_of: str | None = None, witness: str | None = None) -> Self:
+        """Make a new ledger where there is none.
+
+        Args:
+            url: Where, as for `Ledger`; or `sqlite://` for one in memory that forgets.
+            budget: The most that may ever be spent. It cannot be raised later.
+            as_of: Which state of the data this is, as a public date or name. May be left out only in memory.
+            witness: A second place, on another disk or server, that is told the number and digest of the last entry
+                before any answer leaves: a text file whose name ends in `.log`, or an SQLAlchemy address. From then on
+                the ledger is used only together with it, and refuses when it was cut or put back from a copy.
+
+        Raises:
+            LedgerError: If there is a ledger already, however long.
+        """
+        store, told = Store(url), open_witness(witness) if witness else None
+        if as_of is not None or not store.forgets:
+            check_version(as_of)
+        if told is not None and told.address == store.address:
             raise LedgerError(
-                expected="an existing ledger, or a budget for a new one",
-                got=f"nothing at {self._store.address}",
-                hint="open it through a vault, with budget=Budget(epsilon=…, delta=…).",
+                expected="a witness somewhere else than the ledger",
+                got=told.address,
+                hint="whatever happens to the ledger would happen to its witness; name another disk or server.",
             )
-        self._store.create(connection)
-        self._append(connection, "open", "", {"budget": budget.to_dict(), "data_set": asdict(data_set)})
+        content = {"budget": budget.to_dict(), "as_of": as_of, "witness": told.address if told else None}
+        with store.exclusive() as connection:
+            if store.exists(connection):
+                raise refusals.there_already(store)
+            store.create(connection)
+            opening = Entry.after(None, "open", "", content)
+            store.append(connection, opening)
+            if told is not None:
+                told.write(opening.digest, Sighting(0, opening.digest))
+        ledger = cls.__new__(cls)
+        ledger._open(store, told)  # noqa: SLF001 (its own)
+        return ledger
 
-    def check(self, budget: Budget | None, data_set: DataSet | None) -> None:
-        """Raise unless this ledger was opened with this budget and for this data set; None is not checked."""
-        fixed = (
-            f"leave the budget out: this ledger's is {self.budget} and cannot be raised; a new ledger for the same "
-            "people would add to it."
-        )
-        other = (
-            "check the table and its schema; if these are the same people, a new ledger adds to what was spent: ask "
-            "who keeps the budget."
-        )
-        for what, given, held, hint in (
-            ("budget", budget, self.budget, fixed),
-            ("data set", data_set, self.data_set, other),
-        ):
-            if given is not None and given != held:
-                raise LedgerError(
-                    expected=f"the {what} that this ledger was opened with, {held}", got=str(given), hint=hint
-                )
+    @classmethod
+    def restore(  # noqa: PLR0913
+        cls,
+        url: str,
+        *,
+        by: str,
+        reason: str,
+        copy: str | None = None,
+        witness: str | None = None,
+        receipts: Iterable[Receipt] = (),
+        lost_epsilon: float | None = None,
+        lost_delta: float = 0.0,
+    ) -> Self:
+        """Put an older copy of a ledger back, on purpose, and write down what may be spent twice because of it.
 
-    def _check_count(self, connection: Connection) -> int:
-        """The number of the last entry; raise unless there are as many entries as it says."""
-        count, last = self._store.extent(connection)
-        if count != last + 1:
-            raise LedgerError(
-                expected=f"{last + 1} entries, as the number of the last one says",
-                got=f"{count}",
-                hint="entries were removed or put in; restore the ledger from a copy that verifies.",
-            )
-        return last
+        What the copy lacks is counted as spent once more, so that the budget holds whatever is asked again.
 
-    def _at_checkpoint_before(self, connection: Connection, number: int) -> Balance:
-        """The balance at the last checkpoint up to an entry; where there is none, at the opening."""
-        opening = Balance().after(self._entry(connection, 0))
-        place = self._entry(connection, last_checkpoint_up_to(number))
-        # Where a ledger was begun by a version without checkpoints, another entry may stand here.
-        return opening.at(place) if place.kind == "checkpoint" else opening
+        Args:
+            url: Where the ledger belongs. Without `copy`, the older ledger is there already.
+            by: Who decides this.
+            reason: Why.
+            copy: Where the copy is. Nothing may be at `url` then.
+            witness: Where the witness is, for a ledger that has one.
+            receipts: All receipts that are known, for instance those of effects.
+            lost_epsilon: The most that lost answers without a receipt may have cost together; needed where there may be
+                some.
+            lost_delta: Likewise.
 
-    def _entry(self, connection: Connection, number: int) -> Entry:
-        for entry in self._store.entries_from(connection, number, 1):
-            if entry.number == number:
-                return entry
-        raise broken_at(number)
+        Raises:
+            LedgerError: If the copy is not whole or not of this ledger, or if the price of what is lost is not known.
+        """
+        check_line("by", by)
+        check_line("reason", reason)
+        store, told = Store(url), open_witness(witness) if witness else None
+        older = cls.__new__(cls)
+        older._open(Store(copy) if copy else store, told, restoring=True)  # noqa: SLF001 (its own)
+        entries = older.entries()
+        lost = Lost.of(entries, receipts, told, older.opening)
+        stated = stated_event(lost_epsilon, lost_delta, older.budget.rule, older.data_set)
+        lost.check_stated(stated)
+        events = [event.to_dict() for event in lost.events(stated)]
+        missing = [receipt.digest for receipt in lost.receipts]
+        content = {"by": by, "reason": reason, "lost": str(lost), "events": events, "receipts": missing}
+        older._put_back(store, content, entries if copy else ())  # noqa: SLF001 (its own)
+        return cls(url, witness=witness)
 
-    def _catch_up(self, connection: Connection) -> None:
-        """Read and verify what was appended since the last look, by this process or another."""
-        self._balance = self._to_the_end(connection, self._balance)
+    def check_budget(self, budget: Budget | None) -> None:
+        """Raise unless this is the budget that the ledger was created with; None is not checked."""
+        if budget is not None and budget != self.budget:
+            raise refusals.other_budget(self.budget, budget)
 
-    def _to_the_end(self, connection: Connection, balance: Balance) -> Balance:
-        """The balance at the last entry; all entries on the way are verified."""
-        while True:
-            balance, entries = self._read_on(connection, balance)
-            if len(entries) < _PIECE:
-                return balance
+    def check_data_set(self, as_of: str | None, data_set: DataSet, n: int | None = None) -> None:
+        """Raise unless this version was declared, and all that is public is as it was declared first.
 
-    def _read_on(self, connection: Connection, balance: Balance) -> tuple[Balance, list[Entry]]:
-        """The next piece of the chain, verified, and the balance after it."""
-        known = [balance.head] if balance.head else []
-        entries = self._store.entries_from(connection, known[0].number if known else 0, _PIECE + len(known))
-        if entries[: len(known)] != known:
-            raise LedgerError(
-                expected=f"entry {known[0].number} as it was read before",
-                got="another or none",
-                hint="the ledger was cut or replaced while in use; restore it before releasing anything.",
-            )
-        new = entries[len(known) :]
-        for entry in new:
-            balance = balance.after(entry)
-        for kinds in self._store.kinds_of(connection, {entry.request for entry in new}).values():
-            check_life(kinds)
-        return balance, new
+        For whoever is about to open a table: without n, nothing of the table is needed for it.
+        """
+        with self._transaction():
+            self._check_data_set(as_of, data_set, n)
 
-    def _append(self, connection: Connection, kind: Kind, request: str, content: dict[str, Any]) -> Entry:
-        """Write an entry, and with it the checkpoint that is due before it: both or none of them."""
-        entries = self._balance.followed_by(kind, request, content)
-        for entry in entries:
-            self._store.append(connection, entry)
-        return entries[-1]
+    def _check_data_set(self, as_of: str | None, data_set: DataSet, n: int | None) -> None:
+        if as_of is not None:
+            check_version(as_of)
+        if as_of not in self._balance.versions:
+            raise refusals.undeclared(as_of, self._store, self._balance)
+        if self._balance.data_set not in (None, data_set):
+            raise refusals.other_data_set(self._balance.data_set, data_set)
+        if n is not None and self._balance.versions[as_of] not in (None, n):
+            raise refusals.other_count(as_of)
 
-    def _life(self, connection: Connection, request: str) -> dict[Kind, Entry]:
-        """The entries of one request, each whole, looked up each time: there are too many requests to remember."""
-        entries = self._store.entries_of(connection, request)
-        check_life([entry.kind for entry in entries])
-        for entry in entries:
-            entry.check_whole()
-        return {entry.kind: entry for entry in entries}
+    def bind(self, as_of: str | None, data_set: DataSet, n: int) -> None:
+        """Tie a version to its number of units; raise where it is tied to another, which is not told."""
+        with self._transaction() as connection:
+            self._check_data_set(as_of, data_set, n)
+            if self._balance.versions[as_of] is None:
+                content = {"as_of": as_of, "data_set": data_set.to_dict(), "n": n}
+                self._append(connection, "bind", as_of or "", content)
+
+    def add_version(self, as_of: str) -> None:
+        """Declare that the data set has another version, which shares the budget with those before it.
+
+        Raises:
+            LedgerError: If it was declared before.
+        """
+        check_version(as_of)
+        with self._transaction() as connection:
+            if as_of in self._balance.versions:
+                raise refusals.declared_before(as_of, self._balance)
+            self._append(connection, "version", as_of, {"as_of": as_of})
+
+    @property
+    def versions(self) -> dict[str | None, int | None]:
+        """The number of units of each version of the data; None where no vault was opened on it yet."""
+        return dict(self._current().versions)
+
+    @property
+    def data_set(self) -> DataSet | None:
+        """What is public about the data; None before the first vault."""
+        return self._current().data_set
 
     def grant(self, request: str, event: Event, question: dict[str, Any]) -> None:
         """Reserve the price of a request; nothing happens if it is reserved already.
@@ -184,8 +185,7 @@ class Ledger:
         Raises:
             BudgetExceededError: If the budget does not have this much left. Nothing is reserved then.
         """
-        with self._store.exclusive() as connection:
-            self._catch_up(connection)
+        with self._transaction() as connection:
             life = self._life(connection, request)
             if "grant" in life:
                 self._check_unanswered_since(connection, life["grant"])
@@ -219,8 +219,7 @@ class Ledger:
         Raises:
             BudgetExceededError: If they do not fit.
         """
-        with self._store.exclusive() as connection:
-            self._catch_up(connection)
+        with self._transaction() as connection:
             spent = self._balance.total
             due = [event for request, event in prices.items() if "grant" not in self._life(connection, request)]
         price, total = Total(), spent
@@ -242,14 +241,14 @@ class Ledger:
 
     def _check_unanswered_since(self, connection: Connection, grant: Entry) -> None:
         """Raise unless the chain holds from a reservation on: a lost answer to it would be drawn, and told, twice."""
-        balance = self._to_the_end(connection, self._at_checkpoint_before(connection, grant.number))
+        start = verification.at_checkpoint_before(self._store, connection, grant.number)
+        balance = verification.to_the_end(self._store, connection, start)
         if balance != self._balance:
             raise broken_at(grant.number)
 
     def debit(self, request: str) -> Entry:
         """Spend what was reserved for a request, durably; nothing more is spent if it was spent already."""
-        with self._store.exclusive() as connection:
-            self._catch_up(connection)
+        with self._transaction() as connection:
             life = self._life(connection, request)
             if "debit" in life:
                 return life["debit"]
@@ -261,8 +260,7 @@ class Ledger:
 
     def store(self, request: str, release: str) -> str:
         """Keep the answer to a request, and return the answer that is kept: the first one, for ever."""
-        with self._store.exclusive() as connection:
-            self._catch_up(connection)
+        with self._transaction() as connection:
             life = self._life(connection, request)
             if "release" in life:
                 return _kept(life["release"])
@@ -275,36 +273,29 @@ class Ledger:
 
     def stored(self, request: str) -> str | None:
         """The answer kept for a request, or None."""
-        with self._store.exclusive() as connection:
-            self._catch_up(connection)
+        with self._transaction() as connection:
             life = self._life(connection, request)
             return _kept(life["release"]) if "release" in life else None
 
-    def entries(self) -> tuple[Entry, ...]:
-        """Every entry, verified from the first to the last."""
-        return tuple(self._verified())
+    def check_receipts(self, receipts: Iterable[Receipt]) -> tuple[Receipt, ...]:
+        """Return the receipts whose debits this ledger does not hold; none, if all is well.
 
-    def verify(self) -> None:
-        """Raise unless every entry, from the first to the last, is what it was and where it was when it was written.
-
-        Needs little memory, and lets others use the ledger meanwhile.
-
-        Raises:
-            LedgerError: If an entry was changed, removed or put in, or a checkpoint does not say what the entries
-                before it come to.
+        A receipt that is missing says that this ledger was cut, restored from a copy or is another one. Receipts of
+        rehearsals, and those that several sites wrote together, belong to no ledger and are not looked for; those that
+        were counted as lost when a copy was restored are not missing any more.
         """
-        deque(self._verified(), maxlen=0)
+        with self._transaction() as connection:
+            restores = self._store.entries_of_kind(connection, "restore")
+            known = {digest for entry in restores for digest in entry.content["receipts"]}
+            return tuple(
+                each
+                for each in receipts
+                if each.entry is not None and each.digest not in known and not self._holds(connection, each)
+            )
 
-    def _verified(self) -> Iterator[Entry]:
-        balance = Balance()
-        while True:
-            with self._store.exclusive() as connection:
-                self._catch_up(connection)  # so that what this process has seen before is part of what is verified
-                balance, entries = self._read_on(connection, balance)
-                if not entries:
-                    self._check_count(connection)
-                    return
-            yield from entries
+    def _holds(self, connection: Connection, receipt: Receipt) -> bool:
+        found = self._store.entries_from(connection, receipt.entry or 0, 1)
+        return bool(found) and (found[0].number, found[0].digest) == (receipt.entry, receipt.digest)
 
     @property
     def spent(self) -> Spending:
@@ -317,11 +308,6 @@ class Ledger:
         return self.budget.remaining(self._current().total)
 
     @property
-    def opening(self) -> str:
-        """The digest of the first entry, which no other ledger has."""
-        return self._balance.opening
-
-    @property
     def standing(self) -> Standing:
         """Whether all that was granted is proved; one heuristic release makes the total heuristic."""
         return self._current().standing
@@ -332,18 +318,11 @@ class Ledger:
         For reports. The budget itself is kept by the rule that also holds for questions chosen along the way. Reads
         and verifies the whole ledger.
         """
-        return tight_epsilon((entry.event for entry in self._verified() if entry.kind == "grant"), delta)
-
-    def _current(self) -> Balance:
-        with self._store.exclusive() as connection:
-            self._catch_up(connection)
-            return self._balance
+        return tight_epsilon((event for entry in self._verified() for event in entry.events), delta)
 
     def __repr__(self) -> str:
         # As last seen, without a look at the store: a debugger may print this while the store is locked.
         place = "in memory: forgets everything when this process ends" if self._store.forgets else self._store.address
-        if self._balance.head is None:
-            return f"Ledger({place}; not open)"
         unproved = "" if self._balance.standing == "proved" else ", of which a part without proof"
         return f"Ledger({place}; spent {self.budget.spent(self._balance.total)}{unproved}; budget {self.budget})"
 

@@ -94,16 +94,18 @@ QUERIES: dict[str, type[Query]] = {query.name: query for query in _ALL}
 """Every query there is, by name."""
 
 
-def question(query: Query, guarantee: Guarantee, schema: Schema) -> dict[str, Any]:
+def question(query: Query, guarantee: Guarantee, schema: Schema, as_of: str | None) -> dict[str, Any]:
     """What makes two requests the same: all that the answer depends on, and nothing that is only for show.
 
-    Which of a unit's records is used may turn on any declared column, so with a unit all of them count.
+    That includes the version of the data, so that a stored answer is never given for another one. Which of a unit's
+    records is used may turn on any declared column, so with a unit all of them count.
     """
     return {
         "query": to_dict(query),
         "guarantee": guarantee.to_dict(),
         "columns": [column.meaning for column in (schema.columns if schema.unit else query.reads(schema))],
         "unit": declared_dict(schema.unit) if schema.unit else None,
+        "as_of": as_of,
     }
 
 

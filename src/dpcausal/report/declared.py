@@ -18,6 +18,7 @@ def question(report: Facts) -> Section:
         return Section("question", "Question and design", says=(asked, "No study file was given with this report."))
     facts = [
         ("study", study.name),
+        *([("data as of", effect.as_of)] if effect.as_of else []),
         ("question", study.question),
         ("design", "trial: chance decided who was treated" if study.design == "trial" else study.design),
         ("eligibility", study.eligibility or _UNSAID),

@@ -68,6 +68,7 @@ def privacy(report: Facts) -> Section:
             ("budget", f"{spent.budget}"),
             ("left", f"{spent.left}"),
             ("rule of addition", _rule(spent.budget.rule)),
+            *(("an older copy of the ledger was restored", told) for told in spent.restores),
         ]
     return Section("privacy", "What is promised", facts=tuple(facts), tables=_bill(report))
 
@@ -116,7 +117,7 @@ def unprotected(report: Facts) -> Section:
         ("public by declaration", "the study, the schema, every question, its price, and the size of its noise"),
     ]
     if report.spent is not None:
-        facts.append(("as the ledger holds it", report.spent.data_set))
+        facts.append(("as the ledger holds it", "; ".join((report.spent.data_set, *report.spent.versions))))
     says = ("What is not promised:",)
     return Section("unprotected", "What was not protected", says=says, facts=tuple(facts), notes=NOT_PROMISED)
 
@@ -159,10 +160,11 @@ def record(report: Facts) -> Section:
         (
             _asked(receipt),
             "" if receipt.entry is None else str(receipt.entry),
+            receipt.on or "",
             receipt.digest or "none: rehearsed",
         )
         for receipt in receipts
     )
-    table = Table("Receipts", ("question", "ledger entry", "digest of the debit"), lines)
+    table = Table("Receipts", ("question", "ledger entry", "paid on", "digest of the debit"), lines)
     notes = ("Keep receipts apart from the ledger: a ledger that was replaced as a whole does not hold them.",)
     return Section("record", "Where it is written down", facts=tuple(facts), tables=(table,), notes=notes)

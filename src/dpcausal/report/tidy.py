@@ -19,7 +19,7 @@ _COLUMNS = pa.schema(
         **dict.fromkeys(("estimate", *_ERRORS, "low", "high", "level"), _NUMBER),
         "n": pa.int64(),
         **dict.fromkeys(("weight", "epsilon", "delta"), _NUMBER),
-        **dict.fromkeys(("protects", "standing", "status", "no_interval", "method", "estimand"), _TEXT),
+        **dict.fromkeys(("protects", "standing", "status", "no_interval", "method", "estimand", "as_of"), _TEXT),
     }
 )
 
@@ -92,6 +92,7 @@ def _of_both(result: Effect | EffectCurve, level: float) -> dict[str, object]:
         "protects": guarantee.protects,
         "standing": guarantee.standing,
         "status": "rehearsed" if result.rehearsed else "estimated",
+        "as_of": result.as_of,
     }
 
 

@@ -46,8 +46,13 @@ class Line:
 
     @classmethod
     def after(cls, previous: str, kind: Kind, study: str, who: str, what: str) -> "Line":
-        """The line that follows one with this digest."""
-        parts = (kind, study, who, what, datetime.now(UTC).isoformat(timespec="seconds"), previous)
+        """The line that follows one with this digest.
+
+        Of an answer only the day is written down: the time between two would tell how long the table took to read.
+        """
+        now = datetime.now(UTC)
+        at = now.date().isoformat() if kind == "answer" else now.isoformat(timespec="seconds")
+        parts = (kind, study, who, what, at, previous)
         return cls(*parts, _digest(*parts))
 
     @property

@@ -14,7 +14,17 @@ site = "{name}"
 # Where the table lies: a .parquet or .csv file in this folder, warehouse.duckdb#visits, or
 # postgresql://user@host/database#schema.table
 table = "table.parquet"                      # <- fill in
+
+# Where spending on it is kept. Once this file is filled in, make the ledger with: dpcausal site create-ledger FOLDER
 ledger = "ledger.db"
+
+# A second place, best on another disk or server, that knows how long the ledger is: a file that ends in .log, or an
+# address. With it, a ledger that was cut or put back from a copy is refused.
+# witness = "/mnt/elsewhere/{name}-witness.log"
+
+# Which version of the data this is. After an update write the new one here, and declare it with:
+# dpcausal ledger add-version
+as_of = "2026-06-30"                         # <- fill in
 
 # What one person may change between two tables that nobody may tell apart: record, record_within_arm or outcome.
 protects = "record"

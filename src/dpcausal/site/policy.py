@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from dpcausal.columns import Unit, build, check_keys, is_number
+from dpcausal.columns import Unit, build, check_keys, is_number, is_version
 from dpcausal.errors import DpcausalError, StudyError
 from dpcausal.federation.signatures import is_name, is_public_key
 from dpcausal.plain_text import is_plain_text
@@ -19,6 +19,7 @@ _NEEDED = (
     "site",
     "table",
     "ledger",
+    "as_of",
     "protects",
     "columns",
     "estimators",
@@ -31,7 +32,7 @@ _NEEDED = (
     "budget",
     "askers",
 )
-_OPTIONAL = ("public", "heuristics", "unit")
+_OPTIONAL = ("public", "heuristics", "unit", "witness")
 _UNITS = {"MB": 10**6, "GB": 10**9}
 
 
@@ -43,6 +44,7 @@ class Policy:
         site: The site's name.
         table: Where its table lies, as a `Vault` takes it; a file is looked for in the site's folder.
         ledger: Where its ledger lies: a file in the site's folder, or an SQLAlchemy address.
+        as_of: Which version of the data the table is, as the ledger knows it: a date or a name.
         protects: What one unit may change between neighbouring tables.
         columns: The columns that a study may read.
         public: Where `protects` is not `record`, the columns whose values are public: a study must declare just these.
@@ -57,11 +59,13 @@ class Policy:
         askers: Who may ask: public keys by name.
         heuristics: Queries without a proof that are allowed all the same.
         unit: Which column says whose a record is, where people have several.
+        witness: Where the ledger's witness lies, if it has one.
     """
 
     site: str
     table: str
     ledger: str
+    as_of: str
     protects: str
     columns: tuple[str, ...]
     estimators: tuple[str, ...]
@@ -76,11 +80,14 @@ class Policy:
     public: tuple[str, ...] = ()
     heuristics: tuple[str, ...] = ()
     unit: Unit | None = field(default=None)
+    witness: str = ""
 
     def __post_init__(self) -> None:
         for holds, expected in (
             (is_name(self.site), "site: a name of letters, digits, - and _"),
             (all(is_plain_text(each) and each for each in (self.table, self.ledger)), "table and ledger: texts"),
+            (is_version(self.as_of), "as_of: a date or a name, such as 2026-06-30, in quotation marks"),
+            (is_plain_text(self.witness), "witness: a text"),
             (_are_texts(self.columns) and _are_texts(self.estimators), "columns and estimators: lists of names"),
             (_are_texts(self.heuristics) and _are_texts(self.public), "heuristics and public: lists of names"),
             (self.ledger != "sqlite://" and ":memory:" not in self.ledger, "a ledger that does not forget"),

@@ -1,9 +1,12 @@
 """What a site has said, kept for ever: the same request has the same answer, to the letter."""
 
 import contextlib
+import json
 import os
 import tempfile
 from pathlib import Path
+
+from dpcausal.release import Receipt, receipts_in
 
 
 class Said:
@@ -16,6 +19,12 @@ class Said:
         """The message that answers a request, if there is one."""
         file = self._folder / request
         return file.read_text(encoding="ascii") if file.exists() else None
+
+    def receipts(self) -> tuple[Receipt, ...]:
+        """The receipts in all messages: what the site's ledger must hold."""
+        files = (file for file in self._folder.glob("*") if not file.name.startswith("."))
+        messages = (json.loads(file.read_text(encoding="ascii")) for file in files)
+        return tuple(receipt for message in messages for receipt in receipts_in(message))
 
     def keep(self, request: str, message: str) -> str:
         """Keep a message, durably, and return the one that is kept: the first."""

@@ -10,7 +10,7 @@ from typing import Any
 from dpcausal.errors import BudgetExceededError, DpcausalError, EngineError, LedgerError, RoadError, StudyError
 from dpcausal.federation.protocol import Code, Message, Request, digest_of_text
 from dpcausal.federation.signatures import Key, claimed_body, opened
-from dpcausal.ledger import Budget, Ledger
+from dpcausal.ledger import IN_MEMORY, Budget, DataSet, Ledger
 from dpcausal.release import Listening
 from dpcausal.site.diary import DIARY, Diary, Standing
 from dpcausal.site.inbox import Inbox
@@ -64,9 +64,10 @@ class Site:
             asked, planned = _read(body, asker)
             message = replace(message, study=self.inbox.keep(asked.study))
             self._check(planned, message.study)
+            ledger = self.ledger()
             kept = self._said.kept(message.request)
             if kept is None:
-                kept = replace(message, code="answered", **self._found(asked, planned)).to_json()
+                kept = replace(message, code="answered", **self._found(asked, planned, ledger)).to_json()
                 kept = self._said.keep(message.request, kept) if asked.ask == "releases" else kept
             self.diary.write("answer", message.study, asker, f"{message.request} answered")
         except _RefusalError as refusal:
@@ -98,12 +99,12 @@ class Site:
         if objections(self.policy, study):
             raise _RefusalError("not_allowed")
 
-    def _found(self, asked: Request, study: Study) -> dict[str, Any]:
+    def _found(self, asked: Request, study: Study, ledger: Ledger) -> dict[str, Any]:
         """What goes into an answer."""
-        vault = self._vault(study, self._ledger_address)
+        vault = self._vault(study, ledger)
         if vault.n < self.policy.minimum_units:
             raise _RefusalError("too_few_units")
-        facts: dict[str, Any] = {"n": vault.n, "arm_sizes": vault.arm_sizes}
+        facts: dict[str, Any] = {"n": vault.n, "arm_sizes": vault.arm_sizes, "as_of": vault.as_of}
         if asked.ask == "facts":
             return facts
         guarantee = study.guarantee(self.policy.site)
@@ -113,12 +114,40 @@ class Site:
         ask(listening)
         return facts | {"answer": {"releases": [json.loads(release.to_json()) for release in listening.heard]}}
 
+    def create_ledger(self) -> Ledger:
+        """Make the ledger that the policy describes, once and for all."""
+        budget = Budget(**self.policy.budget)
+        return Ledger.create(self._ledger_address, budget, as_of=self.policy.as_of, witness=self._witness_address)
+
     @property
     def _ledger_address(self) -> str:
-        ledger = self.policy.ledger
-        return ledger if "://" in ledger else f"sqlite:///{self._folder / ledger}"
+        return self._address(self.policy.ledger)
 
-    def _vault(self, study: Study, ledger: str) -> Vault:
+    @property
+    def _witness_address(self) -> str | None:
+        return self._address(self.policy.witness) if self.policy.witness else None
+
+    def _address(self, place: str) -> str:
+        address = address_in(self._folder, place)
+        return address if "://" in place or place.endswith(".log") else f"sqlite:///{address}"
+
+    def ledger(self) -> Ledger:
+        """The site's ledger.
+
+        Raises:
+            LedgerError: If it is absent, broken, behind its witness, or lacks what paid for an answer that was given.
+        """
+        ledger = Ledger(self._ledger_address, witness=self._witness_address)
+        if lost := ledger.check_receipts(self._said.receipts()):
+            raise LedgerError(
+                expected="a ledger that holds the receipts of all answers that this site has given",
+                got=f"{ledger.address}, which lacks {len(lost)} of them",
+                hint="this ledger was cut, restored from a copy or is another one. The site does not answer: find the "
+                "right one, or write down what is lost with dpcausal ledger restore.",
+            )
+        return ledger
+
+    def _vault(self, study: Study, ledger: str | Ledger) -> Vault:
         policy = self.policy
         engine = f"{policy.memory_bytes * 6 // 10**7} MB"  # the rest is for everything else in the process
         return Vault(
@@ -126,6 +155,7 @@ class Site:
             study.schema,
             ledger=ledger,
             budget=Budget(**policy.budget),
+            as_of=policy.as_of,
             heuristics=policy.heuristics,
             resources=Resources(memory=engine, progress=False),
         )
@@ -152,14 +182,20 @@ class Site:
         """
         text = self.inbox.text(beginning)
         study, digest = Study.from_toml(text), digest_of_text(text)
-        n = None if objections(self.policy, study) else self._vault(study, "sqlite://").n
-        there = "://" in self.policy.ledger or (self._folder / self.policy.ledger).exists()
+        n = None if objections(self.policy, study) else self._vault(study, IN_MEMORY).n
         ledger = None
-        # On a server there may be none yet; a broken one is told to whoever asks for an answer.
-        with contextlib.suppress(LedgerError):
-            ledger = Ledger(self._ledger_address) if there else None
+        with contextlib.suppress(LedgerError):  # what is wrong with it, check_ledger says
+            ledger = self.ledger()
         lines = tuple(line for line in self.diary.lines() if line.study == digest and line.kind != "answer")
         return Review(study, digest, self.policy, n, ledger, self.standing(digest), lines)
+
+    def check_ledger(self, review: Review) -> None:
+        """Raise where the ledger would let nothing be answered: it is absent, broken, or of other data or budget."""
+        ledger = self.ledger()
+        ledger.check_budget(Budget(**self.policy.budget))
+        if review.n is not None:
+            data_set = DataSet.of(review.study.schema, self.policy.heuristics)
+            ledger.check_data_set(self.policy.as_of, data_set, review.n)
 
     def approve(self, beginning: str, *, by: str, why: str = "") -> str:
         """Write down that a person approves a study; the digest is returned.

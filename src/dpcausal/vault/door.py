@@ -7,7 +7,7 @@ from dpcausal import queries
 from dpcausal.calibration import Noise, calibrate
 from dpcausal.errors import CopyRefusedError, GuaranteeError, LedgerError, QueryError, TableError
 from dpcausal.guarantee import Guarantee
-from dpcausal.ledger import Budget, DataSet, Ledger
+from dpcausal.ledger import IN_MEMORY, Budget, DataSet, Ledger
 from dpcausal.ledger.chain import digest_of
 from dpcausal.queries import BlockEffects, InfluenceEffects, Query
 from dpcausal.release import Receipt, Release
@@ -37,9 +37,11 @@ class Vault:
             `postgresql://user@host/database#schema.table`. It is read there, pass by pass. In PostgreSQL one
             transaction stays open for as long as the vault lives, so that all passes see the same.
         schema: What is public about the table.
-        ledger: Where spending is kept: a `Ledger` or its address, for instance `sqlite:///study-ledger.db`, or
-            `sqlite://` for one in memory that forgets.
-        budget: The most that may ever be spent on this data set. Needed for a new ledger; an existing one remembers.
+        ledger: Where spending is kept: a `Ledger` or the address of one that was created, for instance
+            `sqlite:///study-ledger.db`; or `sqlite://` for a new one in memory that forgets.
+        budget: The most that may ever be spent on this data set. Needed in memory; any other ledger remembers.
+        as_of: Which version of the data this is, as its ledger knows it: a public date or name. It is part of every
+            question, so that a stored answer belongs to its version. May be left out only in memory.
         heuristics: Names of queries without a proof that may be asked all the same; none unless named. Part of what
             the ledger remembers.
         learners: Learners of your own that may be put to work on this table, by name, each a `Learner` with its
@@ -55,7 +57,7 @@ class Vault:
         Vault(100 units; treatment t, outcome y, 0 covariates; protects record)
     """
 
-    __slots__ = ("_arm_sizes", "_engine", "_heuristics", "_learners", "_ledger", "_n", "_schema")
+    __slots__ = ("_arm_sizes", "_as_of", "_engine", "_heuristics", "_learners", "_ledger", "_n", "_schema")
 
     def __init__(  # noqa: PLR0913
         self,
@@ -64,25 +66,33 @@ class Vault:
         *,
         ledger: str | Ledger,
         budget: Budget | None = None,
+        as_of: str | None = None,
         heuristics: Sequence[str] = (),
         learners: Mapping[str, Learner] | None = None,
         resources: Resources | None = None,
     ) -> None:
         _check_opening(ledger, budget, heuristics, resources)
-        self._schema, self._n = schema, 0
+        self._schema, self._as_of = schema, as_of
         self._heuristics, self._learners = tuple(heuristics), own_learners(learners)
+        data_set = DataSet.of(schema, heuristics)
+        # Everything public is compared before the table is opened: whoever is refused learns nothing about it.
+        self._ledger = _opened(ledger, budget, as_of)
+        self._ledger.check_budget(budget)
+        self._ledger.check_data_set(as_of, data_set)
         self._engine: Engine = open_table(table, schema, resources)
         self._count()
+        if self._ledger.versions[as_of] is None:
+            self._check_size()
+        self._ledger.bind(as_of, data_set, self._n)
+
+    def _check_size(self) -> None:
+        """Raise, before a ledger is tied to a table, unless the table has a size that the proofs are about."""
         if not 2 <= self._n < _MOST_UNITS:
             raise TableError(
                 expected="a table of 2 to 2^41 units",
                 got=f"{self._n} units",
                 hint="the number of units is public; check that this is the table you meant.",
             )
-        unit = f"{schema.unit.name}, {schema.unit.keep} by {schema.unit.by}" if schema.unit else None
-        facts = DataSet(self._n, schema.protects, unit, schema.public_columns, self._heuristics)
-        self._ledger = Ledger(ledger, budget, facts) if isinstance(ledger, str) else ledger
-        self._ledger.check(budget, facts)
 
     def _count(self) -> None:
         arms = self._engine.aggregate({"treatment": 2}, ["1"])
@@ -98,6 +108,11 @@ class Vault:
     def n(self) -> int:
         """The number of units, which is public."""
         return self._n
+
+    @property
+    def as_of(self) -> str | None:
+        """Which version of the data this is."""
+        return self._as_of
 
     @property
     def arm_sizes(self) -> tuple[int, int] | None:
@@ -130,13 +145,21 @@ class Vault:
         if kept is None:
             self._ledger.grant(request, noise.event, question)
             debit = self._ledger.debit(request)
-            receipt = Receipt(query.name, guarantee.epsilon, guarantee.delta, debit.number, debit.digest)
+            receipt = Receipt(
+                query.name,
+                guarantee.epsilon,
+                guarantee.delta,
+                debit.number,
+                debit.digest,
+                on=debit.content["at"],
+                as_of=self._as_of,
+            )
             kept = self._ledger.store(request, self._answer(query, guarantee, noise, receipt).to_json())
         return Release.from_json(kept)
 
     def question(self, query: Query, guarantee: Guarantee) -> dict[str, Any]:
         """Return what makes two requests to this vault the same; of a learner, which version it is."""
-        question = queries.question(query, guarantee, self._schema)
+        question = queries.question(query, guarantee, self._schema, self._as_of)
         if isinstance(query, BlockEffects | InfluenceEffects):
             question["learner"] = find_learner(query.learner, self._learners).version
         return question
@@ -211,6 +234,21 @@ class Vault:
             hint="a vault cannot be pickled or copied, because its table stays where it is; open another on the same "
             "ledger where you need it, or send the effect.",
         )
+
+
+def _opened(ledger: str | Ledger, budget: Budget | None, as_of: str | None) -> Ledger:
+    """The ledger that was named; one in memory is new by definition, and no other is made here."""
+    if isinstance(ledger, Ledger):
+        return ledger
+    if ledger != IN_MEMORY:
+        return Ledger(ledger)
+    if budget is None:
+        raise LedgerError(
+            expected="a budget for a ledger in memory, which is new each time",
+            got="none",
+            hint="write budget=Budget(epsilon=3), or name a ledger that remembers.",
+        )
+    return Ledger.create(ledger, budget, as_of=as_of)
 
 
 def _check_opening(ledger: object, budget: object, heuristics: Sequence[str], resources: object) -> None:

@@ -1,0 +1,72 @@
+"""What ties a ledger to its data set, and the names of that data set's versions."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from dpcausal.columns import LONGEST_VERSION, Unit, build, check_keys, declared_dict, is_version
+from dpcausal.errors import LedgerError
+from dpcausal.schema import Schema
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """What is public about a data set, in all its versions. A ledger holds every vault to what the first one declared.
+
+    Attributes:
+        protects: What the schema says one unit may change.
+        unit: How several records of one unit become one, if they do.
+        public: The columns that are declared public.
+        heuristics: The queries without a proof that are allowed.
+    """
+
+    protects: str
+    unit: Unit | None = None
+    public: tuple[str, ...] = ()
+    heuristics: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, schema: Schema, heuristics: Sequence[str] = ()) -> Self:
+        """Return what a schema declares public about a data set."""
+        return cls(schema.protects, schema.unit, schema.public_columns, tuple(sorted(heuristics)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the data set as plain values, the unit in its parts."""
+        return {
+            "protects": self.protects,
+            "unit": declared_dict(self.unit) if self.unit else None,
+            "public": list(self.public),
+            "heuristics": list(self.heuristics),
+        }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` wrote.
+
+        Raises:
+            SchemaError: If it holds anything else.
+        """
+        check_keys("data set", document, ("protects", "unit", "public", "heuristics"), ())
+        unit = document["unit"]
+        return cls(
+            document["protects"],
+            build("unit", Unit, unit) if unit is not None else None,
+            tuple(document["public"]),
+            tuple(document["heuristics"]),
+        )
+
+    def __str__(self) -> str:
+        unit = f"one unit for each {self.unit.name}, {self.unit.keep} by {self.unit.by}" if self.unit else "units"
+        public = f"public columns {', '.join(self.public)}" if self.public else "no public columns"
+        unproved = f", allows without proof {', '.join(self.heuristics)}" if self.heuristics else ""
+        return f"{unit}, protects {self.protects}, {public}{unproved}"
+
+
+def check_version(text: object) -> None:
+    """Raise unless a text may name a version of a data set."""
+    if not is_version(text):
+        raise LedgerError(
+            expected=f"as_of: a date or a name on one line, of at most {LONGEST_VERSION} printable characters",
+            got="something else" if isinstance(text, str) else repr(text),
+            hint='say publicly which state of the data this is, for instance as_of="2026-06-30".',
+        )

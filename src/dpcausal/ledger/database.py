@@ -1,0 +1,142 @@
+"""Databases that hold what must not be lost: SQLite files, SQLite in memory, or PostgreSQL."""
+
+import os
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.pool import NullPool, StaticPool
+
+from dpcausal.errors import LedgerError, withheld
+
+IN_MEMORY = "sqlite://"
+"""The address of a database that forgets everything when its process ends."""
+
+
+class Database:
+    """A database with transactions that exclude each other across processes, each durable once it is left.
+
+    Args:
+        url: An SQLAlchemy address. The file of a relative one is looked for in the working folder, now and for good.
+
+    Attributes:
+        address: The address as it may be shown: absolute, and without a password.
+        forgets: Whether it is in memory.
+        lock: On PostgreSQL, the number of the advisory lock that all databases of one kind share.
+    """
+
+    lock = 0x64706361  # "dpca": any number will do
+
+    def __init__(self, url: str) -> None:
+        parsed = _parsed(url)
+        self._is_file = parsed.get_backend_name() == "sqlite" and parsed.database not in (None, "", ":memory:")
+        self.forgets = parsed.get_backend_name() == "sqlite" and not self._is_file
+        if self._is_file:
+            parsed = parsed.set(database=str(Path(str(parsed.database)).absolute()))
+        self._file = Path(str(parsed.database)) if self._is_file else None
+        self.address = parsed.set(query={}).render_as_string(hide_password=True)  # a query may hold a password too
+        self._process = os.getpid()
+        try:
+            self._engine = (
+                _postgres(parsed, self.lock) if parsed.get_backend_name() == "postgresql" else _sqlite(parsed)
+            )
+        except ModuleNotFoundError as error:
+            raise LedgerError(
+                expected="the driver of PostgreSQL",
+                got=f"no module {error.name!r}",
+                hint='pip install "dpcausal[postgres]", and write the address as "postgresql+psycopg://…".',
+            ) from None
+
+        weakref.finalize(self, self._engine.dispose)  # a database in memory holds its connection until then
+
+    @property
+    def is_absent(self) -> bool:
+        """Whether this would be a file that is not there. Of a server nobody knows before it is asked."""
+        return self._file is not None and not self._file.is_file()
+
+    @contextmanager
+    def exclusive(self) -> Iterator[Connection]:
+        """A transaction that no other runs beside, durable once left without an error."""
+        if self.forgets and os.getpid() != self._process:
+            raise LedgerError(
+                expected="a ledger in memory to be used by the process that opened it",
+                got="another process, in which it would be a second budget",
+                hint="keep the ledger in a file to share it between processes.",
+            )
+        # The database's own error may hold an answer that was never stored, and so never released.
+        with withheld(SQLAlchemyError, instead=self._failure), self._engine.begin() as connection:
+            yield connection
+
+    def _failure(self, error: Exception) -> LedgerError:
+        return LedgerError(
+            expected=f"a ledger that can be read and written at {self.address}",
+            got=f"{type(error).__name__} ({type(error.__cause__).__name__})",
+            hint="check that the place exists, is writable, reachable and not full; nothing was released.",
+        )
+
+
+def _instead_of(url: str) -> str:
+    """Return what to write instead of what is no address, for a hint. What may hold a password is not repeated."""
+    if url and not {*url} & {":", "@"}:
+        return f'for a file write "sqlite:///{url}"; "sqlite://" alone is a ledger in memory that forgets.'
+    return 'a file needs "sqlite:///" before its name; "sqlite://" alone is a ledger in memory that forgets.'
+
+
+def _parsed(url: str) -> URL:
+    try:
+        address = make_url(url)
+    except ArgumentError:
+        address = None
+    if address is None or address.get_backend_name() not in ("sqlite", "postgresql"):
+        raise LedgerError(
+            expected='a ledger address such as "sqlite:///ledger.db" or "postgresql+psycopg://host/database"',
+            got="no such address" if address is None else f"the database kind {address.get_backend_name()!r}",
+            hint=_instead_of(url),
+        )
+    if address.get_backend_name() == "sqlite" and str(address.database).startswith("file:"):
+        raise LedgerError(
+            expected="a plain file name after sqlite:///",
+            got="SQLite's own kind of address, file:…",
+            hint='write "sqlite:///ledger.db", or "sqlite:////srv/ledger.db" for an absolute one.',
+        )
+    return address
+
+
+def _sqlite(url: URL) -> Engine:
+    pool = StaticPool if url.database in (None, "", ":memory:") else NullPool
+    connecting = {"timeout": 60, "check_same_thread": False}
+    engine = create_engine(url, poolclass=pool, connect_args=connecting, hide_parameters=True)
+
+    @event.listens_for(engine, "connect")
+    def set_durable(connection: Any, _: object) -> None:  # noqa: ANN401 (a connection of the driver)
+        connection.isolation_level = None  # the driver must not begin transactions of its own
+        connection.execute("PRAGMA journal_mode = DELETE")  # one file: a copy of it is a whole ledger
+        connection.execute("PRAGMA synchronous = EXTRA")  # a commit returns when file and folder are on disk
+
+    @event.listens_for(engine, "begin")
+    def begin_exclusive(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    return engine
+
+
+def _postgres(url: URL, lock: int) -> Engine:
+    # Read committed: what is read after the lock must be what the last holder of the lock wrote.
+    engine = create_engine(url, poolclass=NullPool, isolation_level="READ COMMITTED", hide_parameters=True)
+
+    @event.listens_for(engine, "begin")
+    def begin_exclusive(connection: Connection) -> None:
+        if connection.exec_driver_sql("SHOW fsync").scalar_one() != "on":
+            raise LedgerError(
+                expected="a PostgreSQL server with fsync on",
+                got="fsync off",
+                hint="a server that may forget a debit cannot hold a ledger; turn fsync on.",
+            )
+        connection.exec_driver_sql("SET LOCAL synchronous_commit TO on")
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({lock})")
+
+    return engine

@@ -1,0 +1,132 @@
+"""A ledger's entries in their store: appended one by one, verified when they are read, and told to a witness."""
+
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import Connection
+
+from dpcausal.ledger import refusals, verification
+from dpcausal.ledger.balance import Balance
+from dpcausal.ledger.chain import Entry, Kind, unreadable_at
+from dpcausal.ledger.rules import Budget
+from dpcausal.ledger.store import Store
+from dpcausal.ledger.witness import Sighting, Witness
+
+
+class HashChain:
+    """The entries of one ledger, and what they come to."""
+
+    def _open(self, store: Store, witness: Witness | None, *, restoring: bool = False) -> None:
+        self._store, self._witness, self._restoring = store, witness, restoring
+        self._lock, self._balance = threading.Lock(), Balance()
+        if store.is_absent:
+            raise refusals.absent(store, "no file")
+        with store.exclusive() as connection:
+            if not store.exists(connection):
+                raise refusals.absent(store, "a database without a ledger")
+            last = verification.check_count(store, connection)
+            if last < 0:
+                raise refusals.absent(store, "a ledger without its entries: somebody emptied it")
+            start = verification.at_checkpoint_before(store, connection, last)
+            self._balance = verification.to_the_end(store, connection, start)
+            opening = verification.entry_at(store, connection, 0).content
+            try:
+                self.budget, named = Budget(**opening["budget"]), opening["witness"]
+            except (LookupError, TypeError):
+                raise unreadable_at(0) from None
+            if bool(named) != bool(witness):
+                raise refusals.other_witness(named)
+            self._check_witnessed(connection)
+
+    @property
+    def address(self) -> str:
+        """Where the ledger is, in full and without a password."""
+        return self._store.address
+
+    @property
+    def forgets(self) -> bool:
+        """Whether the ledger is in memory."""
+        return self._store.forgets
+
+    @property
+    def opening(self) -> str:
+        """The digest of the first entry, which no other ledger has."""
+        return self._balance.opening
+
+    def _current(self) -> Balance:
+        with self._transaction():
+            return self._balance
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection]:
+        """Read what others appended, let one append, commit; then tell the witness, before anything leaves."""
+        with self._lock:
+            seen = self._balance
+            try:
+                with self._store.exclusive() as connection:
+                    seen = self._balance = verification.to_the_end(self._store, connection, seen)
+                    self._check_witnessed(connection)
+                    yield connection
+            except BaseException:
+                self._balance = seen  # what was appended may not have been committed
+                raise
+            if self._witness is not None and not self._restoring:
+                self._witness.write(self.opening, self._balance.sighting)
+
+    def _check_witnessed(self, connection: Connection) -> None:
+        if self._witness is not None and not self._restoring:
+            verification.check_witnessed(self._store, connection, self._balance, self._witness)
+
+    def _append(self, connection: Connection, kind: Kind, request: str, content: dict[str, Any]) -> Entry:
+        """Write an entry, and with it the checkpoint that is due before it: both or none of them."""
+        entries = self._balance.followed_by(kind, request, content)
+        for entry in entries:
+            self._store.append(connection, entry)
+            self._balance = self._balance.after(entry)
+        return entries[-1]
+
+    def _life(self, connection: Connection, request: str) -> dict[Kind, Entry]:
+        return verification.life_of(self._store, connection, request)
+
+    def entries(self) -> tuple[Entry, ...]:
+        """Every entry, verified from the first to the last."""
+        return tuple(self._verified())
+
+    def verify(self) -> None:
+        """Raise unless every entry, from the first to the last, is what it was and where it was when it was written.
+
+        Needs little memory, and lets others use the ledger meanwhile.
+
+        Raises:
+            LedgerError: If an entry was changed, removed or put in, or a checkpoint does not say what the entries
+                before it come to.
+        """
+        deque(self._verified(), maxlen=0)
+
+    def _verified(self) -> Iterator[Entry]:
+        balance = Balance()
+        while True:
+            with self._transaction() as connection:  # what this process has seen before is part of what is verified
+                balance, entries = verification.read_on(self._store, connection, balance)
+                if not entries:
+                    verification.check_count(self._store, connection)
+                    return
+            yield from entries
+
+    def _put_back(self, store: Store, content: dict[str, Any], entries: Sequence[Entry]) -> None:
+        """Write a restore entry after this chain, in one transaction with a copy of it where the store is another."""
+        with self._lock, store.exclusive() as connection:
+            if entries:
+                if store.exists(connection):
+                    raise refusals.there_already(store)
+                store.create(connection)
+            elif verification.to_the_end(store, connection, self._balance) != self._balance:
+                raise refusals.in_use(store)
+            following = self._balance.followed_by("restore", str(self._balance.sighting.number + 1), content)
+            for entry in (*entries, *following):
+                store.append(connection, entry)
+        if self._witness is not None:
+            self._witness.write(self.opening, Sighting(following[-1].number, following[-1].digest), anew=True)

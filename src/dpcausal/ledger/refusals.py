@@ -1,0 +1,114 @@
+"""What a ledger says when it refuses: what was expected, what was got, and what to do."""
+
+from dpcausal.errors import LedgerError
+from dpcausal.ledger.balance import Balance
+from dpcausal.ledger.data_set import DataSet
+from dpcausal.ledger.rules import Budget
+from dpcausal.ledger.store import Store
+
+
+def there_already(store: Store) -> LedgerError:
+    """Refuse to make a ledger where there is one."""
+    return LedgerError(
+        expected="a place without a ledger",
+        got=f"{store.address}, where there is one",
+        hint="use that one: a second ledger for the same people would add to its budget.",
+    )
+
+
+def other_budget(held: Budget, given: Budget) -> LedgerError:
+    """Refuse a budget that is not the ledger's."""
+    return LedgerError(
+        expected=f"the budget that this ledger was created with, {held}",
+        got=str(given),
+        hint=f"leave the budget out: this ledger's is {held} and cannot be raised; a new ledger for the same people "
+        "would add to it.",
+    )
+
+
+def other_data_set(held: DataSet | None, given: DataSet) -> LedgerError:
+    """Refuse a schema that declares something else public."""
+    return LedgerError(
+        expected=f"the data set that this ledger is for: {held}",
+        got=str(given),
+        hint="check the table and its schema; if these are the same people, a new ledger adds to what was spent: ask "
+        "who keeps the budget.",
+    )
+
+
+def other_count(as_of: str | None) -> LedgerError:
+    """Refuse a table with another number of units; no number is told, neither the table's nor the ledger's."""
+    return LedgerError(
+        expected=f"the table that this ledger is for{f', as of {as_of}' if as_of else ''}",
+        got="another number of units than this ledger's data set has",
+        hint="check the table. If it was brought up to date, declare the new version: ledger.add_version, or dpcausal "
+        "ledger add-version. Budgets of versions add up.",
+    )
+
+
+def in_use(store: Store) -> LedgerError:
+    """Refuse to restore a ledger that somebody writes to meanwhile."""
+    return LedgerError(
+        expected=f"a ledger that nobody uses while it is restored, {store.address}",
+        got="one that grew meanwhile",
+        hint="stop whatever answers from it, and restore again.",
+    )
+
+
+def declared_before(as_of: str, balance: Balance) -> LedgerError:
+    """Refuse to declare a version twice."""
+    return LedgerError(
+        expected="a version that was not declared yet",
+        got=as_of,
+        hint=f"declared are {_listed(balance)}; give a new one another date or name.",
+    )
+
+
+def _listed(balance: Balance) -> str:
+    return ", ".join(as_of or "one without a name" for as_of in balance.versions)
+
+
+def absent(store: Store, got: str) -> LedgerError:
+    """Refuse to open a ledger that is not there."""
+    if store.forgets:
+        return LedgerError(
+            expected="a ledger that is there",
+            got="one in memory, which is new each time",
+            hint='write Ledger.create("sqlite://", Budget(epsilon=3)), or give a Vault its budget.',
+        )
+    return LedgerError(
+        expected=f"a ledger at {store.address}",
+        got=got,
+        hint="check the address and the working folder; put back a ledger that was lost with: dpcausal ledger restore. "
+        "Only if nothing was ever asked of this data, make a new one, and decide its budget for good: dpcausal ledger "
+        f"create {store.address} --epsilon 3 --as-of 2026-06-30, or Ledger.create in Python.",
+    )
+
+
+def other_witness(named: str | None) -> LedgerError:
+    """Refuse a ledger without its witness, or with one that it does not have."""
+    if named:
+        return LedgerError(
+            expected=f"this ledger together with its witness, {named}",
+            got="no witness",
+            hint="name it: witness=… or --witness.",
+        )
+    return LedgerError(
+        expected="no witness: this ledger was created without one", got="a witness", hint="leave it out."
+    )
+
+
+def undeclared(as_of: str | None, store: Store, balance: Balance) -> LedgerError:
+    """Refuse a version of the data that nobody declared."""
+    if as_of is None:
+        hint = "say which version of the data this is: as_of=… or --as-of."
+    else:
+        hint = (
+            f"if the data was brought up to date, declare it: dpcausal ledger add-version {store.address} --as-of "
+            f'"{as_of}", or ledger.add_version. Budgets of versions add up.'
+        )
+    return LedgerError(
+        expected=f"a version of the data that this ledger knows: {_listed(balance)}",
+        got=as_of if as_of is not None else "none",
+        hint=hint,
+    )

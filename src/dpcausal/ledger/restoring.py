@@ -1,0 +1,146 @@
+"""What is lost when an older copy of a ledger is put back, and what it may cost.
+
+An answer that was given and is no longer in the ledger may be drawn, and told, a second time. So its price is counted
+once more. Known are the prices of lost receipts, and those of requests that the copy holds without an answer. The rest
+a person has to state.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from dpcausal.calibration import gaussian_sd
+from dpcausal.errors import LedgerError
+from dpcausal.guarantee import Event, Guarantee
+from dpcausal.ledger.chain import Entry
+from dpcausal.ledger.data_set import DataSet
+from dpcausal.ledger.witness import Witness
+from dpcausal.queries import QUERIES
+from dpcausal.release import Receipt
+
+Family = Literal["laplace", "smooth", "heuristic"]
+
+
+@dataclass(frozen=True)
+class Lost:
+    """What an older copy of a ledger lacks.
+
+    Attributes:
+        receipts: Receipts of debits that it does not hold.
+        unanswered: The prices of requests that it holds without an answer, which may have been answered since.
+        entries: How many entries are known to be missing at its end.
+        witnessed: Whether a witness says so; without one there may be more.
+    """
+
+    receipts: tuple[Receipt, ...]
+    unanswered: tuple[Event, ...]
+    entries: int
+    witnessed: bool
+
+    @classmethod
+    def of(cls, entries: Sequence[Entry], receipts: Iterable[Receipt], witness: Witness | None, opening: str) -> "Lost":
+        """Return what the entries of a copy lack of what receipts and a witness know.
+
+        Raises:
+            LedgerError: If the witness saw another ledger, or nothing is lost.
+        """
+        last = entries[-1].number
+        seen, shared = (witness.last(opening), witness.last(opening, last)) if witness else (None, None)
+        if shared is not None and entries[shared.number].digest != shared.digest:
+            raise LedgerError(
+                expected=f"a copy whose entry {shared.number} is what the witness was told",
+                got="another entry: this copy is of a ledger that was left behind by an earlier restore",
+                hint="restore from a later copy.",
+            )
+        held = {(entry.number, entry.digest) for entry in entries}
+        known = {each.digest: each for each in receipts if each.entry is not None}
+        lost = tuple(each for each in known.values() if (each.entry, each.digest) not in held)
+        # After a debit there is at least its release.
+        end = max([last, seen.number if seen else last, *((each.entry or 0) + 1 for each in lost)])
+        answered = {entry.request for entry in entries if entry.kind == "release"}
+        open_ones = tuple(entry.event for entry in entries if entry.kind == "grant" and entry.request not in answered)
+        complete = seen is not None and end == last
+        return cls(lost, () if complete else open_ones, end - last, seen is not None)
+
+    @property
+    def unknown(self) -> int:
+        """The most answers that may be missing and that no receipt tells of.
+
+        Each of them takes three entries: if its grant is still there, it is among the unanswered ones. A lost receipt
+        takes three too, or two where its grant is still there.
+        """
+        explained = 3 * len(self.receipts) - min(len(self.receipts), len(self.unanswered))
+        return max(0, self.entries - explained) // 3
+
+    def events(self, stated: Event | None) -> list[Event]:
+        """Return what is counted as spent once more."""
+        return [*map(_price, self.receipts), *self.unanswered, *([stated] if stated else [])]
+
+    def check_stated(self, stated: Event | None) -> None:
+        """Raise where a person has to state a price and did not."""
+        if stated is not None or (self.witnessed and not self.unknown):
+            return
+        told = (
+            f"{self.entries} entries are missing, of which receipts explain all but {self.unknown} answers"
+            if self.witnessed
+            else "this ledger has no witness, so that nobody knows how many entries are missing"
+        )
+        raise LedgerError(
+            expected="the price of every answer that is lost",
+            got=told,
+            hint="give all receipts that you can find with --receipts; for the rest state what it may have cost at "
+            "most with --lost-epsilon and --lost-delta, or --lost-epsilon 0 if nothing else was answered.",
+        )
+
+    def __str__(self) -> str:
+        parts = [f"{self.entries} entries lost at the end", f"{len(self.receipts)} of the lost answers by receipt"]
+        parts += [f"{len(self.unanswered)} requests that may have been answered since"] if self.unanswered else []
+        parts += [f"up to {self.unknown} answers without a receipt"] if self.unknown else []
+        return ", ".join(parts if self.witnessed else [*parts, "no witness"])
+
+
+def stated_event(epsilon: float | None, delta: float, rule: str, data_set: DataSet | None) -> Event | None:
+    """Return the price that a person states for answers of which nothing is known; None where none is stated.
+
+    Raises:
+        LedgerError: Where a sum of epsilons and deltas has no price under the budget's rule.
+    """
+    if epsilon is None:
+        return None
+    if not (math.isfinite(epsilon) and epsilon >= 0 and 0 <= delta < 1):
+        raise LedgerError(
+            expected="a lost epsilon of 0 or more, and a lost delta from 0 to below 1",
+            got=f"{epsilon!r} and {delta!r}",
+            hint="state the most that the lost answers may have cost together.",
+        )
+    if rule == "zcdp" and delta > 0:
+        raise LedgerError(
+            expected="receipts, or a lost epsilon without delta, in a ledger that adds up rho",
+            got=f"a lost delta of {delta:g}",
+            hint="a sum of epsilons and deltas has no price in rho; find the receipts.",
+        )
+    unproved = data_set is not None and data_set.heuristics
+    family: Family = "heuristic" if unproved else "laplace" if delta == 0 else "smooth"
+    return Event(family=family, epsilon=epsilon, delta=delta, mu=0.0)
+
+
+def check_line(what: str, text: str) -> None:
+    """Raise unless a text is one line without control characters, as it may stand in a ledger."""
+    if not (isinstance(text, str) and text.strip() and text.isprintable()):
+        raise LedgerError(
+            expected=f"{what}: one line of printable text",
+            got="something else",
+            hint="write who decides this, and why.",
+        )
+
+
+def _price(receipt: Receipt) -> Event:
+    """What a receipt says that an answer cost. With a delta and a price in rho it was Gaussian noise."""
+    Guarantee(epsilon=receipt.epsilon, delta=receipt.delta)  # raises unless these are prices
+    if receipt.query in QUERIES and QUERIES[receipt.query].standing == "heuristic":
+        return Event(family="heuristic", epsilon=receipt.epsilon, delta=receipt.delta, mu=0.0)
+    if receipt.delta == 0:
+        return Event(family="laplace", epsilon=receipt.epsilon, delta=0.0, mu=0.0)
+    mu = (1 + 1e-9) / gaussian_sd(receipt.epsilon, receipt.delta)  # a little more, for the rounding of a division
+    return Event(family="gaussian", epsilon=receipt.epsilon, delta=receipt.delta, mu=mu)

@@ -1,0 +1,120 @@
+"""Reading a ledger's entries, and finding whether they are what was written."""
+
+from collections.abc import Iterator
+
+from sqlalchemy import Connection
+
+from dpcausal.errors import DpcausalError, LedgerError
+from dpcausal.ledger.balance import Balance, last_checkpoint_up_to
+from dpcausal.ledger.chain import Entry, Kind, broken_at, unreadable_at
+from dpcausal.ledger.life import check_life
+from dpcausal.ledger.store import Store
+from dpcausal.ledger.witness import Witness
+
+PIECE = 900  # how many entries are in memory at once; older versions of SQLite take no more than 999 parameters
+
+
+def check_count(store: Store, connection: Connection) -> int:
+    """Return the number of the last entry; raise unless there are as many entries as it says."""
+    count, last = store.extent(connection)
+    if count != last + 1:
+        raise LedgerError(
+            expected=f"{last + 1} entries, as the number of the last one says",
+            got=f"{count}",
+            hint="entries were removed or put in; restore the ledger from a copy that verifies.",
+        )
+    return last
+
+
+def entry_at(store: Store, connection: Connection, number: int) -> Entry:
+    """Return the entry of this number."""
+    for entry in store.entries_from(connection, number, 1):
+        if entry.number == number:
+            return entry
+    raise broken_at(number)
+
+
+def at_checkpoint_before(store: Store, connection: Connection, number: int) -> Balance:
+    """Return the balance at the last checkpoint up to an entry; where there is none, at the opening."""
+    opening = Balance().after(entry_at(store, connection, 0))
+    place = entry_at(store, connection, last_checkpoint_up_to(number))
+    if place.kind != "checkpoint":  # the opening; or checkpoints are elsewhere, and all is read
+        return opening
+    try:
+        return opening.at(place)
+    except LedgerError:
+        raise
+    except (LookupError, TypeError, ValueError, DpcausalError):
+        raise unreadable_at(place.number) from None
+
+
+def read_on(store: Store, connection: Connection, balance: Balance) -> tuple[Balance, list[Entry]]:
+    """Return the next piece of the chain, verified, and the balance after it."""
+    known = [balance.head] if balance.head else []
+    entries = store.entries_from(connection, known[0].number if known else 0, PIECE + len(known))
+    if entries[: len(known)] != known:
+        raise LedgerError(
+            expected=f"entry {known[0].number} as it was read or written before",
+            got="another or none",
+            hint="the ledger was cut or replaced while in use; restore it before releasing anything.",
+        )
+    new = entries[len(known) :]
+    for entry in new:
+        balance = balance.after(entry)
+    for kinds in store.kinds_of(connection, {entry.request for entry in new}).values():
+        check_life(kinds)
+    return balance, new
+
+
+def to_the_end(store: Store, connection: Connection, balance: Balance) -> Balance:
+    """Return the balance at the last entry; all entries on the way are verified."""
+    while True:
+        balance, entries = read_on(store, connection, balance)
+        if len(entries) < PIECE:
+            return balance
+
+
+def check_witnessed(store: Store, connection: Connection, balance: Balance, witness: Witness) -> None:
+    """Raise unless a ledger goes on from the entry that its witness was told last.
+
+    The ledger may be ahead: whoever wrote the rest was stopped before the witness was told, and before an answer left.
+    It is never behind, since a witness is told after the commit.
+    """
+    seen, last = witness.last(balance.opening), balance.sighting.number
+    if seen is None:
+        raise LedgerError(
+            expected="the witness that this ledger was created with",
+            got=f"{witness.address}, which was told nothing about it",
+            hint="name the right one. If it is lost, a person must decide: dpcausal ledger restore.",
+        )
+    entry = entry_at(store, connection, seen.number) if seen.number <= last else None
+    if entry is None or entry.digest != seen.digest:
+        raise LedgerError(
+            expected=f"entry {seen.number} as the witness {witness.address} was told of it",
+            got=f"a ledger that ends at entry {last}" if entry is None else "another entry",
+            hint="this ledger was cut, restored from a copy or is another one. Nothing is released: find the right "
+            "one, or write down what is lost with dpcausal ledger restore.",
+        )
+    check_chain_from(store, connection, entry)
+
+
+def check_chain_from(store: Store, connection: Connection, entry: Entry) -> None:
+    """Raise unless every entry after this one is whole and stands right after the one before it."""
+    for following in _entries_from(store, connection, entry.number + 1):
+        following.check_follows(entry)
+        entry = following
+
+
+def _entries_from(store: Store, connection: Connection, number: int) -> Iterator[Entry]:
+    while entries := store.entries_from(connection, number, PIECE):
+        yield from entries
+        number = entries[-1].number + 1
+
+
+def life_of(store: Store, connection: Connection, request: str) -> dict[Kind, Entry]:
+    """Return the entries of one request, each whole, looked up each time: there are too many requests to remember."""
+    entries = store.entries_of(connection, request)
+    check_life([entry.kind for entry in entries])
+    for entry in entries:
+        entry.check_whole()
+    return {entry.kind: entry for entry in entries}

@@ -1,0 +1,161 @@
+"""A second place that knows how long a ledger is: what was cut off it, or put back from a copy, shows there.
+
+A witness is told the number and digest of the last entry after each commit and before anything leaves. It only grows:
+the account that writes it needs the right to read and to add, and none to change or to remove.
+"""
+
+import fcntl
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from sqlalchemy import Column, Connection, Integer, MetaData, String, Table, func, insert, inspect, select
+
+from dpcausal.errors import LedgerError, withheld
+from dpcausal.ledger.database import Database
+
+SIGHTINGS = Table(
+    "dpcausal_witness",
+    MetaData(),
+    Column("place", Integer, primary_key=True, autoincrement=False),
+    Column("opening", String(64), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("digest", String(64), nullable=False),
+)
+_LINE = re.compile(rb"([0-9a-f]{64}) ([0-9]+) ([0-9a-f]{64})\n")
+_TAIL = 2**16
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """The last entry that a witness knows of.
+
+    Attributes:
+        number: Its number.
+        digest: Its digest.
+    """
+
+    number: int
+    digest: str
+
+
+class Witness(Protocol):
+    """Whatever remembers how long ledgers are, each by the digest of its opening entry."""
+
+    address: str
+
+    def last(self, opening: str, up_to: int | None = None) -> Sighting | None:
+        """Return what was written last about a ledger, or last about entries up to a number; None if nothing was."""
+        ...
+
+    def write(self, opening: str, seen: Sighting, *, anew: bool = False) -> None:
+        """Write down, durably, the last entry of a ledger, unless more is known; anew, when it was restored."""
+        ...
+
+
+def open_witness(place: str) -> Witness:
+    """Return the witness at a place: a text file whose name ends in .log, or a database by its address."""
+    if "://" not in place and place.endswith(".log"):
+        return LogWitness(Path(place))
+    witness = DatabaseWitness(place)
+    if witness.forgets:
+        raise LedgerError(
+            expected="a witness that remembers",
+            got="one in memory",
+            hint="name a file that ends in .log, an SQLite file or a PostgreSQL database, on another disk or server.",
+        )
+    return witness
+
+
+class LogWitness:
+    """A text file to which one line is added for each sighting: opening, number and digest."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file.absolute()
+        self.address = str(self._file)
+
+    def last(self, opening: str, up_to: int | None = None) -> Sighting | None:
+        """Return the newest line about a ledger; a line that a power cut left half never counted."""
+        if not self._file.is_file():
+            return None
+        with self._locked() as descriptor:
+            return self._last(descriptor, opening, up_to)
+
+    def write(self, opening: str, seen: Sighting, *, anew: bool = False) -> None:
+        """Add a line, and wait until it is on the disk."""
+        with self._locked() as descriptor:
+            if not anew and _is_known(seen, self._last(descriptor, opening, None)):
+                return
+            size = os.fstat(descriptor).st_size
+            half = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+            line = b"\n" * half + f"{opening} {seen.number} {seen.digest}\n".encode()
+            if os.write(descriptor, line) < len(line):
+                raise OSError("the disk is full")
+            os.fsync(descriptor)
+
+    @staticmethod
+    def _last(descriptor: int, opening: str, up_to: int | None) -> Sighting | None:
+        size = os.fstat(descriptor).st_size
+        for start in (max(0, size - _TAIL), 0):  # nearly always the end is enough
+            text = os.pread(descriptor, size - start, start)
+            for ledger, number, digest in reversed(_LINE.findall(text)):
+                if ledger == opening.encode() and (up_to is None or int(number) <= up_to):
+                    return Sighting(int(number), digest.decode())
+        return None
+
+    @contextmanager
+    def _locked(self) -> Iterator[int]:
+        with withheld(OSError, instead=lambda error: _unusable(self.address, error)):
+            descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                yield descriptor
+            finally:
+                os.close(descriptor)
+
+
+class DatabaseWitness(Database):
+    """A table in an SQLite file or a PostgreSQL database to which one line is added for each sighting."""
+
+    lock = 0x64706377  # another than a ledger's, during whose transactions a witness is read
+
+    def last(self, opening: str, up_to: int | None = None) -> Sighting | None:
+        """Return the newest line about a ledger."""
+        if self.is_absent:
+            return None
+        with self.exclusive() as connection:
+            return self._last(connection, opening, up_to)
+
+    def write(self, opening: str, seen: Sighting, *, anew: bool = False) -> None:
+        """Add a line, and wait until it is on the disk."""
+        with self.exclusive() as connection:
+            SIGHTINGS.create(connection, checkfirst=True)
+            if anew or not _is_known(seen, self._last(connection, opening, None)):
+                place = connection.execute(select(func.coalesce(func.max(SIGHTINGS.c.place), -1))).scalar_one() + 1
+                connection.execute(insert(SIGHTINGS).values(place=place, opening=opening, **vars(seen)))
+
+    @staticmethod
+    def _last(connection: Connection, opening: str, up_to: int | None) -> Sighting | None:
+        if not inspect(connection).has_table(SIGHTINGS.name):
+            return None
+        chosen = select(SIGHTINGS.c.number, SIGHTINGS.c.digest).where(SIGHTINGS.c.opening == opening)
+        if up_to is not None:
+            chosen = chosen.where(SIGHTINGS.c.number <= up_to)
+        found = connection.execute(chosen.order_by(SIGHTINGS.c.place.desc()).limit(1)).first()
+        return Sighting(*found) if found else None
+
+
+def _is_known(seen: Sighting, last: Sighting | None) -> bool:
+    return last is not None and last.number >= seen.number
+
+
+def _unusable(address: str, error: Exception) -> LedgerError:
+    return LedgerError(
+        expected=f"a witness that can be read and added to at {address}",
+        got=type(error).__name__,
+        hint="check that the place exists, is writable and not full; nothing was released.",
+    )
