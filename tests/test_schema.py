@@ -13,7 +13,7 @@ names = st.text(min_size=1, max_size=8).filter(lambda name: "\0" not in name)
 bounds = st.floats(-1e6, 1e6).map(lambda low: (low, low + 1.5))
 reals = st.builds(lambda name, pair: dpc.Real(name, *pair), names, bounds)
 texts = st.lists(names, min_size=2, max_size=4, unique=True)
-categories = st.builds(dpc.Category, names, texts)
+categories = st.builds(dpc.Category, names, texts, strict=st.just(value=True))
 columns = st.one_of(reals, categories, st.builds(dpc.Binary, names, st.just(("no", "yes"))))
 
 
@@ -79,7 +79,11 @@ def test_what_missing_values_count_as() -> None:
     [
         (lambda: dpc.Real("age", "-50", 60), "write numbers without quotation marks"),  # type: ignore[arg-type]
         (lambda: dpc.Real("age", -50, "60"), "write numbers without quotation marks"),  # type: ignore[arg-type]
-        (lambda: dpc.Real("age", 60, -50), "a codebook or the literature"),
+        (lambda: dpc.Real("age", 60, -50), "swap them: low=-50, high=60"),
+        (lambda: dpc.Real("age", float("-inf"), 60), "the least and the greatest value"),
+        (lambda: dpc.Real("age"), r"Real\('age', low=0, high=100\)"),
+        (lambda: dpc.Real("age", low=16), r"Real\('age', low=0, high=100\)"),
+        (lambda: dpc.Real("age", 16, 16), "two numbers that are apart"),
         (lambda: dpc.Binary("arm", values=(0, 1, 2)), "two arms, .* counts as the first"),  # type: ignore[arg-type]
     ],
 )

@@ -101,7 +101,7 @@ def test_numbers_between_integers_are_none_of_them() -> None:
 
 
 def test_texts_are_told_apart_exactly() -> None:
-    column = dpc.Category("x", ["O'Neil", 'say "hi"', "ß", "ss", " ", "other"])
+    column = dpc.Category("x", ["O'Neil", 'say "hi"', "ß", "ss", " ", "other"], strict=True)
     cells = ["O'Neil", 'say "hi"', "ß", "ss", " ", "other", "SS", "", None, "☃", "o'neil"]
     assert coerce(column, cells) == [0, 1, 2, 3, 4, 5, 5, 5, 5, 5, 5]
 
@@ -110,7 +110,7 @@ def test_texts_are_told_apart_in_any_collation() -> None:
     """Somebody's own connection may be set to take A for a."""
     connection = duckdb.connect(config={"default_collation": "nocase"})
     relation = connection.from_arrow(pa.table({"t": [0, 0, 0], "y": [0.5] * 3, "x": ["a", "A", "ä"]}))
-    schema = dpc.Schema(dpc.Binary("t"), dpc.Real("y", 0, 1), [dpc.Category("x", ["a", "A", "b"])])
+    schema = dpc.Schema(dpc.Binary("t"), dpc.Real("y", 0, 1), [dpc.Category("x", ["a", "A", "b"], strict=True)])
     assert open_table(relation, schema).aggregate({"covariate_0": 3}, ["1"]).ravel().tolist() == [1, 1, 1]
 
 

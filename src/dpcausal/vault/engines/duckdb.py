@@ -37,7 +37,8 @@ _FAMILIES: dict[str, Family] = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"), "integer"),
     **dict.fromkeys(("FLOAT", "DOUBLE"), "number"),
     **dict.fromkeys(("UBIGINT", "HUGEINT", "UHUGEINT", "DECIMAL"), "wide number"),
-    **dict.fromkeys(("DATE", "UUID"), "key"),
+    **dict.fromkeys(("DATE", "TIMESTAMP"), "date"),
+    "UUID": "key",
     **dict.fromkeys(("VARCHAR", "ENUM"), "text"),
     "BOOLEAN": "boolean",
 }
@@ -216,7 +217,7 @@ def families_of(relation: duckdb.DuckDBPyRelation) -> dict[str, Family]:
 def _family(kind: str) -> Family:
     if kind.endswith("]"):
         return "other"
-    return "key" if kind.startswith("TIMESTAMP") else _FAMILIES.get(kind.partition("(")[0], "other")
+    return _FAMILIES.get(kind.partition("(")[0]) or ("key" if kind.startswith("TIMESTAMP") else "other")
 
 
 def _silenced() -> AbstractContextManager[None]:
