@@ -215,7 +215,7 @@ def _meaning_of_values(column: Binary | Category) -> dict[str, Any]:
         "values": plain,
         "missing": plain[list(values).index(missing)],
         "spellings": spelled,
-        "strict": column.strict and isinstance(values[0], str),
+        "strict": column.strict,
     }
 
 

@@ -17,7 +17,7 @@ from dpcausal.queries import GRID
 from dpcausal.queries.profiles import grid
 from dpcausal.schema import Schema
 from dpcausal.vault.dialects import DUCKDB, Dialect
-from dpcausal.vault.parsing import days_in_text, literal, number_in_text, read_text, since, text_literals, value_in_text
+from dpcausal.vault.parsing import days_in_text, literal, number_in_text, since, text_literals, value_in_text
 
 Family = Literal["integer", "number", "wide number", "boolean", "text", "date", "key", "other"]
 """What a column's data type lets one do with it; a key only names or orders, an integer has at most 64 bits, a wide
@@ -56,10 +56,11 @@ def coerced(
         only: Coerced columns to which the text may be cut, if nothing decides on units.
     """
     check_columns(columns_used(schema), list(families))
-    read, steps = {}, {}
+    cells, read, steps = {}, {}, {}
     for place, (column, name) in enumerate(zip(schema.columns, column_names(schema), strict=True)):
         family, number = families[table_column(column)], column.of if isinstance(column, Indicator) else column
-        read[name] = f"{_read(number, family, dialect)} AS read_{place}"
+        cells[name] = f"{_cell(number, family, dialect)} AS cell_{place}"
+        read[name] = f"{_read(number, family, dialect, f'cell_{place}')} AS read_{place}"
         if isinstance(column, Real):
             code = _real_steps(column, f"read_{place}")
         elif isinstance(column, Indicator):
@@ -71,13 +72,14 @@ def coerced(
         steps[name] = f"CAST({code} AS INTEGER) AS {name}"
     if schema.unit is None:
         kept = [name for name in read if only is None or name in only] or ["treatment"]
-        columns = ", ".join(read[name] for name in kept)
-        return f"SELECT {', '.join(steps[name] for name in kept)} FROM (SELECT {columns} FROM {dialect.source})"  # noqa: S608
+        first, then, last = (", ".join(each[name] for name in kept) for each in (cells, read, steps))
+        return f"SELECT {last} FROM (SELECT {then} FROM (SELECT {first} FROM {dialect.source}))"  # noqa: S608
     by = schema.unit.by
     number = dialect.number(dialect.column(by)) if families[by] == "text" else "CAST(NULL AS DOUBLE)"
     who, when = (_key(name, families[name], dialect) for name in (schema.unit.name, by))
     keys = f"{who} AS unit, {number} AS number_by, {when} AS place_by"
-    told = f"SELECT {', '.join(read.values())}, {keys} FROM {dialect.source}"  # noqa: S608
+    keyed = f"SELECT {', '.join(cells.values())}, {keys} FROM {dialect.source}"  # noqa: S608
+    told = f"SELECT {', '.join(read.values())}, unit, number_by, place_by FROM ({keyed})"  # noqa: S608
     rows = f"SELECT {', '.join(steps.values())}, unit, number_by, place_by FROM ({told})"  # noqa: S608
     names = ", ".join(steps)
     # The outcome comes last, so that where it alone is protected it does not decide on anything public.
@@ -117,22 +119,25 @@ def check_columns(needed: Sequence[str], present: Sequence[str]) -> None:
             )
 
 
-def _read(column: Column, family: Family, dialect: Dialect) -> str:
-    """A column as DOUBLE, or as the bytes of text where text is declared; NULL where it does not read so."""
+def _cell(column: Column, family: Family, dialect: Dialect) -> str:
+    """A column as it stands in the table, texts folded where it is declared so: once, since the text of it is long."""
     source = dialect.column(column.name)
+    return dialect.folded(source) if family == "text" and (isinstance(column, Real) or not column.strict) else source
+
+
+def _read(column: Column, family: Family, dialect: Dialect, cell: str) -> str:
+    """A cell as DOUBLE, or as the bytes of text where text is declared; NULL where it does not read so."""
     _check_family(column, family)
     if isinstance(column, Real) and column.since:
-        if family == "text":
-            return days_in_text(column, source, dialect)
-        return since(column, dialect.days(f"CAST({source} AS DATE)"))
+        return since(column, days_in_text(column, cell, dialect) if family == "text" else dialect.days(cell))
     if isinstance(column, Real) and family == "text":
-        return number_in_text(column, source, dialect)
+        return number_in_text(column, cell, dialect)
     if not isinstance(column, Real) and family == "text":
-        return (read_text if isinstance(column.values[0], str) else value_in_text)(column, source, dialect)
+        return dialect.text(cell) if isinstance(column.values[0], str) else value_in_text(column, cell, dialect)
     if family == "integer" and not isinstance(column, Real) and _is_whole(column):
-        return f"CAST({source} AS BIGINT)"  # differences of narrower integers may overflow
+        return f"CAST({cell} AS BIGINT)"  # differences of narrower integers may overflow
     # DuckDB gives the nearest DOUBLE of the text of a number beyond 64 bits, but not always of the number.
-    return f"CAST(CAST({source} AS STRING) AS DOUBLE)" if family == "wide number" else f"CAST({source} AS DOUBLE)"
+    return f"CAST(CAST({cell} AS STRING) AS DOUBLE)" if family == "wide number" else f"CAST({cell} AS DOUBLE)"
 
 
 _CALLED = {"integer": "a number type", "number": "a number type", "wide number": "a number type", "text": "text"}

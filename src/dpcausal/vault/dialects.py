@@ -20,7 +20,7 @@ class Dialect:
         written: Bytes as they stand in a folded text.
         quoted: A text as a constant.
         pattern: A pattern as a constant, from one whose every quantifier that could be possessive is.
-        days: A date as days since 1970-01-01, a DOUBLE.
+        days: A date, or a time without time zone, as days since 1970-01-01, a DOUBLE.
     """
 
     source: str
@@ -79,7 +79,7 @@ def _duckdb_pattern(pattern: str) -> str:
 
 
 def _duckdb_days(expression: str) -> str:
-    return f"CAST({expression} - DATE '1970-01-01' AS DOUBLE)"
+    return f"CAST(CAST({expression} AS DATE) - DATE '1970-01-01' AS DOUBLE)"
 
 
 DUCKDB = Dialect(
@@ -136,7 +136,7 @@ def _spark_written(data: bytes) -> str:
 
 
 def _spark_days(expression: str) -> str:
-    return f"CAST(unix_date({expression}) AS DOUBLE)"
+    return f"CAST(unix_date(CAST({expression} AS DATE)) AS DOUBLE)"
 
 
 SPARK = Dialect(

@@ -16,9 +16,8 @@ _TIME = r"(?:[t ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]++)?+)?+(?: ?+z| ?+[+-
 """A time of day after a date; it is dropped."""
 
 
-def number_in_text(column: Real, source: str, dialect: Dialect) -> str:
-    """Return a text read as a number, a DOUBLE."""
-    folded = dialect.folded(source)
+def number_in_text(column: Real, folded: str, dialect: Dialect) -> str:
+    """Return a folded text read as a number, a DOUBLE."""
     if not column.has_rules:
         return dialect.number(folded)
     decimal, thousands = (dialect.written(sign.encode()) for sign in (column.decimal, column.thousands))
@@ -44,11 +43,10 @@ def _any(units: Sequence[str]) -> str:
     return f"(?: *+(?:{'|'.join(map(re.escape, units))}))?+" if units else ""
 
 
-def days_in_text(column: Real, source: str, dialect: Dialect) -> str:
-    """Return a text read as a date: days since the column's day 0, a DOUBLE."""
-    folded = dialect.folded(source)
+def days_in_text(column: Real, folded: str, dialect: Dialect) -> str:
+    """Return a folded text read as a date: days since 1970-01-01, a DOUBLE."""
     read = [_days(form, folded, dialect) for form in column.formats]
-    return since(column, read[0] if len(read) == 1 else f"COALESCE({', '.join(read)})")
+    return read[0] if len(read) == 1 else f"COALESCE({', '.join(read)})"
 
 
 def since(column: Real, days: str) -> str:
@@ -68,21 +66,14 @@ def _days(form: str, folded: str, dialect: Dialect) -> str:
     return dialect.days(f"TRY_CAST(concat({year}, '-', lpad({month}, 2, '0'), '-', lpad({day}, 2, '0')) AS DATE)")
 
 
-def value_in_text(column: Binary | Category, source: str, dialect: Dialect) -> str:
-    """Return a text read as a number that is one of the declared values, or any other number: a DOUBLE."""
-    number = dialect.number(dialect.folded(source))
-    text = read_text(column, source, dialect)
+def value_in_text(column: Binary | Category, cell: str, dialect: Dialect) -> str:
+    """Return a text read as a number, a DOUBLE: the value that it is another spelling of, or the number that it is."""
     words = "".join(
-        f" WHEN {text} IN ({', '.join(text_literals(column, place, dialect))}) THEN CAST('{float(value)!r}' AS DOUBLE)"
+        f" WHEN {dialect.text(cell)} IN ({', '.join(text_literals(column, place, dialect))}) THEN {literal(value)}"
         for place, value in enumerate(column.values)
         if column.spellings[place]
     )
-    return f"CASE{words} ELSE {number} END" if words else number
-
-
-def read_text(column: Binary | Category, source: str, dialect: Dialect) -> str:
-    """Return a text as the bytes that declared spellings are compared with."""
-    return dialect.text(source if column.strict else dialect.folded(source))
+    return f"CASE{words} ELSE {dialect.number(cell)} END" if words else dialect.number(cell)
 
 
 def text_literals(column: Binary | Category, place: int, dialect: Dialect) -> list[str]:
