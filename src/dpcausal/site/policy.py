@@ -30,7 +30,7 @@ _NEEDED = (
     "budget",
     "askers",
 )
-_OPTIONAL = ("public", "heuristics", "unit")
+_OPTIONAL = ("public", "heuristics", "unit", "allow_check")
 _UNITS = {"MB": 10**6, "GB": 10**9}
 
 
@@ -56,6 +56,7 @@ class Policy:
         askers: Who may ask: public keys by name.
         heuristics: Queries without a proof that are allowed all the same.
         unit: Which column says whose a record is, where people have several.
+        allow_check: Whether `dpcausal check` may look at the table, which tells exact counts and some cells.
     """
 
     site: str
@@ -75,6 +76,7 @@ class Policy:
     public: tuple[str, ...] = ()
     heuristics: tuple[str, ...] = ()
     unit: Unit | None = field(default=None)
+    allow_check: bool = True
 
     def __post_init__(self) -> None:
         for holds, expected in (
@@ -90,6 +92,7 @@ class Policy:
             (is_number(self.seconds) and 0 < self.seconds <= 86_400, "seconds: from above 0 to a day"),
             (self._bytes() is not None, "memory: for instance 500 MB or 2 GB"),
             (isinstance(self.budget, Mapping), "a [budget] with epsilon and delta"),
+            (isinstance(self.allow_check, bool), "allow_check: true or false"),
             (isinstance(self.askers, Mapping) and all(map(is_public_key, self.askers.values())), "askers: public keys"),
         ):
             if not holds:

@@ -119,6 +119,11 @@ def check_columns(needed: Sequence[str], present: Sequence[str]) -> None:
             )
 
 
+def reading(column: Column, family: Family, dialect: Dialect = DUCKDB) -> tuple[str, str]:
+    """A column as its cells stand in the table, and, where these are called `cell`, as they are read."""
+    return _cell(column, family, dialect), _read(column, family, dialect, "cell")
+
+
 def _cell(column: Column, family: Family, dialect: Dialect) -> str:
     """A column as it stands in the table, texts folded where it is declared so: once, since the text of it is long."""
     source = dialect.column(column.name)

@@ -107,6 +107,14 @@ def column_families(place: str) -> Mapping[str, Family | None]:
         return families_of(connection.sql(read, params={"file": glob.escape(_found(place)[0])}))
 
 
+def check_header(place: str) -> None:
+    """Raise where the first line of a .csv file looks like values, or holds a name twice; nothing of it is told."""
+    if not place.startswith(_POSTGRES) and ".duckdb#" not in place:
+        with _readable(place):
+            for file in _found(place) if _are_csv(place) else ():
+                check_names(file, header_of(file))
+
+
 def _frame(table: object, schema: Schema, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
     if isinstance(table, dict):
         raise TableError(

@@ -156,6 +156,16 @@ class DuckDBEngine:
             parts = [kernel(no_rows(columns)), *map(kernel, batches)]
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
+    @property
+    def families(self) -> Mapping[str, Family]:
+        """What the table's columns' types let one do with them."""
+        return self._families
+
+    def look(self, text: str) -> list[Any]:
+        """What a query of the table as it stands gives, for `vault.inspection` alone."""
+        with self._query(text) as found:
+            return found.fetchall()
+
     def share(self, units: int) -> float | None:
         """How much of the pass under way is done, if that can be told: of so many units, or as DuckDB estimates it."""
         if self._seen is not None:
