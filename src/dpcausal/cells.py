@@ -4,13 +4,16 @@ Each rule looks at one cell and at nothing else, so that declaring it costs no p
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 
 from dpcausal.errors import SchemaError
 
 Value = str | int | float | bool
 """A value that a person can declare and a table can hold."""
+
+Aliases = Mapping[Value, Sequence[str]] | tuple[tuple[Value, tuple[str, ...]], ...]
+"""Other spellings of declared values: given as a mapping, held as pairs."""
 
 BLANKS = tuple(sign.encode() for sign in "\t\n\v\f\r\u00a0\u2007\u2009\u202f\ufeff")
 """What counts as a space: tabs, ends of lines, and the spaces that spreadsheets put into numbers."""
@@ -99,7 +102,7 @@ def _is_number(text: str) -> bool:
 def spellings(
     name: str,
     values: Sequence[Value],
-    aliases: Iterable[tuple[Value, tuple[str, ...]]],
+    aliases: Aliases,
     *,
     strict: bool,
     words: bool = False,
@@ -113,7 +116,7 @@ def spellings(
         strict: Whether capitals and blanks tell texts apart.
         words: Whether yes and no, true and false stand for 1 and 0.
     """
-    others = dict(aliases)
+    others: dict[Value, Sequence[str]] = dict(aliases)
     owners: dict[bytes, Value] = {}
     listed = []
     for value in values:

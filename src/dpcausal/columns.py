@@ -5,12 +5,27 @@ from dataclasses import KW_ONLY, MISSING, dataclass, field, fields
 from difflib import get_close_matches
 from typing import Any, Literal, TypeVar
 
-from dpcausal.cells import Value, checked_aliases, spellings
+from dpcausal.cells import Aliases, Value, checked_aliases, spellings
 from dpcausal.errors import SchemaError
 from dpcausal.real import Real, check_name, is_number
 
-Aliases = Mapping[Value, Sequence[str]] | tuple[tuple[Value, tuple[str, ...]], ...]
-"""Other spellings of declared values: given as a mapping, held as pairs."""
+__all__ = [
+    "Binary",
+    "Category",
+    "Column",
+    "Real",
+    "Unit",
+    "Value",
+    "build",
+    "check_keys",
+    "column_from_dict",
+    "column_to_dict",
+    "declared_dict",
+    "indicator_of",
+    "is_number",
+    "meant",
+    "table_column",
+]
 
 
 def _plain(value: Value) -> Value:
@@ -220,7 +235,7 @@ def _meaning_of_values(column: Binary | Category) -> dict[str, Any]:
 
 
 def _rules_of_values(column: Binary | Category) -> str:
-    aliases = [f"{' or '.join(texts)} for {value}" for value, texts in column.aliases]  # type: ignore[misc]
+    aliases = [f"{' or '.join(texts)} for {value}" for value, texts in dict(column.aliases).items()]
     exactly = ["capitals and blanks tell texts apart"] if column.strict else []
     return ", ".join(aliases + exactly)
 

@@ -44,6 +44,7 @@ CELLS: dict[str, tuple[pa.DataType, Sequence[Any]]] = {
     "who": (pa.string(), [*TEXTS, *map(str, range(99))]),
     "weight": (pa.float64(), NUMBERS),
     "day": (pa.date32(), [stamp and stamp.date() for stamp in STAMPS]),
+    "born": (pa.date32(), [stamp and stamp.date() for stamp in STAMPS]),
     "clock": (pa.timestamp("us"), STAMPS),
     "moment": (pa.timestamp("us", "UTC"), STAMPS),
 }
@@ -57,7 +58,7 @@ COVARIATES: list[dpc.Real | dpc.Category] = [
     dpc.Category("wide", [1, float(2**53 + 1), -float(FAR), 0]),
     dpc.Real("text", -3, 57),
     dpc.Category("ward", [each for each in TEXTS if each is not None and "\0" not in each], strict=True),
-    dpc.Real("day", -1e6, 1e6, since="2020-02-29", indicator=True),
+    dpc.Real("born", -1e6, 1e6, since="2020-02-29", indicator=True),
 ]
 
 
@@ -233,6 +234,18 @@ def test_hostile_cells_read_by_rules_become_the_same_integers(
     different = [place for place, (a, b) in enumerate(zip(*found, strict=True)) if a != b]
     assert [hostile[place][:60] for place in different] == []
     assert len({line[3] for line in found[0]}) > 1
+
+
+def test_times_without_a_time_zone_become_days(spark: "SparkSession") -> None:
+    schema = dpc.Schema(dpc.Binary("t"), dpc.Real("clock", -1e6, 1e6, since="2020-02-29"))
+    stamps = ", ".join(f"(TIMESTAMP_NTZ '{each}')" for each in STAMPS if each) + ", (NULL)"
+    frame = spark.sql(f"SELECT true AS t, clock FROM VALUES {stamps} AS v(clock)")
+    table = pa.table({"t": [True] * len(STAMPS), "clock": pa.array(STAMPS, pa.timestamp("us"))})
+    with settings(spark, CHANGED):
+        assert rows(SparkEngine(frame, schema), schema) == rows(open_table(table, schema), schema)
+    zoned = spark.sql("SELECT true AS t, TIMESTAMP '2020-01-01 00:00:00' AS clock")
+    with pytest.raises(TableError, match="without time zone"):
+        SparkEngine(zoned, schema)
 
 
 def test_texts_are_told_apart_whatever_their_collation(spark: "SparkSession") -> None:

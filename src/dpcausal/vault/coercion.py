@@ -58,9 +58,9 @@ def coerced(
     check_columns(columns_used(schema), list(families))
     cells, read, steps = {}, {}, {}
     for place, (column, name) in enumerate(zip(schema.columns, column_names(schema), strict=True)):
-        family, number = families[table_column(column)], column.of if isinstance(column, Indicator) else column
-        cells[name] = f"{_cell(number, family, dialect)} AS cell_{place}"
-        read[name] = f"{_read(number, family, dialect, f'cell_{place}')} AS read_{place}"
+        family, held = families[table_column(column)], column.of if isinstance(column, Indicator) else column
+        cells[name] = f"{_cell(held, family, dialect)} AS cell_{place}"
+        read[name] = f"{_read(held, family, dialect, f'cell_{place}')} AS read_{place}"
         if isinstance(column, Real):
             code = _real_steps(column, f"read_{place}")
         elif isinstance(column, Indicator):
@@ -145,13 +145,18 @@ def _read(column: Column, family: Family, dialect: Dialect, cell: str) -> str:
     return f"CAST(CAST({cell} AS STRING) AS DOUBLE)" if family == "wide number" else f"CAST({cell} AS DOUBLE)"
 
 
-_CALLED = {"integer": "a number type", "number": "a number type", "wide number": "a number type", "text": "text"}
+_CALLED: dict[Family, str] = {
+    **dict.fromkeys(("integer", "number", "wide number"), "a number type"),
+    "boolean": "a boolean type",
+    "date": "dates or times",
+    "text": "text",
+}
 
 
 def _check_family(column: Column, family: Family) -> None:
     """Raise unless a column's type can be read as declared."""
-    got = {"boolean": "a boolean type", "date": "dates or times"}.get(family) or _CALLED.get(family, "another type")
     hint = "convert the column, or declare its values as they stand in the table."
+    allowed: tuple[Family, ...]
     if isinstance(column, Real) and column.since:
         wanted, allowed = "dates, times without time zone, or text", ("date", "text")
         hint = "convert the column to dates, or leave since out if it holds numbers."
@@ -165,7 +170,9 @@ def _check_family(column: Column, family: Family) -> None:
     else:
         wanted, allowed = "text", ("text",)
     if family not in allowed:
-        raise TableError(expected=f"a column {column.name!r} of {wanted}", got=got, hint=hint)
+        raise TableError(
+            expected=f"a column {column.name!r} of {wanted}", got=_CALLED.get(family, "another type"), hint=hint
+        )
 
 
 def _real_steps(column: Real, value: str) -> str:
