@@ -131,7 +131,7 @@ def test_a_usual_epsilon_is_not_warned_of() -> None:
 
 def test_a_file_name_for_a_ledger_is_told_its_address() -> None:
     with pytest.raises(LedgerError, match=r'write "sqlite:///my\.db"'):
-        dpc.Ledger("my.db", dpc.Budget(epsilon=1))
+        dpc.Ledger("my.db")
     with pytest.raises(LedgerError) as told:
-        dpc.Ledger("anna:secret@host/db", dpc.Budget(epsilon=1))
+        dpc.Ledger("anna:secret@host/db")
     assert "secret" not in str(told.value)

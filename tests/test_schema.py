@@ -1,4 +1,6 @@
+import datetime as dt
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +16,7 @@ names = st.text(min_size=1, max_size=8).filter(is_plain_text)
 bounds = st.floats(-1e6, 1e6).map(lambda low: (low, low + 1.5))
 reals = st.builds(lambda name, pair: dpc.Real(name, *pair), names, bounds)
 texts = st.lists(names, min_size=2, max_size=4, unique=True)
-categories = st.builds(dpc.Category, names, texts)
+categories = st.builds(dpc.Category, names, texts, strict=st.just(value=True))
 columns = st.one_of(reals, categories, st.builds(dpc.Binary, names, st.just(("no", "yes"))))
 
 
@@ -55,6 +57,61 @@ def test_declarations_of_one_meaning_mean_the_same() -> None:
     assert dpc.Binary("t").meaning != dpc.Binary("t", values=("0", "1")).meaning
 
 
+def test_what_changes_how_cells_are_read_changes_the_meaning() -> None:
+    real, category = dpc.Real("y", 0, 10), dpc.Category("c", ["a", "b"])
+    others = [
+        replace(real, decimal=","), replace(real, thousands=","), replace(real, strip=["mg"]),
+        replace(real, percent=True), replace(real, since="2020-01-01"), replace(real, since="2020-01-02"),
+        replace(real, since="2020-01-01", date_format="%d.%m.%Y"),
+    ]  # fmt: skip
+    meanings = [str(each.meaning) for each in (real, *others)]
+    assert len(set(meanings)) == len(meanings)
+    assert replace(real, strip=["MG ", "kg"]).meaning == replace(real, strip=("kg", "mg", "mg")).meaning
+    assert replace(real, thousands=" ").meaning == replace(real, thousands="\u00a0").meaning
+    assert replace(real, since=dt.date(2020, 1, 1)).meaning == replace(real, since="2020-01-01").meaning
+    assert replace(real, indicator=True).meaning == real.meaning  # which is another column's
+    assert category.meaning != replace(category, strict=True).meaning
+    assert category.meaning != replace(category, aliases={"a": ["x"]}).meaning
+    assert category.meaning == replace(category, aliases={"a": ["A", " a"]}).meaning
+
+
+def test_rules_survive_toml() -> None:
+    schema = dpc.Schema(
+        treatment=dpc.Binary("t", aliases={1: ["drug"]}),
+        outcome=dpc.Real("y", 0, 1, decimal=",", thousands=".", strip=["€"], percent=True),
+        covariates=[
+            dpc.Real("day", 0, 9, since="2020-01-31", date_format=["%d.%m.%Y", "%Y-%m-%d"], indicator=True),
+            dpc.Binary("b", values=(False, True), aliases={True: ["ja"]}),
+            dpc.Category("c", ["a", "b"], strict=True, aliases={"a": ["x y"]}),
+        ],
+    )
+    assert [column.name for column in schema.covariates] == ["day", "day is missing", "b", "c"]
+    assert dpc.Schema.from_toml(schema.to_toml()) == schema
+    assert hash(schema) == hash(dpc.Schema.from_toml(schema.to_toml()))
+    assert "date" not in dpc.Schema(dpc.Binary("t"), dpc.Real("y", 0, 1)).to_toml()
+    assert replace(schema, protects="outcome").public_columns == ("b", "c", "day", "t")
+    given = dpc.Schema.from_toml(schema.to_toml().replace('since = "2020-01-31"', "since = 2020-01-31"))
+    assert given == schema
+
+
+def test_a_unit_cannot_be_ordered_by_the_column_of_an_indicator() -> None:
+    parts = {"treatment": dpc.Binary("t"), "outcome": dpc.Real("y", 0, 1)}
+    with pytest.raises(SchemaError, match="public column to order"):
+        dpc.Schema(
+            **parts,  # type: ignore[arg-type]
+            covariates=[dpc.Real("x", 0, 1, indicator=True)],
+            unit=dpc.Unit("who", by="x"),
+            protects="record_within_arm",
+        )
+
+
+def test_readings_tell_how_cells_of_the_outcome_were_read() -> None:
+    schema = dpc.Schema(dpc.Binary("t"), dpc.Real("y", 0, 60, decimal=",", thousands=".", strip=["mg"]))
+    assert schema.readings[-1] == "outcomes were read as numbers as in 1.234,5, without mg"
+    answer = dpc.Binary("y", values=("no", "yes"), aliases={"yes": ["ja", "si"]})
+    assert dpc.Schema(dpc.Binary("t"), answer).readings[-1] == "outcomes were read as ja or si for yes"
+
+
 def test_a_protected_column_must_not_decide_which_record_counts() -> None:
     """Else the public arm, and with it the arms' sizes, would tell of it."""
     parts = {"treatment": dpc.Binary("t"), "outcome": dpc.Real("y", 0, 1), "covariates": [dpc.Real("x", 0, 1)]}
@@ -80,7 +137,11 @@ def test_what_missing_values_count_as() -> None:
     [
         (lambda: dpc.Real("age", "-50", 60), "write numbers without quotation marks"),  # type: ignore[arg-type]
         (lambda: dpc.Real("age", -50, "60"), "write numbers without quotation marks"),  # type: ignore[arg-type]
-        (lambda: dpc.Real("age", 60, -50), "a codebook or the literature"),
+        (lambda: dpc.Real("age", 60, -50), "swap them: low=-50, high=60"),
+        (lambda: dpc.Real("age", float("-inf"), 60), "the least and the greatest value"),
+        (lambda: dpc.Real("age"), r"Real\('age', low=0, high=100\)"),
+        (lambda: dpc.Real("age", low=16), r"Real\('age', low=0, high=100\)"),
+        (lambda: dpc.Real("age", 16, 16), "two numbers that are apart"),
         (lambda: dpc.Binary("arm", values=(0, 1, 2)), "two arms, .* counts as the first"),  # type: ignore[arg-type]
     ],
 )
@@ -135,6 +196,29 @@ def test_readings_say_what_counts_as_what() -> None:
         lambda: dpc.Category("c", ["only"]),
         lambda: dpc.Category("c", ["a", "b\0"]),
         lambda: dpc.Category("c", ["a", "b"], missing="z"),
+        lambda: dpc.Category("c", ["a", "A"]),
+        lambda: dpc.Category("c", ["a", "a "]),
+        lambda: dpc.Category("c", ["Ä", "ä"]),
+        lambda: dpc.Category("c", ["a", "b"], aliases={"a": ["B"]}),
+        lambda: dpc.Category("c", ["a", "b"], aliases={"a": ["x"], "b": ["X"]}),
+        lambda: dpc.Category("c", ["a", "b"], strict=True, aliases={"a": ["b"]}),
+        lambda: dpc.Category("c", ["a", "b"], aliases={"z": ["x"]}),
+        lambda: dpc.Category("c", ["a", "b"], aliases={"a": "x"}),
+        lambda: dpc.Category("c", ["a", "b"], aliases=["a"]),  # type: ignore[arg-type]
+        lambda: dpc.Category("c", [1, 2], aliases={1: ["3"]}),
+        lambda: dpc.Binary("t", aliases={0: ["yes"]}),
+        lambda: dpc.Real("x", 0, 1, decimal=";"),
+        lambda: dpc.Real("x", 0, 1, decimal=",", thousands=","),
+        lambda: dpc.Real("x", 0, 1, thousands="x"),
+        lambda: dpc.Real("x", 0, 1, strip=["5"]),
+        lambda: dpc.Real("x", 0, 1, strip=[" "]),
+        lambda: dpc.Real("x", 0, 1, since="31.01.2020"),
+        lambda: dpc.Real("x", 0, 1, date_format="%d.%m.%Y"),
+        lambda: dpc.Real("x", 0, 1, since="2020-01-01", decimal=","),
+        lambda: dpc.Real("x", 0, 1, since="2020-01-01", date_format="%d.%m.%y"),
+        lambda: dpc.Real("x", 0, 1, since="2020-01-01", date_format=["%d/%m/%Y", "%m/%d/%Y"]),
+        lambda: dpc.Real("x", 0, 1, since="2020-01-01", date_format=["%Y%m%d", "%d%m%Y"]),
+        lambda: dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1, indicator=True)),
         lambda: dpc.Unit("person", by="date", keep="any"),  # type: ignore[arg-type]
         lambda: dpc.Schema(treatment=dpc.Real("t", 0, 1), outcome=dpc.Real("y", 0, 1)),  # type: ignore[arg-type]
         lambda: dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Category("y", ["a", "b"])),  # type: ignore[arg-type]

@@ -1,35 +1,33 @@
 """Columns of a table, and whose records they are: each with what is public about it."""
 
-import math
-import numbers
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import KW_ONLY, MISSING, dataclass, field, fields
 from difflib import get_close_matches
 from typing import Any, Literal, TypeVar
 
+from dpcausal.cells import Aliases, Value, checked_aliases, spellings
 from dpcausal.errors import SchemaError
 from dpcausal.plain_text import check_plain_text
+from dpcausal.real import Real, check_name, is_number
 
-Value = str | int | float | bool
-"""A value that a person can declare and a table can hold."""
-
-
-def _check_name(name: object) -> None:
-    if not isinstance(name, str) or not name or "\0" in name:
-        raise SchemaError(
-            expected="a column name",
-            got=repr(name),
-            hint="give the name of a column as a non-empty string without NUL characters.",
-        )
-    check_plain_text("column name", [name])
-
-
-def is_number(value: object) -> bool:
-    """Whether a value is a finite number, of Python or of numpy; True and False are none."""
-    try:
-        return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
-    except OverflowError:  # a whole number beyond all floats
-        return False
+__all__ = [
+    "Binary",
+    "Category",
+    "Column",
+    "Real",
+    "Unit",
+    "Value",
+    "build",
+    "check_keys",
+    "column_from_dict",
+    "column_to_dict",
+    "declared_dict",
+    "indicator_of",
+    "is_number",
+    "is_version",
+    "meant",
+    "table_column",
+]
 
 
 def _plain(value: Value) -> Value:
@@ -55,74 +53,20 @@ def _check_values(name: str, values: Sequence[Value]) -> None:
 
 
 @dataclass(frozen=True)
-class Real:
-    """A number between two public bounds.
-
-    Values outside are moved to the nearer bound, silently. A value that is absent, not a number, or text that does not
-    read as a number counts as `missing`, which is the midpoint of the bounds unless declared.
-
-    Attributes:
-        name: The column in the table.
-        low: A public lower bound: from a codebook or the literature, never from the table.
-        high: A public upper bound.
-        missing: What an absent value counts as.
-
-    Example:
-        >>> Real("age", 16, 60).missing_value
-        38.0
-    """
-
-    name: str
-    low: float
-    high: float
-    missing: float | None = None
-
-    def __post_init__(self) -> None:
-        _check_name(self.name)
-        if not (is_number(self.low) and is_number(self.high) and _can_be_divided(float(self.low), float(self.high))):
-            raise SchemaError(
-                expected=f"numbers low < high, within 1e70 of 0 and apart, as bounds of column {self.name!r}",
-                got=f"low={self.low!r}, high={self.high!r}",
-                hint="write numbers without quotation marks."
-                if isinstance(self.low, str) or isinstance(self.high, str)
-                else "take the bounds from a codebook or the literature; they must not come from the table.",
-            )
-        object.__setattr__(self, "low", float(self.low))
-        object.__setattr__(self, "high", float(self.high))
-        if self.missing is not None and not (is_number(self.missing) and self.low <= self.missing <= self.high):
-            raise SchemaError(
-                expected=f"a missing value of column {self.name!r} within {self.low} and {self.high}",
-                got=repr(self.missing),
-                hint="an absent value must count as something in range, or leave it out for the midpoint.",
-            )
-
-    @property
-    def missing_value(self) -> float:
-        """What an absent value counts as."""
-        return self.low + (self.high - self.low) / 2 if self.missing is None else float(self.missing)
-
-    @property
-    def meaning(self) -> dict[str, Any]:
-        """What the declaration comes to, however it was written."""
-        return {"name": self.name, "low": self.low, "high": self.high, "missing": self.missing_value}
-
-
-def _can_be_divided(low: float, high: float) -> bool:
-    """Whether the grid between two bounds, and squares of its steps, are far from where floats end."""
-    return -1e70 <= low < low + (high - low) / 2 < high <= 1e70 and high - low >= 1e-100
-
-
-@dataclass(frozen=True)
 class Binary:
     """One of two public values: a treatment with its two arms, or a yes-or-no outcome or covariate.
 
-    Any other value counts as `missing`, which is the first of the two unless declared.
+    Any other value counts as `missing`, which is the first of the two unless declared. In a column of text, capitals
+    and surrounding blanks are ignored, and yes, no, true, false, y, n, t and f stand for 1 and 0 where these are the
+    values.
 
     Attributes:
         name: The column in the table.
         values: How the two values are written in the table; for a treatment, control first.
         labels: What to call them in results; the values themselves if left out.
         missing: What an absent or unknown value counts as.
+        aliases: Other spellings in a column of text, by value: `{"yes": ["y", "ja"]}`.
+        strict: Whether capitals and blanks tell texts apart.
 
     Example:
         >>> Binary("arm", values=("placebo", "drug")).labels_or_values
@@ -135,9 +79,12 @@ class Binary:
     values: tuple[Value, Value] = (0, 1)
     labels: tuple[str, str] | None = None
     missing: Value | None = None
+    _: KW_ONLY
+    aliases: Aliases = ()
+    strict: bool = False
 
     def __post_init__(self) -> None:
-        _check_name(self.name)
+        check_name(self.name)
         object.__setattr__(self, "values", tuple(map(_plain, self.values)))
         _check_values(self.name, self.values)
         if self.labels is not None:
@@ -151,11 +98,23 @@ class Binary:
                 "covariate with more values is a Category.",
             )
         _check_missing(self.name, self.missing, self.values)
+        object.__setattr__(self, "aliases", checked_aliases(self.name, self.values, self.aliases))
+        _ = self.spellings  # raises where one stands for two values
 
     @property
     def missing_value(self) -> Value:
         """What an absent or unknown value counts as."""
         return self.values[0] if self.missing is None else self.missing
+
+    @property
+    def spellings(self) -> tuple[tuple[bytes, ...], ...]:
+        """The texts that are read as each value, folded unless `strict`."""
+        return spellings(self.name, self.values, self.aliases, strict=self.strict, words=True)
+
+    @property
+    def rules(self) -> str:
+        """How cells of text are read, in words; empty where nothing is declared about it."""
+        return _rules_of_values(self)
 
     @property
     def meaning(self) -> dict[str, Any]:
@@ -172,24 +131,31 @@ class Binary:
 class Category:
     """One of a public list of values.
 
-    Any other value counts as `missing`, which is the last of the list unless declared.
+    Any other value counts as `missing`, which is the last of the list unless declared. So absent values have a level of
+    their own where one is declared for them, at the end of the list. In a column of text, capitals and surrounding
+    blanks are ignored.
 
     Attributes:
         name: The column in the table.
         values: Every value that is told apart, as written in the table.
         missing: What an absent or unknown value counts as.
+        aliases: Other spellings in a column of text, by value: `{"black": ["b", "african american"]}`.
+        strict: Whether capitals and blanks tell texts apart.
 
     Example:
-        >>> Category("race", ["black", "hispanic", "other"]).missing_value
-        'other'
+        >>> Category("race", ["black", "hispanic", "not recorded"]).missing_value
+        'not recorded'
     """
 
     name: str
     values: Sequence[Value]
     missing: Value | None = None
+    _: KW_ONLY
+    aliases: Aliases = ()
+    strict: bool = False
 
     def __post_init__(self) -> None:
-        _check_name(self.name)
+        check_name(self.name)
         if isinstance(self.values, str):
             raise SchemaError(
                 expected=f"a list of values for column {self.name!r}",
@@ -199,6 +165,8 @@ class Category:
         object.__setattr__(self, "values", tuple(map(_plain, self.values)))
         _check_values(self.name, self.values)
         _check_missing(self.name, self.missing, self.values)
+        object.__setattr__(self, "aliases", checked_aliases(self.name, self.values, self.aliases))
+        _ = self.spellings  # raises where one stands for two values
 
     @property
     def missing_value(self) -> Value:
@@ -206,18 +174,74 @@ class Category:
         return self.values[-1] if self.missing is None else self.missing
 
     @property
+    def spellings(self) -> tuple[tuple[bytes, ...], ...]:
+        """The texts that are read as each value, folded unless `strict`."""
+        return spellings(self.name, self.values, self.aliases, strict=self.strict)
+
+    @property
+    def rules(self) -> str:
+        """How cells of text are read, in words; empty where nothing is declared about it."""
+        return _rules_of_values(self)
+
+    @property
     def meaning(self) -> dict[str, Any]:
         """What the declaration comes to, however it was written."""
         return _meaning_of_values(self)
 
 
+@dataclass(frozen=True)
+class Indicator(Binary):
+    """Whether a number is missing: 1 where a cell is absent or does not read as declared, otherwise 0.
+
+    A schema makes one for each covariate that is declared with `indicator=True`.
+
+    Attributes:
+        of: The number.
+    """
+
+    of: Real = field(kw_only=True)
+
+    @property
+    def meaning(self) -> dict[str, Any]:
+        """What the declaration comes to, however it was written."""
+        return {"name": self.name, "missing": self.of.meaning}
+
+
 Column = Real | Binary | Category
+
+
+def indicator_of(column: Real) -> Indicator:
+    """Return the covariate that tells whether another is missing.
+
+    Example:
+        >>> indicator_of(Real("age", 16, 60)).name
+        'age is missing'
+    """
+    return Indicator(f"{column.name} is missing", of=column)
+
+
+def table_column(column: Column) -> str:
+    """Return the name of the table's column that a declared column is read from."""
+    return column.of.name if isinstance(column, Indicator) else column.name
 
 
 def _meaning_of_values(column: Binary | Category) -> dict[str, Any]:
     values, missing = column.values, column.missing_value
     plain = [value if isinstance(value, str) else float(value) for value in values]
-    return {"name": column.name, "values": plain, "missing": plain[list(values).index(missing)]}
+    spelled = [[text.decode("utf-8", "surrogatepass") for text in texts] for texts in column.spellings]
+    return {
+        "name": column.name,
+        "values": plain,
+        "missing": plain[list(values).index(missing)],
+        "spellings": spelled,
+        "strict": column.strict,
+    }
+
+
+def _rules_of_values(column: Binary | Category) -> str:
+    aliases = [f"{' or '.join(texts)} for {value}" for value, texts in dict(column.aliases).items()]
+    exactly = ["capitals and blanks tell texts apart"] if column.strict else []
+    return ", ".join(aliases + exactly)
 
 
 def _check_missing(name: str, missing: Value | None, values: Sequence[Value]) -> None:
@@ -247,8 +271,8 @@ class Unit:
     keep: Literal["first", "last"] = "first"
 
     def __post_init__(self) -> None:
-        _check_name(self.name)
-        _check_name(self.by)
+        check_name(self.name)
+        check_name(self.by)
         if self.keep not in ("first", "last"):
             raise SchemaError(
                 expected='keep="first" or keep="last"',
@@ -278,11 +302,18 @@ def column_to_dict(column: Column) -> dict[str, Any]:
 
 def declared_dict(declared: Column | Unit) -> dict[str, Any]:
     """What was declared, as plain values; what was left out stays out."""
+    values = ((part, getattr(declared, part.name)) for part in fields(declared))
     return {
-        key: list(value) if isinstance(value, tuple) else value
-        for key, value in asdict(declared).items()
-        if value is not None
+        part.name: _plain_part(part.name, value)
+        for part, value in values
+        if value is not None and not (part.kw_only and value == part.default)
     }
+
+
+def _plain_part(name: str, value: Any) -> object:  # noqa: ANN401 (of any declaration)
+    if name == "aliases":
+        return {key if isinstance(key, str) else str(key).lower(): list(texts) for key, texts in value}
+    return list(value) if isinstance(value, tuple) else value
 
 
 def meant(name: object, names: Iterable[str]) -> str:

@@ -14,7 +14,7 @@ _BLANK = f'"{BLANK}"'
 
 _STUDY = """\
 # A study: everything that is asked of a table, fixed before anything is read.
-# It was made from the names and types of the table's columns. No value was read, so nothing below comes from the data,
+# It was made from the names and types of the table's columns, so nothing below comes from the data,
 # and nothing you fill in may come from it either: take bounds and values from a codebook, a protocol or the literature.
 # Replace every "<fill in>", quotation marks included. Then see what it would cost and tell:
 #   dpcausal plan study.toml --n NUMBER_OF_PEOPLE
@@ -64,6 +64,7 @@ labels = "<fill in>"        # what to call them: ["placebo", "drug"]
 
 # A number: kind "real". Values beyond low and high are moved to them; the wider the bounds, the more noise.
 # Yes or no: kind "binary", and in place of low and high a line values = ["no", "yes"].
+# How its cells are written, if not as plain numbers: decimal = ",", thousands = ".", strip = ["mg"], percent = true.
 [schema.outcome]
 name = "<fill in>"          # a column out of those at the end of this file
 kind = "<fill in>"
@@ -81,14 +82,23 @@ high = "<fill in>"
 """
 
 _REAL = f'kind = "real"\nlow = {_BLANK}\nhigh = {_BLANK}'
+_UNTYPED = f"""kind = {_BLANK}        # "real" with low and high, "binary" or "category" with values
+# low = {_BLANK}
+# high = {_BLANK}
+# values = {_BLANK}"""
+_DAYS = f"""kind = "real"
+since = {_BLANK}       # the day 0: "2020-01-31"; low and high are days from there
+low = {_BLANK}
+high = {_BLANK}"""
 _CATEGORY = f'kind = "category"\nvalues = {_BLANK}'
 
 _LINES: dict[str | None, tuple[str, str]] = {
-    None: ('a .csv file has no types; if it is no number write kind = "category" and values = [...] instead', _REAL),
+    None: ("a .csv file has no types: say what it is, and take the second # away from what that needs", _UNTYPED),
     "integer": ('whole numbers; if they are codes write kind = "category" and values = [...] instead', _REAL),
     **dict.fromkeys(("number", "wide number"), ("numbers", _REAL)),
     "text": ("text", _CATEGORY),
     "boolean": ("true or false", 'kind = "binary"\nvalues = [false, true]'),
+    "date": ("dates; for [schema.unit], or as days since a day 0", _DAYS),
 }
 """For each family of types, what to call it, and how a covariate of it is declared."""
 

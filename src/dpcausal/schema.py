@@ -12,6 +12,7 @@ from dpcausal.columns import (
     Binary,
     Category,
     Column,
+    Indicator,
     Real,
     Unit,
     build,
@@ -19,6 +20,8 @@ from dpcausal.columns import (
     column_from_dict,
     column_to_dict,
     declared_dict,
+    indicator_of,
+    table_column,
 )
 from dpcausal.errors import SchemaError
 
@@ -78,6 +81,7 @@ class Schema:
                     got=repr(column),
                     hint="declare each column with its bounds or values.",
                 )
+        self._add_indicators()
         names = [column.name for column in self.columns]
         if len(set(names)) != len(names):
             raise SchemaError(
@@ -89,7 +93,22 @@ class Schema:
                 got=repr(self.protects),
                 hint='choose "record" unless the arms of a trial, or everything but the outcome, are public.',
             )
-        self._check_unit(names)
+        self._check_unit([table_column(column) for column in self.columns])
+
+    def _add_indicators(self) -> None:
+        """Declare whether a number is missing, right after the number."""
+        if isinstance(self.outcome, Real) and self.outcome.indicator:
+            raise SchemaError(
+                expected="an indicator for covariates only",
+                got=f"indicator=True for the outcome {self.outcome.name!r}",
+                hint="leave it out: a missing outcome counts as its declared missing value.",
+            )
+        covariates: list[Column] = []
+        for column in (column for column in self.covariates if not isinstance(column, Indicator)):
+            covariates.append(column)
+            if isinstance(column, Real) and column.indicator:
+                covariates.append(indicator_of(column))
+        object.__setattr__(self, "covariates", tuple(covariates))
 
     def _check_unit(self, names: list[str]) -> None:
         """A protected value must not decide whose a record is, nor, where arms are public, which record counts."""
@@ -119,7 +138,7 @@ class Schema:
         if self.protects == "record":
             return ()
         columns = (self.treatment,) if self.protects == "record_within_arm" else (self.treatment, *self.covariates)
-        return tuple(sorted({column.name for column in columns} | ({self.unit.by} if self.unit else set())))
+        return tuple(sorted({table_column(column) for column in columns} | ({self.unit.by} if self.unit else set())))
 
     @property
     def outcome_bounds(self) -> tuple[float, float]:
@@ -133,12 +152,14 @@ class Schema:
         """How the treatment and the outcome were read, in words: what every effect rests on."""
         arms = dict(zip(self.treatment.values, self.treatment.labels_or_values, strict=True))
         missing = f"a missing or unknown arm counted as {arms[self.treatment.missing_value]}"
+        rules = (f"outcomes were read as {self.outcome.rules}",) if self.outcome.rules else ()
         if isinstance(self.outcome, Binary):
-            return (f"{missing}, a missing or unknown outcome as {self.outcome.missing_value}",)
+            return (f"{missing}, a missing or unknown outcome as {self.outcome.missing_value}", *rules)
         low, high = self.outcome_bounds
         return (
             f"{missing}, a missing outcome, or one that is no number, as {self.outcome.missing_value:,g}",
             f"outcomes lie within {low:,g} and {high:,g}; values beyond were moved to the bound",
+            *rules,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -150,7 +171,8 @@ class Schema:
         }
         if self.unit is not None:
             document["unit"] = declared_dict(self.unit)
-        document["covariates"] = [column_to_dict(column) for column in self.covariates]
+        declared = (column for column in self.covariates if not isinstance(column, Indicator))
+        document["covariates"] = [column_to_dict(column) for column in declared]
         return document
 
     @classmethod

@@ -20,7 +20,7 @@ from dpcausal.errors import TableError
 from dpcausal.new_study import BLANK, study_to_fill_in
 from dpcausal.vault.table import column_families
 
-FAMILIES = {"arm": "text", "age": "number", "visits": "integer", "smoker": "boolean", "seen": "key", "tags": "other"}
+FAMILIES = {"arm": "text", "age": "number", "visits": "integer", "smoker": "boolean", "seen": "date", "tags": "other"}
 
 
 def columns(*, secret: float = 41.5) -> pa.Table:
@@ -44,10 +44,10 @@ def test_every_way_in_gives_the_same_columns(tmp_path: Path) -> None:
     pq.write_table(columns(), tmp_path / "table.parquet")
     with duckdb.connect(tmp_path / "house.duckdb") as connection:
         connection.from_arrow(columns()).create("visits")
-    (tmp_path / "table.csv").write_text("arm,age,,age\nplacebo,41.5,,1\n")
+    (tmp_path / "table.csv").write_text(",arm,age\n1,placebo,41.5\n")
     for place in ("table.parquet", "house.duckdb#visits", "*.parquet", ""):
         assert dict(column_families(str(tmp_path / place))) == FAMILIES
-    assert dict(column_families(str(tmp_path / "table.csv"))) == {"arm": None, "age": None, "": None}
+    assert dict(column_families(str(tmp_path / "table.csv"))) == {"": None, "arm": None, "age": None}
 
 
 @pytest.mark.xdist_group("postgresql")
@@ -166,6 +166,44 @@ def test_a_csv_whose_columns_cannot_be_told_apart_makes_no_study(text: str, hint
     assert hint in done.output
     assert "41.5" not in done.output
     assert not (tmp_path / "study.toml").exists()
+
+
+FIRST = [
+    "41.5,placebo,7", "0,1,1", "Smith,2020-01-31,ward", "Smith,31.1.2020 10:00,ward", "Smith,3 May 2020,ward",
+    "Smith,$41.50,ward", "Smith,41.5 mg,ward", "Smith,true,ward", "Smith,female,ward", "a@b.org,Smith,ward",
+    "Smith,,ward", "Smith,ward,Smith", "Smith,12:30,ward", "Smith,1_000,ward", "Smith,-,ward,-", "Smith,1,234,ward",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("first", FIRST)
+def test_a_first_line_that_looks_like_a_record_makes_no_study_and_is_not_shown(first: str, tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text(f"{first}\n{first}\n")
+    done = run(tmp_path / "table.csv", "--out", tmp_path / "study.toml")
+    assert done.exit_code == 2
+    assert not (tmp_path / "study.toml").exists()
+    cells = [cell for cell in first.split(",") if len(cell) > 2]
+    assert not any(cell in done.output for cell in cells)
+
+
+def test_names_that_stand_twice_are_told_as_such(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text("arm,age,Age\n0,1,2\n")
+    assert "names that stand twice" in run(tmp_path / "table.csv", "--out", tmp_path / "study.toml").output
+
+
+@pytest.mark.parametrize("header", ["arm,age", ",arm,age", "id,day_28,24h_mortality,q1,No", "größe (cm),BMI [kg/m2]"])
+def test_names_of_columns_are_no_record(header: str, tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text(f"{header}\n")
+    done = run(tmp_path / "table.csv", "--out", tmp_path / "study.toml")
+    assert done.exit_code == 0, done.output
+    assert "Not checked" in done.output
+
+
+def test_a_csv_leaves_the_kind_of_each_column_to_a_person(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text("arm,age\n")
+    run(tmp_path / "table.csv", "--out", tmp_path / "study.toml")
+    text = (tmp_path / "study.toml").read_text()
+    assert '# kind = "real"' not in text
+    assert text.count('# kind = "<fill in>"') == 2
 
 
 @pytest.mark.parametrize("name", ["table.xlsx", "table.tsv"])

@@ -16,6 +16,8 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.errors import EngineError, TableError
+from dpcausal.vault.coercion import column_names
+from dpcausal.vault.dialects import DUCKDB
 from dpcausal.vault.table import open_table
 
 nan = float("nan")
@@ -181,6 +183,72 @@ def test_a_file_taken_at_its_word_would_be_caught(tmp_path: Path, monkeypatch: p
     for last in (None, 6.0):
         with pytest.raises(EngineError):  # statistics say that all numbers are within the bounds, and one is none
             nan_in_a_file(last, tmp_path)
+
+
+RULES: list[dpc.Real | dpc.Binary | dpc.Category] = [
+    dpc.Real("x", 0, 10, decimal=",", thousands=".", strip=["mg", "€"], indicator=True),
+    dpc.Real("x", 0, 1, percent=True, indicator=True),
+    dpc.Real("x", 0, 10, since="2020-01-01", date_format=["%d.%m.%Y", "%Y-%m-%d"], indicator=True),
+    dpc.Binary("x"),
+    dpc.Category("x", ["a", "b", "c"], aliases={"a": ["1,5 mg"]}),
+    dpc.Category("x", [1, 2, 3], aliases={3: ["drei"]}),
+]
+USUAL = ["1,5 mg", "45 %", "03.01.2020", "yes", "B", "drei"]
+STRANGE = [
+    b"", b"\xff", b"\xff" * 40, b"\xc3", b"1,5\xa0", b"\\xff", b"'", b"1.234.5", b"30.02.2020", b"9999-99-99", b"inf",
+    b"%", b"0" * 100_000, b"1." * 50_000, b"\0", b" " * 100_000, "\u00a0".encode() * 9_999, "½ \u2028 \ufeff".encode(),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("rule", range(len(RULES)))
+@pytest.mark.parametrize("way", ["frame", "relation"])
+def test_a_cell_that_is_read_by_a_rule(rule: int, way: str) -> None:
+    """Whatever one cell holds, the cells of others become the same integers, and nothing fails."""
+    schema = dpc.Schema(dpc.Binary("t"), dpc.Real("y", 0, 10), [RULES[rule]])
+    names = [name for name in column_names(schema) if name.startswith("covariate")]
+    seen = set()
+    for cell in [*(text.encode() for text in USUAL), *STRANGE]:
+        cells = [cell, *(text.encode() for text in USUAL * 20)]
+        offsets = np.cumsum([0, *map(len, cells)]).astype(np.int32)
+        parts = [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(cells))]
+        texts = pa.Array.from_buffers(pa.string(), len(cells), parts)
+        table = pa.table({"t": [1] + [0] * (len(cells) - 1), "y": [5.0] * len(cells), "x": texts})
+        opened = table if way == "frame" else duckdb.connect().from_arrow(table)
+        sums = open_table(opened, schema).aggregate({"treatment": 2}, [*names, "1"])
+        seen.add((*sums[0].tolist(), sums[1, -1]))
+    assert len(seen) == 1
+
+
+def test_text_that_is_folded_as_it_is_would_be_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mutant: DuckDB's own functions fail at text that is not Unicode, so one cell would stop the table."""
+    monkeypatch.setitem(vars(DUCKDB), "folded", "lower({})".format)
+    with pytest.raises(EngineError):
+        test_a_cell_that_is_read_by_a_rule(4, "relation")
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.date32(), pa.timestamp("us"), pa.timestamp("ns"), pa.timestamp("ms"), pa.date64()], ids=str
+)
+@pytest.mark.parametrize("way", ["frame", "relation", "file"])
+def test_no_date_however_far_off_decides_on_another(kind: pa.DataType, way: str, tmp_path: Path) -> None:
+    schema = dpc.Schema(
+        dpc.Binary("t"), dpc.Real("y", 0, 10), [dpc.Real("x", 0, 10, since="1970-01-01", indicator=True)]
+    )
+    integers = pa.int32() if kind.bit_width == 32 else pa.int64()
+    far = 2 ** (kind.bit_width - 1) - 1
+    seen = set()
+    for place, cell in enumerate((0, far, -far, -far - 1, far // 2, None)):
+        cells = pa.array([cell, 5, 7, None], integers).view(kind)
+        table = pa.table({"t": [1, 0, 0, 0], "y": [5.0] * 4, "x": cells})
+        if way == "file":
+            pq.write_table(table, tmp_path / f"{place}.parquet")
+        ways = {"frame": table, "relation": duckdb.connect().from_arrow(table), "file": tmp_path / f"{place}.parquet"}
+        try:
+            sums = open_table(ways[way], schema).aggregate({"treatment": 2}, ["covariate_0", "covariate_1", "1"])
+            seen.add((*sums[0].tolist(), sums[1, -1]))
+        except TableError:  # by its type
+            seen.add(())
+    assert len(seen) == 1
 
 
 def test_a_frame_read_by_its_values_would_be_caught() -> None:

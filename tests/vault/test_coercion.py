@@ -1,7 +1,10 @@
 """Every kind of value, right or wrong, becomes what the schema declares, and nothing raises."""
 
+import datetime as dt
 import math
+from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -89,7 +92,7 @@ def test_no_integer_is_too_far_from_the_first_that_is_listed(kind: pa.DataType) 
 
 
 def test_integers_left_as_narrow_as_they_are_would_be_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpcausal.vault.coercion._read", lambda column, _, dialect: dialect.column(column.name))
+    monkeypatch.setattr("dpcausal.vault.coercion._read", lambda *parts: parts[-1])
     with pytest.raises(EngineError):
         test_no_integer_is_too_far_from_the_first_that_is_listed(pa.int8())
 
@@ -101,7 +104,7 @@ def test_numbers_between_integers_are_none_of_them() -> None:
 
 
 def test_texts_are_told_apart_exactly() -> None:
-    column = dpc.Category("x", ["O'Neil", 'say "hi"', "ß", "ss", " ", "other"])
+    column = dpc.Category("x", ["O'Neil", 'say "hi"', "ß", "ss", " ", "other"], strict=True)
     cells = ["O'Neil", 'say "hi"', "ß", "ss", " ", "other", "SS", "", None, "☃", "o'neil"]
     assert coerce(column, cells) == [0, 1, 2, 3, 4, 5, 5, 5, 5, 5, 5]
 
@@ -110,8 +113,102 @@ def test_texts_are_told_apart_in_any_collation() -> None:
     """Somebody's own connection may be set to take A for a."""
     connection = duckdb.connect(config={"default_collation": "nocase"})
     relation = connection.from_arrow(pa.table({"t": [0, 0, 0], "y": [0.5] * 3, "x": ["a", "A", "ä"]}))
-    schema = dpc.Schema(dpc.Binary("t"), dpc.Real("y", 0, 1), [dpc.Category("x", ["a", "A", "b"])])
+    schema = dpc.Schema(dpc.Binary("t"), dpc.Real("y", 0, 1), [dpc.Category("x", ["a", "A", "b"], strict=True)])
     assert open_table(relation, schema).aggregate({"covariate_0": 3}, ["1"]).ravel().tolist() == [1, 1, 1]
+
+
+def numbers(column: dpc.Real, cells: list[str | None]) -> list[float | None]:
+    """What cells of text are read as, to a millionth of the bounds; None for those that count as missing."""
+    schema = dpc.Schema(dpc.Binary("t"), dpc.Real("y", 0, 1), [replace(column, indicator=True)])
+    table = pa.table({"t": [0] * len(cells), "y": [0.5] * len(cells), "x": pa.array(cells, pa.string())})
+    found = open_table(table, schema).collect(["covariate_0", "covariate_1"], 100)
+    half = (column.high - column.low) / 2
+    values = (column.low + half + half * steps / GRID for steps in found["covariate_0"].tolist())
+    pairs = zip(values, found["covariate_1"].tolist(), strict=True)
+    return [None if missing else round(value, 4) for value, missing in pairs]
+
+
+N = None
+SPELLED: list[tuple[dict[str, Any], dict[str | None, float | None]]] = [
+    ({}, {"7": 7, "\u00a07 \t": 7, "7,5": N, "7 mg": N, "1,234": N, "nan": N, "inf": 2048, "-1": -1, "": N, None: N}),
+    ({"decimal": ","}, {"7,5": 7.5, "7.5": N, "1.234": N, ",5": 0.5, "7,": 7, "5e-1": 0.5, "7,5,5": N, "-0,25": -0.25}),
+    ({"thousands": ","}, {"1,234": 1234, "1234.5": 1234.5, "1,5": N, "1,2345": N, "12,34": N, "1,234.5": 1234.5}),
+    ({"decimal": ",", "thousands": "."}, {"1.234,5": 1234.5, "1.5": N, "1,5": 1.5, "1.234": 1234, "1,234.5": N}),
+    ({"thousands": " "}, {"1 234": 1234, "1\u202f234.5": 1234.5, "1 2": N, "1  234": N}),
+    ({"thousands": "\u00a0"}, {"1 234": 1234}),
+    ({"thousands": "'"}, {"1'234": 1234, "1\u2019234": N}),
+    ({"strip": ["mg", "€", "$", "m2"]}, {"5 MG": 5, "€5": 5, "-$5": -5, "$-5": -5, "-$-5": N, "5 kg": N, "5": 5,
+                                         "5 m2": 5, "m2 5": N, "mg": N, "5 mg mg": N, "$ 5 mg": 5}),
+    ({"strip": ["%"]}, {"45 %": 45, "45": 45}),
+    ({"percent": True}, {"50 %": 0.5, "50": N, "0.5": N, "1e1%": N, "-25%": -0.25}),
+    ({"since": "2020-01-01"}, {"2020-01-05": 4, "2020-1-5": 4, "2019-12-31": -1, "2020-01-05T23:59:59Z": 4,
+                               "5.1.2020": N, "2020-02-30": N, "2020-01-05 1": N, "20200105": N, "9999-12-31": 2048}),
+    ({"since": "2020-01-01", "date_format": ["%d.%m.%Y", "%Y%m%d"]}, {"5.1.2020": 4, "20200105": 4, "2020-01-05": N}),
+    ({"since": "2020-01-01", "date_format": "%m/%d/%Y"}, {"01/05/2020": 4, "13/01/2020": N}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rules", "cells"), SPELLED, ids=[str(each[0]) for each in SPELLED])
+def test_numbers_and_dates_in_text_are_read_as_declared(
+    rules: dict[str, Any], cells: dict[str | None, float | None]
+) -> None:
+    assert numbers(dpc.Real("x", -2048, 2048, **rules), list(cells)) == [
+        N if each is N else round(each, 4) for each in cells.values()
+    ]
+
+
+def test_percent_is_the_nearest_number_to_its_hundredth() -> None:
+    cells = [f"{number / 10} %" for number in range(1_000)]
+    assert coerce(dpc.Real("x", 0, 1, percent=True), cells) == coerce(
+        dpc.Real("x", 0, 1), [n / 1000 for n in range(1_000)]
+    )
+
+
+def test_values_are_found_whatever_their_capitals_and_blanks() -> None:
+    column = dpc.Category("x", ["no", "Yes", "Gynäkologie", "?"], aliases={"Yes": ["ja"], "no": ["Nö"]})
+    cells = ["NO ", "yes", "\u00a0YES\n", "JA", "GYNÄKOLOGIE", "gynäkologie", "NÖ", "nö", "no!", "", None]
+    assert coerce(column, cells) == [0, 1, 1, 1, 2, 2, 0, 0, 3, 3, 3]
+    assert coerce(dpc.Category("x", ["no", "Yes", "?"], strict=True), ["no", "yes", "Yes", "No", " no"]) == [
+        0,
+        2,
+        1,
+        2,
+        2,
+    ]
+
+
+def test_words_for_yes_and_no_stand_for_one_and_zero_in_text() -> None:
+    cells = ["yes", "NO", " True", "f", "y", "1", "0.0", "2", None, "1\u00a0"]
+    for values in ((0, 1), (False, True)):
+        assert coerce(dpc.Binary("x", values=values), cells) == [1, 0, 1, 0, 1, 1, 0, 0, 0, 1]
+    assert coerce(dpc.Binary("x", values=(1, 0), missing=0), cells) == [0, 1, 0, 1, 0, 0, 1, 1, 1, 0]
+    assert coerce(dpc.Binary("x", strict=True, missing=1), ["no", "0", "1"]) == [1, 0, 1]
+    assert coerce(dpc.Binary("x", values=(1, 2), missing=2), ["no", "1", "2"]) == [1, 0, 1]
+
+
+def test_a_column_of_numbers_has_no_percent_signs_and_is_no_date() -> None:
+    for wrong, hint in (
+        (dpc.Real("x", 0, 1, percent=True), "percent"),
+        (dpc.Real("x", 0, 1, since="2020-01-01"), "since"),
+    ):
+        with pytest.raises(TableError, match=f"Hint: .*{hint}"):
+            coerce(wrong, [0.5])
+    with pytest.raises(TableError, match='since="2020-01-31"'):
+        coerce(dpc.Real("x", 0, 1), pa.array([1], pa.date32()))
+    with pytest.raises(TableError, match="without time zone"):
+        coerce(dpc.Real("x", 0, 1, since="2020-01-01"), pa.array([1], pa.timestamp("us", "UTC")))
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.date32(), pa.date64(), *(pa.timestamp(unit) for unit in ("s", "ms", "us", "ns"))], ids=str
+)
+def test_dates_and_times_become_days(kind: pa.DataType) -> None:
+    cells = pa.array([dt.datetime(2020, 1, 2), dt.datetime(2019, 12, 31), None], pa.timestamp("us"))  # noqa: DTZ001
+    late = pa.array([dt.datetime(2020, 1, 2, 23, 59), dt.datetime(2019, 12, 31, 0, 1), None], pa.timestamp("us"))  # noqa: DTZ001
+    column = dpc.Real("x", -1, 1, missing=0, since="2020-01-01")
+    assert coerce(column, cells.cast(kind)) == [GRID, -GRID, 0]
+    if pa.types.is_timestamp(kind):
+        assert coerce(column, late.cast(kind)) == [GRID, -GRID, 0]
 
 
 def test_a_text_with_an_underscore_is_no_number() -> None:

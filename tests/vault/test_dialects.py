@@ -45,6 +45,7 @@ CELLS: dict[str, tuple[pa.DataType, Sequence[Any]]] = {
     "who": (pa.string(), [*TEXTS, *map(str, range(99))]),
     "weight": (pa.float64(), NUMBERS),
     "day": (pa.date32(), [stamp and stamp.date() for stamp in STAMPS]),
+    "born": (pa.date32(), [stamp and stamp.date() for stamp in STAMPS]),
     "clock": (pa.timestamp("us"), STAMPS),
     "moment": (pa.timestamp("us", "UTC"), STAMPS),
 }
@@ -57,7 +58,8 @@ COVARIATES: list[dpc.Real | dpc.Category] = [
     dpc.Category("price", [0.1, -7.5, 0]),
     dpc.Category("wide", [1, float(2**53 + 1), -float(FAR), 0]),
     dpc.Real("text", -3, 57),
-    dpc.Category("ward", [each for each in TEXTS if each is not None and is_plain_text(each)]),
+    dpc.Category("ward", [each for each in TEXTS if each is not None and is_plain_text(each)], strict=True),
+    dpc.Real("born", -1e6, 1e6, since="2020-02-29", indicator=True),
 ]
 
 
@@ -162,11 +164,96 @@ def test_texts_read_as_the_same_numbers_to_the_last_bit(spark: "SparkSession") -
     assert sum(each is not None for each in bits[0]) > 5_000
 
 
+RULES: list[dpc.Real | dpc.Binary | dpc.Category] = [
+    dpc.Real("cell", -3, 57, indicator=True),
+    dpc.Real("cell", -1e6, 1e6, decimal=",", thousands=".", strip=["µg", "kg", "€"], indicator=True),
+    dpc.Real("cell", -1e6, 1e6, thousands=" ", strip=["%", "a+b", "m2", "\\"]),
+    dpc.Real("cell", -1e6, 1e6, thousands="'", indicator=True),
+    dpc.Real("cell", -1e6, 1e6, decimal=",", thousands="\u2019"),
+    dpc.Real("cell", -1, 1, percent=True, thousands=",", strip=["e"], indicator=True),
+    dpc.Real("cell", -1e7, 1e7, since="2020-01-01", date_format=["%d.%m.%Y", "%Y-%m-%d"], indicator=True),
+    dpc.Real("cell", -1e7, 1e7, since="1582-10-15", date_format="%Y%m%d"),
+    dpc.Binary("cell"),
+    dpc.Binary("cell", values=(1, 0), aliases={1: ["é", "kg"], 0: ["\ufffd"]}, missing=1),
+    dpc.Category("cell", ["a", "É", "\ufffd", "", "k g", "ärzt\\in", "{x}", "it's", '"'], missing="a"),
+    dpc.Category("cell", ["a", "A", " a", "\u00a0", "?"], strict=True, aliases={"?": ["\ufffd"]}),
+]
+PIECES = [
+    *"0123456789", *"0123456789", *"+-.,eE'\u2019 \t\n\"%\\", "000", "1.234", "1,234", "1 234", "1'234", "inf", "nan",
+    "µg", "kg", "€", "m2", "a+b", "\u00a0", "\u202f", "\ufeff", "\x85", "\x1c", "\0", "T", "Z", ":", "12:30",
+    "2020-01-31", "31.1.2020", "29.02.2021", "20200131", "0000-01-01", "9999-12-31", "yes", "No", "TRUE", "f", "a", "A",
+    "é", "É", "\ufffd", "ärzt\\in", "{x}", "it's", "\u0130", "\u0131", "\u212a", "\u017f", "\u2028", "½", "\u0661",
+]  # fmt: skip
+LONG = [
+    "1" * 50_000,
+    "1.234" * 10_000,
+    " " * 50_000 + "7",
+    "1" + ".234" * 10_000,
+    "7" + " " * 50_000 + "x",
+    "kg" * 30_000,
+]
+
+
+def by_rule(place: int) -> dpc.Schema:
+    covariates = [dpc.Real("place", 0, 2**20), RULES[place]]
+    return dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 10), covariates=covariates)
+
+
+def as_bytes(cells: Sequence[bytes]) -> pa.Array:
+    """Text of any bytes, Unicode or not."""
+    offsets = np.cumsum([0, *map(len, cells)]).astype(np.int32)
+    return pa.Array.from_buffers(pa.string(), len(cells), [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(cells))])
+
+
+@pytest.fixture(scope="module")
+def hostile() -> list[bytes]:
+    draw = np.random.default_rng(23)
+    texts = ["".join(draw.choice(PIECES, draw.integers(1, 6))) for _ in range(4_000)] + PIECES + LONG
+    cells = [text.encode() for text in texts]
+    broken = [draw.choice([b"\xff", b"\xc3", b"\x85", b"\xa0", b"\xe2\x80"]) for _ in range(400)]
+    return cells + [cell[:at] + bad + cell[at:] for at, (cell, bad) in enumerate(zip(cells[:400], broken, strict=True))]
+
+
+@pytest.fixture(scope="module")
+def hostile_frame(spark: "SparkSession", hostile: list[bytes]) -> "DataFrame":
+    table = pa.table({"place": range(len(hostile)), "cell": pa.array(hostile, pa.binary())})
+    frame = spark.createDataFrame(table).selectExpr("0 AS t", "5.0D AS y", "place", "CAST(cell AS STRING) AS cell")
+    return frame.repartition(2).cache()
+
+
+@pytest.mark.parametrize("rule", range(len(RULES)))
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_hostile_cells_read_by_rules_become_the_same_integers(
+    rule: int, ansi: str, spark: "SparkSession", hostile: list[bytes], hostile_frame: "DataFrame"
+) -> None:
+    schema, size = by_rule(rule), len(hostile)
+    table = pa.table({"t": [0] * size, "y": [5.0] * size, "place": range(size), "cell": as_bytes(hostile)})
+    one = open_table(connect().from_arrow(table), schema).collect(column_names(schema), 10**6)
+    with settings(spark, CHANGED | {"spark.sql.ansi.enabled": ansi}):
+        other = SparkEngine(hostile_frame, schema).collect(column_names(schema), 10**6)
+    found = [sorted(zip(*(each[name].tolist() for name in column_names(schema)), strict=True)) for each in (one, other)]
+    different = [place for place, (a, b) in enumerate(zip(*found, strict=True)) if a != b]
+    assert [hostile[place][:60] for place in different] == []
+    assert len({line[3] for line in found[0]}) > 1
+
+
+def test_times_without_a_time_zone_become_days(spark: "SparkSession") -> None:
+    schema = dpc.Schema(dpc.Binary("t"), dpc.Real("clock", -1e6, 1e6, since="2020-02-29"))
+    stamps = ", ".join(f"(TIMESTAMP_NTZ '{each}')" for each in STAMPS if each) + ", (NULL)"
+    frame = spark.sql(f"SELECT true AS t, clock FROM VALUES {stamps} AS v(clock)")
+    table = pa.table({"t": [True] * len(STAMPS), "clock": pa.array(STAMPS, pa.timestamp("us"))})
+    with settings(spark, CHANGED):
+        assert rows(SparkEngine(frame, schema), schema) == rows(open_table(table, schema), schema)
+    zoned = spark.sql("SELECT true AS t, TIMESTAMP '2020-01-01 00:00:00' AS clock")
+    with pytest.raises(TableError, match="without time zone"):
+        SparkEngine(zoned, schema)
+
+
 def test_texts_are_told_apart_whatever_their_collation(spark: "SparkSession") -> None:
     schema = dpc.Schema(
         treatment=dpc.Binary("t"),
         outcome=dpc.Real("y", 0, 10),
-        covariates=[dpc.Category("c", ["a", "A", "other"])],
+        covariates=[dpc.Category("c", ["a", "A", "other"], strict=True)],
         unit=dpc.Unit("who", "c"),
     )
     values = "VALUES ('a', 'u'), ('A', 'U'), ('a ', 'u '), ('á', 'ü') AS v(c, who)"

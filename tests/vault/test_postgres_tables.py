@@ -114,6 +114,33 @@ def test_odd_names_and_listed_values_are_read(address: str, server: psycopg.Conn
     assert steps(f'{address}#Cli"nic.se.en', schema) == steps(pa.table(columns), schema)
 
 
+@pytest.mark.parametrize("kind", ["date", "timestamp", "text"])
+def test_dates_become_days_however_far_off(kind: str, address: str, server: psycopg.Connection[Any]) -> None:
+    outcome = dpc.Real("y", -1000, 1000, missing=0, since="2020-01-01")
+    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=outcome, covariates=[dpc.Real("place", 0, 2**20)])
+    far = ["0044-03-15 BC", "5874897-12-31" if kind == "date" else "294276-12-31", "infinity", "-infinity"]
+    cells = ["2020-01-02", "2019-12-31", None, *(far if kind != "text" else ["x"] * 4)]
+    fill(
+        server,
+        {"place": "integer", "t": "smallint", "y": kind},
+        {"place": list(range(7)), "t": [0] * 7, "y": cells},
+    )
+    days = [1, -1, None, *([-1000, 1000, 1000, -1000] if kind != "text" else [None] * 4)]
+    plain = dpc.Schema(dpc.Binary("t"), dpc.Real("y", -1000, 1000, missing=0), [dpc.Real("place", 0, 2**20)])
+    expected = pa.table({"place": list(range(7)), "t": [0] * 7, "y": pa.array(days, pa.float64())})
+    assert steps(f"{address}#visits", schema) == steps(expected, plain)
+
+
+@pytest.mark.parametrize("kind", ["timestamptz", "integer"])
+def test_times_with_a_time_zone_and_numbers_are_no_dates(
+    kind: str, address: str, server: psycopg.Connection[Any]
+) -> None:
+    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1, since="2020-01-01"))
+    server.execute(f"CREATE TABLE visits (t integer, y {kind})")
+    with pytest.raises(TableError, match="without time zone"):
+        open_table(f"{address}#visits", schema)
+
+
 FAR = [
     ("date", ["4713-01-01 BC", "0001-01-01", "2024-02-29", "5874897-12-31", "infinity"]),
     ("date", ["-infinity", "4713-01-01 BC", "5874897-12-31"]),

@@ -25,6 +25,7 @@ _TEXTS = [
     "a", "b", "c", "no", "yes", "0", "1", "A", " a", "", "nan", "NaN", "inf", "1e400", "0x1", "1_0", "\u0661", "½",
     "true", "NULL", "'; DROP TABLE t; --", "a\x00b",
     "\uff41", "a\u0301", "\u202eba", "🏥", "\ufeffa", "\n", "x" * 3_000, None,
+    "1.234,5", "1,5 years", "€ 5", "5 %", "31.12.2020", "YES\u00a0", "No", "\\xff", "1" + ".234" * 99,
 ]  # fmt: skip
 _OBJECTS = [
     1, 0.5, nan, None, "a", "yes", b"\xff", [1], {"a": 1}, True, Decimal("1e40"), 10**50, dt.date(1, 1, 1), object,
@@ -140,6 +141,7 @@ class Two:
 def layouts(draw: st.DrawFn) -> Layout:
     """Types that the schema can read, but for one column in some tables."""
     schema = standard_schema(draw(st.sampled_from(PROTECTS)))
+    schema = _with_rules(schema) if draw(st.booleans()) else schema
     names = [column.name for column in schema.columns]
     if draw(st.integers(0, 3)) == 0:
         schema = replace(schema, unit=columns.Unit("who", by="when"))
@@ -153,6 +155,16 @@ def layouts(draw: st.DrawFn) -> Layout:
     ways += ["pandas", "objects"] if importlib.util.find_spec("pandas") else []
     who = draw(st.lists(st.integers(0, n), min_size=n, max_size=n))
     return Layout(schema, kinds, draw(st.sampled_from(ways)), who, draw(st.sampled_from([0, 1, 2])))
+
+
+def _with_rules(schema: Schema) -> Schema:
+    """A schema that says how cells of text are written, too."""
+    rules: dict[type, dict[str, Any]] = {
+        columns.Real: {"decimal": ",", "thousands": ".", "strip": ("years", "€")},
+        columns.Category: {"aliases": {"a": ["1.234,5"]}},
+        columns.Binary: {"strict": True},
+    }
+    return replace(schema, covariates=[replace(column, **rules[type(column)]) for column in schema.covariates])
 
 
 @st.composite

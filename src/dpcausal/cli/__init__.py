@@ -7,6 +7,7 @@ import typer
 from typer.core import TyperGroup
 
 from dpcausal.cli.audit import audit
+from dpcausal.cli.check import check
 from dpcausal.cli.federation import federation
 from dpcausal.cli.init import init
 from dpcausal.cli.ledger import ledger
@@ -39,7 +40,7 @@ class _Told(TyperGroup):
 
 
 app = typer.Typer(cls=_Told, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-for command in (init, plan, run, report, audit):
+for command in (init, check, plan, run, report, audit):
     app.command()(command)
 for group in (ledger, site, federation):
     app.add_typer(group)

@@ -25,7 +25,8 @@ def init(
 ) -> None:
     """Write a study file to fill in, from a table's column names and types. No value is read.
 
-    What only a person can know is left blank: treatment, outcome, bounds, the price. Begin here.
+    What only a person can know is left blank: treatment, outcome, bounds, the price. Begin here. The names of a .csv
+    file are its first line: one that looks like values is refused, and not shown.
     """
     from dpcausal.new_study import study_to_fill_in, write_new  # noqa: PLC0415 (slow to load, as are those below)
     from dpcausal.vault.table import column_families  # noqa: PLC0415
@@ -41,6 +42,13 @@ def init(
     if as_json:
         typer.echo(json.dumps({"written": str(out), "columns": columns}))
         return
-    typer.echo(f"Wrote {out} from the names and types of {counted(len(columns), 'column')}; no value was read.")
+    untyped = None in columns.values()
+    made_of = "names" if untyped else "names and types"
+    typer.echo(f"Wrote {out} from the {made_of} of {counted(len(columns), 'column')}; no value was read.")
+    if untyped:
+        typer.echo(
+            "Not checked: that the first line of the file holds names. A record of words alone looks the same: check "
+            f"{out} before you share it."
+        )
     typer.echo('Next: open it and replace every "<fill in>". Then see what it would cost and tell:')
     typer.echo(f"  dpcausal plan {out} --n NUMBER_OF_PEOPLE")

@@ -52,7 +52,7 @@ def inputs(report: Facts) -> Section:
         facts.append(("several sites", f"pooled by {study.pooling.replace('_', ' ')}"))
     columns: list[tuple[str, Column]] = [("treatment", schema.treatment), ("outcome", schema.outcome)]
     columns += [("covariate", column) for column in schema.covariates]
-    lines = tuple((column.name, role, _declared(column), str(_missing(column))) for role, column in columns)
+    lines = tuple((column.name, role, _read(column), str(_missing(column))) for role, column in columns)
     table = Table("Columns as declared", ("column", "as", "values", "a missing value counts as"), lines)
     notes = (
         "Nothing here may come from the table, unless it was asked of it for a price.",
@@ -68,6 +68,10 @@ def _missing(column: Column) -> object:
     if isinstance(column, Binary):
         return dict(zip(column.values, column.labels_or_values, strict=True))[column.missing_value]
     return column.missing_value
+
+
+def _read(column: Column) -> str:
+    return f"{_declared(column)}; {column.rules}" if column.rules else _declared(column)
 
 
 def _declared(column: Column) -> str:

@@ -41,6 +41,9 @@ epsilon_per_study = 1.0
 delta_per_study = 0.0
 minimum_units = 100
 
+# Whether `dpcausal check` may look at the table here. It tells exact counts and some cells, to nobody but who runs it.
+allow_check = true
+
 # How many people must approve a study.
 approvals = 1
 

@@ -32,7 +32,7 @@ _NEEDED = (
     "budget",
     "askers",
 )
-_OPTIONAL = ("public", "heuristics", "unit", "witness")
+_OPTIONAL = ("public", "heuristics", "unit", "witness", "allow_check")
 _UNITS = {"MB": 10**6, "GB": 10**9}
 
 
@@ -60,6 +60,7 @@ class Policy:
         heuristics: Queries without a proof that are allowed all the same.
         unit: Which column says whose a record is, where people have several.
         witness: Where the ledger's witness lies, if it has one.
+        allow_check: Whether `dpcausal check` may look at the table, which tells exact counts and some cells.
     """
 
     site: str
@@ -81,6 +82,7 @@ class Policy:
     heuristics: tuple[str, ...] = ()
     unit: Unit | None = field(default=None)
     witness: str = ""
+    allow_check: bool = True
 
     def __post_init__(self) -> None:
         for holds, expected in (
@@ -98,6 +100,7 @@ class Policy:
             (is_number(self.seconds) and 0 < self.seconds <= 86_400, "seconds: from above 0 to a day"),
             (self._bytes() is not None, "memory: for instance 500 MB or 2 GB"),
             (isinstance(self.budget, Mapping), "a [budget] with epsilon and delta"),
+            (isinstance(self.allow_check, bool), "allow_check: true or false"),
             (isinstance(self.askers, Mapping) and all(map(is_public_key, self.askers.values())), "askers: public keys"),
             (all(map(is_plain_text, self.askers)), "askers: names without control characters"),
         ):

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from dpcausal.columns import Binary, Column, Real, Unit
+from dpcausal.columns import Binary, Column, Indicator, Real, Unit, table_column
 from dpcausal.effect import bill, listed, number, text_table
 from dpcausal.ledger import Ledger
 from dpcausal.site.diary import Line, Standing
@@ -14,7 +14,7 @@ from dpcausal.study import Study
 def objections(policy: Policy, study: Study) -> tuple[str, ...]:
     """Everything about a study that a policy does not allow, in words."""
     unit = study.schema.unit
-    read = [column.name for column in study.schema.columns] + ([unit.name, unit.by] if unit else [])
+    read = [*map(table_column, study.schema.columns)] + ([unit.name, unit.by] if unit else [])
     beyond = sorted({column for column in read if column and column not in policy.columns})
     guarantee = study.guarantee(policy.site)
     checks = (
@@ -86,6 +86,12 @@ class Review:
 
 
 def _told(column: Column) -> str:
+    return f"{_held(column)}; {column.rules}" if column.rules else _held(column)
+
+
+def _held(column: Column) -> str:
+    if isinstance(column, Indicator):
+        return f"{column.name}: 0 or 1, read from {table_column(column)}"
     if isinstance(column, Real):
         return f"{column.name}: a number within {column.low:g} and {column.high:g}"
     if isinstance(column, Binary) and column.labels:

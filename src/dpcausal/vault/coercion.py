@@ -11,16 +11,18 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
-from dpcausal.columns import Binary, Category, Column, Real, Value, meant
+from dpcausal.columns import Binary, Category, Column, Indicator, Real, table_column
 from dpcausal.errors import TableError
 from dpcausal.queries import GRID
 from dpcausal.queries.profiles import grid
 from dpcausal.schema import Schema
 from dpcausal.vault.dialects import DUCKDB, Dialect
+from dpcausal.vault.parsing import days_in_text, literal, number_in_text, since, text_literals, value_in_text
 
-Family = Literal["integer", "number", "wide number", "boolean", "text", "key", "other"]
-"""What a column's data type lets one do with it; a key only names or orders, an integer has at most 64 bits, and a wide
-number may be a whole number of more. Types are public, values are not."""
+Family = Literal["integer", "number", "wide number", "boolean", "text", "date", "key", "other"]
+"""What a column's data type lets one do with it; a key only names or orders, an integer has at most 64 bits, a wide
+number may be a whole number of more, and a date may have a time of day but no time zone. Types are public, values are
+not."""
 
 SOURCE = DUCKDB.source
 """The name under which DuckDB's SQL text knows the table."""
@@ -34,7 +36,12 @@ def column_names(schema: Schema) -> tuple[str, ...]:
 def columns_used(schema: Schema) -> tuple[str, ...]:
     """The table's columns that the schema needs."""
     unit = (schema.unit.name, schema.unit.by) if schema.unit else ()
-    return tuple(dict.fromkeys((*(column.name for column in schema.columns), *unit)))
+    return tuple(dict.fromkeys((*map(table_column, schema.columns), *unit)))
+
+
+def dated_columns(schema: Schema) -> frozenset[str]:
+    """The table's columns that are declared to hold dates."""
+    return frozenset(column.name for column in schema.columns if isinstance(column, Real) and column.since)
 
 
 def coerced(
@@ -49,25 +56,30 @@ def coerced(
         only: Coerced columns to which the text may be cut, if nothing decides on units.
     """
     check_columns(columns_used(schema), list(families))
-    read, steps = {}, {}
+    cells, read, steps = {}, {}, {}
     for place, (column, name) in enumerate(zip(schema.columns, column_names(schema), strict=True)):
-        read[name] = f"{_read(column, families[column.name], dialect)} AS read_{place}"
+        family, held = families[table_column(column)], column.of if isinstance(column, Indicator) else column
+        cells[name] = f"{_cell(held, family, dialect)} AS cell_{place}"
+        read[name] = f"{_read(held, family, dialect, f'cell_{place}')} AS read_{place}"
         if isinstance(column, Real):
             code = _real_steps(column, f"read_{place}")
+        elif isinstance(column, Indicator):
+            code = f"CASE WHEN read_{place} <= {literal(math.inf)} THEN 0 ELSE 1 END"
         else:
-            code = _code(column, f"read_{place}", families[column.name])
+            code = _code(column, f"read_{place}", family, dialect)
         if name == "outcome" and not isinstance(column, Real):
             code = f"{2 * GRID} * ({code}) - {GRID}"
         steps[name] = f"CAST({code} AS INTEGER) AS {name}"
     if schema.unit is None:
         kept = [name for name in read if only is None or name in only] or ["treatment"]
-        columns = ", ".join(read[name] for name in kept)
-        return f"SELECT {', '.join(steps[name] for name in kept)} FROM (SELECT {columns} FROM {dialect.source})"  # noqa: S608
+        first, then, last = (", ".join(each[name] for name in kept) for each in (cells, read, steps))
+        return f"SELECT {last} FROM (SELECT {then} FROM (SELECT {first} FROM {dialect.source}))"  # noqa: S608
     by = schema.unit.by
     number = dialect.number(dialect.column(by)) if families[by] == "text" else "CAST(NULL AS DOUBLE)"
     who, when = (_key(name, families[name], dialect) for name in (schema.unit.name, by))
     keys = f"{who} AS unit, {number} AS number_by, {when} AS place_by"
-    told = f"SELECT {', '.join(read.values())}, {keys} FROM {dialect.source}"  # noqa: S608
+    keyed = f"SELECT {', '.join(cells.values())}, {keys} FROM {dialect.source}"  # noqa: S608
+    told = f"SELECT {', '.join(read.values())}, unit, number_by, place_by FROM ({keyed})"  # noqa: S608
     rows = f"SELECT {', '.join(steps.values())}, unit, number_by, place_by FROM ({told})"  # noqa: S608
     names = ", ".join(steps)
     # The outcome comes last, so that where it alone is protected it does not decide on anything public.
@@ -90,38 +102,77 @@ def _key(name: str, family: Family, dialect: Dialect) -> str:
 
 
 def check_columns(needed: Sequence[str], present: Sequence[str]) -> None:
-    """Raise unless the table has each needed column exactly once, capitals aside."""
+    """Raise unless the table has each needed column exactly once, capitals aside.
+
+    Names that are not declared are never told: what is taken for names may be a record, in a file without a header.
+    """
     folded = [str(name).casefold() for name in present]
     for name in needed:
         if name not in present or folded.count(name.casefold()) != 1:
-            near = "" if name in present else meant(name, present)
+            others = "several columns of that name" if name.casefold() in folded else "none of that name"
+            alike = name not in present and folded.count(name.casefold()) == 1
             raise TableError(
                 expected=f"one column named {name!r}",
-                got=f"columns {', '.join(map(repr, present))}",
-                hint=f"{near}correct the name in the schema, or rename columns that differ only in capitals.",
+                got="one that differs in capitals" if alike else f"{others}, capitals aside",
+                hint="correct the name in the schema, or rename columns that differ only in capitals; whoever may see "
+                "the table lists its columns with: dpcausal init TABLE.",
             )
 
 
-def _read(column: Column, family: Family, dialect: Dialect) -> str:
-    """A column as DOUBLE, or as the bytes of text where text is declared; NULL where it does not read so."""
+def reading(column: Column, family: Family, dialect: Dialect = DUCKDB) -> tuple[str, str]:
+    """A column as its cells stand in the table, and, where these are called `cell`, as they are read."""
+    return _cell(column, family, dialect), _read(column, family, dialect, "cell")
+
+
+def _cell(column: Column, family: Family, dialect: Dialect) -> str:
+    """A column as it stands in the table, texts folded where it is declared so: once, since the text of it is long."""
     source = dialect.column(column.name)
-    numeric = isinstance(column, Real) or not isinstance(column.values[0], str)
-    if family in ("key", "other") or not (numeric or family == "text"):
-        raise TableError(
-            expected=f"a column {column.name!r} of {'numbers or text' if numeric else 'text'}",
-            got="dates, lists or another type"
-            if family in ("key", "other")
-            else f"a {'boolean' if family == 'boolean' else 'number'} type",
-            hint="convert the column, or declare its values as they stand in the table.",
-        )
-    if not numeric:
-        return dialect.text(source)
-    if family == "text":
-        return dialect.number(source)
+    return dialect.folded(source) if family == "text" and (isinstance(column, Real) or not column.strict) else source
+
+
+def _read(column: Column, family: Family, dialect: Dialect, cell: str) -> str:
+    """A cell as DOUBLE, or as the bytes of text where text is declared; NULL where it does not read so."""
+    _check_family(column, family)
+    if isinstance(column, Real) and column.since:
+        return since(column, days_in_text(column, cell, dialect) if family == "text" else dialect.days(cell))
+    if isinstance(column, Real) and family == "text":
+        return number_in_text(column, cell, dialect)
+    if not isinstance(column, Real) and family == "text":
+        return dialect.text(cell) if isinstance(column.values[0], str) else value_in_text(column, cell, dialect)
     if family == "integer" and not isinstance(column, Real) and _is_whole(column):
-        return f"CAST({source} AS BIGINT)"  # differences of narrower integers may overflow
+        return f"CAST({cell} AS BIGINT)"  # differences of narrower integers may overflow
     # DuckDB gives the nearest DOUBLE of the text of a number beyond 64 bits, but not always of the number.
-    return f"CAST(CAST({source} AS STRING) AS DOUBLE)" if family == "wide number" else f"CAST({source} AS DOUBLE)"
+    return f"CAST(CAST({cell} AS STRING) AS DOUBLE)" if family == "wide number" else f"CAST({cell} AS DOUBLE)"
+
+
+_CALLED: dict[Family, str] = {
+    **dict.fromkeys(("integer", "number", "wide number"), "a number type"),
+    "boolean": "a boolean type",
+    "date": "dates or times",
+    "text": "text",
+}
+
+
+def _check_family(column: Column, family: Family) -> None:
+    """Raise unless a column's type can be read as declared."""
+    hint = "convert the column, or declare its values as they stand in the table."
+    allowed: tuple[Family, ...]
+    if isinstance(column, Real) and column.since:
+        wanted, allowed = "dates, times without time zone, or text", ("date", "text")
+        hint = "convert the column to dates, or leave since out if it holds numbers."
+    elif isinstance(column, Real) and column.percent:
+        wanted, allowed = "text, each cell with a percent sign", ("text",)
+        hint = "leave percent out: a column of numbers has no percent signs."
+    elif isinstance(column, Real) or not isinstance(column.values[0], str):
+        wanted, allowed = "numbers or text", ("integer", "number", "wide number", "boolean", "text")
+        if family == "date" and isinstance(column, Real):
+            hint = 'to count days, declare the day 0: since="2020-01-31".'
+    else:
+        wanted, allowed = "text", ("text",)
+    if family not in allowed:
+        raise TableError(
+            expected=f"a column {column.name!r} of {wanted}", got=_CALLED.get(family, "another type"), hint=hint
+        )
 
 
 def _real_steps(column: Real, value: str) -> str:
@@ -130,25 +181,29 @@ def _real_steps(column: Real, value: str) -> str:
     A missing value is neither below nor above anything, and NaN is above infinity.
     """
     middle, per_step = grid(column)
-    low, high, missing = map(_literal, (column.low, column.high, column.missing_value))
+    low, high, missing = map(literal, (column.low, column.high, column.missing_value))
     within = (
         f"CASE WHEN {value} BETWEEN {low} AND {high} THEN {value} "
-        f"WHEN {value} < {low} THEN {low} WHEN {value} <= {_literal(math.inf)} THEN {high} ELSE {missing} END"
+        f"WHEN {value} < {low} THEN {low} WHEN {value} <= {literal(math.inf)} THEN {high} ELSE {missing} END"
     )
-    moved = f"({within} - {_literal(middle)})" if middle else within
-    rounded = f"FLOOR({moved} * {_literal(per_step)} + {_literal(0.5)})"
+    moved = f"({within} - {literal(middle)})" if middle else within
+    rounded = f"FLOOR({moved} * {literal(per_step)} + {literal(0.5)})"
     ends = ((end - middle) * per_step + 0.5 for end in (column.low, column.high))
     if all(-GRID <= math.floor(end) <= GRID for end in ends):
         return rounded
     # Two bounds that differ by few of their last digits.
-    return f"LEAST(GREATEST({rounded}, {_literal(float(-GRID))}), {_literal(float(GRID))})"
+    return f"LEAST(GREATEST({rounded}, {literal(float(-GRID))}), {literal(float(GRID))})"
 
 
-def _code(column: Binary | Category, value: str, family: Family) -> str:
+def _code(column: Binary | Category, value: str, family: Family, dialect: Dialect) -> str:
     """The place of a value in the declared list."""
     whole = family == "integer" and _is_whole(column)
     values, missing = column.values, list(column.values).index(column.missing_value)
-    spelled = [str(int(each)) if whole else _literal(each) for each in values]
+    if isinstance(values[0], str):
+        texts = [", ".join(text_literals(column, code, dialect)) for code in range(len(values))]
+        others = [f"WHEN {value} IN ({each}) THEN {code}" for code, each in enumerate(texts) if code != missing]
+        return f"CASE {' '.join(others)} ELSE {missing} END"
+    spelled = [str(int(each)) if whole else literal(each) for each in values]
     if len(values) > 2 and _is_whole(column) and all(int(b) == int(a) + 1 for a, b in itertools.pairwise(values)):
         within = f"LEAST(GREATEST({value}, {spelled[0]}), {spelled[-1]})"
         listed = f"{value} = {within if whole else f'FLOOR({within})'}"
@@ -160,9 +215,3 @@ def _code(column: Binary | Category, value: str, family: Family) -> str:
 def _is_whole(column: Binary | Category) -> bool:
     """Whether all declared values are integers of moderate size."""
     return all(not isinstance(each, str) and float(each).is_integer() and abs(each) < 2**31 for each in column.values)
-
-
-def _literal(value: Value) -> str:
-    if isinstance(value, str):
-        return f"unhex('{value.encode('utf-8', 'surrogatepass').hex()}')"
-    return f"CAST('{float(value)!r}' AS DOUBLE)"

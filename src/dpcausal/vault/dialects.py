@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from dpcausal.cells import BLANKS
+
 
 @dataclass(frozen=True)
 class Dialect:
@@ -13,12 +15,23 @@ class Dialect:
         column: A column of the table, from its name.
         text: The bytes of a text. Bytes are compared and ordered alike everywhere, whatever collation the text has.
         number: A text read as DOUBLE; NULL where it is none.
+        folded: A text as `cells.folded` has it, in letters that every function for texts is safe with, whatever bytes
+            the text is made of.
+        written: Bytes as they stand in a folded text.
+        quoted: A text as a constant.
+        pattern: A pattern as a constant, from one whose every quantifier that could be possessive is.
+        days: A date, or a time without time zone, as days since 1970-01-01, a DOUBLE.
     """
 
     source: str
     column: Callable[[str], str]
     text: Callable[[str], str]
     number: Callable[[str], str]
+    folded: Callable[[str], str]
+    written: Callable[[bytes], str]
+    quoted: Callable[[str], str]
+    pattern: Callable[[str], str]
+    days: Callable[[str], str]
 
 
 def _duckdb_column(name: str) -> str:
@@ -35,7 +48,51 @@ def _duckdb_number(expression: str) -> str:
     return f"CASE WHEN NOT contains({text}, '_') THEN TRY_CAST({text} AS DOUBLE) END"
 
 
-DUCKDB = Dialect("dpcausal_source", _duckdb_column, _duckdb_text, _duckdb_number)
+def _duckdb_folded(expression: str) -> str:
+    r"""DuckDB writes bytes as text of ASCII letters, \xC3 for those beyond: its functions fail at text that is broken.
+
+    Signs that are escaped are rare, and blanks are looked for only where there is one.
+    """
+    plain = f"lower(CAST({_duckdb_text(expression)} AS VARCHAR))"
+    spaced = plain
+    for blank in BLANKS:
+        spaced = f"replace({spaced}, {_duckdb_quoted(_duckdb_written(blank))}, ' ')"
+    return f"trim(CASE WHEN contains({plain}, '\\') THEN {spaced} ELSE {plain} END, ' ')"
+
+
+_ESCAPED = b"\\'\""
+
+
+def _duckdb_written(data: bytes) -> str:
+    return "".join(chr(byte) if 32 <= byte < 127 and byte not in _ESCAPED else f"\\x{byte:02x}" for byte in data)
+
+
+def _duckdb_quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _duckdb_pattern(pattern: str) -> str:
+    """RE2 takes no longer for any text, and has no possessive quantifiers."""
+    for sign in "*?+}":
+        pattern = pattern.replace(f"{sign}+", sign)
+    return _duckdb_quoted(pattern)
+
+
+def _duckdb_days(expression: str) -> str:
+    return f"CAST(CAST({expression} AS DATE) - DATE '1970-01-01' AS DOUBLE)"
+
+
+DUCKDB = Dialect(
+    "dpcausal_source",
+    column=_duckdb_column,
+    text=_duckdb_text,
+    number=_duckdb_number,
+    folded=_duckdb_folded,
+    written=_duckdb_written,
+    quoted=_duckdb_quoted,
+    pattern=_duckdb_pattern,
+    days=_duckdb_days,
+)
 
 
 _BLANKS = r"[ \t\n\x0B\f\r]*+"
@@ -56,10 +113,40 @@ def _spark_text(expression: str) -> str:
     return f"CAST({expression} AS BINARY)"
 
 
+def _spark_quoted(text: str) -> str:
+    return f"CAST(unhex('{text.encode().hex()}') AS STRING)"  # settings decide what a backslash is
+
+
 def _spark_number(expression: str) -> str:
-    pattern = f"CAST(unhex('{_NUMBER.encode().hex()}') AS STRING)"  # settings decide what a backslash is
     text = f"CAST({expression} AS STRING) COLLATE UTF8_BINARY"
-    return f"TRY_CAST(regexp_extract({text}, {pattern}, 1) AS DOUBLE)"
+    return f"TRY_CAST(regexp_extract({text}, {_spark_quoted(_NUMBER)}, 1) AS DOUBLE)"
 
 
-SPARK = Dialect("{dpcausal_source}", _spark_column, _spark_text, _spark_number)
+def _spark_folded(expression: str) -> str:
+    """One letter of Latin-1 for each byte: Java would put one sign in the place of all that is broken."""
+    spaced = f"decode({_spark_text(expression)}, 'ISO-8859-1') COLLATE UTF8_BINARY"
+    spaced = f"translate({spaced}, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz')"
+    for blank in BLANKS:
+        spaced = f"replace({spaced}, {_spark_quoted(_spark_written(blank))}, ' ')"
+    return f"trim(BOTH ' ' FROM {spaced})"
+
+
+def _spark_written(data: bytes) -> str:
+    return data.decode("latin-1")
+
+
+def _spark_days(expression: str) -> str:
+    return f"CAST(unix_date(CAST({expression} AS DATE)) AS DOUBLE)"
+
+
+SPARK = Dialect(
+    "{dpcausal_source}",
+    column=_spark_column,
+    text=_spark_text,
+    number=_spark_number,
+    folded=_spark_folded,
+    written=_spark_written,
+    quoted=_spark_quoted,
+    pattern=_spark_quoted,
+    days=_spark_days,
+)

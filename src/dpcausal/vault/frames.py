@@ -7,19 +7,22 @@ A type that is found by looking at values, as pandas' `object` columns invite, w
 from typing import Any
 
 import narwhals as nw
+import numpy as np
 import pyarrow as pa
 
+from dpcausal.columns import table_column
 from dpcausal.errors import TableError
 from dpcausal.schema import Schema
-from dpcausal.vault.coercion import check_columns, columns_used
+from dpcausal.vault.coercion import check_columns, columns_used, dated_columns
 
 
 def arrow_table(frame: nw.DataFrame[Any], schema: Schema) -> pa.Table:
     """The declared columns of a frame, and no others."""
     names = columns_used(schema)
     check_columns(names, frame.columns)
-    declared = {column.name for column in schema.columns}
+    declared, dated = set(map(table_column, schema.columns)), dated_columns(schema)
     columns = {name: _column(frame[name]) for name in names}
+    columns |= {name: _days(columns[name]) for name in dated}
     return pa.table({name: column if name in declared else _sortable(column) for name, column in columns.items()})
 
 
@@ -83,3 +86,23 @@ def _sortable(column: pa.ChunkedArray) -> pa.ChunkedArray:
         return column
     integers = pa.int32() if column.type.bit_width == 32 else pa.int64()
     return pa.chunked_array([chunk.view(integers) for chunk in column.chunks], integers)
+
+
+_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+_YEARS = (-719_162, 2_932_896)
+"""The first day of year 1 and the last of year 9999, in days since 1970-01-01."""
+
+
+def _days(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column of dates, or of times without a time zone, as dates that every engine reads; any other as it is."""
+    times = pa.types.is_timestamp(column.type) and column.type.tz is None
+    if not (times or pa.types.is_date(column.type)):
+        return column
+    per_day = _DAY[column.type.unit] if times else 1 if pa.types.is_date32(column.type) else _DAY["ms"]
+    integers = pa.int32() if pa.types.is_date32(column.type) else pa.int64()
+    return pa.chunked_array([_day_numbers(chunk.view(integers), per_day) for chunk in column.chunks], pa.date32())
+
+
+def _day_numbers(chunk: pa.Array, per_day: int) -> pa.Array:
+    days = np.clip(chunk.fill_null(0).to_numpy(zero_copy_only=False) // per_day, *_YEARS).astype(np.int32)
+    return pa.array(days, mask=chunk.is_null().to_numpy(zero_copy_only=False)).view(pa.date32())

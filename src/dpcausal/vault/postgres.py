@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from dpcausal.errors import DpcausalError, EngineError, TableError, withheld
-from dpcausal.vault.coercion import Family, check_columns, coerced, columns_used
+from dpcausal.vault.coercion import Family, check_columns, coerced, columns_used, dated_columns
 from dpcausal.vault.dialects import DUCKDB
 
 if TYPE_CHECKING:
@@ -24,6 +24,10 @@ _SENT: dict[str, tuple[Family, str]] = {
     "uuid": ("key", "{}::text"),
 }
 """What a column of each type lets one do with it, and what is selected of it: something that no value can make fail."""
+
+_DATED = ("date", "timestamp without time zone")
+_DAY = "CASE WHEN {0} IS NOT NULL THEN greatest(least({0}::date, '9999-12-31'::date), '0001-01-01'::date) END"
+"""What is selected of a column that is declared to hold dates."""
 
 _TYPES = """
 WITH RECURSIVE kinds AS (
@@ -104,7 +108,8 @@ def families_at(address: str) -> dict[str, Family]:
         types = dict(cursor.execute(_TYPES, (place,)).fetchall())
     if not types:
         raise _unreadable(name)
-    return {column: _SENT[kind][0] if kind in _SENT else "other" for column, kind in types.items()}
+    families = {column: _SENT[kind][0] if kind in _SENT else "other" for column, kind in types.items()}
+    return families | {column: "date" for column, kind in types.items() if kind in _DATED}
 
 
 def _parts(address: str) -> tuple[str, str, str]:
@@ -159,9 +164,13 @@ def _selected(types: dict[str, str], schema: "Schema", name: str) -> str:
                 got=f"the type {types[column]}",
                 hint="convert the column, in a view for instance.",
             )
-    coerced(schema, {column: _SENT[types[column]][0] for column in used})  # for what it refuses
-    sent = {DUCKDB.column(column): _SENT[types[column]][1] for column in used}
-    return ", ".join(f"{form.format(name)} AS {name}" for name, form in sent.items())
+    days = {column for column in dated_columns(schema) if types[column] in _DATED}
+    sent: dict[str, tuple[Family, str]] = {
+        column: ("date", _DAY) if column in days else _SENT[types[column]] for column in used
+    }
+    coerced(schema, {column: family for column, (family, _) in sent.items()})  # for what it refuses
+    named = ((DUCKDB.column(column), form) for column, (_, form) in sent.items())
+    return ", ".join(f"{form.format(name)} AS {name}" for name, form in named)
 
 
 def _unreadable(name: str) -> TableError:

@@ -1,9 +1,8 @@
 """Anything that holds a table, opened for an engine where it lies. Only the declared columns are ever touched."""
 
-import csv
 import glob
-import gzip
 import re
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -15,12 +14,13 @@ import pyarrow.parquet as pq
 
 from dpcausal.errors import TableError, withheld
 from dpcausal.schema import Schema
-from dpcausal.vault.coercion import Family, check_columns, columns_used
+from dpcausal.vault.coercion import Family, check_columns, columns_used, dated_columns
 from dpcausal.vault.dialects import DUCKDB
 from dpcausal.vault.engines import Engine
 from dpcausal.vault.engines.duckdb import DuckDBEngine, connect, families_of
 from dpcausal.vault.engines.spark import SparkEngine, is_spark_frame
 from dpcausal.vault.frames import arrow_table
+from dpcausal.vault.headers import check_names, header_of
 from dpcausal.vault.postgres import PostgresTable, families_at
 from dpcausal.vault.progress import Shown
 from dpcausal.vault.resources import Resources
@@ -31,7 +31,6 @@ _TABLES = (
     '"postgresql://user@host/database#schema.table"'
 )
 _POSTGRES = ("postgresql://", "postgres://")
-_OTHER_SIGNS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 _IN_DUCKDB = "set them in the relation's own connection: SET memory_limit = '1GB', SET threads, SET temp_directory."
 _IN_SPARK = "set them in Spark's own configuration: spark.executor.memory, spark.executor.cores, spark.local.dir."
 
@@ -85,7 +84,8 @@ def _check_place(place: str) -> None:
 def column_families(place: str) -> Mapping[str, Family | None]:
     """The names of the columns of a table, and what each one's type lets one do with it. No value is read.
 
-    A .csv file has no types: there it is None. Of many files, the first one's columns count.
+    A .csv file has no types: there it is None, and a first line that looks like values is refused. Of many files, the
+    first one's columns count.
 
     Args:
         place: Where the table lies, as for a vault.
@@ -99,12 +99,29 @@ def column_families(place: str) -> Mapping[str, Family | None]:
         return families_of(_stored(Path(f"{database}.duckdb"), name, connection))
     with _readable(place):
         if _are_csv(place):
-            return dict.fromkeys(_header(_found(place)[0]))
+            file = _found(place)[0]
+            names = header_of(file)
+            check_names(file, names)
+            return dict.fromkeys(names)
         read = "SELECT * FROM read_parquet($file, hive_partitioning=false)"
         return families_of(connection.sql(read, params={"file": glob.escape(_found(place)[0])}))
 
 
+def check_header(place: str) -> None:
+    """Raise where the first line of a .csv file looks like values, or holds a name twice; nothing of it is told."""
+    if not place.startswith(_POSTGRES) and ".duckdb#" not in place:
+        with _readable(place):
+            for file in _found(place) if _are_csv(place) else ():
+                check_names(file, header_of(file))
+
+
 def _frame(table: object, schema: Schema, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+    if isinstance(table, dict):
+        raise TableError(
+            expected=_TABLES,
+            got="a dict",
+            hint="make a table of it: pandas.DataFrame(columns), or pyarrow.table(columns).",
+        )
     try:
         columns = arrow_table(nw.from_native(table, eager_only=True), schema)
     except (TypeError, nw.exceptions.DuplicateError):
@@ -179,7 +196,7 @@ def _readable(place: str) -> AbstractContextManager[None]:
         got="a file that cannot be read",
         hint="check that each file is whole and is what its name says.",
     )
-    return withheld(duckdb.Error, pa.ArrowException, csv.Error, OSError, instead=lambda _: broken)
+    return withheld(duckdb.Error, pa.ArrowException, OSError, EOFError, zlib.error, instead=lambda _: broken)
 
 
 def _found(place: str) -> list[str]:
@@ -220,7 +237,7 @@ def _check_types(files: Sequence[str], used: Sequence[str], schema: Schema) -> N
 
     And if the type is of times in milliseconds, at which DuckDB fails if one of them lies far off.
     """
-    keys = (schema.unit.name, schema.unit.by) if schema.unit else ()
+    keys = {*((schema.unit.name, schema.unit.by) if schema.unit else ()), *dated_columns(schema)}
     first: dict[str, str] = {}
     for file in files:
         described = pq.read_metadata(file).schema
@@ -252,14 +269,16 @@ def _csv(place: str, schema: Schema, connection: duckdb.DuckDBPyConnection) -> d
     Columns that are not declared may have any names, none, or the same: they only keep their place.
     """
     files, used = _found(place), columns_used(schema)
-    header = _header(files[0])
-    if any(_header(file) != header for file in files):
+    headers = [header_of(file) for file in files]
+    for each in headers:  # first: of files without a header nothing more is told, whatever their first lines are
+        check_columns(used, each)
+    header = headers[0]
+    if any(each != header for each in headers):
         raise TableError(
             expected="the same columns in all files, in one order",
             got="others in some",
             hint="write the files anew, or as .parquet, where only declared columns must agree.",
         )
-    check_columns(used, header)
     other = f"not {max(used, key=len)}"  # longer than any that is declared
     names = [name if name in used else f"{other} {place}" for place, name in enumerate(header)]
     return connection.read_csv(
@@ -267,21 +286,3 @@ def _csv(place: str, schema: Schema, connection: duckdb.DuckDBPyConnection) -> d
         header=True, columns=dict.fromkeys(names, "VARCHAR"), auto_detect=False, sep=",", quotechar='"', escapechar='"',
         strict_mode=False, null_padding=True, ignore_errors=True, parallel=False,
     )  # fmt: skip
-
-
-def _header(file: str) -> list[str]:
-    """The names in the first line. They are not shown where it may be no line of names."""
-    with (gzip.open if file.endswith(".gz") else open)(
-        file, "rt", encoding="utf-8-sig", errors="replace", newline=""
-    ) as lines:
-        names = next(csv.reader(lines), [])
-    between = next((word for sign, word in _OTHER_SIGNS.items() if len(names) == 1 and sign in names[0]), "")
-    if between or not names:
-        raise TableError(
-            expected=f"names of columns, with commas between them, in the first line of {Path(file).name!r}",
-            got=f"one name with {between} in it" if between else "nothing there",
-            hint=f"this file seems to be separated by {between}; save it with commas."
-            if between
-            else "check that this is the file you meant: it is empty, or begins with an empty line.",
-        )
-    return names

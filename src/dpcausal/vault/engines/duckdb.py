@@ -37,7 +37,8 @@ _FAMILIES: dict[str, Family] = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"), "integer"),
     **dict.fromkeys(("FLOAT", "DOUBLE"), "number"),
     **dict.fromkeys(("UBIGINT", "HUGEINT", "UHUGEINT", "DECIMAL"), "wide number"),
-    **dict.fromkeys(("DATE", "UUID"), "key"),
+    **dict.fromkeys(("DATE", "TIMESTAMP"), "date"),
+    "UUID": "key",
     **dict.fromkeys(("VARCHAR", "ENUM"), "text"),
     "BOOLEAN": "boolean",
 }
@@ -155,6 +156,16 @@ class DuckDBEngine:
             parts = [kernel(no_rows(columns)), *map(kernel, batches)]
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
+    @property
+    def families(self) -> Mapping[str, Family]:
+        """What the table's columns' types let one do with them."""
+        return self._families
+
+    def look(self, text: str) -> list[Any]:
+        """What a query of the table as it stands gives, for `vault.inspection` alone."""
+        with self._query(text) as found:
+            return found.fetchall()
+
     def share(self, units: int) -> float | None:
         """How much of the pass under way is done, if that can be told: of so many units, or as DuckDB estimates it."""
         if self._seen is not None:
@@ -216,7 +227,7 @@ def families_of(relation: duckdb.DuckDBPyRelation) -> dict[str, Family]:
 def _family(kind: str) -> Family:
     if kind.endswith("]"):
         return "other"
-    return "key" if kind.startswith("TIMESTAMP") else _FAMILIES.get(kind.partition("(")[0], "other")
+    return _FAMILIES.get(kind.partition("(")[0]) or ("key" if kind.startswith("TIMESTAMP") else "other")
 
 
 def _silenced() -> AbstractContextManager[None]:

@@ -29,7 +29,8 @@ _FAMILIES: dict[str, Family] = {
     **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), "integer"),
     **dict.fromkeys(("float", "double", "decimal"), "number"),
     **dict.fromkeys(("string", "char", "varchar"), "text"),
-    **dict.fromkeys(("date", "timestamp", "timestamp_ntz"), "key"),
+    **dict.fromkeys(("date", "timestamp_ntz"), "date"),
+    "timestamp": "key",  # whose day depends on a time zone
     "boolean": "boolean",
 }
 

@@ -1,0 +1,182 @@
+"""A number between public bounds: the column of a table that holds it, and how its cells are read."""
+
+import math
+import numbers
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from datetime import date
+from typing import Any
+
+from dpcausal.cells import ISO, check_number_format, checked_day, checked_formats, folded, spaced
+from dpcausal.errors import SchemaError
+from dpcausal.plain_text import check_plain_text
+
+
+def check_name(name: object) -> None:
+    """Raise unless a name can be a column's."""
+    if not isinstance(name, str) or not name or "\0" in name:
+        raise SchemaError(
+            expected="a column name",
+            got=repr(name),
+            hint="give the name of a column as a non-empty string without NUL characters.",
+        )
+    check_plain_text("column name", [name])
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a finite number, of Python or of numpy; True and False are none."""
+    try:
+        return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # a whole number beyond all floats
+        return False
+
+
+@dataclass(frozen=True)
+class Real:
+    """A number between two public bounds.
+
+    Values outside are moved to the nearer bound, silently. A value that is absent, not a number, or text that does not
+    read as declared counts as `missing`, which is the midpoint of the bounds unless declared.
+
+    Attributes:
+        name: The column in the table.
+        low: A public lower bound: from a codebook or the literature, never from the table.
+        high: A public upper bound.
+        missing: What an absent value counts as.
+        decimal: The decimal sign of numbers in text, "." or ",".
+        thousands: The sign between thousands in text; a number whose groups are not of three digits counts as missing.
+        strip: Texts that may stand before or after the number, such as units: `["mg", "€"]`. Capitals are ignored.
+        percent: Whether each cell ends in %: `45 %` is 0.45, and a cell without the sign counts as missing. To read
+            it as 45, with the sign or without, strip "%" instead.
+        since: For dates: the day 0. A date becomes the number of days since then, and `low` and `high` are days.
+        date_format: How dates are written in text, of %Y, %m and %d; one format, or several of which only one fits.
+        indicator: For a covariate: whether to declare a yes-or-no covariate too, "<name> is missing".
+
+    Example:
+        >>> Real("age", 16, 60).missing_value
+        38.0
+        >>> Real("dose", 0, 500, decimal=",", thousands=".", strip=["mg"]).rules
+        'numbers as in 1.234,5, without mg'
+        >>> Real("admitted", 0, 3650, since="2015-01-01", date_format="%d.%m.%Y").rules
+        'dates as days since 2015-01-01, written %d.%m.%Y'
+    """
+
+    name: str
+    low: float = math.nan  # left out; there is no default
+    high: float = math.nan
+    missing: float | None = None
+    _: KW_ONLY
+    decimal: str = "."
+    thousands: str = ""
+    strip: Sequence[str] = ()
+    percent: bool = False
+    since: str | date | None = None
+    date_format: str | Sequence[str] = ISO
+    indicator: bool = False
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        _check_bounds(self.name, self.low, self.high)
+        object.__setattr__(self, "low", float(self.low))
+        object.__setattr__(self, "high", float(self.high))
+        if self.missing is not None and not (is_number(self.missing) and self.low <= self.missing <= self.high):
+            raise SchemaError(
+                expected=f"a missing value of column {self.name!r} within {self.low} and {self.high}",
+                got=repr(self.missing),
+                hint="an absent value must count as something in range, or leave it out for the midpoint.",
+            )
+        strip = (self.strip,) if isinstance(self.strip, str) else tuple(self.strip)
+        object.__setattr__(self, "strip", strip)
+        if isinstance(self.thousands, str):
+            object.__setattr__(self, "thousands", spaced(self.thousands).decode("utf-8", "surrogatepass"))
+        check_number_format(self.name, self.decimal, self.thousands, strip)
+        formats = checked_formats(self.name, self.date_format)
+        object.__setattr__(self, "date_format", formats[0] if len(formats) == 1 else formats)
+        if self.since is not None:
+            object.__setattr__(self, "since", checked_day(self.name, self.since))
+        if (self.since is None and formats != (ISO,)) or (self.since and self._numeric_rules):
+            raise SchemaError(
+                expected=f"column {self.name!r} to be read either as numbers or as dates since a day",
+                got=f"since={self.since!r}, date_format={self.date_format!r}, {self._numeric_rules!r}",
+                hint='for dates give since="2020-01-31", and nothing about decimals, thousands, strip or percent.',
+            )
+
+    @property
+    def missing_value(self) -> float:
+        """What an absent value counts as."""
+        return self.low + (self.high - self.low) / 2 if self.missing is None else float(self.missing)
+
+    @property
+    def formats(self) -> tuple[str, ...]:
+        """How dates are written in text."""
+        return checked_formats(self.name, self.date_format)
+
+    @property
+    def units(self) -> tuple[bytes, ...]:
+        """The texts to strip, folded, longest first."""
+        return tuple(sorted({folded(text) for text in self.strip}, key=lambda text: (-len(text), text)))
+
+    @property
+    def _numeric_rules(self) -> dict[str, Any]:
+        """What is declared about numbers in text, but for the usual."""
+        rules = {"decimal": self.decimal, "thousands": self.thousands, "percent": self.percent}
+        usual = {"decimal": ".", "thousands": "", "percent": False}
+        units = [text.decode("utf-8", "surrogatepass") for text in self.units]
+        return {name: rule for name, rule in rules.items() if rule != usual[name]} | ({"strip": units} if units else {})
+
+    @property
+    def has_rules(self) -> bool:
+        """Whether numbers in text are written in another way than the usual one."""
+        return bool(self._numeric_rules)
+
+    @property
+    def rules(self) -> str:
+        """How cells of text are read, in words; empty where nothing is declared about it."""
+        if self.since:
+            return f"dates as days since {self.since}, written {' or '.join(self.formats)}"
+        words = [f"numbers as in 1{self.thousands}234{self.decimal}5"] if self.decimal + self.thousands != "." else []
+        words += [f"without {', '.join(self.strip)}"] if self.strip else []
+        words += ["percent as hundredths"] if self.percent else []
+        return ", ".join(words)
+
+    @property
+    def meaning(self) -> dict[str, Any]:
+        """What the declaration comes to, however it was written."""
+        dates = {"since": self.since, "formats": sorted(self.formats)} if self.since else {}
+        plain = {"name": self.name, "low": self.low, "high": self.high, "missing": self.missing_value}
+        return plain | dates | self._numeric_rules
+
+
+def _check_bounds(name: str, low: object, high: object) -> None:
+    if is_number(low) and is_number(high) and _can_be_divided(float(low), float(high)):  # type: ignore[arg-type]
+        return
+    example = f"Real({name!r}, low=0, high=100)"
+    codebook = "take them from a codebook or the literature, never from the table."
+    hints = {
+        "text": "write numbers without quotation marks.",
+        "left out": f"write both bounds, for instance {example}; {codebook}",
+        "infinite": f"write the least and the greatest value that can be, for instance {example}; values beyond are "
+        "moved to the bound.",
+        "reversed": f"swap them: low={high!r}, high={low!r}.",
+        "other": f"write two numbers that are apart and of usual size, for instance {example}; {codebook}",
+    }
+    absent = [bound for bound, value in (("low", low), ("high", high)) if value is None or value != value]  # noqa: PLR0124
+    given = ", ".join(f"{bound}={value!r}" for bound, value in (("low", low), ("high", high)) if bound not in absent)
+    if isinstance(low, str) or isinstance(high, str):
+        mistake = "text"
+    elif absent:
+        mistake = "left out"
+    elif math.inf in (low, high) or -math.inf in (low, high):
+        mistake = "infinite"
+    else:
+        mistake = "reversed" if is_number(low) and is_number(high) and low > high else "other"  # type: ignore[operator]
+    raise SchemaError(
+        expected=f"numbers low < high, within 1e70 of 0 and apart, as bounds of column {name!r}",
+        got=", ".join([*([given] if given else []), *(f"no {bound}" for bound in absent)]),
+        hint=hints[mistake],
+    )
+
+
+def _can_be_divided(low: float, high: float) -> bool:
+    """Whether the grid between two bounds, and squares of its steps, are far from where floats end."""
+    return -1e70 <= low < low + (high - low) / 2 < high <= 1e70 and high - low >= 1e-100

@@ -1,0 +1,124 @@
+"""A look at a table for those who may see it: exact counts, and some cells. Nothing here is private.
+
+This is for whoever keeps the table, on the machine where it lies. It touches no ledger, because nothing that it tells
+may be released. Only the command `dpcausal check` reaches it.
+"""
+
+from collections.abc import Iterator
+
+from dpcausal.cells import Value
+from dpcausal.columns import Binary, Category, Column, Indicator, Real, table_column
+from dpcausal.errors import TableError
+from dpcausal.schema import Schema
+from dpcausal.vault.coercion import SOURCE, reading
+from dpcausal.vault.dialects import DUCKDB
+from dpcausal.vault.engines.duckdb import DuckDBEngine
+from dpcausal.vault.parsing import literal, text_literals
+from dpcausal.vault.table import check_header, open_table
+
+_SHOWN = 5
+_LONGEST = 40
+
+
+def inspect(place: str, schema: Schema) -> Iterator[str]:
+    """Yield what whoever keeps a table should know before anybody asks it, line by line.
+
+    Args:
+        place: Where the table lies, as for a vault.
+        schema: What is declared about it.
+    """
+    try:
+        check_header(place)
+    except TableError as error:
+        yield f"header: {error.got}"
+    engine = open_table(place, schema)
+    if not isinstance(engine, DuckDBEngine):
+        raise TableError(expected="a file or a database", got="another table", hint="give the place of one.")
+    ((size,),) = engine.look(f"SELECT COUNT(*) FROM {SOURCE}")  # noqa: S608
+    yield f"records: {size:,}"
+    for role, column in _roles(schema):
+        yield from _column(role, column, engine, size)
+    yield from _units(schema, engine, size)
+
+
+def _roles(schema: Schema) -> Iterator[tuple[str, Column]]:
+    yield "treatment", schema.treatment
+    yield "outcome", schema.outcome
+    yield from (("covariate", column) for column in schema.covariates if not isinstance(column, Indicator))
+
+
+def _column(role: str, column: Column, engine: DuckDBEngine, size: int) -> Iterator[str]:
+    family = engine.families[table_column(column)]
+    source = DUCKDB.column(table_column(column))
+    cell, read = reading(column, family)
+    blank = f" OR {DUCKDB.folded(source)} = ''" if family == "text" else ""
+    absent = f"({source} IS NULL{blank})"
+    inner = f"(SELECT {source} AS source, {absent} AS absent, {cell} AS cell FROM {SOURCE})"  # noqa: S608 (quoted)
+    cells = f"(SELECT source, absent, {read} AS value FROM {inner})"  # noqa: S608
+    known = _known(column)
+    unread = f"NOT absent AND NOT COALESCE({known}, false)"
+    counts = [f"COUNT(*) FILTER (WHERE {each})" for each in ("absent", unread, *_wanted(column))]
+    ((missing, strange, *others),) = engine.look(f"SELECT {', '.join(counts)} FROM {cells}")  # noqa: S608 (no outside text)
+    name = f"{role} {column.name}"
+    what = "not read as declared" if isinstance(column, Real) else "none of the declared values"
+    yield f"{name}: {_share(missing, size)} absent, {_share(strange, size)} {what}"
+    if isinstance(column, Real):
+        below, above = others
+        yield f"{name}: {_share(below, size)} below {column.low:,g}, {_share(above, size)} above {column.high:,g}"
+    else:
+        listed = (f"{value} {_share(count, size)}" for value, count in zip(column.values, others, strict=True))
+        yield f"{name}: {', '.join(listed)}"
+    if strange:
+        text = DUCKDB.text("source")
+        often = f"SELECT {text}, COUNT(*) FROM {cells} WHERE {unread} GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT {_SHOWN}"  # noqa: S608
+        spelled = (f"{_shown(bytes(cell))} {count:,} times" for cell, count in engine.look(often))
+        yield f"{name}: most often {', '.join(spelled)}"
+
+
+def _known(column: Column) -> str:
+    """Return whether a cell reads as declared, as SQL."""
+    if isinstance(column, Real):
+        return f"value <= {literal(float('inf'))}"
+    return f"{_compared(column)} IN ({', '.join(each for value in column.values for each in _spelled(column, value))})"
+
+
+def _wanted(column: Column) -> list[str]:
+    """Return what else is counted, as SQL: numbers beyond either bound, or each of the declared values."""
+    if isinstance(column, Real):
+        infinity = literal(float("inf"))
+        return [f"value < {literal(column.low)}", f"value > {literal(column.high)} AND value <= {infinity}"]
+    return [f"{_compared(column)} IN ({', '.join(_spelled(column, value))})" for value in column.values]
+
+
+def _compared(column: Binary | Category) -> str:
+    return "value" if isinstance(column.values[0], str) else "CAST(value AS DOUBLE)"
+
+
+def _spelled(column: Binary | Category, value: Value) -> list[str]:
+    place = list(column.values).index(value)
+    return text_literals(column, place, DUCKDB) if isinstance(value, str) else [literal(value)]
+
+
+def _units(schema: Schema, engine: DuckDBEngine, size: int) -> Iterator[str]:
+    if schema.unit is None:
+        yield "unit: none is declared, so each record counts as a person of its own"
+        return
+    name, family = DUCKDB.column(schema.unit.name), engine.families[schema.unit.name]
+    key = DUCKDB.text(name) if family == "text" else name
+    groups = f"SELECT {key} AS unit, COUNT(*) AS size FROM {SOURCE} GROUP BY 1"  # noqa: S608 (quoted)
+    counts = "COUNT(*), COUNT(*) FILTER (WHERE size > 1), MAX(size), SUM(size) FILTER (WHERE unit IS NULL)"
+    ((units, several, most, nobody),) = engine.look(f"SELECT {counts} FROM ({groups})")  # noqa: S608
+    yield (
+        f"unit {schema.unit.name}: {units:,} units in {size:,} records; {several:,} units have several, at most "
+        f"{most or 0:,}; {_share(nobody or 0, size)} of the records name nobody, and count as one unit"
+    )
+
+
+def _share(count: int, size: int) -> str:
+    return f"{count:,} ({count / max(size, 1):.1%})"
+
+
+def _shown(cell: bytes) -> str:
+    """Return a cell so that it cannot steer a terminal."""
+    text = cell.decode("utf-8", "replace")
+    return repr(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")

@@ -1,0 +1,130 @@
+"""`dpcausal check`: a look for whoever keeps the table, marked as such on every line."""
+
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner, Result
+
+import dpcausal as dpc
+from checks.house import violations
+from dpcausal import Study
+from dpcausal.cli import app
+from dpcausal.cli.check import MARK
+from dpcausal.site.new import new_site
+
+SCHEMA = dpc.Schema(
+    treatment=dpc.Binary("arm", values=("placebo", "drug")),
+    outcome=dpc.Real("cost", 0, 10_000),
+    covariates=[
+        dpc.Category("sex", ["female", "male", "?"]),
+        dpc.Real("age", 18, 100, indicator=True),
+        dpc.Binary("ill"),
+    ],
+)
+CSV = """arm,cost,sex,age,ill
+placebo,"9,135.61",F,44,yes
+Drug ,12,female,17,no
+drug,-5,M,,1
+usual,20000,f,x,0
+,"1,000",F,nan,maybe
+"""
+
+
+def write(folder: Path, schema: dpc.Schema = SCHEMA, text: str = CSV) -> None:
+    study = Study(name="a", question="b", schema=schema, estimator=dpc.DifferenceInMeans(), epsilon=1.0)
+    (folder / "study.toml").write_text(study.to_toml(), encoding="utf-8")
+    (folder / "table.csv").write_text(text, encoding="utf-8")
+
+
+def run(folder: Path, *words: object, table: str = "table.csv") -> Result:
+    return CliRunner().invoke(
+        app, ["check", str(folder / "study.toml"), "--table", str(folder / table), *map(str, words)]
+    )
+
+
+def test_it_tells_what_does_not_read_as_declared(tmp_path: Path) -> None:
+    write(tmp_path)
+    done = run(tmp_path)
+    assert done.exit_code == 0, done.output
+    for told in (
+        "records: 5",
+        "treatment arm: 1 (20.0%) absent, 1 (20.0%) none of the declared values",
+        "treatment arm: placebo 1 (20.0%), drug 2 (40.0%)",
+        "treatment arm: most often 'usual' 1 times",
+        "outcome cost: 0 (0.0%) absent, 2 (40.0%) not read as declared",
+        "outcome cost: 1 (20.0%) below 0, 1 (20.0%) above 10,000",
+        "outcome cost: most often '1,000' 1 times, '9,135.61' 1 times",
+        "covariate sex: 0 (0.0%) absent, 4 (80.0%) none of the declared values",
+        "covariate sex: most often 'F' 2 times",
+        "covariate age: 1 (20.0%) absent, 2 (40.0%) not read as declared",
+        "covariate age: 1 (20.0%) below 18",
+        "covariate ill: 0 (0.0%) absent, 1 (20.0%) none of the declared values",
+        "covariate ill: 0 2 (40.0%), 1 2 (40.0%)",
+        "unit: none is declared",
+    ):
+        assert f"{MARK} {told}" in done.output
+    assert "is missing" not in done.output
+
+
+def test_every_line_says_that_it_is_not_for_sharing(tmp_path: Path) -> None:
+    write(tmp_path)
+    lines = run(tmp_path).output.splitlines()
+    assert len(lines) > 10
+    assert all(line.startswith("[not private, not for sharing] ") for line in lines)
+
+
+def test_cells_cannot_steer_the_terminal(tmp_path: Path) -> None:
+    write(tmp_path, text="arm,cost,sex,age,ill\n\x1b[31mred\x07,1,F,44,yes\nplacebo,1," + "x" * 999 + ",44,yes\n")
+    output = run(tmp_path).output
+    assert not re.search("[\x00-\x09\x0b-\x1f]", output)
+    assert "x" * 50 not in output
+
+
+def test_units_and_types_are_looked_at_too(tmp_path: Path) -> None:
+    schema = dpc.Schema(dpc.Binary("t"), dpc.Real("y", 0, 10, since="2020-01-01"), unit=dpc.Unit("who{}", by="y"))
+    write(tmp_path, schema)
+    days = pa.array([18_262, 18_263, 0, None], pa.int32()).view(pa.date32())
+    pq.write_table(pa.table({"t": [0, 1, 2, None], "y": days, "who{}": ["a", "a", "b", None]}), tmp_path / "t.parquet")
+    output = run(tmp_path, table="t.parquet").output
+    assert "unit who{}: 3 units in 4 records; 1 units have several, at most 2; 1 (25.0%) of the records name" in output
+    assert "outcome y: 1 (25.0%) below 0" in output
+    assert "treatment t: most often '2' 1 times" in output
+
+
+def test_a_header_that_names_columns_twice_is_told(tmp_path: Path) -> None:
+    write(tmp_path, text="arm,cost,sex,age,ill,x,x\n")
+    assert f"{MARK} header: names that stand twice" in run(tmp_path).output
+
+
+@pytest.mark.parametrize("where", ["given", "beside"])
+def test_a_policy_that_forbids_it_is_heeded_before_anything_is_read(where: str, tmp_path: Path) -> None:
+    write(tmp_path)
+    site = tmp_path / "site" if where == "given" else tmp_path
+    new_site(site, "north")
+    policy = site / "policy.toml"
+    words = ["--policy", policy] if where == "given" else []
+    assert run(tmp_path, *words).exit_code == 0
+    policy.write_text(policy.read_text().replace("allow_check = true", "allow_check = false"))
+    done = run(tmp_path, *words)
+    assert done.exit_code == 2
+    assert "allow_check = false" in done.output
+    assert MARK not in done.output
+    policy.write_text("nonsense")
+    assert run(tmp_path, *words).exit_code == 2
+
+
+def test_it_leaves_no_ledger_and_no_file(tmp_path: Path) -> None:
+    write(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    run(tmp_path)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("line", ["from dpcausal.vault.inspection import inspect", "source.engine.look('SELECT 1')"])
+def test_no_other_code_may_look(line: str, tmp_path: Path) -> None:
+    (tmp_path / "vault").mkdir()
+    (tmp_path / "vault" / "door.py").write_text(f"{line}\n")
+    assert any("may not appear here" in each for each in violations(tmp_path))
