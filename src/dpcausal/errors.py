@@ -58,6 +58,10 @@ class RefusedError(DpcausalError):
     """The thing asked for is withheld on purpose, for instance an interval that would not cover."""
 
 
+class NotInstalledError(DpcausalError):
+    """A library that only some uses need is not installed."""
+
+
 @contextmanager
 def withheld(*kinds: type[Exception], instead: Callable[[Exception], DpcausalError]) -> Iterator[None]:
     """Raise something else in place of errors of others, whose messages may quote the table, an answer or a password.

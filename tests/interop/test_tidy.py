@@ -12,7 +12,7 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.effect import SiteShare
-from dpcausal.errors import QueryError, RefusedError
+from dpcausal.errors import NotInstalledError, QueryError, RefusedError
 
 SCHEMA = dpc.Schema(
     treatment=dpc.Binary("drug", labels=("usual care", "drug")),
@@ -160,5 +160,5 @@ def test_what_is_no_result_no_library_or_no_level(effect: dpc.Effect) -> None:
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_a_library_that_is_absent_is_told_in_words(library: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(QueryError, match='write backend="pyarrow"'):
+    with pytest.raises(NotInstalledError, match='write backend="pyarrow"'):
         dpc.tidy([], backend=library)
