@@ -47,6 +47,12 @@ def lines(results: Any, **given: Any) -> list[dict[str, Any]]:
     return told
 
 
+def test_warnings_are_in_the_frame(schema: dpc.Schema) -> None:
+    effect = dpc.DifferenceInMeans().estimate(dpc.Rehearsal(schema, n=500), epsilon=1.0)
+    frame = dpc.tidy([effect, replace(effect, warnings=("beware.", "of this."))])
+    assert list(frame.warnings.fillna("")) == ["", "beware. of this."]
+
+
 def test_an_effect_is_one_line(effect: dpc.Effect) -> None:
     (line,) = lines(effect, level=0.8)
     assert (line["low"], line["high"]) == effect.interval(0.8)

@@ -60,7 +60,7 @@ class RegressionAdjustment:
         >>> schema = Schema(treatment=Binary("treat"), outcome=Real("score", 0, 100), covariates=[Real("age", 18, 90)])
         >>> plan = RegressionAdjustment(of=["age"]).estimate(Rehearsal(schema, n=20_000), epsilon=1.0)
         >>> round(plan.sampling_sd, 2), round(plan.privacy_sd, 2)
-        (0.36, 0.08)
+        (0.37, 0.15)
     """
 
     of: Sequence[str]
