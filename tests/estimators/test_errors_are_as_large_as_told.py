@@ -52,7 +52,7 @@ def vault_of(data: pa.Table) -> dpc.Vault:
     return dpc.Vault(data, SCHEMA, ledger="sqlite://", budget=dpc.Budget(epsilon=100, delta=0.1))
 
 
-def ratio(told: Sequence[float], found: Sequence[float]) -> float:
+def ratio(told: Sequence[float] | Array, found: Sequence[float] | Array) -> float:
     """What is told of how much estimates scatter, as a share of how much they do."""
     return float(np.median(told) / np.std(found))
 

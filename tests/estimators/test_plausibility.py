@@ -18,7 +18,7 @@ SCHEMA = dpc.Schema(
     outcome=OUTCOME,
     covariates=[dpc.Real("age", 18, 90), dpc.Binary("sex", values=("f", "m"))],
 )
-ESTIMATORS = {
+ESTIMATORS: dict[str, Estimator] = {
     "difference": dpc.DifferenceInMeans(),
     "regression": dpc.RegressionAdjustment(of=["age"]),
     "weighting": dpc.InverseWeighting(of=["age"]),
