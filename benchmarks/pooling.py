@@ -161,7 +161,7 @@ def errors(setting: Setting, runs: int) -> dict[str, object]:
     for run, (estimates, variances) in enumerate(zip(study.estimates, study.variances, strict=True)):
         between = Heterogeneity.of(estimates, variances).variance
         for rule in RULES:
-            weights[rule][run] = weights_of(rule, sizes, variances, between)
+            weights[rule][run] = weights_of(rule, sizes, variances, between, estimates)
         weights["printed"][run] = brute_force(sizes, study.printed[run], every)
     truth = study.truths @ (sizes / sizes.sum())
     found = {rule: (each * study.estimates).sum(axis=1) - truth for rule, each in weights.items()}

@@ -1,6 +1,7 @@
+import hashlib
 import re
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -18,6 +19,7 @@ from dpcausal import (
 )
 from dpcausal.errors import DpcausalError, StudyError
 from dpcausal.estimators.average import ESTIMATORS
+from dpcausal.release import Receipt
 from dpcausal.testing import standard_schema
 
 STUDY = Study(
@@ -49,7 +51,8 @@ def test_every_estimator_is_tried() -> None:
 def test_a_study_survives_its_file(name: str) -> None:
     schema = standard_schema("outcome" if name == "propensity_matching" else "record")
     study = replace(STUDY, estimator=TRIED[name], schema=schema, delta=1e-6, epsilons={"north": 0.5})
-    study = replace(study, design="trial", eligibility="adults", confounders={"age": "older"}, bounds={"by": "Bob"})
+    study = replace(study, design="trial", eligibility="adults", bounds={"by": "Bob"}, expected={"outcome_sd": 2.0})
+    study = replace(study, confounders=dict.fromkeys(study.adjusts_for, "older"))
     study = replace(study, requires={"overlap": {"epsilon": 0.1, "by": ["ward"]}})
     text = study.to_toml()
     assert Study.from_toml(text) == study
@@ -126,3 +129,93 @@ def test_a_schema_of_another_kind() -> None:
     with pytest.raises(StudyError, match="a Schema"):
         replace(STUDY, schema="the schema")  # type: ignore[arg-type]
     assert isinstance(STUDY.schema, Schema)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "adjusted"),
+    [
+        (DifferenceInMeans(), "nothing"),
+        (RegressionAdjustment(of=["age", "smoker"]), "age, smoker"),
+        (Stratification(by=["ward", Cut("age", [40, 65])]), "ward, age"),
+    ],
+)
+def test_confounders_that_the_estimator_does_not_adjust_for_are_refused(estimator: Any, adjusted: str) -> None:
+    with pytest.raises(StudyError, match=re.escape(f"adjusts for: {adjusted}, got reasons for age")):
+        replace(STUDY, estimator=estimator, confounders={"age": "older people are treated less"})
+
+
+def test_a_study_adjusts_for_what_its_estimator_does() -> None:
+    study = replace(STUDY, estimator=Stratification(by=["ward", Cut("age", [40, 65])]))
+    assert study.adjusts_for == ("ward", "age")
+    assert replace(study, confounders={"age": "old", "ward": "far"}).adjusts_for == ("ward", "age")
+    assert STUDY.adjusts_for == ()
+
+
+def test_a_study_has_the_digest_of_its_file() -> None:
+    """To the letter, comments and line ends included: what `sha256sum` prints, and what sites approve."""
+    text = "# why we ask\r\n" + STUDY.to_toml().replace("\n", "\r\n")
+    study = Study.from_toml(text)
+    assert study.digest == hashlib.sha256(text.encode()).hexdigest()
+    assert study.text == text
+    assert study == STUDY
+    assert replace(study, name="other").text == replace(STUDY, name="other").to_toml()
+
+
+@pytest.mark.parametrize(
+    ("expected", "words"),
+    [
+        ({"risk": 0.1}, "'risk' is none of these"),
+        ({"outcome_sd": "2"}, "numbers for some of treated_share"),
+        ({"outcome_sd": 50.0}, "an outcome sd of at most"),
+        ([1.0], "numbers for some of"),
+    ],
+)
+def test_expectations_that_cannot_be_are_refused(expected: Any, words: str) -> None:
+    with pytest.raises(DpcausalError, match=re.escape(words)):
+        replace(STUDY, expected=expected)
+
+
+def test_a_study_is_rehearsed_as_it_expects() -> None:
+    study = replace(STUDY, expected={"outcome_sd": 1.0, "treated_share": 0.2})
+    assert (study.rehearsal(100).sd, study.rehearsal(100).treated_share) == (1.0, 0.2)
+    assert study.rehearsal(100, outcome_sd=2.0, treated_share=None).sd == 2.0
+    assert (study.rehearsed(1_000).sampling_sd or 1.0) < (STUDY.rehearsed(1_000).sampling_sd or 0.0)
+    assert STUDY.rehearsal(100).confounding == 0.3
+    assert replace(STUDY, design="trial").rehearsal(100).confounding == 0
+
+
+def test_a_study_warns_of_a_width_that_it_did_not_expect() -> None:
+    released = replace(STUDY.rehearsed(1_000), receipts=(Receipt("arm_moments", 1.0, 0.0, 2, "ab" * 32),))
+    assert not STUDY.warned(released).warnings
+    told = replace(STUDY, expected={"outcome_sd": 0.5})
+    assert "times as wide as planned" in told.warned(released).warnings[0]
+    assert told.warned(told.warned(released)).warnings == told.warned(released).warnings
+
+
+def balance_of(estimator: Any, design: Literal["trial", "observational"] = "observational", **told: Any) -> Any:
+    requires = {"balance": {"epsilon": 0.5, "of": ["age"], **told}}
+    return replace(STUDY, estimator=estimator, design=design, requires=requires).diagnostics()["balance"][0]
+
+
+def test_a_required_balance_is_that_after_adjustment() -> None:
+    weighted = balance_of(InverseWeighting(of=["age", "smoker"], estimand="ATT", clip=0.2))
+    assert (weighted.weighted_by, weighted.estimand, weighted.clip) == (("age", "smoker"), "ATT", 0.2)
+    assert balance_of(DoublyRobust(of=["age"])).weighted_by == ("age",)
+    assert balance_of(DifferenceInMeans()).weighted_by == ()
+
+
+@pytest.mark.parametrize(
+    "estimator", [RegressionAdjustment(of=["age"]), Stratification(by=["ward"]), ExactMatching(by=["ward"])]
+)
+def test_a_balance_that_cannot_be_told_after_adjustment_is_refused(estimator: Any) -> None:
+    with pytest.raises(StudyError, match="require overlap instead"):
+        balance_of(estimator)
+    assert balance_of(estimator, "trial").weighted_by == ()
+
+
+def test_a_balance_with_other_weights_than_the_estimator_is_refused() -> None:
+    with pytest.raises(StudyError, match=re.escape("clip 0.1, got clip 0.2")):
+        balance_of(InverseWeighting(of=["age"]), clip=0.2)
+    with pytest.raises(StudyError, match="weighted_by"):
+        balance_of(DifferenceInMeans(), weighted_by=["age"])
+    assert balance_of(InverseWeighting(of=["age"]), clip=0.1).clip == 0.1

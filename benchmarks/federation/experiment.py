@@ -17,7 +17,7 @@ from benchmarks.datasets import DataSet
 from benchmarks.federation import printed
 from benchmarks.federation.tables import SEED, Floats, Setting, epsilons, protected, reference, settings
 from benchmarks.progress import progress
-from dpcausal.effect import Effect, Estimator
+from dpcausal.effect import Estimator
 from dpcausal.estimators.pooling import RULES, Rule, pool
 from dpcausal.estimators.pooling.weights import NEED_VARIANCES
 from dpcausal.schema import Protects
@@ -157,19 +157,7 @@ def _of_vaults(
             for (site, vault), epsilon in zip(vaults.items(), budgets, strict=True)
         }
         for rule in RULES:
-            yield (name, rule), pooled(effects, rule).estimate
-
-
-def pooled(effects: Mapping[str, Effect], rule: Rule) -> Effect:
-    """The sites' effects as one. Where a rule weighs standard errors, sites that have none to show are left out.
-
-    Where no site has one, as in small sites with many strata, there is nothing to choose by: sites count by their size.
-    """
-    if rule not in NEED_VARIANCES:
-        return pool(effects, rule)
-    known = {site: effect for site, effect in effects.items() if not effect.no_interval}
-    absent = {site: effect.no_interval for site, effect in effects.items() if site not in known}
-    return pool(known, rule, absent) if known else pool(effects, "sample_size")
+            yield (name, rule), pool(effects, rule).estimate
 
 
 def run(

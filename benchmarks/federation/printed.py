@@ -219,7 +219,7 @@ def mended(said: Sequence[Said], rule: Rule) -> float:
     """What the paper's sites send, pooled by this library's rule: no variance is below that of the noise."""
     estimates, variances, sizes = _columns(said)
     floors = np.array([each.noise for each in said])
-    return float(weights_of(rule, sizes, np.maximum(variances, floors), between=0.0) @ estimates)
+    return float(weights_of(rule, sizes, np.maximum(variances, floors), 0.0, estimates) @ estimates)
 
 
 def _columns(said: Sequence[Said]) -> Floats:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 
 from dpcausal.errors import SchemaError
+from dpcausal.plain_text import check_plain_text
 
 Value = str | int | float | bool
 """A value that a person can declare and a table can hold."""
@@ -72,6 +73,7 @@ def checked_aliases(name: str, values: Sequence[Value], aliases: object) -> tupl
             value = next(value for value in values if _names(key, value))
             if isinstance(texts, str) or not all(isinstance(text, str) and "\0" not in text for text in texts):
                 raise wrong
+            check_plain_text(f"aliases of column {name!r}", texts)
             found[value] = tuple(texts)
     except (StopIteration, TypeError, ValueError):
         raise wrong from None

@@ -306,7 +306,7 @@ class EffectCurve(OtherNames):
         return f"Rehearsal (no data read, nothing spent): {title}" if self.rehearsed else title
 
     def _table(self) -> list[tuple[str, str]]:
-        table = [*listed("warning", self.guarantee.warnings), ("estimand", self.estimand), *self._effects()]
+        table = [*listed("WARNING", self.guarantee.warnings), ("estimand", self.estimand), *self._effects()]
         if self.no_interval:
             table.append(("interval", f"none: {self.no_interval}"))
         table += [*units_of(self.n, self.receipts), ("method", self.method), ("privacy", str(self.guarantee))]

@@ -38,6 +38,10 @@ class Effect(OtherNames):
         notes: What a reader should know besides.
         no_interval: Why there is no interval; empty where there is one.
         sites: Where several sites were asked, what each of them did for the effect.
+        control_mean: The mean outcome without treatment, noisy; of a yes-or-no outcome the risk. None where the
+            estimator does not give one.
+        treated_mean: The same with treatment.
+        warnings: Signs, in what was released anyway, that something is wrong with the table or its declaration.
     """
 
     _instead: ClassVar[Mapping[str, str]] = {
@@ -65,6 +69,9 @@ class Effect(OtherNames):
     no_interval: str = ""
     between_sd: float = 0.0
     sites: tuple["SiteShare", ...] = ()
+    control_mean: float | None = None
+    treated_mean: float | None = None
+    warnings: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_plain_text("texts of an effect", printed_texts(self))
@@ -126,7 +133,7 @@ class Effect(OtherNames):
         return f"Rehearsal (no data read, nothing spent): {title}" if self.rehearsed else title
 
     def _table(self) -> list[tuple[str, str]]:
-        table = [*listed("warning", self.guarantee.warnings), ("estimand", self.estimand)]
+        table = [*listed("WARNING", (*self.guarantee.warnings, *self.warnings)), ("estimand", self.estimand)]
         if not self.rehearsed:
             table.append(("estimate", number(self.estimate)))
         table.append(self._interval_line())
@@ -179,6 +186,7 @@ class Effect(OtherNames):
                 "receipts": tuple(Receipt(**receipt) for receipt in document["receipts"]),
                 "notes": tuple(document["notes"]),
                 "sites": tuple(SiteShare(**site) for site in document.get("sites", ())),
+                "warnings": tuple(document.get("warnings", ())),
             }
         )
 

@@ -37,6 +37,14 @@ by = "<fill in>"
 on = "<fill in>"            # for instance "2026-03-01"
 source = "<fill in>"        # for instance "codebook, version 4"
 
+# What to expect of the table, from the literature or a pilot, never from the table itself. Plans, and the chance of
+# paying for an answer without an interval, are made with it. Take the # away from what you know.
+# [expected]
+# outcome_mean = "<fill in>"   # of a yes-or-no outcome the risk
+# outcome_sd = "<fill in>"     # within an arm
+# treated_share = "<fill in>"  # for instance 0.3
+# confounding = "<fill in>"    # how far apart arms are without any effect, in standard deviations; 0.2 is small
+
 # For a trial: difference_in_means. With confounders: for instance regression_adjustment or doubly_robust, and below it
 # a line of = ["age", "sex"] with their names; or stratification, with by = ["sex"]. `dpcausal plan` ranks them.
 [estimator]

@@ -1,8 +1,9 @@
 """A whole analysis as one file: what is asked, of which columns, how, and at what price."""
 
+import hashlib
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, Self, get_args
 
 import tomli_w
@@ -11,13 +12,22 @@ from dpcausal.columns import check_keys, is_number, meant
 from dpcausal.diagnostics import Balance, Overlap
 from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import StudyError
-from dpcausal.estimators.average import ESTIMATORS, estimator_meant
+from dpcausal.estimators.average import (
+    ESTIMATORS,
+    DifferenceInMeans,
+    DoublyRobust,
+    InverseWeighting,
+    estimator_meant,
+)
+from dpcausal.estimators.plausibility import warned_of_width
 from dpcausal.estimators.pooling import Rule
 from dpcausal.guarantee import Guarantee
 from dpcausal.new_study import check_filled_in
 from dpcausal.plain_text import is_plain_text
 from dpcausal.planning import Rehearsal
+from dpcausal.planning.precision import half_width
 from dpcausal.queries import Cut, Query
+from dpcausal.queries.strata import cuts_of
 from dpcausal.release import Listening
 from dpcausal.schema import Schema
 
@@ -47,10 +57,15 @@ class Study:
         design: `trial` where chance decided who was treated, otherwise `observational`.
         eligibility: Who is in the table, in words.
         time_zero: When follow-up begins, in words.
-        confounders: Why each covariate that is adjusted for is, in words.
+        confounders: Why each covariate that is adjusted for is, in words. Either none, or all that the estimator
+            adjusts for and no other.
+        expected: What is expected of the table, from the literature or a pilot, never from the table: some of
+            `outcome_mean` (of a yes-or-no outcome, the risk), `outcome_sd`, `treated_share`, `confounding` and
+            `covariate_sd`, as for `Rehearsal`. Plans and the odds of a refused interval are made with them.
         bounds: Who chose the bounds and values in the schema (`by`), when (`on`), and where they come from (`source`).
         requires: What must not fail before the effect is asked for: `overlap` and `balance`, each with an epsilon of
-            its own and the parameters of `dpcausal.diagnostics`. Of one table only.
+            its own and the parameters of `dpcausal.diagnostics`. Balance is that after the estimator's adjustment, so
+            it can be required of estimators that weight, of a plain difference, and of a trial. Of one table only.
         asker: Where many sites are asked, who asks: the name that requests are signed with.
         pooling: How several sites become one effect.
         epsilons: Sites that give another epsilon, by name.
@@ -77,10 +92,12 @@ class Study:
     time_zero: str = ""
     confounders: Mapping[str, str] = field(default_factory=dict)
     bounds: Mapping[str, str] = field(default_factory=dict)
+    expected: Mapping[str, float] = field(default_factory=dict)
     requires: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     asker: str = ""
     pooling: Pooling = "minimum_variance"
     epsilons: Mapping[str, float] = field(default_factory=dict)
+    _read: str | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         self._check_words()
@@ -96,6 +113,7 @@ class Study:
             raise StudyError(
                 expected="epsilons by the names of sites", got=repr(self.epsilons)[:100], hint="{'north': 0.5}"
             )
+        self._check_expected()
         self.diagnostics()
         for text in _texts(self._plain()):
             if not is_plain_text(text):
@@ -104,10 +122,11 @@ class Study:
                     got=repr(text)[:100],
                     hint="people decide about a study by what they see: it must be all that there is.",
                 )
+        self._check_confounders()
         for site in ("", *self.epsilons):
             self.guarantee(site)
         for diagnostic, epsilon in self.diagnostics().values():
-            diagnostic.estimate(Rehearsal(self.schema, n=10_000), epsilon=epsilon)
+            diagnostic.estimate(self.rehearsal(10_000), epsilon=epsilon)
         asked = [query.name for query, _ in self.questions()]
         if self.pooling == "sums" and (self.epsilons or not self._adds_up):
             raise StudyError(
@@ -141,6 +160,27 @@ class Study:
                     hint=f"{_strange(words, known)}write a table [{what}] with a line for each.",
                 )
 
+    def _check_confounders(self) -> None:
+        if self.confounders and set(self.confounders) != set(self.adjusts_for):
+            raise StudyError(
+                expected=f"reasons in [confounders] for what the estimator adjusts for: "
+                f"{', '.join(self.adjusts_for) or 'nothing'}",
+                got=f"reasons for {', '.join(self.confounders)}",
+                hint=f"{self.method} adjusts for what its own parameters list, and for nothing else: make the two "
+                "lists one.",
+            )
+
+    def _check_expected(self) -> None:
+        known = [part.name for part in fields(Rehearsal) if part.name not in ("schema", "n")]
+        told = self.expected
+        if not isinstance(told, Mapping) or not set(told) <= set(known) or not all(map(is_number, told.values())):
+            raise StudyError(
+                expected=f"expected: numbers for some of {', '.join(known)}",
+                got=repr(told)[:100],
+                hint=f"{_strange(told, known)}write a table [expected] with a line for each.",
+            )
+        self.rehearsal(10_000)
+
     def _covariates(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.schema.covariates) if isinstance(self.schema, Schema) else ()
 
@@ -154,6 +194,22 @@ class Study:
         """The name of the estimator."""
         return next(name for name, kind in ESTIMATORS.items() if kind is type(self.estimator))
 
+    @property
+    def adjusts_for(self) -> tuple[str, ...]:
+        """The covariates that the estimator adjusts for."""
+        by = getattr(self.estimator, "by", None)
+        return tuple(getattr(self.estimator, "of", ()) if by is None else (cut.name for cut in cuts_of(by)))
+
+    @property
+    def text(self) -> str:
+        """The study as the file that it was read from; one made in Python, as `to_toml` writes it."""
+        return self.to_toml() if self._read is None else self._read
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of that text: what sites approve."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
     def guarantee(self, site: str = "") -> Guarantee:
         """What is promised to the units of a site about all that this study asks."""
         epsilon = self.epsilons.get(site, self.epsilon)
@@ -161,13 +217,23 @@ class Study:
 
     def rehearsed(self, n: int, site: str = "") -> Effect:
         """The effect to expect from a site with so many units: its price, and how wide its interval will be."""
-        return self.estimator.estimate(
-            Rehearsal(self.schema, n=n), epsilon=self.guarantee(site).epsilon, delta=self.delta
-        )
+        return self.estimator.estimate(self.rehearsal(n), epsilon=self.guarantee(site).epsilon, delta=self.delta)
+
+    def rehearsal(self, n: int, **expected: float | None) -> Rehearsal:
+        """What is expected of a table with so many units; what is given here counts in place of the study's own."""
+        given = {name: value for name, value in expected.items() if value is not None}
+        trial = {"confounding": 0.0} if self.design == "trial" else {}
+        return Rehearsal(self.schema, n, **{**trial, **self.expected, **given})
+
+    def warned(self, effect: Effect) -> Effect:
+        """Return an effect of this study with a warning where its interval is far from as wide as planned."""
+        if effect.sites or effect.n < 2:
+            return effect
+        return warned_of_width(effect, half_width(self.rehearsed(effect.n)), informed="outcome_sd" in self.expected)
 
     def questions(self, n: int = 10_000, site: str = "") -> tuple[tuple[Query, Guarantee], ...]:
         """What the estimator asks of a table. Where a question depends on an earlier answer, that is a placeholder."""
-        source = Listening(Rehearsal(self.schema, n=n))
+        source = Listening(self.rehearsal(n))
         self.estimator.estimate(source, epsilon=self.guarantee(site).epsilon, delta=self.delta)
         return tuple((release.query, release.guarantee) for release in source.heard)
 
@@ -184,7 +250,37 @@ class Study:
                     hint='write for instance [requires.balance], and below it epsilon = 0.2 and of = ["age"].',
                 )
             parameters = {key: value for key, value in told.items() if key != "epsilon"}
-            made[name] = _built(name, DIAGNOSTICS[name], parameters), float(told["epsilon"])
+            diagnostic = _built(name, DIAGNOSTICS[name], parameters)
+            if isinstance(diagnostic, Balance):
+                diagnostic = self._after_adjustment(diagnostic, told)
+            made[name] = diagnostic, float(told["epsilon"])
+        return made
+
+    def _after_adjustment(self, balance: Balance, told: Mapping[str, Any]) -> Balance:
+        """The balance that the estimator leaves: weighted as it weights, or plain where it leaves arms as they are.
+
+        A trial's arms may be compared as they are: that checks the randomisation.
+        """
+        weights: dict[str, Any] = {"weighted_by": ()}
+        if isinstance(self.estimator, InverseWeighting | DoublyRobust):
+            used = self.estimator
+            weights = {"weighted_by": self.adjusts_for, "estimand": used.estimand, "clip": used.clip}
+        elif not isinstance(self.estimator, DifferenceInMeans) and self.design != "trial":
+            raise StudyError(
+                expected="a required balance that can be tested after adjustment: with inverse_weighting, "
+                "doubly_robust or difference_in_means, or of a trial",
+                got=f"one with {self.method}, which does not make arms alike by weights",
+                hint="require overlap instead: it tells whether there is anybody to compare with.",
+            )
+        made = replace(balance, **weights)
+        other = [name for name in weights if name in told and getattr(balance, name) != getattr(made, name)]
+        if other:
+            raise StudyError(
+                expected=f"a required balance as {self.method} adjusts: "
+                f"{', '.join(f'{name} {getattr(made, name)}' for name in other)}",
+                got=", ".join(f"{name} {getattr(balance, name)}" for name in other),
+                hint="leave these out of [requires.balance]: they are taken from the estimator.",
+            )
         return made
 
     def to_toml(self) -> str:
@@ -193,11 +289,11 @@ class Study:
 
     def _plain(self) -> dict[str, Any]:
         """The study as plain values, empty ones left out."""
-        whole = {part.name: getattr(self, part.name) for part in fields(self)}
+        whole = {part.name: getattr(self, part.name) for part in fields(self) if part.init}
         parameters = {name: value for name, value in asdict(self.estimator).items() if value is not None}  # type: ignore[call-overload]
         whole["estimator"] = {"name": self.method, **parameters}
         whole["schema"] = self.schema.to_dict()
-        tables = ("confounders", "bounds", "epsilons", "requires", "estimator", "schema")
+        tables = ("confounders", "bounds", "expected", "epsilons", "requires", "estimator", "schema")
         simple = {name: value for name, value in whole.items() if name not in tables and value != ""}
         return simple | {name: dict(whole[name]) for name in tables if whole[name]}
 
@@ -216,9 +312,12 @@ class Study:
                 expected="a TOML document", got=f"text that is not TOML ({error})", hint="check the line it names."
             ) from None
         needed = ("name", "question", "epsilon", "estimator", "schema")
-        check_keys("study", document, needed, tuple(part.name for part in fields(cls) if part.name not in needed))
+        optional = tuple(part.name for part in fields(cls) if part.init and part.name not in needed)
+        check_keys("study", document, needed, optional)
         estimator = _estimator(document["estimator"])
-        return cls(**document | {"schema": Schema.from_dict(document["schema"]), "estimator": estimator})
+        study = cls(**document | {"schema": Schema.from_dict(document["schema"]), "estimator": estimator})
+        object.__setattr__(study, "_read", text)
+        return study
 
 
 def _estimator(document: object) -> Any:  # noqa: ANN401 (one of those above)

@@ -55,7 +55,8 @@ def test_a_trial_is_not_adjusted(study: Path) -> None:
 def test_what_is_required_first_is_printed_with_the_price_of_all(study: Path) -> None:
     assert "In all" not in run(study, "--n", 5_000).output
     required = '[requires.overlap]\nepsilon = 0.5\nof = ["age"]\n[requires.balance]\nepsilon = 0.2\nof = ["age"]\n'
-    study.write_text(study.read_text() + required)
+    weighted = study.read_text().replace("regression_adjustment", "inverse_weighting").replace("interaction = true", "")
+    study.write_text(weighted + required)
     prices = {"overlap": 0.5, "balance": 0.2}
     told = [f"Before that {name} must not fail, for epsilon {epsilon} more." for name, epsilon in prices.items()]
     done = run(study, "--n", 5_000)
@@ -95,3 +96,30 @@ def test_a_file_that_is_no_study(tmp_path: Path) -> None:
         done = run(file, "--n", 100)
         assert done.exit_code == 2
         assert "Hint" in done.output
+
+
+def test_what_the_study_expects_counts_unless_an_option_says_otherwise(study: Path) -> None:
+    study.write_text(study.read_text() + "[expected]\noutcome_sd = 1.5\ntreated_share = 0.2\nconfounding = 0.4\n")
+    given = ("--confounding", 0.1, "--covariate-sd", 0.5)
+    public = json.loads(run(study, "--n", 20_000, *given, "--json").output)["public"]
+    assert public == {
+        "outcome_mean": None,
+        "outcome_sd": 1.5,
+        "treated_share": 0.2,
+        "confounding": 0.1,
+        "covariate_sd": 0.5,
+    }
+
+
+def test_the_odds_of_no_interval_are_told(study: Path) -> None:
+    refused = {n: json.loads(run(study, "--n", n, "--json").output)["refused_share"] for n in (500, 100_000)}
+    assert refused == {500: 1.0, 100_000: 0.0}
+    assert "no interval       in 40 of 40 rehearsals with noise (100 %)" in run(study, "--n", 500).output
+    assert "no interval       in none of 40 rehearsals with noise" in run(study, "--n", 100_000).output
+
+
+def test_strata_are_ranked_where_they_are_given(study: Path) -> None:
+    given = ("--strata", "race", "--strata", "age:30,45", "--json")
+    labels = [each["label"] for each in json.loads(run(study, "--n", 5_000, *given).output)["estimators"]]
+    assert "stratification by race, age" in labels
+    assert run(study, "--n", 5_000, "--strata", "age:young").exit_code == 2

@@ -2,10 +2,12 @@
 
 import dataclasses
 import json
+import re
 import sqlite3
 import sys
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -51,6 +53,7 @@ def test_price_answer_and_file() -> None:
     assert "data as of        2026-06-30" in done.stdout
     assert "arm_moments: epsilon 1, delta 0" in done.stderr
     assert "expect about ±" in done.stderr
+    assert "no interval       in none of 40 rehearsals with noise" in done.stderr
     assert done.stdout.startswith("Effect of training against usual care on score")
     effect = dpc.Effect.from_json(Path("effect.json").read_text())
     assert 1 < effect.estimate < 3
@@ -252,6 +255,7 @@ def test_what_a_study_requires_must_pass_before_the_effect_is_asked_for() -> Non
     refused = run("strict", "--yes")
     assert "balance not to fail: epsilon 50" in refused.stderr
     assert "Failed: balance" in refused.stderr
+    assert "Hint: the arms differ in age and nothing adjusts for it" in refused.stderr
     assert refused.exit_code == 1
     assert not Path("effect.json").exists()
     assert spent() == 50.0
@@ -264,6 +268,38 @@ def test_what_a_study_requires_must_pass_before_the_effect_is_asked_for() -> Non
     page = Path("report.html").read_text()
     assert "the largest difference" in page
     assert "<img" in page
+
+
+def test_a_study_that_adjusts_is_not_stopped_by_what_it_adjusts_for() -> None:
+    """Balance is that after weighting: before, these arms are half a standard deviation apart."""
+    random = np.random.default_rng(1)
+    x = random.uniform(0, 1, 20_000)
+    treat = (random.random(20_000) < 1 / (1 + np.exp(-2 * (x - 0.5)))).astype(int)
+    pq.write_table(pa.table({"treat": treat, "x": x, "y": x + 0.1 * treat}), "apart.parquet")
+    schema = dpc.Schema(treatment=dpc.Binary("treat"), outcome=dpc.Real("y", 0, 2), covariates=[dpc.Real("x", 0, 1)])
+    study = dpc.Study(
+        name="apart",
+        question="Does it help?",
+        schema=schema,
+        estimator=dpc.InverseWeighting(of=["x"]),
+        epsilon=2.0,
+        requires={"balance": {"epsilon": 20.0, "of": ["x"]}},
+    )
+    Path("apart.toml").write_text(study.to_toml())
+    there = ("--table", "apart.parquet", "--ledger", "apart.db", "--budget-epsilon", 60, "--yes")
+    done = dpcausal("run", "apart.toml", *there)
+    assert done.exit_code == 0, done.output
+    assert "passes: the largest difference after weighting" in done.stderr
+    plain = dataclasses.replace(study, estimator=dpc.DifferenceInMeans())
+    Path("apart.toml").write_text(plain.to_toml())
+    assert "choose an estimator that does" in dpcausal("run", "apart.toml", *there).stderr
+
+
+def test_the_odds_of_no_interval_are_told_before_anything_is_spent() -> None:
+    refused = run("robust", "--budget-epsilon", 3)
+    assert refused.exit_code == 2
+    assert re.search(r"no interval +in \d+ of 40 rehearsals with noise \(\d+ %\); the price would be", refused.stderr)
+    assert not Path("ledger.db").exists()
 
 
 def test_a_report_of_parts_that_do_not_belong_together_is_refused() -> None:

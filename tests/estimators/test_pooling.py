@@ -14,6 +14,7 @@ from dpcausal.effect import SiteShare
 from dpcausal.errors import QueryError, RefusedError
 from dpcausal.estimators.pooling import RULES, Rule, leave_one_out, pool
 from dpcausal.estimators.pooling.heterogeneity import Heterogeneity
+from dpcausal.estimators.pooling.weights import median_sd
 from dpcausal.interval import NoiseTerm, half_width
 from dpcausal.release import Receipt
 
@@ -334,6 +335,10 @@ def test_what_is_not_an_effect_is_refused() -> None:
         pool({})
     with pytest.raises(QueryError, match="str from b"):
         pool({"a": effect(), "b": "effect"})  # type: ignore[dict-item]
+    for wrong in ([effect(), effect()], effect(), None, {1: effect()}):
+        for asked in (pool, leave_one_out):
+            with pytest.raises(QueryError, match="a dictionary of sites' names and their effects"):
+                asked(wrong)  # type: ignore[arg-type]
     with pytest.raises(QueryError, match="one of minimum_variance"):
         pool(three(), "fixed_effect")  # type: ignore[arg-type]
     with pytest.raises(QueryError, match="absence of north"):
@@ -343,13 +348,9 @@ def test_what_is_not_an_effect_is_refused() -> None:
 @pytest.mark.parametrize("lacks", [{"sampling_sd": None}, {"no_interval": "biased"}])
 def test_sites_without_intervals(lacks: dict[str, Any]) -> None:
     sites = {"a": effect(1.0, n=100), "b": effect(3.0, n=300, **lacks)}
-    for rule in NEED_VARIANCES:
-        with pytest.raises(QueryError, match="none from b"):
-            pool(sites, rule)
-    for rule in ("sample_size", "largest"):
+    for rule in RULES:
         pooled = pool(sites, rule)
-        assert pooled.estimate == {"sample_size": 2.5, "largest": 3.0}[rule]
-        assert not any("between sites" in note for note in pooled.notes)
+        assert {"sample_size": 2.5, "largest": 3.0}.get(rule, pooled.estimate) == pooled.estimate
         with pytest.raises(RefusedError, match="none from b"):
             pooled.interval()
     grown = sites | {"a": effect(1.0, n=1000)}
@@ -364,6 +365,76 @@ def test_extreme_numbers_neither_warn_nor_fail(rule: Rule) -> None:
         "c": effect(0.0, n=1, scale=1e-3),
     }
     pooled = pool(sites, rule)
-    assert all(map(math.isfinite, (pooled.estimate, pooled.privacy_sd, pooled.between_sd, *pooled.interval())))
+    interval = () if pooled.no_interval else pooled.interval()
+    assert all(map(math.isfinite, (pooled.estimate, pooled.privacy_sd, pooled.between_sd, *interval)))
     assert dpc.Effect.from_json(pooled.to_json()) == pooled
     assert str(pooled)
+
+
+# --- sites that were refused an interval, and sites that are wrong
+
+
+def test_a_site_without_an_interval_is_weighed_and_not_dropped() -> None:
+    refused = effect(3.0, n=100, no_interval="biased")
+    sites = {"a": effect(1.0, n=100), "b": refused, "c": effect(1.0, n=100)}
+    for rule in NEED_VARIANCES:
+        pooled = pool(sites, rule)
+        assert weights(pooled) == pytest.approx({"a": 1 / 3, "b": 1 / 3, "c": 1 / 3})
+        assert pooled.estimate == pytest.approx(5 / 3)
+        assert "b (33% of the weight)" in pooled.no_interval
+    without = pool({site: sites[site] for site in "ac"})
+    low, high = without.interval()
+    assert any(f"(a, c): 1.000, 95 % interval {low:.4f} to {high:.3f}" in note for note in pool(sites).notes)
+
+
+def test_an_unknown_sampling_error_is_that_of_the_other_sites_units() -> None:
+    """Otherwise a site that says nothing would look as if it were the most precise."""
+    sites = {"a": effect(n=100, sampling_sd=0.4), "b": effect(n=400, sampling_sd=None)}
+    same = {"a": effect(n=100, sampling_sd=0.4), "b": effect(n=400, sampling_sd=0.2)}
+    for rule in ("minimum_variance", "inverse_variance"):
+        assert weights(pool(sites, rule)) == pytest.approx(weights(pool(same, rule)))
+
+
+def lying() -> dict[str, dpc.Effect]:
+    """As in a review: two honest sites, and one that says +30.00 ± 0.07."""
+    lie = effect(30.0, n=100_000, sampling_sd=0.02, scale=0.03)
+    return {"honest": effect(-1.6), "liar": lie, "true": effect(-1.1, n=300)}
+
+
+def test_a_site_that_decides_alone_against_all_others_is_told() -> None:
+    for rule in ("minimum_variance", "inverse_variance", "sample_size"):
+        pooled = pool(lying(), rule)
+        assert pooled.warnings[0].startswith("liar alone decides")
+        assert str(pooled).splitlines()[2].startswith("WARNING           liar alone decides")
+        with pytest.raises(RefusedError, match="see what the rule median says"):
+            pooled.interval()
+
+
+def test_a_precise_site_that_agrees_is_no_liar() -> None:
+    sites = lying() | {"liar": dataclasses.replace(lying()["liar"], estimate=-1.3)}
+    pooled = pool(sites)
+    assert not pooled.warnings
+    assert pooled.interval()
+
+
+def test_the_median_is_not_carried_away() -> None:
+    pooled = pool(lying(), "median")
+    low, high = pooled.interval()
+    assert pooled.estimate == -1.1
+    assert low < -1.3 < high < 1
+    assert pooled.n == 100_400
+    with pytest.raises(RefusedError, match="two sites have no middle one"):
+        pool({site: lying()[site] for site in ("honest", "liar")}, "median").interval()
+
+
+@pytest.mark.parametrize("errors", [[1.0] * 3, [1.0] * 4, [1.0, 1.0, 10.0], [0.5, 1.0, 2.0, 4.0, 8.0], [1.0] * 20])
+def test_the_standard_error_of_the_median(errors: list[float]) -> None:
+    """Never too small; too large where some sites are more precise than the middle one, which is not believed."""
+    drawn = np.random.default_rng(3).normal(0, errors, (20_000, len(errors)))
+    most = 1.7 if min(errors) < np.median(errors) else 1.3
+    assert 0.95 < median_sd(np.square(errors)) / np.median(drawn, axis=1).std() < most
+
+
+def test_warnings_of_sites_come_along_with_their_names() -> None:
+    sites = three() | {"north": dataclasses.replace(three()["north"], warnings=("every age is 38",))}
+    assert "north: every age is 38" in pool(sites).warnings

@@ -202,19 +202,12 @@ def test_too_few_sites_give_no_effect(town: Town) -> None:
     assert town.coordinator(study, at_least=2).run().n == 400
 
 
-def test_effects_without_an_interval_do_not_stop_the_others(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr("dpcausal.federation.coordinator.has_interval", lambda effect: effect.n != 200)
-        effect = town.coordinator(town.study(pooling="inverse_variance")).run()
-        assert effect.n == 400
-        assert statuses(effect)["south"].startswith("answered, but without an interval")
-        with pytest.raises(RefusedError, match="from at least 3 sites"):
-            town.coordinator(town.study(pooling="inverse_variance"), at_least=3).run()
-    study = town.study(pooling="minimum_variance", estimator=dpc.DifferenceInMeans(with_interval=False))
-    coordinator = town.coordinator(study)
-    with pytest.raises(RefusedError, match="nothing need be asked again"):
-        coordinator.run()
-    assert pool(coordinator.effects(), "sample_size").n == 600
+def test_effects_without_an_interval_count_all_the_same(town: Town) -> None:
+    study = town.study(pooling="inverse_variance", estimator=dpc.DifferenceInMeans(with_interval=False))
+    effect = town.coordinator(study).run()
+    assert effect.n == 600
+    assert set(statuses(effect).values()) == {"answered"}
+    assert "there is none from north, south, west" in effect.no_interval
 
 
 def test_files_carried_by_hand(town: Town, tmp_path: Path) -> None:

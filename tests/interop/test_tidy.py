@@ -12,7 +12,7 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.effect import SiteShare
-from dpcausal.errors import QueryError, RefusedError
+from dpcausal.errors import MissingExtraError, QueryError, RefusedError
 
 SCHEMA = dpc.Schema(
     treatment=dpc.Binary("drug", labels=("usual care", "drug")),
@@ -45,6 +45,12 @@ def groups(vault: dpc.Vault) -> dpc.EffectCurve:
 def lines(results: Any, **given: Any) -> list[dict[str, Any]]:
     told: list[dict[str, Any]] = dpc.tidy(results, backend="pyarrow", **given).to_pylist()
     return told
+
+
+def test_warnings_are_in_the_frame(schema: dpc.Schema) -> None:
+    effect = dpc.DifferenceInMeans().estimate(dpc.Rehearsal(schema, n=500), epsilon=1.0)
+    frame = dpc.tidy([effect, replace(effect, warnings=("beware.", "of this."))])
+    assert list(frame.warnings.fillna("")) == ["", "beware. of this."]
 
 
 def test_an_effect_is_one_line(effect: dpc.Effect) -> None:
@@ -160,5 +166,5 @@ def test_what_is_no_result_no_library_or_no_level(effect: dpc.Effect) -> None:
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_a_library_that_is_absent_is_told_in_words(library: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(QueryError, match='write backend="pyarrow"'):
+    with pytest.raises(MissingExtraError, match='write backend="pyarrow"'):
         dpc.tidy([], backend=library)

@@ -40,11 +40,11 @@ def study(schema: dpc.Schema) -> dpc.Study:
         name="training",
         question="Does training help?",
         schema=schema,
-        estimator=dpc.DifferenceInMeans(),
+        estimator=dpc.Stratification(by=("race",)),
         epsilon=1.0,
         eligibility="adults",
         time_zero="discharge",
-        confounders={"age": "older people are trained less"},
+        confounders={"race": "who is trained differs, and so do outcomes"},
         bounds={"by": "A. Author", "on": "2026-01-15", "source": "the codebook"},
     )
 

@@ -123,5 +123,5 @@ def test_a_study_is_told_without_what_nobody_chose(made: Made, study: dpc.Study)
         (dpc.DoublyRobust(of=["age", "race"]), "DoublyRobust (of age; race)"),
         (dpc.DoublyRobust(of=["age"], clip=0.2), "DoublyRobust (of age, clip 0.2)"),
     ):
-        report = Report.of(made(), dataclasses.replace(study, estimator=estimator), on=DAY)
+        report = Report.of(made(), dataclasses.replace(study, estimator=estimator, confounders={}), on=DAY)
         assert dict(report.sections[6].facts)["estimator"] == told

@@ -43,8 +43,8 @@ def test_privacy_noise_weakens_the_limit_only(made: Made) -> None:
 
 
 def test_noisy_risks_are_used_where_they_are_known(made: Made) -> None:
-    effect = made(estimate=0.2, sampling_sd=0.03, noise=())
-    found = confounding_of(effect, covariates=0, risks=(0.2, 0.4))
+    effect = made(estimate=0.2, sampling_sd=0.03, noise=(), control_mean=0.2, treated_mean=0.4)
+    found = confounding_of(effect, covariates=0, yes_or_no=True)
     assert found is not None
     assert found.e_value == pytest.approx(e_value(2.0))
     assert found.e_value_limit == pytest.approx(e_value(1 + effect.interval()[0] / 0.2))
@@ -53,7 +53,14 @@ def test_noisy_risks_are_used_where_they_are_known(made: Made) -> None:
 
 @pytest.mark.parametrize("risks", [(0.0, 0.4), (-0.1, 0.4), (0.2, 1.3)])
 def test_risks_that_noise_carried_away_are_not_used(made: Made, risks: tuple[float, float]) -> None:
-    found = confounding_of(made(), covariates=0, risks=risks)
+    found = confounding_of(made(control_mean=risks[0], treated_mean=risks[1]), covariates=0, yes_or_no=True)
+    assert found is not None
+    assert found.scale.startswith("standardised mean difference")
+    assert found.scale.endswith("this effect has no risks of both arms between 0 and 1")
+
+
+def test_means_of_a_number_are_no_risks(made: Made) -> None:
+    found = confounding_of(made(control_mean=0.2, treated_mean=0.4), covariates=0)
     assert found is not None
     assert found.scale.startswith("standardised mean difference")
 

@@ -4,7 +4,7 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.effect import SiteShare
-from dpcausal.errors import QueryError
+from dpcausal.errors import MissingExtraError
 from dpcausal.interval import half_width
 from dpcausal.report import (
     Spent,
@@ -74,7 +74,7 @@ def test_the_spending_is_drawn_below_the_budget(vault: dpc.Vault) -> None:
 
 def test_without_matplotlib_a_figure_says_what_to_install(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
-    with pytest.raises(QueryError, match="dpcausal\\[plots\\]"):
+    with pytest.raises(MissingExtraError, match="dpcausal\\[plots\\]"):
         split_plot(made())
 
 

@@ -1,4 +1,5 @@
 import dataclasses
+import hashlib
 import importlib.util
 import json
 from datetime import date
@@ -267,3 +268,55 @@ def test_guidelines_point_to_sections_that_exist(report: Report) -> None:
         for _, places in table.lines:
             numbers = places.split(", ") if places[0].isdigit() else []
             assert all(1 <= int(number) <= len(sections) for number in numbers)
+
+
+def test_the_digest_is_that_of_the_file(made: Made, study: dpc.Study) -> None:
+    """Which sites approve: with its comments, not as this package would write it."""
+    text = f"# approved on Monday\n{study.to_toml()}"
+    report = Report.of(made(), dpc.Study.from_toml(text), on=DAY)
+    assert hashlib.sha256(text.encode()).hexdigest() in dict(report.sections[9].facts)["study, SHA-256"]
+    assert json.loads(report.to_json())["study"] == text
+
+
+def test_what_was_adjusted_for_comes_from_the_estimator(made: Made, study: dpc.Study) -> None:
+    def adjusted(**changes: Any) -> list[tuple[str, str]]:
+        report = Report.of(made(), dataclasses.replace(study, **changes), on=DAY)
+        return [fact for fact in report.sections[1].facts if fact[0].startswith("adjusted for")]
+
+    assert adjusted() == [("adjusted for race", "who is trained differs, and so do outcomes")]
+    assert adjusted(confounders={}) == [("adjusted for race", "no reason given")]
+    assert adjusted(confounders={}, estimator=dpc.DifferenceInMeans()) == [("adjusted for", "nothing")]
+
+
+def test_a_yes_or_no_outcome_has_the_e_value_of_its_risk_ratio(made: Made) -> None:
+    schema = dpc.Schema(treatment=dpc.Binary("treat", labels=("usual care", "training")), outcome=dpc.Binary("score"))
+    study = dpc.Study(name="a", question="b", schema=schema, estimator=dpc.DifferenceInMeans(), epsilon=1.0)
+    effect = made(estimate=0.2, sampling_sd=0.03, assumptions=schema.readings, control_mean=0.2, treated_mean=0.4)
+    report = Report.of(effect, study, on=DAY)
+    assert report.confounding is not None
+    assert report.confounding.e_value == pytest.approx(2 + 2**0.5)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        dpc.DifferenceInMeans(),
+        dpc.RegressionAdjustment(of=["age"]),
+        dpc.InverseWeighting(of=["age"]),
+        dpc.DoublyRobust(of=["age"]),
+    ],
+)
+def test_an_effect_carries_the_means_that_it_compares(vault: dpc.Vault, estimator: Any) -> None:
+    effect = estimator.estimate(vault, epsilon=8.0)
+    assert effect.treated_mean - effect.control_mean == pytest.approx(effect.estimate)
+    assert effect.control_mean == pytest.approx(4.0, abs=1.0)
+
+
+def test_warnings_stand_below_the_verdict(made: Made, study: dpc.Study) -> None:
+    report = Report.of(made(warnings=("every age is 38",)), study, on=DAY)
+    assert report.sections[0].says[1] == "Warning: every age is 38"
+    assert json.loads(report.to_json())["effect"]["warnings"][0] == "every age is 38"
+
+
+def test_no_section_is_referred_to_by_a_number_that_is_written_down(report: Report) -> None:
+    assert not any("section 3" in text for section in report.sections for text in section.says)

@@ -119,6 +119,7 @@ BEYOND_POLICY: dict[str, dict[str, Any]] = {
     "other columns": {"schema": Schema(treatment=Binary("treat"), outcome=Real("salary", 0, 10))},
     "weaker protection": {"schema": replace(SCHEMA, protects="outcome")},
     "public arms": {"schema": replace(SCHEMA, protects="record_within_arm")},
+    "diagnostics besides": {"requires": {"balance": {"epsilon": 0.1, "of": ["age"]}}},
     "other units": {"schema": replace(SCHEMA, unit=Unit("patient", by="visit"))},
 }
 

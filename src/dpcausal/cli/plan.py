@@ -1,12 +1,15 @@
 """`dpcausal plan`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpcausal.cli.needs import needs
 from dpcausal.cli.reading import AsJson, StudyFile, price_in_all, read_study
+
+if TYPE_CHECKING:
+    from dpcausal.queries import Cut
 
 
 def plan(  # noqa: PLR0913, PLR0917
@@ -21,7 +24,24 @@ def plan(  # noqa: PLR0913, PLR0917
     outcome_mean: Annotated[
         float | None, typer.Option(help="Its mean to expect; of a yes-or-no outcome the risk. Likewise.")
     ] = None,
-    treated_share: Annotated[float, typer.Option(help="The share of people to expect in the treated arm.")] = 0.5,
+    treated_share: Annotated[
+        float | None, typer.Option(help="The share of people to expect in the treated arm; half if nobody says.")
+    ] = None,
+    confounding: Annotated[
+        float | None,
+        typer.Option(
+            help="By how many standard deviations of the outcome the arms are expected to differ without any effect; "
+            "0.3 if nobody says, and 0 in a trial."
+        ),
+    ] = None,
+    covariate_sd: Annotated[
+        float | None,
+        typer.Option(help="The standard deviation to expect of numeric covariates, as a share of half their range."),
+    ] = None,
+    strata: Annotated[
+        list[str] | None,
+        typer.Option(help="A covariate of strata to rank as well: sex, or age:40,65 with edges. May be repeated."),
+    ] = None,
     width: Annotated[
         float | None,
         typer.Option(
@@ -33,23 +53,33 @@ def plan(  # noqa: PLR0913, PLR0917
         Path | None, typer.Option(dir_okay=False, help="Draw the precision against epsilon into this .png file.")
     ] = None,
 ) -> None:
-    """What a study would ask, cost and be able to tell. Needs no data: nothing is read and nothing is spent."""
+    """What a study would ask, cost and be able to tell. Needs no data: nothing is read and nothing is spent.
+
+    What to expect of the table may stand in the study, in a table [expected]; options here count in its place.
+    """
     if figure:
         needs("matplotlib", "plots")
         if figure.suffix != ".png" or not figure.absolute().parent.is_dir():
             raise typer.BadParameter("expected a .png file in a folder that exists", param_hint="--figure")
     if width is not None and not 0 < width < float("inf"):
         raise typer.BadParameter("expected a number greater than 0", param_hint="--width")
-    from dpcausal.planning import Rehearsal  # noqa: PLC0415 (slow to load, as are those below)
-    from dpcausal.planning import plan as planned  # noqa: PLC0415
+    from dpcausal.planning import plan as planned  # noqa: PLC0415 (slow to load, as is the one below)
     from dpcausal.report.widths import widths_plot  # noqa: PLC0415
 
     read = read_study(study)
     made = planned(
         read.estimator,
-        Rehearsal(read.schema, n, treated_share, outcome_mean, outcome_sd),
+        read.rehearsal(
+            n,
+            outcome_mean=outcome_mean,
+            outcome_sd=outcome_sd,
+            treated_share=treated_share,
+            confounding=confounding,
+            covariate_sd=covariate_sd,
+        ),
         read.guarantee(),
         of=[] if read.design == "trial" else None,
+        by=list(map(_cut, strata)) if strata else None,
         width=width,
     )
     typer.echo(made.to_json() if as_json else str(made))
@@ -60,3 +90,14 @@ def plan(  # noqa: PLR0913, PLR0917
         typer.echo(f"In all: {price_in_all(read)}.", err=as_json)
     if figure:
         widths_plot(made.widths(), chosen=read.epsilon, wished=width).savefig(figure)
+
+
+def _cut(text: str) -> "Cut":
+    """A covariate of strata, with its edges if it has any."""
+    from dpcausal.queries import Cut  # noqa: PLC0415 (slow to load)
+
+    name, _, edges = text.partition(":")
+    try:
+        return Cut(name, [float(edge) for edge in edges.split(",")] if edges else ())
+    except ValueError:
+        raise typer.BadParameter("expected a name, or a name and edges: age:40,65", param_hint="--strata") from None

@@ -67,7 +67,7 @@ def run(  # noqa: PLR0913, PLR0917
         for name, diagnosis in diagnoses.items():
             out.with_name(f"{name}.json").write_text(diagnosis.to_json(), encoding="utf-8")
         _check_passed(diagnoses)
-        effect = estimate(vault)
+        effect = read.warned(estimate(vault))
     except BudgetExceededError as error:
         typer.echo(f"Error: {error}", err=True)
         raise typer.Exit(1) from None
@@ -82,9 +82,9 @@ def _check_passed(found: "dict[str, Diagnosis]") -> None:
         typer.echo(f"{diagnosis}\n", err=True)
     failed = [name for name, diagnosis in found.items() if diagnosis.passes is False]
     if failed:
+        hints = "\n".join(f"Hint: {found[name].remedy}" for name in failed)
         typer.echo(
-            f"Failed: {', '.join(failed)}. The effect was not asked for, and its price is not spent.\n\n"
-            "Hint: restrict who is in the table, or choose other confounders or another estimand, in a new study.",
+            f"Failed: {', '.join(failed)}. The effect was not asked for, and its price is not spent.\n\n{hints}",
             err=True,
         )
         raise typer.Exit(1)
@@ -99,14 +99,16 @@ def _vault(study: "Study", table: str, ledger: "Ledger", as_of: str) -> "Vault":
 
 def _price(study: "Study", vault: "Vault", *, due: bool) -> str:
     """What a person should know before saying yes."""
-    from dpcausal.effect import bill, listed, number, text_table  # noqa: PLC0415 (slow to load, as is the one below)
+    from dpcausal.effect import bill, listed, number, text_table  # noqa: PLC0415 (slow to load, as are those below)
     from dpcausal.planning.precision import half_width  # noqa: PLC0415
+    from dpcausal.planning.refusals import odds, refusals  # noqa: PLC0415
 
     effect = study.rehearsed(vault.n)
+    refused = refusals(study.estimator, study.rehearsal(vault.n), study.guarantee())
     half = half_width(effect)
     expected = f"expect about ± {number(half)}" if math.isfinite(half) else f"none: {effect.no_interval}"
     table = [
-        *listed("warning", effect.guarantee.warnings),
+        *listed("WARNING", effect.guarantee.warnings),
         ("question", study.question),
         ("units", f"{vault.n:,}"),
         ("data as of", str(vault.as_of)),
@@ -116,6 +118,7 @@ def _price(study: "Study", vault: "Vault", *, due: bool) -> str:
         ),
         *listed("price", tuple(map(bill, effect.receipts))),
         ("95 % interval", f"{expected} (`dpcausal plan` tells more)"),
+        ("no interval", odds(refused)),
         ("spent so far", f"{vault.ledger.spent}, of {vault.ledger.budget}"),
         ("ledger", vault.ledger.address),
     ]

@@ -213,6 +213,21 @@ class BalanceTable(Diagnosis):
         name, worst = max(told.items(), key=lambda each: abs(each[1].value) if each[1] else 0.0)
         return f"the largest difference {when} is {_difference(worst)}, of {name}; at most {self.most:g} may be"
 
+    @property
+    def remedy(self) -> str:
+        """What to do where it fails."""
+        judged = {line.name: line.after if self.weighted else line.before for line in self.lines}
+        names = ", ".join(name for name, each in judged.items() if each and abs(each.value) - each.bar > self.most)
+        if self.weighted:
+            return (
+                f"weighting leaves {names} apart: give the score every confounder, choose the estimand ATO, or lower "
+                "clip, in a new study."
+            )
+        return (
+            f"the arms differ in {names} and nothing adjusts for it: choose an estimator that does, for instance "
+            "doubly_robust or inverse_weighting of these, in a new study. In a trial, find out how units were assigned."
+        )
+
     def _lines(self) -> list[tuple[str, str]]:
         texts = []
         for line in self.lines:

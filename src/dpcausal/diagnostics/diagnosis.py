@@ -105,6 +105,11 @@ class Diagnosis(ABC):
         """What was found, in one sentence."""
 
     @property
+    @abstractmethod
+    def remedy(self) -> str:
+        """What to do where it fails."""
+
+    @property
     def verdict(self) -> str:
         """The same as `passes`, in words."""
         return {True: "passes", False: "fails", None: "noise decides"}[self.passes]

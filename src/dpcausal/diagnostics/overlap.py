@@ -171,6 +171,14 @@ class OverlapTable(Diagnosis):
         score = "" if self.clipped is None else ", as far as this noisy linear score tells them apart"
         return f"{low:.1%} to {high:.1%} of units are in {where}{score}"
 
+    @property
+    def remedy(self) -> str:
+        """What to do where it fails."""
+        return (
+            "restrict who is in the table to those who could have been in either arm, or choose the estimand ATO, in a "
+            "new study."
+        )
+
     def _lines(self) -> list[tuple[str, str]]:
         if self.rehearsed:
             return [("each count", f"expect ± {self.bins[0].control.bar:,.0f} units of noise")]

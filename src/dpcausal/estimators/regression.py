@@ -9,13 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcausal.columns import Real
+from dpcausal.estimators.plausibility import Measured, Signs
 from dpcausal.queries import RegressionMoments
-from dpcausal.queries.regression import CONSTANT, FIRST_FEATURE, OUTCOME, Moment
+from dpcausal.queries.regression import CONSTANT, FIRST_FEATURE, OUTCOME, Moment, design_names
 from dpcausal.queries.scores import covariates_named
 from dpcausal.release import Release, Source
 from dpcausal.schema import Schema
 
 Array = NDArray[np.float64]
+
+_SPREAD = 0.05
+"""A covariate is said not to vary where noise could hide no larger a part of its largest variance."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,13 @@ class Regressions:
         """The difference between the arms' mean features."""
         imbalance: Array = self.centres[:, 1] - self.centres[:, 0]
         return imbalance
+
+    @property
+    def standardised(self) -> Array:
+        """Each arm's mean outcome if all units were in it, from the middle of the range."""
+        gained = (self.imbalance[:, None, :] * self.slopes).sum(axis=2)
+        means: Array = self.means + self.sizes[:, ::-1] / self.n * gained * (1, -1)
+        return means
 
     @cached_property
     def adjustment(self) -> Array:
@@ -173,6 +184,51 @@ def hidden_arm(release: Release, source: Source, fit: Regressions) -> str:
     if fit.sizes[0].min() > 3 * doubt:
         return ""
     return "an arm's size cannot be told from noise; see that the treatment's declared values are those in the table"
+
+
+def signs_of_moments(release: Release, source: Source, fit: Regressions) -> Signs:
+    """What the moments of a regression tell of arms, outcome and covariates."""
+    schema, n, sizes = source.schema, source.n, fit.sizes[0]
+    low, high = schema.outcome_bounds
+    size_sd = 0.0 if source.arm_sizes is not None else math.sqrt(release.variance("arm")) / 2
+    total = math.sqrt(release.variance("outcome") + release.variance("arm * outcome")) / 2
+    square = ((high - low) / 2) ** 2 - release.value("deficit of outcome") / n
+    return Signs(
+        sizes=tuple(Measured(float(size), size_sd) for size in sizes),
+        means=tuple(
+            Measured((low + high) / 2 + float(mean), math.hypot(total, float(mean) * size_sd) / float(size))
+            for mean, size in zip(fit.means[0], sizes, strict=True)
+        ),
+        variance=Measured(
+            square - float(sizes @ fit.means[0] ** 2) / n, math.sqrt(release.variance("deficit of outcome")) / n
+        ),
+        unread=_unread(release, source),
+    )
+
+
+def _unread(release: Release, source: Source) -> tuple[str, ...]:
+    """The covariates of which every cell may be one that cannot be read."""
+
+    def mean(name: str) -> Measured:
+        return Measured(release.value(name) / source.n, math.sqrt(release.variance(name)) / source.n)
+
+    found = []
+    query: RegressionMoments = release.query  # type: ignore[assignment]
+    for column in covariates_named(query.of, source.schema):
+        names = design_names([column.name], source.schema)
+        if isinstance(column, Real):
+            missing = (2 * column.missing_value - column.low - column.high) / (column.high - column.low)
+            lacking = mean(f"deficit of {column.name}")
+            all_there = mean(column.name).is_at(missing) and lacking.is_at(1 - missing**2) and lacking.tells(_SPREAD)
+        else:
+            places = range(1, len(column.values))
+            at = list(column.values).index(column.missing_value)
+            all_there = all(
+                mean(name).is_at(1 if at == place else -1) for name, place in zip(names, places, strict=True)
+            )
+            all_there = all_there and mean(names[0]).tells(_SPREAD)
+        found += [column.name] * all_there
+    return tuple(found)
 
 
 def as_score_coefficients(fit: Regressions, arm: int, of: Sequence[str], schema: Schema) -> tuple[float, ...]:

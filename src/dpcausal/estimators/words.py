@@ -13,5 +13,9 @@ def left_in(models: str, of: Sequence[str]) -> str:
 
 
 def remedy(of: Sequence[str]) -> str:
-    """What to do about it."""
-    return f"use {'fewer covariates, ' if len(of) > 1 else ''}more epsilon or more units"
+    """What to do about it: the likeliest mistake first, because no price mends it."""
+    fewer = "fewer covariates, " if len(of) > 1 else ""
+    return (
+        f"first see that values of {', '.join(of)} are spelled in the table as declared (dpcausal check), because all "
+        f"others count as one value; then use {fewer}more epsilon or more units"
+    )

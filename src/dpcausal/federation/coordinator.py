@@ -9,8 +9,6 @@ from dpcausal.columns import is_number
 from dpcausal.effect import Effect, SiteShare
 from dpcausal.errors import RefusedError, StudyError
 from dpcausal.estimators.pooling import pool
-from dpcausal.estimators.pooling.agreement import has_interval
-from dpcausal.estimators.pooling.weights import NEED_VARIANCES
 from dpcausal.federation.checks import Heard, Question, releases_of
 from dpcausal.federation.combined import added_up
 from dpcausal.federation.protocol import Message, Request
@@ -95,15 +93,7 @@ class Coordinator:
             return self._summed()
         effects = self.effects()
         absent = {site: heard.words for site, heard in self._asked().items() if not heard.answered}
-        if self.study.pooling in NEED_VARIANCES and len(effects) > 1:
-            absent |= {site: f"answered, but {_BARE}" for site in effects if not has_interval(effects[site])}
-        if len(self._asked()) - len(absent) < self._at_least:
-            raise RefusedError(
-                expected=f"effects with an interval from at least {self._at_least} sites, for {self.study.pooling}",
-                got="; ".join(f"{site} {words}" for site, words in absent.items()),
-                hint='nothing need be asked again: pool(coordinator.effects(), "sample_size") does without.',
-            )
-        return pool({site: effects[site] for site in effects if site not in absent}, self.study.pooling, absent)
+        return pool(effects, self.study.pooling, absent)
 
     def effects(self) -> dict[str, Effect]:
         """Each answering site's own effect, where the study pools effects."""
@@ -195,7 +185,6 @@ class Coordinator:
         return answers
 
 
-_BARE = "without an interval, so that it could not be weighed"
 _OF_SUMS = (
     "answers were added up, and each site added noise of its own",
     "a unit is taken to be at one site; epsilons add up for a person with records at several sites",

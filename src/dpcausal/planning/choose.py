@@ -147,7 +147,7 @@ def choose(  # noqa: PLR0913
     treated_share: float = 0.5,
     outcome_mean: float | None = None,
     outcome_sd: float | None = None,
-    confounding: float = 0.1,
+    confounding: float = 0.3,
     covariate_sd: float = 1 / 3,
 ) -> Choice:
     """Estimators of the average treatment effect, ranked by the error to expect. It reads nothing and spends nothing.
@@ -162,7 +162,7 @@ def choose(  # noqa: PLR0913
         outcome_mean: The outcome's expected mean, as for `Rehearsal`.
         outcome_sd: Its expected standard deviation within an arm, as for `Rehearsal`.
         confounding: By how much of that standard deviation the arms' mean outcomes are expected to differ for reasons
-            other than treatment; social scientists call 0.2 a small difference.
+            other than treatment, as for `Rehearsal`.
         covariate_sd: The expected standard deviation of covariates that are numbers, as a share of half their range.
 
     Example:

@@ -17,7 +17,7 @@ class Expectations:
     treated_share: float = 0.5
     outcome_mean: float | None = None
     outcome_sd: float | None = None
-    confounding: float = 0.1
+    confounding: float = 0.3
     covariate_sd: float = 1 / 3
 
     def __post_init__(self) -> None:

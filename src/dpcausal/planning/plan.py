@@ -19,8 +19,9 @@ from dpcausal.planning.precision import (
     units_for,
     width_curve,
 )
-from dpcausal.planning.refusals import REHEARSALS, refusals
+from dpcausal.planning.refusals import REHEARSALS, odds, refusals
 from dpcausal.planning.rehearsal import Rehearsal
+from dpcausal.queries import Cut
 
 THIS = "this study"
 """What the study's own estimator is called among the others."""
@@ -87,8 +88,9 @@ class Plan:
 
     def _table(self) -> list[tuple[str, str]]:
         effect = self.effect
-        table = listed("warning", effect.guarantee.warnings)
-        table += [("units", f"{effect.n:,}"), ("method", effect.method), *self._precision(), *self._refused()]
+        table = listed("WARNING", effect.guarantee.warnings)
+        table += [("units", f"{effect.n:,}"), ("method", effect.method), *self._precision()]
+        table += [("no interval", odds(self.refusals))]
         table += listed("will ask", tuple(map(bill, effect.receipts)))
         table += [("privacy", str(effect.guarantee)), *self._wish(), ("carries", self._carries())]
         table += [("ranking", f"first {self.choice.candidates[0].label}: {self.choice.why}")]
@@ -110,12 +112,6 @@ class Plan:
             ("95 % interval", f"expect the estimate ± {number(self.half_width)}; {alone}"),
             ("can detect", f"{told} (two-sided test at 5 %, if the interval comes out as wide as expected)"),
         ]
-
-    def _refused(self) -> list[tuple[str, str]]:
-        if not self.refusals:
-            return []
-        told = f"in {self.refusals} of {REHEARSALS} rehearsals with noise there was no interval"
-        return [("may be refused", f"{told}; the price would be spent all the same")]
 
     def _wish(self) -> list[tuple[str, str]]:
         if self.width is None:
@@ -179,12 +175,13 @@ def _alike(first: Estimator, second: Estimator) -> bool:
     return type(first) is type(second) and parts[0] == parts[1]
 
 
-def plan(
+def plan(  # noqa: PLR0913
     estimator: Estimator,
     rehearsal: Rehearsal,
     guarantee: Guarantee,
     *,
     of: Sequence[str] | None = None,
+    by: Sequence[str | Cut] | None = None,
     width: float | None = None,
 ) -> Plan:
     """What an estimator would ask, cost and tell. It reads nothing and spends nothing.
@@ -194,6 +191,7 @@ def plan(
         rehearsal: What is expected of the table.
         guarantee: The guarantee to give.
         of: The confounders, as for `choose`; none for a trial: `of=[]`.
+        by: Strata to rank as well, as for `choose`; the estimator's own if left out.
         width: A wished half width: the ± around the estimate. Any, if left out where there would be no interval.
 
     Example:
@@ -223,7 +221,7 @@ def plan(
             rehearsal.n,
             guarantee,
             of=of,
-            by=getattr(estimator, "by", ()),
+            by=getattr(estimator, "by", ()) if by is None else by,
             **{name: value for name, value in vars(rehearsal).items() if name not in ("schema", "n")},
         ),
     )

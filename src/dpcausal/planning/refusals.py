@@ -29,6 +29,21 @@ def refusals(estimator: Estimator, rehearsal: Rehearsal, guarantee: Guarantee) -
     return sum(bool(effect.no_interval) for effect in effects)
 
 
+def odds(refused: int) -> str:
+    """How likely it is that there is no interval, in words.
+
+    Example:
+        >>> odds(8)
+        'in 8 of 40 rehearsals with noise (20 %); the price would be spent all the same'
+        >>> odds(0)
+        'in none of 40 rehearsals with noise'
+    """
+    if not refused:
+        return f"in none of {REHEARSALS} rehearsals with noise"
+    share = f"{refused / REHEARSALS:.0%}".replace("%", " %")
+    return f"in {refused} of {REHEARSALS} rehearsals with noise ({share}); the price would be spent all the same"
+
+
 class _Noisy:
     """A rehearsal whose answers have noise as a vault's would, the same in each run of one number."""
 

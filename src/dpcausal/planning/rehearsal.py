@@ -23,7 +23,9 @@ class Rehearsal(Expectations):
         outcome_sd: The outcome's expected standard deviation within an arm; if left out, that of an outcome spread
             evenly over its bounds, or of a yes-or-no outcome with the expected mean.
         confounding: By how much of that standard deviation the arms' mean outcomes are expected to differ for reasons
-            other than treatment; social scientists call 0.2 a small difference.
+            other than treatment; social scientists call 0.2 a small difference. With 0.3, which is taken if it is left
+            out, two covariates differ between arms by 0.4 standard deviations each, as in many records of care. In a
+            trial it is 0.
         covariate_sd: The expected standard deviation of covariates that are numbers, as a share of half their range.
 
     Example:

@@ -3,7 +3,7 @@
 from io import BytesIO
 from typing import TYPE_CHECKING
 
-from dpcausal.errors import QueryError
+from dpcausal.errors import MissingExtraError
 from dpcausal.report.section import Picture
 
 if TYPE_CHECKING:
@@ -17,12 +17,12 @@ def canvas(width: float, height: float) -> "tuple[Figure, Axes]":
     """An empty figure of this many inches, and its axes.
 
     Raises:
-        QueryError: Where matplotlib is not installed.
+        MissingExtraError: Where matplotlib is not installed.
     """
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415 (an extra)
     except ImportError:
-        raise QueryError(
+        raise MissingExtraError(
             expected="matplotlib, which draws figures",
             got="an installation without it",
             hint="pip install 'dpcausal[plots]'.",

@@ -29,22 +29,23 @@ class Confounding:
     scale: str
 
 
-def confounding_of(effect: Effect, covariates: int, risks: tuple[float, float] | None = None) -> Confounding | None:
+def confounding_of(effect: Effect, covariates: int, *, yes_or_no: bool = False) -> Confounding | None:
     """What it would take to explain an effect away; None where the sampling error, which it is measured by, is unknown.
 
     Args:
         effect: The effect.
         covariates: How many columns were adjusted for.
-        risks: For a yes-or-no outcome, the noisy risk in each arm, control first, where they were released.
+        yes_or_no: Whether the outcome is; then the ratio is that of the risks, where the effect has them.
     """
     freedom = effect.n - 2 - covariates
     if effect.no_interval or effect.rehearsed or not effect.sampling_sd or freedom < 1:
         return None
     limit = nearer_to_zero(effect.interval())
-    if risks is not None and 0 < risks[0] < 1 and 0 < risks[1] < 1:
-        ratio = risks[1] / risks[0]
+    control, treated = effect.control_mean, effect.treated_mean
+    if yes_or_no and control is not None and treated is not None and 0 < control < 1 and 0 < treated < 1:
+        ratio = treated / control
         # The limit on the scale of ratios, as if the risk without treatment were known.
-        ratio_limit = max(risks[0] + limit, 1e-3) / risks[0] if limit else 1.0
+        ratio_limit = max(control + limit, 1e-3) / control if limit else 1.0
         scale = "risk ratio of the two noisy risks; its limit takes the risk of the control arm as known"
     else:
         # No other sizes of the arms imply as large a spread for this standard error: d errs towards 0.
@@ -55,6 +56,8 @@ def confounding_of(effect: Effect, covariates: int, risks: tuple[float, float] |
             "standardised mean difference d read as the risk ratio exp(0.91 d); the standard deviation is what the "
             "sampling error implies for two arms of one size"
         )
+        if yes_or_no:
+            scale += "; a risk ratio would be better, but this effect has no risks of both arms between 0 and 1"
     size = effect.sampling_sd * math.sqrt(freedom)
     return Confounding(
         e_value=e_value(ratio),

@@ -27,7 +27,8 @@ def question(report: Facts) -> Section:
         ("outcome", effect.outcome),
         ("estimand", effect.estimand),
     ]
-    facts += [(f"adjusted for {name}", why) for name, why in study.confounders.items()]
+    facts += [(f"adjusted for {name}", study.confounders.get(name, "no reason given")) for name in study.adjusts_for]
+    facts += [] if study.adjusts_for else [("adjusted for", "nothing")]
     return Section("question", "Question and design", facts=tuple(facts))
 
 

@@ -13,6 +13,7 @@ def summary(report: Facts) -> Section:
     asked = [f"The question: {report.study.question}"] if report.study else []
     says = (
         report.verdict.says,
+        *(f"Warning: {text}" for text in report.effect.warnings),
         *_failed(report),
         *asked,
         _finding(report),
@@ -54,7 +55,8 @@ def _trust(report: Facts) -> tuple[str, ...]:
     if report.study.design == "trial":
         return ("Chance decided who was treated, so that the arms can be compared.",)
     left_out = "nothing was left out that matters for both treatment and outcome"
-    return (f"Nobody drew lots about who was treated. This is an effect if section 3's assumptions hold: {left_out}.",)
+    holds = "the assumptions that are listed with the result hold"
+    return (f"Nobody drew lots about who was treated. This is an effect if {holds}: {left_out}.",)
 
 
 def _noise(report: Facts) -> tuple[str, ...]:

@@ -1,6 +1,5 @@
 """The sections of a report about privacy: what is promised, what is not, by what, and where it is written down."""
 
-import hashlib
 import math
 import platform
 from importlib.metadata import version
@@ -144,8 +143,7 @@ def record(report: Facts) -> Section:
     receipts = [receipt for each in (effect, *report.diagnoses) for receipt in each.receipts]
     facts = [("report made on", report.on.isoformat())]
     if study is not None:
-        digest = hashlib.sha256(study.to_toml().encode()).hexdigest()
-        facts.append(("study, SHA-256", f"{digest} (as dpcausal writes it, without comments)"))
+        facts.append(("study, SHA-256", f"{study.digest} (of the file to the letter, which is what sites approve)"))
         facts += [("asked by", study.asker)] * bool(study.asker)
     approvals = "each site approved the study by its digest and keeps the names of who did in its diary"
     facts.append(("approvals", approvals if effect.sites else "none are recorded for a single table"))

@@ -6,12 +6,13 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Any, Self
 
+from dpcausal.columns import Binary
 from dpcausal.diagnostics import BalanceTable, OverlapTable
 from dpcausal.effect import Effect
 from dpcausal.ledger import Ledger
 from dpcausal.report import declared, findings, protection
 from dpcausal.report.belonging import check_diagnoses, check_ledger, check_study
-from dpcausal.report.confounding import confounding_of
+from dpcausal.report.confounding import Confounding, confounding_of
 from dpcausal.report.crossref import cross_references
 from dpcausal.report.facts import Facts, interval_of
 from dpcausal.report.page import page
@@ -39,7 +40,6 @@ class Report(Facts):
         diagnoses: Sequence[BalanceTable | OverlapTable] = (),
         figures: Sequence[Picture] = (),
         smallest: float = 0.0,
-        risks: tuple[float, float] | None = None,
     ) -> Self:
         """A report on an effect.
 
@@ -51,7 +51,6 @@ class Report(Facts):
             diagnoses: What private checks found: results of `Overlap` and `Balance`.
             figures: More figures to show beside them.
             smallest: The smallest effect that would be worthwhile, if one was chosen before anything was released.
-            risks: For a yes-or-no outcome, the noisy risk in each arm, control first, where they were released.
 
         Raises:
             StudyError: If diagnoses, study or ledger are not those of the effect, as far as public things tell.
@@ -69,6 +68,7 @@ class Report(Facts):
         check_diagnoses(effect, diagnoses)
         if study:
             check_study(effect, study)
+            effect = study.warned(effect)
         receipts = [receipt for each in (effect, *diagnoses) for receipt in each.receipts]
         spent = Spent.of(ledger, receipts) if ledger else None
         if spent:
@@ -85,7 +85,7 @@ class Report(Facts):
                 schema=study.schema if study else None,
                 left=spent.left.epsilon if spent else None,
             ),
-            confounding=confounding_of(effect, len(study.schema.covariates), risks) if study and observed else None,
+            confounding=_confounding(effect, study) if study and observed else None,
             planned=_planned(effect, study),
             smallest=smallest,
             diagnoses=tuple(diagnoses),
@@ -126,7 +126,7 @@ class Report(Facts):
             "smallest_worthwhile_effect": self.smallest or None,
             "confounding": asdict(self.confounding) if self.confounding else None,
             "effect": json.loads(self.effect.to_json()),
-            "study": self.study.to_toml() if self.study else None,
+            "study": self.study.text if self.study else None,
             "spent": asdict(self.spent) if self.spent else None,
             "diagnoses": [{"kind": each.name} | json.loads(each.to_json()) for each in self.diagnoses],
             "figures": [{"title": each.title, "alt": each.alt} for each in self.figures],
@@ -137,6 +137,10 @@ class Report(Facts):
     def to_registry(self) -> str:
         """The report as a record for a register of deployments of differential privacy, in YAML; a draft."""
         return to_yaml(registry_record(self))
+
+
+def _confounding(effect: Effect, study: Study) -> Confounding | None:
+    return confounding_of(effect, len(study.adjusts_for), yes_or_no=isinstance(study.schema.outcome, Binary))
 
 
 def _planned(effect: Effect, study: Study | None) -> float | None:

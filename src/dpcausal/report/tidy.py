@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from dpcausal.curve import EffectCurve, named
 from dpcausal.effect import Effect, SiteShare
-from dpcausal.errors import QueryError
+from dpcausal.errors import MissingExtraError, QueryError
 from dpcausal.queries.profiles import codes_of, values_of
 
 _TEXT, _NUMBER = pa.string(), pa.float64()
@@ -19,7 +19,8 @@ _COLUMNS = pa.schema(
         **dict.fromkeys(("estimate", *_ERRORS, "low", "high", "level"), _NUMBER),
         "n": pa.int64(),
         **dict.fromkeys(("weight", "epsilon", "delta"), _NUMBER),
-        **dict.fromkeys(("protects", "standing", "status", "no_interval", "method", "estimand", "as_of"), _TEXT),
+        **dict.fromkeys(("protects", "standing", "status", "no_interval", "warnings"), _TEXT),
+        **dict.fromkeys(("method", "estimand", "as_of"), _TEXT),
     }
 )
 
@@ -98,6 +99,7 @@ def _of_both(result: Effect | EffectCurve, level: float) -> dict[str, object]:
 
 def _of_effect(effect: Effect, level: float) -> Iterator[dict[str, object]]:
     numbers = {name: getattr(effect, name) for name in ("estimate", *_ERRORS)}
+    numbers |= {"warnings": " ".join(effect.warnings) or None}
     if effect.why_no_interval:
         yield numbers | {"level": None, "no_interval": effect.why_no_interval}
     else:
@@ -127,7 +129,7 @@ def _frame(table: pa.Table, backend: str) -> Any:  # noqa: ANN401
     try:
         return _made(table, backend)
     except ImportError:
-        raise QueryError(
+        raise MissingExtraError(
             expected=f"{backend}, to make its frame",
             got="an installation without it",
             hint=f'pip install {backend}, or write backend="pyarrow", which is always there.',

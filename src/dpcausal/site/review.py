@@ -66,7 +66,8 @@ class Review:
         table += [("treatment", _told(study.schema.treatment)), ("outcome", _told(study.schema.outcome))]
         table += listed("covariates", tuple(map(_told, study.schema.covariates)))
         table += [("public", _listed(study.schema.public_columns)), ("units", _unit(study.schema.unit))]
-        table += listed("adjusted for", tuple(f"{name}: {why}" for name, why in study.confounders.items()))
+        reasons = (f"{name}: {study.confounders.get(name, 'no reason given')}" for name in study.adjusts_for)
+        table += listed("adjusted for", tuple(reasons) or ("nothing",))
         table += [("bounds", ", ".join(f"{what} {word}" for what, word in study.bounds.items()))]
         table += [("method", effect.method), ("parameters", estimator), ("pooled by", made)]
         table += listed("asks for", tuple(map(bill, effect.receipts)))

@@ -1,10 +1,12 @@
 """The plainest estimator: mean outcome in the treated arm minus mean outcome in the control arm."""
 
+import math
 from dataclasses import dataclass
 
 from dpcausal.columns import Binary
 from dpcausal.effect import Effect, number
 from dpcausal.estimators.calls import Estimating
+from dpcausal.estimators.plausibility import Measured, Signs, warned
 from dpcausal.queries import ArmMoments, ArmTotals
 from dpcausal.release import Release, Source, guarantee_for
 
@@ -56,7 +58,8 @@ class DifferenceInMeans(Estimating):
             leverage = abs(means[1] / sizes[1] + means[0] / sizes[0])
             noise.append(release.noise_term("size_1", leverage))
         risk = " (risk difference)" if isinstance(source.schema.outcome, Binary) else ""
-        return Effect(
+        middle = sum(source.schema.outcome_bounds) / 2
+        effect = Effect(
             estimand=f"average treatment effect{risk}: mean outcome with all treated minus mean outcome with none",
             arms=source.schema.treatment.labels_or_values,
             outcome=source.schema.outcome.name,
@@ -73,7 +76,10 @@ class DifferenceInMeans(Estimating):
             ),
             receipts=(release.receipt,),
             notes=(*_arms(source, sizes, means), *_unused(source), *source.notes),
+            control_mean=middle + means[0],
+            treated_mean=middle + means[1],
         )
+        return warned(effect, source.schema, _signs(release, source, sizes, means))
 
 
 def _unused(source: Source) -> tuple[str, ...]:
@@ -102,9 +108,35 @@ def _sampling_sd(release: Release, source: Source, sizes: tuple[float, float], m
     """The two-sample standard error. A noisy mean's square is too large by the noise's variance, which is put right."""
     low, high = source.schema.outcome_bounds
     half = (high - low) / 2
-    variance = 0.0
-    for arm, (size, mean) in enumerate(zip(sizes, means, strict=True)):
-        square = half**2 - release.value(f"deficit_{arm}") / size
-        within = square - mean**2 + release.variance(f"total_{arm}") / size**2
-        variance += min(max(within, 0.0), half**2) / max(size - 1, 1.0)
+    spreads = _variances(release, half, sizes, means)
+    variance = sum(
+        min(max(within, 0.0), half**2) / max(size - 1, 1.0) for within, size in zip(spreads, sizes, strict=True)
+    )
     return float(variance**0.5)
+
+
+def _variances(release: Release, half: float, sizes: tuple[float, float], means: list[float]) -> list[float]:
+    """The outcome's variance in each arm, as noise left it."""
+    return [
+        half**2 - release.value(f"deficit_{arm}") / size - mean**2 + release.variance(f"total_{arm}") / size**2
+        for arm, (size, mean) in enumerate(zip(sizes, means, strict=True))
+    ]
+
+
+def _signs(release: Release, source: Source, sizes: tuple[float, float], means: list[float]) -> Signs:
+    """What the release tells of both arms."""
+    low, high = source.schema.outcome_bounds
+    half, middle = (high - low) / 2, (low + high) / 2
+    size_sd = 0.0 if source.arm_sizes is not None else release.variance("size_1") ** 0.5
+    variance = None
+    if "deficit_0" in release.names:
+        noise = (release.variance(f"deficit_{arm}") / size**2 for arm, size in enumerate(sizes))
+        variance = Measured(sum(_variances(release, half, sizes, means)) / 2, sum(noise) ** 0.5 / 2)
+    return Signs(
+        sizes=tuple(Measured(size, size_sd) for size in (source.arm_sizes or sizes)),
+        means=tuple(
+            Measured(middle + mean, math.hypot(release.variance(f"total_{arm}") ** 0.5, mean * size_sd) / size)
+            for arm, (size, mean) in enumerate(zip(sizes, means, strict=True))
+        ),
+        variance=variance,
+    )

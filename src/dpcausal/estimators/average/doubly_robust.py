@@ -10,8 +10,15 @@ from dpcausal.calibration import calibrate
 from dpcausal.columns import Binary, is_number
 from dpcausal.effect import Effect
 from dpcausal.estimators.calls import Estimating
+from dpcausal.estimators.plausibility import warned
 from dpcausal.estimators.propensity import ESTIMANDS, ScoreDoubt
-from dpcausal.estimators.regression import Regressions, as_score_coefficients, hidden_arm, regressions
+from dpcausal.estimators.regression import (
+    Regressions,
+    as_score_coefficients,
+    hidden_arm,
+    regressions,
+    signs_of_moments,
+)
 from dpcausal.estimators.words import FLOORED, left_in
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm
@@ -160,7 +167,10 @@ class DoublyRobust(Estimating):
     ) -> Effect:
         mean = _Mean(releases[2], source, self.estimand)
         left = self._left(source, fit, releases[1].guarantee.epsilon)
-        return Effect(
+        # The regression tells the mean without treatment, of all units; the scores tell how far the other is from it.
+        control = sum(source.schema.outcome_bounds) / 2 + float(fit.standardised[0, 0])
+        ate = self.estimand == "ATE"
+        effect = Effect(
             estimand=f"{ESTIMANDS[self.estimand]}, propensities kept within {self.clip:g} and {1 - self.clip:g}",
             arms=source.schema.treatment.labels_or_values,
             outcome=source.schema.outcome.name,
@@ -181,7 +191,10 @@ class DoublyRobust(Estimating):
             notes=(FLOORED,) * mean.floored + source.notes,
             no_interval=hidden_arm(releases[0], source, fit)
             or self._doubt(mean, left, float(fit.sizes[0, 1]) / source.n),
+            control_mean=control if ate else None,
+            treated_mean=control + mean.estimate if ate else None,
         )
+        return warned(effect, source.schema, signs_of_moments(releases[0], source, fit))
 
     def _doubt(self, mean: "_Mean", left: float, treated: float) -> str:
         if max(self._clipped(treated)) > 0.02:

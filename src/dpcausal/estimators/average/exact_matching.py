@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from dpcausal.calibration import smoothness
 from dpcausal.effect import Effect
-from dpcausal.estimators.average.stratification import within_strata
+from dpcausal.estimators.average.stratification import variance_within, within_strata
 from dpcausal.estimators.calls import Estimating
+from dpcausal.estimators.plausibility import Signs, warned
 from dpcausal.interval import NoiseTerm
 from dpcausal.queries import Cut, StratumMatches
 from dpcausal.queries.query import outcome_step
@@ -60,7 +61,7 @@ class ExactMatching(Estimating):
         cuts = cuts_of(self.by)
         query = StratumMatches(cuts, "smooth" if delta else "global")
         release = source.release(query, guarantee)
-        n = source.n
+        n, strata = source.n, math.prod(bins(cuts, source.schema))
         if delta:
             share = epsilon * float(query.shares["effect"])
             bound = math.exp(release.value("log_sensitivity") * smoothness(share, delta)) * outcome_step(source.schema)
@@ -70,12 +71,12 @@ class ExactMatching(Estimating):
         else:
             estimate, scale = (part * (n + 1) / n for part in (release.value("effect"), release.scale("effect")))
         names = ", ".join(map(str, cuts))
-        return Effect(
+        found = Effect(
             estimand="average treatment effect, units in strata without both arms counting as without an effect",
             arms=source.schema.treatment.labels_or_values,
             outcome=source.schema.outcome.name,
             estimate=estimate,
-            sampling_sd=_sampling_sd(release, source, math.prod(bins(cuts, source.schema)), query.design_cap),
+            sampling_sd=_sampling_sd(release, source, strata, query.design_cap),
             noise=(NoiseTerm("laplace" if delta else release.family, scale),),
             n=n,
             method=f"exact matching within strata of {names}, noise by {'smooth' if delta else 'global'} sensitivity",
@@ -90,12 +91,12 @@ class ExactMatching(Estimating):
                 *source.notes,
             ),
         )
+        return warned(found, source.schema, Signs(variance=variance_within(release, source, strata)))
 
 
 def _sampling_sd(release: Release, source: Source, strata: int, cap: int) -> float:
     """One variance for all arms and strata, times what the sizes of arms, at most cap to 1, make of it."""
     low, high = source.schema.outcome_bounds
-    freedom = source.n - min(2 * strata, source.n / 2)
-    variance = min(max(release.value("squares") / freedom, 0.0), (high - low) ** 2 / 4)
+    variance = min(max(variance_within(release, source, strata).value, 0.0), (high - low) ** 2 / 4)
     design = min(max(release.value("design"), 0.0), (1 + cap) ** 2 / cap * source.n)
     return math.sqrt(variance * design) / source.n

@@ -9,6 +9,7 @@ from dpcausal.columns import is_number
 from dpcausal.effect import Effect
 from dpcausal.errors import GuaranteeError, QueryError, TableError
 from dpcausal.estimators.calls import Estimating
+from dpcausal.estimators.plausibility import Measured, Signs, warned
 from dpcausal.estimators.propensity import ESTIMANDS, ScoreDoubt
 from dpcausal.estimators.words import left_in
 from dpcausal.guarantee import Guarantee
@@ -118,7 +119,7 @@ class InverseWeighting(Estimating):
         self, source: Source, guarantee: Guarantee, score: Release, arms: "_Arms", scores_from: Source | None
     ) -> Effect:
         split = ("the score was fitted on other units, who paid for it with the same epsilon",) if scores_from else ()
-        return Effect(
+        effect = Effect(
             estimand=f"{ESTIMANDS[self.estimand]}, scores kept within {self.clip:g} and {1 - self.clip:g}",
             arms=source.schema.treatment.labels_or_values,
             outcome=source.schema.outcome.name,
@@ -138,7 +139,10 @@ class InverseWeighting(Estimating):
             receipts=(score.receipt, arms.receipt),
             notes=(*split, *source.notes),
             no_interval=arms.too_light or self._doubt((scores_from or source).n, score, arms),
+            control_mean=arms.signs.means[0].value,
+            treated_mean=arms.signs.means[1].value,
         )
+        return warned(effect, source.schema, arms.signs)
 
     def _doubt(self, n: int, score: Release, arms: "_Arms") -> str:
         """Why the score may leave more confounding in than an interval could hide; from released numbers only."""
@@ -194,8 +198,16 @@ class _Arms:
         square = half**2 - sums["deficit"] / mass
         # A variance below what noise could hide counts as that much, so that no luck makes an interval too narrow.
         hidden = math.sqrt(release.variance("deficit")) / mass
-        variance = min(max(square - (self.means[0] ** 2 + self.means[1] ** 2) / 2, hidden), half**2)
-        self.spread = math.sqrt(variance)
+        within = square - (self.means[0] ** 2 + self.means[1] ** 2) / 2
+        self.spread = math.sqrt(min(max(within, hidden), half**2))
         design = min(max(sums["design"], mass**2 / source.n), query.largest * mass)
         self.sampling_sd = self.spread * math.sqrt(design) / (mass / 2)
         self.privacy_sd = math.sqrt(sum(term.variance for term in self.noise))
+        total = math.sqrt(release.variance("level") + release.variance("contrast")) / 2
+        self.signs = Signs(
+            means=tuple(
+                Measured(sum(source.schema.outcome_bounds) / 2 + mean, math.hypot(total, mean * doubt) / weight)
+                for mean, weight in zip(self.means, weights, strict=True)
+            ),
+            variance=Measured(within, hidden),
+        )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from dpcausal.effect import Effect
 from dpcausal.errors import GuaranteeError, QueryError
 from dpcausal.estimators.calls import Estimating
+from dpcausal.estimators.plausibility import Measured, Signs, warned
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import MatchedContrast, OutputPerturbedLogistic, ScrambledContrast
 from dpcausal.queries.matching import check_matching
@@ -102,6 +103,7 @@ class PropensityMatching(Estimating):
             ),
             note="covariates and arms were used as they are: they are declared public",
             no_interval=nobody,
+            signs=Signs(variance=Measured(release.value("squares") / freedom, hidden)),
         )
 
     def _noisy(self, source: Source, guarantee: Guarantee) -> Effect:
@@ -131,6 +133,7 @@ class PropensityMatching(Estimating):
             note="kept for comparison: units are matched on scores that are nearly all noise, and arms turned round at "
             "random draw the estimate towards 0; a private difference in means is usually better; delta is never used",
             no_interval="confounding stays, and noisy arms draw the estimate towards 0, by amounts nobody knows",
+            signs=Signs(),
         )
 
     def _effect(  # noqa: PLR0913
@@ -143,11 +146,12 @@ class PropensityMatching(Estimating):
         assumes: tuple[str, ...],
         note: str,
         no_interval: str,
+        signs: Signs,
     ) -> Effect:
         matches = releases[-1]
         largest = matches.facts["largest"]
         limits = f"{matches.facts['limit_0']:.3g} and {matches.facts['limit_1']:.3g}"
-        return Effect(
+        effect = Effect(
             estimand="average treatment effect over units with matches",
             arms=source.schema.treatment.labels_or_values,
             outcome=source.schema.outcome.name,
@@ -167,3 +171,4 @@ class PropensityMatching(Estimating):
             notes=(f"matches were found for {matches.facts['matched']:.1%} of units", note, *source.notes),
             no_interval=no_interval,
         )
+        return warned(effect, source.schema, signs)

@@ -8,7 +8,8 @@ import numpy as np
 from dpcausal.columns import Binary
 from dpcausal.effect import Effect
 from dpcausal.estimators.calls import Estimating
-from dpcausal.estimators.regression import Array, Regressions, hidden_arm, regressions
+from dpcausal.estimators.plausibility import warned
+from dpcausal.estimators.regression import Array, Regressions, hidden_arm, regressions, signs_of_moments
 from dpcausal.estimators.words import remedy
 from dpcausal.interval import NoiseTerm, simulated
 from dpcausal.queries import RegressionMoments
@@ -60,7 +61,7 @@ class RegressionAdjustment(Estimating):
         >>> schema = Schema(treatment=Binary("treat"), outcome=Real("score", 0, 100), covariates=[Real("age", 18, 90)])
         >>> plan = RegressionAdjustment(of=["age"]).estimate(Rehearsal(schema, n=20_000), epsilon=1.0)
         >>> round(plan.sampling_sd, 2), round(plan.privacy_sd, 2)
-        (0.36, 0.08)
+        (0.37, 0.15)
     """
 
     of: Sequence[str]
@@ -77,9 +78,10 @@ class RegressionAdjustment(Estimating):
         doubt = float(noisier.adjustment.var())
         too_noisy = doubt > _OUTWEIGHS * (sampling + float(noisier.difference.var()))
         kept = max(1 - doubt / adjustment**2, 0.0) if too_noisy and adjustment else 1.0
+        means = sum(source.schema.outcome_bounds) / 2 + fit.means[0] + kept * (fit.standardised - fit.means)[0]
         listed = ", ".join(self.of)
         risk = " (risk difference)" if isinstance(source.schema.outcome, Binary) else ""
-        return Effect(
+        effect = Effect(
             estimand=f"average treatment effect{risk}: mean outcome with all treated minus mean outcome with none",
             arms=source.schema.treatment.labels_or_values,
             outcome=source.schema.outcome.name,
@@ -102,7 +104,10 @@ class RegressionAdjustment(Estimating):
             notes=(f"the adjustment was multiplied by {kept:.2f}",) * (kept < 1) + source.notes,
             no_interval=hidden_arm(release, source, fit)
             or (f"{_NO_INTERVAL}; {remedy(self.of)}" if too_noisy or fit.blurred > _BLURRED else ""),
+            control_mean=float(means[0]),
+            treated_mean=float(means[1]),
         )
+        return warned(effect, source.schema, signs_of_moments(release, source, fit))
 
 
 def _noise(release: Release) -> Array:

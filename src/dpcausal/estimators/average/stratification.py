@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from dpcausal.effect import Effect
 from dpcausal.estimators.calls import Estimating
+from dpcausal.estimators.plausibility import Measured, Signs, warned
 from dpcausal.queries import Cut, StratumContrasts
 from dpcausal.queries.strata import bins, cuts_of
 from dpcausal.release import Release, Source, guarantee_for
@@ -58,10 +59,9 @@ class Stratification(Estimating):
         query = StratumContrasts(cuts, self.cap)
         release = source.release(query, guarantee)
         strata = release.parts * math.prod(bins(cuts, source.schema))  # each site has strata of its own
-        cells = 2 * strata
         size = min(max(release.value("size"), source.n / 10), float(source.n))
         estimate = release.value("effect") / size
-        return Effect(
+        effect = Effect(
             estimand=(
                 "average treatment effect over strata with both arms, a stratum counting for less where one arm "
                 f"outnumbers the other by more than {self.cap} to 1"
@@ -69,7 +69,7 @@ class Stratification(Estimating):
             arms=source.schema.treatment.labels_or_values,
             outcome=source.schema.outcome.name,
             estimate=estimate,
-            sampling_sd=_sampling_sd(release, source, size, cells, self.cap),
+            sampling_sd=_sampling_sd(release, source, size, strata, self.cap),
             noise=(
                 release.noise_term("effect", 1 / size),
                 release.noise_term("size", abs(estimate) / size),
@@ -80,8 +80,15 @@ class Stratification(Estimating):
             assumptions=(*within_strata(cuts), *source.schema.readings),
             receipts=(release.receipt,),
             notes=(f"strata count as about {size:,.0f} of {source.n:,} units (noisy)", *source.notes),
-            no_interval=_EMPTY if release.value("size") < source.n / 10 else _FINE if cells > source.n / 2 else "",
+            no_interval=_EMPTY if release.value("size") < source.n / 10 else _FINE if 2 * strata > source.n / 2 else "",
         )
+        return warned(effect, source.schema, Signs(variance=variance_within(release, source, strata)))
+
+
+def variance_within(release: Release, source: Source, strata: int) -> Measured:
+    """The outcome's variance within arms of strata, as noise left it."""
+    freedom = source.n - min(2 * strata, source.n / 2)
+    return Measured(release.value("squares") / freedom, release.variance("squares") ** 0.5 / freedom)
 
 
 def within_strata(cuts: Sequence[Cut]) -> tuple[str, ...]:
@@ -97,13 +104,12 @@ _EMPTY = "hardly any stratum holds both arms, so noise decides what strata count
 _FINE = "strata are too many to tell from so few units how outcomes spread within them; use fewer or wider strata"
 
 
-def _sampling_sd(release: Release, source: Source, size: float, cells: int, cap: int) -> float:
+def _sampling_sd(release: Release, source: Source, size: float, strata: int, cap: int) -> float:
     """One variance for all arms and strata, times what the sizes of arms make of it.
 
     In balance the second factor is 4 / size. It lies between min(4, 1 + cap) / size and (1 + cap)² / cap / size.
     """
     low, high = source.schema.outcome_bounds
-    freedom = source.n - min(cells, source.n / 2)
-    variance = min(max(release.value("squares") / freedom, 0.0), (high - low) ** 2 / 4)
+    variance = min(max(variance_within(release, source, strata).value, 0.0), (high - low) ** 2 / 4)
     design = min(max(release.value("design"), min(4, 1 + cap) * size), (1 + cap) ** 2 / cap * size)
     return math.sqrt(variance * design) / size

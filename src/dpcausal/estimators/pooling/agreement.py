@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dpcausal.columns import is_number
 from dpcausal.effect import Effect
 from dpcausal.errors import QueryError
-from dpcausal.estimators.pooling.weights import NEED_VARIANCES, RULES, Rule
+from dpcausal.estimators.pooling.weights import RULES, Rule
 
 _LARGEST = 1e50
 """Numbers beyond this, or noise of less than its inverse, cannot be squared and divided without loss."""
@@ -30,6 +30,7 @@ def agreed(effects: Mapping[str, Effect], rule: Rule, absent: Mapping[str, str])
         raise QueryError(
             expected=f"a rule, one of {', '.join(RULES)}", got=repr(rule), hint="docs/pooling.md has them."
         )
+    check_named(effects)
     if not effects or not all(isinstance(effect, Effect) for effect in effects.values()):
         raise QueryError(
             expected="at least one site's effect",
@@ -45,9 +46,17 @@ def agreed(effects: Mapping[str, Effect], rule: Rule, absent: Mapping[str, str])
     sites = {site: effects[site] for site in sorted(effects)}
     _check_numbers(sites)
     _check_same(sites)
-    if rule in NEED_VARIANCES and len(sites) > 1:
-        _check_variances(sites, rule)
     return sites
+
+
+def check_named(effects: object) -> None:
+    """Raise unless these are things by name."""
+    if not isinstance(effects, Mapping) or not all(isinstance(site, str) for site in effects):
+        raise QueryError(
+            expected="a dictionary of sites' names and their effects",
+            got=f"a {type(effects).__name__}",
+            hint='write for instance pool({"north": effect, "south": other}).',
+        )
 
 
 def _check_numbers(sites: Mapping[str, Effect]) -> None:
@@ -97,14 +106,5 @@ def _check_same(sites: Mapping[str, Effect]) -> None:
 
 
 def has_interval(effect: Effect) -> bool:
-    """Whether the effect's sampling error is known."""
+    """Whether an interval of the effect could be shown to cover."""
     return effect.sampling_sd is not None and not effect.no_interval
-
-
-def _check_variances(sites: Mapping[str, Effect], rule: Rule) -> None:
-    if without := [site for site, effect in sites.items() if not has_interval(effect)]:
-        raise QueryError(
-            expected=f"effects with intervals, whose standard errors {rule} weighs",
-            got=f"none from {', '.join(without)}",
-            hint="ask for intervals, leave these sites out and say so in `absent`, or use sample_size or largest.",
-        )

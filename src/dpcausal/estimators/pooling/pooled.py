@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from dpcausal.effect import Effect, SiteShare
-from dpcausal.estimators.pooling.agreement import agreed, has_interval
+from dpcausal.effect import Effect, SiteShare, number
+from dpcausal.estimators.pooling.agreement import agreed, check_named, has_interval
 from dpcausal.estimators.pooling.heterogeneity import Heterogeneity
-from dpcausal.estimators.pooling.weights import Array, Rule, weights_of
+from dpcausal.estimators.pooling.weights import Array, Rule, inverse_variance, median_sd, weights_of
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm
 
@@ -22,12 +22,17 @@ _ESTIMANDS: dict[Rule, str] = {
     "random_effects": "averaged over sites like these {count}",
     "sample_size": "over the units of {count} sites",
     "largest": "over the units of the largest site",
+    "median": "in the middle of {count} sites",
 }
 
 _ASSUMPTIONS: dict[Rule, tuple[str, ...]] = {
     "inverse_variance": ("effects do not differ between sites; where they do, precise sites decide what is averaged",),
     "random_effects": ("sites are like draws from many sites, whose effects are normal around their mean",),
+    "median": ("more than half of the sites are right, and the right ones have one effect",),
 }
+
+_DECIDES, _DISAGREES = 0.9, 3.0
+"""A site decides alone where it has more than this weight; against the others, so many standard errors away."""
 
 
 def pool(
@@ -57,12 +62,16 @@ def pool(
             its noise, which is public. `minimum_variance`: by size, within the set of sites that makes the variance
             smallest. `inverse_variance`: by precision; meta-analysis calls it the fixed effect. `random_effects`: by
             precision too, with the variance between sites added to each site's. `sample_size`: by size. `largest`:
-            nothing but the largest site; of equals the first by name. The last two do without standard errors.
+            nothing but the largest site; of equals the first by name. `median`: the site in the middle, whatever any
+            site says of its own precision: less than half of the sites, wrong or lying, cannot carry it away. A site
+            whose interval was refused counts too, by its public noise and its sampling error; where that was not asked
+            for, by that of the other sites' units.
         absent: Why other sites did not answer, by name.
 
     Returns:
         The effect. Its `n` counts the units of sites with a weight above 0, `between_sd` is what differences between
-        sites add to the error of random effects, `sites` tells what each site did, and the receipts are all sites'.
+        sites add to the error of random effects, `sites` tells what each site did, and the receipts are all sites'. It
+        has no interval where a site that counts has none, nor where one site decides alone, against all others.
 
     Raises:
         QueryError: Unless the effects answer one question with finite numbers, and have what the rule needs.
@@ -92,22 +101,29 @@ def pool(
     sites = agreed(effects, rule, absent)
     if len(sites) == 1:
         return _alone(sites, absent)
-    known = all(map(has_interval, sites.values()))
-    # Never below the variance of the noise, whose size is public.
-    variances = np.array([(effect.standard_error or math.nan) ** 2 for effect in sites.values()])
+    known = all(effect.sampling_sd is not None for effect in sites.values())
+    variances = _variances(list(sites.values()))
     estimates = np.array([effect.estimate for effect in sites.values()])
     differing = Heterogeneity.of(estimates, variances) if known else None
     sizes = np.array([effect.n for effect in sites.values()], dtype=np.float64)
-    weights = weights_of(rule, sizes, variances, differing.variance if differing else 0.0)
-    counted = {site: effect for (site, effect), weight in zip(sites.items(), weights, strict=True) if weight > 0}
+    weights = weights_of(rule, sizes, variances, differing.variance if differing else 0.0, estimates)
+    counted = {
+        site: effect
+        for (site, effect), weight in zip(sites.items(), weights, strict=True)
+        if weight > 0 or rule == "median"
+    }
     first = next(iter(sites.values()))
+    sampling_sd, noise = _sampling_sd(list(sites.values()), weights), _noise(list(sites.values()), weights)
+    if rule == "median":
+        sampling_sd, noise = _errors_of_median(list(sites.values()), variances)
+    alone = _decides_alone(list(sites), estimates, variances, weights) if rule not in ("median", "largest") else ""
     return Effect(
         estimand=f"{first.estimand}; {_ESTIMANDS[rule].format(count=len(counted))}",
         arms=first.arms,
         outcome=first.outcome,
         estimate=float(weights @ estimates),
-        sampling_sd=_sampling_sd(list(sites.values()), weights),
-        noise=_noise(list(sites.values()), weights),
+        sampling_sd=sampling_sd,
+        noise=noise,
         n=sum(effect.n for effect in counted.values()),
         method=f"{rule.replace('_', ' ')} over {len(counted)} of {len(sites) + len(absent)} sites; at each: "
         + " or ".join(dict.fromkeys(effect.method for effect in counted.values())),
@@ -121,18 +137,24 @@ def pool(
         notes=(
             *_of_absent(absent),
             *_of_choice(rule, sites, counted),
+            *_of_those_with_intervals(rule, sites),
             *_of_differences(rule, differing, rehearsed=first.rehearsed),
             *_of_guarantees(sites),
             *_in_common(list(sites.values())),
         ),
-        no_interval=_no_interval(rule, counted),
+        no_interval=alone or _no_interval(rule, counted, dict(zip(sites, weights, strict=True))),
         between_sd=_between_sd(rule, differing, weights),
         sites=_shares(sites, weights, absent),
+        warnings=(
+            *((f"{alone}. Made of what sites released: it cost no privacy.",) if alone else ()),
+            *(f"{site}: {text}" for site, effect in sites.items() for text in effect.warnings),
+        ),
     )
 
 
 def leave_one_out(effects: Mapping[str, Effect], rule: Rule = "minimum_variance") -> dict[str, Effect]:
     """The pooled effect without each of the sites in turn: what depends on a single one shows."""
+    check_named(effects)
     others = {out: {site: effect for site, effect in effects.items() if site != out} for out in effects}
     return {out: pool(rest, rule, {out: "left out to see what depends on it"}) for out, rest in others.items()}
 
@@ -145,6 +167,45 @@ def _alone(sites: Mapping[str, Effect], absent: Mapping[str, str]) -> Effect:
         receipts=tuple(replace(receipt, site=site) for receipt in effect.receipts),
         notes=(*_of_absent(absent), *effect.notes),
         sites=_shares(sites, np.ones(1), absent),
+    )
+
+
+def _variances(effects: Sequence[Effect]) -> Array:
+    """What each site's effect is known by: sampling, and the noise whose size is public, which is the least it can be.
+
+    Where a sampling error was not asked for, a unit is taken to add as much as one does at the other sites.
+    """
+    known = [effect.n * effect.sampling_sd**2 for effect in effects if effect.sampling_sd is not None]
+    unit = float(np.median(known)) if known else 0.0
+    sampling = [unit / effect.n if effect.sampling_sd is None else effect.sampling_sd**2 for effect in effects]
+    return np.array([each + effect.privacy_sd**2 for each, effect in zip(sampling, effects, strict=True)])
+
+
+def _errors_of_median(effects: Sequence[Effect], variances: Array) -> tuple[float | None, tuple[NoiseTerm, ...]]:
+    """The standard error of the median, in parts as those of the sites are."""
+    error = median_sd(variances)
+    share = float(np.median([effect.privacy_sd**2 for effect in effects] / variances))
+    known = all(effect.sampling_sd is not None for effect in effects)
+    noise = (NoiseTerm("gaussian", error * math.sqrt(share)),)
+    return (error * math.sqrt(1 - share) if known else None), noise
+
+
+def _decides_alone(sites: Sequence[str], estimates: Array, variances: Array, weights: Array) -> str:
+    """Which site carries nearly all weight against all others together; empty where none does."""
+    first = int(np.argmax(weights))
+    if weights[first] <= _DECIDES:
+        return ""
+    others = np.arange(len(sites)) != first
+    shares = inverse_variance(variances[others])
+    rest = float(shares @ estimates[others])
+    error = math.sqrt(float(variances[first]) + float(shares**2 @ variances[others]))
+    apart = abs(float(estimates[first]) - rest) / error
+    if apart <= _DISAGREES:
+        return ""
+    return (
+        f"{sites[first]} alone decides, with {weights[first]:.1%} of the weight, and disagrees with all others "
+        f"together ({number(float(estimates[first]))} against {number(rest)}, {number(apart)} standard errors): look "
+        "into that site, and see what the rule median says"
     )
 
 
@@ -176,9 +237,11 @@ def _between_sd(rule: Rule, differing: Heterogeneity | None, weights: Array) -> 
     return math.sqrt(differing.limit * float((weights**2).sum()))
 
 
-def _no_interval(rule: Rule, counted: Mapping[str, Effect]) -> str:
+def _no_interval(rule: Rule, counted: Mapping[str, Effect], weights: Mapping[str, float]) -> str:
     if without := [site for site, effect in counted.items() if not has_interval(effect)]:
-        return f"there is none from {', '.join(without)}"
+        return f"there is none from {', '.join(without)} ({sum(weights[site] for site in without):.0%} of the weight)"
+    if rule == "median" and len(counted) == 2:
+        return "two sites have no middle one"
     if rule == "random_effects" and len(counted) == 2:
         return "two sites do not tell how much sites differ; sample_size has an interval for the units of these two"
     return ""
@@ -217,6 +280,19 @@ def _of_choice(rule: Rule, sites: Mapping[str, Effect], counted: Mapping[str, Ef
     out = [site for site in sites if site not in counted]
     left = f"left out: {', '.join(out)}, whose error would add more than their units take off; " if out else ""
     return (f"{left}sites were chosen by their noisy standard errors, and the interval does not count the choosing",)
+
+
+def _of_those_with_intervals(rule: Rule, sites: Mapping[str, Effect]) -> tuple[str, ...]:
+    """What the sites whose intervals were not refused say by themselves, where some were."""
+    sure = {site: effect for site, effect in sites.items() if has_interval(effect)}
+    if not sure or len(sure) == len(sites):
+        return ()
+    alone = pool(sure, rule)
+    if alone.why_no_interval or alone.rehearsed:
+        return ()
+    low, high = alone.interval()
+    told = f"{number(alone.estimate)}, 95 % interval {number(low)} to {number(high)}"
+    return (f"the sites with intervals by themselves ({', '.join(sure)}): {told}",)
 
 
 def _of_differences(rule: Rule, differing: Heterogeneity | None, *, rehearsed: bool) -> tuple[str, ...]:

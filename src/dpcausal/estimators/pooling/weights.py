@@ -1,5 +1,6 @@
 """What each site counts for, by rule. Arithmetic on public numbers: no names, no randomness, any number of sites."""
 
+import math
 from typing import Literal, get_args
 
 import numpy as np
@@ -7,7 +8,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-Rule = Literal["minimum_variance", "inverse_variance", "random_effects", "sample_size", "largest"]
+Rule = Literal["minimum_variance", "inverse_variance", "random_effects", "sample_size", "largest", "median"]
 RULES: tuple[Rule, ...] = get_args(Rule)
 
 NEED_VARIANCES: tuple[Rule, ...] = ("minimum_variance", "inverse_variance", "random_effects")
@@ -48,8 +49,36 @@ def inverse_variance(variances: Array) -> Array:
     return _scaled(variances.min() / variances)
 
 
-def weights_of(rule: Rule, sizes: Array, variances: Array, between: float) -> Array:
-    """What each site counts for; the variance of effects between sites matters to random effects only."""
+def middle(estimates: Array) -> Array:
+    """All of the weight on the site in the middle; with an even number of sites, half on each of two.
+
+    Example:
+        >>> middle(np.array([30.0, -1.6, -1.1]))
+        array([0., 0., 1.])
+    """
+    order, half = np.argsort(estimates, kind="stable"), len(estimates) // 2
+    weights = np.zeros(len(estimates))
+    weights[order[half if len(order) % 2 else slice(half - 1, half + 1)]] = 1.0 if len(order) % 2 else 0.5
+    return weights
+
+
+def median_sd(variances: Array) -> float:
+    """The standard error of the median of normal estimates of one effect with these variances.
+
+    That is the root of pi / 2 times the number of sites, over the sum of the inverse standard errors. No site counts as
+    more precise than the one in the middle, because a site may say that it is.
+    """
+    errors = np.sqrt(np.maximum(variances, np.median(variances)))
+    return float(math.sqrt(math.pi / 2 * len(errors)) / (1 / errors).sum())
+
+
+def weights_of(rule: Rule, sizes: Array, variances: Array, between: float, estimates: Array) -> Array:
+    """What each site counts for.
+
+    The variance of effects between sites matters to random effects only, and estimates to the median only.
+    """
+    if rule == "median":
+        return middle(estimates)
     if rule == "minimum_variance":
         return minimum_variance(sizes, variances)
     if rule == "inverse_variance":

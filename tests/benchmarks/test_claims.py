@@ -1,0 +1,76 @@
+"""What the documentation says of stored results, computed again from them."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from dpcausal.queries import QUERIES
+
+ROOT = Path(__file__).parents[2]
+
+
+def results(name: str) -> Any:
+    return json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def says(page: str, words: str) -> bool:
+    """Whether a page says this, wherever its lines break."""
+    return words in " ".join((ROOT / "docs" / page).read_text(encoding="utf-8").split())
+
+
+def test_the_heuristic_against_the_learner() -> None:
+    cells: dict[tuple[str, int, float], dict[str, float]] = {}
+    for each in results("heterogeneity")["rows"]:
+        cells.setdefault((each["table"], each["n"], each["epsilon"]), {})[each["contestant"]] = each["pehe"]
+    heuristic = "Schröder et al. 2025, influence functions (not private)"
+    both = {
+        at: (found[heuristic], found["R-learner"]) for at, found in cells.items() if heuristic in found and at[2] >= 1
+    }
+    better = [at for at, (theirs, ours) in both.items() if theirs < ours]
+    assert says("conditional.md", f"`RLearner` in {len(better)} of {len(both)} cells from epsilon 1 on")
+    theirs, ours = zip(*(both["Dataset 2", 10_000, epsilon] for epsilon in (1.0, 2.0, 4.0, 8.0)), strict=True)
+
+    def listed(numbers: tuple[float, ...]) -> str:
+        *first, last = (f"{number:.2f}" for number in numbers)
+        return f"{', '.join(first)} and {last}"
+
+    assert says("conditional.md", f"{listed(theirs)} at epsilon 1, 2, 4 and 8, against {listed(ours)}")
+
+
+def test_the_best_coefficients_and_limits_of_matching() -> None:
+    found: dict[str, dict[tuple[str, float], dict[str, float]]] = {"error": {}, "limit": {}}
+    for cell in results("study_matching")["cells"]:
+        if cell["level"] == "outcome" and cell["sweep"] in found:
+            at = cell["table"], cell["epsilon"]
+            found[cell["sweep"]].setdefault(at, {})[cell["value"]] = cell["error"]
+    best = {sweep: Counter(min(at, key=lambda x: at[x]) for at in cells.values()) for sweep, cells in found.items()}
+    cells = len(found["error"])
+    assert says("measured.md", f"0.001 has the smallest error in {best['error']['0.001']} of {cells} cells")
+    assert says("measured.md", f"1 is best in {best['limit']['1']} of {cells} cells, 10 in {best['limit']['10']}")
+    assert says("measured.md", f"paper's coefficient, in {best['limit']['adaptive']}.")
+
+
+def test_the_default_rule_against_the_best_one() -> None:
+    experiment = results("federation")["experiment"]
+    errors: dict[tuple[object, ...], dict[str, float]] = {}
+    for curve in experiment["curves"]:
+        if curve["by"] == "ours":
+            at = tuple(curve[part] for part in ("table", "split", "protects", "estimator"))
+            for alpha, error in zip(experiment["alphas"], curve["truth"]["error"], strict=True):
+                errors.setdefault((*at, alpha), {})[curve["rule"]] = error
+    over = [rules["minimum_variance"] / min(rules.values()) for rules in errors.values()]
+    worse = sum(each > 1.25 for each in over)
+    assert says("pooling.md", f"in {worse} of {len(over)} cells, and {max(over):.1f} times at worst")
+    trials = results("pooling")["errors_over_the_best"]["one effect"]["minimum_variance"]
+    assert says("pooling.md", f"within {trials['mean'] - 1:.0%}".replace("%", " %"))
+    assert says("pooling.md", f"at worst {trials['worst']:.2f} times")
+
+
+def test_how_many_units_and_queries_were_tried() -> None:
+    scale = results("scale")
+    assert max(line["rows"] for line in scale["rows"]["lines"]) == 10**8
+    tried = scale["engines"]["queries"]
+    assert all(each["identical"] for each in tried)
+    assert says("scaling.md", f"the {len(tried)} queries that were tried (of {len(QUERIES)};")
+    assert says("scaling.md", "# From 500 rows to a hundred million")

@@ -1,0 +1,104 @@
+"""Reported standard errors against how far estimates really scatter, with noise from a seed: the same in every run.
+
+The noise of a vault has no seed. Here it is replaced, for tests only, by numbers of the same sizes from a generator.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from numpy.typing import NDArray
+
+import dpcausal as dpc
+from dpcausal.calibration import Noise
+from dpcausal.queries import Query
+from dpcausal.release import Listening, Release
+
+Array = NDArray[np.float64]
+
+SCHEMA = dpc.Schema(
+    treatment=dpc.Binary("t"),
+    outcome=dpc.Real("y", -2, 2),
+    covariates=[dpc.Real("a", -1, 1), dpc.Real("b", -1, 1)],
+)
+OF = ["a", "b"]
+
+
+@pytest.fixture(autouse=True)
+def noise_from_a_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(7)
+
+    def seeded(steps: Sequence[int], noise: Noise) -> tuple[int, ...]:
+        draw = random.laplace if noise.family == "laplace" else random.normal
+        return tuple(
+            step + round(draw(0.0, float(scale or 0.0))) for step, scale in zip(steps, noise.scales, strict=True)
+        )
+
+    monkeypatch.setattr("dpcausal.vault.door.add_noise", seeded)
+
+
+def table(n: int, seed: int, *, apart: float = 1.0, noise: float = 0.3) -> pa.Table:
+    """Arms that differ in both covariates by `apart`, and an effect of 0.2 + 0.2 a."""
+    random = np.random.default_rng(seed)
+    a, b = random.uniform(-1, 1, (2, n))
+    t = (random.random(n) < 1 / (1 + np.exp(-apart * (a + b)))).astype(int)
+    y = 0.4 * a + 0.4 * b + (0.2 + 0.2 * a) * t + random.normal(0, noise, n)
+    return pa.table({"t": t, "y": y, "a": a, "b": b})
+
+
+def vault_of(data: pa.Table) -> dpc.Vault:
+    return dpc.Vault(data, SCHEMA, ledger="sqlite://", budget=dpc.Budget(epsilon=100, delta=0.1))
+
+
+def ratio(told: Sequence[float] | Array, found: Sequence[float] | Array) -> float:
+    """What is told of how much estimates scatter, as a share of how much they do."""
+    return float(np.median(told) / np.std(found))
+
+
+def test_the_sampling_error_of_a_regression_is_as_large_as_it_says() -> None:
+    estimator = dpc.RegressionAdjustment(of=OF)
+    effects = [estimator.estimate(vault_of(table(1_500, seed)), epsilon=100.0, delta=0.01) for seed in range(50)]
+    assert max(effect.privacy_sd for effect in effects) < 0.5 * min(effect.sampling_sd or 0 for effect in effects)
+    assert 0.8 < ratio([effect.standard_error or 0 for effect in effects], [each.estimate for each in effects]) < 1.25
+
+
+class Noisier(Listening):
+    """What a source released, with noise of the same size once more."""
+
+    def __init__(self, source: dpc.Source, seed: int) -> None:
+        super().__init__(source)
+        self._random = np.random.default_rng(seed)
+
+    def release(self, query: Query, guarantee: dpc.Guarantee) -> Release:
+        """The same answer with more noise."""
+        release = super().release(query, guarantee)
+        noise = self._random.laplace(0.0, [release.scale(name) for name in release.names])
+        return replace(release, values=tuple(map(float, release.values + noise)))
+
+
+def test_the_privacy_noise_of_a_regression_is_as_large_as_it_says() -> None:
+    """Most of it in the adjustment: the noise in the arms' totals, which is told apart from it, is a small part."""
+    vault, estimator = vault_of(table(20_000, 0, apart=2.0)), dpc.RegressionAdjustment(of=OF)
+    effects = [estimator.estimate(Noisier(vault, seed), epsilon=1.0) for seed in range(200)]
+    totals, *others = effects[0].noise
+    assert totals.variance < 0.2 * sum(each.variance for each in others)
+    assert 0.8 < ratio([effect.privacy_sd for effect in effects], [each.estimate for each in effects]) < 1.3
+
+
+PROFILES = {"a": np.array([-0.8, 0.0, 0.8]), "b": np.array([0.5, 0.0, -0.5])}
+
+
+@pytest.mark.parametrize("kind", [dpc.RLearner, dpc.DRLearner])
+def test_the_errors_of_a_learner_are_as_large_as_they_say(kind: type[dpc.RLearner | dpc.DRLearner]) -> None:
+    """Sampling and privacy noise together, in a trial, at three profiles."""
+    learner = kind(OF, dpc.Polynomial(OF), propensity=0.5)
+    curves = [learner.estimate(vault_of(table(3_000, seed, apart=0.0)), epsilon=6.0, delta=1e-3) for seed in range(30)]
+    effects = np.array([curve.effect(PROFILES) for curve in curves])
+    parts = np.array([curve.standard_errors(PROFILES) for curve in curves])
+    told = np.hypot(parts[:, 0], parts[:, 1])
+    for place in range(3):
+        assert 0.75 < ratio(told[:, place], effects[:, place]) < 1.4
+    assert np.median(parts[:, 0]) > 0.4 * np.median(told)  # neither part hides behind the other
+    assert np.median(parts[:, 1]) > 0.3 * np.median(told)

@@ -1,0 +1,175 @@
+"""Signs in released numbers that a table does not read as declared."""
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dpcausal as dpc
+from dpcausal.effect import Estimator
+from dpcausal.estimators.plausibility import Measured, Signs, warned, warned_of_width
+from dpcausal.interval import NoiseTerm
+from dpcausal.release import Receipt
+
+OUTCOME = dpc.Real("score", 0, 100)
+SCHEMA = dpc.Schema(
+    treatment=dpc.Binary("treat", labels=("usual care", "training")),
+    outcome=OUTCOME,
+    covariates=[dpc.Real("age", 18, 90), dpc.Binary("sex", values=("f", "m"))],
+)
+ESTIMATORS: dict[str, Estimator] = {
+    "difference": dpc.DifferenceInMeans(),
+    "regression": dpc.RegressionAdjustment(of=["age"]),
+    "weighting": dpc.InverseWeighting(of=["age"]),
+    "doubly robust": dpc.DoublyRobust(of=["age"]),
+    "strata": dpc.Stratification(by=["sex"]),
+}
+
+
+def effect(estimate: float = 0.0, noise: float = 1.0, **changes: object) -> dpc.Effect:
+    made = dpc.Effect(
+        estimand="average treatment effect",
+        arms=("usual care", "training"),
+        outcome="score",
+        estimate=estimate,
+        sampling_sd=0.5,
+        noise=(NoiseTerm("gaussian", noise),),
+        n=1_000,
+        method="difference in means",
+        guarantee=dpc.Guarantee(epsilon=1.0),
+        assumptions=(),
+        receipts=(Receipt("arm_moments", 1.0, 0.0, 2, "ab" * 32),),
+    )
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def cells(n: int, seed: int = 0, **columns: object) -> pa.Table:
+    random = np.random.default_rng(seed)
+    treat = random.integers(0, 2, n)
+    table = {
+        "treat": treat,
+        "score": np.clip(random.normal(40 + 3 * treat, 15), 0, 100),
+        "age": np.clip(random.normal(50, 15, n), 18, 90),
+        "sex": random.choice(["f", "m"], n),
+    }
+    return pa.table(table | columns)
+
+
+def released(table: pa.Table, estimator: Estimator, epsilon: float = 1.0) -> dpc.Effect:
+    vault = dpc.Vault(table, SCHEMA, ledger="sqlite://", budget=dpc.Budget(epsilon=epsilon))
+    return estimator.estimate(vault, epsilon=epsilon)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_an_outcome_that_cannot_be_read_is_warned_of(name: str) -> None:
+    """Noise hides the sign in about one table of fifty; in all of four it does so once in ten million."""
+    n = 160_000 if name == "strata" else 20_000
+    unread = cells(n, score=["12,5 mg"] * n)
+    texts = [" ".join(released(unread, ESTIMATORS[name]).warnings) for _ in range(4)]
+    told = max(texts, key=len)
+    assert told.index("decimal or thousands signs, units, spelling") < told.index("dpcausal check STUDY --table TABLE")
+    assert "this cost no privacy" in told
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("n", [300, 5_000])
+def test_a_table_that_reads_as_declared_is_not_warned_of(name: str, n: int) -> None:
+    assert not any(released(cells(n, seed), ESTIMATORS[name]).warnings for seed in range(3))
+
+
+def test_a_covariate_that_is_spelled_otherwise_is_named() -> None:
+    """Noise hides it less often than once in a hundred tables; in all of four, once in a hundred million."""
+    found = [
+        " ".join(released(cells(20_000, sex=["F"] * 20_000), dpc.RegressionAdjustment(of=["age", "sex"])).warnings)
+        for _ in range(4)
+    ]
+    assert any("every sex is f" in text and "every age" not in text for text in found)
+
+
+def test_an_arm_that_nobody_is_in_is_named() -> None:
+    found = [
+        " ".join(released(cells(2_000, treat=["yes"] * 2_000), ESTIMATORS["difference"]).warnings) for _ in range(4)
+    ]
+    assert any("hardly any unit is in the arm training" in text for text in found)
+
+
+def signs(mean: float = 50.0, variance: float = 0.0, noise: float = 0.1) -> Signs:
+    return Signs(means=(Measured(mean, noise), Measured(mean, noise)), variance=Measured(variance, 10 * noise))
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (signs(), True),
+        (signs(mean=50.3), True),
+        (signs(mean=50.5), False),  # beyond four standard deviations of the noise
+        (signs(variance=2.5), True),
+        (signs(variance=3.5), False),  # outcomes differ
+        (signs(noise=1.1), False),  # noise could hide a mean 4 % of the range away
+        (replace(signs(), variance=None), False),
+    ],
+)
+def test_both_means_have_to_be_at_the_missing_value_and_no_spread_seen(found: Signs, expected: bool) -> None:
+    assert bool(warned(effect(), SCHEMA, found).warnings) is expected
+
+
+def test_the_missing_value_that_was_declared_counts() -> None:
+    schema = replace(SCHEMA, outcome=dpc.Real("score", 0, 100, missing=10))
+    assert warned(effect(), schema, signs(mean=10)).warnings
+    assert not warned(effect(), schema, signs(mean=50)).warnings
+
+
+def test_changes_are_centred_by_nature_so_noise_must_not_hide_their_spread() -> None:
+    changes = replace(SCHEMA, outcome=dpc.Real("score", -50, 50))
+    hidden = Signs(means=(Measured(0.0, 0.5),) * 2, variance=Measured(0.0, 100.0))
+    assert not warned(effect(), changes, hidden).warnings
+    assert warned(effect(), SCHEMA, replace(hidden, means=(Measured(50.0, 0.5),) * 2)).warnings
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        (Measured(5.0, 4.0), True),
+        (Measured(50.0, 4.0), False),
+        (Measured(1.0, 0.0), True),
+        (Measured(50.0, 40.0), False),
+    ],
+)
+def test_an_arm_size_at_its_noise_is_warned_of(size: Measured, expected: bool) -> None:
+    found = warned(effect(), SCHEMA, Signs(sizes=(Measured(900.0, 4.0), size))).warnings
+    assert any("the arm training" in text for text in found) is expected
+    assert not any("the arm usual care" in text for text in found)
+
+
+def test_an_estimate_beyond_what_is_possible_is_warned_of() -> None:
+    assert "beyond 100.0" in warned(effect(estimate=-101.0), SCHEMA, Signs()).warnings[0]
+    assert not warned(effect(estimate=100.0), SCHEMA, Signs()).warnings
+
+
+def test_a_rehearsal_has_no_warnings() -> None:
+    rehearsed = effect(estimate=-101.0, receipts=(Receipt("arm_moments", 1.0, 0.0),))
+    assert not warned(rehearsed, SCHEMA, signs()).warnings
+
+
+@pytest.mark.parametrize(
+    ("planned", "informed", "expected"),
+    [(0.9, True, "2.4 times"), (5.0, True, "0.44 times"), (5.0, False, ""), (0.9, False, "2.4 times"), (2.0, True, "")],
+)
+def test_a_width_far_from_the_planned_one_is_warned_of(planned: float, informed: bool, expected: str) -> None:
+    (*_, text) = ("", *warned_of_width(effect(), planned, informed=informed).warnings)
+    assert (expected in text) if expected else not text
+
+
+def test_warnings_are_printed_first_and_saved() -> None:
+    found = warned(effect(estimate=200.0), SCHEMA, Signs())
+    assert str(found).splitlines()[2].startswith("WARNING           the estimate is beyond")
+    assert "WARNING" in found._repr_html_()
+    assert dpc.Effect.from_json(found.to_json()) == found
+
+
+def test_no_interval_names_spelling_before_epsilon() -> None:
+    """What used to say only: use more epsilon or more units."""
+    n = 3_000
+    found = released(cells(n, sex=["F"] * n), dpc.RegressionAdjustment(of=["age", "sex"]))
+    assert found.no_interval.index("spelled in the table as declared") < found.no_interval.index("more epsilon")
