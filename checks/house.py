@@ -10,7 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PACKAGE = "dpcausal"
-NOUNS = ("errors", "columns", "schema", "guarantee", "queries", "calibration", "interval", "release", "effect", "curve")
+NOUNS = (
+    *("errors", "columns", "treatment", "schema", "guarantee", "queries", "calibration", "interval", "release"),
+    *("effect", "curve"),
+)
 """The public nouns: each may import only the ones before it, and, where it is a folder, its own files."""
 
 MAY_IMPORT = {

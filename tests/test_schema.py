@@ -21,7 +21,7 @@ columns = st.one_of(reals, categories, st.builds(dpc.Binary, names, st.just(("no
 def test_a_schema_survives_toml(covariates: list[dpc.Real | dpc.Category], protects: str) -> None:
     taken = {column.name for column in covariates}
     schema = dpc.Schema(
-        treatment=dpc.Binary("".join(taken) + "t", values=(1, 2), labels=("a", "b"), missing=2),
+        treatment=dpc.Treatment("".join(taken) + "t", arms=(1, 2), labels=("a", "b"), undeclared=2),
         outcome=dpc.Real("".join(taken) + "y", -1, 2, missing=0),
         covariates=covariates,
         unit=dpc.Unit("person", by="date", keep="last"),
@@ -38,10 +38,10 @@ def test_a_schema_is_read_from_a_file(schema: dpc.Schema, tmp_path: Path) -> Non
 
 def test_numbers_may_come_from_numpy() -> None:
     schema = dpc.Schema(
-        treatment=dpc.Binary("t", values=(np.int64(0), np.int64(1))),  # type: ignore[arg-type]
+        treatment=dpc.Treatment("t", arms=(np.int64(0), np.int64(1)), undeclared=np.int64(0)),  # type: ignore[arg-type]
         outcome=dpc.Real("y", np.float64(0), np.int32(9)),  # type: ignore[arg-type]
     )
-    plain = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 9))
+    plain = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 9))
     assert schema == plain
     assert schema.to_toml() == plain.to_toml()
 
@@ -56,7 +56,11 @@ def test_declarations_of_one_meaning_mean_the_same() -> None:
 
 def test_a_protected_column_must_not_decide_which_record_counts() -> None:
     """Else the public arm, and with it the arms' sizes, would tell of it."""
-    parts = {"treatment": dpc.Binary("t"), "outcome": dpc.Real("y", 0, 1), "covariates": [dpc.Real("x", 0, 1)]}
+    parts = {
+        "treatment": dpc.Treatment("t", undeclared=0),
+        "outcome": dpc.Real("y", 0, 1),
+        "covariates": [dpc.Real("x", 0, 1)],
+    }
     for by, protects in (("y", "record_within_arm"), ("x", "record_within_arm"), ("y", "outcome")):
         with pytest.raises(SchemaError, match="public column to order"):
             dpc.Schema(**parts, unit=dpc.Unit("who", by=by), protects=protects)  # type: ignore[arg-type]
@@ -80,7 +84,7 @@ def test_what_missing_values_count_as() -> None:
         (lambda: dpc.Real("age", "-50", 60), "write numbers without quotation marks"),  # type: ignore[arg-type]
         (lambda: dpc.Real("age", -50, "60"), "write numbers without quotation marks"),  # type: ignore[arg-type]
         (lambda: dpc.Real("age", 60, -50), "a codebook or the literature"),
-        (lambda: dpc.Binary("arm", values=(0, 1, 2)), "two arms, .* counts as the first"),  # type: ignore[arg-type]
+        (lambda: dpc.Binary("arm", values=(0, 1, 2)), "counts as the first of the two"),  # type: ignore[arg-type]
     ],
 )
 def test_the_hint_fits_the_mistake(wrong: Callable[[], object], hint: str) -> None:
@@ -89,7 +93,7 @@ def test_the_hint_fits_the_mistake(wrong: Callable[[], object], hint: str) -> No
 
 
 def test_a_name_that_is_nearly_right_is_told() -> None:
-    text = dpc.Schema(treatment=dpc.Binary("arm"), outcome=dpc.Real("y", 0, 1)).to_toml()
+    text = dpc.Schema(treatment=dpc.Treatment("arm", undeclared=0), outcome=dpc.Real("y", 0, 1)).to_toml()
     with pytest.raises(SchemaError, match="Hint: did you mean 'high'"):
         dpc.Schema.from_toml(text.replace("high", "hihg"))
     with pytest.raises(SchemaError, match="Hint: correct the names"):
@@ -97,12 +101,15 @@ def test_a_name_that_is_nearly_right_is_told() -> None:
 
 
 def test_readings_say_what_counts_as_what() -> None:
-    arm, number, answer = dpc.Binary("arm"), dpc.Real("y", 0, 60_000), dpc.Binary("y", values=("no", "yes"))
-    assert dpc.Schema(treatment=arm, outcome=number).readings[0] == (
-        "a missing or unknown arm counted as arm=0, a missing outcome, or one that is no number, as 30,000"
+    arm, number, answer = dpc.Treatment("arm"), dpc.Real("y", 0, 60_000), dpc.Binary("y", values=("no", "yes"))
+    assert dpc.Schema(treatment=arm, outcome=number).readings[:2] == (
+        "outside the comparison: units whose arm is missing or not declared",
+        "a missing outcome, or one that is no number, counted as 30,000",
     )
-    assert dpc.Schema(treatment=arm, outcome=answer).readings == (
-        "a missing or unknown arm counted as arm=0, a missing or unknown outcome as no",
+    kept = dpc.Treatment("arm", arms=("a", "b", "c"), reference="b", compare="c", undeclared="b")
+    assert dpc.Schema(treatment=kept, outcome=answer).readings == (
+        "outside the comparison: arm=a; a missing or undeclared arm counted as arm=b",
+        "a missing or unknown outcome counted as no",
     )
 
 
@@ -120,7 +127,7 @@ def test_readings_say_what_counts_as_what() -> None:
         lambda: dpc.Real("age", 0, 10**400),
         lambda: dpc.Real("age", 0, 1e-101),
         lambda: dpc.Real("age", 16, 60, missing="20"),  # type: ignore[arg-type]
-        lambda: dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=dpc.Real("x", 0, 1)),  # type: ignore[arg-type]
+        lambda: dpc.Schema(dpc.Treatment("t"), dpc.Real("y", 0, 1), dpc.Real("x", 0, 1)),  # type: ignore[arg-type]
         lambda: dpc.Schema.from_toml("schema.toml"),
         lambda: dpc.Real("age", 16, 60, missing=99),
         lambda: dpc.Real("", 16, 60),
@@ -136,10 +143,10 @@ def test_readings_say_what_counts_as_what() -> None:
         lambda: dpc.Category("c", ["a", "b"], missing="z"),
         lambda: dpc.Unit("person", by="date", keep="any"),  # type: ignore[arg-type]
         lambda: dpc.Schema(treatment=dpc.Real("t", 0, 1), outcome=dpc.Real("y", 0, 1)),  # type: ignore[arg-type]
-        lambda: dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Category("y", ["a", "b"])),  # type: ignore[arg-type]
-        lambda: dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("t", 0, 1)),
-        lambda: dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=["x"]),  # type: ignore[list-item]
-        lambda: dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), protects="all"),  # type: ignore[arg-type]
+        lambda: dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Category("y", ["a", "b"])),  # type: ignore[arg-type]
+        lambda: dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("t", 0, 1)),
+        lambda: dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=["x"]),  # type: ignore[list-item]
+        lambda: dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), protects="all"),  # type: ignore[arg-type]
         lambda: dpc.Schema.from_toml("treatment = 3"),
         lambda: dpc.Schema.from_toml('[treatment]\nname = "t"\n[outcome]\nkind = "date"\nname = "y"'),
         lambda: dpc.Schema.from_toml('[treatment]\nname = "t"\n[outcome]\nkind = "real"\nname = "y"\nlow = 0'),

@@ -13,7 +13,8 @@ Value = str | int | float | bool
 """A value that a person can declare and a table can hold."""
 
 
-def _check_name(name: object) -> None:
+def check_name(name: object) -> None:
+    """Raise unless this can be the name of a column."""
     if not isinstance(name, str) or not name or "\0" in name:
         raise SchemaError(
             expected="a column name",
@@ -30,12 +31,13 @@ def is_number(value: object) -> bool:
         return False
 
 
-def _plain(value: Value) -> Value:
+def plain(value: Value) -> Value:
     """A value of numpy as one of Python, so that it can be written down."""
     return value.item() if hasattr(value, "item") else value
 
 
-def _check_values(name: str, values: Sequence[Value]) -> None:
+def check_values(name: str, values: Sequence[Value]) -> None:
+    """Raise unless these can be the values of a column."""
     texts = all(isinstance(value, str) and "\0" not in value for value in values)
     if not texts and not all(isinstance(value, bool) or is_number(value) for value in values):
         raise SchemaError(
@@ -75,7 +77,7 @@ class Real:
     missing: float | None = None
 
     def __post_init__(self) -> None:
-        _check_name(self.name)
+        check_name(self.name)
         if not (is_number(self.low) and is_number(self.high) and _can_be_divided(float(self.low), float(self.high))):
             raise SchemaError(
                 expected=f"numbers low < high, within 1e70 of 0 and apart, as bounds of column {self.name!r}",
@@ -111,21 +113,19 @@ def _can_be_divided(low: float, high: float) -> bool:
 
 @dataclass(frozen=True)
 class Binary:
-    """One of two public values: a treatment with its two arms, or a yes-or-no outcome or covariate.
+    """One of two public values: a yes-or-no outcome or covariate.
 
     Any other value counts as `missing`, which is the first of the two unless declared.
 
     Attributes:
         name: The column in the table.
-        values: How the two values are written in the table; for a treatment, control first.
+        values: How the two values are written in the table.
         labels: What to call them in results; the values themselves if left out.
         missing: What an absent or unknown value counts as.
 
     Example:
-        >>> Binary("arm", values=("placebo", "drug")).labels_or_values
-        ('arm=placebo', 'arm=drug')
-        >>> Binary("treat", labels=("usual care", "training")).labels_or_values
-        ('usual care', 'training')
+        >>> Binary("died", values=("no", "yes")).missing_value
+        'no'
     """
 
     name: str
@@ -134,17 +134,16 @@ class Binary:
     missing: Value | None = None
 
     def __post_init__(self) -> None:
-        _check_name(self.name)
-        object.__setattr__(self, "values", tuple(map(_plain, self.values)))
-        _check_values(self.name, self.values)
+        check_name(self.name)
+        object.__setattr__(self, "values", tuple(map(plain, self.values)))
+        check_values(self.name, self.values)
         if self.labels is not None:
             object.__setattr__(self, "labels", tuple(self.labels))
         if len(self.values) != 2 or (self.labels is not None and len(set(self.labels)) != 2):
             raise SchemaError(
                 expected=f"two values, and two different labels if any, for column {self.name!r}",
                 got=f"values={self.values!r}, labels={self.labels!r}",
-                hint="a treatment has two arms, a yes-or-no outcome two values: any other value counts as the first. A "
-                "covariate with more values is a Category.",
+                hint="any other value counts as the first of the two; a covariate with more values is a Category.",
             )
         _check_missing(self.name, self.missing, self.values)
 
@@ -185,15 +184,15 @@ class Category:
     missing: Value | None = None
 
     def __post_init__(self) -> None:
-        _check_name(self.name)
+        check_name(self.name)
         if isinstance(self.values, str):
             raise SchemaError(
                 expected=f"a list of values for column {self.name!r}",
                 got=repr(self.values),
                 hint='write the values as a list, for instance ["low", "high"].',
             )
-        object.__setattr__(self, "values", tuple(map(_plain, self.values)))
-        _check_values(self.name, self.values)
+        object.__setattr__(self, "values", tuple(map(plain, self.values)))
+        check_values(self.name, self.values)
         _check_missing(self.name, self.missing, self.values)
 
     @property
@@ -208,11 +207,17 @@ class Category:
 
 
 Column = Real | Binary | Category
+"""A covariate or an outcome."""
+
+
+def meaning_of(value: Value) -> str | float:
+    """Return what a declared value stands for, however it was written: 1, 1.0 and True are one number."""
+    return value if isinstance(value, str) else float(value)
 
 
 def _meaning_of_values(column: Binary | Category) -> dict[str, Any]:
     values, missing = column.values, column.missing_value
-    plain = [value if isinstance(value, str) else float(value) for value in values]
+    plain = list(map(meaning_of, values))
     return {"name": column.name, "values": plain, "missing": plain[list(values).index(missing)]}
 
 
@@ -243,8 +248,8 @@ class Unit:
     keep: Literal["first", "last"] = "first"
 
     def __post_init__(self) -> None:
-        _check_name(self.name)
-        _check_name(self.by)
+        check_name(self.name)
+        check_name(self.by)
         if self.keep not in ("first", "last"):
             raise SchemaError(
                 expected='keep="first" or keep="last"',
@@ -264,7 +269,7 @@ def column_to_dict(column: Column) -> dict[str, Any]:
     return {"kind": kind, **declared_dict(column)}
 
 
-def declared_dict(declared: Column | Unit) -> dict[str, Any]:
+def declared_dict(declared: Any) -> dict[str, Any]:  # noqa: ANN401 (any declaration)
     """What was declared, as plain values; what was left out stays out."""
     return {
         key: list(value) if isinstance(value, tuple) else value

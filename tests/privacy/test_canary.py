@@ -38,7 +38,7 @@ def frame() -> pd.DataFrame:
 
 
 SCHEMA = dpc.Schema(
-    treatment=dpc.Binary("treat"),
+    treatment=dpc.Treatment("treat", undeclared=0),
     outcome=dpc.Real("y", 0, 10),
     covariates=[dpc.Category("race", ["a", "b"])],
     unit=dpc.Unit("who", by="when"),
@@ -79,7 +79,7 @@ def spoken(table: object, ledger: Path) -> str:
         said += [pprint.pformat(vault), dir(vault), [getattr(vault, name) for name in vault.__slots__]]
         said.append(complaint(lambda: pickle.dumps(vault)))
         said.append(complaint(lambda: dpc.DifferenceInMeans().estimate(vault, epsilon=3.0)))
-        for treatment in (dpc.Binary("who", values=("a", "b")), dpc.Binary("absent")):
+        for treatment in (dpc.Treatment("who", arms=("a", "b")), dpc.Treatment("absent")):
             wrong = dpc.Schema(treatment=treatment, outcome=dpc.Binary("race"))
             # Frames that still hold the caller's own table are the caller's; what is said must be clean.
             said.append(complaint(partial(dpc.Vault, table, wrong, ledger="sqlite://"), with_locals=False))

@@ -71,7 +71,7 @@ def hostile(made: Made, sites: tuple[SiteShare, ...]) -> Report:
     """A report whose every text was written by somebody who means harm."""
     words = PRINTABLE
     schema = dpc.Schema(
-        treatment=dpc.Binary("t" + words, labels=("a" + words, "b" + words)),
+        treatment=dpc.Treatment("t" + words, labels=("a" + words, "b" + words), undeclared=0),
         outcome=dpc.Real("y" + words, 0, 10),
         covariates=[dpc.Category("c" + words, ["x", words])],
     )

@@ -61,7 +61,9 @@ COVARIATES: list[dpc.Real | dpc.Category] = [
 
 
 def by_type(unit: dpc.Unit | None = None) -> dpc.Schema:
-    return dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 10), covariates=COVARIATES, unit=unit)
+    return dpc.Schema(
+        treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 10), covariates=COVARIATES, unit=unit
+    )
 
 
 @pytest.fixture(scope="module")
@@ -163,7 +165,7 @@ def test_texts_read_as_the_same_numbers_to_the_last_bit(spark: "SparkSession") -
 
 def test_texts_are_told_apart_whatever_their_collation(spark: "SparkSession") -> None:
     schema = dpc.Schema(
-        treatment=dpc.Binary("t"),
+        treatment=dpc.Treatment("t", undeclared=0),
         outcome=dpc.Real("y", 0, 10),
         covariates=[dpc.Category("c", ["a", "A", "other"])],
         unit=dpc.Unit("who", "c"),
@@ -181,7 +183,7 @@ def test_text_that_is_not_unicode_counts_as_missing_and_names_units_apart(spark:
         "(0, 1.0D, X'FF'), (0, 2.0D, X'FE'), (0, 3.0D, X'31FF'), (0, 4.0D, X'31') AS v(t, y, b)"
     )
     unit = dpc.Unit("who", by="c")
-    schema = dpc.Schema(dpc.Binary("t"), dpc.Real("y", 0, 10), [dpc.Category("c", [0, 1, 2])], unit)
+    schema = dpc.Schema(dpc.Treatment("t", undeclared=0), dpc.Real("y", 0, 10), [dpc.Category("c", [0, 1, 2])], unit)
     assert SparkEngine(broken, schema).aggregate({"covariate_0": 3}, ["1"]).ravel().tolist() == [0, 1, 3]
 
 
@@ -204,7 +206,7 @@ def test_columns_may_be_called_anything(spark: "SparkSession") -> None:
         frame = spark.createDataFrame(
             [(0, 150.0, "junk", "junk"), (1, 150.0, "junk", "junk")], "a INT, b DOUBLE, c STRING, d STRING"
         )
-        schema = dpc.Schema(treatment=dpc.Binary(one), outcome=dpc.Real(other, 100, 200))
+        schema = dpc.Schema(treatment=dpc.Treatment(one, undeclared=0), outcome=dpc.Real(other, 100, 200))
         engine = SparkEngine(frame.toDF(one, other, "twice", "twice"), schema)
         assert engine.aggregate({"treatment": 2}, ["outcome", "1"]).tolist() == [[0, 1], [0, 1]]
         for wrong in ((one, other, other, "d"), (one, "c", "d", "e")):

@@ -26,7 +26,9 @@ pytestmark = [
     pytest.mark.xdist_group("postgresql"),
     pytest.mark.skipif(VARIABLE not in os.environ, reason=f"no PostgreSQL server: {VARIABLE} is not set"),
 ]
-SCHEMA = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 10), covariates=[dpc.Real("place", 0, 2**20)])
+SCHEMA = dpc.Schema(
+    treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 10), covariates=[dpc.Real("place", 0, 2**20)]
+)
 OTHERS = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 nan, inf = float("nan"), float("inf")
 
@@ -99,7 +101,7 @@ def test_hostile_values_become_the_integers_that_arrow_makes_of_them(
 
 def test_odd_names_and_listed_values_are_read(address: str, server: psycopg.Connection[Any]) -> None:
     names = ['t"; DROP TABLE visits; --', "größe {cm}"]
-    arm = dpc.Binary(names[0], values=("no", 'ye"s'))
+    arm = dpc.Treatment(names[0], arms=("no", 'ye"s'), undeclared="no")
     schema = dpc.Schema(treatment=arm, outcome=dpc.Real(names[1], 0, 10), covariates=[dpc.Real("place", 0, 2**20)])
     columns: dict[str, list[Any]] = {
         "place": [0, 1, 2, 3],
@@ -132,7 +134,7 @@ FAR = [
 def test_units_are_told_apart_and_ordered_by_any_time_or_number(
     kind: str, rising: list[str], keep: Any, address: str, server: psycopg.Connection[Any]
 ) -> None:
-    arm, outcome = dpc.Binary("t"), dpc.Real("y", -(2.0**20), 2.0**20)
+    arm, outcome = dpc.Treatment("t", undeclared=0), dpc.Real("y", -(2.0**20), 2.0**20)
     whens, size = [*rising[::-1], None], len(rising) + 1
     columns: dict[str, list[Any]] = {"who": [1] * size, "when": whens, "y": list(range(size)), "t": [0] * size}
     fill(server, {"who": "integer", "when": kind, "y": "integer", "t": "integer"}, columns)
@@ -154,7 +156,9 @@ def test_times_sent_as_they_are_would_be_caught(
 
 
 def test_a_number_names_one_unit_however_it_is_written(address: str, server: psycopg.Connection[Any]) -> None:
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 10), unit=dpc.Unit("who", by="y"))
+    schema = dpc.Schema(
+        treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 10), unit=dpc.Unit("who", by="y")
+    )
     fill(server, {"who": "numeric", "t": "integer", "y": "integer"}, {"who": ["1", "1.00"], "t": [0, 0], "y": [1, 2]})
     assert open_table(f"{address}#visits", schema).aggregate({}, ["1"])[0] == 1
 

@@ -11,16 +11,20 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
-from dpcausal.columns import Binary, Category, Column, Real, Value, meant
+from dpcausal.columns import Binary, Category, Real, Value, meant
 from dpcausal.errors import TableError
 from dpcausal.queries import GRID
 from dpcausal.queries.profiles import grid
 from dpcausal.schema import Schema
+from dpcausal.treatment import TableColumn, Treatment, listed_values
 from dpcausal.vault.dialects import DUCKDB, Dialect
 
 Family = Literal["integer", "number", "wide number", "boolean", "text", "key", "other"]
 """What a column's data type lets one do with it; a key only names or orders, an integer has at most 64 bits, and a wide
 number may be a whole number of more. Types are public, values are not."""
+
+OUTSIDE = 2
+"""The code of the treatment column for units outside the comparison."""
 
 SOURCE = DUCKDB.source
 """The name under which DuckDB's SQL text knows the table."""
@@ -54,6 +58,8 @@ def coerced(
         read[name] = f"{_read(column, families[column.name], dialect)} AS read_{place}"
         if isinstance(column, Real):
             code = _real_steps(column, f"read_{place}")
+        elif isinstance(column, Treatment):
+            code = _arm(column, f"read_{place}", families[column.name])
         else:
             code = _code(column, f"read_{place}", families[column.name])
         if name == "outcome" and not isinstance(column, Real):
@@ -102,10 +108,10 @@ def check_columns(needed: Sequence[str], present: Sequence[str]) -> None:
             )
 
 
-def _read(column: Column, family: Family, dialect: Dialect) -> str:
+def _read(column: TableColumn, family: Family, dialect: Dialect) -> str:
     """A column as DOUBLE, or as the bytes of text where text is declared; NULL where it does not read so."""
     source = dialect.column(column.name)
-    numeric = isinstance(column, Real) or not isinstance(column.values[0], str)
+    numeric = isinstance(column, Real) or not isinstance(listed_values(column)[0], str)
     if family in ("key", "other") or not (numeric or family == "text"):
         raise TableError(
             expected=f"a column {column.name!r} of {'numbers or text' if numeric else 'text'}",
@@ -144,11 +150,27 @@ def _real_steps(column: Real, value: str) -> str:
     return f"LEAST(GREATEST({rounded}, {_literal(float(-GRID))}), {_literal(float(GRID))})"
 
 
+def _arm(column: Treatment, value: str, family: Family) -> str:
+    """The arm of a row: 0 for the reference, 1 for the other compared arm, OUTSIDE for any other."""
+    places = dict(zip(column.compared, (0, 1), strict=True))
+    rest = OUTSIDE if column.undeclared is None else places.get(column.undeclared, OUTSIDE)
+    spelled = zip(column.arms, _spelled(column, family), strict=True)
+    codes = [(each, places.get(arm, OUTSIDE)) for arm, each in spelled]
+    cases = " ".join(f"WHEN {value} = {each} THEN {code}" for each, code in codes if code != rest)
+    return f"CASE {cases} ELSE {rest} END"
+
+
+def _spelled(column: Binary | Category | Treatment, family: Family) -> list[str]:
+    """The declared values as SQL literals."""
+    whole = family == "integer" and _is_whole(column)
+    return [str(int(each)) if whole else _literal(each) for each in listed_values(column)]
+
+
 def _code(column: Binary | Category, value: str, family: Family) -> str:
     """The place of a value in the declared list."""
     whole = family == "integer" and _is_whole(column)
     values, missing = column.values, list(column.values).index(column.missing_value)
-    spelled = [str(int(each)) if whole else _literal(each) for each in values]
+    spelled = _spelled(column, family)
     if len(values) > 2 and _is_whole(column) and all(int(b) == int(a) + 1 for a, b in itertools.pairwise(values)):
         within = f"LEAST(GREATEST({value}, {spelled[0]}), {spelled[-1]})"
         listed = f"{value} = {within if whole else f'FLOOR({within})'}"
@@ -157,9 +179,10 @@ def _code(column: Binary | Category, value: str, family: Family) -> str:
     return f"CASE {' '.join(others)} ELSE {missing} END"
 
 
-def _is_whole(column: Binary | Category) -> bool:
+def _is_whole(column: Binary | Category | Treatment) -> bool:
     """Whether all declared values are integers of moderate size."""
-    return all(not isinstance(each, str) and float(each).is_integer() and abs(each) < 2**31 for each in column.values)
+    values = listed_values(column)
+    return all(not isinstance(each, str) and float(each).is_integer() and abs(each) < 2**31 for each in values)
 
 
 def _literal(value: Value) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from dpcausal.effect import Effect
 from dpcausal.queries import Cut, StratumContrasts
 from dpcausal.queries.strata import bins, cuts_of
-from dpcausal.release import Release, Source, guarantee_for
+from dpcausal.release import Release, Source, guarantee_for, units_compared
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class Stratification:
         the smooth sensitivity of Koga, Chaudhuri and Page (2024), section III-A2, and needs no delta.
 
     Example:
-        >>> from dpcausal import Binary, Category, Real, Rehearsal, Schema
+        >>> from dpcausal import Category, Real, Rehearsal, Schema, Treatment
         >>> schema = Schema(
-        ...     treatment=Binary("treat"),
+        ...     treatment=Treatment("treat"),
         ...     outcome=Real("score", 0, 100),
         ...     covariates=[Category("ward", ["a", "b", "c"]), Real("age", 18, 90)],
         ... )
@@ -58,7 +58,8 @@ class Stratification:
         release = source.release(query, guarantee)
         strata = release.parts * math.prod(bins(cuts, source.schema))  # each site has strata of its own
         cells = 2 * strata
-        size = min(max(release.value("size"), source.n / 10), float(source.n))
+        units = units_compared(source, release)
+        size = min(max(release.value("size"), units / 10), units)
         estimate = release.value("effect") / size
         return Effect(
             estimand=(
@@ -68,7 +69,7 @@ class Stratification:
             arms=source.schema.treatment.labels_or_values,
             outcome=source.schema.outcome.name,
             estimate=estimate,
-            sampling_sd=_sampling_sd(release, source, size, cells, self.cap),
+            sampling_sd=_sampling_sd(release, source, size, min(cells, units / 2), self.cap),
             noise=(
                 release.noise_term("effect", 1 / size),
                 release.noise_term("size", abs(estimate) / size),
@@ -78,8 +79,8 @@ class Stratification:
             guarantee=guarantee,
             assumptions=(*within_strata(cuts), *source.schema.readings),
             receipts=(release.receipt,),
-            notes=(f"strata count as about {size:,.0f} of {source.n:,} units (noisy)", *source.notes),
-            no_interval=_EMPTY if release.value("size") < source.n / 10 else _FINE if cells > source.n / 2 else "",
+            notes=(f"strata count as about {size:,.0f} of {units:,.0f} units (noisy)", *source.notes),
+            no_interval=_EMPTY if release.value("size") < units / 10 else _FINE if cells > units / 2 else "",
         )
 
 
@@ -96,13 +97,13 @@ _EMPTY = "hardly any stratum holds both arms, so noise decides what strata count
 _FINE = "strata are too many to tell from so few units how outcomes spread within them; use fewer or wider strata"
 
 
-def _sampling_sd(release: Release, source: Source, size: float, cells: int, cap: int) -> float:
+def _sampling_sd(release: Release, source: Source, size: float, cells: float, cap: int) -> float:
     """One variance for all arms and strata, times what the sizes of arms make of it.
 
     In balance the second factor is 4 / size. It lies between min(4, 1 + cap) / size and (1 + cap)² / cap / size.
     """
     low, high = source.schema.outcome_bounds
-    freedom = source.n - min(cells, source.n / 2)
+    freedom = units_compared(source, release) - cells
     variance = min(max(release.value("squares") / freedom, 0.0), (high - low) ** 2 / 4)
     design = min(max(release.value("design"), min(4, 1 + cap) * size), (1 + cap) ** 2 / cap * size)
     return math.sqrt(variance * design) / size
