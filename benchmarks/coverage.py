@@ -176,7 +176,10 @@ def schema_of(columns: Columns, protects: Protects) -> dpc.Schema:
         if name not in ("arm", "y")
     ]
     return dpc.Schema(
-        treatment=dpc.Binary("arm"), outcome=dpc.Real("y", 0, 1), covariates=covariates, protects=protects
+        treatment=dpc.Treatment("arm", undeclared=0),
+        outcome=dpc.Real("y", 0, 1),
+        covariates=covariates,
+        protects=protects,
     )
 
 

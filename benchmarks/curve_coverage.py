@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 SITES = list(range(8))
 COVARIATES: list[dpc.Category | dpc.Real] = [dpc.Category("site", SITES), dpc.Real("age", 0, 1), dpc.Real("dose", 0, 1)]
-SCHEMA = dpc.Schema(treatment=dpc.Binary("arm"), outcome=dpc.Real("y", 0, 1), covariates=COVARIATES)
+SCHEMA = dpc.Schema(treatment=dpc.Treatment("arm", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=COVARIATES)
 
 Effect = Callable[[Array, Array, Array], Array]
 """The true effect as a function of site, age and dose."""

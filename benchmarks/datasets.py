@@ -52,7 +52,7 @@ class DataSet:
 
     name: str
     table: Any
-    treatment: dpc.Binary
+    treatment: dpc.Treatment
     outcome: dpc.Real | dpc.Binary
     covariates: tuple[Column, ...]
     truth: float
@@ -119,7 +119,7 @@ def ihdp(folder: Path, realisation: int = 1) -> DataSet:
     return DataSet(
         name="IHDP",
         table=pa.table({name: columns[name] for name in names if name not in {"y_other", "mu0", "mu1"}}),
-        treatment=dpc.Binary("treatment"),
+        treatment=dpc.Treatment("treatment", undeclared=0),
         outcome=dpc.Real("y", *_IHDP_BOUNDS.get(realisation, (-5, 15))),
         covariates=(*reals, *listed),
         truth=float((columns["mu1"] - columns["mu0"]).mean()),
@@ -142,7 +142,7 @@ def lalonde(folder: Path) -> DataSet:
     return DataSet(
         name="Lalonde",
         table=table.drop_columns(["rownames", "data_id"]),
-        treatment=dpc.Binary("treat"),
+        treatment=dpc.Treatment("treat", undeclared=0),
         outcome=dpc.Real("re78", 0, 60_000),
         covariates=(dpc.Real("age", 16, 60), dpc.Real("educ", 0, 18), *listed, *earnings),
         truth=1794.34,  # the trial's difference in means, as reported
@@ -207,7 +207,7 @@ def acic(folder: Path, realisation: int = 1) -> DataSet:
     return DataSet(
         name="ACIC",
         table=table.append_column("z", pa.array(arm)).append_column("y", outcomes),
-        treatment=dpc.Binary("z"),
+        treatment=dpc.Treatment("z", undeclared=0),
         outcome=dpc.Real("y", *_ACIC_OUTCOMES[realisation]),
         covariates=covariates,
         truth=float((mu1 - mu0).mean()),
@@ -236,7 +236,7 @@ def synth(n: int = 1000, dimensions: int = 20, seed: int = 0) -> DataSet:
     return DataSet(
         name="Synth",
         table=pa.table({"t": arm, "y": y, **dict(zip(names, x.T, strict=True))}),
-        treatment=dpc.Binary("t"),
+        treatment=dpc.Treatment("t", undeclared=0),
         outcome=dpc.Real("y", 0, 5),
         covariates=tuple(dpc.Real(name, 0, 1) for name in names),
         truth=SYNTH_EFFECT,

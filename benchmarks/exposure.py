@@ -38,7 +38,7 @@ N, PROFILES, MOST = 2_700, 300, 50
 EPSILON, DELTA = 1.0, 1e-5
 OF = ("x0", "x1")
 SCHEMA = dpc.Schema(
-    treatment=dpc.Binary("treat"),
+    treatment=dpc.Treatment("treat", undeclared=0),
     outcome=dpc.Real("score", -4, 12),
     covariates=[dpc.Real("x0", 0, 1), dpc.Real("x1", 0, 1)],
 )

@@ -43,7 +43,7 @@ WARM_UP = 5
 def open_vault(url: str, request: int, budget: dpc.Budget) -> dpc.Vault:
     """A vault whose schema, and so whose requests, differ from those of every other number."""
     table = pa.table({"arm": [0, 1] * 500, "y": [0.25, 0.75] * 500})
-    schema = dpc.Schema(treatment=dpc.Binary("arm"), outcome=dpc.Real("y", 0, 1 + request / 1000))
+    schema = dpc.Schema(treatment=dpc.Treatment("arm", undeclared=0), outcome=dpc.Real("y", 0, 1 + request / 1000))
     return dpc.Vault(table, schema, ledger=url, budget=budget, as_of=AS_OF)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 PACKAGE = "dpcausal"
 NOUNS = (
-    *("errors", "plain_text", "other_names", "cells", "real", "columns", "schema", "guarantee", "queries"),
+    *("errors", "plain_text", "other_names", "cells", "real", "columns", "treatment", "schema", "guarantee", "queries"),
     *("calibration", "interval", "release", "effect", "curve"),
 )
 """The public nouns: each may import only the ones before it, and, where it is a folder, its own files."""

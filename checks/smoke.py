@@ -27,7 +27,7 @@ def table(units: int = 4_000) -> pa.Table:
 def main() -> None:
     """Ask the table in each way, write a report, and see that the ledger holds; raises where anything is amiss."""
     schema = dpc.Schema(
-        treatment=dpc.Binary("treat", labels=("usual care", "training")),
+        treatment=dpc.Treatment("treat", labels=("usual care", "training"), undeclared=0),
         outcome=dpc.Real("score", 0, 10),
         covariates=[dpc.Category("ward", ["north", "south"]), dpc.Real("age", 18, 90)],
     )

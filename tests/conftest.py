@@ -17,7 +17,7 @@ settings.load_profile("shared machine")
 @pytest.fixture
 def schema() -> dpc.Schema:
     return dpc.Schema(
-        treatment=dpc.Binary("treat", labels=("usual care", "training")),
+        treatment=dpc.Treatment("treat", labels=("usual care", "training"), undeclared=0),
         outcome=dpc.Real("score", 0, 10),
         covariates=[dpc.Real("age", 16, 60), dpc.Category("race", ["black", "hispanic", "other"])],
     )

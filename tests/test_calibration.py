@@ -19,7 +19,10 @@ from dpcausal.schema import PROTECTS, Protects
 @given(epsilon=st.floats(1e-6, 100))
 def test_laplace_scales_never_round_below_what_epsilon_needs(query: Query, protects: Protects, epsilon: float) -> None:
     schema = dpc.Schema(
-        treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 3), covariates=[dpc.Binary("x")], protects=protects
+        treatment=dpc.Treatment("t", undeclared=0),
+        outcome=dpc.Real("y", 0, 3),
+        covariates=[dpc.Binary("x")],
+        protects=protects,
     )
     noise = calibrate(query, schema, dpc.Guarantee(epsilon=epsilon, protects=protects))
     for scale, at in zip(noise.scales, noise.sensitivity.coordinates, strict=True):
@@ -102,7 +105,7 @@ def test_float_below_is_below_and_near(number: Fraction) -> None:
 
 
 def test_a_gaussian_release_is_charged_what_its_noise_gives() -> None:
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 3))
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 3))
     noise = calibrate(ArmMoments(), schema, dpc.Guarantee(epsilon=1.0, delta=1e-6))
     for scale, at in zip(noise.scales, noise.sensitivity.coordinates, strict=True):
         assert float((at.weight or 0) * noise.sensitivity.bound) / (scale or 0) <= noise.event.mu

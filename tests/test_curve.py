@@ -15,7 +15,7 @@ from dpcausal.release import Receipt
 from dpcausal.report import effect_plot, forest_plot
 
 SCHEMA = dpc.Schema(
-    treatment=dpc.Binary("t", labels=("old", "new")),
+    treatment=dpc.Treatment("t", labels=("old", "new"), undeclared=0),
     outcome=dpc.Real("y", 0, 10),
     covariates=[dpc.Real("age", 20, 80, missing=20), dpc.Category("ward", ["a", "b", "c"])],
 )

@@ -13,7 +13,9 @@ from dpcausal.errors import DpcausalError, GuaranteeError, LedgerError, QueryErr
 from dpcausal.estimators import average, conditional
 from dpcausal.estimators.average import ESTIMATORS, estimator_meant
 
-SCHEMA = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Real("x", 0, 1)])
+SCHEMA = dpc.Schema(
+    treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Real("x", 0, 1)]
+)
 REHEARSAL = dpc.Rehearsal(SCHEMA, n=2_000)
 EFFECT = dpc.DifferenceInMeans().estimate(REHEARSAL, epsilon=1.0)
 CURVE = dpc.RLearner(of=["x"], basis=dpc.Polynomial(["x"]), propensity=0.5).estimate(REHEARSAL, epsilon=1.0)
@@ -112,7 +114,7 @@ def test_an_epsilon_that_promises_nothing_is_warned_of(epsilon: float) -> None:
     for asked in (dpc.DifferenceInMeans(), learner):
         shown = asked.estimate(REHEARSAL, epsilon=epsilon)
         warned = f"epsilon {epsilon:g} promises next to nothing"
-        assert str(shown).split("\n")[2].startswith(f"warning           {warned}")
+        assert str(shown).split("\n")[2].startswith(f"WARNING           {warned}")
         assert warned in shown._repr_html_()
 
 
@@ -121,7 +123,7 @@ def test_a_plan_warns_of_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "refusals", lambda *_: 0)  # which takes long
     monkeypatch.setattr(module, "confounders_carried", lambda *_: 1)
     planned = dpc.plan(dpc.DifferenceInMeans(), REHEARSAL, dpc.Guarantee(epsilon=50), of=[])
-    assert str(planned).split("\n")[2].startswith("warning           epsilon 50 promises next to nothing")
+    assert str(planned).split("\n")[2].startswith("WARNING           epsilon 50 promises next to nothing")
 
 
 def test_a_usual_epsilon_is_not_warned_of() -> None:

@@ -29,7 +29,9 @@ ESCAPES = {
     "zero width": "dr\u200bug",
     "half a surrogate pair": "drug\ud800",
 }
-SCHEMA = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Real("x", 0, 1)])
+SCHEMA = dpc.Schema(
+    treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Real("x", 0, 1)]
+)
 
 
 @pytest.mark.parametrize("text", ["50 mg, täglich", "été", "肝素", "5\u00a0mg", "a|b", "Ω ≥ 3", "🙂", ""])

@@ -154,7 +154,9 @@ HOSTILE += [[], [[]], {}, [None], {"kind": "cells"}, [[1, [2]]]]
 def test_whatever_a_parameter_holds_nothing_but_a_refusal_comes_of_it(query: Query) -> None:
     """It is refused when it is read, or when its price is asked for; both come before the debit."""
     schema = dpc.Schema(
-        treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 20), covariates=[dpc.Binary("x"), dpc.Real("age", 20, 60)]
+        treatment=dpc.Treatment("t", undeclared=0),
+        outcome=dpc.Real("y", 0, 20),
+        covariates=[dpc.Binary("x"), dpc.Real("age", 20, 60)],
     )
     document = queries.to_dict(query)
     for part in document:

@@ -40,7 +40,7 @@ ASKED: dict[str, Any] = {
 def schema(spelling: str) -> dpc.Schema:
     wards, two = SPELLINGS[spelling]
     return dpc.Schema(
-        treatment=dpc.Binary("t", two),
+        treatment=dpc.Treatment("t", two, undeclared=0),
         outcome=dpc.Real("y", 0, 1),
         covariates=[dpc.Category("ward", wards), dpc.Binary("sick", two), dpc.Real("age", 0, 100)],
     )

@@ -24,7 +24,7 @@ columns = st.one_of(reals, categories, st.builds(dpc.Binary, names, st.just(("no
 def test_a_schema_survives_toml(covariates: list[dpc.Real | dpc.Category], protects: str) -> None:
     taken = {column.name for column in covariates}
     schema = dpc.Schema(
-        treatment=dpc.Binary("".join(taken) + "t", values=(1, 2), labels=("a", "b"), missing=2),
+        treatment=dpc.Treatment("".join(taken) + "t", arms=(1, 2), labels=("a", "b"), undeclared=2),
         outcome=dpc.Real("".join(taken) + "y", -1, 2, missing=0),
         covariates=covariates,
         unit=dpc.Unit("person", by="date", keep="last"),
@@ -41,10 +41,10 @@ def test_a_schema_is_read_from_a_file(schema: dpc.Schema, tmp_path: Path) -> Non
 
 def test_numbers_may_come_from_numpy() -> None:
     schema = dpc.Schema(
-        treatment=dpc.Binary("t", values=(np.int64(0), np.int64(1))),  # type: ignore[arg-type]
+        treatment=dpc.Treatment("t", arms=(np.int64(0), np.int64(1)), undeclared=np.int64(0)),  # type: ignore[arg-type]
         outcome=dpc.Real("y", np.float64(0), np.int32(9)),  # type: ignore[arg-type]
     )
-    plain = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 9))
+    plain = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 9))
     assert schema == plain
     assert schema.to_toml() == plain.to_toml()
 
@@ -77,7 +77,7 @@ def test_what_changes_how_cells_are_read_changes_the_meaning() -> None:
 
 def test_rules_survive_toml() -> None:
     schema = dpc.Schema(
-        treatment=dpc.Binary("t", aliases={1: ["drug"]}),
+        treatment=dpc.Treatment("t", aliases={1: ["drug"]}, undeclared=0),
         outcome=dpc.Real("y", 0, 1, decimal=",", thousands=".", strip=["€"], percent=True),
         covariates=[
             dpc.Real("day", 0, 9, since="2020-01-31", date_format=["%d.%m.%Y", "%Y-%m-%d"], indicator=True),
@@ -88,14 +88,14 @@ def test_rules_survive_toml() -> None:
     assert [column.name for column in schema.covariates] == ["day", "day is missing", "b", "c"]
     assert dpc.Schema.from_toml(schema.to_toml()) == schema
     assert hash(schema) == hash(dpc.Schema.from_toml(schema.to_toml()))
-    assert "date" not in dpc.Schema(dpc.Binary("t"), dpc.Real("y", 0, 1)).to_toml()
+    assert "date" not in dpc.Schema(dpc.Treatment("t", undeclared=0), dpc.Real("y", 0, 1)).to_toml()
     assert replace(schema, protects="outcome").public_columns == ("b", "c", "day", "t")
     given = dpc.Schema.from_toml(schema.to_toml().replace('since = "2020-01-31"', "since = 2020-01-31"))
     assert given == schema
 
 
 def test_a_unit_cannot_be_ordered_by_the_column_of_an_indicator() -> None:
-    parts = {"treatment": dpc.Binary("t"), "outcome": dpc.Real("y", 0, 1)}
+    parts = {"treatment": dpc.Treatment("t", undeclared=0), "outcome": dpc.Real("y", 0, 1)}
     with pytest.raises(SchemaError, match="public column to order"):
         dpc.Schema(
             **parts,  # type: ignore[arg-type]
@@ -106,15 +106,21 @@ def test_a_unit_cannot_be_ordered_by_the_column_of_an_indicator() -> None:
 
 
 def test_readings_tell_how_cells_of_the_outcome_were_read() -> None:
-    schema = dpc.Schema(dpc.Binary("t"), dpc.Real("y", 0, 60, decimal=",", thousands=".", strip=["mg"]))
+    schema = dpc.Schema(
+        dpc.Treatment("t", undeclared=0), dpc.Real("y", 0, 60, decimal=",", thousands=".", strip=["mg"])
+    )
     assert schema.readings[-1] == "outcomes were read as numbers as in 1.234,5, without mg"
     answer = dpc.Binary("y", values=("no", "yes"), aliases={"yes": ["ja", "si"]})
-    assert dpc.Schema(dpc.Binary("t"), answer).readings[-1] == "outcomes were read as ja or si for yes"
+    assert dpc.Schema(dpc.Treatment("t", undeclared=0), answer).readings[-1] == "outcomes were read as ja or si for yes"
 
 
 def test_a_protected_column_must_not_decide_which_record_counts() -> None:
     """Else the public arm, and with it the arms' sizes, would tell of it."""
-    parts = {"treatment": dpc.Binary("t"), "outcome": dpc.Real("y", 0, 1), "covariates": [dpc.Real("x", 0, 1)]}
+    parts = {
+        "treatment": dpc.Treatment("t", undeclared=0),
+        "outcome": dpc.Real("y", 0, 1),
+        "covariates": [dpc.Real("x", 0, 1)],
+    }
     for by, protects in (("y", "record_within_arm"), ("x", "record_within_arm"), ("y", "outcome")):
         with pytest.raises(SchemaError, match="public column to order"):
             dpc.Schema(**parts, unit=dpc.Unit("who", by=by), protects=protects)  # type: ignore[arg-type]
@@ -142,7 +148,7 @@ def test_what_missing_values_count_as() -> None:
         (lambda: dpc.Real("age"), r"Real\('age', low=0, high=100\)"),
         (lambda: dpc.Real("age", low=16), r"Real\('age', low=0, high=100\)"),
         (lambda: dpc.Real("age", 16, 16), "two numbers that are apart"),
-        (lambda: dpc.Binary("arm", values=(0, 1, 2)), "two arms, .* counts as the first"),  # type: ignore[arg-type]
+        (lambda: dpc.Binary("arm", values=(0, 1, 2)), "counts as the first of the two"),  # type: ignore[arg-type]
     ],
 )
 def test_the_hint_fits_the_mistake(wrong: Callable[[], object], hint: str) -> None:
@@ -151,7 +157,7 @@ def test_the_hint_fits_the_mistake(wrong: Callable[[], object], hint: str) -> No
 
 
 def test_a_name_that_is_nearly_right_is_told() -> None:
-    text = dpc.Schema(treatment=dpc.Binary("arm"), outcome=dpc.Real("y", 0, 1)).to_toml()
+    text = dpc.Schema(treatment=dpc.Treatment("arm", undeclared=0), outcome=dpc.Real("y", 0, 1)).to_toml()
     with pytest.raises(SchemaError, match="Hint: did you mean 'high'"):
         dpc.Schema.from_toml(text.replace("high", "hihg"))
     with pytest.raises(SchemaError, match="Hint: correct the names"):
@@ -159,12 +165,15 @@ def test_a_name_that_is_nearly_right_is_told() -> None:
 
 
 def test_readings_say_what_counts_as_what() -> None:
-    arm, number, answer = dpc.Binary("arm"), dpc.Real("y", 0, 60_000), dpc.Binary("y", values=("no", "yes"))
-    assert dpc.Schema(treatment=arm, outcome=number).readings[0] == (
-        "a missing or unknown arm counted as arm=0, a missing outcome, or one that is no number, as 30,000"
+    arm, number, answer = dpc.Treatment("arm"), dpc.Real("y", 0, 60_000), dpc.Binary("y", values=("no", "yes"))
+    assert dpc.Schema(treatment=arm, outcome=number).readings[:2] == (
+        "outside the comparison: units whose arm is missing or not declared",
+        "a missing outcome, or one that is no number, counted as 30,000",
     )
-    assert dpc.Schema(treatment=arm, outcome=answer).readings == (
-        "a missing or unknown arm counted as arm=0, a missing or unknown outcome as no",
+    kept = dpc.Treatment("arm", arms=("a", "b", "c"), reference="b", compare="c", undeclared="b")
+    assert dpc.Schema(treatment=kept, outcome=answer).readings == (
+        "outside the comparison: arm=a; a missing or undeclared arm counted as arm=b",
+        "a missing or unknown outcome counted as no",
     )
 
 
@@ -182,7 +191,7 @@ def test_readings_say_what_counts_as_what() -> None:
         lambda: dpc.Real("age", 0, 10**400),
         lambda: dpc.Real("age", 0, 1e-101),
         lambda: dpc.Real("age", 16, 60, missing="20"),  # type: ignore[arg-type]
-        lambda: dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=dpc.Real("x", 0, 1)),  # type: ignore[arg-type]
+        lambda: dpc.Schema(dpc.Treatment("t"), dpc.Real("y", 0, 1), dpc.Real("x", 0, 1)),  # type: ignore[arg-type]
         lambda: dpc.Schema.from_toml("schema.toml"),
         lambda: dpc.Real("age", 16, 60, missing=99),
         lambda: dpc.Real("", 16, 60),
@@ -218,13 +227,13 @@ def test_readings_say_what_counts_as_what() -> None:
         lambda: dpc.Real("x", 0, 1, since="2020-01-01", date_format="%d.%m.%y"),
         lambda: dpc.Real("x", 0, 1, since="2020-01-01", date_format=["%d/%m/%Y", "%m/%d/%Y"]),
         lambda: dpc.Real("x", 0, 1, since="2020-01-01", date_format=["%Y%m%d", "%d%m%Y"]),
-        lambda: dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1, indicator=True)),
+        lambda: dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1, indicator=True)),
         lambda: dpc.Unit("person", by="date", keep="any"),  # type: ignore[arg-type]
         lambda: dpc.Schema(treatment=dpc.Real("t", 0, 1), outcome=dpc.Real("y", 0, 1)),  # type: ignore[arg-type]
-        lambda: dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Category("y", ["a", "b"])),  # type: ignore[arg-type]
-        lambda: dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("t", 0, 1)),
-        lambda: dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=["x"]),  # type: ignore[list-item]
-        lambda: dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), protects="all"),  # type: ignore[arg-type]
+        lambda: dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Category("y", ["a", "b"])),  # type: ignore[arg-type]
+        lambda: dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("t", 0, 1)),
+        lambda: dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=["x"]),  # type: ignore[list-item]
+        lambda: dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), protects="all"),  # type: ignore[arg-type]
         lambda: dpc.Schema.from_toml("treatment = 3"),
         lambda: dpc.Schema.from_toml('[treatment]\nname = "t"\n[outcome]\nkind = "date"\nname = "y"'),
         lambda: dpc.Schema.from_toml('[treatment]\nname = "t"\n[outcome]\nkind = "real"\nname = "y"\nlow = 0'),

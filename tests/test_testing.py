@@ -158,7 +158,9 @@ def test_a_broken_estimator_is_caught(broken: Estimator, error: type[Exception])
 
 
 def test_one_call_from_a_table_to_an_effect() -> None:
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Category("x", [0, 1])])
+    schema = dpc.Schema(
+        treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Category("x", [0, 1])]
+    )
     table = synthetic_table(schema, 500)
     for estimator in ("difference_in_means", "stratification", dpc.Stratification(by=["x"], cap=2)):
         effect = dpc.estimate(table, schema, estimator, epsilon=1.0)

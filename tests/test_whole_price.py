@@ -13,7 +13,7 @@ from dpcausal.release import check_affords
 
 OF = ["age", "ward"]
 SCHEMA = dpc.Schema(
-    treatment=dpc.Binary("treat"),
+    treatment=dpc.Treatment("treat", undeclared=0),
     outcome=dpc.Real("score", 0, 10),
     covariates=[dpc.Real("age", 18, 90), dpc.Category("ward", ["a", "b"])],
 )

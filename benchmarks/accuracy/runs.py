@@ -50,14 +50,14 @@ class KeptEngine(DuckDBEngine):
 
     def __init__(self, relation: duckdb.DuckDBPyRelation, schema: dpc.Schema) -> None:
         super().__init__(relation, schema)
-        self._columns: dict[tuple[str, ...], Batch] = {}
+        self._columns: dict[tuple[tuple[str, ...], bool], Batch] = {}
         self._sums: dict[str, Integers] = {}
 
-    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str]) -> Integers:
+    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> Integers:
         """See `Engine.aggregate`."""
-        key = f"{dict(cells)} {list(sums)}"
+        key = f"{dict(cells)} {list(sums)} {whole}"
         if key not in self._sums:
-            self._sums[key] = super().aggregate(cells, sums)
+            self._sums[key] = super().aggregate(cells, sums, whole=whole)
         return self._sums[key].copy()
 
     def fold(self, columns: Sequence[str], kernel: Callable[[Batch], NDArray[Any]]) -> Integers:
@@ -65,11 +65,18 @@ class KeptEngine(DuckDBEngine):
         totals = kernel(self.collect(columns, 2**25))
         return np.array([int(value) for value in totals.ravel()], dtype=object).reshape(totals.shape)
 
-    def collect(self, columns: Sequence[str], limit: int, kernel: Callable[[Batch], Batch] | None = None) -> Batch:
+    def collect(
+        self,
+        columns: Sequence[str],
+        limit: int,
+        kernel: Callable[[Batch], Batch] | None = None,
+        *,
+        whole: bool = False,
+    ) -> Batch:
         """See `Engine.collect`."""
-        key = tuple(columns)
+        key = tuple(columns), whole
         if key not in self._columns:
-            self._columns[key] = super().collect(columns, limit)
+            self._columns[key] = super().collect(columns, limit, whole=whole)
         return kernel(self._columns[key]) if kernel else self._columns[key]
 
 

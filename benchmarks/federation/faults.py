@@ -241,7 +241,7 @@ def asks_more(scene: Scene) -> dict[str, Any]:
 
 def asks_other_columns(scene: Scene) -> dict[str, Any]:
     """The coordinator asks for a column that the policy does not list."""
-    schema = dpc.Schema(treatment=dpc.Binary("treat"), outcome=dpc.Real("income", 0, 10))
+    schema = dpc.Schema(treatment=dpc.Treatment("treat", undeclared=0), outcome=dpc.Real("income", 0, 10))
     study = scene.study(schema=schema)
     for site in SITES:
         opened = Site(scene.federation.sites[site])

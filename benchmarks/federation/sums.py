@@ -42,7 +42,7 @@ def patients(n: int, seed: int) -> pa.Table:
 def study_of(estimator: Any, epsilon: float, delta: float) -> dpc.Study:  # noqa: ANN401 (an estimator)
     """The study that all sites approve."""
     schema = dpc.Schema(
-        treatment=dpc.Binary("treated"),
+        treatment=dpc.Treatment("treated", undeclared=0),
         outcome=dpc.Real("score", 0, 100),
         covariates=[dpc.Real("age", 18, 90), dpc.Real("severity", 0, 1)],
     )

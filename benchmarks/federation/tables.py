@@ -63,7 +63,7 @@ def lalonde(folder: Path) -> DataSet:
         DataSet(
             name="Lalonde",
             table=pa.csv.read_csv(folder / "lalonde" / "nsw_lalonde_722.csv"),
-            treatment=dpc.Binary("trt"),
+            treatment=dpc.Treatment("trt", undeclared=0),
             outcome=dpc.Real("re78", 0, 60_000),
             covariates=(dpc.Real("age", 16, 60),),
             truth=886.30,  # the trial's difference in means, as reported
@@ -112,7 +112,7 @@ def star(folder: Path) -> DataSet:
     return DataSet(
         name="STAR",
         table=table,
-        treatment=dpc.Binary("small"),
+        treatment=dpc.Treatment("small", undeclared=0),
         outcome=dpc.Real("score", 0, 1),
         covariates=covariates,
         truth=math.nan,
@@ -208,7 +208,7 @@ def protected(data: DataSet) -> tuple[Protects, ...]:
 
 def arms_of(data: DataSet) -> Integers:
     """The arm of each unit, 0 or 1."""
-    treated = data.treatment.values[1]
+    treated = data.treatment.compared[1]
     return np.array([int(value == treated) for value in data.table[data.treatment.name].to_pylist()])
 
 

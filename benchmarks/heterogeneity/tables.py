@@ -82,7 +82,7 @@ def _simulated(  # noqa: PLR0913
     return DataSet(
         name=name,
         table=pa.table({"t": arms.astype(int), "y": outcomes, **_named(x)}),
-        treatment=dpc.Binary("t"),
+        treatment=dpc.Treatment("t", undeclared=0),
         outcome=dpc.Real("y", *bounds),
         covariates=tuple(dpc.Real(each, low, 1) for each in _named(x)),
         truth=float("nan"),

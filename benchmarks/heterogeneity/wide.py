@@ -64,7 +64,7 @@ def _data(table: Wide, columns: Narrow, ends: float) -> DataSet:
     return DataSet(
         name="wide",
         table=pa.table({"t": table.arms, "y": table.outcomes} | {name: pa.array(each) for name, each in named.items()}),
-        treatment=dpc.Binary("t"),
+        treatment=dpc.Treatment("t", undeclared=0),
         outcome=dpc.Real("y", -10, 10),
         covariates=tuple(dpc.Real(name, -ends, ends) for name in named),
         truth=EFFECT,

@@ -180,6 +180,6 @@ def _with(data: DataSet, names: set[str]) -> DataSet:
 def _study(data: DataSet) -> Study:
     """A data set as peers see it, with bounds applied."""
     low, high = data.schema("record").outcome_bounds
-    arms = (np.array(data.table[data.treatment.name].to_pylist()) == data.treatment.values[1]).astype(np.int64)
+    arms = (np.array(data.table[data.treatment.name].to_pylist()) == data.treatment.compared[1]).astype(np.int64)
     outcomes = np.clip(np.array(data.table[data.outcome.name].to_pylist(), dtype=float), low, high)
     return Study(arms, features_as_in_library(data), outcomes, low, high)

@@ -39,7 +39,7 @@ def generated(n: int, dimensions: int, seed: int, sign: int = 1) -> DataSet:
     return DataSet(
         name=f"generated, n {n:,}, d {dimensions}" + (", turned" if sign < 0 else ""),
         table=pa.table({"t": arm, "y": generator.beta(5 * mean, 5 * (1 - mean)), **dict(zip(names, x.T, strict=True))}),
-        treatment=dpc.Binary("t"),
+        treatment=dpc.Treatment("t", undeclared=0),
         outcome=dpc.Real("y", 0, 1),
         covariates=tuple(dpc.Real(name, 0, 1) for name in names),
         truth=EFFECT,
@@ -67,7 +67,7 @@ def twins(folder: Path) -> DataSet:
     return DataSet(
         name="Twins",
         table=pa.table({name: known[name] for name in bounds} | {"heavier": arm, "died": np.choose(arm, died.T)}),
-        treatment=dpc.Binary("heavier"),
+        treatment=dpc.Treatment("heavier", undeclared=0),
         outcome=dpc.Binary("died"),
         covariates=tuple(dpc.Real(name, *limits) for name, limits in bounds.items()),
         truth=float((died[:, 1] - died[:, 0]).mean()),
@@ -78,11 +78,11 @@ def twins(folder: Path) -> DataSet:
 
 
 def _trial(
-    name: str, table: pa.Table, columns: tuple[dpc.Binary, dpc.Real | dpc.Binary], covariates: tuple[Column, ...]
+    name: str, table: pa.Table, columns: tuple[dpc.Treatment, dpc.Real | dpc.Binary], covariates: tuple[Column, ...]
 ) -> DataSet:
     """A randomised trial, whose own difference in means counts as the truth."""
     treatment, outcome = columns
-    arms = np.array(table[treatment.name].to_pylist()) == treatment.values[1]
+    arms = np.array(table[treatment.name].to_pylist()) == treatment.compared[1]
     outcomes = table[outcome.name].to_numpy()
     return DataSet(
         name=name,
@@ -107,7 +107,10 @@ def star(folder: Path) -> DataSet:
         dpc.Binary("sex", values=("boy", "girl")),
         dpc.Real("totexpk", 0, 40),
     )
-    columns = dpc.Binary("classk", values=("regular", "small.class")), dpc.Real("total", 600, 1260)
+    columns = (
+        dpc.Treatment("classk", arms=("regular", "small.class"), undeclared="regular"),
+        dpc.Real("total", 600, 1260),
+    )
     return replace(_trial("STAR", table, columns, covariates), strata=("freelunk", "race"), outcome_sd=70)
 
 
@@ -119,7 +122,7 @@ def ist(folder: Path) -> DataSet:
         dpc.Binary("SEX", values=("M", "F")),
         dpc.Category("RXHEP", ["N", "L", "H"]),
     )
-    columns = dpc.Binary("RXASP", values=("N", "Y")), dpc.Binary("DIED")
+    columns = dpc.Treatment("RXASP", arms=("N", "Y"), undeclared="N"), dpc.Binary("DIED")
     strata = (dpc.Cut("AGE", [60, 70, 80]), "SEX")
     return replace(_trial("IST", table, columns, covariates), strata=strata, outcome_sd=0.4)
 
@@ -129,7 +132,7 @@ def hillstrom(folder: Path) -> DataSet:
     table = pa.csv.read_csv(folder / "hillstrom" / "hillstrom.csv")
     table = table.filter(pa.compute.not_equal(table["segment"], "Womens E-Mail"))
     covariates = (dpc.Real("recency", 1, 12), dpc.Real("history", 0, 4000), dpc.Binary("newbie"), dpc.Binary("womens"))
-    columns = dpc.Binary("segment", values=("No E-Mail", "Mens E-Mail")), dpc.Binary("visit")
+    columns = dpc.Treatment("segment", arms=("No E-Mail", "Mens E-Mail"), undeclared="No E-Mail"), dpc.Binary("visit")
     return replace(_trial("Hillstrom", table, columns, covariates), strata=("newbie", "womens"), outcome_sd=0.35)
 
 

@@ -125,9 +125,16 @@ class InOrder:
     def __init__(self, engine: Engine) -> None:
         self.aggregate, self.fold, self._engine = engine.aggregate, engine.fold, engine
 
-    def collect(self, columns: Sequence[str], limit: int, kernel: Callable[[Batch], Batch] | None = None) -> Batch:
+    def collect(
+        self,
+        columns: Sequence[str],
+        limit: int,
+        kernel: Callable[[Batch], Batch] | None = None,
+        *,
+        whole: bool = False,
+    ) -> Batch:
         """All rows, sorted by all of their columns."""
-        batch = self._engine.collect(columns, limit, kernel)
+        batch = self._engine.collect(columns, limit, kernel, whole=whole)
         order = np.lexsort(list(batch.values()))
         return {name: column[order] for name, column in batch.items()}
 

@@ -20,8 +20,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from benchmarks.progress import progress
-from dpcausal.columns import Binary, Category, Real, Unit
+from dpcausal.columns import Category, Real, Unit
 from dpcausal.schema import Protects, Schema
+from dpcausal.treatment import Treatment
 
 GROUPS = 5
 VALUES = 10
@@ -67,7 +68,7 @@ def schema(covariates: int = 20, *, several: bool = False, protects: Protects = 
     """What is public about a study."""
     groups = [Category(f"g{place}", range(VALUES)) for place in range(GROUPS)]
     return Schema(
-        treatment=Binary("treat"),
+        treatment=Treatment("treat", undeclared=0),
         outcome=Real("y", *OUTCOME),
         covariates=[*groups, *(Real(f"x{place}", *COVARIATE) for place in range(covariates))],
         unit=Unit("unit", by="visit") if several else None,

@@ -30,7 +30,7 @@ SHORTER = (1_000, 10_000)
 def short_ledger() -> tuple[Entry, ...]:
     """The entries of a ledger that answered one question of a trial: opening, grant, debit and release."""
     table = pa.table({"arm": [0, 1] * 500, "y": [0.25, 0.75] * 500})
-    schema = dpc.Schema(treatment=dpc.Binary("arm"), outcome=dpc.Real("y", 0, 1))
+    schema = dpc.Schema(treatment=dpc.Treatment("arm", undeclared=0), outcome=dpc.Real("y", 0, 1))
     vault = dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=1000))
     dpc.DifferenceInMeans().estimate(vault, epsilon=PRICE)
     opening, _, *life = vault.ledger.entries()  # without the entry that ties it to its table

@@ -21,7 +21,7 @@ def cells(generator: Generator, n: int, size: int, imbalance: float | None = Non
     return DataSet(
         name="Synth",
         table=pa.table({"x": cell, "t": arm, "y": b * x + 0.5 * arm + generator.uniform(0, 0.1, n)}),
-        treatment=dpc.Binary("t"),
+        treatment=dpc.Treatment("t", undeclared=0),
         outcome=dpc.Real("y", 0, 1),
         covariates=(dpc.Category("x", list(range(size))),),
         truth=0.5,

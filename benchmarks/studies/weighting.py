@@ -181,7 +181,7 @@ def table_of(units: Units, world: World) -> DataSet:
     return DataSet(
         name="weighting",
         table=pa.table({**dict(zip(names, x.T, strict=True)), "t": units.arm.astype(int), "y": units.y}),
-        treatment=dpc.Binary("t"),
+        treatment=dpc.Treatment("t", undeclared=0),
         outcome=dpc.Real("y", -3, 3 + world.effect),
         covariates=tuple(dpc.Real(name, -4 * SPREAD, 4 * SPREAD) for name in names),
         truth=world.effect,

@@ -2,8 +2,8 @@
 
 The map, in the order in which a study meets it:
 
-- Declare what is public: `Schema` of `Real`, `Binary` and `Category` columns, and a `Unit` where people have several
-  records.
+- Declare what is public: `Schema` of a `Treatment` with all of its arms and of `Real`, `Binary` and `Category` columns,
+  and a `Unit` where people have several records.
 - See the price first: run any estimator on a `Rehearsal`. It reads nothing and spends nothing.
 - Put the table behind its door: `Vault`, with a `Ledger` that keeps a `Budget`, and `Resources` if it is large.
 - Ask first whether arms can be compared at all, for a price: `Overlap`, `Balance`.
@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from dpcausal.schema import Schema
     from dpcausal.site.site import Site
     from dpcausal.study import Study
+    from dpcausal.treatment import Treatment
     from dpcausal.vault import Vault
     from dpcausal.vault.learners import Learner
     from dpcausal.vault.resources import Resources
@@ -119,6 +120,7 @@ __all__ = [
     "Stratification",
     "Study",
     "SubgroupEffects",
+    "Treatment",
     "Unit",
     "Vault",
     "choose",
@@ -171,6 +173,7 @@ _HOMES = {
     "Stratification": "dpcausal.estimators.average",
     "Study": "dpcausal.study",
     "SubgroupEffects": "dpcausal.estimators.conditional",
+    "Treatment": "dpcausal.treatment",
     "Unit": "dpcausal.columns",
     "Vault": "dpcausal.vault",
     "choose": "dpcausal.planning.choose",

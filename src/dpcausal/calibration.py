@@ -46,9 +46,9 @@ def calibrate(query: Query, schema: Schema, guarantee: Guarantee) -> Noise:
     """The noise that gives this query this guarantee: Laplace for pure epsilon, Gaussian where delta is positive.
 
     Example:
-        >>> from dpcausal import Binary, Guarantee, Real, Schema
+        >>> from dpcausal import Guarantee, Real, Schema, Treatment
         >>> from dpcausal.queries import ArmTotals
-        >>> trial = Schema(treatment=Binary("t"), outcome=Real("y", 0, 1), protects="record_within_arm")
+        >>> trial = Schema(treatment=Treatment("t"), outcome=Real("y", 0, 1), protects="record_within_arm")
         >>> noise = calibrate(ArmTotals(), trial, Guarantee(epsilon=2.0, protects="record_within_arm"))
         >>> [scale * at.step for scale, at in zip(noise.scales, noise.sensitivity.coordinates)]  # (1 - 0) / 2
         [0.5, 0.5]

@@ -19,23 +19,29 @@ __all__ = [
     "Value",
     "build",
     "check_keys",
+    "check_name",
+    "check_values",
     "column_from_dict",
     "column_to_dict",
     "declared_dict",
     "indicator_of",
     "is_number",
     "is_version",
+    "meaning_of",
     "meant",
-    "table_column",
+    "plain",
+    "rules_of",
+    "spelled_out",
 ]
 
 
-def _plain(value: Value) -> Value:
+def plain(value: Value) -> Value:
     """A value of numpy as one of Python, so that it can be written down."""
     return value.item() if hasattr(value, "item") else value
 
 
-def _check_values(name: str, values: Sequence[Value]) -> None:
+def check_values(name: str, values: Sequence[Value]) -> None:
+    """Raise unless these can be the values of a column."""
     texts = all(isinstance(value, str) and "\0" not in value for value in values)
     if not texts and not all(isinstance(value, bool) or is_number(value) for value in values):
         raise SchemaError(
@@ -54,7 +60,7 @@ def _check_values(name: str, values: Sequence[Value]) -> None:
 
 @dataclass(frozen=True)
 class Binary:
-    """One of two public values: a treatment with its two arms, or a yes-or-no outcome or covariate.
+    """One of two public values: a yes-or-no outcome or covariate.
 
     Any other value counts as `missing`, which is the first of the two unless declared. In a column of text, capitals
     and surrounding blanks are ignored, and yes, no, true, false, y, n, t and f stand for 1 and 0 where these are the
@@ -62,17 +68,15 @@ class Binary:
 
     Attributes:
         name: The column in the table.
-        values: How the two values are written in the table; for a treatment, control first.
+        values: How the two values are written in the table.
         labels: What to call them in results; the values themselves if left out.
         missing: What an absent or unknown value counts as.
         aliases: Other spellings in a column of text, by value: `{"yes": ["y", "ja"]}`.
         strict: Whether capitals and blanks tell texts apart.
 
     Example:
-        >>> Binary("arm", values=("placebo", "drug")).labels_or_values
-        ('arm=placebo', 'arm=drug')
-        >>> Binary("treat", labels=("usual care", "training")).labels_or_values
-        ('usual care', 'training')
+        >>> Binary("died", values=("no", "yes")).missing_value
+        'no'
     """
 
     name: str
@@ -85,8 +89,8 @@ class Binary:
 
     def __post_init__(self) -> None:
         check_name(self.name)
-        object.__setattr__(self, "values", tuple(map(_plain, self.values)))
-        _check_values(self.name, self.values)
+        object.__setattr__(self, "values", tuple(map(plain, self.values)))
+        check_values(self.name, self.values)
         if self.labels is not None:
             object.__setattr__(self, "labels", tuple(self.labels))
             check_plain_text(f"labels of column {self.name!r}", self.labels)
@@ -94,8 +98,7 @@ class Binary:
             raise SchemaError(
                 expected=f"two values, and two different labels if any, for column {self.name!r}",
                 got=f"values={self.values!r}, labels={self.labels!r}",
-                hint="a treatment has two arms, a yes-or-no outcome two values: any other value counts as the first. A "
-                "covariate with more values is a Category.",
+                hint="any other value counts as the first of the two; a covariate with more values is a Category.",
             )
         _check_missing(self.name, self.missing, self.values)
         object.__setattr__(self, "aliases", checked_aliases(self.name, self.values, self.aliases))
@@ -114,7 +117,7 @@ class Binary:
     @property
     def rules(self) -> str:
         """How cells of text are read, in words; empty where nothing is declared about it."""
-        return _rules_of_values(self)
+        return rules_of(self.aliases, strict=self.strict)
 
     @property
     def meaning(self) -> dict[str, Any]:
@@ -162,8 +165,8 @@ class Category:
                 got=repr(self.values),
                 hint='write the values as a list, for instance ["low", "high"].',
             )
-        object.__setattr__(self, "values", tuple(map(_plain, self.values)))
-        _check_values(self.name, self.values)
+        object.__setattr__(self, "values", tuple(map(plain, self.values)))
+        check_values(self.name, self.values)
         _check_missing(self.name, self.missing, self.values)
         object.__setattr__(self, "aliases", checked_aliases(self.name, self.values, self.aliases))
         _ = self.spellings  # raises where one stands for two values
@@ -181,7 +184,7 @@ class Category:
     @property
     def rules(self) -> str:
         """How cells of text are read, in words; empty where nothing is declared about it."""
-        return _rules_of_values(self)
+        return rules_of(self.aliases, strict=self.strict)
 
     @property
     def meaning(self) -> dict[str, Any]:
@@ -208,6 +211,12 @@ class Indicator(Binary):
 
 
 Column = Real | Binary | Category
+"""A covariate or an outcome."""
+
+
+def meaning_of(value: Value) -> str | float:
+    """Return what a declared value stands for, however it was written: 1, 1.0 and True are one number."""
+    return value if isinstance(value, str) else float(value)
 
 
 def indicator_of(column: Real) -> Indicator:
@@ -220,28 +229,27 @@ def indicator_of(column: Real) -> Indicator:
     return Indicator(f"{column.name} is missing", of=column)
 
 
-def table_column(column: Column) -> str:
-    """Return the name of the table's column that a declared column is read from."""
-    return column.of.name if isinstance(column, Indicator) else column.name
-
-
 def _meaning_of_values(column: Binary | Category) -> dict[str, Any]:
     values, missing = column.values, column.missing_value
-    plain = [value if isinstance(value, str) else float(value) for value in values]
-    spelled = [[text.decode("utf-8", "surrogatepass") for text in texts] for texts in column.spellings]
+    plain = list(map(meaning_of, values))
     return {
         "name": column.name,
         "values": plain,
         "missing": plain[list(values).index(missing)],
-        "spellings": spelled,
+        "spellings": spelled_out(column.spellings),
         "strict": column.strict,
     }
 
 
-def _rules_of_values(column: Binary | Category) -> str:
-    aliases = [f"{' or '.join(texts)} for {value}" for value, texts in dict(column.aliases).items()]
-    exactly = ["capitals and blanks tell texts apart"] if column.strict else []
-    return ", ".join(aliases + exactly)
+def spelled_out(spellings: Sequence[Sequence[bytes]]) -> list[list[str]]:
+    """Return spellings as texts that can be written down."""
+    return [[text.decode("utf-8", "surrogatepass") for text in texts] for texts in spellings]
+
+
+def rules_of(aliases: Aliases, *, strict: bool) -> str:
+    """How cells of text are read, in words; empty where nothing is declared about it."""
+    others = [f"{' or '.join(texts)} for {value}" for value, texts in dict(aliases).items()]
+    return ", ".join(others + ["capitals and blanks tell texts apart"] * strict)
 
 
 def _check_missing(name: str, missing: Value | None, values: Sequence[Value]) -> None:
@@ -300,7 +308,7 @@ def column_to_dict(column: Column) -> dict[str, Any]:
     return {"kind": kind, **declared_dict(column)}
 
 
-def declared_dict(declared: Column | Unit) -> dict[str, Any]:
+def declared_dict(declared: Any) -> dict[str, Any]:  # noqa: ANN401 (any declaration)
     """What was declared, as plain values; what was left out stays out."""
     values = ((part, getattr(declared, part.name)) for part in fields(declared))
     return {

@@ -192,7 +192,7 @@ class EffectCurve(OtherNames):
             raise RefusedError(expected="an alpha between 0 and 1", got=repr(alpha), hint="0.05 gives 95 % intervals.")
 
     def _check_arms(self, *given: object) -> None:
-        arms = self.schema.treatment.values
+        arms = self.schema.treatment.compared
         for name, arm, declared in zip(("T0", "T1"), given, arms, strict=True):
             if arm is not None and not (np.isscalar(arm) and arm == declared):
                 raise QueryError(

@@ -10,28 +10,29 @@ import pandas as pd
 from dowhy.causal_estimator import CausalEstimate, CausalEstimator
 from dowhy.causal_identifier import IdentifiedEstimand
 
-from dpcausal.columns import Column, Real, is_number
+from dpcausal.columns import is_number
 from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import QueryError, RefusedError
 from dpcausal.planning import Rehearsal
 from dpcausal.queries import Cut
 from dpcausal.release import Source, guarantee_for
 from dpcausal.schema import Schema
+from dpcausal.treatment import TableColumn, listed_values
 
 
 def empty_frame(schema: Schema) -> pd.DataFrame:
     """The schema's columns without any unit: what to give to DoWhy in place of the table.
 
     Example:
-        >>> from dpcausal import Binary, Real
-        >>> empty_frame(Schema(treatment=Binary("treat"), outcome=Real("score", 0, 100))).shape
+        >>> from dpcausal import Real, Treatment
+        >>> empty_frame(Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100))).shape
         (0, 2)
     """
     return pd.DataFrame({column.name: pd.Series(dtype=_type(column)) for column in schema.columns})
 
 
-def _type(column: Column) -> str:
-    return "float64" if isinstance(column, Real) or all(map(is_number, column.values)) else "object"
+def _type(column: TableColumn) -> str:
+    return "float64" if all(map(is_number, listed_values(column))) else "object"
 
 
 class PrivateEstimator(CausalEstimator):  # type: ignore[misc] # DoWhy ships no types
@@ -128,7 +129,7 @@ class PrivateEstimator(CausalEstimator):  # type: ignore[misc] # DoWhy ships no 
         return estimate
 
     def _check_contrast(self, schema: Schema, control: object, treated: object, units: object) -> None:
-        arms = schema.treatment.values  # noqa: PD011 (not a frame's)
+        arms = schema.treatment.compared
         if (control, treated) != arms:
             raise QueryError(
                 expected=f"control_value={arms[0]!r} and treatment_value={arms[1]!r}, the arms of the schema",

@@ -64,11 +64,13 @@ name = "<fill in>"
 [schema]
 protects = "record"
 
-# Any other value counts as the first one.
+# Declare every arm that the table holds. Units in other arms are outside the comparison: they count in neither arm.
 [schema.treatment]
 name = "<fill in>"          # a column out of those at the end of this file
-values = "<fill in>"        # control first: [0, 1], [false, true] or ["placebo", "drug"]
+arms = "<fill in>"          # every arm in the table, reference first: [0, 1] or ["placebo", "low", "high"]
 labels = "<fill in>"        # what to call them: ["placebo", "drug"]
+# compare = "high"          # where there are more than two arms: the one compared with the reference
+# undeclared = 0            # the arm to which any other value counts; left out, such units are outside the comparison
 
 # A number: kind "real". Values beyond low and high are moved to them; the wider the bounds, the more noise.
 # Yes or no: kind "binary", and in place of low and high a line values = ["no", "yes"].

@@ -55,9 +55,9 @@ def estimate(  # noqa: PLR0913
 
     Example:
         >>> import pyarrow as pa
-        >>> from dpcausal import Binary, Real, Schema, estimate
+        >>> from dpcausal import Real, Schema, Treatment, estimate
         >>> table = pa.table({"treat": [0, 1] * 5_000, "score": [4.0, 6.0] * 5_000})
-        >>> schema = Schema(treatment=Binary("treat"), outcome=Real("score", 0, 10))
+        >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 10))
         >>> effect = estimate(table, schema, epsilon=1.0)
         >>> abs(effect.estimate - 2) < 0.5
         True

@@ -164,7 +164,7 @@ class Source(Protocol):
 
     @property
     def arm_sizes(self) -> tuple[int, int] | None:
-        """The number of units in each arm where the schema declares arms public; otherwise None."""
+        """The number of units in each compared arm where the schema declares arms public; otherwise None."""
         ...
 
     @property
@@ -175,6 +175,15 @@ class Source(Protocol):
     def release(self, query: Query, guarantee: Guarantee) -> Release:
         """The noisy answer to a query."""
         ...
+
+
+def units_compared(source: Source, release: Release) -> float:
+    """Return the number of units in the comparison, at least 2: public, or as a release holds it with noise."""
+    if source.arm_sizes is not None:
+        return max(float(sum(source.arm_sizes)), 2.0)
+    if not source.schema.units_may_leave(source.schema.protects):
+        return float(source.n)
+    return min(max(release.value("compared"), 2.0), float(source.n))
 
 
 class Listening:

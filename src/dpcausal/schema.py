@@ -21,9 +21,9 @@ from dpcausal.columns import (
     column_to_dict,
     declared_dict,
     indicator_of,
-    table_column,
 )
 from dpcausal.errors import SchemaError
+from dpcausal.treatment import TableColumn, Treatment, table_column
 
 Protects = Literal["record", "record_within_arm", "outcome"]
 """What one person may change between two neighbouring tables, from most to least; n is public in all three.
@@ -36,12 +36,15 @@ PROTECTS: tuple[Protects, ...] = ("record", "record_within_arm", "outcome")
 """Strongest first."""
 
 
+_HINTS = {"treatment": 'declare every arm of the table: Treatment("arm", arms=("placebo", "drug")).'}
+
+
 @dataclass(frozen=True)
 class Schema:
     """What is public about a table.
 
     Attributes:
-        treatment: The treatment and its two arms, control first.
+        treatment: Every arm of the table, and which two are compared.
         outcome: The outcome, with public bounds.
         covariates: What else is known of each unit.
         unit: How several records of one unit become one; left out when each record is its own unit.
@@ -49,12 +52,12 @@ class Schema:
             its ledger remembers it.
 
     Example:
-        >>> schema = Schema(treatment=Binary("arm"), outcome=Real("score", 0, 100), covariates=[Real("age", 16, 60)])
+        >>> schema = Schema(treatment=Treatment("arm"), outcome=Real("score", 0, 100), covariates=[Real("age", 16, 60)])
         >>> Schema.from_toml(schema.to_toml()) == schema
         True
     """
 
-    treatment: Binary
+    treatment: Treatment
     outcome: Real | Binary
     covariates: Sequence[Column] = ()
     unit: Unit | None = None
@@ -67,7 +70,7 @@ class Schema:
             )
         object.__setattr__(self, "covariates", tuple(self.covariates))
         kinds = (
-            (self.treatment, Binary, "treatment", "a Binary"),
+            (self.treatment, Treatment, "treatment", "a Treatment"),
             (self.outcome, Real | Binary, "outcome", "a Real or a Binary"),
             *(
                 (column, Real | Binary | Category, "covariate", "a Real, Binary or Category")
@@ -79,7 +82,7 @@ class Schema:
                 raise SchemaError(
                     expected=f"{wanted} as {role}",
                     got=repr(column),
-                    hint="declare each column with its bounds or values.",
+                    hint=_HINTS.get(role, "declare each column with its bounds or values."),
                 )
         self._add_indicators()
         names = [column.name for column in self.columns]
@@ -128,7 +131,7 @@ class Schema:
             )
 
     @property
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self) -> tuple[TableColumn, ...]:
         """Treatment, outcome and covariates, in this order."""
         return (self.treatment, self.outcome, *self.covariates)
 
@@ -150,17 +153,31 @@ class Schema:
     @property
     def readings(self) -> tuple[str, ...]:
         """How the treatment and the outcome were read, in words: what every effect rests on."""
-        arms = dict(zip(self.treatment.values, self.treatment.labels_or_values, strict=True))
-        missing = f"a missing or unknown arm counted as {arms[self.treatment.missing_value]}"
         rules = (f"outcomes were read as {self.outcome.rules}",) if self.outcome.rules else ()
         if isinstance(self.outcome, Binary):
-            return (f"{missing}, a missing or unknown outcome as {self.outcome.missing_value}", *rules)
+            return self._arms_read, f"a missing or unknown outcome counted as {self.outcome.missing_value}", *rules
         low, high = self.outcome_bounds
         return (
-            f"{missing}, a missing outcome, or one that is no number, as {self.outcome.missing_value:,g}",
+            self._arms_read,
+            f"a missing outcome, or one that is no number, counted as {self.outcome.missing_value:,g}",
             f"outcomes lie within {low:,g} and {high:,g}; values beyond were moved to the bound",
             *rules,
         )
+
+    @property
+    def _arms_read(self) -> str:
+        """Where units count that are in neither arm by the table's own word."""
+        treatment = self.treatment
+        outside = ", ".join(map(treatment.label, treatment.outside))
+        if treatment.undeclared is None:
+            arms = f"other arms ({outside}) and units" if outside else "units"
+            return f"outside the comparison: {arms} whose arm is missing or not declared"
+        left_out = f"outside the comparison: {outside}; " if outside else ""
+        return f"{left_out}a missing or undeclared arm counted as {treatment.label(treatment.undeclared)}"
+
+    def units_may_leave(self, protects: Protects) -> bool:
+        """Whether one unit's change can take it out of the comparison, so that the number compared is private."""
+        return protects == "record" and self.treatment.units_may_be_outside
 
     def to_dict(self) -> dict[str, Any]:
         """The schema as plain values, absent ones left out."""
@@ -180,7 +197,7 @@ class Schema:
         """The schema that `to_dict` wrote."""
         check_keys("schema", document, ("treatment", "outcome"), ("protects", "unit", "covariates"))
         return cls(
-            treatment=build("treatment", Binary, document["treatment"]),
+            treatment=build("treatment", Treatment, document["treatment"]),
             outcome=column_from_dict("outcome", document["outcome"]),  # type: ignore[arg-type]
             covariates=tuple(column_from_dict("covariate", column) for column in document.get("covariates", ())),
             unit=build("unit", Unit, document["unit"]) if "unit" in document else None,

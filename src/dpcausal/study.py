@@ -71,8 +71,8 @@ class Study:
         epsilons: Sites that give another epsilon, by name.
 
     Example:
-        >>> from dpcausal import Binary, DifferenceInMeans, Real, Schema
-        >>> schema = Schema(treatment=Binary("treat"), outcome=Real("score", 0, 10))
+        >>> from dpcausal import DifferenceInMeans, Real, Schema, Treatment
+        >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 10))
         >>> study = Study(
         ...     name="scores", question="Does training help?", schema=schema, estimator=DifferenceInMeans(),
         ...     epsilon=1.0, design="trial",

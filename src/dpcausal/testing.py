@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dpcausal.columns import Binary, Category, Column, Real
+from dpcausal.columns import Binary, Category, Real, Value
 from dpcausal.curve import CurveEstimator, EffectCurve
 from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import RefusedError
@@ -21,6 +21,7 @@ from dpcausal.planning import Rehearsal
 from dpcausal.queries import Query
 from dpcausal.release import Release, Source
 from dpcausal.schema import Protects, Schema
+from dpcausal.treatment import TableColumn, Treatment, listed_values
 from dpcausal.vault import Vault
 
 UNITS = 600
@@ -29,10 +30,15 @@ AnyEstimator = Estimator | CurveEstimator
 Result = Effect | EffectCurve
 
 
-def standard_schema(protects: Protects = "record") -> Schema:
-    """A schema with columns of every kind: treat, score, ward, age and smoker."""
+def standard_schema(protects: Protects = "record", undeclared: Value | None = None) -> Schema:
+    """Return a schema with columns of every kind: treat, score, ward, age and smoker.
+
+    Args:
+        protects: What one unit may change.
+        undeclared: The arm to which an undeclared value counts; if left out, such units are outside the comparison.
+    """
     return Schema(
-        treatment=Binary("treat"),
+        treatment=Treatment("treat", undeclared=undeclared),
         outcome=Real("score", 0, 10),
         covariates=[Category("ward", ["a", "b", "c"]), Real("age", 18, 90), Binary("smoker", values=("no", "yes"))],
         protects=protects,
@@ -52,9 +58,9 @@ def hostile_tables(schema: Schema, n: int) -> dict[str, pa.Table]:
     place, kind = usual.column_names.index(treatment.name), usual.schema.field(treatment.name).type
     tables = {
         f"only {value!r}": usual.set_column(place, treatment.name, pa.array([value] * n, kind))
-        for value in treatment.values
+        for value in treatment.compared
     }
-    lonely = [treatment.values[1]] + [treatment.values[0]] * (n - 1)
+    lonely = [treatment.compared[1]] + [treatment.compared[0]] * (n - 1)
     tables["one treated"] = usual.set_column(place, treatment.name, pa.array(lonely, kind))
     tables["nothing known"] = pa.table({field.name: pa.nulls(n, field.type) for field in usual.schema})
     numbers = usual.schema.field(outcome).type
@@ -65,10 +71,10 @@ def hostile_tables(schema: Schema, n: int) -> dict[str, pa.Table]:
     return tables
 
 
-def _cells(column: Column, n: int, generator: np.random.Generator) -> pa.Array:
+def _cells(column: TableColumn, n: int, generator: np.random.Generator) -> pa.Array:
     if isinstance(column, Real):
         return pa.array(generator.uniform(column.low, column.high, n))
-    values = list(column.values)
+    values = listed_values(column)
     return pa.array([values[place] for place in generator.integers(0, len(values), n)])
 
 
@@ -138,7 +144,7 @@ def _check_estimate(estimator: AnyEstimator, schema: Schema) -> None:
     low, high = schema.outcome_bounds
     truth = (high - low) / 5
     table = synthetic_table(schema, 4 * UNITS)
-    treated = np.array([value == schema.treatment.values[1] for value in table[schema.treatment.name].to_pylist()])
+    treated = np.array([value == schema.treatment.compared[1] for value in table[schema.treatment.name].to_pylist()])
     base = np.random.default_rng(1).uniform(0.3, 0.5, len(treated))
     if isinstance(schema.outcome, Real):
         outcome = pa.array(low + (high - low) * base + truth * treated)

@@ -28,8 +28,8 @@ def unpaid(vault: Vault, *asks: Callable[[Source], object]) -> dict[str, Event]:
 
     Example:
         >>> import pyarrow as pa
-        >>> from dpcausal import Binary, Budget, DifferenceInMeans, Real, Schema, Vault
-        >>> schema = Schema(treatment=Binary("t"), outcome=Real("y", 0, 1))
+        >>> from dpcausal import Budget, DifferenceInMeans, Real, Schema, Treatment, Vault
+        >>> schema = Schema(treatment=Treatment("t"), outcome=Real("y", 0, 1))
         >>> table = pa.table({"t": [0, 1], "y": [0.2, 0.7]})
         >>> vault = Vault(table, schema, ledger="sqlite://", budget=Budget(epsilon=3))
         >>> prices = unpaid(vault, lambda source: DifferenceInMeans().estimate(source, epsilon=2.0))

@@ -16,7 +16,7 @@ from dpcausal.cli.check import MARK
 from dpcausal.site.new import new_site
 
 SCHEMA = dpc.Schema(
-    treatment=dpc.Binary("arm", values=("placebo", "drug")),
+    treatment=dpc.Treatment("arm", arms=("placebo", "drug"), undeclared="placebo"),
     outcome=dpc.Real("cost", 0, 10_000),
     covariates=[
         dpc.Category("sex", ["female", "male", "?"]),
@@ -84,7 +84,9 @@ def test_cells_cannot_steer_the_terminal(tmp_path: Path) -> None:
 
 
 def test_units_and_types_are_looked_at_too(tmp_path: Path) -> None:
-    schema = dpc.Schema(dpc.Binary("t"), dpc.Real("y", 0, 10, since="2020-01-01"), unit=dpc.Unit("who{}", by="y"))
+    schema = dpc.Schema(
+        dpc.Treatment("t", undeclared=0), dpc.Real("y", 0, 10, since="2020-01-01"), unit=dpc.Unit("who{}", by="y")
+    )
     write(tmp_path, schema)
     days = pa.array([18_262, 18_263, 0, None], pa.int32()).view(pa.date32())
     pq.write_table(pa.table({"t": [0, 1, 2, None], "y": days, "who{}": ["a", "a", "b", None]}), tmp_path / "t.parquet")

@@ -143,7 +143,9 @@ def test_what_must_not_fail_first_is_required_by_taking_the_marks_away() -> None
     for key, value in (("epsilon", "0.2"), ("of", '["age"]')):
         required = required.replace(f'{key} = "{BLANK}"', f"{key} = {value}")
     schema = dpc.Schema(
-        treatment=dpc.Binary("arm"), outcome=dpc.Real("score", 0, 1), covariates=[dpc.Real("age", 0, 99)]
+        treatment=dpc.Treatment("arm", undeclared=0),
+        outcome=dpc.Real("score", 0, 1),
+        covariates=[dpc.Real("age", 0, 99)],
     )
     made = Study(name="a", question="b", schema=schema, estimator=dpc.DifferenceInMeans(), epsilon=1.0)
     study = Study.from_toml(made.to_toml() + required)

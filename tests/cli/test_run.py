@@ -276,7 +276,9 @@ def test_a_study_that_adjusts_is_not_stopped_by_what_it_adjusts_for() -> None:
     x = random.uniform(0, 1, 20_000)
     treat = (random.random(20_000) < 1 / (1 + np.exp(-2 * (x - 0.5)))).astype(int)
     pq.write_table(pa.table({"treat": treat, "x": x, "y": x + 0.1 * treat}), "apart.parquet")
-    schema = dpc.Schema(treatment=dpc.Binary("treat"), outcome=dpc.Real("y", 0, 2), covariates=[dpc.Real("x", 0, 1)])
+    schema = dpc.Schema(
+        treatment=dpc.Treatment("treat", undeclared=0), outcome=dpc.Real("y", 0, 2), covariates=[dpc.Real("x", 0, 1)]
+    )
     study = dpc.Study(
         name="apart",
         question="Does it help?",

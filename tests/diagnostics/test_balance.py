@@ -17,7 +17,7 @@ from dpcausal.vault.table import open_table
 
 OF = ["age", "smoker", "ward"]
 SCHEMA = dpc.Schema(
-    treatment=dpc.Binary("t", labels=("old", "new")),
+    treatment=dpc.Treatment("t", labels=("old", "new"), undeclared=0),
     outcome=dpc.Real("y", 0, 1),
     covariates=[dpc.Real("age", 20, 80), dpc.Binary("smoker"), dpc.Category("ward", ["a", "b", "c"])],
 )

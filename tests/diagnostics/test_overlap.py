@@ -16,7 +16,7 @@ from dpcausal.queries import Cells, Cut, ObjectivePerturbedLogistic, StratumCoun
 from dpcausal.vault.table import open_table
 
 SCHEMA = dpc.Schema(
-    treatment=dpc.Binary("t", labels=("old", "new")),
+    treatment=dpc.Treatment("t", labels=("old", "new"), undeclared=0),
     outcome=dpc.Real("y", 0, 1),
     covariates=[dpc.Real("age", 20, 80), dpc.Category("ward", ["a", "b", "c"])],
 )

@@ -15,7 +15,9 @@ LALONDE = Path(__file__).parents[3] / "shared" / "data" / "lalonde" / "nsw_dw_44
 
 
 def estimate(table: pa.Table, protects: Protects, epsilon: float, delta: float = 0.0) -> dpc.Effect:
-    schema = dpc.Schema(treatment=dpc.Binary("treat"), outcome=dpc.Real("score", 0, 10), protects=protects)
+    schema = dpc.Schema(
+        treatment=dpc.Treatment("treat", undeclared=0), outcome=dpc.Real("score", 0, 10), protects=protects
+    )
     vault = dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=100, delta=1e-5))
     return dpc.DifferenceInMeans().estimate(vault, epsilon=epsilon, delta=delta)
 
@@ -65,7 +67,7 @@ def test_second_moments_are_next_to_free(schema: dpc.Schema) -> None:
 
 def test_a_yes_or_no_outcome(table: pa.Table) -> None:
     died = pa.array(np.asarray(table["score"]) > 5)
-    schema = dpc.Schema(treatment=dpc.Binary("treat"), outcome=dpc.Binary("died"))
+    schema = dpc.Schema(treatment=dpc.Treatment("treat", undeclared=0), outcome=dpc.Binary("died"))
     vault = dpc.Vault(table.append_column("died", died), schema, ledger="sqlite://", budget=dpc.Budget(epsilon=50))
     frame = pd.DataFrame({"died": died.to_numpy(zero_copy_only=False), "treat": np.asarray(table["treat"])})
     risks = frame.groupby("treat").died.mean()
@@ -76,7 +78,7 @@ def test_a_yes_or_no_outcome(table: pa.Table) -> None:
 @pytest.mark.skipif(not LALONDE.exists(), reason=f"the Lalonde file is not beside the checkout ({LALONDE.name})")
 def test_the_lalonde_trial(tmp_path: Path) -> None:
     """Ten lines of a user: an effect from a file with a ledger on disk, and the same again for nothing."""
-    schema = dpc.Schema(treatment=dpc.Binary("treat"), outcome=dpc.Real("re78", 0, 60_000))
+    schema = dpc.Schema(treatment=dpc.Treatment("treat", undeclared=0), outcome=dpc.Real("re78", 0, 60_000))
     url = f"sqlite:///{tmp_path / 'nsw.db'}"
     dpc.Ledger.create(url, dpc.Budget(epsilon=60, delta=1e-6), as_of="1978")
     vault = dpc.Vault(LALONDE, schema, ledger=url, as_of="1978")

@@ -9,7 +9,7 @@ from dpcausal.errors import QueryError, RefusedError
 from dpcausal.queries.augmented import AugmentedEstimand
 
 SCHEMA = dpc.Schema(
-    treatment=dpc.Binary("t"),
+    treatment=dpc.Treatment("t", undeclared=0),
     outcome=dpc.Real("y", 0, 1),
     covariates=[dpc.Real("x", 0, 1), dpc.Category("k", ["p", "q", "r"])],
 )

@@ -19,7 +19,7 @@ from dpcausal.release import Listening, Release
 Array = NDArray[np.float64]
 
 SCHEMA = dpc.Schema(
-    treatment=dpc.Binary("t"),
+    treatment=dpc.Treatment("t", undeclared=0),
     outcome=dpc.Real("y", -2, 2),
     covariates=[dpc.Real("a", -1, 1), dpc.Real("b", -1, 1)],
 )

@@ -7,7 +7,9 @@ from dpcausal.errors import BudgetExceededError
 from dpcausal.vault.answers.stratum_matches import smooth_bound
 
 SCHEMA = dpc.Schema(
-    treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Category("x", list(range(10)))]
+    treatment=dpc.Treatment("t", undeclared=0),
+    outcome=dpc.Real("y", 0, 1),
+    covariates=[dpc.Category("x", list(range(10)))],
 )
 
 

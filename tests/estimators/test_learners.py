@@ -16,7 +16,7 @@ from dpcausal.curve import CurveEstimator
 from dpcausal.errors import QueryError
 
 COVARIATES = [dpc.Real("a", -1, 1), dpc.Real("b", -1, 1)]
-SCHEMA = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", -5, 5), covariates=COVARIATES)
+SCHEMA = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", -5, 5), covariates=COVARIATES)
 Array = NDArray[np.float64]
 
 
@@ -70,7 +70,7 @@ def test_a_yes_or_no_outcome_is_not_cut_off() -> None:
     generator = np.random.default_rng(5)
     a, arm = generator.uniform(-1, 1, 20_000), generator.integers(0, 2, 20_000)
     yes = generator.random(20_000) < 0.1 + 0.1 * arm
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Binary("y"), covariates=COVARIATES[:1])
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Binary("y"), covariates=COVARIATES[:1])
     table = pa.table({"t": arm, "y": yes.astype(int), "a": a})
     vault = dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=50, delta=1e-3))
     for learner in (dpc.RLearner(["a"], dpc.Polynomial(["a"])), dpc.DRLearner(["a"], dpc.Polynomial(["a"]))):

@@ -5,7 +5,7 @@ import pytest
 import dpcausal as dpc
 from dpcausal.errors import QueryError, RefusedError, SchemaError
 
-SCHEMA = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("cost", 0, 1_000_000))
+SCHEMA = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("cost", 0, 1_000_000))
 
 
 def vault_of(n: int, schema: dpc.Schema = SCHEMA) -> dpc.Vault:
@@ -48,7 +48,7 @@ def test_a_tail_that_noise_hides_is_refused_and_nothing_is_spent() -> None:
 
 
 def test_a_yes_or_no_outcome_has_no_range_to_find() -> None:
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Binary("cost"))
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Binary("cost"))
     with pytest.raises(SchemaError, match="two values"):
         dpc.OutcomeRange().find(dpc.Rehearsal(schema, n=100), epsilon=1.0)
 

@@ -14,7 +14,7 @@ from dpcausal.release import Receipt
 
 OUTCOME = dpc.Real("score", 0, 100)
 SCHEMA = dpc.Schema(
-    treatment=dpc.Binary("treat", labels=("usual care", "training")),
+    treatment=dpc.Treatment("treat", labels=("usual care", "training"), undeclared=0),
     outcome=OUTCOME,
     covariates=[dpc.Real("age", 18, 90), dpc.Binary("sex", values=("f", "m"))],
 )

@@ -116,7 +116,7 @@ def test_a_pooled_effect_survives_json_and_prints(rule: Rule) -> None:
 
 
 def test_rehearsals_can_be_pooled() -> None:
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1))
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1))
     plans = {str(n): dpc.DifferenceInMeans().estimate(dpc.Rehearsal(schema, n=n), epsilon=1.0) for n in (300, 500, 900)}
     for rule in RULES:
         pooled = pool(plans, rule)

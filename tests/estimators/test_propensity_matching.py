@@ -16,7 +16,10 @@ def vault_of(n: int, protects: Protects, seed: int = 0) -> dpc.Vault:
     t = (generator.random(n) < 0.2 + 0.6 * x).astype(int)
     y = 0.2 + 0.3 * x + 0.1 * t + generator.uniform(0, 0.3, n)
     schema = dpc.Schema(
-        treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Real("x", 0, 1)], protects=protects
+        treatment=dpc.Treatment("t", undeclared=0),
+        outcome=dpc.Real("y", 0, 1),
+        covariates=[dpc.Real("x", 0, 1)],
+        protects=protects,
     )
     table = pa.table({"t": t, "x": x, "y": y})
     return dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=1000, delta=0.1))
@@ -67,7 +70,9 @@ def test_what_it_protects_must_be_what_the_schema_protects() -> None:
 
 def test_a_whole_budget_can_be_spent_to_the_last_digit() -> None:
     table = pa.table({"t": [0, 1] * 50, "x": [0.5] * 100, "y": [0.2, 0.7] * 50})
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Real("x", 0, 1)])
+    schema = dpc.Schema(
+        treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Real("x", 0, 1)]
+    )
     for epsilon in (0.1, 0.3, 0.7, 1.1, 2.3):
         for name in ("propensity_matching", "inverse_weighting"):
             effect = dpc.estimate(table, schema, name, epsilon=epsilon, delta=1e-6)

@@ -11,7 +11,7 @@ from dpcausal.queries import RegressionMoments
 from dpcausal.schema import PROTECTS, Protects
 
 SCHEMA = dpc.Schema(
-    treatment=dpc.Binary("t"),
+    treatment=dpc.Treatment("t", undeclared=0),
     outcome=dpc.Real("y", -1, 3),
     covariates=[dpc.Real("x", 0, 2), dpc.Category("k", ["p", "q", "r"]), dpc.Binary("b", values=("no", "yes"))],
 )

@@ -35,7 +35,10 @@ def confounded() -> pa.Table:
 
 def vault_of(table: pa.Table, protects: Protects = "record") -> dpc.Vault:
     schema = dpc.Schema(
-        treatment=dpc.Binary("treat"), outcome=dpc.Real("score", 0, 10), covariates=COVARIATES, protects=protects
+        treatment=dpc.Treatment("treat", undeclared=0),
+        outcome=dpc.Real("score", 0, 10),
+        covariates=COVARIATES,
+        protects=protects,
     )
     return dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=500, delta=1e-3))
 

@@ -8,7 +8,7 @@ import dpcausal as dpc
 from dpcausal.errors import QueryError
 
 SCHEMA = dpc.Schema(
-    treatment=dpc.Binary("t"),
+    treatment=dpc.Treatment("t", undeclared=0),
     outcome=dpc.Real("y", 0, 10),
     covariates=[dpc.Category("ward", ["a", "b", "c", "d"]), dpc.Real("age", 20, 80)],
 )

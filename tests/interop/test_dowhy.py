@@ -24,7 +24,7 @@ CANARY = 61.803398875
 METHOD = "backdoor.dpcausal.dowhy.PrivateEstimator"
 GRAPH = "digraph { age -> drug; ward -> drug; age -> score; ward -> score; drug -> score; sex -> score }"
 SCHEMA = dpc.Schema(
-    treatment=dpc.Binary("drug"),
+    treatment=dpc.Treatment("drug", undeclared=0),
     outcome=dpc.Real("score", 0, 100),
     covariates=[dpc.Real("age", 18, 90), dpc.Category("ward", ["a", "b"]), dpc.Binary("sex")],
 )

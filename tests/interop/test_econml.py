@@ -17,7 +17,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 SCHEMA = dpc.Schema(
-    treatment=dpc.Binary("drug"),
+    treatment=dpc.Treatment("drug", undeclared=0),
     outcome=dpc.Real("score", 0, 100),
     covariates=[dpc.Real("age", 18, 90), dpc.Real("dose", 0, 1)],
 )

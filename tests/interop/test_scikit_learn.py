@@ -18,7 +18,7 @@ import dpcausal as dpc
 from dpcausal.errors import RefusedError
 
 SCHEMA = dpc.Schema(
-    treatment=dpc.Binary("drug"),
+    treatment=dpc.Treatment("drug", undeclared=0),
     outcome=dpc.Real("score", 0, 100),
     covariates=[dpc.Real("age", 18, 90), dpc.Category("ward", ["a", "b", "c"])],
 )

@@ -15,7 +15,7 @@ from dpcausal.effect import SiteShare
 from dpcausal.errors import MissingExtraError, QueryError, RefusedError
 
 SCHEMA = dpc.Schema(
-    treatment=dpc.Binary("drug", labels=("usual care", "drug")),
+    treatment=dpc.Treatment("drug", labels=("usual care", "drug"), undeclared=0),
     outcome=dpc.Real("score", 0, 100),
     covariates=[dpc.Real("age", 18, 90), dpc.Category("ward", ["a", "b"])],
 )

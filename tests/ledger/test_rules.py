@@ -19,7 +19,7 @@ def laplace(epsilon: float) -> Event:
 
 
 def gaussian(epsilon: float, delta: float) -> Event:
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1))
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1))
     return calibrate(ArmTotals(), schema, dpc.Guarantee(epsilon=epsilon, delta=delta)).event
 
 

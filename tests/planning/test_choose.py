@@ -6,7 +6,7 @@ from dpcausal.errors import GuaranteeError
 
 def schema_of(count: int) -> dpc.Schema:
     return dpc.Schema(
-        treatment=dpc.Binary("t"),
+        treatment=dpc.Treatment("t", undeclared=0),
         outcome=dpc.Real("y", 0, 1),
         covariates=[dpc.Real(f"x{place}", 0, 1) for place in range(count)],
     )
@@ -40,7 +40,7 @@ def test_a_rare_arm_counts_against_estimators_that_clip() -> None:
 
 
 def test_a_guarantee_of_another_level_is_refused() -> None:
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), protects="outcome")
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), protects="outcome")
     with pytest.raises(GuaranteeError, match="protects outcome"):
         dpc.choose(schema, 1_000, dpc.Guarantee(epsilon=1.0))
 

@@ -12,7 +12,7 @@ GUARANTEE = dpc.Guarantee(epsilon=1.0)
 
 def schema_of(count: int) -> dpc.Schema:
     covariates = [dpc.Real(f"x{place}", 0, 1) for place in range(count)]
-    return dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=covariates)
+    return dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=covariates)
 
 
 def expected(n: int, count: int = 0) -> dpc.Rehearsal:

@@ -26,7 +26,7 @@ def table(n: int, count: int, seed: int) -> pa.Table:
 def test_as_many_are_refused_as_rehearsals_say(n: int, count: int, least: float, most: float) -> None:
     names = [f"x{place}" for place in range(count)]
     columns = [dpc.Real(name, -1, 1) for name in names]
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=columns)
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=columns)
     estimator, guarantee = dpc.RegressionAdjustment(of=names), dpc.Guarantee(epsilon=1.0)
     expected = refusals(estimator, dpc.Rehearsal(schema, n=n, outcome_sd=0.22, confounding=0.15), guarantee)
     assert least <= expected / REHEARSALS <= most
@@ -40,7 +40,7 @@ def test_as_many_are_refused_as_rehearsals_say(n: int, count: int, least: float,
 
 def test_the_plan_says_so() -> None:
     columns = [dpc.Real(name, -1, 1) for name in "abc"]
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=columns)
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=columns)
     guarantee = dpc.Guarantee(epsilon=1.0)
     told = {
         n: str(dpc.plan(dpc.RegressionAdjustment(of=["a", "b", "c"]), dpc.Rehearsal(schema, n=n), guarantee))
@@ -63,5 +63,5 @@ def test_an_estimator_may_ask_as_much_as_it_likes() -> None:
             asked = [dpc.DifferenceInMeans().estimate(source, epsilon=epsilon, delta=delta) for _ in range(50)]
             return asked[-1]
 
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1))
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1))
     assert refusals(Often(), dpc.Rehearsal(schema, n=1_000), dpc.Guarantee(epsilon=1.0)) == 0

@@ -11,7 +11,9 @@ from dpcausal.schema import PROTECTS, Protects
 
 @pytest.mark.parametrize(("protects", "delta"), list(itertools.product(PROTECTS, (0.0, 1e-6))))
 def test_a_rehearsal_expects_what_then_happens(table: pa.Table, protects: Protects, delta: float) -> None:
-    schema = dpc.Schema(treatment=dpc.Binary("treat"), outcome=dpc.Real("score", 0, 10), protects=protects)
+    schema = dpc.Schema(
+        treatment=dpc.Treatment("treat", undeclared=0), outcome=dpc.Real("score", 0, 10), protects=protects
+    )
     vault = dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=3, delta=1e-5))
     plan = dpc.DifferenceInMeans().estimate(dpc.Rehearsal(schema, n=1000, outcome_sd=1.5), epsilon=1.0, delta=delta)
     effect = dpc.DifferenceInMeans().estimate(vault, epsilon=1.0, delta=delta)
@@ -46,7 +48,7 @@ def test_more_units_and_more_epsilon_mean_narrower_intervals(schema: dpc.Schema)
 def test_an_interval_that_is_to_be_expected_stays_so_with_more_units(count: int, least: int) -> None:
     names = [f"x{place}" for place in range(count)]
     columns = [dpc.Real(name, -1, 1) for name in names]
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=columns)
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=columns)
     estimator, delta = dpc.RegressionAdjustment(of=names), 1e-6 if count == 10 else 0.0
     for n in (least // 4, least, 2 * least, 10 * least):
         plan = estimator.estimate(dpc.Rehearsal(schema, n=n, confounding=0.1), epsilon=1.0, delta=delta)
@@ -55,14 +57,14 @@ def test_an_interval_that_is_to_be_expected_stays_so_with_more_units(count: int,
 
 @pytest.mark.parametrize(("mean", "sd"), [(None, 0.5), (0.5, 0.5), (0.2, 0.4), (0.0, 0.0)])
 def test_a_yes_or_no_outcome_is_as_spread_as_its_mean_says(mean: float | None, sd: float) -> None:
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Binary("died"))
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Binary("died"))
     plan = dpc.DifferenceInMeans().estimate(dpc.Rehearsal(schema, n=10_000, outcome_mean=mean), epsilon=100.0)
     assert plan.sampling_sd == pytest.approx(2 * sd / 100, rel=0.01, abs=1e-4)
 
 
 @pytest.mark.parametrize("protects", PROTECTS)
 def test_a_rehearsal_expects_no_effect(protects: Protects) -> None:
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 60_000), protects=protects)
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 60_000), protects=protects)
     plan = dpc.DifferenceInMeans().estimate(dpc.Rehearsal(schema, n=445, outcome_mean=5_000), epsilon=1.0)
     assert plan.estimate == pytest.approx(0, abs=0.1)
 

@@ -19,7 +19,7 @@ from dpcausal.vault.features import PREDICTOR_STEPS, Features
 from dpcausal.vault.table import open_table
 
 SCHEMA = dpc.Schema(
-    treatment=dpc.Binary("t"),
+    treatment=dpc.Treatment("t", undeclared=0),
     outcome=dpc.Real("y", 0, 1),
     covariates=[dpc.Real("a", 0, 1), dpc.Category("k", ["p", "q", "r"])],
 )
@@ -174,7 +174,7 @@ def test_scores_are_those_of_the_formulas(
 def test_the_largest_predictors_fit(sign: int) -> None:
     """80 covariates at their ends with the largest coefficients, against whole numbers of any size."""
     covariates = [dpc.Real(f"x{place}", 0, 1) for place in range(80)]
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=covariates)
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=covariates)
     names, largest = [column.name for column in covariates], [2.0**20] * 81
     features = Features(names, schema)
     batch = {"treatment": np.ones(1, np.int64)} | {name: np.full(1, sign * GRID) for name in features.columns}

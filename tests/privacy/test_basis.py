@@ -27,7 +27,7 @@ from dpcausal.vault.features import Features
 from dpcausal.vault.table import open_table
 
 SCHEMA = dpc.Schema(
-    treatment=dpc.Binary("t"),
+    treatment=dpc.Treatment("t", undeclared=0),
     outcome=dpc.Real("y", 0, 1),
     covariates=[
         dpc.Real("a", -3, 7),

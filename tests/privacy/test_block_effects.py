@@ -33,7 +33,9 @@ from dpcausal.vault.table import open_table
 MODULE = importlib.import_module("dpcausal.vault.answers.block_effects")  # its name is that of a function in it
 ONE = dpc.Guarantee(epsilon=1)
 NORMS: tuple[Norm, Norm] = ("l1", "l2")
-SCHEMA = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Real("a", 0, 1)])
+SCHEMA = dpc.Schema(
+    treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Real("a", 0, 1)]
+)
 
 Array = NDArray[np.float64]
 Unit = dict[str, float]
@@ -316,7 +318,7 @@ def test_the_learners_of_every_vault_are_functions_of_their_block(name: str) -> 
 
 def test_learners_see_what_they_are_told_they_see(orders: Callable[[Sequence[int]], None]) -> None:
     schema = dpc.Schema(
-        treatment=dpc.Binary("t"),
+        treatment=dpc.Treatment("t", undeclared=0),
         outcome=dpc.Real("y", 0, 10),
         covariates=[dpc.Real("a", 0, 4), dpc.Category("k", ["p", "q", "r"])],
     )

@@ -38,7 +38,7 @@ def frame() -> pd.DataFrame:
 
 
 SCHEMA = dpc.Schema(
-    treatment=dpc.Binary("treat"),
+    treatment=dpc.Treatment("treat", undeclared=0),
     outcome=dpc.Real("y", 0, 10),
     covariates=[dpc.Category("race", ["a", "b"])],
     unit=dpc.Unit("who", by="when"),
@@ -82,8 +82,8 @@ def spoken(table: object, ledger: Path) -> str:
         said.append(complaint(lambda: pickle.dumps(vault)))
         said.append(complaint(lambda: dpc.DifferenceInMeans().estimate(vault, epsilon=3.0)))
         for treatment, budget in (
-            (dpc.Binary("who", values=("a", "b")), None),
-            (dpc.Binary("absent"), dpc.Budget(epsilon=3)),
+            (dpc.Treatment("who", arms=("a", "b")), None),
+            (dpc.Treatment("absent"), dpc.Budget(epsilon=3)),
         ):
             wrong = dpc.Schema(treatment=treatment, outcome=dpc.Binary("race"))
             # Frames that still hold the caller's own table are the caller's; what is said must be clean.

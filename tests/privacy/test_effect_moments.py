@@ -30,7 +30,7 @@ from dpcausal.vault.table import open_table
 ONE = dpc.Guarantee(epsilon=1)
 NORMS: tuple[Norm, Norm] = ("l1", "l2")
 SCHEMA = dpc.Schema(
-    treatment=dpc.Binary("t"),
+    treatment=dpc.Treatment("t", undeclared=0),
     outcome=dpc.Real("y", 0, 1),
     covariates=[dpc.Real("a", 0, 1), dpc.Category("k", ["p", "q", "r"])],
 )
@@ -268,7 +268,7 @@ def test_a_distance_without_room_for_the_table_of_propensities_is_caught() -> No
 
 def test_many_coefficients_that_are_all_rounded_up_are_paid_for() -> None:
     covariates = [dpc.Real(f"x{place}", 0, 1) for place in range(400)]
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=covariates)
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=covariates)
     slope = 0.501 * 2.0**-16 * math.sqrt(401)
     models = [0.0, *[slope] * 400], [0.0] * 401, [0.0] * 401
     names = [column.name for column in covariates]
@@ -409,6 +409,6 @@ def test_each_product_is_released_once_and_none_that_must_be_nothing(name: str, 
 
 def test_products_of_many_covariates_have_names_of_their_own() -> None:
     covariates = [dpc.Binary(name) for name in "abcd"]
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=covariates)
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=covariates)
     query = replace(asking(Polynomial(list("abcd"), 3), "residual"), of=list("abcd"))
     query.sensitivity(schema, "record", "l1")

@@ -28,7 +28,9 @@ from dpcausal.vault.residuals import Residuals
 from dpcausal.vault.table import open_table
 
 ONE = dpc.Guarantee(epsilon=1)
-SCHEMA = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", -1, 1), covariates=[dpc.Real("a", -1, 1)])
+SCHEMA = dpc.Schema(
+    treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", -1, 1), covariates=[dpc.Real("a", -1, 1)]
+)
 BASES: dict[str, Basis] = {
     "line": Polynomial(["a"]),
     "splines": Spline(["a"]),

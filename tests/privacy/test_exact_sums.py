@@ -16,7 +16,7 @@ from dpcausal.vault.table import open_table
 
 SIZE = 1_000_000
 SCHEMA = dpc.Schema(
-    treatment=dpc.Binary("treat"),
+    treatment=dpc.Treatment("treat", undeclared=0),
     outcome=dpc.Real("y", -2.5, 2.7, missing=0.1),
     covariates=[dpc.Real("x", 0, 1), dpc.Category("c", ["a", "b", "ç"])],
 )

@@ -28,7 +28,9 @@ DELTA = 1e-5
 CLAIM = dpc.Guarantee(epsilon=1, delta=DELTA, standing="heuristic")
 PROVED = dpc.Guarantee(epsilon=1, delta=DELTA)
 BUDGET = dpc.Budget(epsilon=3, delta=1e-4)
-SCHEMA = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Real("a", 0, 1)])
+SCHEMA = dpc.Schema(
+    treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Real("a", 0, 1)]
+)
 QUERY = InfluenceEffects("linear", ["a"], [[0.5]], 0.05)
 
 Array = NDArray[np.float64]

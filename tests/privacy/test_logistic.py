@@ -26,7 +26,9 @@ Unit = tuple[int, float, float]
 """Arm and two covariates within -1 and 1."""
 
 SCHEMA = dpc.Schema(
-    treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Real("a", -1, 1), dpc.Real("b", -1, 1)]
+    treatment=dpc.Treatment("t", undeclared=0),
+    outcome=dpc.Real("y", 0, 1),
+    covariates=[dpc.Real("a", -1, 1), dpc.Real("b", -1, 1)],
 )
 FEATURES = Features(["a", "b"], SCHEMA)
 CORNERS: list[Unit] = [(t, a, b) for t in (0, 1) for a in (-1.0, 1.0) for b in (-1.0, 1.0)]
@@ -187,7 +189,9 @@ def test_features_of_one_name_are_refused() -> None:
         [dpc.Category("a", ["1", "2", "3"]), dpc.Real("a=1", 0, 1)],
     ]
     for covariates in listed:
-        schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=covariates)
+        schema = dpc.Schema(
+            treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=covariates
+        )
         names = [column.name for column in covariates]
         for query in (OutputPerturbedLogistic(names, 1.0), ObjectivePerturbedLogistic(names)):
             with pytest.raises(QueryError, match="a name of its own"):
@@ -199,6 +203,8 @@ def test_a_column_is_the_same_feature_however_it_was_declared() -> None:
     batch = {"treatment": np.array([0, 1]), "covariate_0": np.array([0, 1])}
     lines = []
     for column in (dpc.Binary("b"), dpc.Category("b", [0, 1], missing=0)):
-        schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=[column])
+        schema = dpc.Schema(
+            treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=[column]
+        )
         lines.append(Features(["b"], schema).steps(batch).tolist())
     assert lines[0] == lines[1]

@@ -84,7 +84,10 @@ def test_dividing_by_the_number_of_matches_found_is_caught() -> None:
 
 def schema_of(protects: dpc.schema.Protects) -> dpc.Schema:
     return dpc.Schema(
-        treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Real("x", 0, 1)], protects=protects
+        treatment=dpc.Treatment("t", undeclared=0),
+        outcome=dpc.Real("y", 0, 1),
+        covariates=[dpc.Real("x", 0, 1)],
+        protects=protects,
     )
 
 

@@ -51,7 +51,7 @@ NAMES = [case[0] for case in CELLS]
 
 @pytest.mark.parametrize(("make", "rest", "firsts"), [case[1:] for case in CELLS], ids=NAMES)
 def test_as_an_outcome(make: Make, rest: list[Any], firsts: list[Any]) -> None:
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 10))
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 10))
     seen = set()
     for first in [rest[-1], *firsts]:
         frame = pd.DataFrame({"t": [1] + [0] * len(rest), "y": make([first, *rest])})
@@ -65,7 +65,7 @@ def test_as_an_outcome(make: Make, rest: list[Any], firsts: list[Any]) -> None:
 )
 def test_as_the_column_that_orders_or_names_units(make: Make, rest: list[Any], firsts: list[Any]) -> None:
     sums, sizes = set(), set()
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 10), unit=UNIT)
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 10), unit=UNIT)
     names = {str(cell) for cell in rest}
     for first in [rest[-1], *firsts]:
         # Unit "own" has one record and changes it; all other units have two records, one in each arm.
@@ -90,7 +90,7 @@ TIMES = [pa.timestamp("s", "UTC"), pa.timestamp("ms"), pa.timestamp("us"), pa.ti
 
 @pytest.mark.parametrize("kind", TIMES, ids=str)
 def test_no_time_however_far_off_stops_a_frame(kind: pa.DataType) -> None:
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 10), unit=UNIT)
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 10), unit=UNIT)
     integers = pa.int32() if kind.bit_width == 32 else pa.int64()
     for far in (0, -(2 ** (kind.bit_width - 2)), 2 ** (kind.bit_width - 2), 2 ** (kind.bit_width - 1) - 1):
         when = pa.array([1, far, 3], integers).view(kind)
@@ -100,7 +100,7 @@ def test_no_time_however_far_off_stops_a_frame(kind: pa.DataType) -> None:
 
 @pytest.mark.parametrize("unit", ["ms", "us", "ns"])
 def test_times_in_parquet_either_read_whatever_they_are_or_are_refused_by_type(unit: str, tmp_path: Path) -> None:
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 10), unit=UNIT)
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 10), unit=UNIT)
     outcomes = set()
     for place, far in enumerate((0, FAR, -FAR, 2**63 - 1)):
         when = pa.array([1, far, 3], pa.int64()).view(pa.timestamp(unit))
@@ -117,7 +117,7 @@ def test_times_in_parquet_either_read_whatever_they_are_or_are_refused_by_type(u
 @pytest.mark.parametrize("way", ["frame", "relation"])
 def test_bytes_that_are_not_unicode_in_a_key_disturb_nobody(bad: bytes, way: str) -> None:
     """DuckDB's order of such text corrupts other rows, or the process; as bytes it is ordered soundly."""
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 10), unit=UNIT)
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 10), unit=UNIT)
     sums = []
     for cell in (b"0007", bad):
         when = [b"%04d" % place for place in range(999)] + [cell]
@@ -131,7 +131,7 @@ def test_bytes_that_are_not_unicode_in_a_key_disturb_nobody(bad: bytes, way: str
 
 @pytest.mark.parametrize("last", ["5", "127", None])
 def test_a_new_word_in_a_dictionary_decides_nothing(last: str | None) -> None:
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 200))
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 200))
     kind = pa.dictionary(pa.int8(), pa.string())
     chunks = [pa.array([str(place) for place in range(64)], pa.string()).cast(kind)]
     chunks.append(pa.array([*(str(place) for place in range(64, 127)), last], pa.string()).cast(kind))
@@ -140,7 +140,7 @@ def test_a_new_word_in_a_dictionary_decides_nothing(last: str | None) -> None:
 
 
 def test_visits_written_as_text_are_ordered_as_numbers() -> None:
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 10), unit=UNIT)
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 10), unit=UNIT)
     columns = {"who": [1, 1, 1], "t": [0, 0, 0], "y": [1.0, 2.0, 3.0]}
     for when in ([10, 9, 11], ["10", "9", "11"], pd.Series([10, 9, "x"], dtype=object), ["b", "a", "c"]):
         steps = open_table(pd.DataFrame({**columns, "when": when}), schema).collect(["outcome"], 10)["outcome"]
@@ -148,7 +148,7 @@ def test_visits_written_as_text_are_ordered_as_numbers() -> None:
 
 
 def test_types_that_engines_cannot_read_are_refused_by_type() -> None:
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 10))
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 10))
     with pytest.raises(TableError):
         open_table(pa.table({"t": [0, 1], "y": pa.array([Decimal(1), None], pa.decimal256(60, 2))}), schema)
     with pytest.raises(TableError):
@@ -156,7 +156,7 @@ def test_types_that_engines_cannot_read_are_refused_by_type() -> None:
     with pytest.raises(TableError):
         open_table(pa.table({"t": [0, 1], "y": pa.array(["1", "2"], pa.string_view())}), schema)
     spans = pa.array([(1, 2, 3), None], pa.month_day_nano_interval())
-    ordered = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 10), unit=UNIT)
+    ordered = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 10), unit=UNIT)
     with pytest.raises(TableError):
         open_table(pa.table({"t": [0, 1], "y": [1.0, 2.0], "who": [1, 2], "when": spans}), ordered)
     with pytest.raises(TableError, match="stand twice"):
@@ -167,7 +167,7 @@ def nan_in_a_file(last: float | None, folder: Path) -> list[int]:
     """What a NaN next to two numbers becomes in a parquet file whose last cell may be empty."""
     cells = [nan, 5.0, 7.0, last]
     pq.write_table(pa.table({"t": [0, 1, 1, 1], "y": pa.array(cells, pa.float64())}), folder / "file.parquet")
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 10))
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 10))
     views = folder / "file.parquet", duckdb.connect().read_parquet(str(folder / "file.parquet"))
     return [int(open_table(view, schema).aggregate({"treatment": 2}, ["outcome"])[0, 0]) for view in views]
 
@@ -204,7 +204,7 @@ STRANGE = [
 @pytest.mark.parametrize("way", ["frame", "relation"])
 def test_a_cell_that_is_read_by_a_rule(rule: int, way: str) -> None:
     """Whatever one cell holds, the cells of others become the same integers, and nothing fails."""
-    schema = dpc.Schema(dpc.Binary("t"), dpc.Real("y", 0, 10), [RULES[rule]])
+    schema = dpc.Schema(dpc.Treatment("t", undeclared=0), dpc.Real("y", 0, 10), [RULES[rule]])
     names = [name for name in column_names(schema) if name.startswith("covariate")]
     seen = set()
     for cell in [*(text.encode() for text in USUAL), *STRANGE]:
@@ -232,7 +232,7 @@ def test_text_that_is_folded_as_it_is_would_be_caught(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("way", ["frame", "relation", "file"])
 def test_no_date_however_far_off_decides_on_another(kind: pa.DataType, way: str, tmp_path: Path) -> None:
     schema = dpc.Schema(
-        dpc.Binary("t"), dpc.Real("y", 0, 10), [dpc.Real("x", 0, 10, since="1970-01-01", indicator=True)]
+        dpc.Treatment("t"), dpc.Real("y", 0, 10), [dpc.Real("x", 0, 10, since="1970-01-01", indicator=True)]
     )
     integers = pa.int32() if kind.bit_width == 32 else pa.int64()
     far = 2 ** (kind.bit_width - 1) - 1

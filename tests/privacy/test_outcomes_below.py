@@ -17,7 +17,7 @@ from dpcausal.schema import PROTECTS
 from dpcausal.vault.answers.outcomes_below import outcomes_below
 from dpcausal.vault.table import open_table
 
-SCHEMA = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 10))
+SCHEMA = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 10))
 ONE = dpc.Guarantee(epsilon=1)
 DATABASE = duckdb.connect()
 nan, inf = float("nan"), float("inf")
@@ -87,6 +87,6 @@ def test_a_threshold_beyond_the_bounds_is_refused(threshold: float) -> None:
 
 
 def test_an_outcome_of_two_values_is_refused() -> None:
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Binary("y"))
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Binary("y"))
     with pytest.raises(QueryError, match="an outcome that is a number"):
         OutcomesBelow(0.5).sensitivity(schema, "record", "l1")

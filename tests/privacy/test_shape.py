@@ -43,7 +43,7 @@ def shape(effect: dpc.Effect) -> object:
 
 @pytest.mark.parametrize(("protects", "delta"), list(itertools.product(PROTECTS, (0.0, 1e-6))))
 def test_every_table_gives_an_effect_of_one_shape(protects: Protects, delta: float) -> None:
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), protects=protects)
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), protects=protects)
     shapes = []
     for columns in TABLES.values():
         with warnings.catch_warnings():
@@ -71,7 +71,7 @@ QUERIES: list[Query] = [
 
 def test_every_table_gives_releases_of_one_shape() -> None:
     schema = dpc.Schema(
-        treatment=dpc.Binary("t"),
+        treatment=dpc.Treatment("t", undeclared=0),
         outcome=dpc.Real("y", 0, 1),
         covariates=[dpc.Real("x", 0, 1), dpc.Category("k", ["p", "q", "r"])],
     )
@@ -93,7 +93,7 @@ def test_every_table_gives_releases_of_one_shape() -> None:
 
 
 def test_removing_the_only_person_of_an_arm_cannot_be_seen_in_the_shape() -> None:
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1))
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1))
     budget = dpc.Budget(epsilon=3)
     shapes = []
     for name in ("one treated", "none treated"):

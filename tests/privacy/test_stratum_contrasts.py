@@ -22,7 +22,10 @@ NAMES = tuple(StratumContrasts.shares)
 def claimed(cap: int, protects: Protects = "record") -> dict[str, Fraction]:
     """How far each number may move, in steps, as the query's own weights say."""
     schema = dpc.Schema(
-        treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Binary("x")], protects=protects
+        treatment=dpc.Treatment("t", undeclared=0),
+        outcome=dpc.Real("y", 0, 1),
+        covariates=[dpc.Binary("x")],
+        protects=protects,
     )
     coordinates = StratumContrasts([Cut("x")], cap).sensitivity(schema, protects, "l1").coordinates
     return {at.name: (at.weight or 0) * StratumContrasts.shares[at.name] for at in coordinates}
@@ -119,7 +122,9 @@ def test_a_sensitivity_of_one_step_in_place_of_two_is_caught() -> None:
 
 def test_a_record_that_opens_a_stratum_moves_no_further() -> None:
     """Every stratum of the public list is a cell of the answer, rows or no rows."""
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Binary("x")])
+    schema = dpc.Schema(
+        treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Binary("x")]
+    )
     query = StratumContrasts([Cut("x")], 3)
     balanced = {"t": [0, 1] * 5, "y": [0.0, 1.0] * 5, "x": [0] * 10}
     opened = {"t": [0, 1] * 5, "y": [0.0, 1.0] * 5, "x": [0] * 9 + [1]}
@@ -133,7 +138,10 @@ def test_a_record_that_opens_a_stratum_moves_no_further() -> None:
 @pytest.mark.parametrize("protects", PROTECTS)
 def test_shares_add_up_to_the_bound(norm: str, protects: Protects) -> None:
     schema = dpc.Schema(
-        treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Binary("x")], protects=protects
+        treatment=dpc.Treatment("t", undeclared=0),
+        outcome=dpc.Real("y", 0, 1),
+        covariates=[dpc.Binary("x")],
+        protects=protects,
     )
     sensitivity = StratumContrasts([Cut("x")], 3).sensitivity(schema, protects, norm)  # type: ignore[arg-type]
     moves = claimed(3, protects)

@@ -169,7 +169,9 @@ def test_laplace_noise_by_a_smooth_bound_keeps_delta(epsilon: float, delta: floa
     assert worst_delta(epsilon, 5 * smoothness(epsilon, delta)) > delta  # a bound five times rougher does not
 
 
-SCHEMA = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Binary("x")])
+SCHEMA = dpc.Schema(
+    treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Binary("x")]
+)
 QUERY = StratumMatches([Cut("x")], "smooth")
 GUARANTEE = dpc.Guarantee(epsilon=1.0, delta=1e-5)
 

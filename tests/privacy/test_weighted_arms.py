@@ -16,7 +16,7 @@ from dpcausal.vault.answers.weighted_arms import parts, weight_table, weighted_a
 from dpcausal.vault.table import open_table
 
 SCHEMA = dpc.Schema(
-    treatment=dpc.Binary("t"),
+    treatment=dpc.Treatment("t", undeclared=0),
     outcome=dpc.Real("y", 0, 1),
     covariates=[dpc.Real("a", 0, 1), dpc.Category("k", ["p", "q", "r"])],
 )

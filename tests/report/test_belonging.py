@@ -43,7 +43,9 @@ def test_a_rehearsed_check_is_no_check_of_the_data(vault: dpc.Vault, study: dpc.
 
 def test_a_check_of_other_arms_or_of_another_table_is_none(vault: dpc.Vault, table: pa.Table, study: dpc.Study) -> None:
     effect, overlap = study.estimator.estimate(vault, epsilon=1.0), dpc.Overlap(by=["race"])
-    other = dataclasses.replace(study.schema, treatment=dpc.Binary("treat", labels=("before", "after")))
+    other = dataclasses.replace(
+        study.schema, treatment=dpc.Treatment("treat", labels=("before", "after"), undeclared=0)
+    )
     with pytest.raises(StudyError, match="effect's arms"):
         Report.of(effect, on=DAY, diagnoses=[overlap.estimate(other_vault(table, other), epsilon=1.0)])
     half = overlap.estimate(other_vault(table.slice(0, 500), study.schema), epsilon=1.0)

@@ -43,7 +43,7 @@ def shown(path: Path, width: int) -> subprocess.CompletedProcess[str]:
 def html(made: Made, study: dpc.Study, sites: tuple[SiteShare, ...]) -> str:
     """A page with a table of sites and with names as long as strangers make them."""
     effect = made(sites=sites, outcome="outcome" * 20, arms=("control" * 20, "treatment" * 20))
-    treatment = dpc.Binary("treat", labels=effect.arms)
+    treatment = dpc.Treatment("treat", labels=effect.arms, undeclared=0)
     schema = dataclasses.replace(study.schema, treatment=treatment, outcome=dpc.Real(effect.outcome, 0, 10))
     effect = dataclasses.replace(effect, assumptions=schema.readings)
     return Report.of(effect, dataclasses.replace(study, schema=schema), on=date(2026, 1, 31)).to_html()

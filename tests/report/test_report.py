@@ -72,7 +72,7 @@ def hostile(made: Made, sites: tuple[SiteShare, ...]) -> Report:
     """A report whose every text was written by somebody who means harm."""
     words = PRINTABLE
     schema = dpc.Schema(
-        treatment=dpc.Binary("t" + words, labels=("a" + words, "b" + words)),
+        treatment=dpc.Treatment("t" + words, labels=("a" + words, "b" + words), undeclared=0),
         outcome=dpc.Real("y" + words, 0, 10),
         covariates=[dpc.Category("c" + words, ["x", words])],
     )
@@ -289,7 +289,9 @@ def test_what_was_adjusted_for_comes_from_the_estimator(made: Made, study: dpc.S
 
 
 def test_a_yes_or_no_outcome_has_the_e_value_of_its_risk_ratio(made: Made) -> None:
-    schema = dpc.Schema(treatment=dpc.Binary("treat", labels=("usual care", "training")), outcome=dpc.Binary("score"))
+    schema = dpc.Schema(
+        treatment=dpc.Treatment("treat", labels=("usual care", "training"), undeclared=0), outcome=dpc.Binary("score")
+    )
     study = dpc.Study(name="a", question="b", schema=schema, estimator=dpc.DifferenceInMeans(), epsilon=1.0)
     effect = made(estimate=0.2, sampling_sd=0.03, assumptions=schema.readings, control_mean=0.2, treated_mean=0.4)
     report = Report.of(effect, study, on=DAY)

@@ -7,7 +7,6 @@ import pytest
 
 from benchmarks.federation.hospitals import approved, hospital
 from dpcausal import (
-    Binary,
     DifferenceInMeans,
     DoublyRobust,
     Real,
@@ -15,6 +14,7 @@ from dpcausal import (
     Schema,
     Stratification,
     Study,
+    Treatment,
     Unit,
 )
 from dpcausal.errors import LedgerError, StudyError
@@ -116,7 +116,7 @@ BEYOND_POLICY: dict[str, dict[str, Any]] = {
     "more epsilon": {"epsilon": 2.5},
     "more epsilon for this site": {"epsilons": {"north": 2.5}},
     "delta": {"delta": 1e-2},
-    "other columns": {"schema": Schema(treatment=Binary("treat"), outcome=Real("salary", 0, 10))},
+    "other columns": {"schema": Schema(treatment=Treatment("treat", undeclared=0), outcome=Real("salary", 0, 10))},
     "weaker protection": {"schema": replace(SCHEMA, protects="outcome")},
     "public arms": {"schema": replace(SCHEMA, protects="record_within_arm")},
     "diagnostics besides": {"requires": {"balance": {"epsilon": 0.1, "of": ["age"]}}},
@@ -151,7 +151,9 @@ def test_a_study_does_not_say_which_columns_are_public(tmp_path: Path, asker: Ke
     other = replace(
         study,
         schema=Schema(
-            treatment=Binary("smoker", values=("no", "yes")), outcome=SCHEMA.outcome, protects=schema.protects
+            treatment=Treatment("smoker", arms=("no", "yes"), undeclared="no"),
+            outcome=SCHEMA.outcome,
+            protects=schema.protects,
         ),
     )
     assert "public are smoker, here they are treat" in str(west.review(west.receive(other.to_toml())))

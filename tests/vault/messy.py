@@ -14,7 +14,9 @@ import dpcausal as dpc
 
 FIRST = dt.date(2015, 1, 1)
 MESSY = dpc.Schema(
-    treatment=dpc.Binary("arm", values=("usual care", "new drug"), aliases={"new drug": ["drug", "nd"]}),
+    treatment=dpc.Treatment(
+        "arm", arms=("usual care", "new drug"), aliases={"new drug": ["drug", "nd"]}, undeclared="usual care"
+    ),
     outcome=dpc.Real("costs", 0, 50_000, decimal=",", thousands=".", strip=["€", "EUR"]),
     covariates=[
         dpc.Category("sex", ["female", "male", "not recorded"], aliases={"female": ["f", "w"], "male": ["m"]}),

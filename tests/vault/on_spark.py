@@ -37,9 +37,11 @@ MARKS = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
 ]
 
-SMALL = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 10))
+SMALL = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 10))
 SCHEMA = dpc.Schema(
-    treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 20), covariates=[dpc.Binary("x"), dpc.Real("age", 20, 60)]
+    treatment=dpc.Treatment("t", undeclared=0),
+    outcome=dpc.Real("y", 0, 20),
+    covariates=[dpc.Binary("x"), dpc.Real("age", 20, 60)],
 )
 REMOTE: list[Query] = [
     ArmMoments(),

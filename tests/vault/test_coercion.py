@@ -27,7 +27,7 @@ inf, nan = math.inf, math.nan
 def coerce(column: dpc.Real | dpc.Category | dpc.Binary, cells: object) -> list[int]:
     """What becomes of the cells of one covariate."""
     length = len(cells)  # type: ignore[arg-type]
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=[column])
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=[column])
     table = pa.table({"t": [0] * length, "y": [0.5] * length, column.name: cells})
     steps: list[int] = open_table(table, schema).collect(["covariate_0"], 10**6)["covariate_0"].tolist()
     return steps
@@ -113,13 +113,14 @@ def test_texts_are_told_apart_in_any_collation() -> None:
     """Somebody's own connection may be set to take A for a."""
     connection = duckdb.connect(config={"default_collation": "nocase"})
     relation = connection.from_arrow(pa.table({"t": [0, 0, 0], "y": [0.5] * 3, "x": ["a", "A", "ä"]}))
-    schema = dpc.Schema(dpc.Binary("t"), dpc.Real("y", 0, 1), [dpc.Category("x", ["a", "A", "b"], strict=True)])
+    covariates = [dpc.Category("x", ["a", "A", "b"], strict=True)]
+    schema = dpc.Schema(dpc.Treatment("t", undeclared=0), dpc.Real("y", 0, 1), covariates)
     assert open_table(relation, schema).aggregate({"covariate_0": 3}, ["1"]).ravel().tolist() == [1, 1, 1]
 
 
 def numbers(column: dpc.Real, cells: list[str | None]) -> list[float | None]:
     """What cells of text are read as, to a millionth of the bounds; None for those that count as missing."""
-    schema = dpc.Schema(dpc.Binary("t"), dpc.Real("y", 0, 1), [replace(column, indicator=True)])
+    schema = dpc.Schema(dpc.Treatment("t", undeclared=0), dpc.Real("y", 0, 1), [replace(column, indicator=True)])
     table = pa.table({"t": [0] * len(cells), "y": [0.5] * len(cells), "x": pa.array(cells, pa.string())})
     found = open_table(table, schema).collect(["covariate_0", "covariate_1"], 100)
     half = (column.high - column.low) / 2
@@ -226,7 +227,9 @@ def test_whole_numbers_beyond_64_bits_become_the_nearest_number() -> None:
 
 
 def test_a_yes_or_no_outcome_spans_its_range() -> None:
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Binary("y", values=("alive", "dead"), missing="dead"))
+    schema = dpc.Schema(
+        treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Binary("y", values=("alive", "dead"), missing="dead")
+    )
     table = pa.table({"t": [0, 1, 5, None], "y": ["alive", "dead", "unsure", None]})
     coerced = open_table(table, schema).collect(column_names(schema), 10)
     assert coerced["outcome"].tolist() == [-GRID, GRID, GRID, GRID]
@@ -240,7 +243,7 @@ class Hostile:
 
 
 def test_objects_and_broken_text_count_as_missing() -> None:
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 10))
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 10))
     cells = [7, "7", 7.0, True, None, "seven", Hostile(), "\ud800", 10**400, [7], pd.NA, b"7", Decimal(7)]
     frame = pd.DataFrame({"t": [1] * len(cells), "y": pd.Series(cells, dtype=object)})
     seven, one, top = 2 * GRID // 5, -4 * GRID // 5, GRID
@@ -271,7 +274,7 @@ def test_text_values_need_a_text_column() -> None:
 @pytest.mark.parametrize("keep", ["first", "last"])
 def test_one_record_of_each_unit_counts_whatever_the_order(keep: str) -> None:
     schema = dpc.Schema(
-        treatment=dpc.Binary("t"),
+        treatment=dpc.Treatment("t", undeclared=0),
         outcome=dpc.Real("y", -GRID, GRID),
         unit=dpc.Unit("who", by="when", keep=keep),  # type: ignore[arg-type]
     )

@@ -20,7 +20,9 @@ Integers = NDArray[np.int64]
 
 NAMES = [f"x{place}" for place in range(20)]
 SCHEMA = dpc.Schema(
-    treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Real(name, -1, 1) for name in NAMES]
+    treatment=dpc.Treatment("t", undeclared=0),
+    outcome=dpc.Real("y", 0, 1),
+    covariates=[dpc.Real(name, -1, 1) for name in NAMES],
 )
 FEATURES = Features(NAMES, SCHEMA)
 AT = np.random.default_rng(1).normal(0, 3, FEATURES.size)
@@ -110,7 +112,7 @@ def test_no_row_adds_nothing() -> None:
 
 def test_scores_wider_than_is_certified_are_refused() -> None:
     wide = dpc.Category("k", [str(place) for place in range(1_001)])
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=[wide])
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=[wide])
     for query in (OutputPerturbedLogistic(["k"], 20.0), ObjectivePerturbedLogistic(["k"])):
         with pytest.raises(QueryError, match="1,000 features"):
             query.sensitivity(schema, "record", "l1")

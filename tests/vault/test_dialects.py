@@ -64,7 +64,9 @@ COVARIATES: list[dpc.Real | dpc.Category] = [
 
 
 def by_type(unit: dpc.Unit | None = None) -> dpc.Schema:
-    return dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 10), covariates=COVARIATES, unit=unit)
+    return dpc.Schema(
+        treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 10), covariates=COVARIATES, unit=unit
+    )
 
 
 @pytest.fixture(scope="module")
@@ -196,7 +198,7 @@ LONG = [
 
 def by_rule(place: int) -> dpc.Schema:
     covariates = [dpc.Real("place", 0, 2**20), RULES[place]]
-    return dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 10), covariates=covariates)
+    return dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 10), covariates=covariates)
 
 
 def as_bytes(cells: Sequence[bytes]) -> pa.Array:
@@ -238,7 +240,7 @@ def test_hostile_cells_read_by_rules_become_the_same_integers(
 
 
 def test_times_without_a_time_zone_become_days(spark: "SparkSession") -> None:
-    schema = dpc.Schema(dpc.Binary("t"), dpc.Real("clock", -1e6, 1e6, since="2020-02-29"))
+    schema = dpc.Schema(dpc.Treatment("t", undeclared=0), dpc.Real("clock", -1e6, 1e6, since="2020-02-29"))
     stamps = ", ".join(f"(TIMESTAMP_NTZ '{each}')" for each in STAMPS if each) + ", (NULL)"
     frame = spark.sql(f"SELECT true AS t, clock FROM VALUES {stamps} AS v(clock)")
     table = pa.table({"t": [True] * len(STAMPS), "clock": pa.array(STAMPS, pa.timestamp("us"))})
@@ -251,7 +253,7 @@ def test_times_without_a_time_zone_become_days(spark: "SparkSession") -> None:
 
 def test_texts_are_told_apart_whatever_their_collation(spark: "SparkSession") -> None:
     schema = dpc.Schema(
-        treatment=dpc.Binary("t"),
+        treatment=dpc.Treatment("t", undeclared=0),
         outcome=dpc.Real("y", 0, 10),
         covariates=[dpc.Category("c", ["a", "A", "other"], strict=True)],
         unit=dpc.Unit("who", "c"),
@@ -269,7 +271,7 @@ def test_text_that_is_not_unicode_counts_as_missing_and_names_units_apart(spark:
         "(0, 1.0D, X'FF'), (0, 2.0D, X'FE'), (0, 3.0D, X'31FF'), (0, 4.0D, X'31') AS v(t, y, b)"
     )
     unit = dpc.Unit("who", by="c")
-    schema = dpc.Schema(dpc.Binary("t"), dpc.Real("y", 0, 10), [dpc.Category("c", [0, 1, 2])], unit)
+    schema = dpc.Schema(dpc.Treatment("t", undeclared=0), dpc.Real("y", 0, 10), [dpc.Category("c", [0, 1, 2])], unit)
     assert SparkEngine(broken, schema).aggregate({"covariate_0": 3}, ["1"]).ravel().tolist() == [0, 1, 3]
 
 
@@ -292,7 +294,7 @@ def test_columns_may_be_called_anything(spark: "SparkSession") -> None:
         frame = spark.createDataFrame(
             [(0, 150.0, "junk", "junk"), (1, 150.0, "junk", "junk")], "a INT, b DOUBLE, c STRING, d STRING"
         )
-        schema = dpc.Schema(treatment=dpc.Binary(one), outcome=dpc.Real(other, 100, 200))
+        schema = dpc.Schema(treatment=dpc.Treatment(one, undeclared=0), outcome=dpc.Real(other, 100, 200))
         engine = SparkEngine(frame.toDF(one, other, "twice", "twice"), schema)
         assert engine.aggregate({"treatment": 2}, ["outcome", "1"]).tolist() == [[0, 1], [0, 1]]
         for wrong in ((one, other, other, "d"), (one, "c", "d", "e")):

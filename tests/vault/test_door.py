@@ -28,18 +28,22 @@ def test_the_same_request_gives_the_same_answer_and_spends_nothing(vault: dpc.Va
 def test_a_request_is_what_the_answer_depends_on(table: pa.Table, schema: dpc.Schema) -> None:
     vault = dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=3))
     first = vault.release(ArmTotals(), ONE)
-    shown_otherwise = dpc.Schema(treatment=dpc.Binary("treat", labels=("a", "b")), outcome=schema.outcome)
+    shown_otherwise = dpc.Schema(
+        treatment=dpc.Treatment("treat", labels=("a", "b"), undeclared=0), outcome=schema.outcome
+    )
     assert dpc.Vault(table, shown_otherwise, ledger=vault.ledger).release(ArmTotals(), ONE) == first
-    coded_otherwise = dpc.Schema(treatment=dpc.Binary("treat", missing=1), outcome=schema.outcome)
+    coded_otherwise = dpc.Schema(treatment=dpc.Treatment("treat", undeclared=1), outcome=schema.outcome)
     assert dpc.Vault(table, coded_otherwise, ledger=vault.ledger).release(ArmTotals(), ONE) != first
     assert vault.ledger.spent.epsilon == 2.0
 
 
 def test_what_is_public_cannot_be_declared_anew(table: pa.Table) -> None:
     """Else the sizes of any two groups could be read off as the arms of a trial."""
-    trial = dpc.Schema(treatment=dpc.Binary("treat"), outcome=dpc.Real("score", 0, 10), protects="record_within_arm")
+    trial = dpc.Schema(
+        treatment=dpc.Treatment("treat", undeclared=0), outcome=dpc.Real("score", 0, 10), protects="record_within_arm"
+    )
     vault = dpc.Vault(table, trial, ledger="sqlite://", budget=dpc.Budget(epsilon=3))
-    black = dpc.Binary("race", values=("other", "black"))
+    black = dpc.Treatment("race", arms=("other", "black"), undeclared="other")
     other = dpc.Schema(treatment=black, outcome=trial.outcome, protects="record_within_arm")
     with pytest.raises(LedgerError, match="race"):
         dpc.Vault(table, other, ledger=vault.ledger)
@@ -150,7 +154,7 @@ def test_units_that_print_alike_are_told_apart(table: pa.Table) -> None:
     names = ("a, first by b", "a")
     visits = table.append_column(names[0], pa.array(range(1000))).append_column("a", pa.array(range(1000)))
     visits = visits.append_column("c", table["age"]).append_column("b, first by c", table["age"])
-    parts = {"treatment": dpc.Binary("treat"), "outcome": dpc.Real("score", 0, 10)}
+    parts = {"treatment": dpc.Treatment("treat", undeclared=0), "outcome": dpc.Real("score", 0, 10)}
     one = dpc.Schema(**parts, unit=dpc.Unit("a, first by b", by="c"))  # type: ignore[arg-type]
     other = dpc.Schema(**parts, unit=dpc.Unit("a", by="b, first by c"))  # type: ignore[arg-type]
     vault = dpc.Vault(visits, one, ledger="sqlite://", budget=dpc.Budget(epsilon=1))
@@ -250,7 +254,11 @@ def test_threads_may_share_a_vault(table: pa.Table, schema: dpc.Schema) -> None:
 
 def test_a_vault_cannot_change_which_records_count(table: pa.Table) -> None:
     visits = table.append_column("who", pa.array(list(range(500)) * 2)).append_column("when", table["age"])
-    parts = {"treatment": dpc.Binary("treat"), "outcome": dpc.Real("score", 0, 10), "protects": "record_within_arm"}
+    parts = {
+        "treatment": dpc.Treatment("treat", undeclared=0),
+        "outcome": dpc.Real("score", 0, 10),
+        "protects": "record_within_arm",
+    }
     first = dpc.Schema(**parts, unit=dpc.Unit("who", by="when"))  # type: ignore[arg-type]
     last = dpc.Schema(**parts, unit=dpc.Unit("who", by="when", keep="last"))  # type: ignore[arg-type]
     vault = dpc.Vault(visits, first, ledger="sqlite://", budget=dpc.Budget(epsilon=1))
@@ -286,7 +294,7 @@ def test_arm_sizes_are_told_only_where_declared_public(table: pa.Table, schema: 
 
 def test_more_units_than_a_proof_is_about_are_refused_before_anything_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
     table = pa.table({"t": [0, 1] * 10, "y": [0.0, 1.0] * 10})
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1))
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1))
     vault = dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=3))
     monkeypatch.setattr(ArmTotals, "most_units", 19)
     with pytest.raises(TableError, match="at most 19 units"):

@@ -16,7 +16,9 @@ from dpcausal.unpaid import unpaid
 from dpcausal.vault.learners import LEARNERS, quietly
 
 N = 400
-SCHEMA = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Real("x", 0, 1)])
+SCHEMA = dpc.Schema(
+    treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Real("x", 0, 1)]
+)
 
 
 class PanicError(BaseException):

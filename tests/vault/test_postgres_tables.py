@@ -26,7 +26,9 @@ pytestmark = [
     pytest.mark.xdist_group("postgresql"),
     pytest.mark.skipif(VARIABLE not in os.environ, reason=f"no PostgreSQL server: {VARIABLE} is not set"),
 ]
-SCHEMA = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 10), covariates=[dpc.Real("place", 0, 2**20)])
+SCHEMA = dpc.Schema(
+    treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 10), covariates=[dpc.Real("place", 0, 2**20)]
+)
 OTHERS = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 nan, inf = float("nan"), float("inf")
 
@@ -99,7 +101,7 @@ def test_hostile_values_become_the_integers_that_arrow_makes_of_them(
 
 def test_odd_names_and_listed_values_are_read(address: str, server: psycopg.Connection[Any]) -> None:
     names = ['t"; DROP TABLE visits; --', "größe {cm}"]
-    arm = dpc.Binary(names[0], values=("no", 'ye"s'))
+    arm = dpc.Treatment(names[0], arms=("no", 'ye"s'), undeclared="no")
     schema = dpc.Schema(treatment=arm, outcome=dpc.Real(names[1], 0, 10), covariates=[dpc.Real("place", 0, 2**20)])
     columns: dict[str, list[Any]] = {
         "place": [0, 1, 2, 3],
@@ -117,7 +119,9 @@ def test_odd_names_and_listed_values_are_read(address: str, server: psycopg.Conn
 @pytest.mark.parametrize("kind", ["date", "timestamp", "text"])
 def test_dates_become_days_however_far_off(kind: str, address: str, server: psycopg.Connection[Any]) -> None:
     outcome = dpc.Real("y", -1000, 1000, missing=0, since="2020-01-01")
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=outcome, covariates=[dpc.Real("place", 0, 2**20)])
+    schema = dpc.Schema(
+        treatment=dpc.Treatment("t", undeclared=0), outcome=outcome, covariates=[dpc.Real("place", 0, 2**20)]
+    )
     far = ["0044-03-15 BC", "5874897-12-31" if kind == "date" else "294276-12-31", "infinity", "-infinity"]
     cells = ["2020-01-02", "2019-12-31", None, *(far if kind != "text" else ["x"] * 4)]
     fill(
@@ -126,7 +130,9 @@ def test_dates_become_days_however_far_off(kind: str, address: str, server: psyc
         {"place": list(range(7)), "t": [0] * 7, "y": cells},
     )
     days = [1, -1, None, *([-1000, 1000, 1000, -1000] if kind != "text" else [None] * 4)]
-    plain = dpc.Schema(dpc.Binary("t"), dpc.Real("y", -1000, 1000, missing=0), [dpc.Real("place", 0, 2**20)])
+    plain = dpc.Schema(
+        dpc.Treatment("t", undeclared=0), dpc.Real("y", -1000, 1000, missing=0), [dpc.Real("place", 0, 2**20)]
+    )
     expected = pa.table({"place": list(range(7)), "t": [0] * 7, "y": pa.array(days, pa.float64())})
     assert steps(f"{address}#visits", schema) == steps(expected, plain)
 
@@ -135,7 +141,7 @@ def test_dates_become_days_however_far_off(kind: str, address: str, server: psyc
 def test_times_with_a_time_zone_and_numbers_are_no_dates(
     kind: str, address: str, server: psycopg.Connection[Any]
 ) -> None:
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1, since="2020-01-01"))
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1, since="2020-01-01"))
     server.execute(f"CREATE TABLE visits (t integer, y {kind})")
     with pytest.raises(TableError, match="without time zone"):
         open_table(f"{address}#visits", schema)
@@ -159,7 +165,7 @@ FAR = [
 def test_units_are_told_apart_and_ordered_by_any_time_or_number(
     kind: str, rising: list[str], keep: Any, address: str, server: psycopg.Connection[Any]
 ) -> None:
-    arm, outcome = dpc.Binary("t"), dpc.Real("y", -(2.0**20), 2.0**20)
+    arm, outcome = dpc.Treatment("t", undeclared=0), dpc.Real("y", -(2.0**20), 2.0**20)
     whens, size = [*rising[::-1], None], len(rising) + 1
     columns: dict[str, list[Any]] = {"who": [1] * size, "when": whens, "y": list(range(size)), "t": [0] * size}
     fill(server, {"who": "integer", "when": kind, "y": "integer", "t": "integer"}, columns)
@@ -181,7 +187,9 @@ def test_times_sent_as_they_are_would_be_caught(
 
 
 def test_a_number_names_one_unit_however_it_is_written(address: str, server: psycopg.Connection[Any]) -> None:
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 10), unit=dpc.Unit("who", by="y"))
+    schema = dpc.Schema(
+        treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 10), unit=dpc.Unit("who", by="y")
+    )
     fill(server, {"who": "numeric", "t": "integer", "y": "integer"}, {"who": ["1", "1.00"], "t": [0, 0], "y": [1, 2]})
     assert open_table(f"{address}#visits", schema).aggregate({}, ["1"])[0] == 1
 

@@ -84,7 +84,8 @@ from dpcausal.vault.table import open_table
 folder, memory, threads = json.loads(sys.argv[1])
 covariates = [dpc.Real(f"x{place}", 0, 1) for place in range(8)]
 unit = dpc.Unit("who", by="visit")
-schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), covariates=covariates, unit=unit)
+arm = dpc.Treatment("t", undeclared=0)
+schema = dpc.Schema(treatment=arm, outcome=dpc.Real("y", 0, 1), covariates=covariates, unit=unit)
 engine = open_table(folder, schema, dpc.Resources(memory=memory, threads=threads, spill=folder))
 sums = engine.aggregate({"treatment": 2}, ["1", "outcome", "covariate_7"]).tolist()
 kilobytes = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1]

@@ -99,8 +99,9 @@ class Undivided(SparkEngine):
 
     kind = "BIGINT"
 
-    def aggregate(self, _: Mapping[str, int], sums: Sequence[str]) -> Integers:
-        return np.array([[self._query(f"SELECT SUM(CAST({sums[0]} AS {self.kind})) FROM {{coerced}}").collect()[0][0]]])
+    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> Integers:  # noqa: ARG002
+        text = f"SELECT SUM(CAST({sums[0]} AS {self.kind})) FROM {{coerced}}"
+        return np.array([[self._whole.sparkSession.sql(text, coerced=self._whole).collect()[0][0]]])
 
 
 class Doubles(Undivided):
@@ -127,7 +128,7 @@ class Uncut(SparkEngine):
                 whole, large = kernel({name: steps_in(batch.column(name)) for name in columns})
                 yield pa.RecordBatch.from_pydict({"whole": [int(whole)], "large": [int(large)]})
 
-        lines = self._coerced.select(*columns).mapInArrow(parts, "whole BIGINT, large BIGINT").collect()
+        lines = self._whole.select(*columns).mapInArrow(parts, "whole BIGINT, large BIGINT").collect()
         return np.asarray(np.array(lines, dtype=object).sum(axis=0))
 
 

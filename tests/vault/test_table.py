@@ -68,7 +68,7 @@ def test_every_way_in_gives_the_same_integers(table: pa.Table, schema: dpc.Schem
 
 
 def test_no_line_of_a_csv_can_stop_it(tmp_path: Path) -> None:
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1))
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1))
     file = tmp_path / "hostile.csv"
     file.write_bytes(
         b't,y,note\n0,1,fine\n1,abc,text\n1\n,,\n0,1,2,3,4,5\n1,0.5,"two\nlines"\n0,\xff\xfe,x\n1,\'1\',"open\n0,1,z\n'
@@ -77,7 +77,7 @@ def test_no_line_of_a_csv_can_stop_it(tmp_path: Path) -> None:
 
 
 def test_undeclared_columns_of_a_csv_may_be_called_anything(tmp_path: Path) -> None:
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1))
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1))
     for header in (",t,y", "a,t,y", "Unnamed,t,y"):
         (tmp_path / "odd.csv").write_text(f"{header}\n7,0,1\n8,1,0\n", encoding="utf-8")
         arms = open_table(tmp_path / "odd.csv", schema).aggregate({"treatment": 2}, ["outcome", "1"])
@@ -96,7 +96,7 @@ def test_undeclared_columns_of_a_csv_may_be_called_anything(tmp_path: Path) -> N
     ],
 )
 def test_an_absent_column_is_told_without_the_names_of_others(names: tuple[str, ...], told: str) -> None:
-    schema = dpc.Schema(treatment=dpc.Binary("arm"), outcome=dpc.Real("y", 0, 1))
+    schema = dpc.Schema(treatment=dpc.Treatment("arm", undeclared=0), outcome=dpc.Real("y", 0, 1))
     with pytest.raises(TableError, match=told) as raised:
         open_table(pa.table({name: [0, 1] for name in names}), schema)
     assert "dpcausal init" in str(raised.value)
@@ -105,7 +105,7 @@ def test_an_absent_column_is_told_without_the_names_of_others(names: tuple[str, 
 
 @pytest.mark.parametrize("records", [["41.5,0,Smith", "1,1,Jones"], ["a,b,c", "1,1,x"], ["", "0"], ['"x', "y,z"]])
 def test_a_csv_without_a_header_does_not_tell_its_first_record(records: list[str], tmp_path: Path) -> None:
-    schema = dpc.Schema(treatment=dpc.Binary("arm"), outcome=dpc.Real("score", 0, 1))
+    schema = dpc.Schema(treatment=dpc.Treatment("arm", undeclared=0), outcome=dpc.Real("score", 0, 1))
     (tmp_path / "a.csv").write_text("\n".join(records), encoding="utf-8")
     (tmp_path / "b.csv").write_text("\n".join(records[::-1]), encoding="utf-8")
     for place in ("a.csv", "b.csv", "*.csv"):
@@ -116,7 +116,7 @@ def test_a_csv_without_a_header_does_not_tell_its_first_record(records: list[str
 
 def test_the_first_record_of_csv_files_without_a_header_does_not_decide_what_is_told(tmp_path: Path) -> None:
     """Neither one that looks like names, nor whether two files begin alike, nor one that csv cannot read."""
-    schema = dpc.Schema(treatment=dpc.Binary("arm"), outcome=dpc.Real("score", 0, 1))
+    schema = dpc.Schema(treatment=dpc.Treatment("arm", undeclared=0), outcome=dpc.Real("score", 0, 1))
     told = set()
     for first in ("1,2,3", "a,b,c", "7,7,7", f"{'x' * 200_000},1,2"):
         (tmp_path / "a.csv").write_text(f"{first}\n4,5,6\n", encoding="utf-8")
@@ -129,14 +129,14 @@ def test_the_first_record_of_csv_files_without_a_header_does_not_decide_what_is_
 
 
 def test_a_dict_is_told_how_to_become_a_table() -> None:
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1))
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1))
     with pytest.raises(TableError, match=r"got a dict\n\nHint: .*pandas.DataFrame"):
         open_table({"t": [0, 1], "y": [0, 1]}, schema)
 
 
 @pytest.mark.parametrize("header", ["t,t,y", "T,t,y", "y"])
 def test_a_declared_column_of_a_csv_must_stand_there_once(header: str, tmp_path: Path) -> None:
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1))
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1))
     (tmp_path / "odd.csv").write_text(f"{header}\n0,1,1\n", encoding="utf-8")
     with pytest.raises(TableError, match="one column named 't'"):
         open_table(tmp_path / "odd.csv", schema)
@@ -153,7 +153,7 @@ def test_a_declared_column_of_a_csv_must_stand_there_once(header: str, tmp_path:
     ],
 )
 def test_a_csv_without_commas_between_its_columns_is_told(text: str, told: str, tmp_path: Path) -> None:
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1))
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1))
     (tmp_path / "odd.csv").write_text(text, encoding="utf-8")
     with pytest.raises(TableError, match=told) as raised:
         open_table(tmp_path / "odd.csv", schema)
@@ -191,7 +191,7 @@ def test_files_that_cannot_be_read_are_refused(
 @pytest.mark.parametrize("kind", [pa.int64(), pa.float32(), pa.decimal128(9, 2), pa.date32(), pa.list_(pa.float64())])
 def test_a_column_of_two_types_in_two_files_is_named(kind: pa.DataType, tmp_path: Path) -> None:
     """DuckDB would cast to the first file's type, and whether that works is for the rows to say."""
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1))
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1))
     for name, other in (("a", pa.float64()), ("b", kind)):
         pq.write_table(pa.table({"t": [0], "y": pa.nulls(1, other), name: [0]}), tmp_path / f"{name}.parquet")
     for place in (tmp_path, tmp_path / "*.parquet"):
@@ -202,7 +202,7 @@ def test_a_column_of_two_types_in_two_files_is_named(kind: pa.DataType, tmp_path
 
 
 def test_a_file_without_a_declared_column_is_refused(tmp_path: Path) -> None:
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1))
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1))
     pq.write_table(pa.table({"t": [0], "y": [0.5]}), tmp_path / "a.parquet")
     for others in ({"t": [0]}, {"t": [0], "y": [0.5], "Y": [0.5]}):
         pq.write_table(pa.table(others), tmp_path / "b.parquet")
@@ -211,7 +211,9 @@ def test_a_file_without_a_declared_column_is_refused(tmp_path: Path) -> None:
 
 
 def test_times_in_milliseconds_are_refused_in_any_file(tmp_path: Path) -> None:
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1), unit=dpc.Unit("who", by="when"))
+    schema = dpc.Schema(
+        treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), unit=dpc.Unit("who", by="when")
+    )
     when = pa.array([0], pa.timestamp("ms"))
     pq.write_table(pa.table({"t": [0], "y": [0.5], "who": [1], "when": when}), tmp_path / "a.parquet")
     with pytest.raises(TableError, match="microseconds"):
@@ -219,7 +221,7 @@ def test_times_in_milliseconds_are_refused_in_any_file(tmp_path: Path) -> None:
 
 
 def test_texts_may_be_written_in_several_ways(tmp_path: Path) -> None:
-    schema = dpc.Schema(treatment=dpc.Binary("t", values=("no", "yes")), outcome=dpc.Real("y", 0, 1))
+    schema = dpc.Schema(treatment=dpc.Treatment("t", arms=("no", "yes"), undeclared="no"), outcome=dpc.Real("y", 0, 1))
     for place, kind in enumerate((pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string()))):
         arms = pa.array(["no", "yes"], pa.string()).cast(kind)
         pq.write_table(pa.table({"t": arms, "y": [0.5, 0.5]}), tmp_path / f"{place}.parquet")
@@ -227,7 +229,7 @@ def test_texts_may_be_written_in_several_ways(tmp_path: Path) -> None:
 
 
 def test_csv_files_with_other_headers_are_refused(tmp_path: Path) -> None:
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1))
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1))
     (tmp_path / "a.csv").write_text("t,y\n0,1\n", encoding="utf-8")
     (tmp_path / "b.csv").write_text("y,t\n0,1\n", encoding="utf-8")
     with pytest.raises(TableError, match="the same columns in all files"):
@@ -276,7 +278,7 @@ def test_an_absent_column_is_named(schema: dpc.Schema) -> None:
 
 
 def test_columns_without_names_are_passed_over() -> None:
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1))
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1))
     assert open_table(pd.DataFrame({"t": [0, 1], "y": [0, 1], 7: [0, 1]}), schema).aggregate({}, ["1"])[0] == 2
 
 
@@ -287,7 +289,7 @@ def test_columns_that_differ_only_in_capitals_are_refused(table: pa.Table, schem
 
 def test_odd_column_names_are_read() -> None:
     names = ['"; DROP TABLE x; --', "größe (cm)"]
-    schema = dpc.Schema(treatment=dpc.Binary(names[0]), outcome=dpc.Real(names[1], 0, 300))
+    schema = dpc.Schema(treatment=dpc.Treatment(names[0], undeclared=0), outcome=dpc.Real(names[1], 0, 300))
     table = pa.table({names[0]: [0, 1], names[1]: [150.0, 150.0]})
     assert open_table(table, schema).aggregate({"treatment": 2}, ["outcome", "1"]).tolist() == [[0, 1], [0, 1]]
 
@@ -385,7 +387,7 @@ def quoting() -> Engine:
     """A table one of whose rows, far from the first, makes DuckDB fail and quote it."""
     outcome = "CASE WHEN range = 900000 THEN error('canary') ELSE 0.5 END AS y"
     relation = duckdb.connect().sql(f"SELECT range % 2 AS t, {outcome} FROM range(1000000)")
-    return open_table(relation, dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 1)))
+    return open_table(relation, dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1)))
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -413,7 +415,7 @@ def nan_in_a_folder(last: float | None, pieces: int, folder: Path) -> list[int]:
     with duckdb.connect(folder / "files.duckdb") as connection:
         connection.execute(f"CREATE OR REPLACE VIEW files AS SELECT * FROM read_parquet('{folder}/?.parquet')")
         connection.execute("CREATE OR REPLACE TABLE held AS SELECT * FROM files")
-    schema = dpc.Schema(treatment=dpc.Binary("t"), outcome=dpc.Real("y", 0, 10))
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 10))
     ways = (folder, folder / "*.parquet", folder / "files.duckdb#files", folder / "files.duckdb#held")
     return [int(open_table(way, schema).aggregate({"treatment": 2}, ["outcome"])[0, 0]) for way in ways]
 
@@ -444,6 +446,6 @@ def test_no_path_is_no_table(schema: dpc.Schema) -> None:
 
 
 def test_a_column_may_be_called_what_an_undeclared_one_is_called_inside(tmp_path: Path) -> None:
-    schema = dpc.Schema(dpc.Binary("t"), dpc.Real("not t 1", 0, 1))
+    schema = dpc.Schema(dpc.Treatment("t", undeclared=0), dpc.Real("not t 1", 0, 1))
     (tmp_path / "odd.csv").write_text("t,foo,bar,not t 1\n1,0,0,1\n", encoding="utf-8")
     assert open_table(tmp_path / "odd.csv", schema).aggregate({}, ["outcome"])[0] == 2**20

@@ -9,7 +9,7 @@ from scipy import stats
 from dpcausal.audit.draws import RARE
 from dpcausal.audit.event import Array
 from dpcausal.audit.finding import Finding
-from dpcausal.audit.losses import small_kinds
+from dpcausal.audit.losses import OUTSIDE, small_kinds
 from dpcausal.audit.tables import Unmetered, catalogue_of
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import ObjectivePerturbedLogistic
@@ -50,7 +50,7 @@ def largest_ratio(epsilon: float, penalty: float, scale: float, sizes: Sequence[
     most, tried = 0.0, 0
     for size in sizes:
         for rest in itertools.combinations_with_replacement(kinds, size - 1):
-            batches = [catalogue.assemble([*rest, kind]).collect(columns, size) for kind in kinds]
+            batches = [catalogue.assemble([*rest, kind]).collect(columns, size) for kind in (*kinds, OUTSIDE)]
             for at in ats:
                 logs = [log_density(at, batch, features, penalty, scale) for batch in batches]
                 most, tried = max(most, max(logs) - min(logs)), tried + len(logs)

@@ -104,6 +104,10 @@ def loss_between(claim: Claim, pair: Pair) -> float:
     return claim.loss(one, other)
 
 
+OUTSIDE = unit(2, 0.0)
+"""A unit in an arm that is not declared."""
+
+
 def small_kinds(outcomes: Sequence[float] = (0.0, 10.0)) -> list[Unit]:
     """Units with these outcomes and covariates at the ends of their ranges, in both arms."""
     ends = (("a", 18.0, "no"), ("b", 90.0, "yes"))
@@ -116,13 +120,13 @@ def small_kinds(outcomes: Sequence[float] = (0.0, 10.0)) -> list[Unit]:
 
 
 def all_pairs(size: int, protects: Protects) -> Iterator[tuple[tuple[Unit, ...], Unit, Unit]]:
-    """All tables of so many units, less one, with outcomes at the ends, and all two units that may be the last."""
+    """All tables of so many units, less one, with outcomes at the ends, and all two units that may be the last.
+
+    One of the two may be in an arm that is not declared. Where that puts it outside the comparison, it leaves.
+    """
     public = {"record": (), "record_within_arm": ("treat",), "outcome": ("treat", "ward")}[protects]
-    changes = [
-        (a, b)
-        for a, b in itertools.combinations(small_kinds(outcomes=(0.0, 2.5, 7.5, 10.0)), 2)
-        if all(a[name] == b[name] for name in public)
-    ]
+    kinds = [*small_kinds(outcomes=(0.0, 2.5, 7.5, 10.0)), OUTSIDE]
+    changes = [(a, b) for a, b in itertools.combinations(kinds, 2) if all(a[name] == b[name] for name in public)]
     for rest in itertools.combinations_with_replacement(small_kinds(), size - 1):
         yield from ((rest, a, b) for a, b in changes)
 
@@ -158,13 +162,33 @@ _BOTH = (0.0, 1e-5)
 def claims() -> dict[str, list[Claim]]:
     """Every query whose answer is exact, in the variants that have bounds of their own, grouped."""
     grouped: dict[str, list[Claim]] = {}
-    for query, protects, delta in (*_of_averages(), *_of_curves(), *_of_diagnostics()):
+    every = (*_of_averages(), *_of_curves(), *_of_diagnostics())
+    asked = [(*each, None) for each in every] + [(*each, 0) for each in _of_two_arms()]
+    for query, protects, delta, undeclared in asked:
         noise = "smooth" if query.noise == "smooth" else "Gaussian" if delta else "Laplace"
-        name = f"{query.name}, {protects.replace('_', ' ')}, {noise}"
+        arms = "" if undeclared is None else ", two arms only"
+        name = f"{query.name}, {protects.replace('_', ' ')}{arms}, {noise}"
         for epsilon in (1.0, 0.1, 8.0) if query.noise == "smooth" else (1.0,):
             guarantee = Guarantee(epsilon=epsilon, delta=delta, protects=protects)
-            grouped.setdefault(name, []).append(Claim(query, standard_schema(protects), guarantee))
+            claim = Claim(query, standard_schema(protects, undeclared), guarantee)
+            grouped.setdefault(name, []).append(claim)
     return grouped
+
+
+def _of_two_arms() -> list[Asked]:
+    """Questions of tables that no unit can leave: those proved for such only, and those with sums fewer then."""
+    by = [Cut("ward")]
+    asked: list[Asked] = [(StratumMatches(by, "global"), "record", delta) for delta in _BOTH]
+    asked += [(StratumMatches(by, "smooth"), "record", 1e-5)]
+    for each in (
+        ArmTotals(),
+        ArmMoments(),
+        StratumContrasts(by, 3),
+        RegressionMoments(["age"]),
+        CovariateSums(["age"]),
+    ):
+        asked += [(each, "record", delta) for delta in _BOTH]
+    return asked
 
 
 def _of_averages() -> list[Asked]:
@@ -173,8 +197,6 @@ def _of_averages() -> list[Asked]:
     asked: list[Asked] = []
     for each in (ArmTotals(), ArmMoments(), OutcomesBelow(5.0), StratumContrasts(by, 1), StratumContrasts(by, 3)):
         asked += [(each, protects, 0.0) for protects in PROTECTS] + [(each, "record", 1e-5)]
-    asked += [(StratumMatches(by, "global"), "record", delta) for delta in _BOTH]
-    asked += [(StratumMatches(by, "smooth"), "record", 1e-5)]
     asked += [(OutputPerturbedLogistic(["age"], penalty), "record", 0.0) for penalty in (1.0, 20.0)]
     asked += [(OutputPerturbedLogistic(["age"], 1.0), "record", 1e-5)]
     for estimand in ("ATE", "ATT", "ATC", "ATO"):

@@ -78,6 +78,9 @@ def _pairs() -> Iterator[Pair]:
     yield Pair(
         "value to nothing", mixed, unit(1, 10.0, smoker="yes"), unit(None, None, ward=None, age=None, smoker=None)
     )
+    yield Pair("leaves the comparison", mixed, high, unit(2, 10.0))
+    yield Pair("leaves the comparison, from the other end", mixed, unit(0, 0.0, age=18.0), unit(2, 10.0, age=90.0))
+    yield Pair("the only treated unit leaves the comparison", control, high, unit(2, 0.0))
     nan = float("nan")
     yield Pair("not a number to value", mixed, unit(nan, nan, ward="☃", age=nan, smoker="\x00"), unit(1, 0.0, ward="c"))
     yield Pair("ties", (high,) * 5 + (unit(0, 10.0),) * 5, low, high)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
@@ -58,6 +59,7 @@ class Subject:
         delta: The claimed delta.
         gaussian: Whether all of its noise is Gaussian.
         epsilon: The claimed epsilon.
+        undeclared: The arm to which an undeclared value counts; None where such units are outside the comparison.
     """
 
     name: str
@@ -66,11 +68,12 @@ class Subject:
     delta: float = 0.0
     gaussian: bool = False
     epsilon: float = 1.0
+    undeclared: Value | None = None
 
     @property
     def schema(self) -> Schema:
         """The schema of the tables that it is audited on."""
-        return standard_schema(self.protects)
+        return standard_schema(self.protects, self.undeclared)
 
     def releases(self, vault: Source) -> list[Release]:
         """What leaves the vault in one run."""
@@ -112,7 +115,7 @@ def of_estimator(
     estimator: Estimator | CurveEstimator | Overlap | Balance,
     protects: Protects,
     delta: float = 0.0,
-    **kind: bool,
+    **kind: Any,  # noqa: ANN401 (further fields)
 ) -> Subject:
     """An estimator as a subject."""
     return Subject(name, partial(estimator.estimate, epsilon=1.0, delta=delta), protects, delta, **kind)
@@ -127,13 +130,14 @@ SUBJECTS: tuple[Subject, ...] = (
     PLAIN,
     of_query("plain Gaussian", ArmTotals(), "record_within_arm", DELTA),
     of_estimator("DifferenceInMeans", DifferenceInMeans(), "record"),
+    of_estimator("DifferenceInMeans, two arms only", DifferenceInMeans(), "record", undeclared=0),
     of_estimator("DifferenceInMeans, trial", DifferenceInMeans(), "record_within_arm"),
     of_estimator("DifferenceInMeans, Gaussian", DifferenceInMeans(), "record", DELTA, gaussian=True),
     of_estimator("Stratification", Stratification(by=["ward"]), "record"),
     of_estimator("Stratification, outcomes", Stratification(by=["ward"]), "outcome"),
     of_estimator("Stratification, Gaussian", Stratification(by=["ward"]), "record", DELTA, gaussian=True),
-    of_estimator("ExactMatching, smooth", ExactMatching(by=["ward"]), "record", DELTA),
-    of_estimator("ExactMatching, global", ExactMatching(by=["ward"]), "record"),
+    of_estimator("ExactMatching, smooth", ExactMatching(by=["ward"]), "record", DELTA, undeclared=0),
+    of_estimator("ExactMatching, global", ExactMatching(by=["ward"]), "record", undeclared=0),
     of_estimator("RegressionAdjustment", RegressionAdjustment(of=["age"]), "record"),
     of_estimator("RegressionAdjustment, trial", RegressionAdjustment(of=["age"]), "record_within_arm"),
     of_estimator(
@@ -146,7 +150,9 @@ SUBJECTS: tuple[Subject, ...] = (
     of_estimator("DoublyRobust", DoublyRobust(of=["age"]), "record"),
     of_estimator("DoublyRobust, Gaussian sums", DoublyRobust(of=["age"], estimand="ATO"), "record", DELTA),
     of_estimator("PropensityMatching, outcomes", PropensityMatching(of=["age"], protects="outcome"), "outcome"),
-    of_estimator("PropensityMatching, record", PropensityMatching(of=["age"], protects="record"), "record"),
+    of_estimator(
+        "PropensityMatching, record", PropensityMatching(of=["age"], protects="record"), "record", undeclared=0
+    ),
     of_estimator("SubgroupEffects", SubgroupEffects(by=["ward"]), "record"),
     of_estimator("SubgroupEffects, Gaussian", SubgroupEffects(by=["smoker"]), "record", DELTA, gaussian=True),
     of_estimator("RLearner", RLearner(of=["age"], basis=Polynomial(["age"])), "record"),

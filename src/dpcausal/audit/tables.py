@@ -18,15 +18,15 @@ from dpcausal.audit.event import Array
 from dpcausal.audit.learners import OWN
 from dpcausal.audit.pairs import Unit
 from dpcausal.calibration import calibrate
-from dpcausal.columns import Real
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import Query
 from dpcausal.release import Receipt, Release
 from dpcausal.schema import Schema
+from dpcausal.treatment import listed_values
 from dpcausal.vault import Vault
 from dpcausal.vault.answers import ANSWERS
 from dpcausal.vault.coercion import column_names
-from dpcausal.vault.engines import Batch, Engine, Integers, integers
+from dpcausal.vault.engines import Batch, Engine, Integers, compared, integers
 from dpcausal.vault.engines.duckdb import connect
 from dpcausal.vault.table import open_table
 
@@ -36,14 +36,15 @@ class Kind:
 
     def __init__(self, engine: Engine, schema: Schema) -> None:
         self._engine = engine
-        self._sums: dict[tuple[tuple[tuple[str, int], ...], tuple[str, ...]], Integers] = {}
-        self.steps = {name: column[0] for name, column in self._engine.collect(column_names(schema), 1).items()}
+        self._sums: dict[tuple[tuple[tuple[str, int], ...], tuple[str, ...], bool], Integers] = {}
+        whole = self._engine.collect(column_names(schema), 1, whole=True)
+        self.steps = {name: column[0] for name, column in whole.items()}
 
-    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str]) -> Integers:
+    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> Integers:
         """The sums over this unit alone."""
-        key = tuple(cells.items()), tuple(sums)
+        key = tuple(cells.items()), tuple(sums), whole
         if key not in self._sums:
-            self._sums[key] = self._engine.aggregate(cells, sums)
+            self._sums[key] = self._engine.aggregate(cells, sums, whole=whole)
         return self._sums[key]
 
 
@@ -53,23 +54,27 @@ class Assembled:
     def __init__(self, kinds: Sequence[Kind]) -> None:
         self.kinds = tuple(kinds)
 
-    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str]) -> Integers:
+    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> Integers:
         """Sums over groups of units; see `Engine.aggregate`."""
-        total: Integers = np.sum([kind.aggregate(cells, sums) for kind in self.kinds], axis=0, dtype=object)
+        each = [kind.aggregate(cells, sums, whole=whole) for kind in self.kinds]
+        total: Integers = np.sum(each, axis=0, dtype=object)
         return total
 
     def fold(self, columns: Sequence[str], kernel: Callable[[Batch], NDArray[Any]]) -> Integers:
         """What a kernel makes of all units; see `Engine.fold`."""
-        return integers(kernel({name: self._steps[name] for name in columns}))
+        return integers(kernel(self.collect(columns, len(self.kinds))))
 
     def collect(
         self,
         columns: Sequence[str],
         limit: int,  # noqa: ARG002 (tables here are small)
         kernel: Callable[[Batch], Batch] | None = None,
+        *,
+        whole: bool = False,
     ) -> Batch:
         """All units at once; see `Engine.collect`."""
-        units = {name: self._steps[name] for name in columns}
+        read = self._steps if whole else compared(self._steps)
+        units = {name: read[name] for name in columns}
         return kernel(units) if kernel else units
 
     @cached_property
@@ -136,6 +141,6 @@ def table_of(units: Sequence[Unit], schema: Schema) -> pa.Table:
     """Units as a table, with numbers as doubles and all else as text."""
     columns = {}
     for column in schema.columns:
-        text = not isinstance(column, Real) and isinstance(column.values[0], str)
+        text = any(isinstance(value, str) for value in listed_values(column))
         columns[column.name] = pa.array([unit[column.name] for unit in units], pa.string() if text else pa.float64())
     return pa.table(columns)

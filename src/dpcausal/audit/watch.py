@@ -21,17 +21,24 @@ class _Watch:
     def __init__(self, engine: Engine, reading: Reading) -> None:
         self._engine, self._reading = engine, reading
 
-    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str]) -> Integers:
+    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> Integers:
         self._reading("aggregate")
-        return self._engine.aggregate(cells, sums)
+        return self._engine.aggregate(cells, sums, whole=whole)
 
     def fold(self, columns: Sequence[str], kernel: Callable[[Batch], NDArray[Any]]) -> Integers:
         self._reading("fold")
         return self._engine.fold(columns, kernel)
 
-    def collect(self, columns: Sequence[str], limit: int, kernel: Callable[[Batch], Batch] | None = None) -> Batch:
+    def collect(
+        self,
+        columns: Sequence[str],
+        limit: int,
+        kernel: Callable[[Batch], Batch] | None = None,
+        *,
+        whole: bool = False,
+    ) -> Batch:
         self._reading("collect")
-        return self._engine.collect(columns, limit, kernel)
+        return self._engine.collect(columns, limit, kernel, whole=whole)
 
 
 class Watched(Vault):

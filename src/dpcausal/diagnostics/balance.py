@@ -46,8 +46,9 @@ class Balance:
         share: The part of epsilon that a new score gets.
 
     Example:
-        >>> from dpcausal import Binary, Real, Rehearsal, Schema
-        >>> schema = Schema(treatment=Binary("treat"), outcome=Real("score", 0, 100), covariates=[Real("age", 18, 90)])
+        >>> from dpcausal import Real, Rehearsal, Schema, Treatment
+        >>> covariates = [Real("age", 18, 90)]
+        >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
         >>> plan = Balance(of=["age"]).estimate(Rehearsal(schema, n=5_000), epsilon=1.0)
         >>> round(plan.lines[0].before.bar, 3)
         0.015
@@ -137,8 +138,10 @@ class Comparison:
         if isinstance(query, WeightedCovariates):
             mass, design = ([_seen(sums[f"{part}_{arm}"]) for arm in (0, 1)] for part in ("mass", "design"))
         else:
-            treated = sums["size_1"] if source.arm_sizes is None else np.full(len(drawn), float(source.arm_sizes[1]))
-            mass = design = [_seen(source.n - treated), _seen(treated)]
+            sizes = source.arm_sizes
+            treated = sums["size_1"] if sizes is None else np.full(len(drawn), float(sizes[1]))
+            units = sums.get("compared", source.n) if sizes is None else sum(sizes)
+            mass = design = [_seen(units - treated), _seen(treated)]
         # As many as there are units at most, whatever noise says.
         self.effective: Array = np.minimum([mass[arm] ** 2 / design[arm] for arm in (0, 1)], source.n).T
         apart, variances = [], []

@@ -40,8 +40,9 @@ class Overlap:
         share: The part of epsilon that a new score gets.
 
     Example:
-        >>> from dpcausal import Binary, Real, Rehearsal, Schema
-        >>> schema = Schema(treatment=Binary("treat"), outcome=Real("score", 0, 100), covariates=[Real("age", 18, 90)])
+        >>> from dpcausal import Real, Rehearsal, Schema, Treatment
+        >>> covariates = [Real("age", 18, 90)]
+        >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
         >>> plan = Overlap(of=["age"]).estimate(Rehearsal(schema, n=5_000), epsilon=1.0)
         >>> round(plan.bins[0].treated.bar)  # units
         12
@@ -100,6 +101,7 @@ class Overlap:
         self, source: Source, guarantee: Guarantee, releases: tuple[Release, ...], where: str, notes: tuple[str, ...]
     ) -> "OverlapTable":
         counts = releases[-1]
+        units = _units(source, counts)
         bar = half_width(0.0, [counts.noise_term(counts.names[0], 1.0)], LEVEL)
         sizes = [Reading(value, bar) for value in counts.values]
         names = (name.removeprefix("size_0 of ") for name in counts.names[::2])
@@ -113,10 +115,10 @@ class Overlap:
             receipts=tuple(release.receipt for release in releases),
             notes=(*notes, *source.notes),
             bins=tuple(Bin(*each) for each in zip(names, sizes[::2], sizes[1::2], strict=True)),
-            thin=thin_share(counts, self.clip, source.n),
+            thin=thin_share(counts, self.clip, units),
             clip=self.clip,
             most=self.most,
-            clipped=_beyond(counts, source.n) if self.of else None,
+            clipped=_beyond(counts, units) if self.of else None,
             effective=(control, treated),
         )
 
@@ -220,7 +222,16 @@ def effective_sizes(counts: Array, clip: float) -> Array:
     return effective
 
 
-def thin_share(counts: Release, clip: float, n: int) -> tuple[float, float]:
+def _units(source: Source, counts: Release) -> float:
+    """The number of units in the comparison: public, or the sum of noisy counts."""
+    if source.arm_sizes is not None:
+        return float(sum(source.arm_sizes))
+    if not source.schema.units_may_leave(source.schema.protects):
+        return float(source.n)
+    return min(max(sum(counts.values), 1.0), float(source.n))
+
+
+def thin_share(counts: Release, clip: float, n: float) -> tuple[float, float]:
     """The share of units in bins where an arm has less than clip of them: at least, and at most."""
     sizes, first = np.array(counts.values).reshape(-1, 2), counts.names[0]
     above = (1 - clip) * sizes - clip * sizes[:, ::-1]
@@ -237,7 +248,7 @@ def thin_share(counts: Release, clip: float, n: int) -> tuple[float, float]:
     return low, max(low, high)
 
 
-def _beyond(counts: Release, n: int) -> Reading:
+def _beyond(counts: Release, n: float) -> Reading:
     """The share of scores in the first and the last bin."""
     ends = (*counts.names[:2], *counts.names[-2:])
     bar = half_width(0.0, [counts.noise_term(name, 1 / n) for name in ends], LEVEL)

@@ -71,8 +71,8 @@ class OutcomeRange(Estimating):
         steps: How often the range is halved on either side: bounds are multiples of the range divided by 2^steps.
 
     Example:
-        >>> from dpcausal import Binary, Real, Rehearsal, Schema
-        >>> schema = Schema(treatment=Binary("treat"), outcome=Real("cost", 0, 1_000_000))
+        >>> from dpcausal import Real, Rehearsal, Schema, Treatment
+        >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("cost", 0, 1_000_000))
         >>> plan = Rehearsal(schema, n=50_000, outcome_mean=20_000, outcome_sd=5_000)
         >>> found = OutcomeRange().find(plan, epsilon=0.2)
         >>> round(found.outcome.low), round(found.outcome.high), round(found.narrower)

@@ -29,7 +29,7 @@ class Regressions:
     Features are those of the query, from -1 to 1. The first axis of every array is the version, the second the arm.
 
     Attributes:
-        n: The number of units.
+        n: The number of units in the comparison.
         sizes: Units in each arm.
         means: The outcome's mean, from the middle of its range.
         centres: The features' means.
@@ -41,7 +41,7 @@ class Regressions:
         unseen: How far the arms' covariances of features with the outcome may differ without being seen under noise.
     """
 
-    n: int
+    n: Array
     sizes: Array
     means: Array
     centres: Array
@@ -53,9 +53,14 @@ class Regressions:
     unseen: Array
 
     @property
+    def treated_share(self) -> float:
+        """The share of the compared units that are treated, in the first version."""
+        return float(self.sizes[0, 1] / self.n[0])
+
+    @property
     def feature_variances(self) -> Array:
         """The features' variances in the first version, over both arms, at least what noise lets one see."""
-        shares = self.sizes[0, :, None] / self.n
+        shares = self.sizes[0, :, None] / self.n[0]
         variances: Array = (shares * np.diagonal(self.spreads[0], axis1=1, axis2=2)).sum(axis=0)
         return np.maximum(variances, max(math.sqrt(self._excess), 1e-6))
 
@@ -74,7 +79,7 @@ class Regressions:
     @property
     def left(self) -> float:
         """What slopes that differ between arms, unseen, may leave in a first version with arms of different sizes."""
-        uneven = abs(float(self.sizes[0, 1] - self.sizes[0, 0])) / self.n
+        uneven = abs(float(self.sizes[0, 1] - self.sizes[0, 0])) / float(self.n[0])
         return uneven * float(self.unseen[0]) * float(np.linalg.norm(self.imbalance[0] / self.feature_variances))
 
     @property
@@ -93,13 +98,13 @@ class Regressions:
     def standardised(self) -> Array:
         """Each arm's mean outcome if all units were in it, from the middle of the range."""
         gained = (self.imbalance[:, None, :] * self.slopes).sum(axis=2)
-        means: Array = self.means + self.sizes[:, ::-1] / self.n * gained * (1, -1)
+        means: Array = self.means + self.sizes[:, ::-1] / self.n[:, None] * gained * (1, -1)
         return means
 
     @cached_property
     def adjustment(self) -> Array:
         """How much of the difference is due to features: each arm's slopes count by the share of the other arm."""
-        slopes = (self.sizes[:, ::-1, None] / self.n * self.slopes).sum(axis=1)
+        slopes = (self.sizes[:, ::-1, None] / self.n[:, None, None] * self.slopes).sum(axis=1)
         adjustment: Array = (self.imbalance * slopes).sum(axis=1)
         return adjustment
 
@@ -108,10 +113,10 @@ class Regressions:
         """The variance of difference less adjustment over samples of units, without privacy noise."""
         imbalance = np.broadcast_to(self.imbalance[:, None, :], self.slopes.shape)
         length = np.maximum((imbalance * _solved(self.spreads, imbalance, self.spread_doubts)).sum(axis=2), 0.0)
-        others = self.sizes[:, ::-1] / self.n
+        others = self.sizes[:, ::-1] / self.n[:, None]
         around = (self.variances / self.sizes * (1 + others**2 * length)).sum(axis=1)
         change = self.slopes[:, 1] - self.slopes[:, 0]
-        spread = (self.sizes[:, :, None, None] / self.n * self.spreads).sum(axis=1)
+        spread = (self.sizes[:, :, None, None] / self.n[:, None, None, None] * self.spreads).sum(axis=1)
         varied = np.einsum("vi,vij,vj->v", change, spread, change)
         varied += others.prod(axis=1) * (self.imbalance * change).sum(axis=1) ** 2
         variance: Array = around + np.maximum(varied, 0.0) / self.n
@@ -126,14 +131,16 @@ def regressions(release: Release, source: Source, versions: Array) -> Regression
     half = (source.schema.outcome_bounds[1] - source.schema.outcome_bounds[0]) / 2
     plain, signed = _tables(query, source, versions, half)
 
-    least = 1.0
+    n = plain[:, CONSTANT, CONSTANT]
+    least = np.ones_like(n)
     if source.arm_sizes is None:
-        least = min(max(math.sqrt(noise[Moment(CONSTANT, CONSTANT, signed=True)]), 1.0), source.n / 4)
-    sizes = np.clip((source.n + np.outer(signed[:, CONSTANT, CONSTANT], (-1, 1))) / 2, least, source.n - least)
+        least = np.minimum(max(math.sqrt(noise[Moment(CONSTANT, CONSTANT, signed=True)]), 1.0), n / 4)
+    halves = (n[:, None] + np.outer(signed[:, CONSTANT, CONSTANT], (-1, 1))) / 2
+    sizes = np.clip(halves, least[:, None], (n - least)[:, None])
     arms = np.stack([(plain - signed) / 2, (plain + signed) / 2], axis=1) / sizes[:, :, None, None]
     lines = arms[:, :, CONSTANT, :]
     squares = lines[:, :, :, None] * lines[:, :, None, :]
-    pooled = plain / source.n - (sizes[:, :, None, None] / source.n * squares).sum(axis=1)
+    pooled = (plain - (sizes[:, :, None, None] * squares).sum(axis=1)) / n[:, None, None]
     shared = np.stack([pooled, pooled], axis=1)
     own = arms - squares if query.interaction else shared
 
@@ -149,7 +156,7 @@ def regressions(release: Release, source: Source, versions: Array) -> Regression
     hidden = np.minimum(math.sqrt(deficits) / 2 / sizes, half**2)
     around = np.clip(own[:, :, OUTCOME, OUTCOME] - (slopes * along).sum(axis=2), hidden, half**2)
     means, centres = lines[:, :, OUTCOME], lines[:, :, features]
-    return Regressions(source.n, sizes, means, centres, spreads, slopes, around, doubts, doubt, unseen)
+    return Regressions(n, sizes, means, centres, spreads, slopes, around, doubts, doubt, unseen)
 
 
 def _told_apart(
@@ -188,9 +195,10 @@ def hidden_arm(release: Release, source: Source, fit: Regressions) -> str:
 
 def signs_of_moments(release: Release, source: Source, fit: Regressions) -> Signs:
     """What the moments of a regression tell of arms, outcome and covariates."""
-    schema, n, sizes = source.schema, source.n, fit.sizes[0]
+    schema, n, sizes = source.schema, float(fit.n[0]), fit.sizes[0]
     low, high = schema.outcome_bounds
-    size_sd = 0.0 if source.arm_sizes is not None else math.sqrt(release.variance("arm")) / 2
+    counted = release.variance("compared") if "compared" in release.names else 0.0
+    size_sd = 0.0 if source.arm_sizes is not None else math.sqrt(release.variance("arm") + counted) / 2
     total = math.sqrt(release.variance("outcome") + release.variance("arm * outcome")) / 2
     square = ((high - low) / 2) ** 2 - release.value("deficit of outcome") / n
     return Signs(
@@ -200,17 +208,18 @@ def signs_of_moments(release: Release, source: Source, fit: Regressions) -> Sign
             for mean, size in zip(fit.means[0], sizes, strict=True)
         ),
         variance=Measured(
-            square - float(sizes @ fit.means[0] ** 2) / n, math.sqrt(release.variance("deficit of outcome")) / n
+            square - float(sizes @ fit.means[0] ** 2) / n,
+            math.hypot(release.variance("deficit of outcome") ** 0.5, ((high - low) / 2) ** 2 * counted**0.5) / n,
         ),
-        unread=_unread(release, source),
+        unread=_unread(release, source, n),
     )
 
 
-def _unread(release: Release, source: Source) -> tuple[str, ...]:
+def _unread(release: Release, source: Source, n: float) -> tuple[str, ...]:
     """The covariates of which every cell may be one that cannot be read."""
 
     def mean(name: str) -> Measured:
-        return Measured(release.value(name) / source.n, math.sqrt(release.variance(name)) / source.n)
+        return Measured(release.value(name) / n, math.sqrt(release.variance(name)) / n)
 
     found = []
     query: RegressionMoments = release.query  # type: ignore[assignment]
@@ -258,9 +267,11 @@ def _tables(query: RegressionMoments, source: Source, versions: Array, half: flo
     largest = np.ones(last)
     largest[OUTCOME] = half**2
     tables = np.zeros((2, len(versions), last, last))
-    tables[0, :, CONSTANT, CONSTANT] = source.n
+    tables[0, :, CONSTANT, CONSTANT] = source.n if source.arm_sizes is None else sum(source.arm_sizes)
     for moment, values in zip(moments, versions.T, strict=True):
         table = tables[int(moment.signed)]
+        if moment == Moment(CONSTANT, CONSTANT, signed=False):
+            values = np.clip(values, 2.0, source.n)  # noqa: PLW2901 (as it is used below)
         ones = table[:, CONSTANT, CONSTANT] * largest[moment.first]
         value = ones - values if moment.deficit else values
         table[:, moment.first, moment.second] = table[:, moment.second, moment.first] = value

@@ -149,6 +149,7 @@ def choose(  # noqa: PLR0913
     outcome_sd: float | None = None,
     confounding: float = 0.3,
     covariate_sd: float = 1 / 3,
+    compared_share: float = 1.0,
 ) -> Choice:
     """Estimators of the average treatment effect, ranked by the error to expect. It reads nothing and spends nothing.
 
@@ -164,11 +165,12 @@ def choose(  # noqa: PLR0913
         confounding: By how much of that standard deviation the arms' mean outcomes are expected to differ for reasons
             other than treatment, as for `Rehearsal`.
         covariate_sd: The expected standard deviation of covariates that are numbers, as a share of half their range.
+        compared_share: The share of units expected in one of the two compared arms.
 
     Example:
-        >>> from dpcausal import Binary, Guarantee, Real, Schema
+        >>> from dpcausal import Guarantee, Real, Schema, Treatment
         >>> covariates = [Real("age", 18, 90), Real("weight", 40, 160)]
-        >>> schema = Schema(treatment=Binary("treat"), outcome=Real("score", 0, 100), covariates=covariates)
+        >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
         >>> for n in (200, 200_000):
         ...     print(choose(schema, n, Guarantee(epsilon=1.0)).candidates[0].label)
         difference in means
@@ -180,7 +182,7 @@ def choose(  # noqa: PLR0913
             got=f"one that protects {guarantee.protects}",
             hint=f"write Guarantee(epsilon=…, protects={schema.protects!r}).",
         )
-    rehearsal = Rehearsal(schema, n, treated_share, outcome_mean, outcome_sd, confounding, covariate_sd)
+    rehearsal = Rehearsal(schema, n, treated_share, outcome_mean, outcome_sd, confounding, covariate_sd, compared_share)
     names = [column.name for column in schema.covariates] if of is None else of
     world = _World(rehearsal, guarantee, len(names))
     candidates = [world.difference_in_means(), *([world.stratification(by, names)] if by else ())]

@@ -19,6 +19,7 @@ class Expectations:
     outcome_sd: float | None = None
     confounding: float = 0.3
     covariate_sd: float = 1 / 3
+    compared_share: float = 1.0
 
     def __post_init__(self) -> None:
         low, high = self.schema.outcome_bounds
@@ -30,13 +31,16 @@ class Expectations:
             and 0 <= sd <= (high - low) / 2
             and 0 <= self.confounding <= 1
             and 0 < self.covariate_sd <= 1
+            and 0 < self.compared_share <= 1
         )
         if not holds:
             raise SchemaError(
                 expected=f"n of at least 2, a treated share between 0 and 1, an outcome mean from {low:g} to {high:g}, "
-                f"an outcome sd of at most {(high - low) / 2:g}, confounding from 0 to 1 and a covariate sd up to 1",
+                f"an outcome sd of at most {(high - low) / 2:g}, confounding from 0 to 1, a covariate sd up to 1 and a "
+                "compared share up to 1",
                 got=f"n={self.n!r}, treated_share={self.treated_share!r}, outcome_mean={mean!r}, outcome_sd={sd!r}, "
-                f"confounding={self.confounding!r}, covariate_sd={self.covariate_sd!r}",
+                f"confounding={self.confounding!r}, covariate_sd={self.covariate_sd!r}, "
+                f"compared_share={self.compared_share!r}",
                 hint="these are your expectations, from the literature or a pilot; none may come from the table.",
             )
 
@@ -57,7 +61,12 @@ class Expectations:
         return math.sqrt(max(self.mean * (1 - self.mean), 0.0))
 
     @property
+    def compared(self) -> int:
+        """The expected number of units in the comparison, at least two."""
+        return max(round(self.n * self.compared_share), 2)
+
+    @property
     def expected_sizes(self) -> tuple[int, int]:
         """The expected number of units in each arm, at least one."""
-        treated = min(max(round(self.n * self.treated_share), 1), self.n - 1)
-        return self.n - treated, treated
+        treated = min(max(round(self.compared * self.treated_share), 1), self.compared - 1)
+        return self.compared - treated, treated

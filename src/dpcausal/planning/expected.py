@@ -59,7 +59,8 @@ def _(_: ArmTotals | ArmMoments, expecting: Expectations, __: Guarantee) -> dict
     mean = expecting.mean - (low + high) / 2
     each = {"total": mean, "deficit": ((high - low) / 2) ** 2 - mean**2 - expecting.sd**2, "size": 1.0}
     sizes = expecting.expected_sizes
-    return {f"{name}_{arm}": value * sizes[arm] for name, value in each.items() for arm in (0, 1)}
+    values = {f"{name}_{arm}": value * sizes[arm] for name, value in each.items() for arm in (0, 1)}
+    return values | {"compared": float(expecting.compared)}
 
 
 @expected.register
@@ -76,8 +77,11 @@ def _(query: StratumMatches, expecting: Expectations, guarantee: Guarantee) -> d
         beta = smoothness(guarantee.epsilon * float(query.shares["effect"]), guarantee.delta)
         strata = math.prod(bins(query.by, expecting.schema))
         few, many = min(expecting.expected_sizes) / strata / 3, 2 * max(expecting.expected_sizes) / strata
-        moves = (2 + 2 * (many + k) / max(few - k, 1.0) for k in range(min(expecting.n, math.ceil(10 / beta), 100_000)))
-        bound = max(math.exp(-beta * k) * min(move, expecting.n + 1) for k, move in enumerate(moves))
+        moves = (
+            2 + 2 * (many + k) / max(few - k, 1.0)
+            for k in range(min(expecting.compared, math.ceil(10 / beta), 100_000))
+        )
+        bound = max(math.exp(-beta * k) * min(move, expecting.compared + 1) for k, move in enumerate(moves))
         values["log_sensitivity"] = math.log(2 * GRID * bound) / beta
     return values
 
@@ -85,8 +89,9 @@ def _(query: StratumMatches, expecting: Expectations, guarantee: Guarantee) -> d
 def _strata(by: Sequence[Cut], cap: int, expecting: Expectations) -> dict[str, float]:
     c, t = expecting.expected_sizes
     size = min(t, cap * c) + min(c, cap * t)
-    freedom = expecting.n - min(2 * math.prod(bins(by, expecting.schema)), expecting.n / 2)
-    return {"size": size, "squares": freedom * expecting.sd**2, "design": size**2 * (1 / t + 1 / c)}
+    freedom = expecting.compared - min(2 * math.prod(bins(by, expecting.schema)), expecting.compared / 2)
+    sums = {"size": size, "squares": freedom * expecting.sd**2, "design": size**2 * (1 / t + 1 / c)}
+    return sums | {"compared": float(expecting.compared)}
 
 
 @expected.register
@@ -114,6 +119,7 @@ def _(query: WeightedArms, expecting: Expectations, _: Guarantee) -> dict[str, f
         "mass": treated + control,
         "deficit": (treated + control) * (((high - low) / 2) ** 2 - mean**2 - expecting.sd**2),
         "design": control * weights[0] + treated * weights[1],
+        "compared": float(expecting.compared),
     }
 
 
@@ -152,7 +158,7 @@ def _(query: RegressionMoments, expecting: Expectations, _: Guarantee) -> dict[s
     squares = [1.0, ((high - low) / 2) ** 2, *(1.0 for _ in variances)]
     tables = []
     for arm in (0, 1):
-        apart = (-1, 1)[arm] * sizes[1 - arm] / expecting.n * expecting.confounding
+        apart = (-1, 1)[arm] * sizes[1 - arm] / expecting.compared * expecting.confounding
         line = [1.0, expecting.mean - (low + high) / 2 + apart * expecting.sd]
         line += [2 * apart * math.sqrt(variance / count) for variance in variances]
         table = np.outer(line, line)
@@ -174,7 +180,7 @@ def _(query: RegressionMoments, expecting: Expectations, _: Guarantee) -> dict[s
 def _(query: AugmentedScores, expecting: Expectations, _: Guarantee) -> dict[str, float]:
     """As if regressions explained a quarter of the variance and every unit had the propensity of its arm's share."""
     c, t = expecting.expected_sizes
-    n, score = expecting.n, min(max(t / expecting.n, query.clip), 1 - query.clip)
+    n, score = expecting.compared, min(max(t / expecting.compared, query.clip), 1 - query.clip)
     low, high = expecting.schema.outcome_bounds
     largest = (query.limit * (high - low) / 2) ** 2
     targets = {"ATE": n, "ATT": t, "ATO": n * score * (1 - score)}[query.estimand]
@@ -195,7 +201,7 @@ def _(query: OutcomesBelow, expecting: Expectations, _: Guarantee) -> dict[str, 
 @expected.register
 def _(query: MatchedContrast | ScrambledContrast, expecting: Expectations, guarantee: Guarantee) -> dict[str, float]:
     """As if, without a limit, the busiest units served ten times as often as their arm does on average."""
-    n, (c, t) = expecting.n, expecting.expected_sizes
+    n, (c, t) = expecting.compared, expecting.expected_sizes
     few, many = min(c, t), max(c, t)
     most = 10 * many / few
     chosen = min(math.sqrt(guarantee.epsilon * query.error * many * most / math.sqrt(2)), most)
@@ -225,7 +231,10 @@ def _(query: EffectMoments, expecting: Expectations, _: Guarantee) -> dict[str, 
     """As if covariates were spread evenly, explained a quarter of the outcome's variance and not the treatment."""
     names = query.basis.names(expecting.schema)
     values = basis_values(query.basis, spread_out(query.basis.reads(expecting.schema), 1024), expecting.schema)
-    n, share = expecting.n, min(max(expecting.expected_sizes[1] / expecting.n, query.clip), 1 - query.clip)
+    n, share = (
+        expecting.compared,
+        min(max(expecting.expected_sizes[1] / expecting.compared, query.clip), 1 - query.clip),
+    )
     overlap = share * (1 - share)
     products = n * (overlap if query.learner == "residual" else 1.0) * values.T @ values / len(values)
     low, high = expecting.schema.outcome_bounds
@@ -278,7 +287,7 @@ def _(query: CovariateSums, expecting: Expectations, _: Guarantee) -> dict[str, 
     sizes, weights = expecting.expected_sizes, (1.0, 1.0)
     if isinstance(query, WeightedCovariates):
         weights = _weights(query.estimand, _score(query.coefficients, query.score), query.clip)
-    values = {"size_1": float(sizes[1])}
+    values = {"size_1": float(sizes[1]), "compared": float(expecting.compared)}
     for arm in (0, 1):
         mass = sizes[arm] * weights[arm]
         values |= {f"mass_{arm}": mass, f"design_{arm}": mass * weights[arm]}

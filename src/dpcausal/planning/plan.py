@@ -195,8 +195,8 @@ def plan(  # noqa: PLR0913
         width: A wished half width: the ± around the estimate. Any, if left out where there would be no interval.
 
     Example:
-        >>> from dpcausal import Binary, DifferenceInMeans, Guarantee, Real, Rehearsal, Schema
-        >>> schema = Schema(treatment=Binary("treat"), outcome=Real("score", 0, 100))
+        >>> from dpcausal import DifferenceInMeans, Guarantee, Real, Rehearsal, Schema, Treatment
+        >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100))
         >>> expected = Rehearsal(schema, n=1_000, outcome_sd=15)
         >>> trial = plan(DifferenceInMeans(), expected, Guarantee(epsilon=0.2), of=[], width=2.5)
         >>> round(trial.half_width, 1), round(trial.smallest_detectable, 1)

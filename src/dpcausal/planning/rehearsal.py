@@ -18,7 +18,7 @@ class Rehearsal(Expectations):
     Attributes:
         schema: What is public about the table to be.
         n: The number of units.
-        treated_share: The share of them expected in the treated arm.
+        treated_share: The share of the compared units expected in the treated arm.
         outcome_mean: The outcome's expected mean; the middle of its bounds if left out.
         outcome_sd: The outcome's expected standard deviation within an arm; if left out, that of an outcome spread
             evenly over its bounds, or of a yes-or-no outcome with the expected mean.
@@ -27,10 +27,11 @@ class Rehearsal(Expectations):
             out, two covariates differ between arms by 0.4 standard deviations each, as in many records of care. In a
             trial it is 0.
         covariate_sd: The expected standard deviation of covariates that are numbers, as a share of half their range.
+        compared_share: The share of units expected in one of the two compared arms.
 
     Example:
-        >>> from dpcausal import Binary, DifferenceInMeans, Real, Schema
-        >>> schema = Schema(treatment=Binary("treat"), outcome=Real("re78", 0, 60_000))
+        >>> from dpcausal import DifferenceInMeans, Real, Schema, Treatment
+        >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("re78", 0, 60_000))
         >>> for n in (445, 5_000):
         ...     plan = DifferenceInMeans().estimate(Rehearsal(schema, n=n, outcome_sd=7_000), epsilon=1.0)
         ...     low, high = plan.interval(0.95)
@@ -48,7 +49,9 @@ class Rehearsal(Expectations):
     def notes(self) -> tuple[str, ...]:
         """What was assumed."""
         outcome = f"an outcome of mean {number(self.mean)} and standard deviation {number(self.sd)}"
-        assumed = (f"rehearsed with {self.treated_share:.0%} of {self.n:,} units treated and {outcome}",)
+        outside = "" if self.compared_share == 1 else f" in the comparison, out of {self.n:,}"
+        units = f"{self.treated_share:.0%} of {self.compared:,} units{outside}"
+        assumed = (f"rehearsed with {units} treated and {outcome}",)
         if not self.schema.covariates:
             return assumed
         spread = f"numbers among them have a standard deviation of {self.covariate_sd:.2g} half ranges"

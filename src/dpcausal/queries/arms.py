@@ -4,14 +4,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpcausal.columns import Column
-from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, outcome_step
+from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, compared, outcome_step
 from dpcausal.schema import Protects, Schema
+from dpcausal.treatment import TableColumn
 
 
 @dataclass(frozen=True)
 class ArmTotals(Query):
-    """Sum of the outcome in each arm, and the size of the treated arm where arms are private.
+    """Sum of the outcome in each arm, and where arms are private the size of the treated one and of both together.
 
     Outcomes are measured from the middle of their range. Proof: docs/proofs/arm_moments.md.
     """
@@ -21,17 +21,17 @@ class ArmTotals(Query):
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
         """The answer's coordinates and how far one unit can move them."""
-        coordinates = (*_totals(schema), *_arm_size(protects, norm))
+        coordinates = (*_totals(schema), *_arm_size(schema, protects, norm))
         return Sensitivity(norm, coordinates, _arm_bound(protects, norm))
 
-    def reads(self, schema: Schema) -> tuple[Column, ...]:
+    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """The columns that the answer depends on."""
         return schema.treatment, schema.outcome
 
 
 @dataclass(frozen=True)
 class ArmMoments(Query):
-    """Sums of the outcome and of its squares in each arm, and the size of the treated arm where arms are private.
+    """Sums of the outcome and of its squares in each arm, and sizes as in `ArmTotals`.
 
     Outcomes z are measured from the middle of their range, and h is half the range. In place of the sum of z² the
     answer holds the deficit, the sum of h² - z². One unit cannot move the total and the deficit fully at once, which is
@@ -46,10 +46,10 @@ class ArmMoments(Query):
         step = outcome_step(schema) ** 2 * GRID
         weight, rounding = {"l1": (4 * GRID, Fraction(1, 4 * GRID)), "l2": (2 * GRID, Fraction(1, 2 * GRID))}[norm]
         deficits = tuple(Coordinate(f"deficit_{arm}", step, Fraction(weight)) for arm in (0, 1))
-        coordinates = (*_totals(schema), *deficits, *_arm_size(protects, norm))
+        coordinates = (*_totals(schema), *deficits, *_arm_size(schema, protects, norm))
         return Sensitivity(norm, coordinates, max(_arm_bound(protects, norm), 1 + rounding))
 
-    def reads(self, schema: Schema) -> tuple[Column, ...]:
+    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """The columns that the answer depends on."""
         return schema.treatment, schema.outcome
 
@@ -58,10 +58,12 @@ def _totals(schema: Schema) -> tuple[Coordinate, ...]:
     return tuple(Coordinate(f"total_{arm}", outcome_step(schema), Fraction(2 * GRID)) for arm in (0, 1))
 
 
-def _arm_size(protects: Protects, norm: Norm) -> tuple[Coordinate, ...]:
+def _arm_size(schema: Schema, protects: Protects, norm: Norm) -> tuple[Coordinate, ...]:
+    """The size of the treated arm, and of both where units may leave the comparison: that costs nothing more."""
     if protects != "record":
         return ()
-    return (Coordinate("size_1", 1.0, {"l1": Fraction(2), "l2": Fraction(3, 2)}[norm]),)
+    treated = Coordinate("size_1", 1.0, {"l1": Fraction(2), "l2": Fraction(3, 2)}[norm])
+    return treated, *compared(schema, Fraction(2))
 
 
 def _arm_bound(protects: Protects, norm: Norm) -> Fraction:

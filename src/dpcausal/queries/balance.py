@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, get_args
 
-from dpcausal.columns import Column, Real, is_number
+from dpcausal.columns import Real, is_number
 from dpcausal.errors import QueryError
-from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity
+from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, compared
 from dpcausal.queries.regression import MOST_FEATURES, root_above
 from dpcausal.queries.scores import (
     Estimand,
@@ -20,6 +20,7 @@ from dpcausal.queries.scores import (
     score_columns,
 )
 from dpcausal.schema import Protects, Schema
+from dpcausal.treatment import TableColumn
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,8 @@ class CovariateSums(Query):
 
     A number x is measured from the middle of its range in half ranges, one of two values is -1 or 1, one of more values
     is 1 in that value's place and 0 elsewhere; the deficit is the sum of 1 - x². The size of the treated arm comes with
-    it where arms are private. However many values a covariate has, it costs as much as a number. Proof:
-    docs/proofs/covariate_sums.md.
+    it where arms are private, and that of both where units may leave the comparison. However many values a covariate
+    has, it costs as much as a number. Proof: docs/proofs/covariate_sums.md.
 
     Attributes:
         of: The covariates.
@@ -60,7 +61,8 @@ class CovariateSums(Query):
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
         """The answer's coordinates and how far one unit can move them."""
-        sizes = (Coordinate("size_1", 1.0, Fraction(1)),) if protects == "record" else ()
+        one = Fraction(1)
+        sizes = (Coordinate("size_1", 1.0, one), *compared(schema, one)) if protects == "record" else ()
         bound = _bound(len(self.of), protects, norm, extra=Fraction(1))
         return Sensitivity(norm, (*sizes, *self._sums(schema, norm, 1.0)), bound)
 
@@ -71,7 +73,7 @@ class CovariateSums(Query):
         parts += [(f"deficit_{arm} of {name}", deficit) for arm in (0, 1) for name in self.numbers(schema)]
         return tuple(Coordinate(name, largest / GRID, Fraction(GRID * weight)) for name, weight in parts)
 
-    def reads(self, schema: Schema) -> tuple[Column, ...]:
+    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """The columns that the answer depends on."""
         return schema.treatment, *covariates_named(self.of, schema)
 
@@ -124,7 +126,7 @@ class WeightedCovariates(CovariateSums):
         bound = _bound(len(self.of), protects, norm, extra=Fraction(3, 2))
         return Sensitivity(norm, (*weights, *self._sums(schema, norm, self.largest)), bound)
 
-    def reads(self, schema: Schema) -> tuple[Column, ...]:
+    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """The columns that the answer depends on."""
         return tuple(dict.fromkeys((*super().reads(schema), *score_columns(self.score, schema))))
 

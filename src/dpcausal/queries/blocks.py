@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal
 
-from dpcausal.columns import Column, Value, is_number
+from dpcausal.columns import Value, is_number
 from dpcausal.errors import QueryError
 from dpcausal.queries.profiles import by_covariate, codes_of, profile_names, profiles_of
 from dpcausal.queries.query import GRID, Coordinate, NoiseKind, Norm, Query, Sensitivity, outcome_step
 from dpcausal.queries.regression import root_above
 from dpcausal.queries.scores import covariates_named, score_columns
 from dpcausal.schema import Protects, Schema
+from dpcausal.treatment import TableColumn
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Asked(Query):
         columns = covariates_named(self.of, schema)
         codes_of(by_covariate(self.of, self.at), columns)
 
-    def reads(self, schema: Schema) -> tuple[Column, ...]:
+    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """The columns that the answer depends on."""
         return *score_columns(self.of, schema), schema.outcome
 

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpcausal.columns import Column, is_number
+from dpcausal.columns import is_number
 from dpcausal.errors import QueryError
 from dpcausal.queries.basis import Cells, basis_of
 from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity
 from dpcausal.queries.regression import root_above
 from dpcausal.queries.scores import check_coefficients, kept_within, score_columns
 from dpcausal.schema import Protects, Schema
+from dpcausal.treatment import TableColumn
 
 MOST_EDGES = 100
 
@@ -49,7 +50,7 @@ class StratumCounts(Query):
         """The answer's coordinates and how far one unit can move them."""
         return _counts(self.bins(schema), norm)
 
-    def reads(self, schema: Schema) -> tuple[Column, ...]:
+    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """The columns that the answer depends on."""
         return schema.treatment, *self.cells.reads(schema)
 
@@ -96,6 +97,6 @@ class ScoreCounts(Query):
         check_coefficients(self.coefficients, self.of, schema)
         return _counts(self.bins(), norm)
 
-    def reads(self, schema: Schema) -> tuple[Column, ...]:
+    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """The columns that the answer depends on."""
         return score_columns(self.of, schema)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal, get_args
 
-from dpcausal.columns import Column, Real, is_number
+from dpcausal.columns import Real, is_number
 from dpcausal.errors import QueryError
 from dpcausal.queries.basis import LENGTH, Basis, basis_of
 from dpcausal.queries.models import Modelled, check_limits
@@ -13,6 +13,7 @@ from dpcausal.queries.query import GRID, Coordinate, Norm, Sensitivity, outcome_
 from dpcausal.queries.regression import root_above
 from dpcausal.queries.scores import COEFFICIENT_STEP, covariates_named
 from dpcausal.schema import Protects, Schema
+from dpcausal.treatment import TableColumn
 
 Learner = Literal["residual", "augmented"]
 """How a unit tells of its effect.
@@ -25,7 +26,7 @@ _OFF_DIAGONAL = Fraction(7072, 10000)
 """The noise of products of two functions beside that of squares: not below the root of 1/2, since they count twice."""
 
 
-def _joined(columns: tuple[Column, ...], basis: Basis, schema: Schema) -> tuple[Column, ...]:
+def _joined(columns: tuple[TableColumn, ...], basis: Basis, schema: Schema) -> tuple[TableColumn, ...]:
     """Columns with those of a basis, each once, in the order of the schema."""
     names = {column.name for column in (*columns, *basis.reads(schema))}
     return tuple(column for column in schema.columns if column.name in names)
@@ -110,7 +111,7 @@ class EffectMoments(Modelled):
         # Where all functions are as large as each other two units cannot both have all products to themselves.
         return (1 if self.basis.level else 2) * squares + 2 * reach + cut
 
-    def reads(self, schema: Schema) -> tuple[Column, ...]:
+    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """The columns that the answer depends on."""
         return _joined(super().reads(schema), self.basis, schema)
 
@@ -169,7 +170,7 @@ class EffectWeights(Modelled):
         coordinates = tuple(Coordinate(name, step, length) for name in names)
         return Sensitivity(norm, coordinates, root if norm == "l1" else Fraction(1))
 
-    def reads(self, schema: Schema) -> tuple[Column, ...]:
+    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """The columns that the answer depends on."""
         return _joined(super().reads(schema), self.basis, schema)
 

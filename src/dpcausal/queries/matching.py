@@ -5,11 +5,22 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpcausal.columns import Column, is_number
+from dpcausal.columns import is_number
 from dpcausal.errors import QueryError
-from dpcausal.queries.query import GRID, Coordinate, NoiseKind, Norm, Query, Sensitivity, outcome_step, shared
+from dpcausal.queries.query import (
+    GRID,
+    Coordinate,
+    NoiseKind,
+    Norm,
+    Query,
+    Sensitivity,
+    check_all_compared,
+    outcome_step,
+    shared,
+)
 from dpcausal.queries.scores import check_coefficients, covariates_named, kept_within, score_columns
 from dpcausal.schema import Protects, Schema
+from dpcausal.treatment import TableColumn
 
 COEFFICIENT_STEPS = 2**16
 """Into how many steps the largest coefficient of a matched contrast is divided."""
@@ -63,7 +74,7 @@ class MatchedContrast(Query):
         parts = {"effect": (step / COEFFICIENT_STEPS, _MOVES), "squares": (step**2 * GRID, 4 * GRID + 1)}
         return shared(parts, self.shares, norm)
 
-    def reads(self, schema: Schema) -> tuple[Column, ...]:
+    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """The columns that the answer depends on."""
         return *score_columns(self.of, schema), schema.outcome
 
@@ -118,13 +129,14 @@ class ScrambledContrast(Query):
         score, arm, outcome = (Fraction(share) / total for share in self.shares)
         return score, arm, outcome
 
-    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
+    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
         """The answer's coordinates and how far one unit can move them."""
+        check_all_compared(self, schema, protects)
         check_coefficients(self.coefficients, self.of, schema)
         effect = Coordinate("effect", outcome_step(schema) / COEFFICIENT_STEPS, Fraction(_MOVES) / self.parts()[2])
         return Sensitivity(norm, (effect,), Fraction(1))
 
-    def reads(self, schema: Schema) -> tuple[Column, ...]:
+    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """The columns that the answer depends on."""
         return *score_columns(self.of, schema), schema.outcome
 

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpcausal.columns import Column, is_number
+from dpcausal.columns import is_number
 from dpcausal.errors import QueryError
 from dpcausal.queries.query import Query
 from dpcausal.queries.scores import check_coefficients, kept_within, score_columns
 from dpcausal.schema import Schema
+from dpcausal.treatment import TableColumn
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Modelled(Query):
         for model in (self.propensity, self.control, self.treated):
             check_coefficients(model, self.of, schema)
 
-    def reads(self, schema: Schema) -> tuple[Column, ...]:
+    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """The columns that the answer depends on."""
         return *score_columns(self.of, schema), schema.outcome
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal, Protocol
 
-from dpcausal.columns import Binary, Category, Column, Value, is_number
+from dpcausal.columns import Binary, Category, Value, is_number
 from dpcausal.errors import QueryError
 from dpcausal.schema import Protects, Schema
+from dpcausal.treatment import TableColumn
 
 GRID = 2**20
 """Steps from the middle of a column's range to its bounds. Values are rounded to these steps before anything else."""
@@ -86,7 +87,7 @@ class Query(Protocol):
         """The answer's coordinates and how far one unit can move them."""
         ...
 
-    def reads(self, schema: Schema) -> tuple[Column, ...]:
+    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """The columns that the answer depends on."""
         ...
 
@@ -105,6 +106,22 @@ def value_names(column: Binary | Category) -> tuple[str, ...]:
     """
     plain = (value if isinstance(value, str) else str(plain_value(value)).removesuffix(".0") for value in column.values)
     return tuple(f"{column.name}={value}" for value in plain)
+
+
+def check_all_compared(query: Query, schema: Schema, protects: Protects) -> None:
+    """Raise where a unit's change may take it out of the comparison, which the proof of a query does not cover."""
+    if schema.units_may_leave(protects):
+        raise QueryError(
+            expected=f"a treatment whose two arms hold every unit, which the proof of {query.name} needs",
+            got=f"{schema.treatment.name!r}, where units may be outside the comparison",
+            hint="choose another estimator, such as Stratification; or, where the table holds two arms only, say to "
+            "which one an undeclared value counts: Treatment(…, undeclared=…).",
+        )
+
+
+def compared(schema: Schema, weight: Fraction) -> tuple[Coordinate, ...]:
+    """The number of units in the comparison, where that is private."""
+    return (Coordinate("compared", 1.0, weight),) if schema.units_may_leave(schema.protects) else ()
 
 
 def outcome_step(schema: Schema) -> float:

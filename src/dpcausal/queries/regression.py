@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpcausal.columns import Column, Real
+from dpcausal.columns import Real
 from dpcausal.errors import QueryError
 from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity, value_names
 from dpcausal.queries.scores import covariates_named
 from dpcausal.schema import Protects, Schema
+from dpcausal.treatment import TableColumn
 
 FINE = 2**10
 """Steps from the middle of a range to its bounds in products of two numbers, so that sums of products are exact."""
@@ -25,6 +26,7 @@ MOST_FEATURES = 200
 WEIGHTS: dict[tuple[bool, int, int], int] = {
     (True, 1, 0): 1,
     (True, 0, 0): 2,
+    (False, 0, 0): 2,
     (False, 1, 0): 2,
     (True, 0, 1): 2,
     (False, 1, 1): 2,
@@ -69,8 +71,8 @@ class RegressionMoments(Query):
     A unit's numbers are its outcome, z, and its features, x, all from -1 to 1: a number measured from the middle of its
     range, one of two values as -1 or 1, one of more values as 1 in that value's place and -1 elsewhere, the first value
     left out. With a sign for the arm, the answer holds the sums of +-1, z, +-z, x, +-x, zx and xx', and of what z² and
-    x² lack to 1; with `interaction` also those of +-zx, +-xx' and the signed deficits. Proof:
-    docs/proofs/regression_moments.md.
+    x² lack to 1; with `interaction` also those of +-zx, +-xx' and the signed deficits; and the sum of 1 where units may
+    leave the comparison. Proof: docs/proofs/regression_moments.md.
 
     Attributes:
         of: The covariates.
@@ -96,7 +98,9 @@ class RegressionMoments(Query):
         """The sums, in the order of the coordinates."""
         last = FIRST_FEATURE + len(design_names(self.of, schema))
         pairs = [(first, second) for first in range(last) for second in range(first, last)]
-        plain = [Moment(first, second, signed=False) for first, second in pairs[1:]]  # the first is n, which is public
+        # The first is the number of units in the comparison, which is public unless units may leave it.
+        counted = pairs if schema.units_may_leave(schema.protects) else pairs[1:]
+        plain = [Moment(first, second, signed=False) for first, second in counted]
         signed = [
             Moment(first, second, signed=True) for first, second in pairs if first == CONSTANT or self.interaction
         ]
@@ -115,7 +119,16 @@ class RegressionMoments(Query):
             )
             for moment in self.moments(schema)
         )
-        return Sensitivity(norm, coordinates, self._bound(len(numbers) - FIRST_FEATURE, protects, norm))
+        bound = self._bound(len(numbers) - FIRST_FEATURE, protects, norm)
+        if schema.units_may_leave(protects):
+            bound = max(bound, self._leaving(schema, norm))
+        return Sensitivity(norm, coordinates, bound)
+
+    def _leaving(self, schema: Schema, norm: Norm) -> Fraction:
+        """How far a unit moves all sums that leaves the comparison: each by half of what a change of sign does."""
+        power = {"l1": 1, "l2": 2}[norm]
+        moved = sum((Fraction(1, 2 * moment.weight) ** power for moment in self.moments(schema)), Fraction(0))
+        return moved if norm == "l1" else root_above(moved)
 
     def _bound(self, features: int, protects: Protects, norm: Norm) -> Fraction:
         """The largest move there is, over all ways to turn a unit's numbers round, with the deficits' added."""
@@ -151,7 +164,7 @@ class RegressionMoments(Query):
         most += deficits / 2**power
         return most if norm == "l1" else root_above(most)
 
-    def reads(self, schema: Schema) -> tuple[Column, ...]:
+    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """The columns that the answer depends on."""
         return schema.treatment, *covariates_named(self.of, schema), schema.outcome
 
@@ -176,6 +189,8 @@ def root_above(number: Fraction) -> Fraction:
 
 
 def _name(moment: Moment, numbers: Sequence[str]) -> str:
+    if not moment.signed and moment.first == moment.second == CONSTANT:
+        return "compared"
     parts = ["arm"] if moment.signed else []
     if moment.deficit:
         parts.append(f"deficit of {numbers[moment.first]}")

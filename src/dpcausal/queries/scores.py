@@ -8,8 +8,19 @@ from typing import ClassVar, Literal, get_args
 
 from dpcausal.columns import Column, Real, is_number, meant
 from dpcausal.errors import QueryError
-from dpcausal.queries.query import GRID, Coordinate, NoiseKind, Norm, Query, Sensitivity, outcome_step, value_names
+from dpcausal.queries.query import (
+    GRID,
+    Coordinate,
+    NoiseKind,
+    Norm,
+    Query,
+    Sensitivity,
+    compared,
+    outcome_step,
+    value_names,
+)
 from dpcausal.schema import Protects, Schema
+from dpcausal.treatment import TableColumn
 
 Estimand = Literal["ATE", "ATT", "ATC", "ATO"]
 
@@ -40,7 +51,7 @@ def covariates_named(of: Sequence[str], schema: Schema) -> tuple[Column, ...]:
     return tuple(known[name] for name in of)
 
 
-def score_columns(of: Sequence[str], schema: Schema) -> tuple[Column, ...]:
+def score_columns(of: Sequence[str], schema: Schema) -> tuple[TableColumn, ...]:
     """The columns that a score depends on."""
     return schema.treatment, *covariates_named(of, schema)
 
@@ -135,7 +146,7 @@ class OutputPerturbedLogistic(Query):
         moved = 2 * (1 + self.slack) / Fraction(self.penalty) / Fraction(COEFFICIENT_STEP)
         return of_length(moved, names, norm)
 
-    def reads(self, schema: Schema) -> tuple[Column, ...]:
+    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """The columns that the answer depends on."""
         return score_columns(self.of, schema)
 
@@ -193,7 +204,7 @@ class ObjectivePerturbedLogistic(Query):
         moved = self.slack / Fraction(COEFFICIENT_STEP)
         return of_length(moved, names, norm, self.shares["slack"])
 
-    def reads(self, schema: Schema) -> tuple[Column, ...]:
+    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """The columns that the answer depends on."""
         return score_columns(self.of, schema)
 
@@ -204,8 +215,9 @@ class WeightedArms(Query):
 
     With weights w as a share of the largest possible one and outcomes z as a share of half their range, the answer
     holds the sums of +-w z (contrast), w z (level), +-w (tilt), w (mass), w (1 - z²) (deficit) and w² (design), where +
-    is for treated and - for control units. From these follow both weighted means, at hardly more noise than the
-    contrast alone would need. Proof: docs/proofs/weighted_arms.md.
+    is for treated and - for control units; and the number of units where they may leave the comparison. From these
+    follow both weighted means, at hardly more noise than the contrast alone would need. Proof:
+    docs/proofs/weighted_arms.md.
 
     Attributes:
         of: The covariates of the score.
@@ -267,9 +279,10 @@ class WeightedArms(Query):
             "design": self.largest * weight,
         }
         coordinates = tuple(Coordinate(name, steps[name], Fraction(GRID * self.weights[name])) for name in steps)
+        coordinates = (*coordinates, *compared(schema, Fraction(8)))
         bound = {"l1": Fraction(5, 4), "l2": Fraction(1031, 1000)}[norm]
         return Sensitivity(norm, coordinates, bound + Fraction(8, GRID))  # and what rounding to steps adds
 
-    def reads(self, schema: Schema) -> tuple[Column, ...]:
+    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """The columns that the answer depends on."""
         return *score_columns(self.of, schema), schema.outcome

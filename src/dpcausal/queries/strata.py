@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Literal
 
-from dpcausal.columns import Binary, Category, Column, Real, is_number
+from dpcausal.columns import Binary, Category, Real, is_number
 from dpcausal.errors import QueryError
 from dpcausal.queries.query import (
     GRID,
@@ -16,11 +16,14 @@ from dpcausal.queries.query import (
     Norm,
     Query,
     Sensitivity,
+    check_all_compared,
+    compared,
     outcome_step,
     shared,
     value_names,
 )
 from dpcausal.schema import Protects, Schema
+from dpcausal.treatment import TableColumn
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,7 @@ def bins(by: Sequence[Cut], schema: Schema) -> tuple[int, ...]:
     return each
 
 
-def _strata_columns(by: Sequence[Cut], schema: Schema) -> tuple[Column, ...]:
+def _strata_columns(by: Sequence[Cut], schema: Schema) -> tuple[TableColumn, ...]:
     names = {cut.name for cut in by}
     return schema.treatment, schema.outcome, *(column for column in schema.covariates if column.name in names)
 
@@ -123,7 +126,8 @@ class StratumContrasts(Query):
 
     A stratum with t treated and c control units counts as m = min(t, K c) + min(c, K t) units, K the cap; as 0 if an
     arm is empty. The answer holds the sum of m times the difference in means, the sum of m, and two sums from which the
-    standard error is made. Proof: docs/proofs/stratum_contrasts.md.
+    standard error is made; and the number of units where they may leave the comparison. Proof:
+    docs/proofs/stratum_contrasts.md.
 
     Attributes:
         by: The covariates that tell strata apart.
@@ -140,6 +144,8 @@ class StratumContrasts(Query):
         "design": Fraction(1, 10),
     }
     """How the guarantee is divided among the four numbers."""
+    compared_share: ClassVar[Fraction] = Fraction(3, 10)
+    """What the number of units in the comparison gets: where a unit leaves, the effect needs half of its share only."""
 
     by: Sequence[Cut]
     cap: int
@@ -165,9 +171,11 @@ class StratumContrasts(Query):
             "squares": (step**2 * GRID, 4 * GRID + 2),
             "design": (1 / self.design_steps, 5 * reach**2 * self.design_steps + 2),
         }
-        return shared(parts, self.shares, norm)
+        four = shared(parts, self.shares, norm)
+        share = self.compared_share if norm == "l1" else Fraction(math.sqrt(self.compared_share))
+        return replace(four, coordinates=(*four.coordinates, *compared(schema, 1 / share)))
 
-    def reads(self, schema: Schema) -> tuple[Column, ...]:
+    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """The columns that the answer depends on."""
         return _strata_columns(self.by, schema)
 
@@ -213,8 +221,9 @@ class StratumMatches(Query):
             return {"effect": 8 * tenth, "squares": tenth, "design": tenth}
         return {"effect": 7 * tenth, "log_sensitivity": tenth, "squares": tenth, "design": tenth}
 
-    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
+    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
         """The answer's coordinates and how far one unit can move them."""
+        check_all_compared(self, schema, protects)
         bins(self.by, schema)
         step = outcome_step(schema)
         parts = {
@@ -231,6 +240,6 @@ class StratumMatches(Query):
             return most
         return replace(most, coordinates=(Coordinate("effect", step, None), *most.coordinates[1:]))
 
-    def reads(self, schema: Schema) -> tuple[Column, ...]:
+    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """The columns that the answer depends on."""
         return _strata_columns(self.by, schema)

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpcausal.columns import Column
 from dpcausal.errors import QueryError
 from dpcausal.queries.basis import Cells, basis_of
 from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, outcome_step
 from dpcausal.schema import Protects, Schema
+from dpcausal.treatment import TableColumn
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,6 @@ class SubgroupMoments(Query):
         most = 3 if norm == "l1" and protects != "outcome" else 2
         return Sensitivity(norm, coordinates, most + Fraction(2, GRID))
 
-    def reads(self, schema: Schema) -> tuple[Column, ...]:
+    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """The columns that the answer depends on."""
         return schema.treatment, *self.cells.reads(schema), schema.outcome

@@ -3,9 +3,10 @@
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from dpcausal.columns import Binary, Column, Real
+from dpcausal.columns import Binary, Real
 from dpcausal.report.facts import Facts
 from dpcausal.report.section import Section, Table
+from dpcausal.treatment import TableColumn, Treatment
 
 _UNSAID = "not said"
 
@@ -51,19 +52,21 @@ def inputs(report: Facts) -> Section:
         facts.append(("several records of one unit", rule))
     if report.effect.sites:
         facts.append(("several sites", f"pooled by {study.pooling.replace('_', ' ')}"))
-    columns: list[tuple[str, Column]] = [("treatment", schema.treatment), ("outcome", schema.outcome)]
+    columns: list[tuple[str, TableColumn]] = [("treatment", schema.treatment), ("outcome", schema.outcome)]
     columns += [("covariate", column) for column in schema.covariates]
     lines = tuple((column.name, role, _read(column), str(_missing(column))) for role, column in columns)
     table = Table("Columns as declared", ("column", "as", "values", "a missing value counts as"), lines)
     notes = (
         "Nothing here may come from the table, unless it was asked of it for a price.",
-        "Values outside bounds were moved to the bound, and unknown ones count as missing: no unit was left out.",
+        "Values outside bounds were moved to the bound, and unknown ones count as missing.",
         "dpcausal tuned nothing on the data, and looked at nothing that is not paid for.",
     )
     return Section("inputs", title, facts=tuple(facts), tables=(table,), notes=notes)
 
 
-def _missing(column: Column) -> object:
+def _missing(column: TableColumn) -> object:
+    if isinstance(column, Treatment):
+        return "outside the comparison" if column.undeclared is None else column.label(column.undeclared)
     if isinstance(column, Real):
         return f"{column.missing_value:g}"
     if isinstance(column, Binary):
@@ -71,11 +74,13 @@ def _missing(column: Column) -> object:
     return column.missing_value
 
 
-def _read(column: Column) -> str:
+def _read(column: TableColumn) -> str:
     return f"{_declared(column)}; {column.rules}" if column.rules else _declared(column)
 
 
-def _declared(column: Column) -> str:
+def _declared(column: TableColumn) -> str:
+    if isinstance(column, Treatment):
+        return column.described
     if isinstance(column, Real):
         return f"{column.low:,g} to {column.high:,g}"
     if isinstance(column, Binary) and column.labels:

@@ -25,9 +25,9 @@ def love_plot(balance: BalanceTable) -> "Figure":
     The grey band is what passes. A covariate that noise hides has no mark and says so.
 
     Example:
-        >>> from dpcausal import Binary, Real, Rehearsal, Schema
+        >>> from dpcausal import Real, Rehearsal, Schema, Treatment
         >>> from dpcausal.diagnostics import Balance
-        >>> schema = Schema(treatment=Binary("t"), outcome=Real("y", 0, 1), covariates=[Real("age", 18, 90)])
+        >>> schema = Schema(treatment=Treatment("t"), outcome=Real("y", 0, 1), covariates=[Real("age", 18, 90)])
         >>> balance = Balance(of=["age"]).estimate(Rehearsal(schema, n=5_000), epsilon=1.0)
         >>> figure = love_plot(balance)  # figure.savefig("love.png")
     """

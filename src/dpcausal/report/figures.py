@@ -23,8 +23,9 @@ def forest_plot(curve: EffectCurve, *, alpha: float = 0.05) -> "Figure":
     Thick lines are what sampling alone would leave open, thin ones add the privacy noise.
 
     Example:
-        >>> from dpcausal import Binary, Category, Real, Rehearsal, Schema, SubgroupEffects
-        >>> schema = Schema(treatment=Binary("t"), outcome=Real("y", 0, 1), covariates=[Category("ward", ["a", "b"])])
+        >>> from dpcausal import Category, Real, Rehearsal, Schema, SubgroupEffects, Treatment
+        >>> wards = [Category("ward", ["a", "b"])]
+        >>> schema = Schema(treatment=Treatment("t"), outcome=Real("y", 0, 1), covariates=wards)
         >>> curve = SubgroupEffects(by=["ward"]).estimate(Rehearsal(schema, n=500), epsilon=1.0)
         >>> figure = forest_plot(curve)  # figure.savefig("forest.png")
     """

@@ -57,8 +57,8 @@ class Report(Facts):
 
         Example:
             >>> from datetime import date
-            >>> from dpcausal import Binary, DifferenceInMeans, Real, Schema, Study
-            >>> schema = Schema(treatment=Binary("treat"), outcome=Real("score", 0, 10))
+            >>> from dpcausal import DifferenceInMeans, Real, Schema, Study, Treatment
+            >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 10))
             >>> study = Study(
             ...     name="scores", question="Does it help?", schema=schema, estimator=DifferenceInMeans(), epsilon=1
             ... )

@@ -47,8 +47,8 @@ def tidy(
         backend: The library that the frame is to be of.
 
     Example:
-        >>> from dpcausal import Binary, DifferenceInMeans, Real, Rehearsal, Schema
-        >>> rehearsal = Rehearsal(Schema(treatment=Binary("treat"), outcome=Real("score", 0, 100)), n=5_000)
+        >>> from dpcausal import DifferenceInMeans, Real, Rehearsal, Schema, Treatment
+        >>> rehearsal = Rehearsal(Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100)), n=5_000)
         >>> lines = tidy([DifferenceInMeans().estimate(rehearsal, epsilon=each) for each in (0.1, 1.0)])
         >>> lines[["epsilon", "standard_error", "status"]].round(2)
            epsilon  standard_error     status

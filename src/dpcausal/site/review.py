@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from dpcausal.columns import Binary, Column, Indicator, Real, Unit, table_column
+from dpcausal.columns import Binary, Indicator, Real, Unit
 from dpcausal.effect import bill, listed, number, text_table
 from dpcausal.ledger import Ledger
 from dpcausal.site.diary import Line, Standing
 from dpcausal.site.policy import Policy
 from dpcausal.study import Study
+from dpcausal.treatment import TableColumn, Treatment, table_column
 
 
 def objections(policy: Policy, study: Study) -> tuple[str, ...]:
@@ -86,13 +87,15 @@ class Review:
         return text_table(f"Study {study.name} at {site}", [(label, text) for label, text in table if text])
 
 
-def _told(column: Column) -> str:
+def _told(column: TableColumn) -> str:
     return f"{_held(column)}; {column.rules}" if column.rules else _held(column)
 
 
-def _held(column: Column) -> str:
+def _held(column: TableColumn) -> str:
+    if isinstance(column, Treatment):
+        return f"{column.name}: {column.described}"
     if isinstance(column, Indicator):
-        return f"{column.name}: 0 or 1, read from {table_column(column)}"
+        return f"{column.name}: 0 or 1, read from {column.of.name}"
     if isinstance(column, Real):
         return f"{column.name}: a number within {column.low:g} and {column.high:g}"
     if isinstance(column, Binary) and column.labels:

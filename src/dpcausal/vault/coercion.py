@@ -11,11 +11,12 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
-from dpcausal.columns import Binary, Category, Column, Indicator, Real, table_column
+from dpcausal.columns import Binary, Category, Indicator, Real
 from dpcausal.errors import TableError
 from dpcausal.queries import GRID
 from dpcausal.queries.profiles import grid
 from dpcausal.schema import Schema
+from dpcausal.treatment import TableColumn, Treatment, table_column
 from dpcausal.vault.dialects import DUCKDB, Dialect
 from dpcausal.vault.parsing import days_in_text, literal, number_in_text, since, text_literals, value_in_text
 
@@ -23,6 +24,9 @@ Family = Literal["integer", "number", "wide number", "boolean", "text", "date", 
 """What a column's data type lets one do with it; a key only names or orders, an integer has at most 64 bits, a wide
 number may be a whole number of more, and a date may have a time of day but no time zone. Types are public, values are
 not."""
+
+OUTSIDE = 2
+"""The code of the treatment column for units outside the comparison."""
 
 SOURCE = DUCKDB.source
 """The name under which DuckDB's SQL text knows the table."""
@@ -63,6 +67,8 @@ def coerced(
         read[name] = f"{_read(held, family, dialect, f'cell_{place}')} AS read_{place}"
         if isinstance(column, Real):
             code = _real_steps(column, f"read_{place}")
+        elif isinstance(column, Treatment):
+            code = _arm(column, f"read_{place}", family, dialect)
         elif isinstance(column, Indicator):
             code = f"CASE WHEN read_{place} <= {literal(math.inf)} THEN 0 ELSE 1 END"
         else:
@@ -119,18 +125,18 @@ def check_columns(needed: Sequence[str], present: Sequence[str]) -> None:
             )
 
 
-def reading(column: Column, family: Family, dialect: Dialect = DUCKDB) -> tuple[str, str]:
+def reading(column: TableColumn, family: Family, dialect: Dialect = DUCKDB) -> tuple[str, str]:
     """A column as its cells stand in the table, and, where these are called `cell`, as they are read."""
     return _cell(column, family, dialect), _read(column, family, dialect, "cell")
 
 
-def _cell(column: Column, family: Family, dialect: Dialect) -> str:
+def _cell(column: TableColumn, family: Family, dialect: Dialect) -> str:
     """A column as it stands in the table, texts folded where it is declared so: once, since the text of it is long."""
     source = dialect.column(column.name)
     return dialect.folded(source) if family == "text" and (isinstance(column, Real) or not column.strict) else source
 
 
-def _read(column: Column, family: Family, dialect: Dialect, cell: str) -> str:
+def _read(column: TableColumn, family: Family, dialect: Dialect, cell: str) -> str:
     """A cell as DOUBLE, or as the bytes of text where text is declared; NULL where it does not read so."""
     _check_family(column, family)
     if isinstance(column, Real) and column.since:
@@ -153,7 +159,7 @@ _CALLED: dict[Family, str] = {
 }
 
 
-def _check_family(column: Column, family: Family) -> None:
+def _check_family(column: TableColumn, family: Family) -> None:
     """Raise unless a column's type can be read as declared."""
     hint = "convert the column, or declare its values as they stand in the table."
     allowed: tuple[Family, ...]
@@ -195,15 +201,32 @@ def _real_steps(column: Real, value: str) -> str:
     return f"LEAST(GREATEST({rounded}, {literal(float(-GRID))}), {literal(float(GRID))})"
 
 
+def _arm(column: Treatment, value: str, family: Family, dialect: Dialect) -> str:
+    """The arm of a row: 0 for the reference, 1 for the other compared arm, OUTSIDE for any other."""
+    places = dict(zip(column.compared, (0, 1), strict=True))
+    rest = OUTSIDE if column.undeclared is None else places.get(column.undeclared, OUTSIDE)
+    codes = [places.get(arm, OUTSIDE) for arm in column.arms]
+    cells = zip(_spelled(column, family, dialect), codes, strict=True)
+    cases = " ".join(f"WHEN {value} IN ({each}) THEN {code}" for each, code in cells if code != rest)
+    return f"CASE {cases} ELSE {rest} END"
+
+
+def _spelled(column: Binary | Category | Treatment, family: Family, dialect: Dialect) -> list[str]:
+    """Each declared value as SQL literals to compare with."""
+    if isinstance(column.values[0], str):
+        return [", ".join(text_literals(column, code, dialect)) for code in range(len(column.values))]
+    whole = family == "integer" and _is_whole(column)
+    return [str(int(each)) if whole else literal(each) for each in column.values]
+
+
 def _code(column: Binary | Category, value: str, family: Family, dialect: Dialect) -> str:
     """The place of a value in the declared list."""
     whole = family == "integer" and _is_whole(column)
     values, missing = column.values, list(column.values).index(column.missing_value)
+    spelled = _spelled(column, family, dialect)
     if isinstance(values[0], str):
-        texts = [", ".join(text_literals(column, code, dialect)) for code in range(len(values))]
-        others = [f"WHEN {value} IN ({each}) THEN {code}" for code, each in enumerate(texts) if code != missing]
+        others = [f"WHEN {value} IN ({each}) THEN {code}" for code, each in enumerate(spelled) if code != missing]
         return f"CASE {' '.join(others)} ELSE {missing} END"
-    spelled = [str(int(each)) if whole else literal(each) for each in values]
     if len(values) > 2 and _is_whole(column) and all(int(b) == int(a) + 1 for a, b in itertools.pairwise(values)):
         within = f"LEAST(GREATEST({value}, {spelled[0]}), {spelled[-1]})"
         listed = f"{value} = {within if whole else f'FLOOR({within})'}"
@@ -212,6 +235,6 @@ def _code(column: Binary | Category, value: str, family: Family, dialect: Dialec
     return f"CASE {' '.join(others)} ELSE {missing} END"
 
 
-def _is_whole(column: Binary | Category) -> bool:
+def _is_whole(column: Binary | Category | Treatment) -> bool:
     """Whether all declared values are integers of moderate size."""
     return all(not isinstance(each, str) and float(each).is_integer() and abs(each) < 2**31 for each in column.values)

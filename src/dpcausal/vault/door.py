@@ -50,9 +50,9 @@ class Vault:
 
     Example:
         >>> import pyarrow as pa
-        >>> from dpcausal import Binary, Budget, Real, Schema
+        >>> from dpcausal import Budget, Real, Schema, Treatment
         >>> table = pa.table({"t": [0, 1] * 50, "y": [0.2, 0.7] * 50})
-        >>> schema = Schema(treatment=Binary("t"), outcome=Real("y", 0, 1))
+        >>> schema = Schema(treatment=Treatment("t"), outcome=Real("y", 0, 1))
         >>> Vault(table, schema, ledger="sqlite://", budget=Budget(epsilon=3))
         Vault(100 units; treatment t, outcome y, 0 covariates; protects record)
     """
@@ -95,7 +95,7 @@ class Vault:
             )
 
     def _count(self) -> None:
-        arms = self._engine.aggregate({"treatment": 2}, ["1"])
+        arms = self._engine.aggregate({"treatment": 3}, ["1"], whole=True)
         self._n = int(arms.sum())
         self._arm_sizes = None if self._schema.protects == "record" else (int(arms[0, 0]), int(arms[1, 0]))
 
@@ -116,7 +116,7 @@ class Vault:
 
     @property
     def arm_sizes(self) -> tuple[int, int] | None:
-        """The number of units in each arm where the schema declares arms public; otherwise None."""
+        """The number of units in each compared arm where the schema declares arms public; otherwise None."""
         return self._arm_sizes
 
     @property

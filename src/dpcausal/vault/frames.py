@@ -10,9 +10,9 @@ import narwhals as nw
 import numpy as np
 import pyarrow as pa
 
-from dpcausal.columns import table_column
 from dpcausal.errors import TableError
 from dpcausal.schema import Schema
+from dpcausal.treatment import table_column
 from dpcausal.vault.coercion import check_columns, columns_used, dated_columns
 
 

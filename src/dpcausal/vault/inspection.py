@@ -7,9 +7,10 @@ may be released. Only the command `dpcausal check` reaches it.
 from collections.abc import Iterator
 
 from dpcausal.cells import Value
-from dpcausal.columns import Binary, Category, Column, Indicator, Real, table_column
+from dpcausal.columns import Binary, Category, Indicator, Real
 from dpcausal.errors import TableError
 from dpcausal.schema import Schema
+from dpcausal.treatment import TableColumn, Treatment, table_column
 from dpcausal.vault.coercion import SOURCE, reading
 from dpcausal.vault.dialects import DUCKDB
 from dpcausal.vault.engines.duckdb import DuckDBEngine
@@ -41,13 +42,13 @@ def inspect(place: str, schema: Schema) -> Iterator[str]:
     yield from _units(schema, engine, size)
 
 
-def _roles(schema: Schema) -> Iterator[tuple[str, Column]]:
+def _roles(schema: Schema) -> Iterator[tuple[str, TableColumn]]:
     yield "treatment", schema.treatment
     yield "outcome", schema.outcome
     yield from (("covariate", column) for column in schema.covariates if not isinstance(column, Indicator))
 
 
-def _column(role: str, column: Column, engine: DuckDBEngine, size: int) -> Iterator[str]:
+def _column(role: str, column: TableColumn, engine: DuckDBEngine, size: int) -> Iterator[str]:
     family = engine.families[table_column(column)]
     source = DUCKDB.column(table_column(column))
     cell, read = reading(column, family)
@@ -75,14 +76,14 @@ def _column(role: str, column: Column, engine: DuckDBEngine, size: int) -> Itera
         yield f"{name}: most often {', '.join(spelled)}"
 
 
-def _known(column: Column) -> str:
+def _known(column: TableColumn) -> str:
     """Return whether a cell reads as declared, as SQL."""
     if isinstance(column, Real):
         return f"value <= {literal(float('inf'))}"
     return f"{_compared(column)} IN ({', '.join(each for value in column.values for each in _spelled(column, value))})"
 
 
-def _wanted(column: Column) -> list[str]:
+def _wanted(column: TableColumn) -> list[str]:
     """Return what else is counted, as SQL: numbers beyond either bound, or each of the declared values."""
     if isinstance(column, Real):
         infinity = literal(float("inf"))
@@ -90,11 +91,11 @@ def _wanted(column: Column) -> list[str]:
     return [f"{_compared(column)} IN ({', '.join(_spelled(column, value))})" for value in column.values]
 
 
-def _compared(column: Binary | Category) -> str:
+def _compared(column: Binary | Category | Treatment) -> str:
     return "value" if isinstance(column.values[0], str) else "CAST(value AS DOUBLE)"
 
 
-def _spelled(column: Binary | Category, value: Value) -> list[str]:
+def _spelled(column: Binary | Category | Treatment, value: Value) -> list[str]:
     place = list(column.values).index(value)
     return text_literals(column, place, DUCKDB) if isinstance(value, str) else [literal(value)]
 

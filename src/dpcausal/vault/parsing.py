@@ -10,6 +10,7 @@ from datetime import date
 
 from dpcausal.cells import Value
 from dpcausal.columns import Binary, Category, Real
+from dpcausal.treatment import Treatment
 from dpcausal.vault.dialects import Dialect
 
 _TIME = r"(?:[t ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]++)?+)?+(?: ?+z| ?+[+-][0-9]{2}:?+[0-9]{2})?+)?+"
@@ -66,7 +67,7 @@ def _days(form: str, folded: str, dialect: Dialect) -> str:
     return dialect.days(f"TRY_CAST(concat({year}, '-', lpad({month}, 2, '0'), '-', lpad({day}, 2, '0')) AS DATE)")
 
 
-def value_in_text(column: Binary | Category, cell: str, dialect: Dialect) -> str:
+def value_in_text(column: Binary | Category | Treatment, cell: str, dialect: Dialect) -> str:
     """Return a text read as a number, a DOUBLE: the value that it is another spelling of, or the number that it is."""
     words = "".join(
         f" WHEN {dialect.text(cell)} IN ({', '.join(text_literals(column, place, dialect))}) THEN {literal(value)}"
@@ -76,7 +77,7 @@ def value_in_text(column: Binary | Category, cell: str, dialect: Dialect) -> str
     return f"CASE{words} ELSE {dialect.number(cell)} END" if words else dialect.number(cell)
 
 
-def text_literals(column: Binary | Category, place: int, dialect: Dialect) -> list[str]:
+def text_literals(column: Binary | Category | Treatment, place: int, dialect: Dialect) -> list[str]:
     """Return the spellings of the value at a place of the list, as constants to compare with."""
     spelled = column.spellings[place]
     return [literal(text if column.strict else dialect.written(text).encode()) for text in spelled]

@@ -30,11 +30,11 @@ class Shown:
     def __init__(self, engine: Engine, share: Share = lambda _: None) -> None:
         self._engine, self._share, self._units = engine, share, 0
 
-    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str]) -> Integers:
+    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> Integers:
         """Sums over groups of rows; see `Engine.aggregate`."""
         with self._bar():
-            totals = self._engine.aggregate(cells, sums)
-        if "1" in sums:  # whoever counts rows group by group has counted the units
+            totals = self._engine.aggregate(cells, sums, whole=whole)
+        if whole and "1" in sums:  # the number of all units is public, that of units in the comparison may not be
             self._units = int(totals[..., list(sums).index("1")].sum())
         return totals
 
@@ -43,10 +43,17 @@ class Shown:
         with self._bar():
             return self._engine.fold(columns, kernel)
 
-    def collect(self, columns: Sequence[str], limit: int, kernel: Callable[[Batch], Batch] | None = None) -> Batch:
+    def collect(
+        self,
+        columns: Sequence[str],
+        limit: int,
+        kernel: Callable[[Batch], Batch] | None = None,
+        *,
+        whole: bool = False,
+    ) -> Batch:
         """All rows at once; see `Engine.collect`."""
         with self._bar():
-            return self._engine.collect(columns, limit, kernel)
+            return self._engine.collect(columns, limit, kernel, whole=whole)
 
     @contextmanager
     def _bar(self) -> Iterator[None]:

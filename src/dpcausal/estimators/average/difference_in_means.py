@@ -8,7 +8,7 @@ from dpcausal.effect import Effect, number
 from dpcausal.estimators.calls import Estimating
 from dpcausal.estimators.plausibility import Measured, Signs, warned
 from dpcausal.queries import ArmMoments, ArmTotals
-from dpcausal.release import Release, Source, guarantee_for
+from dpcausal.release import Release, Source, guarantee_for, units_compared
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class DifferenceInMeans(Estimating):
         corrected for the noise in the mean, and arms may be private.
 
     Example:
-        >>> from dpcausal import Binary, Real, Rehearsal, Schema
-        >>> schema = Schema(treatment=Binary("treat"), outcome=Real("re78", 0, 60_000))
+        >>> from dpcausal import Real, Rehearsal, Schema, Treatment
+        >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("re78", 0, 60_000))
         >>> plan = DifferenceInMeans().estimate(Rehearsal(schema, n=2_000), epsilon=1.0)
         >>> round(plan.sampling_sd), round(plan.privacy_sd)
         (775, 180)
@@ -57,6 +57,8 @@ class DifferenceInMeans(Estimating):
             # What one more unit in the treated arm, and one less in the control arm, does to the difference.
             leverage = abs(means[1] / sizes[1] + means[0] / sizes[0])
             noise.append(release.noise_term("size_1", leverage))
+        if "compared" in release.names:  # and one more unit in the control arm
+            noise.append(release.noise_term("compared", abs(means[0] / sizes[0])))
         risk = " (risk difference)" if isinstance(source.schema.outcome, Binary) else ""
         middle = sum(source.schema.outcome_bounds) / 2
         effect = Effect(
@@ -100,8 +102,9 @@ def _sizes(release: Release, source: Source) -> tuple[float, float]:
     """The arms' sizes, at least 1 each, so that an empty arm has an answer like any other."""
     if source.arm_sizes is not None:
         return max(source.arm_sizes[0], 1.0), max(source.arm_sizes[1], 1.0)
-    treated = min(max(release.value("size_1"), 1.0), source.n - 1.0)
-    return source.n - treated, treated
+    units = units_compared(source, release)
+    treated = min(max(release.value("size_1"), 1.0), units - 1.0)
+    return units - treated, treated
 
 
 def _sampling_sd(release: Release, source: Source, sizes: tuple[float, float], means: list[float]) -> float:
@@ -127,7 +130,8 @@ def _signs(release: Release, source: Source, sizes: tuple[float, float], means: 
     """What the release tells of both arms."""
     low, high = source.schema.outcome_bounds
     half, middle = (high - low) / 2, (low + high) / 2
-    size_sd = 0.0 if source.arm_sizes is not None else release.variance("size_1") ** 0.5
+    counts = [name for name in ("size_1", "compared") if name in release.names]
+    size_sd = sum(release.variance(name) for name in counts) ** 0.5
     variance = None
     if "deficit_0" in release.names:
         noise = (release.variance(f"deficit_{arm}") / size**2 for arm, size in enumerate(sizes))

@@ -68,8 +68,9 @@ class DoublyRobust(Estimating):
         them in each of many folds; here the models are private themselves and serve all units.
 
     Example:
-        >>> from dpcausal import Binary, Real, Rehearsal, Schema
-        >>> schema = Schema(treatment=Binary("treat"), outcome=Real("score", 0, 100), covariates=[Real("age", 18, 90)])
+        >>> from dpcausal import Real, Rehearsal, Schema, Treatment
+        >>> covariates = [Real("age", 18, 90)]
+        >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
         >>> plan = DoublyRobust(of=["age"]).estimate(Rehearsal(schema, n=20_000), epsilon=1.0)
         >>> round(plan.sampling_sd, 2), round(plan.privacy_sd, 2)
         (0.35, 0.08)
@@ -138,7 +139,7 @@ class DoublyRobust(Estimating):
         noise blurs a regression, it may miss what covariates explain: half of the outcome's spread, say. Where a
         propensity is clipped, the error of the regression is not taken off again.
         """
-        treated, inverse = float(fit.sizes[0, 1]) / source.n, float((1 / fit.feature_variances).mean())
+        treated, inverse = fit.treated_share, float((1 / fit.feature_variances).mean())
         shares, uneven = (treated, 1 - treated), 1 - 2 * treated
         if self.estimand == "ATT":
             shares, uneven = (1.0, 0.0), treated
@@ -147,7 +148,7 @@ class DoublyRobust(Estimating):
         missed = min(fit.blurred, 1.0) * math.sqrt(float(fit.variances[0].mean()) / len(fit.feature_variances)) / 2
         moved = self._score_doubt(source, epsilon, treated * (1 - treated) / inverse).moved
         product = moved * math.hypot(*noise, differing, missed)
-        own = fit.doubts[0] + ((1 - fit.sizes[0] / source.n) * fit.unseen[0]) ** 2  # each arm's own error
+        own = fit.doubts[0] + ((1 - fit.sizes[0] / fit.n[0]) * fit.unseen[0]) ** 2  # each arm's own error
         clipped = np.sqrt(own * inverse * len(fit.feature_variances)) * self._clipped(treated)
         return math.hypot(product, *clipped)
 
@@ -165,7 +166,7 @@ class DoublyRobust(Estimating):
     def _effect(
         self, source: Source, guarantee: Guarantee, fit: Regressions, releases: tuple[Release, Release, Release]
     ) -> Effect:
-        mean = _Mean(releases[2], source, self.estimand)
+        mean = _Mean(releases[2], source, fit, releases[0])
         left = self._left(source, fit, releases[1].guarantee.epsilon)
         # The regression tells the mean without treatment, of all units; the scores tell how far the other is from it.
         control = sum(source.schema.outcome_bounds) / 2 + float(fit.standardised[0, 0])
@@ -189,8 +190,7 @@ class DoublyRobust(Estimating):
             ),
             receipts=tuple(release.receipt for release in releases),
             notes=(FLOORED,) * mean.floored + source.notes,
-            no_interval=hidden_arm(releases[0], source, fit)
-            or self._doubt(mean, left, float(fit.sizes[0, 1]) / source.n),
+            no_interval=hidden_arm(releases[0], source, fit) or self._doubt(mean, left, fit.treated_share),
             control_mean=control if ate else None,
             treated_mean=control + mean.estimate if ate else None,
         )
@@ -210,21 +210,22 @@ class DoublyRobust(Estimating):
 class _Mean:
     """The mean score for each unit of target, as it follows from the released sums, and what the limit may take off."""
 
-    def __init__(self, sums: Release, source: Source, estimand: AugmentedEstimand) -> None:
+    def __init__(self, sums: Release, source: Source, fit: Regressions, moments: Release) -> None:
         query: AugmentedScores = sums.query  # type: ignore[assignment]
         value = {name: sums.value(name) for name in sums.names}
-        mass = float(source.n)  # known for ATE
-        if estimand != "ATE":
-            mass = max(value["mass"], 2 * math.sqrt(sums.variance("mass")), 1.0)
+        counted = "compared" in moments.names
+        known = query.estimand == "ATE" and not counted  # every unit is a target
+        mass = float(fit.n[0]) if known else max(value["mass"], 2 * math.sqrt(sums.variance("mass")), 1.0)
         self.estimate = value["score"] / mass
         self.noise = [sums.noise_term("score", 1 / mass)]
-        if estimand != "ATE":
+        if not known:
             self.noise.append(sums.noise_term("mass", abs(self.estimate) / mass))
         low, high = source.schema.outcome_bounds
-        most = source.n * (query.limit * (high - low) / 2) ** 2
+        largest = (query.limit * (high - low) / 2) ** 2
+        most = float(fit.n[0]) * largest
         squares = most - value["deficit"] - 2 * self.estimate * value["product"] + self.estimate**2 * value["design"]
         # What noise could hide counts as that much, so that no luck makes an interval too narrow.
-        hidden = math.sqrt(sums.variance("deficit"))
+        hidden = math.sqrt(sums.variance("deficit") + (moments.variance("compared") * largest**2 if counted else 0.0))
         self.floored = squares < hidden
         self.sampling_sd = math.sqrt(min(max(squares, hidden), max(4 * most, hidden))) / mass
         # A score beyond the limit loses half of the limit, say.

@@ -43,8 +43,9 @@ class ExactMatching(Estimating):
         that no unit is in; the bound on moves is two to five times smaller; the sampling variance is taken within arms.
 
     Example:
-        >>> from dpcausal import Binary, Real, Rehearsal, Schema, Stratification
-        >>> schema = Schema(treatment=Binary("treat"), outcome=Real("score", 0, 100), covariates=[Real("age", 18, 90)])
+        >>> from dpcausal import Real, Rehearsal, Schema, Stratification, Treatment
+        >>> arms, covariates = Treatment("treat", undeclared=0), [Real("age", 18, 90)]
+        >>> schema = Schema(treatment=arms, outcome=Real("score", 0, 100), covariates=covariates)
         >>> years = [Cut("age", range(19, 90))]
         >>> source = Rehearsal(schema, n=5_000)
         >>> for estimator in (ExactMatching(by=years), Stratification(by=years)):

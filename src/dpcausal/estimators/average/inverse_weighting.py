@@ -15,7 +15,7 @@ from dpcausal.estimators.words import left_in
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import ObjectivePerturbedLogistic, OutputPerturbedLogistic, WeightedArms
 from dpcausal.queries.scores import Estimand, feature_names
-from dpcausal.release import Release, Source, check_affords, guarantee_for
+from dpcausal.release import Release, Source, check_affords, guarantee_for, units_compared
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,9 @@ class InverseWeighting(Estimating):
         Awan and Slavkovic (2021).
 
     Example:
-        >>> from dpcausal import Binary, Real, Rehearsal, Schema
-        >>> schema = Schema(treatment=Binary("treat"), outcome=Real("score", 0, 100), covariates=[Real("age", 18, 90)])
+        >>> from dpcausal import Real, Rehearsal, Schema, Treatment
+        >>> covariates = [Real("age", 18, 90)]
+        >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
         >>> plan = InverseWeighting(of=["age"]).estimate(Rehearsal(schema, n=20_000), epsilon=1.0)
         >>> round(plan.sampling_sd, 2), round(plan.privacy_sd, 2)
         (0.41, 0.18)
@@ -182,8 +183,9 @@ class _Arms:
         whole = [(sums["mass"] - sums["tilt"]) / 2, (sums["mass"] + sums["tilt"]) / 2]
         doubt = math.sqrt(release.variance("mass") + release.variance("tilt")) / 2
         self.too_light = "" if min(whole) > 3 * doubt else "an arm's weight cannot be told from noise"
+        units = units_compared(source, release)
         # All units together weigh so much at least, and at most; an arm counts as a tenth of it at least.
-        mass = min(max(sums["mass"], query.smallest * source.n), query.largest * source.n)
+        mass = min(max(sums["mass"], query.smallest * units), query.largest * units)
         weights = [max(each, mass / 10) for each in whole]
         totals = (sums["level"] - sums["contrast"]) / 2, (sums["level"] + sums["contrast"]) / 2
         self.means = [total / weight for total, weight in zip(totals, weights, strict=True)]
@@ -200,7 +202,7 @@ class _Arms:
         hidden = math.sqrt(release.variance("deficit")) / mass
         within = square - (self.means[0] ** 2 + self.means[1] ** 2) / 2
         self.spread = math.sqrt(min(max(within, hidden), half**2))
-        design = min(max(sums["design"], mass**2 / source.n), query.largest * mass)
+        design = min(max(sums["design"], mass**2 / units), query.largest * mass)
         self.sampling_sd = self.spread * math.sqrt(design) / (mass / 2)
         self.privacy_sd = math.sqrt(sum(term.variance for term in self.noise))
         total = math.sqrt(release.variance("level") + release.variance("contrast")) / 2

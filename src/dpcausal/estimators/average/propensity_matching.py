@@ -52,9 +52,9 @@ class PropensityMatching(Estimating):
         paid for, and an answer where all units are in one arm.
 
     Example:
-        >>> from dpcausal import Binary, Real, Rehearsal, Schema
+        >>> from dpcausal import Real, Rehearsal, Schema, Treatment
         >>> schema = Schema(
-        ...     treatment=Binary("treat"),
+        ...     treatment=Treatment("treat"),
         ...     outcome=Real("score", 0, 100),
         ...     covariates=[Real("age", 18, 90)],
         ...     protects="outcome",

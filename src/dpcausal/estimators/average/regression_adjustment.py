@@ -57,8 +57,9 @@ class RegressionAdjustment(Estimating):
         shares of the noise, the correction of the inverse for noise and the shrinkage are ours.
 
     Example:
-        >>> from dpcausal import Binary, Real, Rehearsal, Schema
-        >>> schema = Schema(treatment=Binary("treat"), outcome=Real("score", 0, 100), covariates=[Real("age", 18, 90)])
+        >>> from dpcausal import Real, Rehearsal, Schema, Treatment
+        >>> covariates = [Real("age", 18, 90)]
+        >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
         >>> plan = RegressionAdjustment(of=["age"]).estimate(Rehearsal(schema, n=20_000), epsilon=1.0)
         >>> round(plan.sampling_sd, 2), round(plan.privacy_sd, 2)
         (0.37, 0.15)

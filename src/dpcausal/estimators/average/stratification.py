@@ -9,7 +9,7 @@ from dpcausal.estimators.calls import Estimating
 from dpcausal.estimators.plausibility import Measured, Signs, warned
 from dpcausal.queries import Cut, StratumContrasts
 from dpcausal.queries.strata import bins, cuts_of
-from dpcausal.release import Release, Source, guarantee_for
+from dpcausal.release import Release, Source, guarantee_for, units_compared
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class Stratification(Estimating):
         the smooth sensitivity of Koga, Chaudhuri and Page (2024), section III-A2, and needs no delta.
 
     Example:
-        >>> from dpcausal import Binary, Category, Real, Rehearsal, Schema
+        >>> from dpcausal import Category, Real, Rehearsal, Schema, Treatment
         >>> schema = Schema(
-        ...     treatment=Binary("treat"),
+        ...     treatment=Treatment("treat"),
         ...     outcome=Real("score", 0, 100),
         ...     covariates=[Category("ward", ["a", "b", "c"]), Real("age", 18, 90)],
         ... )
@@ -59,7 +59,8 @@ class Stratification(Estimating):
         query = StratumContrasts(cuts, self.cap)
         release = source.release(query, guarantee)
         strata = release.parts * math.prod(bins(cuts, source.schema))  # each site has strata of its own
-        size = min(max(release.value("size"), source.n / 10), float(source.n))
+        units = units_compared(source, release)
+        size = min(max(release.value("size"), units / 10), units)
         estimate = release.value("effect") / size
         effect = Effect(
             estimand=(
@@ -79,15 +80,16 @@ class Stratification(Estimating):
             guarantee=guarantee,
             assumptions=(*within_strata(cuts), *source.schema.readings),
             receipts=(release.receipt,),
-            notes=(f"strata count as about {size:,.0f} of {source.n:,} units (noisy)", *source.notes),
-            no_interval=_EMPTY if release.value("size") < source.n / 10 else _FINE if 2 * strata > source.n / 2 else "",
+            notes=(f"strata count as about {size:,.0f} of {units:,.0f} units (noisy)", *source.notes),
+            no_interval=_EMPTY if release.value("size") < units / 10 else _FINE if 2 * strata > units / 2 else "",
         )
         return warned(effect, source.schema, Signs(variance=variance_within(release, source, strata)))
 
 
 def variance_within(release: Release, source: Source, strata: int) -> Measured:
     """The outcome's variance within arms of strata, as noise left it."""
-    freedom = source.n - min(2 * strata, source.n / 2)
+    units = units_compared(source, release)
+    freedom = units - min(2 * strata, units / 2)
     return Measured(release.value("squares") / freedom, release.variance("squares") ** 0.5 / freedom)
 
 

@@ -48,8 +48,9 @@ class BlockEnsemble(Estimating):
         Subsample and aggregate (Nissim, Raskhodnikova and Smith 2007).
 
     Example:
-        >>> from dpcausal import Binary, Real, Rehearsal, Schema
-        >>> schema = Schema(treatment=Binary("treat"), outcome=Real("score", 0, 100), covariates=[Real("age", 18, 90)])
+        >>> from dpcausal import Real, Rehearsal, Schema, Treatment
+        >>> covariates = [Real("age", 18, 90)]
+        >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
         >>> ensemble = BlockEnsemble(of=["age"], learner="linear", at={"age": [30, 54, 80]})
         >>> plan = ensemble.estimate(Rehearsal(schema, n=50_000), epsilon=1.0, delta=1e-6)
         >>> float(plan.standard_errors({"age": [30]})[1][0].round(1))

@@ -38,8 +38,9 @@ class InfluenceLearner(Estimating):
         Schröder, Melnychuk and Feuerriegel (2025), Theorem 1 and Lemma 2.
 
     Example:
-        >>> from dpcausal import Binary, Real, Rehearsal, Schema
-        >>> schema = Schema(treatment=Binary("treat"), outcome=Real("score", 0, 100), covariates=[Real("age", 18, 90)])
+        >>> from dpcausal import Real, Rehearsal, Schema, Treatment
+        >>> covariates = [Real("age", 18, 90)]
+        >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
         >>> learner = InfluenceLearner(of=["age"], at={"age": [30, 54, 80]})
         >>> learner.estimate(Rehearsal(schema, n=3_000), epsilon=1.0, delta=1e-5).guarantee.standing
         'heuristic'

@@ -60,8 +60,9 @@ class KernelLearner(Estimating):
         value, models that are paid for, and noise by a curve that holds for every epsilon.
 
     Example:
-        >>> from dpcausal import Binary, Real, Rehearsal, Schema
-        >>> schema = Schema(treatment=Binary("treat"), outcome=Real("score", 0, 100), covariates=[Real("age", 18, 90)])
+        >>> from dpcausal import Real, Rehearsal, Schema, Treatment
+        >>> covariates = [Real("age", 18, 90)]
+        >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
         >>> plan = KernelLearner(of=["age"]).estimate(Rehearsal(schema, n=50_000), epsilon=1.0, delta=1e-6)
         >>> float(plan.standard_errors({"age": [30]})[1][0].round(1))
         1.3

@@ -45,8 +45,9 @@ class RLearner(Estimating):
         is added to sufficient statistics, which need no clipping of pseudo-outcomes and no influence functions.
 
     Example:
-        >>> from dpcausal import Binary, Real, Rehearsal, Schema, Spline
-        >>> schema = Schema(treatment=Binary("treat"), outcome=Real("score", 0, 100), covariates=[Real("age", 18, 90)])
+        >>> from dpcausal import Real, Rehearsal, Schema, Spline, Treatment
+        >>> covariates = [Real("age", 18, 90)]
+        >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
         >>> plan = RLearner(of=["age"], basis=Spline(["age"])).estimate(
         ...     Rehearsal(schema, n=50_000), epsilon=1.0, delta=1e-6
         ... )
@@ -92,8 +93,9 @@ class DRLearner(Estimating):
         Kennedy (2023) for the learner.
 
     Example:
-        >>> from dpcausal import Binary, Polynomial, Real, Rehearsal, Schema
-        >>> schema = Schema(treatment=Binary("treat"), outcome=Real("score", 0, 100), covariates=[Real("age", 18, 90)])
+        >>> from dpcausal import Polynomial, Real, Rehearsal, Schema, Treatment
+        >>> covariates = [Real("age", 18, 90)]
+        >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
         >>> plan = DRLearner(of=["age"], basis=Polynomial(["age"]), propensity=0.5).estimate(
         ...     Rehearsal(schema, n=50_000), epsilon=1.0, delta=1e-6
         ... )
@@ -131,7 +133,7 @@ def learn(
     models = private_models(source, guarantee, parameters, plan)
     query = models.put_into(plan)
     release = source.release(query, models.rest)
-    weighed = weigh(release, source, left=models.left, level=level)
+    weighed = weigh(release, source.schema, models, level=level)
     overlap = ", units counting by e (1 - e), e their propensity" if query.learner == "residual" else ""
     estimand = "average treatment effect in each group"
     smooth: tuple[str, ...] = ()

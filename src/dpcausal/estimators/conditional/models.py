@@ -34,6 +34,8 @@ class Models:
         treated: The treated arm's.
         moved: How far noise moves the predictor of the propensity, as a standard deviation.
         left: What noise in both together leaves in an average effect, likewise.
+        units: The number of units in the comparison, as the moments tell it.
+        units_variance: The variance of the noise in it; 0 where it is public.
         rest: What is left of the guarantee.
         receipts: What was asked and paid.
     """
@@ -43,6 +45,8 @@ class Models:
     treated: tuple[float, ...]
     moved: float
     left: float
+    units: float
+    units_variance: float
     rest: Guarantee
     receipts: tuple[Receipt, ...]
 
@@ -100,7 +104,7 @@ def private_models(source: Source, guarantee: Guarantee, learner: Modelling, pla
     fit = regressions(moments, source, np.array([moments.values]))
     moved = left = 0.0
     if known is None:
-        treated, inverse = float(fit.sizes[0, 1]) / source.n, float((1 / fit.feature_variances).mean())
+        treated, inverse = fit.treated_share, float((1 / fit.feature_variances).mean())
         spread = treated * (1 - treated) / inverse
         moved = ScoreDoubt.of(source.n, receipts[0].epsilon, len(of), len(names), spread).moved
         noise = float(np.sqrt(fit.doubts[0] * inverse).mean())
@@ -113,6 +117,8 @@ def private_models(source: Source, guarantee: Guarantee, learner: Modelling, pla
         treated=as_score_coefficients(fit, 1, of, source.schema),
         moved=moved,
         left=left,
+        units=float(fit.n[0]),
+        units_variance=moments.variance("compared") if "compared" in moments.names else 0.0,
         rest=rest,
         receipts=(*receipts, moments.receipt),
     )

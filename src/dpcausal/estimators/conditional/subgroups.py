@@ -36,9 +36,11 @@ class SubgroupEffects(Estimating):
         propensity: The probability of treatment where it is known; only where `of` is given.
 
     Example:
-        >>> from dpcausal import Binary, Category, Real, Rehearsal, Schema
+        >>> from dpcausal import Category, Real, Rehearsal, Schema, Treatment
         >>> schema = Schema(
-        ...     treatment=Binary("treat"), outcome=Real("score", 0, 100), covariates=[Category("ward", ["a", "b", "c"])]
+        ...     treatment=Treatment("treat"),
+        ...     outcome=Real("score", 0, 100),
+        ...     covariates=[Category("ward", ["a", "b", "c"])],
         ... )
         >>> plan = SubgroupEffects(by=["ward"]).estimate(Rehearsal(schema, n=6_000), epsilon=1.0)
         >>> sampling, privacy = plan.standard_errors({"ward": ["a"]})

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcausal.estimators.conditional.models import Models
 from dpcausal.queries import EffectMoments
 from dpcausal.queries.basis import basis_values
 from dpcausal.queries.profiles import spread_out
-from dpcausal.release import Release, Source
+from dpcausal.release import Release
 from dpcausal.schema import Schema
 
 Array = NDArray[np.float64]
@@ -40,7 +41,7 @@ class Weighed:
     cut_off: float
 
 
-def weigh(release: Release, source: Source, *, left: float, level: bool) -> Weighed:
+def weigh(release: Release, schema: Schema, models: Models, *, level: bool) -> Weighed:
     """The weights that noisy sums of products tell.
 
     Weights are given a normal distribution beforehand: wide along the constant, and otherwise so that effects vary by
@@ -50,19 +51,20 @@ def weigh(release: Release, source: Source, *, left: float, level: bool) -> Weig
 
     Args:
         release: Sums of products.
-        source: What they came from.
-        left: What noise in the models leaves in an average effect.
+        schema: What is public about the table.
+        models: The models that the sums were made with.
         level: Whether weights are drawn towards a constant effect; otherwise each is left as it is.
     """
     query: EffectMoments = release.query  # type: ignore[assignment]
-    schema, n = source.schema, source.n
+    n = models.units
     names = query.basis.names(schema)
     gram, doubt = _gram(release, query, schema, n)
     along = np.array([release.value(f"effect * {name}") for name in names]) / n
     noise = release.variance(f"effect * {names[0]}") / n**2
     low, high = schema.outcome_bounds
-    squares = (query.limit * (high - low) / 2) ** 2 - release.value("deficit") / n
-    squares = min(max(squares, math.sqrt(release.variance("deficit")) / n), (query.limit * (high - low) / 2) ** 2)
+    largest = (query.limit * (high - low) / 2) ** 2
+    hidden = math.sqrt(release.variance("deficit") + models.units_variance * largest**2) / n
+    squares = min(max(largest - release.value("deficit") / n, hidden), largest)
     values = basis_values(query.basis, spread_out(query.basis.reads(schema), 512), schema)
     constant = np.linalg.pinv(values, rcond=1e-6).sum(axis=1)  # the weights that make a curve 1 everywhere
 
@@ -80,7 +82,7 @@ def weigh(release: Release, source: Source, *, left: float, level: bool) -> Weig
     privacy = gain @ private @ gain.T
     cut = (release.value("clipped") - 2 * math.sqrt(release.variance("clipped"))) / n
     error = math.sqrt(max(float(((values @ covariance) * values).sum(axis=1).mean()), 0.0))
-    rest = _positive(covariance - privacy) + left**2 * np.outer(constant, constant)
+    rest = _positive(covariance - privacy) + models.left**2 * np.outer(constant, constant)
     return Weighed(weights, rest, privacy, error, max(cut, 0.0))
 
 
@@ -93,7 +95,7 @@ def _priors(values: Array, constant: Array, span: float) -> list[Array]:
     return [span**2 * (length**2 * along + spread**2 / max(varied, 1e-9) * across) for spread in _SPREADS]
 
 
-def _gram(release: Release, query: EffectMoments, schema: Schema, n: int) -> tuple[Array, float]:
+def _gram(release: Release, query: EffectMoments, schema: Schema, n: float) -> tuple[Array, float]:
     """Mean products of functions, made a matrix without negative directions, and the variance of noise in those of two.
 
     Squares of functions have twice as much.

@@ -83,8 +83,8 @@ def pool(
         variability in estimates of heterogeneity in the random effects model in meta-analysis.
 
     Example:
-        >>> from dpcausal import Binary, DifferenceInMeans, Real, Rehearsal, Schema
-        >>> schema = Schema(treatment=Binary("treat"), outcome=Real("score", 0, 100))
+        >>> from dpcausal import DifferenceInMeans, Real, Rehearsal, Schema, Treatment
+        >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100))
         >>> sites = {"north": (4_000, 1.0), "south": (2_000, 1.0), "east": (3_000, 0.05)}
         >>> plans = {
         ...     site: DifferenceInMeans().estimate(Rehearsal(schema, n=n), epsilon=epsilon)

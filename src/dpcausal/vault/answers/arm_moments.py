@@ -17,4 +17,5 @@ def arm_moments(query: ArmTotals | ArmMoments, _: Schema, engine: Engine, __: Gu
     """Totals and sizes of the two arms, and deficits where they are asked for, in one pass."""
     sums = {"total": "outcome", "size": "1"} | ({"deficit": DEFICIT} if isinstance(query, ArmMoments) else {})
     arms = engine.aggregate({"treatment": 2}, list(sums.values()))
-    return Answer({f"{name}_{arm}": int(arms[arm, place]) for arm in (0, 1) for place, name in enumerate(sums)})
+    steps = {f"{name}_{arm}": int(arms[arm, place]) for arm in (0, 1) for place, name in enumerate(sums)}
+    return Answer(steps | {"compared": steps["size_0"] + steps["size_1"]})

@@ -12,6 +12,7 @@ from dpcausal.queries.profiles import by_covariate, codes_of, design_lines
 from dpcausal.queries.query import outcome_step
 from dpcausal.schema import Schema
 from dpcausal.vault.answer import Answer
+from dpcausal.vault.coercion import OUTSIDE
 from dpcausal.vault.engines import Engine
 from dpcausal.vault.features import Features
 from dpcausal.vault.learners import Array, Learn, quietly
@@ -21,11 +22,12 @@ from dpcausal.vault.noise import shuffled
 def block_effects(query: BlockEffects, schema: Schema, engine: Engine, _: Guarantee, learner: Learn) -> Answer:
     """The sums over blocks. Which block a row is in is drawn by lot, so that it does not depend on any row."""
     covariates, arms, outcomes, at = for_learners(query, schema, engine)
-    order = shuffled(len(arms))
+    # All units are put into blocks, and those outside the comparison left out after that: no unit moves another.
+    blocks = (block[arms[block] < OUTSIDE] for block in np.array_split(shuffled(len(arms)), query.blocks))
     most = query.limit * outcome_step(schema) * GRID
     said = [
         quietly(partial(learner, covariates[block], arms[block], outcomes[block], at.copy()), len(at))
-        for block in np.array_split(order, query.blocks)
+        for block in blocks
     ]
     return Answer(sums(query, np.clip(said, -most, most) / most))
 
@@ -41,9 +43,9 @@ def sums(query: BlockEffects, shares: Array) -> dict[str, int]:
 
 
 def for_learners(query: Asked, schema: Schema, engine: Engine) -> tuple[Array, Array, Array, Array]:
-    """All rows as learners see them: covariates, arms, outcomes; and the profiles."""
+    """All rows, also outside the comparison, as learners see them: covariates, arms, outcomes; and the profiles."""
     features = Features(query.of, schema)
-    rows = engine.collect(("treatment", "outcome", *features.columns), query.most_units)
+    rows = engine.collect(("treatment", "outcome", *features.columns), query.most_units, whole=True)
     low, high = schema.outcome_bounds
     outcomes = (low + high) / 2 + rows["outcome"].astype(np.float64) * outcome_step(schema)
     at = _numbers(design_lines(codes_of(by_covariate(query.of, query.at), features.covariates), features.covariates))

@@ -53,7 +53,7 @@ def _sums(
         for label, total in zip(labels, sums[arm], strict=True):
             kind, of, name = label.partition(" of ")
             steps[f"{kind}_{arm}{of}{name}"] = int(total)
-    return Answer(steps)
+    return Answer(steps | {"compared": steps["size_0"] + steps["size_1"]})
 
 
 def parts(weights: Integers, lines: Integers, squared: Sequence[int]) -> Integers:

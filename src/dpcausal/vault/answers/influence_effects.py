@@ -13,6 +13,7 @@ from dpcausal.queries.query import outcome_step
 from dpcausal.schema import Schema
 from dpcausal.vault.answer import Answer
 from dpcausal.vault.answers.block_effects import for_learners
+from dpcausal.vault.coercion import OUTSIDE
 from dpcausal.vault.engines import Engine
 from dpcausal.vault.features import Features
 from dpcausal.vault.learners import Array, ResidualLearner, networks, quietly
@@ -22,7 +23,8 @@ _PLACES = 4_096
 
 def influence_effects(query: InfluenceEffects, schema: Schema, engine: Engine, guarantee: Guarantee) -> Answer:
     """The effects at profiles, and the size of noise that Lemma 2 of the paper gives them."""
-    covariates, arms, outcomes, at = for_learners(query, schema, engine)
+    *rows, at = for_learners(query, schema, engine)
+    covariates, arms, outcomes = (column[rows[1] < OUTSIDE] for column in rows)
     bounds = np.array(schema.outcome_bounds)
     columns = Features(query.of, schema).covariates
     everywhere = np.array(design_lines(spread_out(columns, _PLACES), columns)).T / GRID

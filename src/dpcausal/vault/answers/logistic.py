@@ -48,7 +48,7 @@ def fit(engine: Engine, features: Features, penalty: float, tilt: Vector, tolera
 
 def over_all(engine: Engine, columns: Sequence[str], sums: Callable[..., Integers]) -> Callable[[Vector], Vector]:
     """The derivatives of the losses of all rows, from their sums over some; rows are read once if there are few."""
-    if int(engine.aggregate({}, ["1"])[0]) <= AT_HAND:
+    if int(engine.aggregate({}, ["1"], whole=True)[0]) <= AT_HAND:
         whole = engine.collect(columns, AT_HAND)
         return lambda at: as_floats(sums(at, whole))
     return lambda at: as_floats(engine.fold(columns, partial(sums, at)))

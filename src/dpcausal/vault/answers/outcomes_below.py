@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 def outcomes_below(query: OutcomesBelow, schema: Schema, engine: Engine, _: Guarantee) -> Answer:
-    """The count."""
+    """The count, of all units: the outcome's range is that of the whole table."""
     outcome: Real = schema.outcome  # type: ignore[assignment]
-    sums = engine.aggregate({}, [f"CASE WHEN outcome < {steps_of(outcome, query.threshold)} THEN 1 ELSE 0 END"])
+    sums = engine.aggregate(
+        {}, [f"CASE WHEN outcome < {steps_of(outcome, query.threshold)} THEN 1 ELSE 0 END"], whole=True
+    )
     return Answer({"below": int(sums[0])})

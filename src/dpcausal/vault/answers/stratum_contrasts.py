@@ -18,8 +18,10 @@ Arm = tuple[int, int, int]
 
 def stratum_contrasts(query: StratumContrasts, schema: Schema, engine: Engine, _: Guarantee) -> Answer:
     """The four sums over all strata. A stratum without rows is like any other: it adds 0."""
-    contrasts = [contrast(control, treated, query.cap) for control, treated in strata(query.by, schema, engine)]
-    return Answer({name: sum(each[place] for each in contrasts) for place, name in enumerate(query.shares)})
+    arms = strata(query.by, schema, engine)
+    contrasts = [contrast(control, treated, query.cap) for control, treated in arms]
+    steps = {name: sum(each[place] for each in contrasts) for place, name in enumerate(query.shares)}
+    return Answer(steps | {"compared": sum(control[0] + treated[0] for control, treated in arms)})
 
 
 def strata(by: Sequence[Cut], schema: Schema, engine: Engine) -> list[tuple[Arm, Arm]]:

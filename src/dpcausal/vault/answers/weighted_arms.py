@@ -17,7 +17,7 @@ Integers = NDArray[np.int64]
 
 
 def weighted_arms(query: WeightedArms, schema: Schema, engine: Engine, _: Guarantee) -> Answer:
-    """The six sums. Every row's part is made of integers from that row alone."""
+    """The six sums and the number of units. Every row's part is made of integers from that row alone."""
     features = Features(query.of, schema)
     tables = [weight_table(query.estimand, query.clip, query.largest, treated=treated) for treated in (False, True)]
 
@@ -27,10 +27,11 @@ def weighted_arms(query: WeightedArms, schema: Schema, engine: Engine, _: Guaran
             tables[1][_exponent(query, features, batch, -1)],
             tables[0][_exponent(query, features, batch, 1)],
         )
-        return np.array([part.sum() for part in parts(weights, batch["treatment"], batch["outcome"])])
+        each = parts(weights, batch["treatment"], batch["outcome"])
+        return np.array([*(part.sum() for part in each), len(weights)])
 
     sums = engine.fold(("treatment", "outcome", *features.columns), kernel)
-    return Answer({name: int(value) for name, value in zip(query.weights, sums, strict=True)})
+    return Answer({name: int(value) for name, value in zip((*query.weights, "compared"), sums, strict=True)})
 
 
 def parts(weights: Integers, arms: Integers, outcomes: Integers) -> tuple[Integers, ...]:

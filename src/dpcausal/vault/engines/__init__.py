@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcausal.errors import TableError
+from dpcausal.vault.coercion import OUTSIDE
 
 Batch = Mapping[str, NDArray[np.int64]]
 """Some rows, column by column, as the integers that coercion made of them."""
@@ -34,6 +35,12 @@ def no_rows(columns: Sequence[str]) -> Batch:
     return {name: np.zeros(0, dtype=np.int64) for name in columns}
 
 
+def compared(rows: Batch) -> Batch:
+    """Those of some rows that are in the comparison."""
+    chosen = rows["treatment"] < OUTSIDE
+    return {name: column[chosen] for name, column in rows.items()}
+
+
 def check_size(size: int, limit: int) -> None:
     """Raise if a table has more units than may be seen side by side."""
     if size > limit:
@@ -45,14 +52,18 @@ def check_size(size: int, limit: int) -> None:
 
 
 class Engine(Protocol):
-    """A coerced table that can add up integers exactly: the result does not depend on order, threads or batches."""
+    """A coerced table that can add up integers exactly: the result does not depend on order, threads or batches.
 
-    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str]) -> Integers:
+    Only units in the comparison are read, unless `whole` asks for those outside too.
+    """
+
+    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> Integers:
         """Sums over groups of rows.
 
         Args:
             cells: The columns to group by, each with the number of its public codes 0, 1, …
             sums: Integer SQL expressions in the coerced columns. These have 32 bits: cast before multiplying.
+            whole: Whether units outside the comparison are read too.
 
         Returns:
             The sums, with one axis for each grouping column and a last one for the expressions; 0 where no row is.
@@ -63,13 +74,21 @@ class Engine(Protocol):
         """The sum over batches of what a kernel makes of each: an array of integers, of one shape for any batch."""
         ...
 
-    def collect(self, columns: Sequence[str], limit: int, kernel: Callable[[Batch], Batch] | None = None) -> Batch:
+    def collect(
+        self,
+        columns: Sequence[str],
+        limit: int,
+        kernel: Callable[[Batch], Batch] | None = None,
+        *,
+        whole: bool = False,
+    ) -> Batch:
         """All rows at once, in any order, for what cannot be added up, such as matching.
 
         Args:
             columns: The coerced columns.
-            limit: The most units that may be read so; a larger table is refused. Public.
+            limit: The most units that a table may have to be read so; a larger one is refused. Public.
             kernel: What makes of some rows the numbers that are wanted, row by row, as columns of its own; the rows
                 themselves if left out. Engines run it where the rows are, and bring nothing else from there.
+            whole: Whether units outside the comparison are read too.
         """
         ...

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from dpcausal.errors import EngineError, TableError, withheld
-from dpcausal.vault.coercion import SOURCE, Family, coerced
-from dpcausal.vault.engines import BATCH_ROWS, check_size, integers, no_rows, steps_in
+from dpcausal.vault.coercion import OUTSIDE, SOURCE, Family, coerced
+from dpcausal.vault.engines import BATCH_ROWS, check_size, compared, integers, no_rows, steps_in
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -98,7 +98,7 @@ def _private_folder(within: str | Path, owner: object) -> str:
 class DuckDBEngine:
     """A DuckDB relation seen through a schema."""
 
-    __slots__ = ("_batch", "_connection", "_families", "_lock", "_passes", "_schema", "_seen")
+    __slots__ = ("_batch", "_connection", "_families", "_lock", "_outside", "_passes", "_schema", "_seen")
 
     def __init__(
         self,
@@ -124,13 +124,16 @@ class DuckDBEngine:
         self._passes = passes or (lambda: nullcontext(relation))
         self._seen: int | None = None
         self._schema, self._families = schema, families_of(relation)
+        self._outside = schema.treatment.units_may_be_outside
         self._coerced()  # raises now what it would raise later
 
-    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str]) -> "Integers":
+    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> "Integers":
         """Sums over groups of rows; see `Engine.aggregate`."""
         place = _place(cells)
         added = ", ".join("COUNT(*)" if expression == "1" else f"SUM({expression})" for expression in sums)
-        text = f"SELECT {place}, {added} FROM ({self._coerced(place, *sums)}) GROUP BY ALL"  # noqa: S608 (no outside text)
+        compared = f"treatment < {OUTSIDE}" if self._outside and not whole else "TRUE"
+        source = self._coerced(place, compared, *sums)
+        text = f"SELECT {place}, {added} FROM ({source}) WHERE {compared} GROUP BY ALL"  # noqa: S608 (no outside text)
         totals: Integers = np.zeros((math.prod(cells.values()), len(sums)), dtype=object)
         with self._query(text) as found:
             for at, *line in found.fetchall():
@@ -145,15 +148,19 @@ class DuckDBEngine:
                 total = total + integers(kernel(batch))
         return total
 
-    def collect(self, columns: Sequence[str], limit: int, kernel: "Callable[[Batch], Batch] | None" = None) -> "Batch":
+    def collect(
+        self,
+        columns: Sequence[str],
+        limit: int,
+        kernel: "Callable[[Batch], Batch] | None" = None,
+        *,
+        whole: bool = False,
+    ) -> "Batch":
         """All rows at once; see `Engine.collect`."""
-        check_size(int(self.aggregate({}, ["1"])[0]), limit)
-        if kernel is None:
-            with self._query(self._select(columns)) as found:
-                whole = found.to_arrow_table()
-                return {name: steps_in(whole.column(name)) for name in columns}
-        with closing(self._batches(columns)) as batches:
-            parts = [kernel(no_rows(columns)), *map(kernel, batches)]
+        check_size(int(self.aggregate({}, ["1"], whole=True)[0]), limit)
+        make = kernel or (lambda batch: {name: batch[name] for name in columns})
+        with closing(self._batches(columns, whole=whole)) as batches:
+            parts = [make(no_rows(columns)), *map(make, batches)]
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     @property
@@ -173,13 +180,16 @@ class DuckDBEngine:
         done = self._connection.query_progress() if self._connection else -1.0
         return done / 100 if done >= 0 else None
 
-    def _batches(self, columns: Sequence[str]) -> "Generator[Batch, None, None]":
-        with self._query(self._select(columns)) as found:
+    def _batches(self, columns: Sequence[str], *, whole: bool = False) -> "Generator[Batch, None, None]":
+        """Some rows at a time. Those outside the comparison are read too: how far a pass is does not tell of them."""
+        read = columns if whole or not self._outside else tuple(dict.fromkeys((*columns, "treatment")))
+        with self._query(self._select(read)) as found:
             self._seen = seen = 0
             try:
                 with found.to_arrow_reader(self._batch) as reader:
                     for batch in reader:
-                        yield {name: steps_in(batch.column(name)) for name in columns}
+                        rows = {name: steps_in(batch.column(name)) for name in read}
+                        yield rows if read is columns else compared(rows)
                         self._seen = seen = seen + batch.num_rows
             finally:
                 self._seen = None

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpcausal.errors import EngineError, withheld
-from dpcausal.vault.coercion import Family, check_columns, coerced, columns_used
+from dpcausal.vault.coercion import OUTSIDE, Family, check_columns, coerced, columns_used
 from dpcausal.vault.dialects import SPARK
 from dpcausal.vault.engines import BATCH_ROWS, check_size, integers, no_rows, steps_in
 
@@ -53,7 +53,7 @@ class SparkEngine:
     Spark keeps a log of its own, which may quote rows when something fails: it is for whoever may see the table.
     """
 
-    __slots__ = ("_coerced",)
+    __slots__ = ("_compared", "_whole")
 
     def __init__(self, frame: "DataFrame", schema: "Schema") -> None:
         fields = _silenced(lambda: frame.schema.fields)
@@ -67,9 +67,11 @@ class SparkEngine:
             renamed = frame.toDF(*map(SPARK.column, names)).select(*map(SPARK.column, used))
             return frame.sparkSession.sql(text, dpcausal_source=renamed)
 
-        self._coerced = _silenced(opened)
+        self._whole = _silenced(opened)
+        outside = schema.treatment.units_may_be_outside
+        self._compared = _silenced(lambda: self._whole.where(f"treatment < {OUTSIDE}")) if outside else self._whole
 
-    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str]) -> "Integers":
+    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> "Integers":
         """Sums over groups of rows; see `Engine.aggregate`.
 
         Spark adds up in 64 bits and fails beyond. So numbers, which are below 2^41 in size, are cut in two halves:
@@ -80,7 +82,8 @@ class SparkEngine:
         text = f"SELECT {keys}{', ' if keys else ''}{halves} FROM {{coerced}}"  # noqa: S608 (no outside text)
         grouped = f"{text} GROUP BY {keys}" if keys else text
         totals: Integers = np.zeros((*cells.values(), len(sums)), dtype=object)
-        for line in _silenced(lambda: self._query(grouped).collect()):
+        coerced = self._whole if whole else self._compared
+        for line in _silenced(lambda: coerced.sparkSession.sql(grouped, coerced=coerced).collect()):
             added = [int(value or 0) for value in line[len(cells) :]]
             pairs = zip(added[::2], added[1::2], strict=True)
             totals[tuple(line[: len(cells)])] = [(high << _HALF) + low for high, low in pairs]
@@ -90,31 +93,32 @@ class SparkEngine:
         """The sum of a kernel over batches; see `Engine.fold`."""
         total = integers(kernel(no_rows(columns)))
         parts = partial(_folded, kernel)
-        for line in _silenced(lambda: self._select(columns).mapInArrow(parts, "sums STRING").collect()):
+        for line in _silenced(lambda: self._compared.select(*columns).mapInArrow(parts, "sums STRING").collect()):
             part = np.array([int(each) for each in line[0].split()], dtype=object)
             total = total + part.reshape(total.shape)
         return total
 
-    def collect(self, columns: Sequence[str], limit: int, kernel: "Callable[[Batch], Batch] | None" = None) -> "Batch":
+    def collect(
+        self,
+        columns: Sequence[str],
+        limit: int,
+        kernel: "Callable[[Batch], Batch] | None" = None,
+        *,
+        whole: bool = False,
+    ) -> "Batch":
         """All rows at once; see `Engine.collect`."""
-        check_size(int(self.aggregate({}, ["1"])[0]), limit)
+        check_size(int(self.aggregate({}, ["1"], whole=True)[0]), limit)
         names = list(columns if kernel is None else kernel(no_rows(columns)))
 
         def brought() -> pa.Table:
-            rows = self._select(columns)
+            rows = (self._whole if whole else self._compared).select(*columns)
             if kernel is None:
                 return rows.toArrow()
             kinds = ", ".join(f"column_{place} BIGINT" for place in range(len(names)))
             return rows.mapInArrow(partial(_made, kernel), kinds).toArrow()
 
-        whole = _silenced(brought)
-        return {name: steps_in(whole.column(place)) for place, name in enumerate(names)}
-
-    def _select(self, columns: Sequence[str]) -> "DataFrame":
-        return self._coerced.select(*columns)
-
-    def _query(self, text: str) -> "DataFrame":
-        return self._coerced.sparkSession.sql(text, coerced=self._coerced)
+        found = _silenced(brought)
+        return {name: steps_in(found.column(place)) for place, name in enumerate(names)}
 
     def __repr__(self) -> str:
         return "SparkEngine"

@@ -1,0 +1,211 @@
+"""A unit may leave the comparison or join it: no answer moves beyond its bound, and nothing else tells of it."""
+
+import itertools
+import os
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+import dpcausal as dpc
+from dpcausal.audit.losses import OUTSIDE, Claim, claims, small_kinds
+from dpcausal.audit.pairs import Unit, unit
+from dpcausal.audit.tables import catalogue_of
+from dpcausal.errors import QueryError, SchemaError
+from dpcausal.queries import BlockEffects, Coordinate, Norm, RegressionMoments
+from dpcausal.schema import Protects, Schema
+from dpcausal.testing import standard_schema, synthetic_table
+from dpcausal.vault.answers.block_effects import block_effects, for_learners
+from dpcausal.vault.coercion import OUTSIDE as OUTSIDE_CODE
+from dpcausal.vault.learners import Array
+from dpcausal.vault.table import open_table
+
+LEAVING = {
+    name: group
+    for name, group in claims().items()
+    if group[0].schema.units_may_leave(group[0].guarantee.protects) and group[0].query.name != "block_effects"
+}
+KINDS = [
+    *small_kinds(outcomes=(0.0, 2.5, 5.0, 10.0)),
+    unit(1, 10.0, ward="c", age=54.0),
+    unit(0, 0.0, ward="c", age=40.0, smoker="yes"),
+]
+RESTS: list[list[Unit]] = [[unit(0, 0.0), unit(1, 10.0)], [unit(1, 10.0, ward="b", age=90.0)] * 3, [unit(0, 5.0)] * 2]
+
+
+def largest_loss(claim: Claim) -> float:
+    """The largest share of the claimed loss over all kinds of unit that leave small tables."""
+    catalogue = catalogue_of(claim.schema)
+    losses = []
+    for rest, kind in itertools.product(RESTS, KINDS):
+        inside, outside = (claim.answer(catalogue.assemble([*rest, each])) for each in (kind, OUTSIDE))
+        losses.append(claim.loss(inside, outside))
+    return max(losses)
+
+
+@pytest.mark.parametrize("name", LEAVING)
+def test_a_unit_that_leaves_moves_no_answer_beyond_its_bound(name: str) -> None:
+    assert 0 < max(largest_loss(claim) for claim in LEAVING[name]) <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("name", ["arm_moments, record, Laplace", "arm_totals, record, Gaussian"])
+def test_a_number_of_units_that_is_not_paid_for_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unpaid(_: Schema, weight: Fraction) -> tuple[Coordinate, ...]:
+        return (Coordinate("compared", 1.0, weight / 10),)
+
+    monkeypatch.setattr("dpcausal.queries.arms.compared", unpaid)
+    assert max(largest_loss(Claim(each.query, each.schema, each.guarantee)) for each in LEAVING[name]) > 1
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_regression_moments_charge_the_larger_of_two_bounds(norm: Norm) -> None:
+    for of in (["age"], ["ward", "age", "smoker"]):
+        query = RegressionMoments(of)
+        bound = query.sensitivity(standard_schema(), "record", norm).bound
+        assert bound >= query._leaving(standard_schema(), norm)
+        assert bound >= query.sensitivity(standard_schema(undeclared=0), "record", norm).bound
+
+
+# Blocks.
+
+
+def block_inputs(units: list[Unit], monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, ...]]:
+    """The outcomes that each block's learner is given, with units put into blocks in their order."""
+    seen: list[tuple[float, ...]] = []
+
+    def learner(_: Array, __: Array, outcomes: Array, at: Array) -> Array:
+        seen.append(tuple(outcomes))
+        return np.zeros(len(at))
+
+    monkeypatch.setattr(MODULE, "shuffled", np.arange)
+    schema = standard_schema()
+    engine = catalogue_of(schema).assemble(units)
+    query = BlockEffects("mine", ["age"], [[54.0]], 4, 0.1)
+    block_effects(query, schema, engine, dpc.Guarantee(epsilon=1), learner)
+    return seen
+
+
+MODULE = sys.modules[block_effects.__module__]  # the package has a function of the same name
+UNITS = [unit(place % 2, float(place % 11)) for place in range(16)]
+
+
+def changed_blocks(monkeypatch: pytest.MonkeyPatch) -> int:
+    before, after = (block_inputs([first, *UNITS[1:]], monkeypatch) for first in (UNITS[0], OUTSIDE))
+    return sum(one != other for one, other in zip(before, after, strict=True))
+
+
+def test_a_unit_that_leaves_changes_one_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert changed_blocks(monkeypatch) == 1
+
+
+def test_blocks_drawn_among_compared_units_only_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def compared_only(*arguments: object) -> tuple[Array, Array, Array, Array]:
+        covariates, arms, outcomes, at = for_learners(*arguments)  # type: ignore[arg-type]
+        inside = arms < OUTSIDE_CODE
+        return covariates[inside], arms[inside], outcomes[inside], at
+
+    monkeypatch.setattr(MODULE, "for_learners", compared_only)
+    assert changed_blocks(monkeypatch) > 1
+
+
+# What is counted, and where.
+
+ARMS = pa.table({"arm": [0, 0, 0, 1, 1, 2, 2, None, 9], "y": [0.0] * 3 + [1.0] * 2 + [0.5] * 4})
+
+
+def vault(treatment: dpc.Treatment, protects: Protects = "record") -> dpc.Vault:
+    schema = dpc.Schema(treatment=treatment, outcome=dpc.Real("y", 0, 1), protects=protects)
+    return dpc.Vault(ARMS, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=1000))
+
+
+@pytest.mark.parametrize(
+    ("treatment", "sizes"),
+    [
+        (dpc.Treatment("arm"), (3, 2)),
+        (dpc.Treatment("arm", undeclared=0), (7, 2)),
+        (dpc.Treatment("arm", arms=(0, 1, 2), compare=1), (3, 2)),
+        (dpc.Treatment("arm", arms=(0, 1, 2), compare=2), (3, 2)),
+        (dpc.Treatment("arm", arms=(0, 1, 2), reference=1, compare=2), (2, 2)),
+        (dpc.Treatment("arm", arms=(0, 1, 2), compare=1, undeclared=2), (3, 2)),
+        (dpc.Treatment("arm", arms=(0, 1, 2), compare=1, undeclared=1), (3, 4)),
+    ],
+)
+def test_units_count_in_the_arm_that_is_declared_or_in_none(treatment: dpc.Treatment, sizes: tuple[int, int]) -> None:
+    assert vault(treatment, "record_within_arm").arm_sizes == sizes
+    assert vault(treatment, "record_within_arm").n == vault(treatment).n == 9
+
+
+def test_a_third_arm_is_never_control() -> None:
+    """With arms 0, 1 and 2 declared as 0 and 1, the third once counted as control."""
+    rng = np.random.default_rng(0)
+    arm = rng.integers(0, 3, 30_000)
+    outcome = 50 + rng.normal(0, 2, len(arm)) - 0.1 * (arm == 1) + 20 * (arm == 2)
+    table = pa.table({"arm": arm, "y": outcome})
+    schema = dpc.Schema(treatment=dpc.Treatment("arm"), outcome=dpc.Real("y", 0, 100))
+    effect = dpc.estimate(table, schema, epsilon=1.0)
+    assert abs(effect.estimate + 0.1) < 0.5
+    assert effect.assumptions[2] == "outside the comparison: units whose arm is missing or not declared"
+
+
+def test_engines_read_units_in_the_comparison_unless_asked_for_all() -> None:
+    schema = dpc.Schema(treatment=dpc.Treatment("arm"), outcome=dpc.Real("y", 0, 1))
+    engine = open_table(ARMS, schema)
+    assert engine.aggregate({}, ["1"]).tolist() == [5]
+    assert engine.aggregate({"treatment": 3}, ["1"], whole=True).ravel().tolist() == [3, 2, 4]
+    assert len(engine.collect(("outcome",), 100)["outcome"]) == 5
+    assert len(engine.collect(("outcome",), 100, whole=True)["outcome"]) == 9
+    assert engine.fold(("outcome",), lambda batch: np.array([len(batch["outcome"])])).tolist() == [5]
+
+
+def test_queries_proved_for_two_arms_only_are_refused_before_anything_is_spent() -> None:
+    schema = standard_schema()
+    table = synthetic_table(schema, 100)
+    opened = dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=2, delta=1e-5))
+    for estimator in (dpc.ExactMatching(by=["ward"]), dpc.PropensityMatching(of=["age"], protects="record")):
+        with pytest.raises(QueryError, match="two arms hold every unit"):
+            estimator.estimate(opened, epsilon=1.0)
+    assert opened.ledger.spent.epsilon == 0
+
+
+@pytest.mark.parametrize(
+    ("declare", "words"),
+    [
+        (lambda: dpc.Treatment("arm", arms=(0, 1, 2)), "compare=1"),
+        (lambda: dpc.Treatment("arm", arms="abc"), "list every arm"),
+        (lambda: dpc.Treatment("arm", arms=(0, 1), compare=2), "declare every arm"),
+        (lambda: dpc.Treatment("arm", arms=(0, 1), undeclared=2), "leave undeclared out"),
+        (lambda: dpc.Treatment("arm", arms=(0, 1), reference=1, compare=1), "with itself"),
+        (lambda: dpc.Treatment("arm", labels=("a", "a")), "different labels"),
+        (lambda: dpc.Schema(dpc.Binary("arm"), dpc.Real("y", 0, 1)), "Treatment"),  # type: ignore[arg-type]
+        (lambda: dpc.Schema(treatment="arm", outcome=dpc.Real("y", 0, 1)), "Treatment"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_treatment_that_cannot_be_compared_is_refused(declare: Callable[[], object], words: str) -> None:
+    with pytest.raises(SchemaError, match=words):
+        declare()
+
+
+FOLDER = os.environ.get("DPCAUSAL_DATA", "")
+
+
+@pytest.mark.skipif(
+    not Path(FOLDER, "ist").is_dir(), reason="the environment variable DPCAUSAL_DATA names no folder that holds ist"
+)
+def test_heparin_arms_of_the_international_stroke_trial() -> None:
+    """Three arms; high dose against none is .0118 without privacy noise."""
+    table = pa.csv.read_csv(Path(FOLDER) / "ist" / "ist_prr_subset.csv.gz")
+    treatment = dpc.Treatment("RXHEP", arms=("N", "L", "H"), compare="H")
+    covariates = [dpc.Binary("SEX", values=("M", "F"))]
+    schema = dpc.Schema(treatment=treatment, outcome=dpc.Binary("DIED"), covariates=covariates)
+    for estimator in (dpc.DifferenceInMeans(), dpc.Stratification(by=["SEX"])):
+        effect = estimator.estimate(
+            dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=1)), epsilon=1.0
+        )
+        assert abs(effect.estimate - 0.0118) < 12 * effect.privacy_sd < 0.02
+        low, high = effect.interval(0.95)
+        assert 0.02 < high - low < 0.04
