@@ -55,6 +55,17 @@ def test_a_messy_table_read_without_its_rules_would_be_caught(tmp_path: Path) ->
     assert all(messy[name] != cleaned[name] for name in column_names(CLEAN) if name != "covariate_2")
 
 
+def test_an_indicator_is_a_covariate_like_any_other(tmp_path: Path) -> None:
+    write_messy(tmp_path / "messy.csv")
+    vault = dpc.Vault(tmp_path / "messy.csv", MESSY, ledger="sqlite://", budget=dpc.Budget(epsilon=99))
+    effect = dpc.RegressionAdjustment(of=["age", "age is missing"]).estimate(vault, epsilon=9.0)
+    assert "outcomes were read as numbers as in 1.234,5, without €, EUR" in effect.assumptions
+    planned = dpc.RegressionAdjustment(of=["age", "age is missing"]).estimate(dpc.Rehearsal(MESSY, 8_000), epsilon=9.0)
+    assert planned.receipts[0].query == effect.receipts[0].query
+    curve = dpc.RLearner(of=["age"], basis=dpc.Polynomial(["age is missing"])).estimate(vault, epsilon=9.0)
+    assert dpc.EffectCurve.from_json(curve.to_json()).schema == MESSY
+
+
 def test_record_by_record_the_messy_table_is_the_cleaned_one() -> None:
     messy, clean = tables(60)
     for place in range(0, 60, 3):

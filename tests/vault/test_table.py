@@ -1,5 +1,5 @@
 import gzip
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -112,6 +112,15 @@ def test_a_csv_without_a_header_does_not_tell_its_first_record(records: list[str
         with pytest.raises(TableError) as raised:
             open_table(tmp_path / place, schema)
         assert not any(cell in str(raised.value) for cell in ("41.5", "Smith", "Jones", "'a'", "'x'"))
+
+
+def test_a_message_that_names_what_was_found_would_be_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def telling(needed: Sequence[str], present: Sequence[str]) -> None:
+        raise TableError(expected=f"one column named {needed[0]!r}", got=f"columns {', '.join(present)}", hint="")
+
+    monkeypatch.setattr("dpcausal.vault.table.check_columns", telling)
+    with pytest.raises(AssertionError):
+        test_a_csv_without_a_header_does_not_tell_its_first_record(["41.5,0,Smith", "1,1,Jones"], tmp_path)
 
 
 def test_the_first_record_of_csv_files_without_a_header_does_not_decide_what_is_told(tmp_path: Path) -> None:
