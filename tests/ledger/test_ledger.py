@@ -13,6 +13,9 @@ import dpcausal as dpc
 from dpcausal.errors import BudgetExceededError, LedgerError
 from dpcausal.guarantee import Event
 from dpcausal.ledger import DataSet
+from dpcausal.ledger.chain import Entry
+from dpcausal.ledger.store import Store
+from tests.ledger.long_ledgers import forge
 
 AS_OF = "2026-06-30"
 FACTS = DataSet("record")
@@ -233,6 +236,56 @@ def test_a_ledger_that_does_not_exist_is_not_made_by_looking(tmp_path: Path) -> 
     with pytest.raises(LedgerError, match="dpcausal ledger create"):
         dpc.Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
     assert not (tmp_path / "ledger.db").exists()
+
+
+@pytest.mark.parametrize("emptied", ["DELETE FROM dpcausal_ledger", "DROP TABLE dpcausal_ledger"])
+def test_an_emptied_ledger_is_not_a_fresh_budget(ledger_url: str, emptied: str) -> None:
+    if ledger_url == "sqlite://":
+        pytest.skip("only this process can reach a ledger in memory")
+    dpc.Ledger.create(ledger_url, BUDGET, as_of=AS_OF)
+    engine = create_engine(ledger_url)
+    with engine.begin() as connection:
+        connection.execute(text(emptied))
+    engine.dispose()
+    with pytest.raises(LedgerError, match="dpcausal ledger restore"):
+        dpc.Ledger(ledger_url)
+    if emptied.startswith("DELETE"):
+        with pytest.raises(LedgerError, match="a place without a ledger"):
+            dpc.Ledger.create(ledger_url, BUDGET, as_of=AS_OF)
+
+
+def test_a_relative_address_is_resolved_once_and_told_in_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    ledger = dpc.Ledger.create("sqlite:///ledger.db", BUDGET, as_of=AS_OF)
+    monkeypatch.chdir("/")
+    assert ledger.address == f"sqlite:///{tmp_path / 'ledger.db'}"
+    assert ledger.spent.epsilon == 0
+    with pytest.raises(LedgerError, match=r"a ledger at sqlite:////ledger\.db"):
+        dpc.Ledger("sqlite:///ledger.db")
+
+
+def test_what_another_version_of_dpcausal_wrote_is_told_in_words(tmp_path: Path) -> None:
+    """A fact that nobody knows, or an opening of version 0.1.0, is no bare error of Python."""
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    ledger = dpc.Ledger.create(url, BUDGET, as_of=AS_OF)
+    ledger.bind(AS_OF, FACTS, 100)
+    forge(url, 1, data_set=FACTS.to_dict() | {"colour": "blue"})  # type: ignore[arg-type]
+    old = Entry.after(
+        None, "open", "", {"budget": BUDGET.to_dict(), "data_set": {"n": 3, "unit": "who, first by when"}}
+    )
+    other = tmp_path / "old.db"
+    store = Store(f"sqlite:///{other}")
+    with store.exclusive() as connection:
+        store.create(connection)
+        store.append(connection, old)
+    for address in (url, f"sqlite:///{other}"):
+        with pytest.raises(LedgerError, match="as this version of dpcausal writes them"):
+            dpc.Ledger(address)
+
+
+def test_two_ledgers_made_alike_on_one_day_are_told_apart() -> None:
+    one, other = (dpc.Ledger.create("sqlite://", BUDGET, as_of=AS_OF) for _ in range(2))
+    assert one.opening != other.opening
 
 
 def test_a_ledger_in_memory_says_that_it_forgets() -> None:

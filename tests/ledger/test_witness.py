@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -159,6 +160,22 @@ def test_a_witness_is_told_the_number_and_digest_of_the_last_entry(url: str, wit
     assert open_witness(witness).last(ledger.opening) == Sighting(last.number, last.digest)
     assert open_witness(witness).last(ledger.opening, up_to=1) == Sighting(1, ledger.entries()[1].digest)
     assert open_witness(witness).last("0" * 64) is None
+
+
+def test_several_at_once_may_use_a_ledger_with_a_witness(url: str, witness: str) -> None:
+    """Whoever tells a witness late must neither hide what others told it nor be taken for a cut."""
+    ledger = dpc.Ledger.create(url, BUDGET, as_of=AS_OF, witness=witness)
+
+    def ask(name: int) -> None:
+        own = dpc.Ledger(url, witness=witness)
+        for place in range(4):
+            answer(own, f"{name} {place}")
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(ask, range(4)))
+    last = ledger.entries()[-1]
+    assert last.number == 48
+    assert open_witness(witness).last(ledger.opening) == Sighting(48, last.digest)
 
 
 def test_a_ledger_chained_anew_is_refused_with_a_witness(url: str, tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ def test_nothing_of_a_table_is_opened_before_all_that_is_public_was_compared(
         {"schema": schema, "budget": dpc.Budget(epsilon=2)},
     ):
         with pytest.raises(LedgerError):
-            dpc.Vault(table, ledger=ledger, **refused)  # type: ignore[arg-type]
+            dpc.Vault(table, ledger=ledger, **refused)
 
 
 def test_a_vault_that_counts_first_is_caught(
@@ -141,12 +141,10 @@ def test_a_vault_that_counts_first_is_caught(
 ) -> None:
     """The mutant compares nothing before it counts: the table is opened for whoever asks."""
     ledger = dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=1)).ledger
-    opened, open_table = [], door.open_table
     monkeypatch.setattr(dpc.Ledger, "check_data_set", lambda *_: None)
-    monkeypatch.setattr(door, "open_table", lambda *parts: opened.append(parts) or open_table(*parts))
-    with pytest.raises(LedgerError):
+    monkeypatch.setattr(door, "open_table", lambda *_: pytest.fail("the table was opened"))
+    with pytest.raises(pytest.fail.Exception, match="the table was opened"):
         dpc.Vault(table, replace(schema, protects="outcome"), ledger=ledger)
-    assert opened
 
 
 def test_units_that_print_alike_are_told_apart(table: pa.Table) -> None:
@@ -205,7 +203,6 @@ def test_a_receipt_tells_the_day_of_its_debit_and_nothing_tells_more(vault: dpc.
     """Times of debit and release would tell how long the table took to read."""
     release = vault.release(ArmTotals(), ONE)
     assert release.receipt.on is not None
-    assert date.fromisoformat(release.receipt.on)
     for entry in vault.ledger.entries():
         assert entry.content["at"] == date.fromisoformat(entry.content["at"]).isoformat()
         assert ":" not in entry.content["at"]

@@ -161,7 +161,7 @@ def restore(  # noqa: PLR0913, PLR0917
         lost_delta=lost_delta,
     )
     typer.echo(f"Restored {restored.address}. Spent: {restored.spent}. Left: {restored.remaining}.")
-    typer.echo("dpcausal ledger show tells what was counted as spent once more.")
+    typer.echo("What was counted as spent once more: dpcausal ledger show.")
 
 
 def _receipts_in(file: Path) -> "tuple[Receipt, ...]":

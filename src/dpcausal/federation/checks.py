@@ -101,7 +101,7 @@ def doubt_about(message: Message, site: str, question: Question, units: int | No
         (not answered or units in (None, message.n), "it has another number of units than the roster says"),
         (
             not answered or set(told) <= {(message.n, message.arm_sizes)},
-            "it gave other numbers of units before, as of the same day",
+            "it gave other numbers of units before, for the same version",
         ),
         (not answered or (message.arm_sizes is not None) == public, "its arms are public, or not, against the schema"),
         (message.answer is None or question.request.ask != "facts", "it answers more than was asked"),
