@@ -19,7 +19,7 @@ from dpcausal.planning.precision import (
     units_for,
     width_curve,
 )
-from dpcausal.planning.refusals import REHEARSALS, odds, refusals
+from dpcausal.planning.refusals import REHEARSALS, cautious, odds, refusals
 from dpcausal.planning.rehearsal import Rehearsal
 from dpcausal.queries import Cut
 
@@ -133,11 +133,15 @@ class Plan:
         return f"{few}: a regression on so many adds less privacy noise than there is sampling error"
 
     def _left_open(self) -> tuple[str, ...]:
-        if self.rehearsal.outcome_sd is not None or not isinstance(self.rehearsal.schema.outcome, Real):
-            return ()
-        return (
-            "no standard deviation was given: outcomes spread evenly over their bounds, which is more than most do",
-        )
+        """What nobody said, and what was taken in its place."""
+        left = []
+        if self.rehearsal.outcome_sd is None and isinstance(self.rehearsal.schema.outcome, Real):
+            wide = "outcomes spread evenly over their bounds, which is more than most do"
+            left.append(f"no standard deviation was given: {wide}")
+        if (careful := cautious(self.rehearsal)) != self.rehearsal:
+            spread = f"a standard deviation of {number(careful.sd)}"
+            left.append(f"for the chance of no interval: {careful.treated_share:.0%} treated, and {spread}")
+        return tuple(left)
 
     def to_json(self) -> str:
         """The plan as JSON; null stands for what is not to be had."""

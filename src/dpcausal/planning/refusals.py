@@ -7,6 +7,7 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcausal.columns import Real
 from dpcausal.effect import Estimator
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import Family, simulated
@@ -20,13 +21,35 @@ _QUESTIONS = 8
 """As many as an estimator may ask before noise repeats from one rehearsal to the next."""
 
 
+_NARROW, _RARE, _UNEVEN = 1 / 8, 0.1, 0.4
+"""Where nobody says: the standard deviation of an outcome as a share of its range, its risk, and the share treated."""
+
+
 def refusals(estimator: Estimator, rehearsal: Rehearsal, guarantee: Guarantee) -> int:
-    """In how many of `REHEARSALS` rehearsals with noise there is no interval."""
+    """In how many of `REHEARSALS` rehearsals with noise there is no interval.
+
+    An interval is refused where noise is large beside sampling error, and more often where arms are uneven. So where
+    nobody says how an outcome spreads it is taken to spread little here, though widely where a width is foretold, and
+    with confounding arms that are said to be even are taken to be nearly so: all err to be safe.
+    """
+    expected = cautious(rehearsal)
     effects = (
-        estimator.estimate(_Noisy(rehearsal, run), epsilon=guarantee.epsilon, delta=guarantee.delta)
+        estimator.estimate(_Noisy(expected, run), epsilon=guarantee.epsilon, delta=guarantee.delta)
         for run in range(REHEARSALS)
     )
     return sum(bool(effect.no_interval) for effect in effects)
+
+
+def cautious(rehearsal: Rehearsal) -> Rehearsal:
+    """The same expectations, erring towards a refusal where nobody says."""
+    if rehearsal.confounding and rehearsal.treated_share == Rehearsal.treated_share:
+        rehearsal = replace(rehearsal, treated_share=_UNEVEN)
+    if rehearsal.outcome_sd is not None:
+        return rehearsal
+    if isinstance(rehearsal.schema.outcome, Real):
+        low, high = rehearsal.schema.outcome_bounds
+        return replace(rehearsal, outcome_sd=_NARROW * (high - low))
+    return replace(rehearsal, outcome_mean=_RARE) if rehearsal.outcome_mean is None else rehearsal
 
 
 def odds(refused: int) -> str:
