@@ -155,9 +155,9 @@ def test_what_must_not_fail_first_is_required_by_taking_the_marks_away() -> None
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
-        ("arm;age;score\n0;41.5;7\n", "separated by semicolons; save it with commas"),
-        ("arm\tage\n0\t41.5\n", "separated by tabs; save it with commas"),
-        ("", "it is empty"),
+        ("arm;age;score\n0;41.5;7\n", "with semicolons or tabs with commas"),
+        ("arm\tage\n0\t41.5\n", "with semicolons or tabs with commas"),
+        ("", "the first line of a .csv file holds the names"),
         (",\n41.5,2\n", "the first line of a .csv file holds the names"),
     ],
 )
@@ -189,7 +189,7 @@ def test_a_first_line_that_looks_like_a_record_makes_no_study_and_is_not_shown(f
 
 def test_names_that_stand_twice_are_told_as_such(tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_text("arm,age,Age\n0,1,2\n")
-    assert "names that stand twice" in run(tmp_path / "table.csv", "--out", tmp_path / "study.toml").output
+    assert "a name of its own for each column" in run(tmp_path / "table.csv", "--out", tmp_path / "study.toml").output
 
 
 @pytest.mark.parametrize("header", ["arm,age", ",arm,age", "id,day_28,24h_mortality,q1,No", "größe (cm),BMI [kg/m2]"])
@@ -227,3 +227,11 @@ def test_a_confounder_is_declared_by_taking_the_marks_away() -> None:
     assert taken.count("name = ") == 3
     assert 'name = "odd\\nname"' in taken  # on one line, whatever it is
     assert 'kind = "binary"\nvalues = [false, true]' in taken
+
+
+def test_a_binary_file_called_csv_makes_no_study_and_is_not_shown(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_bytes(b"PAR1\x15\x00secret\n")
+    done = run(tmp_path / "table.csv", "--out", tmp_path / "study.toml")
+    assert done.exit_code == 2
+    assert "secret" not in done.output
+    assert not (tmp_path / "study.toml").exists()

@@ -70,7 +70,9 @@ def test_an_estimator_may_ask_as_much_as_it_likes() -> None:
 def test_a_plan_that_is_told_little_does_not_promise_an_interval() -> None:
     """On a table as records of care have it, three of four such studies were refused; 8 of 40 used to be foretold."""
     columns = [dpc.Real("age", 30, 100), dpc.Real("severity", 0, 24)]
-    schema = dpc.Schema(treatment=dpc.Binary("treated"), outcome=dpc.Real("y", 0, 100), covariates=columns)
+    schema = dpc.Schema(
+        treatment=dpc.Treatment("treated", undeclared=0), outcome=dpc.Real("y", 0, 100), covariates=columns
+    )
     asked, guarantee = dpc.RegressionAdjustment(of=["age", "severity"]), dpc.Guarantee(epsilon=1.0)
     assert refusals(asked, dpc.Rehearsal(schema, n=8_000), guarantee) > REHEARSALS / 2
     assert refusals(asked, dpc.Rehearsal(schema, n=8_000, confounding=0.0), guarantee) < REHEARSALS / 4

@@ -181,7 +181,7 @@ def test_queries_proved_for_two_arms_only_are_refused_before_anything_is_spent()
         (lambda: dpc.Treatment("arm", arms=(0, 1), undeclared=2), "leave undeclared out"),
         (lambda: dpc.Treatment("arm", arms=(0, 1), reference=1, compare=1), "with itself"),
         (lambda: dpc.Treatment("arm", labels=("a", "a")), "different labels"),
-        (lambda: dpc.Schema(dpc.Binary("arm"), dpc.Real("y", 0, 1)), "Treatment"),  # type: ignore[arg-type]
+        (lambda: dpc.Schema(dpc.Treatment("arm", undeclared=0), dpc.Real("y", 0, 1)), "Treatment"),  # type: ignore[arg-type]
         (lambda: dpc.Schema(treatment="arm", outcome=dpc.Real("y", 0, 1)), "Treatment"),  # type: ignore[arg-type]
     ],
 )

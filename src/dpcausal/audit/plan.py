@@ -11,6 +11,7 @@ from dpcausal.audit.draws import check_noise
 from dpcausal.audit.finding import Finding
 from dpcausal.audit.fuzz import check_alone, check_shape
 from dpcausal.audit.losses import Claim, claims
+from dpcausal.audit.opening import by_command, check_commands, check_opening, openings
 from dpcausal.audit.openness import check_public
 from dpcausal.audit.payment import check_debit, check_refusal, check_retry
 from dpcausal.audit.sensitivity import check_sensitivity
@@ -24,6 +25,7 @@ CHECKS = {
     "noise": "what is drawn has the claimed law and scale, independently, on a public grid",
     "determinism": "exact answers do not depend on order, threads, batches, files or engine",
     "public": "what is seen without noise is the same for neighbours",
+    "opening": "opening a table, in Python or by a command, tells of no record by messages, exit codes, logs or files",
     "alone": "what a unit becomes depends on that unit alone, whatever the cells hold",
     "shape": "no error, warning, log line, reading or shape depends on what the cells of a small table hold",
     "debit": "the debit is in the ledger before the table is read",
@@ -39,7 +41,7 @@ NOT_AUDITED = (
     "OpenDP's samplers beyond some thousand draws each, the operating system's entropy, and whether processes share it",
     "several releases taken together: each transcript is one estimate; composition is dp_accounting's and is proved",
     "epsilons other than 1, but for densities and smooth bounds; scores_from; tables beyond 200,000 units",
-    "units with several records, but for hostile tables; csv files and DuckDB's own tables",
+    "units with several records, but for hostile tables and openings; what csv files and DuckDB's own tables hold",
     "the noise on scores and arms inside record-level matching by itself, and how near a solver stops: tests do that",
     "InfluenceLearner, which has no proof to audit: python -m benchmarks.exposure shows what one record does to it",
     "learners in blocks, but for a linear one and two hostile ones; what a learner keeps, or writes past Python",
@@ -65,6 +67,7 @@ class Effort:
         hostile: Pairs of hostile tables in each part.
         parts: How many parts of hostile tables.
         public: On how many pairs to compare what is public; None for all.
+        openings: One out of how many ways to open a table is tried, in Python and by commands.
     """
 
     worst: int
@@ -77,15 +80,16 @@ class Effort:
     hostile: int
     parts: int
     public: int | None
+    openings: tuple[int, int]
 
 
 QUICK = Effort(
     worst=30_000, others=0, slow_worst=400, slow_others=0, sizes=(2, 3), draws=250, units=(2_000,), hostile=14,
-    parts=2, public=2,
+    parts=2, public=2, openings=(67, 401),
 )  # fmt: skip
 FULL = Effort(
     worst=200_000, others=20_000, slow_worst=5_000, slow_others=400, sizes=(2, 3, 4, 5), draws=4_000,
-    units=(5_000, 200_000), hostile=650, parts=8, public=None,
+    units=(5_000, 200_000), hostile=650, parts=8, public=None, openings=(5, 19),
 )  # fmt: skip
 
 
@@ -93,6 +97,10 @@ def tasks(effort: Effort) -> Iterator[Task]:
     """All tasks, the longest first."""
     yield partial(_one, partial(check_teeth, effort.worst))
     for part in range(effort.parts):
+        for check, ways, every in zip(
+            (check_opening, check_commands), (openings(), by_command()), effort.openings, strict=True
+        ):
+            yield partial(_one, partial(check, ways[every * part :: every * effort.parts]))
         yield partial(_one, partial(check_shape, effort.hostile, part))
         yield partial(_one, partial(check_alone, effort.hostile, part))
     for subject in reversed(SUBJECTS):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from dpcausal.cells import folded
 from dpcausal.errors import TableError
+from dpcausal.plain_text import is_plain_text
 
 _OTHER_SIGNS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 _LONGEST = 200
@@ -21,29 +22,33 @@ _VALUE = re.compile(rb"%b|%b|%b|[^@ ]+@[^@ ]+" % (_NUMBER, _DATE, _WORD))
 """What is hardly a column's name: a number, perhaps with a unit, a date or a time, a word for a value, an address."""
 
 
-def header_of(file: str) -> list[str]:
+def header_of(file: str, separator: str = ",") -> list[str]:
     """Return the cells of the first line; none where they cannot be told apart."""
     with (gzip.open if file.endswith(".gz") else open)(
         file, "rt", encoding="utf-8-sig", errors="replace", newline=""
     ) as lines:
         try:
-            names = next(csv.reader(lines), [])
+            return next(csv.reader(lines, delimiter=separator), [])
         except csv.Error:
-            names = [""]  # too long to be names
-    between = next((word for sign, word in _OTHER_SIGNS.items() if len(names) == 1 and sign in names[0]), "")
-    if between or not names:
-        raise TableError(
-            expected=f"names of columns, with commas between them, in the first line of {Path(file).name!r}",
-            got=f"one name with {between} in it" if between else "nothing there",
-            hint=f"this file seems to be separated by {between}; save it with commas."
-            if between
-            else "check that this is the file you meant: it is empty, or begins with an empty line.",
-        )
-    return names
+            return []  # too long to be names
 
 
-def check_names(file: str, names: Sequence[str]) -> None:
-    """Raise where the cells of a first line look like values, or are not the names of different columns.
+def check_separator(file: str, declared: Sequence[str]) -> None:
+    """Raise where the declared names are in the first line with other signs than commas between them.
+
+    Only declared names decide on it: of a file without a header nothing is told, whatever its first record is.
+    """
+    for sign, word in _OTHER_SIGNS.items():
+        if set(declared) <= set(header_of(file, sign)):
+            raise TableError(
+                expected=f"names of columns, with commas between them, in the first line of {Path(file).name!r}",
+                got=f"names with {word} between them",
+                hint=f"this file is separated by {word}; save it with commas.",
+            )
+
+
+def header_mistakes(names: Sequence[str]) -> list[str]:
+    """Return why the cells of a first line are not the names of different columns. Only for whoever may see the file.
 
     The first cell may be empty: so R and pandas write the column of a frame's own index. A record of words alone cannot
     be told from names.
@@ -51,13 +56,24 @@ def check_names(file: str, names: Sequence[str]) -> None:
     cells = [folded(name) for name in names]
     found = [
         ("cells that look like values", any(_VALUE.fullmatch(cell) or len(cell) > _LONGEST for cell in cells)),
+        ("control characters", not all(map(is_plain_text, names))),
+        ("other signs than commas", len(names) == 1 and any(sign in names[0] for sign in _OTHER_SIGNS)),
         ("cells without a name", b"" in cells[1:] or not any(cells)),
         ("names that stand twice", len(set(cells)) != len(cells)),
     ]
-    mistakes = [words for words, holds in found if holds]
-    if mistakes:
+    return [words for words, holds in found if holds]
+
+
+def check_names(file: str, names: Sequence[str]) -> None:
+    """Raise where the cells of a first line are not the names of different columns.
+
+    The message is the same whatever is wrong: the first line may be somebody's record, and that would tell of it.
+    """
+    if header_mistakes(names):
         raise TableError(
-            expected=f"the names of different columns in the first line of {Path(file).name!r}",
-            got=f"{' and '.join(mistakes)}, which are not shown because they may be somebody's record",
-            hint="the first line of a .csv file holds the names: add one, with a name of its own for each column.",
+            expected=f"the names of different columns, with commas between them, in the first line of "
+            f"{Path(file).name!r}",
+            got="something else, which is not shown because it may be somebody's record",
+            hint="the first line of a .csv file holds the names: add one, with a name of its own for each column; "
+            "save a file with semicolons or tabs with commas.",
         )

@@ -15,7 +15,7 @@ from dpcausal.vault.coercion import SOURCE, reading
 from dpcausal.vault.dialects import DUCKDB
 from dpcausal.vault.engines.duckdb import DuckDBEngine
 from dpcausal.vault.parsing import literal, text_literals
-from dpcausal.vault.table import check_header, open_table
+from dpcausal.vault.table import mistakes_in_headers, open_table
 
 _SHOWN = 5
 _LONGEST = 40
@@ -28,10 +28,7 @@ def inspect(place: str, schema: Schema) -> Iterator[str]:
         place: Where the table lies, as for a vault.
         schema: What is declared about it.
     """
-    try:
-        check_header(place)
-    except TableError as error:
-        yield f"header: {error.got}"
+    yield from (f"header: {words}" for words in mistakes_in_headers(place))
     engine = open_table(place, schema)
     if not isinstance(engine, DuckDBEngine):
         raise TableError(expected="a file or a database", got="another table", hint="give the place of one.")

@@ -20,7 +20,7 @@ from dpcausal.vault.engines import Engine
 from dpcausal.vault.engines.duckdb import DuckDBEngine, connect, families_of
 from dpcausal.vault.engines.spark import SparkEngine, is_spark_frame
 from dpcausal.vault.frames import arrow_table
-from dpcausal.vault.headers import check_names, header_of
+from dpcausal.vault.headers import check_names, check_separator, header_mistakes, header_of
 from dpcausal.vault.postgres import PostgresTable, families_at
 from dpcausal.vault.progress import Shown
 from dpcausal.vault.resources import Resources
@@ -107,12 +107,13 @@ def column_families(place: str) -> Mapping[str, Family | None]:
         return families_of(connection.sql(read, params={"file": glob.escape(_found(place)[0])}))
 
 
-def check_header(place: str) -> None:
-    """Raise where the first line of a .csv file looks like values, or holds a name twice; nothing of it is told."""
-    if not place.startswith(_POSTGRES) and ".duckdb#" not in place:
-        with _readable(place):
-            for file in _found(place) if _are_csv(place) else ():
-                check_names(file, header_of(file))
+def mistakes_in_headers(place: str) -> list[str]:
+    """Return what is wrong with the first lines of .csv files, in words. Only for whoever may see the table."""
+    if place.startswith(_POSTGRES) or ".duckdb#" in place:
+        return []
+    with _readable(place):
+        files = _found(place) if _are_csv(place) else []
+        return list(dict.fromkeys(words for file in files for words in header_mistakes(header_of(file))))
 
 
 def _frame(table: object, schema: Schema, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
@@ -270,7 +271,9 @@ def _csv(place: str, schema: Schema, connection: duckdb.DuckDBPyConnection) -> d
     """
     files, used = _found(place), columns_used(schema)
     headers = [header_of(file) for file in files]
-    for each in headers:  # first: of files without a header nothing more is told, whatever their first lines are
+    for file, each in zip(files, headers, strict=True):
+        # First: of files without a header nothing more is told, whatever their first lines are.
+        check_separator(file, used)
         check_columns(used, each)
     header = headers[0]
     if any(each != header for each in headers):
