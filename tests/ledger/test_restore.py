@@ -112,10 +112,10 @@ def test_a_copy_is_put_back_where_nothing_is(tmp_path: Path) -> None:
 def test_a_copy_that_a_restore_left_behind_is_refused(tmp_path: Path) -> None:
     """Two ledgers that go on from one copy would be two budgets."""
     lost = Lost(tmp_path)
-    lost.answered("one")
+    for request in ("one", "two", "three"):
+        lost.answered(request)
     found_again = shutil.copy(lost.file, tmp_path / "found-again.db")
-    restored = lost.restore(lost_epsilon=0.1)
-    answer(restored, "two")
+    answer(lost.restore(lost_epsilon=0.3), "four")
     with pytest.raises(LedgerError, match="another entry"):
         dpc.Ledger(f"sqlite:///{found_again}", witness=lost.witness)
     with pytest.raises(LedgerError, match="left behind by an earlier restore"):
