@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from dpcausal.release import Receipt
 from dpcausal.report.spent import Spent
 from tests.ledger.long_ledgers import AS_OF, GAUSSIAN, LAPLACE, answer
 
-BY = {"by": "bob", "reason": "the disk failed"}
+BY: dict[str, Any] = {"by": "bob", "reason": "the disk failed"}
 
 
 class Lost:
@@ -34,9 +35,9 @@ class Lost:
         debit = next(entry for entry in self.ledger.entries() if (entry.kind, entry.request) == ("debit", request))
         return Receipt("arm_totals", event.epsilon, event.delta, debit.number, debit.digest)
 
-    def restore(self, **parts: object) -> dpc.Ledger:
+    def restore(self, **parts: Any) -> dpc.Ledger:
         self.file.unlink(missing_ok=True)
-        return dpc.Ledger.restore(self.url, copy=self.copy_url, witness=self.witness, **BY, **parts)  # type: ignore[arg-type]
+        return dpc.Ledger.restore(self.url, copy=self.copy_url, witness=self.witness, **BY, **parts)
 
 
 def test_what_receipts_tell_is_counted_once_more(tmp_path: Path) -> None:
@@ -111,16 +112,14 @@ def test_a_copy_is_put_back_where_nothing_is(tmp_path: Path) -> None:
 def test_a_copy_that_a_restore_left_behind_is_refused(tmp_path: Path) -> None:
     """Two ledgers that go on from one copy would be two budgets."""
     lost = Lost(tmp_path)
-    lost.answered("one")
+    for request in ("one", "two", "three"):
+        lost.answered(request)
     found_again = shutil.copy(lost.file, tmp_path / "found-again.db")
-    restored = lost.restore(lost_epsilon=0.1)
-    answer(restored, "two")
-    for try_it in (
-        lambda: dpc.Ledger(f"sqlite:///{found_again}", witness=lost.witness),
-        lambda: dpc.Ledger.restore(f"sqlite:///{found_again}", witness=lost.witness, lost_epsilon=0.0, **BY),
-    ):
-        with pytest.raises(LedgerError, match="another"):
-            try_it()
+    answer(lost.restore(lost_epsilon=0.3), "four")
+    with pytest.raises(LedgerError, match="another entry"):
+        dpc.Ledger(f"sqlite:///{found_again}", witness=lost.witness)
+    with pytest.raises(LedgerError, match="left behind by an earlier restore"):
+        dpc.Ledger.restore(f"sqlite:///{found_again}", witness=lost.witness, lost_epsilon=0.0, **BY)
 
 
 def test_a_broken_copy_and_hostile_words_are_refused(tmp_path: Path) -> None:
@@ -128,7 +127,7 @@ def test_a_broken_copy_and_hostile_words_are_refused(tmp_path: Path) -> None:
     receipt = lost.answered("one")
     for parts in ({"by": "bob\x1b[2J"}, {"reason": ""}, {"lost_epsilon": -1.0}, {"lost_epsilon": float("nan")}):
         with pytest.raises(LedgerError):
-            dpc.Ledger.restore(lost.url, witness=lost.witness, **(BY | parts))  # type: ignore[arg-type]
+            dpc.Ledger.restore(lost.url, witness=lost.witness, **(BY | parts))
     with pytest.raises(GuaranteeError):
         lost.restore(receipts=[Receipt("arm_totals", -5.0, 0.0, receipt.entry, receipt.digest)])
     lost.copy.write_bytes(lost.copy.read_bytes().replace(b"laplace", b"gaplace"))

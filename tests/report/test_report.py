@@ -322,3 +322,22 @@ def test_warnings_stand_below_the_verdict(made: Made, study: dpc.Study) -> None:
 
 def test_no_section_is_referred_to_by_a_number_that_is_written_down(report: Report) -> None:
     assert not any("section 3" in text for section in report.sections for text in section.says)
+
+
+def test_the_version_of_the_data_and_the_day_of_payment_are_told(made: Made, study: dpc.Study) -> None:
+    """A stored answer may be old; its page says as of when, and when it was paid for."""
+    receipt = Receipt("arm_moments", 1.0, 0.0, 2, "ab" * 32, on="2026-07-01", as_of="2026-06-30")
+    effect = made(receipts=(receipt,))
+    assert dpc.Effect.from_json(effect.to_json()).as_of == "2026-06-30"
+    assert dpc.tidy(effect, backend="pyarrow")["as_of"].to_pylist() == ["2026-06-30"]
+    for planned in (study, None):
+        page = dpc.Report.of(effect, planned, on=date(2026, 9, 1)).to_html()
+        assert "2026-06-30" in page
+        assert "2026-07-01" in page
+
+
+def test_an_effect_of_before_versions_is_read(made: Made) -> None:
+    document = json.loads(made().to_json())
+    for receipt in document["receipts"]:
+        del receipt["on"], receipt["as_of"]
+    assert dpc.Effect.from_json(json.dumps(document)) == made()

@@ -43,7 +43,7 @@ class Lost:
         """Return what the entries of a copy lack of what receipts and a witness know.
 
         Raises:
-            LedgerError: If the witness saw another ledger, or nothing is lost.
+            LedgerError: If the witness was told another ledger.
         """
         last = entries[-1].number
         seen, shared = (witness.last(opening), witness.last(opening, last)) if witness else (None, None)

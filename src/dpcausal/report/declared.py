@@ -16,7 +16,9 @@ def question(report: Facts) -> Section:
     study, effect = report.study, report.effect
     if study is None:
         asked = f"The effect of {effect.arms[1]} against {effect.arms[0]} on {effect.outcome}."
-        return Section("question", "Question and design", says=(asked, "No study file was given with this report."))
+        version = (f"Data as of {effect.as_of}.",) if effect.as_of else ()
+        says = (asked, *version, "No study file was given with this report.")
+        return Section("question", "Question and design", says=says)
     facts = [
         ("study", study.name),
         *([("data as of", effect.as_of)] if effect.as_of else []),
