@@ -9,7 +9,7 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.curve import matrix
-from dpcausal.errors import QueryError, RefusedError
+from dpcausal.errors import MissingExtraError, QueryError, RefusedError
 from dpcausal.interval import Family, critical_values
 from dpcausal.release import Receipt
 from dpcausal.report import effect_plot, forest_plot
@@ -189,5 +189,5 @@ def test_one_call_from_a_table_to_a_curve() -> None:
 
 def test_without_matplotlib_a_figure_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(QueryError, match=r"dpcausal\[plots\]"):
+    with pytest.raises(MissingExtraError, match=r"dpcausal\[plots\]"):
         forest_plot(curve_of(GROUPS))

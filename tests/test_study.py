@@ -26,7 +26,7 @@ STUDY = Study(
     name="scores",
     question="Does treatment raise the score?",
     asker="anna",
-    schema=standard_schema(),
+    schema=standard_schema(undeclared=0),
     estimator=DifferenceInMeans(),
     epsilon=1.0,
     pooling="minimum_variance",
@@ -49,7 +49,7 @@ def test_every_estimator_is_tried() -> None:
 
 @pytest.mark.parametrize("name", TRIED)
 def test_a_study_survives_its_file(name: str) -> None:
-    schema = standard_schema("outcome" if name == "propensity_matching" else "record")
+    schema = standard_schema("outcome" if name == "propensity_matching" else "record", undeclared=0)
     study = replace(STUDY, estimator=TRIED[name], schema=schema, delta=1e-6, epsilons={"north": 0.5})
     study = replace(study, design="trial", eligibility="adults", bounds={"by": "Bob"}, expected={"outcome_sd": 2.0})
     study = replace(study, confounders=dict.fromkeys(study.adjusts_for, "older"))

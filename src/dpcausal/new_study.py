@@ -42,7 +42,8 @@ source = "<fill in>"        # for instance "codebook, version 4"
 # [expected]
 # outcome_mean = "<fill in>"   # of a yes-or-no outcome the risk
 # outcome_sd = "<fill in>"     # within an arm
-# treated_share = "<fill in>"  # for instance 0.3
+# treated_share = "<fill in>"  # of the units compared, for instance 0.3
+# compared_share = "<fill in>" # where there are other arms: the share of all units in the two compared
 # confounding = "<fill in>"    # how far apart arms are without any effect, in standard deviations; 0.2 is small
 
 # For a trial: difference_in_means. With confounders: for instance regression_adjustment or doubly_robust, and below it

@@ -60,8 +60,9 @@ class Study:
         confounders: Why each covariate that is adjusted for is, in words. Either none, or all that the estimator
             adjusts for and no other.
         expected: What is expected of the table, from the literature or a pilot, never from the table: some of
-            `outcome_mean` (of a yes-or-no outcome, the risk), `outcome_sd`, `treated_share`, `confounding` and
-            `covariate_sd`, as for `Rehearsal`. Plans and the odds of a refused interval are made with them.
+            `outcome_mean` (of a yes-or-no outcome, the risk), `outcome_sd`, `treated_share`, `compared_share`,
+            `confounding` and `covariate_sd`, as for `Rehearsal`. Plans and the odds of a refused interval are made with
+            them.
         bounds: Who chose the bounds and values in the schema (`by`), when (`on`), and where they come from (`source`).
         requires: What must not fail before the effect is asked for: `overlap` and `balance`, each with an epsilon of
             its own and the parameters of `dpcausal.diagnostics`. Balance is that after the estimator's adjustment, so

@@ -108,7 +108,7 @@ VALUES = {
     "epsilon": "1.0",
     "[estimator] name": '"difference_in_means"',
     "[schema.treatment] name": '"arm"',
-    "[schema.treatment] values": '["placebo", "drug"]',
+    "[schema.treatment] arms": '["placebo", "drug"]',
     "[schema.treatment] labels": '["usual", "new"]',
     "[schema.outcome] name": '"pressure"',
     "[schema.outcome] kind": '"real"',

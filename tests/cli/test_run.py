@@ -132,7 +132,7 @@ def test_wrong_use_is_told_and_makes_no_ledger(words: tuple[object, ...], told: 
     ("words", "told"),
     [
         (("new.db", "--epsilon", -1, "--as-of", "now"), "a budget with epsilon"),
-        (("new.db", "--epsilon", 3, "--as-of", "two\nlines"), "a date or a name on one line"),
+        (("new.db", "--epsilon", 3, "--as-of", "x" * 65), "a date or a name on one line"),
         (("new.db", "--epsilon", 3, "--as-of", "now", "--rule", "none"), 'rule "additive"'),
         (("no/new.db", "--epsilon", 3, "--as-of", "now"), "check that the place exists"),
         (("new.db", "--epsilon", 3, "--as-of", "now", "--witness", "new.db"), "somewhere else than the ledger"),
@@ -288,7 +288,8 @@ def test_a_study_that_adjusts_is_not_stopped_by_what_it_adjusts_for() -> None:
         requires={"balance": {"epsilon": 20.0, "of": ["x"]}},
     )
     Path("apart.toml").write_text(study.to_toml())
-    there = ("--table", "apart.parquet", "--ledger", "apart.db", "--budget-epsilon", 60, "--yes")
+    create(60, "apart.db")
+    there = ("--table", "apart.parquet", "--ledger", "apart.db", "--as-of", "2026-06-30", "--yes")
     done = dpcausal("run", "apart.toml", *there)
     assert done.exit_code == 0, done.output
     assert "passes: the largest difference after weighting" in done.stderr
@@ -298,10 +299,10 @@ def test_a_study_that_adjusts_is_not_stopped_by_what_it_adjusts_for() -> None:
 
 
 def test_the_odds_of_no_interval_are_told_before_anything_is_spent() -> None:
-    refused = run("robust", "--budget-epsilon", 3)
+    create(3)
+    refused = run("robust")
     assert refused.exit_code == 2
     assert re.search(r"no interval +in \d+ of 40 rehearsals with noise \(\d+ %\); the price would be", refused.stderr)
-    assert not Path("ledger.db").exists()
 
 
 def test_a_report_of_parts_that_do_not_belong_together_is_refused() -> None:

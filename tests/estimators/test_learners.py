@@ -156,7 +156,7 @@ RESTARTED = """
 import sys
 import dpcausal as dpc
 schema = dpc.Schema.from_toml(sys.argv[1])
-vault = dpc.Vault(sys.argv[2], schema, ledger=sys.argv[3])
+vault = dpc.Vault(sys.argv[2], schema, ledger=sys.argv[3], as_of="2026-06-30")
 curve = dpc.KernelLearner(["a", "b"], waves=5).estimate(vault, epsilon=1.0, delta=1e-6)
 print(curve.effect({"a": [0.3], "b": [-0.2]})[0], vault.ledger.spent.epsilon)
 """
@@ -166,7 +166,8 @@ def test_a_kernel_learner_answers_the_same_after_a_restart(tmp_path: Path) -> No
     """Questions one after another, in this process and in the next, are answered by one and the same function."""
     path, ledger = tmp_path / "table.parquet", f"sqlite:///{tmp_path}/ledger.db"
     pq.write_table(table_of(2_000), path)
-    vault = dpc.Vault(path, SCHEMA, ledger=ledger, budget=dpc.Budget(epsilon=3, delta=1e-5))
+    dpc.Ledger.create(ledger, dpc.Budget(epsilon=3, delta=1e-5), as_of="2026-06-30")
+    vault = dpc.Vault(path, SCHEMA, ledger=ledger, as_of="2026-06-30")
     learner = dpc.KernelLearner(OF, waves=5)
     first = learner.estimate(vault, epsilon=1.0, delta=1e-6)
     both = first.effect({"a": [0.9, 0.3], "b": [0.1, -0.2]})

@@ -89,7 +89,7 @@ def test_a_covariate_that_is_spelled_otherwise_is_named() -> None:
 
 def test_an_arm_that_nobody_is_in_is_named() -> None:
     found = [
-        " ".join(released(cells(2_000, treat=["yes"] * 2_000), ESTIMATORS["difference"]).warnings) for _ in range(4)
+        " ".join(released(cells(2_000, treat=["active"] * 2_000), ESTIMATORS["difference"]).warnings) for _ in range(4)
     ]
     assert any("hardly any unit is in the arm training" in text for text in found)
 

@@ -129,8 +129,8 @@ def test_steps_are_found_again(steps: tuple[int, ...]) -> None:
 
 
 def test_the_receipt_stands_for_those_of_all_sites() -> None:
-    one = {"north": release((1, 2, 3, 4, 5), 0), "south": release((1, 2, 3, 4, 5), 1)}
-    other = one | {"south": release((1, 2, 3, 4, 5), 2)}
+    one = {"north": release((1, 2, 3, 4, 5, 6), 0), "south": release((1, 2, 3, 4, 5, 6), 1)}
+    other = one | {"south": release((1, 2, 3, 4, 5, 6), 2)}
     receipts = [added_up(ArmMoments(), GUARANTEE, NOISE, each).receipt for each in (one, other)]
     assert receipts[0].digest != receipts[1].digest
     assert [(receipt.entry, receipt.epsilon) for receipt in receipts] == [(None, 1.0)] * 2
@@ -142,9 +142,11 @@ def test_noise_is_that_of_all_sites() -> None:
     scale = NOISE.scales[0]
     drawn = {site: add_noise([0] * runs, replace(NOISE, scales=(scale,) * runs)) for site in sites}
     sums = [
-        added_up(ArmMoments(), GUARANTEE, NOISE, {site: release((drawn[site][run], 0, 0, 0, 0), 0) for site in sites})
+        added_up(
+            ArmMoments(), GUARANTEE, NOISE, {site: release((drawn[site][run], 0, 0, 0, 0, 0), 0) for site in sites}
+        )
         for run in range(runs)
     ]
     spread = sum(each.value("total_0") ** 2 for each in sums) / runs
     assert spread == pytest.approx(sums[0].variance("total_0"), rel=0.3)
-    assert spread != pytest.approx(release((0, 0, 0, 0, 0), 0).variance("total_0"), rel=0.3)
+    assert spread != pytest.approx(release((0, 0, 0, 0, 0, 0), 0).variance("total_0"), rel=0.3)

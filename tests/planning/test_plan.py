@@ -1,5 +1,6 @@
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -34,10 +35,7 @@ def test_with_laplace_noise_alone_it_is_what_quantiles_say() -> None:
     effect = dpc.DifferenceInMeans().estimate(dpc.Rehearsal(schema_of(0), 2_000, outcome_sd=0.0), epsilon=0.001)
     noise = max(effect.noise, key=lambda term: term.scale)
     assert effect.privacy_sd == pytest.approx(math.sqrt(noise.variance), rel=0.5)
-    alone = dpc.Effect(
-        **{name: getattr(effect, name) for name in effect.__dataclass_fields__}
-        | {"sampling_sd": 0.0, "noise": (noise,)}
-    )
+    alone = replace(effect, sampling_sd=0.0, noise=(noise,))
     assert smallest_detectable(alone) == pytest.approx((math.log(20) + math.log(2.5)) * noise.scale, rel=0.02)
 
 

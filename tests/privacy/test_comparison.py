@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -172,6 +173,9 @@ def test_queries_proved_for_two_arms_only_are_refused_before_anything_is_spent()
     assert opened.ledger.spent.epsilon == 0
 
 
+BINARY: Any = dpc.Binary("arm")
+
+
 @pytest.mark.parametrize(
     ("declare", "words"),
     [
@@ -181,7 +185,7 @@ def test_queries_proved_for_two_arms_only_are_refused_before_anything_is_spent()
         (lambda: dpc.Treatment("arm", arms=(0, 1), undeclared=2), "leave undeclared out"),
         (lambda: dpc.Treatment("arm", arms=(0, 1), reference=1, compare=1), "with itself"),
         (lambda: dpc.Treatment("arm", labels=("a", "a")), "different labels"),
-        (lambda: dpc.Schema(dpc.Treatment("arm", undeclared=0), dpc.Real("y", 0, 1)), "Treatment"),  # type: ignore[arg-type]
+        (lambda: dpc.Schema(BINARY, dpc.Real("y", 0, 1)), "Treatment"),
         (lambda: dpc.Schema(treatment="arm", outcome=dpc.Real("y", 0, 1)), "Treatment"),  # type: ignore[arg-type]
     ],
 )

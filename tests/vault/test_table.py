@@ -156,8 +156,8 @@ def test_a_declared_column_of_a_csv_must_stand_there_once(header: str, tmp_path:
     [
         ("t;y\n0;77\n", "semicolons"),
         ("t|y\n0|77\n", "vertical bars"),
-        ("\n0,77\n", "nothing there"),
-        ("", "it is empty"),
+        ("\n0,77\n", "none of that name"),
+        ("", "none of that name"),
         ("t,y;z\n0,77\n", "one column named 'y'"),
     ],
 )

@@ -185,7 +185,7 @@ def _way_in(layout: Layout, frame: Any) -> Iterator[object]:  # noqa: ANN401 (fr
 def _integers(table: object, schema: Schema) -> Counter[tuple[int, ...]] | None:
     """The integers that a table's units become, in no order; None where it is refused for its types."""
     try:
-        steps = open_table(table, schema, Resources(threads=1)).collect(column_names(schema), 10**6)
+        steps = open_table(table, schema, Resources(threads=1)).collect(column_names(schema), 10**6, whole=True)
     except TableError:
         return None
     return Counter(zip(*(column.tolist() for column in steps.values()), strict=True))
@@ -212,7 +212,8 @@ def _asked(table: object, schema: Schema, turn: int) -> Iterator[object]:
         yield type(error).__name__, error.expected, error.got.replace(str(table), "")
         return
     yield repr(vault), vault.n, vault.arm_sizes if schema.protects == "record" else None
-    subjects = [subject for subject in SUBJECTS if subject.protects == schema.protects]
+    undeclared = (None, schema.treatment.undeclared)  # what is proved for more is proved for two arms only
+    subjects = [each for each in SUBJECTS if each.protects == schema.protects and each.undeclared in undeclared]
     for subject in (*subjects[turn::3], of_estimator("an unruly learner", _UNRULY, schema.protects)):
         read = len(vault.readings)
         try:

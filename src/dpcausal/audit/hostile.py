@@ -140,7 +140,7 @@ class Two:
 @st.composite
 def layouts(draw: st.DrawFn) -> Layout:
     """Types that the schema can read, but for one column in some tables."""
-    schema = standard_schema(draw(st.sampled_from(PROTECTS)))
+    schema = standard_schema(draw(st.sampled_from(PROTECTS)), draw(st.sampled_from([None, 0])))
     schema = _with_rules(schema) if draw(st.booleans()) else schema
     names = [column.name for column in schema.columns]
     if draw(st.integers(0, 3)) == 0:

@@ -83,6 +83,9 @@ def _pairs() -> Iterator[Pair]:
     yield Pair("the only treated unit leaves the comparison", control, high, unit(2, 0.0))
     nan = float("nan")
     yield Pair("not a number to value", mixed, unit(nan, nan, ward="☃", age=nan, smoker="\x00"), unit(1, 0.0, ward="c"))
+    yield Pair(
+        "not a number to value, in the comparison", mixed, unit(1, nan, ward="☃", age=nan), unit(1, 0.0, ward="c")
+    )
     yield Pair("ties", (high,) * 5 + (unit(0, 10.0),) * 5, low, high)
     apart = tuple(
         unit(arm, 10.0 * arm, age=18.0 + 72 * arm, smoker=("no", "yes")[arm]) for arm in (0, 1) for _ in "12345"

@@ -25,7 +25,10 @@ def plan(  # noqa: PLR0913, PLR0917
         float | None, typer.Option(help="Its mean to expect; of a yes-or-no outcome the risk. Likewise.")
     ] = None,
     treated_share: Annotated[
-        float | None, typer.Option(help="The share of people to expect in the treated arm; half if nobody says.")
+        float | None, typer.Option(help="The share of the compared to expect in the treated arm; half if nobody says.")
+    ] = None,
+    compared_share: Annotated[
+        float | None, typer.Option(help="The share of people to expect in one of the two compared arms; all of them.")
     ] = None,
     confounding: Annotated[
         float | None,
@@ -55,7 +58,7 @@ def plan(  # noqa: PLR0913, PLR0917
 ) -> None:
     """What a study would ask, cost and be able to tell. Needs no data: nothing is read and nothing is spent.
 
-    What to expect of the table may stand in the study, in a table [expected]; options here count in its place.
+    What to expect of the table may stand in the study, in its table "expected"; options here count in its place.
     """
     if figure:
         needs("matplotlib", "plots")
@@ -74,6 +77,7 @@ def plan(  # noqa: PLR0913, PLR0917
             outcome_mean=outcome_mean,
             outcome_sd=outcome_sd,
             treated_share=treated_share,
+            compared_share=compared_share,
             confounding=confounding,
             covariate_sd=covariate_sd,
         ),

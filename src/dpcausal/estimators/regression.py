@@ -267,7 +267,7 @@ def _tables(query: RegressionMoments, source: Source, versions: Array, half: flo
     largest = np.ones(last)
     largest[OUTCOME] = half**2
     tables = np.zeros((2, len(versions), last, last))
-    tables[0, :, CONSTANT, CONSTANT] = source.n if source.arm_sizes is None else sum(source.arm_sizes)
+    tables[0, :, CONSTANT, CONSTANT] = source.n if source.arm_sizes is None else max(sum(source.arm_sizes), 2)
     for moment, values in zip(moments, versions.T, strict=True):
         table = tables[int(moment.signed)]
         if moment == Moment(CONSTANT, CONSTANT, signed=False):

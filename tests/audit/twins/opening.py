@@ -1,6 +1,7 @@
 """Openings that tell of a record."""
 
 import logging
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -90,4 +91,4 @@ def exits_otherwise(patch: pytest.MonkeyPatch) -> None:
     def price(_: object, vault: dpc.Vault, **__: object) -> str:
         raise typer.Exit(int(vault._engine.aggregate({}, ["1"])[0]))
 
-    patch.setattr("dpcausal.cli.run._price", price)
+    patch.setattr(sys.modules["dpcausal.cli.run"], "_price", price)  # the package has a function of the same name

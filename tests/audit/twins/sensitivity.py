@@ -55,10 +55,11 @@ def unclipped(patch: pytest.MonkeyPatch) -> None:
 def own_bounds(patch: pytest.MonkeyPatch) -> None:
     def answer(_: Query, __: dpc.Schema, engine: Engine, ___: dpc.Guarantee) -> Answer:
         batch = engine.collect(("treatment", "outcome"), 10**6)
-        low, high = int(batch["outcome"].min()), int(batch["outcome"].max())
+        low, high = int(batch["outcome"].min(initial=0)), int(batch["outcome"].max(initial=0))
         scaled = (batch["outcome"] - low) * 2 * GRID // max(high - low, 1) - GRID
         totals = {f"total_{arm}": int(scaled[batch["treatment"] == arm].sum()) for arm in (0, 1)}
-        return Answer(totals | {"size_1": int(batch["treatment"].sum())})
+        sizes = {"size_1": int(batch["treatment"].sum()), "compared": len(batch["treatment"])}
+        return Answer(totals | sizes)
 
     answer_by(patch, ArmTotals, answer)
 

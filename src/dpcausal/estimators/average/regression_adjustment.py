@@ -62,7 +62,7 @@ class RegressionAdjustment(Estimating):
         >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
         >>> plan = RegressionAdjustment(of=["age"]).estimate(Rehearsal(schema, n=20_000), epsilon=1.0)
         >>> round(plan.sampling_sd, 2), round(plan.privacy_sd, 2)
-        (0.37, 0.15)
+        (0.37, 0.16)
     """
 
     of: Sequence[str]

@@ -31,7 +31,7 @@ def influence_effects(query: InfluenceEffects, schema: Schema, engine: Engine, g
     work = partial(_work, query.learner, covariates, arms, outcomes, np.vstack([at, everywhere]), bounds, query.clip)
     *said, largest = quietly(work, len(at) + 1)
     step = outcome_step(schema)
-    scale = max(largest, 1e-9 * step) * query.factor(len(arms), guarantee.epsilon, guarantee.delta)
+    scale = max(largest, 1e-9 * step) * query.factor(max(len(arms), 2), guarantee.epsilon, guarantee.delta)
     within = np.clip(said, -2 * GRID * step, 2 * GRID * step) / step
     steps = {name: round(value) for name, value in zip(query.names, within.tolist(), strict=True)}
     return Answer(steps, scales=dict.fromkeys(query.names, max(scale / step, 1e-3)))

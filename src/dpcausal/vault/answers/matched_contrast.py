@@ -73,7 +73,7 @@ def contrast(
     groups, group, sizes = np.unique(2 * scores + arms, return_inverse=True, return_counts=True)
     of_arm = groups & 1
     each = np.bincount(group, has + serves) / sizes
-    largest = max(float(each.max()), 1.0)
+    largest = max(float(each.max(initial=0.0)), 1.0)
     coefficients = np.rint(each / largest * COEFFICIENT_STEPS).astype(np.int64) * (2 * of_arm - 1)
     total = max(int(has.sum()), 1)
     squares, freedom = _spread(of_arm, sizes, group, outcomes)
@@ -84,7 +84,7 @@ def contrast(
             "squared": float((sizes * (each / total) ** 2).sum()),
             "limit_0": limits[0],
             "limit_1": limits[1],
-            "matched": int(has.sum()) / (query.neighbours * len(arms)),
+            "matched": int(has.sum()) / (query.neighbours * max(len(arms), 1)),
             "freedom": freedom,
         },
     )
@@ -104,7 +104,7 @@ def _caps(
     few, many = max(min(sizes), 1), max(sizes)
     if query.limit is None:
         _, serves = matched(scores, arms, query.neighbours, (n + 1, n + 1))
-        most = max(int(serves.max()), 1) / query.neighbours
+        most = max(int(serves.max(initial=0)), 1) / query.neighbours
         limit = min(max(round(math.sqrt(epsilon * query.error * many * most / math.sqrt(2))), 1), max(most, 1.0))
         limits = max(limit, many / few), max(1.0, round(limit * few / many))
     else:
