@@ -67,7 +67,7 @@ def test_what_is_no_diagnosis_is_refused(made: Made, wrong: Any) -> None:
         ({"guarantee": dpc.Guarantee(epsilon=2.0)}, "epsilon 1.0, got one with 2.0"),
         ({"guarantee": dpc.Guarantee(epsilon=1.0, delta=1e-6)}, "delta"),
         ({"guarantee": dpc.Guarantee(epsilon=1.0, protects="outcome")}, "protects 'record', got one with 'outcome'"),
-        ({"assumptions": ("arms are comparable",)}, "which assumes: outside the comparison"),
+        ({"assumptions": ("arms are comparable",)}, "which assumes: a missing or undeclared arm"),
     ],
 )
 def test_an_effect_of_another_study_is_refused(

@@ -358,7 +358,7 @@ def check_commands(chosen: Sequence[Opening]) -> Finding:
         scene = Scene(Path(base))
         for opening in chosen:
             views = [_commanded(scene, opening, records) for records in neighbours(opening)]
-            refused += "exit 0" not in str(views[0][-1][0])
+            refused += "exit 2" in str(views[0][-1][0])
             different += [] if views[0] == views[1] else [str(opening)]
     return _finding("opening", "command line", different, 2 * 2 * len(chosen), refused)
 
