@@ -101,7 +101,7 @@ def _caps(
     """
     n = len(arms)
     sizes = n - int(arms.sum()), int(arms.sum())
-    few, many = max(min(sizes), 1), max(sizes)
+    few, many = max(min(sizes), 1), max(*sizes, 1)
     if query.limit is None:
         _, serves = matched(scores, arms, query.neighbours, (n + 1, n + 1))
         most = max(int(serves.max(initial=0)), 1) / query.neighbours
