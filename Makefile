@@ -1,10 +1,10 @@
 PYTHON ?= python
 
-.PHONY: check format lint types house test docs release tutorials commands long
+.PHONY: check format lint types architecture test docs release tutorials commands long
 
-check: lint types house test docs release  ## everything that CI runs
+check: lint types architecture test docs release  ## everything that CI runs
 
-format:  ## rewrite the code in the house style
+format:  ## rewrite the code in the project's style
 	$(PYTHON) -m ruff format .
 	$(PYTHON) -m ruff check --fix .
 
@@ -15,8 +15,8 @@ lint:
 types:
 	$(PYTHON) -m mypy
 
-house:  ## who may import whom, and the other rules of the house
-	$(PYTHON) -m checks.house
+architecture:  ## who may import whom, and the other rules of the architecture
+	$(PYTHON) -m checks.architecture
 
 test:
 	$(PYTHON) -m pytest -q -n 2 --dist loadgroup
@@ -35,7 +35,7 @@ commands:  ## write the reference of the command line afresh
 
 long:  ## the statistical, scale and fault suites at full size; needs several hours
 	$(PYTHON) -m dpcausal audit --json
-	$(PYTHON) -m tests.audit.twins --json
+	$(PYTHON) -m tests.audit.mutants --json
 	$(PYTHON) -m benchmarks.ledger_faults --trials 200 --json
 	$(PYTHON) -m benchmarks.coverage --estimator difference_in_means --runs 2000 --json
 	$(PYTHON) -m benchmarks.coverage --estimator stratification --runs 1000 --n 1000 5000 --protects record outcome --json

@@ -129,19 +129,22 @@ ESTIMATORS: dict[str, tuple[Estimator, list[str]]] = {
     "stratification": (dpc.Stratification(by=["x"]), [made.__name__ for made in OBSERVATIONAL]),
     "exact_matching": (dpc.ExactMatching(by=["x"]), [made.__name__ for made in OBSERVATIONAL]),
     "propensity_matching": (
-        dpc.PropensityMatching(of=["a", "b"], protects="outcome"),
+        dpc.PropensityMatching(covariates=["a", "b"], protects="outcome"),
         [made.__name__ for made in SCORED],
     ),
-    "inverse_weighting": (dpc.InverseWeighting(of=["a", "b"]), [made.__name__ for made in SCORED]),
-    "overlap_weighting": (dpc.InverseWeighting(of=["a", "b"], estimand="ATO"), [made.__name__ for made in SCORED]),
+    "inverse_weighting": (dpc.InverseWeighting(covariates=["a", "b"]), [made.__name__ for made in SCORED]),
+    "overlap_weighting": (
+        dpc.InverseWeighting(covariates=["a", "b"], estimand="ATO"),
+        [made.__name__ for made in SCORED],
+    ),
     "ten_covariates": (
-        dpc.InverseWeighting(of=["a", "b", *(f"c{place}" for place in range(8))]),
+        dpc.InverseWeighting(covariates=["a", "b", *(f"c{place}" for place in range(8))]),
         ["ten_scored"],
     ),
-    "regression_of_four": (dpc.RegressionAdjustment(of=_names(4)), ["four_linear"]),
-    "regression_of_ten": (dpc.RegressionAdjustment(of=_names(10)), ["ten_linear"]),
-    "doubly_robust_of_four": (dpc.DoublyRobust(of=_names(4)), ["four_linear"]),
-    "doubly_robust_of_ten": (dpc.DoublyRobust(of=_names(10)), ["ten_linear"]),
+    "regression_of_four": (dpc.RegressionAdjustment(covariates=_names(4)), ["four_linear"]),
+    "regression_of_ten": (dpc.RegressionAdjustment(covariates=_names(10)), ["ten_linear"]),
+    "doubly_robust_of_four": (dpc.DoublyRobust(covariates=_names(4)), ["four_linear"]),
+    "doubly_robust_of_ten": (dpc.DoublyRobust(covariates=_names(10)), ["ten_linear"]),
 }
 
 

@@ -45,7 +45,7 @@ def by_bend(_: Array, age: Array, __: Array) -> Array:
 
 STUDIES: dict[str, tuple[CurveEstimator, Effect, bool]] = {
     "subgroups": (dpc.SubgroupEffects(by=["site"]), by_site, False),
-    "subgroups_adjusted": (dpc.SubgroupEffects(by=["site"], of=["age", "dose"]), by_site, True),
+    "subgroups_adjusted": (dpc.SubgroupEffects(by=["site"], covariates=["age", "dose"]), by_site, True),
     "r_learner_linear": (dpc.RLearner(["age", "dose"], dpc.Polynomial(["age", "dose"])), by_age, True),
     "dr_learner_linear": (dpc.DRLearner(["age", "dose"], dpc.Polynomial(["age", "dose"])), by_age, True),
     "r_learner_spline": (dpc.RLearner(["age", "dose"], dpc.Spline(["age"])), by_bend, True),

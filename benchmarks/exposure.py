@@ -45,8 +45,8 @@ SCHEMA = dpc.Schema(
 GUARANTEE = dpc.Guarantee(epsilon=EPSILON, delta=DELTA)
 
 PROVED: dict[str, Any] = {
-    "RLearner": dpc.RLearner(of=OF, basis=dpc.Spline(["x0"])),
-    "KernelLearner": dpc.KernelLearner(of=OF),
+    "RLearner": dpc.RLearner(covariates=OF, basis=dpc.Spline(["x0"])),
+    "KernelLearner": dpc.KernelLearner(covariates=OF),
 }
 """What is proved, to compare with."""
 

@@ -59,7 +59,7 @@ COMMANDS = (
 IN_SDIST = (
     "src/dpcausal/__init__.py",
     "tests/conftest.py",
-    "checks/house.py",
+    "checks/architecture.py",
     "benchmarks/__init__.py",
     "docs/index.md",
 )

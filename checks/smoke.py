@@ -36,9 +36,9 @@ def main() -> None:
     estimators = (
         dpc.DifferenceInMeans(),
         dpc.Stratification(by=["ward", dpc.Cut("age", [40, 65])]),
-        dpc.RegressionAdjustment(of=["age"]),
-        dpc.InverseWeighting(of=["age"]),
-        dpc.DoublyRobust(of=["age"]),
+        dpc.RegressionAdjustment(covariates=["age"]),
+        dpc.InverseWeighting(covariates=["age"]),
+        dpc.DoublyRobust(covariates=["age"]),
     )
     for estimator in estimators:
         rehearsal = dpc.Rehearsal(schema, n=4_000, outcome_mean=6, outcome_sd=1)
@@ -46,13 +46,13 @@ def main() -> None:
         effect = estimator.estimate(vault, epsilon=5.0)
         print(f"{effect.method}: {effect.estimate:.2f}")
         assert abs(effect.estimate - TRUTH) < 0.5, effect  # unadjusted it is off by .15
-    curve = dpc.RLearner(of=["age"], basis=dpc.Polynomial(["age"])).estimate(vault, epsilon=5.0, delta=1e-6)
+    curve = dpc.RLearner(covariates=["age"], basis=dpc.Polynomial(["age"])).estimate(vault, epsilon=5.0, delta=1e-6)
     print(f"curve: {curve.effect({'age': [30, 70]})}")
     study = dpc.Study(
         name="smoke",
         question="Does training raise the score?",
         schema=schema,
-        estimator=dpc.RegressionAdjustment(of=["age"]),
+        estimator=dpc.RegressionAdjustment(covariates=["age"]),
         epsilon=5.0,
         eligibility="made up",
         time_zero="none",

@@ -164,7 +164,7 @@ def test_a_curve_survives_json_and_prints(basis: object) -> None:
 
 
 def test_what_is_not_proved_says_so_wherever_it_appears() -> None:
-    curve = curve_of(LINE, guarantee=dpc.Guarantee(epsilon=1.0, delta=1e-6, standing="heuristic"))
+    curve = curve_of(LINE, guarantee=dpc.Guarantee(epsilon=1.0, delta=1e-6, proof_status="heuristic"))
     assert "(heuristic)" in str(curve)
     assert "NOT PROVED" in effect_plot(curve, "age").axes[0].get_title(loc="left")
 

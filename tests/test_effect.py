@@ -5,9 +5,9 @@ import math
 import pytest
 
 import dpcausal as dpc
-from dpcausal.effect import number
 from dpcausal.errors import RefusedError
 from dpcausal.interval import NoiseTerm, half_width
+from dpcausal.text import format_number
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def test_an_effect_prints_what_a_clinician_needs(effect: dpc.Effect) -> None:
 def test_html_shows_the_same_and_escapes(effect: dpc.Effect) -> None:
     hostile = dataclasses.replace(effect, outcome="<script>alert(1)</script>")
     assert "<script>" not in hostile._repr_html_()
-    assert number(effect.estimate) in effect._repr_html_()
+    assert format_number(effect.estimate) in effect._repr_html_()
 
 
 def test_json_is_lossless(effect: dpc.Effect) -> None:
@@ -86,4 +86,4 @@ def test_sampling_and_privacy_are_told_apart(effect: dpc.Effect) -> None:
     ("value", "text"), [(0.00001234, "0.00001234"), (-1.5, "-1.500"), (123456.7, "123,457"), (1e15, "1.000e+15")]
 )
 def test_numbers_are_written_as_people_write_them(value: float, text: str) -> None:
-    assert number(value) == text
+    assert format_number(value) == text

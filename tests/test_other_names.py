@@ -18,7 +18,7 @@ SCHEMA = dpc.Schema(
 )
 REHEARSAL = dpc.Rehearsal(SCHEMA, n=2_000)
 EFFECT = dpc.DifferenceInMeans().estimate(REHEARSAL, epsilon=1.0)
-CURVE = dpc.RLearner(of=["x"], basis=dpc.Polynomial(["x"]), propensity=0.5).estimate(REHEARSAL, epsilon=1.0)
+CURVE = dpc.RLearner(covariates=["x"], basis=dpc.Polynomial(["x"]), propensity=0.5).estimate(REHEARSAL, epsilon=1.0)
 STUDY = dpc.Study(name="a", question="b?", schema=SCHEMA, estimator=dpc.DifferenceInMeans(), epsilon=1.0).to_toml()
 
 
@@ -110,7 +110,7 @@ def test_every_other_name_leads_to_one_estimator() -> None:
 
 @pytest.mark.parametrize("epsilon", [10.5, 50, 100])
 def test_an_epsilon_that_promises_nothing_is_warned_of(epsilon: float) -> None:
-    learner = dpc.RLearner(of=["x"], basis=dpc.Polynomial(["x"]), propensity=0.5)
+    learner = dpc.RLearner(covariates=["x"], basis=dpc.Polynomial(["x"]), propensity=0.5)
     for asked in (dpc.DifferenceInMeans(), learner):
         shown = asked.estimate(REHEARSAL, epsilon=epsilon)
         warned = f"epsilon {epsilon:g} promises next to nothing"
@@ -122,7 +122,7 @@ def test_a_plan_warns_of_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
     module = importlib.import_module("dpcausal.planning.plan")
     monkeypatch.setattr(module, "refusals", lambda *_: 0)  # which takes long
     monkeypatch.setattr(module, "confounders_carried", lambda *_: 1)
-    planned = dpc.plan(dpc.DifferenceInMeans(), REHEARSAL, dpc.Guarantee(epsilon=50), of=[])
+    planned = dpc.plan(dpc.DifferenceInMeans(), REHEARSAL, dpc.Guarantee(epsilon=50), covariates=[])
     assert str(planned).split("\n")[2].startswith("WARNING           epsilon 50 promises next to nothing")
 
 

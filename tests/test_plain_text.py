@@ -67,7 +67,7 @@ def test_effects_and_curves_with_control_characters_are_refused(name: str) -> No
     for change in ({"arms": ("a", text)}, {"outcome": text}, {"notes": (text,)}, {"sites": (share,)}):
         with pytest.raises(SchemaError, match="control characters"):
             replace(effect, **change)
-    learner = dpc.RLearner(of=["x"], basis=dpc.Polynomial(["x"]), propensity=0.5)
+    learner = dpc.RLearner(covariates=["x"], basis=dpc.Polynomial(["x"]), propensity=0.5)
     curve = learner.estimate(dpc.Rehearsal(SCHEMA, n=1_000), epsilon=1.0)
     with pytest.raises(SchemaError, match="control characters"):
         replace(curve, arms=("a", text))

@@ -63,7 +63,7 @@ TRIED: list[Query] = [
 
 AUGMENTED: dict[str, object] = {
     "query": "augmented_scores",
-    "of": ["x"],
+    "covariates": ["x"],
     "propensity": [0, 0],
     "control": [0, 0],
     "treated": [0, 0],
@@ -97,10 +97,10 @@ def test_a_listed_query_with_foreign_parameters_is_refused() -> None:
 def test_no_parameter_from_the_wire_gets_far(hostile: object) -> None:
     """Whatever a number's place holds, the answer is the same refusal, before anything is asked."""
     documents = [
-        {"query": "output_perturbed_logistic", "of": ["x"], "penalty": hostile},
+        {"query": "output_perturbed_logistic", "covariates": ["x"], "penalty": hostile},
         {
             "query": "weighted_arms",
-            "of": ["x"],
+            "covariates": ["x"],
             "coefficients": [0, 0],
             "estimand": "ATE",
             "clip": hostile,
@@ -108,14 +108,14 @@ def test_no_parameter_from_the_wire_gets_far(hostile: object) -> None:
         },
         {
             "query": "weighted_arms",
-            "of": ["x"],
+            "covariates": ["x"],
             "coefficients": [0, 0],
             "estimand": "ATE",
             "clip": 0.1,
             "shrink": hostile,
         },
-        {"query": "matched_contrast", "of": ["x"], "neighbours": 5, "limit": None, "error": hostile},
-        {"query": "regression_moments", "of": ["x"], "interaction": hostile},
+        {"query": "matched_contrast", "covariates": ["x"], "neighbours": 5, "limit": None, "error": hostile},
+        {"query": "regression_moments", "covariates": ["x"], "interaction": hostile},
         AUGMENTED | {"clip": hostile},
         AUGMENTED | {"limit": hostile},
     ]
@@ -125,7 +125,7 @@ def test_no_parameter_from_the_wire_gets_far(hostile: object) -> None:
     coefficients: list[dict[str, object]] = [
         {
             "query": "weighted_arms",
-            "of": ["x"],
+            "covariates": ["x"],
             "coefficients": [0, hostile],
             "estimand": "ATE",
             "clip": 0.1,

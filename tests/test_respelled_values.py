@@ -20,20 +20,22 @@ OF = ["ward", "sick", "age"]
 ASKED: dict[str, Any] = {
     "DifferenceInMeans": dpc.DifferenceInMeans(),
     "Stratification": dpc.Stratification(by=["ward", "sick"]),
-    "InverseWeighting": dpc.InverseWeighting(of=OF),
-    "RegressionAdjustment": dpc.RegressionAdjustment(of=OF),
-    "DoublyRobust": dpc.DoublyRobust(of=OF),
+    "InverseWeighting": dpc.InverseWeighting(covariates=OF),
+    "RegressionAdjustment": dpc.RegressionAdjustment(covariates=OF),
+    "DoublyRobust": dpc.DoublyRobust(covariates=OF),
     "ExactMatching": dpc.ExactMatching(by=["ward"]),
     "SubgroupEffects": dpc.SubgroupEffects(by=["ward", "sick"]),
-    "RLearner, polynomial": dpc.RLearner(of=OF, basis=dpc.Polynomial(OF)),
-    "RLearner, spline": dpc.RLearner(of=OF, basis=dpc.Spline(OF, 1)),
-    "RLearner, cells": dpc.RLearner(of=OF, basis=dpc.Cells(["ward"])),  # type: ignore[list-item]
-    "DRLearner": dpc.DRLearner(of=OF, basis=dpc.Polynomial(OF)),
-    "KernelLearner": dpc.KernelLearner(of=OF, waves=3),
-    "BlockEnsemble": dpc.BlockEnsemble(of=OF, learner="linear", at={"ward": [1, 3], "sick": [0, 1], "age": [20, 60]}),
+    "RLearner, polynomial": dpc.RLearner(covariates=OF, basis=dpc.Polynomial(OF)),
+    "RLearner, spline": dpc.RLearner(covariates=OF, basis=dpc.Spline(OF, 1)),
+    "RLearner, cells": dpc.RLearner(covariates=OF, basis=dpc.Cells(["ward"])),  # type: ignore[list-item]
+    "DRLearner": dpc.DRLearner(covariates=OF, basis=dpc.Polynomial(OF)),
+    "KernelLearner": dpc.KernelLearner(covariates=OF, waves=3),
+    "BlockEnsemble": dpc.BlockEnsemble(
+        covariates=OF, learner="linear", at={"ward": [1, 3], "sick": [0, 1], "age": [20, 60]}
+    ),
     "Overlap": dpc.Overlap(by=["ward"]),
-    "Overlap of a score": dpc.Overlap(of=OF),
-    "Balance": dpc.Balance(of=OF),
+    "Overlap of a score": dpc.Overlap(covariates=OF),
+    "Balance": dpc.Balance(covariates=OF),
 }
 
 

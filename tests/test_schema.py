@@ -109,9 +109,12 @@ def test_readings_tell_how_cells_of_the_outcome_were_read() -> None:
     schema = dpc.Schema(
         dpc.Treatment("t", undeclared=0), dpc.Real("y", 0, 60, decimal=",", thousands=".", strip=["mg"])
     )
-    assert schema.readings[-1] == "outcomes were read as numbers as in 1.234,5, without mg"
+    assert schema.data_handling[-1] == "outcomes were read as numbers as in 1.234,5, without mg"
     answer = dpc.Binary("y", values=("no", "yes"), aliases={"yes": ["ja", "si"]})
-    assert dpc.Schema(dpc.Treatment("t", undeclared=0), answer).readings[-1] == "outcomes were read as ja or si for yes"
+    assert (
+        dpc.Schema(dpc.Treatment("t", undeclared=0), answer).data_handling[-1]
+        == "outcomes were read as ja or si for yes"
+    )
 
 
 def test_a_protected_column_must_not_decide_which_record_counts() -> None:
@@ -166,12 +169,12 @@ def test_a_name_that_is_nearly_right_is_told() -> None:
 
 def test_readings_say_what_counts_as_what() -> None:
     arm, number, answer = dpc.Treatment("arm"), dpc.Real("y", 0, 60_000), dpc.Binary("y", values=("no", "yes"))
-    assert dpc.Schema(treatment=arm, outcome=number).readings[:2] == (
+    assert dpc.Schema(treatment=arm, outcome=number).data_handling[:2] == (
         "outside the comparison: units whose arm is missing or not declared",
         "a missing outcome, or one that is no number, counted as 30,000",
     )
     kept = dpc.Treatment("arm", arms=("a", "b", "c"), reference="b", compare="c", undeclared="b")
-    assert dpc.Schema(treatment=kept, outcome=answer).readings == (
+    assert dpc.Schema(treatment=kept, outcome=answer).data_handling == (
         "outside the comparison: arm=a; a missing or undeclared arm counted as arm=b",
         "a missing or unknown outcome counted as no",
     )

@@ -36,10 +36,10 @@ TRIED: dict[str, Any] = {
     "difference_in_means": DifferenceInMeans(with_interval=False),
     "stratification": Stratification(by=("ward", Cut("age", [40, 65])), cap=2),
     "exact_matching": ExactMatching(by=("ward",)),
-    "propensity_matching": PropensityMatching(of=("age",), protects="outcome"),
-    "inverse_weighting": InverseWeighting(of=("age", "smoker")),
-    "regression_adjustment": RegressionAdjustment(of=("age",), interaction=False),
-    "doubly_robust": DoublyRobust(of=("age",), estimand="ATT"),
+    "propensity_matching": PropensityMatching(covariates=("age",), protects="outcome"),
+    "inverse_weighting": InverseWeighting(covariates=("age", "smoker")),
+    "regression_adjustment": RegressionAdjustment(covariates=("age",), interaction=False),
+    "doubly_robust": DoublyRobust(covariates=("age",), estimand="ATT"),
 }
 
 
@@ -61,7 +61,7 @@ def test_a_study_survives_its_file(name: str) -> None:
 
 
 def test_a_study_knows_what_it_asks_and_costs() -> None:
-    study = replace(STUDY, epsilons={"north": 0.5}, estimator=DoublyRobust(of=["age"]))
+    study = replace(STUDY, epsilons={"north": 0.5}, estimator=DoublyRobust(covariates=["age"]))
     assert [query.name for query, _ in study.questions()] == [
         "objective_perturbed_logistic",
         "regression_moments",
@@ -84,22 +84,22 @@ def test_a_study_knows_what_it_asks_and_costs() -> None:
         ({"confounders": {"height": "tall people"}}, "texts for ward, age, smoker"),
         ({"confounders": {"Age": "old"}}, "Hint: 'Age' is none of these; did you mean 'age'? write a table"),
         ({"confounders": {"height": "old"}}, "Hint: 'height' is none of these; write a table"),
-        ({"estimator": RegressionAdjustment(of=["age", "Smoker"])}, "Hint: did you mean 'smoker'? declare"),
+        ({"estimator": RegressionAdjustment(covariates=["age", "Smoker"])}, "Hint: did you mean 'smoker'? declare"),
         ({"confounders": {"age": 3}}, "texts for ward, age, smoker"),
         ({"bounds": {"who": "me"}}, "texts for by, on, source"),
         ({"requires": {"luck": {"epsilon": 1.0}}}, "overlap or balance, each with an epsilon"),
         ({"requires": {"overlap": {"by": ["ward"]}}}, "overlap or balance, each with an epsilon"),
-        ({"requires": {"overlap": {"epsilon": 1.0, "of": ["height"]}}}, "height"),
-        ({"requires": {"balance": {"epsilon": 1.0, "off": ["age"]}}}, "parameters of balance out of of"),
+        ({"requires": {"overlap": {"epsilon": 1.0, "covariates": ["height"]}}}, "height"),
+        ({"requires": {"balance": {"epsilon": 1.0, "off": ["age"]}}}, "parameters of balance out of covariates"),
         ({"pooling": "best"}, "a pooling out of sums, minimum_variance"),
         ({"estimator": "difference_in_means"}, "an estimator out of difference_in_means"),
         ({"epsilons": {"north": "much"}}, "numbers for epsilon"),
         ({"epsilons": ["north"]}, "epsilons by the names of sites"),
         ({"epsilon": -1.0}, "epsilon from 1e-6"),
         ({"pooling": "sums", "epsilons": {"north": 0.5}}, "at the same epsilon everywhere"),
-        ({"pooling": "sums", "estimator": DoublyRobust(of=["age"])}, "one question whose answers add up"),
+        ({"pooling": "sums", "estimator": DoublyRobust(covariates=["age"])}, "one question whose answers add up"),
         ({"pooling": "sums", "estimator": ExactMatching(by=["ward"])}, "one question whose answers add up"),
-        ({"estimator": RegressionAdjustment(of=["height"])}, "height"),
+        ({"estimator": RegressionAdjustment(covariates=["height"])}, "height"),
     ],
 )
 def test_a_study_that_contradicts_itself(changes: dict[str, Any], words: str) -> None:
@@ -135,7 +135,7 @@ def test_a_schema_of_another_kind() -> None:
     ("estimator", "adjusted"),
     [
         (DifferenceInMeans(), "nothing"),
-        (RegressionAdjustment(of=["age", "smoker"]), "age, smoker"),
+        (RegressionAdjustment(covariates=["age", "smoker"]), "age, smoker"),
         (Stratification(by=["ward", Cut("age", [40, 65])]), "ward, age"),
     ],
 )
@@ -193,19 +193,19 @@ def test_a_study_warns_of_a_width_that_it_did_not_expect() -> None:
 
 
 def balance_of(estimator: Any, design: Literal["trial", "observational"] = "observational", **told: Any) -> Any:
-    requires = {"balance": {"epsilon": 0.5, "of": ["age"], **told}}
+    requires = {"balance": {"epsilon": 0.5, "covariates": ["age"], **told}}
     return replace(STUDY, estimator=estimator, design=design, requires=requires).diagnostics()["balance"][0]
 
 
 def test_a_required_balance_is_that_after_adjustment() -> None:
-    weighted = balance_of(InverseWeighting(of=["age", "smoker"], estimand="ATT", clip=0.2))
+    weighted = balance_of(InverseWeighting(covariates=["age", "smoker"], estimand="ATT", clip=0.2))
     assert (weighted.weighted_by, weighted.estimand, weighted.clip) == (("age", "smoker"), "ATT", 0.2)
-    assert balance_of(DoublyRobust(of=["age"])).weighted_by == ("age",)
+    assert balance_of(DoublyRobust(covariates=["age"])).weighted_by == ("age",)
     assert balance_of(DifferenceInMeans()).weighted_by == ()
 
 
 @pytest.mark.parametrize(
-    "estimator", [RegressionAdjustment(of=["age"]), Stratification(by=["ward"]), ExactMatching(by=["ward"])]
+    "estimator", [RegressionAdjustment(covariates=["age"]), Stratification(by=["ward"]), ExactMatching(by=["ward"])]
 )
 def test_a_balance_that_cannot_be_told_after_adjustment_is_refused(estimator: Any) -> None:
     with pytest.raises(StudyError, match="require overlap instead"):
@@ -215,7 +215,7 @@ def test_a_balance_that_cannot_be_told_after_adjustment_is_refused(estimator: An
 
 def test_a_balance_with_other_weights_than_the_estimator_is_refused() -> None:
     with pytest.raises(StudyError, match=re.escape("clip 0.1, got clip 0.2")):
-        balance_of(InverseWeighting(of=["age"]), clip=0.2)
+        balance_of(InverseWeighting(covariates=["age"]), clip=0.2)
     with pytest.raises(StudyError, match="weighted_by"):
         balance_of(DifferenceInMeans(), weighted_by=["age"])
-    assert balance_of(InverseWeighting(of=["age"]), clip=0.1).clip == 0.1
+    assert balance_of(InverseWeighting(covariates=["age"]), clip=0.1).clip == 0.1

@@ -11,7 +11,7 @@ from dpcausal.unpaid import unpaid
 
 
 def robust(source: Source) -> dpc.Effect:
-    return dpc.DoublyRobust(of=["age", "race"]).estimate(source, epsilon=1.0)
+    return dpc.DoublyRobust(covariates=["age", "race"]).estimate(source, epsilon=1.0)
 
 
 def opened(table: pa.Table, schema: dpc.Schema, budget: dpc.Budget) -> dpc.Vault:

@@ -18,16 +18,16 @@ SCHEMA = dpc.Schema(
     covariates=[dpc.Real("age", 18, 90), dpc.Category("ward", ["a", "b"])],
 )
 ASKED = {
-    "doubly robust": dpc.DoublyRobust(of=OF),
-    "weighting": dpc.InverseWeighting(of=OF),
-    "weighting, output": dpc.InverseWeighting(of=OF, scores="output"),
-    "matching": dpc.PropensityMatching(of=OF, protects="record"),
-    "R-learner": dpc.RLearner(of=OF, basis=dpc.Polynomial(["age"])),
-    "DR-learner of a trial": dpc.DRLearner(of=OF, basis=dpc.Polynomial(["age"]), propensity=0.5),
-    "kernel": dpc.KernelLearner(of=OF),
-    "groups": dpc.SubgroupEffects(by=["ward"], of=["age"]),
-    "overlap": dpc.Overlap(of=OF),
-    "balance": dpc.Balance(of=OF, weighted_by=OF),
+    "doubly robust": dpc.DoublyRobust(covariates=OF),
+    "weighting": dpc.InverseWeighting(covariates=OF),
+    "weighting, output": dpc.InverseWeighting(covariates=OF, scores="output"),
+    "matching": dpc.PropensityMatching(covariates=OF, protects="record"),
+    "R-learner": dpc.RLearner(covariates=OF, basis=dpc.Polynomial(["age"])),
+    "DR-learner of a trial": dpc.DRLearner(covariates=OF, basis=dpc.Polynomial(["age"]), propensity=0.5),
+    "kernel": dpc.KernelLearner(covariates=OF),
+    "groups": dpc.SubgroupEffects(by=["ward"], covariates=["age"]),
+    "overlap": dpc.Overlap(covariates=OF),
+    "balance": dpc.Balance(covariates=OF, weighted_by=OF),
 }
 
 
@@ -64,7 +64,9 @@ def test_what_fits_is_asked_and_may_be_asked_again(name: str) -> None:
     assert ask(name, enough, 1.0, 0.0) == first
 
 
-@pytest.mark.parametrize("diagnosis", [dpc.Overlap(of=OF), dpc.Balance(of=OF, weighted_by=OF)], ids=repr)
+@pytest.mark.parametrize(
+    "diagnosis", [dpc.Overlap(covariates=OF), dpc.Balance(covariates=OF, weighted_by=OF)], ids=repr
+)
 def test_what_is_asked_about_a_score_that_is_known_may_be_asked_again(diagnosis: Any) -> None:
     enough = vault(epsilon=2.0)
     score = enough.release(ObjectivePerturbedLogistic(OF), dpc.Guarantee(epsilon=1.0))
@@ -93,7 +95,7 @@ def test_a_range_is_searched_for_whole_or_not_at_all() -> None:
 
 
 def test_an_estimator_that_does_not_look_ahead_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The twin: without the look the first question is paid for in vain."""
+    """The mutant: without the look the first question is paid for in vain."""
     monkeypatch.setattr("dpcausal.estimators.average.doubly_robust.check_affords", lambda *_: None)
     short = vault(epsilon=0.99, delta=1e-5)
     with pytest.raises(BudgetExceededError):

@@ -63,7 +63,7 @@ def _all(data: DataSet) -> Sequence[str]:
 
 
 def _matching(protects: Protects) -> Callable[[DataSet], Estimator]:
-    return lambda data: dpc.PropensityMatching(of=data.names, protects=protects)
+    return lambda data: dpc.PropensityMatching(covariates=data.names, protects=protects)
 
 
 NOT_PRIVATE = "range from the data (NOT private)"
@@ -75,25 +75,27 @@ ENTRIES: dict[str, Entry] = {
         Entry("stratification", "record", lambda data: dpc.Stratification(by=data.strata), _strata),
         Entry("exact matching, smooth", "record", lambda data: dpc.ExactMatching(by=data.strata), _strata, DELTA),
         Entry("exact matching, global", "record", lambda data: dpc.ExactMatching(by=data.strata), _strata),
-        Entry("weighting ATE, short list", "record", lambda data: dpc.InverseWeighting(of=data.short), _short),
+        Entry("weighting ATE, short list", "record", lambda data: dpc.InverseWeighting(covariates=data.short), _short),
         Entry(
             "weighting ATE, short list, output",
             "record",
-            lambda data: dpc.InverseWeighting(of=data.short, scores="output"),
+            lambda data: dpc.InverseWeighting(covariates=data.short, scores="output"),
             _short,
             DELTA,
         ),
         Entry(
             "weighting ATO, short list",
             "record",
-            lambda data: dpc.InverseWeighting(of=data.short, estimand="ATO"),
+            lambda data: dpc.InverseWeighting(covariates=data.short, estimand="ATO"),
             _short,
         ),
-        Entry("weighting ATE, all", "record", lambda data: dpc.InverseWeighting(of=data.names), _all, fits=True),
+        Entry(
+            "weighting ATE, all", "record", lambda data: dpc.InverseWeighting(covariates=data.names), _all, fits=True
+        ),
         Entry(
             "weighting ATE, all, output",
             "record",
-            lambda data: dpc.InverseWeighting(of=data.names, scores="output"),
+            lambda data: dpc.InverseWeighting(covariates=data.names, scores="output"),
             _all,
             DELTA,
             fits=True,

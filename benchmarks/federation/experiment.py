@@ -95,7 +95,7 @@ def estimators(data: DataSet) -> dict[str, tuple[Estimator, float]]:
     """What sites may do with such a table, and how much of delta it needs; first what the paper does."""
     plain: dict[str, tuple[Estimator, float]] = {
         "difference in means": (dpc.DifferenceInMeans(), 0.0),
-        "regression adjustment": (dpc.RegressionAdjustment(of=data.short), 0.0),
+        "regression adjustment": (dpc.RegressionAdjustment(covariates=data.short), 0.0),
     }
     within: dict[str, tuple[Estimator, float]] = {
         "exact matching, smooth": (dpc.ExactMatching(by=data.strata), DELTA),

@@ -120,7 +120,7 @@ def measure(folder: Path, runs: int, sites: int = 4) -> dict[str, Any]:
     """Error of both against the same without noise and against the truth, over tables drawn anew each time."""
     found: dict[str, Any] = {"sites": sites, "units": UNITS, "runs": runs, "theory": math.sqrt(sites)}
     for name, delta in (("laplace", 0.0), ("gaussian", 1e-6)):
-        study = study_of(dpc.RegressionAdjustment(of=("age", "severity")), 1.0, delta)
+        study = study_of(dpc.RegressionAdjustment(covariates=("age", "severity")), 1.0, delta)
         tried = [
             _run(folder / f"{name}{run}", patients(UNITS, run), study, sites)
             for run in progress(range(runs), runs, f"sums, {name}")

@@ -65,7 +65,7 @@ def vault(table: Table) -> dpc.Vault:
         table.data.schema("record"),
         ledger="sqlite://",
         budget=BUDGET,
-        heuristics=["influence_effects"],
+        allow_unproved=["influence_effects"],
         learners={"cubics": dpc.Learner(cubics, version="1")},
     )
 
@@ -87,23 +87,23 @@ def cubics(covariates: Vector, arms: Vector, outcomes: Vector, at: Vector) -> Ve
 
 def r_learner(table: Table) -> dpc.RLearner:
     """The R-learner with a table's functions."""
-    return dpc.RLearner(of=table.data.names, basis=table.basis)
+    return dpc.RLearner(covariates=table.data.names, basis=table.basis)
 
 
 def _dr_learner(table: Table) -> dpc.DRLearner:
-    return dpc.DRLearner(of=table.data.names, basis=table.basis)
+    return dpc.DRLearner(covariates=table.data.names, basis=table.basis)
 
 
 def _kernel(table: Table) -> dpc.KernelLearner:
     """About as wide as two profiles are apart, which in half ranges is the root of the number of covariates."""
-    return dpc.KernelLearner(of=table.data.names, width=math.sqrt(len(table.data.names)))
+    return dpc.KernelLearner(covariates=table.data.names, width=math.sqrt(len(table.data.names)))
 
 
 def _blocks(table: Table) -> dpc.BlockEnsemble:
     """Blocks as small as the learner allows: six units for each covariate, and 50 at least."""
     learner = "cubics" if isinstance(table.basis, dpc.Spline) else "linear"
     blocks = table.data.n // max(50, 6 * len(table.data.names))
-    return dpc.BlockEnsemble(of=table.data.names, learner=learner, basis=table.basis, blocks=blocks)
+    return dpc.BlockEnsemble(covariates=table.data.names, learner=learner, basis=table.basis, blocks=blocks)
 
 
 def _by(make: Callable[[Table], CurveEstimator]) -> Ask:
@@ -127,7 +127,9 @@ def _constant(table: Table, epsilon: float, _: Generator) -> Found:
 
 def _heuristic(table: Table, epsilon: float, _: Generator) -> Found:
     asked = {name: cells[:QUERIES] for name, cells in table.profiles.items()}
-    learner = dpc.InfluenceLearner(of=table.data.names, at={name: cells.tolist() for name, cells in asked.items()})
+    learner = dpc.InfluenceLearner(
+        covariates=table.data.names, at={name: cells.tolist() for name, cells in asked.items()}
+    )
     return Found(learner.estimate(vault(table), epsilon=epsilon, delta=DELTA).effect(asked))
 
 

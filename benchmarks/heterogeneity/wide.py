@@ -84,8 +84,8 @@ def _projected(columns: Narrow, kind: str) -> Narrow:
 Ask = Callable[[Wide], tuple[DataSet, Narrow, Any]]
 
 
-def _learner(of: int, functions_of: int) -> dpc.RLearner:
-    return dpc.RLearner(of=_names(of), basis=dpc.Polynomial(_names(functions_of)))
+def _learner(covariates: int, functions_of: int) -> dpc.RLearner:
+    return dpc.RLearner(covariates=_names(covariates), basis=dpc.Polynomial(_names(functions_of)))
 
 
 def _first(count: int, estimator: Any) -> Ask:  # noqa: ANN401 (of a curve or of an average)
@@ -112,7 +112,7 @@ def _all(table: Wide) -> tuple[DataSet, Narrow, Any]:
 
 WAYS: dict[str, Ask] = {
     "difference in means": _first(TEN, dpc.DifferenceInMeans()),
-    "doubly robust average, ten public columns": _first(TEN, dpc.DoublyRobust(of=_names(TEN))),
+    "doubly robust average, ten public columns": _first(TEN, dpc.DoublyRobust(covariates=_names(TEN))),
     "R-learner, ten public columns": _first(TEN, _learner(TEN, TEN)),
     "R-learner, the sum of ten public columns": _sum,
     "R-learner, ten sums of neighbouring columns": _projection("blocks"),

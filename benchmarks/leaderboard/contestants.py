@@ -108,7 +108,7 @@ def choice(schema: dpc.Schema, data: DataSet, epsilon: float) -> dpc.Choice:
             schema,
             data.n,
             dpc.Guarantee(epsilon=epsilon, delta=DELTA),
-            of=() if data.randomised else data.short,
+            covariates=() if data.randomised else data.short,
             by=() if data.randomised else data.strata,
             treated_share=data.treated_share,
             outcome_sd=data.outcome_sd,
@@ -136,14 +136,18 @@ CONTESTANTS: tuple[Contestant, ...] = (
     Contestant("what choose picks", "ours", _chosen),
     Contestant("difference in means", "ours", _by(lambda _: dpc.DifferenceInMeans())),
     Contestant("stratification", "ours", _by(lambda data: dpc.Stratification(by=data.strata))),
-    Contestant("regression adjustment", "ours", _by(lambda data: dpc.RegressionAdjustment(of=data.short), DELTA)),
-    Contestant("doubly robust", "ours", _by(lambda data: dpc.DoublyRobust(of=data.short), DELTA)),
-    Contestant("weighting", "ours", _by(lambda data: dpc.InverseWeighting(of=data.short))),
-    Contestant("overlap weighting", "ours", _by(lambda data: dpc.InverseWeighting(of=data.short, estimand="ATO"))),
+    Contestant(
+        "regression adjustment", "ours", _by(lambda data: dpc.RegressionAdjustment(covariates=data.short), DELTA)
+    ),
+    Contestant("doubly robust", "ours", _by(lambda data: dpc.DoublyRobust(covariates=data.short), DELTA)),
+    Contestant("weighting", "ours", _by(lambda data: dpc.InverseWeighting(covariates=data.short))),
+    Contestant(
+        "overlap weighting", "ours", _by(lambda data: dpc.InverseWeighting(covariates=data.short, estimand="ATO"))
+    ),
     Contestant(
         "Yuan et al. 2025, sample level, corrected",
         "paper",
-        _by(lambda data: dpc.PropensityMatching(of=data.short, protects="record")),
+        _by(lambda data: dpc.PropensityMatching(covariates=data.short, protects="record")),
         most_units=20_000,
     ),
     Contestant(

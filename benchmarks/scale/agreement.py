@@ -163,7 +163,7 @@ def numbers(query: Query, engine: Engine) -> list[Any]:
         answer = ANSWERS[BlockEffects](query, SCHEMA, InOrder(engine), GUARANTEE, learner=find_learner("linear", {}))
     else:
         answer = ANSWERS[type(query)](query, SCHEMA, engine, GUARANTEE)
-    return [*answer.steps.items(), *answer.facts.items(), *answer.scales.items()]
+    return [*answer.steps.items(), *answer.public_values.items(), *answer.scales.items()]
 
 
 def opened(folder: str, partitions: int) -> Engine:

@@ -64,8 +64,8 @@ class Cell:
     non_private: float
 
 
-def sweeps(of: Sequence[str], level: Level, epsilons: Sequence[float]) -> Iterator[Setting]:
-    plain = dpc.PropensityMatching(of=of, protects=level)
+def sweeps(covariates: Sequence[str], level: Level, epsilons: Sequence[float]) -> Iterator[Setting]:
+    plain = dpc.PropensityMatching(covariates=covariates, protects=level)
     for epsilon in epsilons:
         for limit in LIMITS:
             yield Setting("limit", "adaptive" if limit is None else str(limit), epsilon, replace(plain, limit=limit))
@@ -75,13 +75,13 @@ def sweeps(of: Sequence[str], level: Level, epsilons: Sequence[float]) -> Iterat
             yield Setting("neighbours", str(neighbours), epsilon, replace(plain, neighbours=neighbours))
 
 
-def splits(of: Sequence[str], tenths: int) -> Iterator[Setting]:
+def splits(covariates: Sequence[str], tenths: int) -> Iterator[Setting]:
     """All divisions of epsilon among scores, arms and outcomes in steps of some tenths."""
     parts = range(tenths, 10, tenths)
     for epsilon, scoring, arm in itertools.product(SPLIT_EPSILONS, parts, parts):
         if scoring + arm < 10:
             split = (scoring / 10, arm / 10, (10 - scoring - arm) / 10)
-            estimator = dpc.PropensityMatching(of=of, protects="record", split=split)
+            estimator = dpc.PropensityMatching(covariates=covariates, protects="record", split=split)
             yield Setting("split", ":".join(f"{share:g}" for share in split), epsilon, estimator)
 
 
@@ -91,7 +91,7 @@ def non_private(table: DataSet, neighbours: int) -> float:
     query = MatchedContrast(table.names, neighbours, UNLIMITED, 0.01)
     guarantee = dpc.Guarantee(epsilon=1.0, protects="outcome")
     answer = matched_contrast(query, schema, DuckDBEngine(table.relation(), schema), guarantee)
-    return answer.steps["effect"] * answer.facts["largest"] * outcome_step(schema) / COEFFICIENT_STEPS
+    return answer.steps["effect"] * answer.public_values["largest"] * outcome_step(schema) / COEFFICIENT_STEPS
 
 
 def crowding(table: DataSet, neighbours: int = 5) -> tuple[int, float]:

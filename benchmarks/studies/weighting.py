@@ -196,8 +196,8 @@ def estimates(
     found = {}
     for epsilon in epsilons:
         for estimator in (
-            dpc.InverseWeighting(of=whole.names, scores="output", penalty=PENALTY),
-            dpc.InverseWeighting(of=whole.names, scores="objective"),
+            dpc.InverseWeighting(covariates=whole.names, scores="output", penalty=PENALTY),
+            dpc.InverseWeighting(covariates=whole.names, scores="objective"),
         ):
             split = estimator.estimate(halves[1], epsilon=epsilon, delta=DELTA, scores_from=halves[0])
             found[f"{estimator.scores}, split", epsilon] = split.estimate

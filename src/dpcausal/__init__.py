@@ -195,9 +195,9 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 (whatever lives there)
     from dpcausal.errors import MissingExtraError, NoSuchAttributeError  # noqa: PLC0415
 
     if name not in _HOMES:
-        from dpcausal.columns import meant  # noqa: PLC0415 (only where somebody mistyped)
+        from dpcausal.columns import did_you_mean  # noqa: PLC0415 (only where somebody mistyped)
 
-        raise AttributeError(f"dpcausal has no {name!r}; {meant(name, __all__)}".rstrip("; "))
+        raise AttributeError(f"dpcausal has no {name!r}; {did_you_mean(name, __all__)}".rstrip("; "))
     try:
         value = globals()[name] = getattr(import_module(_HOMES[name]), name)
     except MissingExtraError as error:

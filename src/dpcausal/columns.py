@@ -28,7 +28,7 @@ __all__ = [
     "is_number",
     "is_version",
     "meaning_of",
-    "meant",
+    "did_you_mean",
     "plain",
     "rules_of",
     "spelled_out",
@@ -324,11 +324,11 @@ def _plain_part(name: str, value: Any) -> object:  # noqa: ANN401 (of any declar
     return list(value) if isinstance(value, tuple) else value
 
 
-def meant(name: object, names: Iterable[str]) -> str:
+def did_you_mean(name: object, names: Iterable[str]) -> str:
     """Which of some public names a person may have meant, as a question for a hint; empty where none is near.
 
     Example:
-        >>> meant("DoublyRobust", ["difference_in_means", "doubly_robust"])
+        >>> did_you_mean("DoublyRobust", ["difference_in_means", "doubly_robust"])
         "did you mean 'doubly_robust'? "
     """
     known = {str(each).casefold(): str(each) for each in names}
@@ -341,7 +341,7 @@ def check_keys(what: str, document: object, needed: tuple[str, ...], optional: t
     keys = set(document) if isinstance(document, Mapping) else set()
     if not set(needed) <= keys <= {*needed, *optional}:
         strange = sorted(map(str, keys - {*needed, *optional}))
-        near = meant(strange[0], {*needed, *optional} - keys) if strange else ""
+        near = did_you_mean(strange[0], {*needed, *optional} - keys) if strange else ""
         raise SchemaError(
             expected=f"{what} with {', '.join(needed)} and at most {', '.join(optional)}",
             got=", ".join(sorted(map(str, keys))) or repr(document),

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcausal.columns import Column, Real, Value, is_number
-from dpcausal.effect import as_of, bill, html_table, listed, number, printed_texts, text_table, units_of
+from dpcausal.effect import as_of, bill, printed_texts, units_of
 from dpcausal.errors import QueryError, RefusedError
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import Family, critical_values, simulated
@@ -21,6 +21,7 @@ from dpcausal.queries.basis import basis_of, basis_values
 from dpcausal.queries.profiles import Codes, by_covariate, codes_of
 from dpcausal.release import Receipt, Source
 from dpcausal.schema import Schema
+from dpcausal.text import format_number, html_table, table_rows, text_table
 
 Array = NDArray[np.float64]
 Matrix = tuple[tuple[float, ...], ...]
@@ -93,7 +94,7 @@ class EffectCurve(OtherNames):
             outcome=schema.outcome.name,
             schema=schema,
             n=source.n,
-            notes=(*notes, *source.notes),
+            notes=(*notes, *source.caveats),
             **told,
         )
 
@@ -281,7 +282,7 @@ class EffectCurve(OtherNames):
             names, profiles = list(self.basis.names(self.schema)), self.basis.profiles(self.schema)
         elif isinstance(self.basis, Points):
             profiles = [tuple(profile) for profile in self.basis.at]
-            names = [named(dict(zip(self.basis.of, profile, strict=True))) for profile in profiles]
+            names = [named(dict(zip(self.basis.covariates, profile, strict=True))) for profile in profiles]
         else:
             values = [_examples(column) for column in columns]
             middle = tuple(each[len(each) // 2] for each in values)
@@ -306,13 +307,13 @@ class EffectCurve(OtherNames):
         return f"Rehearsal (no data read, nothing spent): {title}" if self.rehearsed else title
 
     def _table(self) -> list[tuple[str, str]]:
-        table = [*listed("WARNING", self.guarantee.warnings), ("estimand", self.estimand), *self._effects()]
+        table = [*table_rows("WARNING", self.guarantee.warnings), ("estimand", self.estimand), *self._effects()]
         if self.no_interval:
             table.append(("interval", f"none: {self.no_interval}"))
         table += [*units_of(self.n, self.receipts), ("method", self.method), ("privacy", str(self.guarantee))]
-        table += listed("assumes", self.assumptions)
-        table += listed("note", self.notes)
-        table += listed("price" if self.rehearsed else "paid", tuple(map(bill, self.receipts)))
+        table += table_rows("assumes", self.assumptions)
+        table += table_rows("note", self.notes)
+        table += table_rows("price" if self.rehearsed else "paid", tuple(map(bill, self.receipts)))
         return table
 
     def _effects(self) -> list[tuple[str, str]]:
@@ -322,19 +323,23 @@ class EffectCurve(OtherNames):
         lines = []
         intervals = None if self.no_interval else self.effect_interval(profiles, simultaneous=True)
         for place, name in enumerate(names):
-            errors = f"sampling {number(float(sampling[place]))}, privacy {number(float(privacy[place]))}"
+            errors = f"sampling {format_number(float(sampling[place]))}, privacy {format_number(float(privacy[place]))}"
             if intervals is None:
-                noise = f"privacy noise {number(float(privacy[place]))}" if privacy[place] else "noise of private size"
-                text = f"{number(float(effects[place]))} ({noise})"
+                noise = (
+                    f"privacy noise {format_number(float(privacy[place]))}"
+                    if privacy[place]
+                    else "noise of private size"
+                )
+                text = f"{format_number(float(effects[place]))} ({noise})"
             elif self.rehearsed:
-                text = f"± {number(float(intervals[1][place] - intervals[0][place]) / 2)} ({errors})"
+                text = f"± {format_number(float(intervals[1][place] - intervals[0][place]) / 2)} ({errors})"
             else:
-                low, high = (number(float(side[place])) for side in intervals)
-                text = f"{number(float(effects[place]))}, {low} to {high} ({errors})"
+                low, high = (format_number(float(side[place])) for side in intervals)
+                text = f"{format_number(float(effects[place]))}, {low} to {high} ({errors})"
             lines.append(f"{name}: {text}")
         if intervals is not None:
             lines.append("intervals hold for all of these together at 95 %")
-        return listed("effects", tuple(lines))
+        return table_rows("effects", tuple(lines))
 
     def to_json(self) -> str:
         """The curve as JSON, without loss."""

@@ -232,7 +232,7 @@ def _check_graph(identified: IdentifiedEstimand, estimator: Estimator, schema: S
             hint="declare them with public bounds, or leave them out of the frame, as unobserved.",
         )
     by = {each.name if isinstance(each, Cut) else each for each in getattr(estimator, "by", ())}
-    used = by | set(getattr(estimator, "of", ()))
+    used = by | set(getattr(estimator, "covariates", ()))
     if used != named:
         raise QueryError(
             expected=f"an estimator that adjusts for {_listed(named)}, as identified ({method})",

@@ -2,10 +2,8 @@
 
 import json
 import math
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from html import escape
 from typing import Any, ClassVar, Protocol, Self
 
 from dpcausal.errors import RefusedError
@@ -14,8 +12,7 @@ from dpcausal.interval import NoiseTerm, half_width
 from dpcausal.other_names import OtherNames
 from dpcausal.plain_text import check_plain_text
 from dpcausal.release import Receipt, Source
-
-_WIDTH = 100
+from dpcausal.text import format_number, html_table, table_rows, text_table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,23 +130,23 @@ class Effect(OtherNames):
         return f"Rehearsal (no data read, nothing spent): {title}" if self.rehearsed else title
 
     def _table(self) -> list[tuple[str, str]]:
-        table = [*listed("WARNING", (*self.guarantee.warnings, *self.warnings)), ("estimand", self.estimand)]
+        table = [*table_rows("WARNING", (*self.guarantee.warnings, *self.warnings)), ("estimand", self.estimand)]
         if not self.rehearsed:
-            table.append(("estimate", number(self.estimate)))
+            table.append(("estimate", format_number(self.estimate)))
         table.append(self._interval_line())
-        privacy = f"privacy noise {number(self.privacy_sd)}"
+        privacy = f"privacy noise {format_number(self.privacy_sd)}"
         if self.sampling_sd is None:
             table.append(("standard error", f"{privacy}; sampling error not asked for"))
         else:
-            between = f", sites {number(self.between_sd)}" if self.between_sd else ""
-            parts = f"sampling {number(self.sampling_sd)}{between} and {privacy}"
-            table.append(("standard error", f"{number(self.standard_error or 0.0)} = {parts}"))
-        table += listed("reading", self._reading())
+            between = f", sites {format_number(self.between_sd)}" if self.between_sd else ""
+            parts = f"sampling {format_number(self.sampling_sd)}{between} and {privacy}"
+            table.append(("standard error", f"{format_number(self.standard_error or 0.0)} = {parts}"))
+        table += table_rows("reading", self._reading())
         table += [*units_of(self.n, self.receipts), ("method", self.method), ("privacy", str(self.guarantee))]
-        table += listed("sites", tuple(map(str, self.sites)))
-        table += listed("assumes", self.assumptions)
-        table += listed("note", self.notes)
-        table += listed("price" if self.rehearsed else "paid", tuple(map(bill, self.receipts)))
+        table += table_rows("sites", tuple(map(str, self.sites)))
+        table += table_rows("assumes", self.assumptions)
+        table += table_rows("note", self.notes)
+        table += table_rows("price" if self.rehearsed else "paid", tuple(map(bill, self.receipts)))
         return table
 
     def _reading(self) -> tuple[str, ...]:
@@ -165,8 +162,8 @@ class Effect(OtherNames):
             return "interval", f"none: {self.why_no_interval}"
         low, high = self.interval(0.95)
         if self.rehearsed:
-            return "95 % interval", f"expect the estimate ± {number((high - low) / 2)}"
-        return "95 % interval", f"{number(low)} to {number(high)}"
+            return "95 % interval", f"expect the estimate ± {format_number((high - low) / 2)}"
+        return "95 % interval", f"{format_number(low)} to {format_number(high)}"
 
     def to_json(self) -> str:
         """The effect as JSON, without loss."""
@@ -215,8 +212,8 @@ class SiteShare:
         words = [f"{self.site}: {self.status}"]
         words += [] if self.n is None else [f"{self.n:,} units"]
         if self.estimate is not None:
-            error = "" if self.standard_error is None else f" ± {number(self.standard_error)}"
-            words.append(f"effect {number(self.estimate)}{error}")
+            error = "" if self.standard_error is None else f" ± {format_number(self.standard_error)}"
+            words.append(f"effect {format_number(self.estimate)}{error}")
         words += [] if self.weight is None or self.estimate is None else [f"weight {self.weight:.1%}"]
         return ", ".join(words)
 
@@ -237,50 +234,6 @@ def printed_texts(result: object) -> Iterator[object]:
                 yield each
             elif isinstance(each, SiteShare | Receipt):
                 yield from printed_texts(each)
-
-
-def number(value: float) -> str:
-    """A number with four significant digits, as a person writes it.
-
-    Example:
-        >>> number(1794.34), number(-0.0123456), number(0), number(23456.7)
-        ('1,794', '-0.01235', '0', '23,457')
-    """
-    if value == 0:
-        return "0"
-    digits = 3 - math.floor(math.log10(abs(value)))
-    return f"{value:,.{max(digits, 0)}f}" if -9 <= digits <= 9 else f"{value:.3e}"
-
-
-def text_table(title: str, table: Sequence[tuple[str, str]]) -> str:
-    """A result as a person reads it: a title, and below it labels with their texts."""
-    return "\n".join([title, "─" * min(_WIDTH, len(title)), *text_lines(table)])
-
-
-def text_lines(table: Sequence[tuple[str, str]]) -> list[str]:
-    """The same without a title, line by line."""
-    lines = []
-    for label, text in table:
-        wrapped = textwrap.wrap(text, _WIDTH - 18) or [""]
-        lines.append(f"{label:<16}  {wrapped[0]}")
-        lines.extend(" " * 18 + more for more in wrapped[1:])
-    return lines
-
-
-def html_table(title: str, table: Sequence[tuple[str, str]]) -> str:
-    """The same for a notebook."""
-    cells = "".join(
-        f'<tr><th style="text-align:left;vertical-align:top;white-space:nowrap">{escape(label)}</th>'
-        f'<td style="text-align:left">{escape(text)}</td></tr>'
-        for label, text in table
-    )
-    caption = f'<caption style="text-align:left;font-weight:bold">{escape(title)}</caption>'
-    return f"<table>{caption}<tbody>{cells}</tbody></table>"
-
-
-def listed(label: str, texts: tuple[str, ...]) -> list[tuple[str, str]]:
-    """Texts as lines of a table, the label before the first."""
-    return [(label if first == 0 else "", text) for first, text in enumerate(texts)]
 
 
 def as_of(receipts: Sequence[Receipt]) -> str | None:

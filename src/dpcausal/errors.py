@@ -71,7 +71,7 @@ class NoSuchAttributeError(DpcausalError, AttributeError):
 
 
 @contextmanager
-def withheld(*kinds: type[Exception], instead: Callable[[Exception], DpcausalError]) -> Iterator[None]:
+def redact_errors(*kinds: type[Exception], instead: Callable[[Exception], DpcausalError]) -> Iterator[None]:
     """Raise something else in place of errors of others, whose messages may quote the table, an answer or a password.
 
     Python would hand the original on as the new one's context; that goes too.

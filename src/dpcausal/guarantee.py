@@ -9,7 +9,7 @@ from dpcausal.columns import is_number
 from dpcausal.errors import GuaranteeError
 from dpcausal.schema import PROTECTS, Protects
 
-Standing = Literal["proved", "heuristic"]
+ProofStatus = Literal["proved", "heuristic"]
 
 SMALLEST_EPSILON, SMALLEST_DELTA = 1e-6, 1e-30
 """Below these, numbers are mistakes or meaningless; a delta may be 0."""
@@ -48,7 +48,7 @@ class Guarantee:
         delta: What every probability may differ by besides; 0 for pure differential privacy. Loosely, how likely it is
             that the loss is larger.
         protects: What one unit may change between neighbouring tables (see `dpcausal.schema.Protects`).
-        standing: `proved`, or `heuristic` where no proof is known.
+        proof_status: `proved`, or `heuristic` where no proof is known.
 
     Example:
         >>> print(Guarantee(epsilon=1.0))
@@ -58,7 +58,7 @@ class Guarantee:
     epsilon: float
     delta: float = 0.0
     protects: Protects = "record"
-    standing: Standing = "proved"
+    proof_status: ProofStatus = "proved"
 
     def __post_init__(self) -> None:
         check_numbers(self.epsilon, self.delta)
@@ -70,10 +70,10 @@ class Guarantee:
             )
         object.__setattr__(self, "epsilon", float(self.epsilon))
         object.__setattr__(self, "delta", float(self.delta))
-        if self.protects not in PROTECTS or self.standing not in ("proved", "heuristic"):
+        if self.protects not in PROTECTS or self.proof_status not in ("proved", "heuristic"):
             raise GuaranteeError(
-                expected=f"protects one of {', '.join(PROTECTS)} and standing proved or heuristic",
-                got=f"protects={self.protects!r}, standing={self.standing!r}",
+                expected=f"protects one of {', '.join(PROTECTS)} and proof_status proved or heuristic",
+                got=f"protects={self.protects!r}, proof_status={self.proof_status!r}",
                 hint="take both from the schema and the estimator's documentation.",
             )
 
@@ -105,7 +105,7 @@ class Guarantee:
         return replace(self, epsilon=equal_part(self.epsilon, count), delta=equal_part(self.delta, count))
 
     def __str__(self) -> str:
-        return f"epsilon {self.epsilon:g}, delta {self.delta:g} ({self.standing}): {self.neighbours}"
+        return f"epsilon {self.epsilon:g}, delta {self.delta:g} ({self.proof_status}): {self.neighbours}"
 
     def to_dict(self) -> dict[str, Any]:
         """The guarantee as plain values."""

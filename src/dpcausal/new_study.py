@@ -47,7 +47,7 @@ source = "<fill in>"        # for instance "codebook, version 4"
 # confounding = "<fill in>"    # how far apart arms are without any effect, in standard deviations; 0.2 is small
 
 # For a trial: difference_in_means. With confounders: for instance regression_adjustment or doubly_robust, and below it
-# a line of = ["age", "sex"] with their names; or stratification, with by = ["sex"]. `dpcausal plan` ranks them.
+# a line covariates = ["age", "sex"] with their names; or stratification, with by = ["sex"]. `dpcausal plan` ranks them.
 [estimator]
 name = "<fill in>"
 

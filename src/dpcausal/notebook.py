@@ -78,7 +78,7 @@ def estimate(  # noqa: PLR0913
 def _named(name: str, schema: Schema) -> Estimator:
     """The estimator of this name, of every covariate; for strata these must all be listed ones."""
     names = [column.name for column in schema.covariates]
-    given = {"by": names, "of": names, "protects": schema.protects}
+    given = {"by": names, "covariates": names, "protects": schema.protects}
     kind = ESTIMATORS[name]
     estimator: Estimator = kind(**{part.name: given[part.name] for part in fields(kind) if part.name in given})
     return estimator

@@ -62,7 +62,7 @@ class Release:
         family: The noise's family; it is independent in each coordinate.
         scales: The size of each number's noise: the scale of a Laplace, the standard deviation of a Gaussian; None
             where only the table knows it.
-        facts: Numbers without noise, made of columns that are public or of what was made noisy before.
+        public_values: Numbers without noise, made of columns that are public or of what was made noisy before.
         receipt: The debit that paid for it.
         parts: Of how many independent parts of one size the noise in each number is the sum; one for each site.
     """
@@ -73,7 +73,7 @@ class Release:
     values: tuple[float, ...]
     family: Literal["laplace", "gaussian"]
     scales: tuple[float | None, ...]
-    facts: Mapping[str, float]
+    public_values: Mapping[str, float]
     receipt: Receipt
     parts: int = 1
 
@@ -84,7 +84,7 @@ class Release:
         guarantee: Guarantee,
         noise: Noise,
         steps: tuple[int, ...],
-        facts: Mapping[str, float],
+        public_values: Mapping[str, float],
         receipt: Receipt,
     ) -> Self:
         """A release from noisy integers, put into the schema's own terms."""
@@ -98,7 +98,7 @@ class Release:
             scales=tuple(
                 None if scale is None else scale * at.step for scale, at in zip(noise.scales, coordinates, strict=True)
             ),
-            facts={name: float(facts[name]) for name in query.facts},
+            public_values={name: float(public_values[name]) for name in query.public_values},
             receipt=receipt,
         )
 
@@ -127,7 +127,9 @@ class Release:
 
     def to_json(self) -> str:
         """The release as JSON, without loss."""
-        document = {name: getattr(self, name) for name in ("names", "values", "family", "scales", "facts", "parts")}
+        document = {
+            name: getattr(self, name) for name in ("names", "values", "family", "scales", "public_values", "parts")
+        }
         document |= {"query": queries.to_dict(self.query), "guarantee": self.guarantee.to_dict()}
         return json.dumps(document | {"receipt": asdict(self.receipt)}, sort_keys=True, allow_nan=False)
 
@@ -142,7 +144,7 @@ class Release:
             values=tuple(document["values"]),
             family=document["family"],
             scales=tuple(document["scales"]),
-            facts=document["facts"],
+            public_values=document["public_values"],
             receipt=Receipt(**document["receipt"]),
             parts=document.get("parts", 1),
         )
@@ -168,7 +170,7 @@ class Source(Protocol):
         ...
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def caveats(self) -> tuple[str, ...]:
         """What a reader of an effect from here should know besides."""
         ...
 
@@ -195,7 +197,7 @@ class Listening:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self.schema, self.n, self.arm_sizes, self.notes = source.schema, source.n, source.arm_sizes, source.notes
+        self.schema, self.n, self.arm_sizes, self.caveats = source.schema, source.n, source.arm_sizes, source.caveats
         self.heard: list[Release] = []
 
     def release(self, query: Query, guarantee: Guarantee) -> Release:

@@ -151,7 +151,7 @@ class Schema:
         return 0.0, 1.0
 
     @property
-    def readings(self) -> tuple[str, ...]:
+    def data_handling(self) -> tuple[str, ...]:
         """How the treatment and the outcome were read, in words: what every effect rests on."""
         rules = (f"outcomes were read as {self.outcome.rules}",) if self.outcome.rules else ()
         if isinstance(self.outcome, Binary):

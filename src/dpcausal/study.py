@@ -8,7 +8,7 @@ from typing import Any, Literal, Self, get_args
 
 import tomli_w
 
-from dpcausal.columns import check_keys, is_number, meant
+from dpcausal.columns import check_keys, did_you_mean, is_number
 from dpcausal.diagnostics import Balance, Overlap
 from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import StudyError
@@ -199,7 +199,7 @@ class Study:
     def adjusts_for(self) -> tuple[str, ...]:
         """The covariates that the estimator adjusts for."""
         by = getattr(self.estimator, "by", None)
-        return tuple(getattr(self.estimator, "of", ()) if by is None else (cut.name for cut in cuts_of(by)))
+        return tuple(getattr(self.estimator, "covariates", ()) if by is None else (cut.name for cut in cuts_of(by)))
 
     @property
     def text(self) -> str:
@@ -248,7 +248,7 @@ class Study:
                 raise StudyError(
                     expected=f"requires: {' or '.join(DIAGNOSTICS)}, each with an epsilon of its own",
                     got=f"{name}: {told!r}"[:100],
-                    hint='write for instance [requires.balance], and below it epsilon = 0.2 and of = ["age"].',
+                    hint='write for instance [requires.balance], and below it epsilon = 0.2 and covariates = ["age"].',
                 )
             parameters = {key: value for key, value in told.items() if key != "epsilon"}
             diagnostic = _built(name, DIAGNOSTICS[name], parameters)
@@ -350,7 +350,7 @@ def _built(name: str, kind: type[Any], document: Mapping[str, Any]) -> Any:  # n
 def _strange(words: object, known: Sequence[str]) -> str:
     """Which name in a table is not among those known, and which may have been meant."""
     strange = next((name for name in words if name not in known), None) if isinstance(words, Mapping) else None
-    return "" if strange is None else f"{strange!r} is none of these; {meant(strange, known)}"
+    return "" if strange is None else f"{strange!r} is none of these; {did_you_mean(strange, known)}"
 
 
 def _parameter(value: object) -> object:

@@ -126,7 +126,9 @@ def _check_release(estimator: AnyEstimator, vault: Vault, epsilon: float, delta:
     source = _only_a_source(vault)
     effect = estimator.estimate(source, epsilon=epsilon, delta=delta)
     _check_result(effect, where)
-    asked = Guarantee(epsilon=epsilon, delta=delta, protects=vault.schema.protects, standing=effect.guarantee.standing)
+    asked = Guarantee(
+        epsilon=epsilon, delta=delta, protects=vault.schema.protects, proof_status=effect.guarantee.proof_status
+    )
     _must(effect.guarantee == asked, f"{where}, the guarantee is the one asked for")
     billed = math.fsum(receipt.epsilon for receipt in effect.receipts)
     _must(billed <= epsilon * (1 + 1e-12), f"{where}, receipts add up to no more than the epsilon asked for")
@@ -198,7 +200,7 @@ def _only_a_source(vault: Vault) -> Source:
     """A source that answers from a vault and has nothing else to reach for."""
 
     class OnlyASource:
-        schema, n, arm_sizes, notes = vault.schema, vault.n, vault.arm_sizes, vault.notes
+        schema, n, arm_sizes, caveats = vault.schema, vault.n, vault.arm_sizes, vault.caveats
 
         @staticmethod
         def release(query: Query, guarantee: Guarantee) -> Release:

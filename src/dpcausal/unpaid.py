@@ -65,7 +65,7 @@ class _Till:
         return self._vault.arm_sizes
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def caveats(self) -> tuple[str, ...]:
         """Nothing: nobody reads an effect from here."""
         return ()
 

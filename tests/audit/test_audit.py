@@ -56,7 +56,7 @@ def test_pairs_are_neighbours(protects: str) -> None:
 
 
 def test_a_table_that_is_no_neighbour_would_be_seen() -> None:
-    """The twin: two units changed at once show more than epsilon."""
+    """The mutant: two units changed at once show more than epsilon."""
     pair = next(each for each in worst_pairs(PLAIN.schema.protects) if each.name == "extreme outcome")
     catalogue = catalogue_of(PLAIN.schema)
     tables = [[*pair.rest, pair.before, pair.before], [*pair.rest, pair.after, pair.after]]

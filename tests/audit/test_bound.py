@@ -25,7 +25,7 @@ def test_a_bound_holds_at_least_as_often_as_it_says() -> None:
 
 
 def test_counting_the_event_on_what_chose_it_would_not_hold() -> None:
-    """The twin: no examples held back. On equal tables it shows something nearly always."""
+    """The mutant: no examples held back. On equal tables it shows something nearly always."""
     random = np.random.default_rng(2)
     shown = 0
     for _ in range(REPEATS):

@@ -23,7 +23,9 @@ PROFILES = {"age": [18.0, 90.0]}
 
 def _asked(table: object, learner: str, own: dict[str, Learn] | None = None, epsilon: float = 1.0) -> dpc.EffectCurve:
     learners = {name: dpc.Learner(function, version="1") for name, function in (own or {}).items()}
-    ensemble = dpc.BlockEnsemble(of=["age", "ward"], learner=learner, at=PROFILES | {"ward": ["a", "c"]}, blocks=3)
+    ensemble = dpc.BlockEnsemble(
+        covariates=["age", "ward"], learner=learner, at=PROFILES | {"ward": ["a", "c"]}, blocks=3
+    )
     return ensemble.estimate(Watched(table, SCHEMA, learners), epsilon=epsilon)
 
 
@@ -70,14 +72,14 @@ def test_a_heuristic_on_hostile_tables_is_not_seen(
     learner: str, logged: io.StringIO, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """It has no proof, but neither has it more to say than its numbers."""
-    asked = dpc.InfluenceLearner(of=["age"], at=PROFILES, learner=learner)
+    asked = dpc.InfluenceLearner(covariates=["age"], at=PROFILES, learner=learner)
     for name, table in hostile_tables(SCHEMA, 9).items():
         vault = dpc.Vault(
             table,
             SCHEMA,
             ledger="sqlite://",
             budget=dpc.Budget(epsilon=1, delta=1e-5),
-            heuristics=[InfluenceEffects.name],
+            allow_unproved=[InfluenceEffects.name],
         )
         assert np.isfinite(asked.estimate(vault, epsilon=1.0, delta=1e-5).effect(PROFILES)).all(), name
     assert logged.getvalue() == ""

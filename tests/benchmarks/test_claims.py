@@ -46,9 +46,9 @@ def test_the_best_coefficients_and_limits_of_matching() -> None:
             found[cell["sweep"]].setdefault(at, {})[cell["value"]] = cell["error"]
     best = {sweep: Counter(min(at, key=lambda x: at[x]) for at in cells.values()) for sweep, cells in found.items()}
     cells = len(found["error"])
-    assert says("measured.md", f"0.001 has the smallest error in {best['error']['0.001']} of {cells} cells")
-    assert says("measured.md", f"1 is best in {best['limit']['1']} of {cells} cells, 10 in {best['limit']['10']}")
-    assert says("measured.md", f"paper's coefficient, in {best['limit']['adaptive']}.")
+    assert says("benchmarks.md", f"0.001 has the smallest error in {best['error']['0.001']} of {cells} cells")
+    assert says("benchmarks.md", f"1 is best in {best['limit']['1']} of {cells} cells, 10 in {best['limit']['10']}")
+    assert says("benchmarks.md", f"paper's coefficient, in {best['limit']['adaptive']}.")
 
 
 def test_the_default_rule_against_the_best_one() -> None:

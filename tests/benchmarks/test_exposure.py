@@ -28,7 +28,7 @@ def test_what_is_proved_keeps_its_promise_on_the_same_change(scene: exposure.Sce
 
 
 def test_only_the_change_moves_an_answer(scene: exposure.Scene) -> None:
-    """The twin of the first: trained twice on the same table, models say the same."""
+    """The mutant of the first: trained twice on the same table, models say the same."""
     one, other = (exposure.influence(scene.table, scene.at, "linear") for _ in range(2))
     assert exposure.moved(one, other) == (0.0, 1.0)
     (change,) = scene.changes

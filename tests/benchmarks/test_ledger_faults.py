@@ -24,7 +24,7 @@ def test_killed_and_racing_processes_keep_the_books(backend: str) -> None:
 
 
 def test_a_ledger_that_loses_its_debits_is_caught(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
-    """The twin: a store that forgets what it was told, so that every answer is under-counted."""
+    """The mutant: a store that forgets what it was told, so that every answer is under-counted."""
     monkeypatch.setattr(dpc.Ledger, "entries", lambda _: ())
     found = ledger_faults.kill_and_retry(f"sqlite:///{tmp_path}/ledger.db", 2, Random(1))  # noqa: S311
     assert found.double_debited == 2  # no debit where there should be one

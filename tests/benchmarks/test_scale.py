@@ -86,7 +86,7 @@ def test_sums_by_hand_are_the_vaults_own(options: Options) -> None:
 
 
 def test_other_sums_would_be_seen_to_differ(tmp_path: Path) -> None:
-    """The twin: one unit less in one cell, by hand."""
+    """The mutant: one unit less in one cell, by hand."""
     with written(Study(ROWS), tmp_path) as folder:
         for query in sums.QUERIES:
             exact, by_hand = (tasks.done(Task(work, str(folder), query))["value"] for work in ("answer", "fixed"))
@@ -166,7 +166,7 @@ def test_every_query_is_put_to_every_engine(tmp_path: Path) -> None:
     one, other, less = said
     assert one == other
     differ = [name for name, numbers in one.items() if numbers != less[name]]
-    assert len(differ) == len(one)  # the twin: one unit less is seen by every query
+    assert len(differ) == len(one)  # the mutant: one unit less is seen by every query
 
 
 def test_engines_that_differ_are_named() -> None:

@@ -82,9 +82,9 @@ def test_the_adaptive_limit_minimises_the_error_model_and_is_the_library_s() -> 
     assert min((best * step for step in np.linspace(0.5, 2, 31)), key=model) == pytest.approx(best, rel=0.03)
     assert model(best) < model(best * 2**-0.25)  # the printed one
     query = MatchedContrast(table.names, 5, None, error)
-    facts = table.vault("outcome").release(query, dpc.Guarantee(epsilon=epsilon, protects="outcome")).facts
+    public = table.vault("outcome").release(query, dpc.Guarantee(epsilon=epsilon, protects="outcome")).public_values
     corrected = matching.adaptive_limit(epsilon, error, larger, most, printed=False)
-    assert max(facts["limit_0"], facts["limit_1"]) == pytest.approx(corrected)
+    assert max(public["limit_0"], public["limit_1"]) == pytest.approx(corrected)
     assert matching.adaptive_limit(epsilon, error, larger, most, printed=True) < corrected
 
 

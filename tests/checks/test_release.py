@@ -47,15 +47,15 @@ def test_the_oldest_versions_are_the_lower_bounds() -> None:
     assert pins(OLDEST) == oldest()
 
 
-def needed(requirement: Requirement, found: dict[str, set[str]], *, of: tuple[str, ...] = ("",)) -> None:
+def needed(requirement: Requirement, found: dict[str, set[str]], *, covariates: tuple[str, ...] = ("",)) -> None:
     """Add to `found` what a requirement brings into this environment, with what that brings in turn."""
-    if requirement.marker and not any(requirement.marker.evaluate({"extra": extra}) for extra in of):
+    if requirement.marker and not any(requirement.marker.evaluate({"extra": extra}) for extra in covariates):
         return
     name = canonicalize_name(requirement.name)
     new = (requirement.extras | {""}) - found.setdefault(name, set())
     found[name] |= new
     for line in distribution(name).requires or [] if new else []:
-        needed(Requirement(line), found, of=tuple(new))
+        needed(Requirement(line), found, covariates=tuple(new))
 
 
 def test_everything_that_is_used_is_pinned() -> None:

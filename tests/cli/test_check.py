@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import dpcausal as dpc
-from checks.house import violations
+from checks.architecture import violations
 from dpcausal import Study
 from dpcausal.cli import app
 from dpcausal.cli.check import MARK

@@ -140,7 +140,7 @@ def test_it_loads_when_the_last_blank_is_filled_in_and_not_before(tmp_path: Path
 def test_what_must_not_fail_first_is_required_by_taking_the_marks_away() -> None:
     text = study_to_fill_in({"age": "number"})
     required = re.findall(r"^# (\[requires[\s\S]*?)\n\n", text, re.MULTILINE)[0].replace("\n# ", "\n")
-    for key, value in (("epsilon", "0.2"), ("of", '["age"]')):
+    for key, value in (("epsilon", "0.2"), ("covariates", '["age"]')):
         required = required.replace(f'{key} = "{BLANK}"', f"{key} = {value}")
     schema = dpc.Schema(
         treatment=dpc.Treatment("arm", undeclared=0),

@@ -16,7 +16,7 @@ def study(tmp_path: Path, schema: dpc.Schema) -> Path:
         name="training",
         question="Does training help?",
         schema=schema,
-        estimator=dpc.RegressionAdjustment(of=["age"]),
+        estimator=dpc.RegressionAdjustment(covariates=["age"]),
         epsilon=1.0,
     )
     file = tmp_path / "study.toml"

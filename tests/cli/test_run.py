@@ -22,7 +22,10 @@ def scene(tmp_path: Path, table: pa.Table, schema: dpc.Schema, monkeypatch: pyte
     """A folder with a table and two studies of it, as a person would have it."""
     monkeypatch.chdir(tmp_path)
     pq.write_table(table, "table.parquet")
-    for name, estimator in (("plain", dpc.DifferenceInMeans()), ("robust", dpc.DoublyRobust(of=["age", "race"]))):
+    for name, estimator in (
+        ("plain", dpc.DifferenceInMeans()),
+        ("robust", dpc.DoublyRobust(covariates=["age", "race"])),
+    ):
         study = dpc.Study(name=name, question="Does it help?", schema=schema, estimator=estimator, epsilon=1.0)
         Path(f"{name}.toml").write_text(study.to_toml())
 
@@ -249,7 +252,7 @@ def test_looking_for_a_ledger_does_not_make_one() -> None:
 def test_what_a_study_requires_must_pass_before_the_effect_is_asked_for() -> None:
     plain = dpc.Study.from_toml(Path("plain.toml").read_text())
     for name, most in (("strict", 1e-5), ("easy", 5.0)):
-        wanted = {"balance": {"epsilon": 50.0, "of": ["age"], "most": most}}
+        wanted = {"balance": {"epsilon": 50.0, "covariates": ["age"], "most": most}}
         Path(f"{name}.toml").write_text(dataclasses.replace(plain, requires=wanted).to_toml())
     create(60)
     refused = run("strict", "--yes")
@@ -283,9 +286,9 @@ def test_a_study_that_adjusts_is_not_stopped_by_what_it_adjusts_for() -> None:
         name="apart",
         question="Does it help?",
         schema=schema,
-        estimator=dpc.InverseWeighting(of=["x"]),
+        estimator=dpc.InverseWeighting(covariates=["x"]),
         epsilon=2.0,
-        requires={"balance": {"epsilon": 20.0, "of": ["x"]}},
+        requires={"balance": {"epsilon": 20.0, "covariates": ["x"]}},
     )
     Path("apart.toml").write_text(study.to_toml())
     create(60, "apart.db")

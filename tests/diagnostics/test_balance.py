@@ -78,7 +78,7 @@ def shares(runs: int, delta: float) -> tuple[float, float]:
 def test_bars_cover(delta: float) -> None:
     whole, half = shares(60, delta)
     assert whole > 0.91  # 95 % less 4 standard errors of 600 readings
-    assert half < 0.88  # the twin: bars of half the noise are caught
+    assert half < 0.88  # the mutant: bars of half the noise are caught
 
 
 def test_without_noise_to_speak_of_the_numbers_are_those_of_the_formulas() -> None:

@@ -13,7 +13,7 @@ from dpcausal.report.diagnostics import alt_text, love_plot, overlap_plot
 from dpcausal.testing import standard_schema
 
 PLAN = dpc.Rehearsal(standard_schema(), n=20_000)
-BALANCE = Balance(of=["age", "ward"], weighted_by=["age"]).estimate(PLAN, epsilon=2.0)
+BALANCE = Balance(covariates=["age", "ward"], weighted_by=["age"]).estimate(PLAN, epsilon=2.0)
 OVERLAP = Overlap(by=["ward"]).estimate(PLAN, epsilon=2.0)
 
 

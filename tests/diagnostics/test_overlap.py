@@ -47,7 +47,7 @@ def test_the_share_in_thin_bins_is_covered(slope: float, delta: float) -> None:
     found = [thin_share(release, 0.1, 2_000) for release in releases]
     assert np.mean([low <= true <= high for low, high in found]) > 0.82  # 95 % less 4 standard errors
     assert np.mean([high - low for low, high in found]) < 0.6  # and it says something
-    # The twin: counts taken at their word are wrong about most tables.
+    # The mutant: counts taken at their word are wrong about most tables.
     quiet = [thin_share(replace(release, scales=(1e-9,) * 40), 0.1, 2_000) for release in releases]
     assert np.mean([low <= true <= high for low, high in quiet]) < 0.8
 
@@ -66,7 +66,7 @@ def test_counts_and_effective_sizes_are_covered() -> None:
             abs(each.value - size) / each.bar for each, size in zip(found.effective, sizes, strict=True) if each
         ]
     assert np.mean(np.array(counted) <= 1) > 0.91
-    assert np.mean(np.array(counted) <= 0.5) < 0.88  # the twin: bars of half the noise
+    assert np.mean(np.array(counted) <= 0.5) < 0.88  # the mutant: bars of half the noise
     assert np.mean(np.array(effective) <= 1) > 0.87
     assert np.mean(np.array(effective) <= 0.4) < 0.85
 
@@ -83,7 +83,7 @@ def test_effective_sizes_are_kishs() -> None:
 def test_the_verdict_is_that_of_the_table(slope: float, passes: bool) -> None:
     source, _ = table(5_000, slope)
     assert Overlap(by=[dpc.Cut("age", [30, 40, 50, 60, 70])]).estimate(source, epsilon=2.0).passes is passes
-    assert Overlap(of=["age"]).estimate(source, epsilon=2.0).passes is passes
+    assert Overlap(covariates=["age"]).estimate(source, epsilon=2.0).passes is passes
 
 
 def test_noise_decides_where_it_does() -> None:
@@ -95,7 +95,7 @@ def test_noise_decides_where_it_does() -> None:
 def test_bins_of_a_score_have_clip_for_an_edge() -> None:
     source, _ = table(5_000, 0.2)
     score = source.release(ObjectivePerturbedLogistic(["age"]), dpc.Guarantee(epsilon=2.0))
-    found = Overlap(of=["age"], clip=0.15).estimate(source, epsilon=1.0, score=score)
+    found = Overlap(covariates=["age"], clip=0.15).estimate(source, epsilon=1.0, score=score)
     names = [bin_.name for bin_ in found.bins]
     assert (names[:2], names[-1]) == (["score < 0.15", "0.15 ≤ score < 0.2"], "score ≥ 0.85")
     assert found.clipped is not None
@@ -103,7 +103,7 @@ def test_bins_of_a_score_have_clip_for_an_edge() -> None:
     assert found.clipped.value == pytest.approx(sum(each.control.value + each.treated.value for each in ends) / 5_000)
     assert [receipt.query for receipt in found.receipts] == ["score_counts"]
     assert "before" in found.notes[0]
-    fresh = Overlap(of=["age"], clip=0.15).estimate(source, epsilon=1.0)
+    fresh = Overlap(covariates=["age"], clip=0.15).estimate(source, epsilon=1.0)
     assert [receipt.epsilon for receipt in fresh.receipts] == [0.5, 0.5]
 
 
@@ -112,12 +112,12 @@ def test_wrong_parameters_are_refused_before_anything_is_spent() -> None:
     vault = dpc.Vault(pa.table(columns), SCHEMA, ledger="sqlite://", budget=dpc.Budget(epsilon=3))
     wrong = [
         Overlap(),
-        Overlap(by=["ward"], of=["age"]),
-        Overlap(of=["height"]),
+        Overlap(by=["ward"], covariates=["age"]),
+        Overlap(covariates=["height"]),
         Overlap(by=["age"]),
-        Overlap(of=["age"], clip=0.5),
-        Overlap(of=["age"], most=0.0),
-        Overlap(of=["age"], share=0.0),
+        Overlap(covariates=["age"], clip=0.5),
+        Overlap(covariates=["age"], most=0.0),
+        Overlap(covariates=["age"], share=0.0),
     ]
     for each in wrong:
         with pytest.raises(QueryError):
@@ -125,7 +125,7 @@ def test_wrong_parameters_are_refused_before_anything_is_spent() -> None:
     assert vault.ledger.spent.epsilon == 0
 
 
-@pytest.mark.parametrize("overlap", [Overlap(of=["age"]), Overlap(by=["ward"])], ids=str)
+@pytest.mark.parametrize("overlap", [Overlap(covariates=["age"]), Overlap(by=["ward"])], ids=str)
 def test_it_is_paid_once_printed_and_kept(overlap: Overlap) -> None:
     columns = {"t": [0, 1] * 50, "y": [0.5] * 100, "age": [50.0] * 100, "ward": ["a"] * 100}
     vault = dpc.Vault(pa.table(columns), SCHEMA, ledger="sqlite://", budget=dpc.Budget(epsilon=3))

@@ -42,7 +42,7 @@ def test_answers_of_two_sites_add_up_to_that_of_one_table(query: Query) -> None:
 class Sites:
     """Two sites as one source, as a coordinator would be."""
 
-    schema, n, arm_sizes, notes = SCHEMA, len(WHOLE), None, ("two sites",)
+    schema, n, arm_sizes, caveats = SCHEMA, len(WHOLE), None, ("two sites",)
 
     def __init__(self) -> None:
         self.sites = {str(place): Unmetered(open_table(part, SCHEMA), SCHEMA) for place, part in enumerate(PARTS)}
@@ -52,11 +52,11 @@ class Sites:
         return added_up(query, guarantee, calibrate(query, SCHEMA, guarantee), releases)
 
 
-@pytest.mark.parametrize("diagnosis", [Overlap(by=["ward"]), Balance(of=["age", "smoker"])], ids=str)
+@pytest.mark.parametrize("diagnosis", [Overlap(by=["ward"]), Balance(covariates=["age", "smoker"])], ids=str)
 def test_a_diagnosis_of_two_sites_has_the_noise_of_both(diagnosis: Any) -> None:
     one = Unmetered(open_table(WHOLE, SCHEMA), SCHEMA)
     together, alone = (diagnosis.estimate(source, epsilon=5.0) for source in (Sites(), one))
-    assert (together.n, together.notes) == (900, ("two sites",))
+    assert (together.n, together.caveats) == (900, ("two sites",))
 
     def bars(found: Any) -> float:
         if isinstance(diagnosis, Overlap):

@@ -42,7 +42,7 @@ def vault_of(table: pa.Table) -> dpc.Vault:
 @pytest.mark.parametrize("estimand", get_args(AugmentedEstimand))
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_each_estimand_is_found(estimand: AugmentedEstimand, delta: float) -> None:
-    estimator = dpc.DoublyRobust(of=["x", "k"], estimand=estimand)
+    estimator = dpc.DoublyRobust(covariates=["x", "k"], estimand=estimand)
     effect = estimator.estimate(vault_of(table_of(40_000)), epsilon=4.0, delta=delta)
     assert effect.estimate == pytest.approx(EFFECTS[estimand], abs=0.012)
     low, high = effect.interval()
@@ -52,8 +52,8 @@ def test_each_estimand_is_found(estimand: AugmentedEstimand, delta: float) -> No
 
 def test_the_propensity_makes_up_for_a_regression_of_the_wrong_shape() -> None:
     vault = vault_of(curved_table(100_000))
-    alone = dpc.RegressionAdjustment(of=["x"]).estimate(vault, epsilon=8.0, delta=1e-6)
-    both = dpc.DoublyRobust(of=["x"], limit=20).estimate(vault, epsilon=8.0, delta=1e-6)
+    alone = dpc.RegressionAdjustment(covariates=["x"]).estimate(vault, epsilon=8.0, delta=1e-6)
+    both = dpc.DoublyRobust(covariates=["x"], limit=20).estimate(vault, epsilon=8.0, delta=1e-6)
     assert abs(alone.estimate - 0.1) > 0.012
     assert abs(both.estimate - 0.1) < 0.008
     low, high = both.interval()
@@ -62,13 +62,13 @@ def test_the_propensity_makes_up_for_a_regression_of_the_wrong_shape() -> None:
 
 def test_scores_that_the_limit_cuts_off_refuse_an_interval() -> None:
     """In the same table some scores are beyond the usual limit, which gives part of the correction away."""
-    effect = dpc.DoublyRobust(of=["x"]).estimate(vault_of(curved_table(100_000)), epsilon=8.0, delta=1e-6)
+    effect = dpc.DoublyRobust(covariates=["x"]).estimate(vault_of(curved_table(100_000)), epsilon=8.0, delta=1e-6)
     with pytest.raises(RefusedError, match="beyond the limit"):
         effect.interval()
 
 
 def test_three_queries_share_the_guarantee() -> None:
-    effect = dpc.DoublyRobust(of=["x"]).estimate(vault_of(table_of(5_000)), epsilon=1.0, delta=1e-6)
+    effect = dpc.DoublyRobust(covariates=["x"]).estimate(vault_of(table_of(5_000)), epsilon=1.0, delta=1e-6)
     assert {receipt.query for receipt in effect.receipts} == {
         "regression_moments",
         "objective_perturbed_logistic",
@@ -82,7 +82,7 @@ def test_more_units_leave_more_of_epsilon_to_the_sums() -> None:
     """The split follows from n, epsilon and the schema alone."""
     shares = []
     for n in (2_000, 2_000_000):
-        plan = dpc.DoublyRobust(of=["x"]).estimate(dpc.Rehearsal(SCHEMA, n=n), epsilon=1.0, delta=1e-6)
+        plan = dpc.DoublyRobust(covariates=["x"]).estimate(dpc.Rehearsal(SCHEMA, n=n), epsilon=1.0, delta=1e-6)
         shares.append(plan.receipts[2].epsilon)
     assert shares[0] < shares[1]
 
@@ -91,7 +91,7 @@ def test_models_that_noise_drowns_refuse_an_interval() -> None:
     """Noise hides what a covariate does that is narrow beside its bounds."""
     table = table_of(20_000)
     narrow = table.set_column(1, "x", pa.array(0.5 + 0.05 * (table["x"].to_numpy() - 0.5)))
-    effect = dpc.DoublyRobust(of=["x"]).estimate(vault_of(narrow), epsilon=1.0, delta=1e-6)
+    effect = dpc.DoublyRobust(covariates=["x"]).estimate(vault_of(narrow), epsilon=1.0, delta=1e-6)
     with pytest.raises(RefusedError, match="noise in the models"):
         effect.interval()
 
@@ -100,7 +100,7 @@ def test_a_rare_arm_refuses_an_interval() -> None:
     table = table_of(40_000)
     treated = table["t"].to_numpy() == 1
     rare = table.filter(~treated | (np.arange(40_000) % 20 == 0))  # a treated unit in twenty is kept
-    effect = dpc.DoublyRobust(of=["x"]).estimate(vault_of(rare), epsilon=4.0, delta=1e-6)
+    effect = dpc.DoublyRobust(covariates=["x"]).estimate(vault_of(rare), epsilon=4.0, delta=1e-6)
     with pytest.raises(RefusedError, match="an arm is so small"):
         effect.interval()
 
@@ -109,5 +109,5 @@ def test_a_rare_arm_refuses_an_interval() -> None:
 def test_wrong_parameters_are_refused_before_anything_is_spent(wrong: dict[str, object]) -> None:
     vault = vault_of(table_of(300))
     with pytest.raises(QueryError):
-        dpc.DoublyRobust(of=["x"], **wrong).estimate(vault, epsilon=1.0)  # type: ignore[arg-type]
+        dpc.DoublyRobust(covariates=["x"], **wrong).estimate(vault, epsilon=1.0)  # type: ignore[arg-type]
     assert vault.ledger.spent.epsilon == 0

@@ -58,7 +58,7 @@ def ratio(told: Sequence[float] | Array, found: Sequence[float] | Array) -> floa
 
 
 def test_the_sampling_error_of_a_regression_is_as_large_as_it_says() -> None:
-    estimator = dpc.RegressionAdjustment(of=OF)
+    estimator = dpc.RegressionAdjustment(covariates=OF)
     effects = [estimator.estimate(vault_of(table(1_500, seed)), epsilon=100.0, delta=0.01) for seed in range(50)]
     assert max(effect.privacy_sd for effect in effects) < 0.5 * min(effect.sampling_sd or 0 for effect in effects)
     assert 0.8 < ratio([effect.standard_error or 0 for effect in effects], [each.estimate for each in effects]) < 1.25
@@ -80,7 +80,7 @@ class Noisier(Listening):
 
 def test_the_privacy_noise_of_a_regression_is_as_large_as_it_says() -> None:
     """Most of it in the adjustment: the noise in the arms' totals, which is told apart from it, is a small part."""
-    vault, estimator = vault_of(table(20_000, 0, apart=2.0)), dpc.RegressionAdjustment(of=OF)
+    vault, estimator = vault_of(table(20_000, 0, apart=2.0)), dpc.RegressionAdjustment(covariates=OF)
     effects = [estimator.estimate(Noisier(vault, seed), epsilon=1.0) for seed in range(200)]
     totals, *others = effects[0].noise
     assert totals.variance < 0.2 * sum(each.variance for each in others)

@@ -37,19 +37,19 @@ def vault_of(table: pa.Table) -> dpc.Vault:
 @pytest.mark.parametrize("estimand", EFFECTS)
 def test_each_estimand_is_found(estimand: Estimand) -> None:
     """Among them ATT and ATC, which the paper's formula multiplies by the share of the arm."""
-    effect = dpc.InverseWeighting(of=["x"], estimand=estimand).estimate(vault_of(table_of(40_000)), epsilon=4.0)
+    effect = dpc.InverseWeighting(covariates=["x"], estimand=estimand).estimate(vault_of(table_of(40_000)), epsilon=4.0)
     assert effect.estimate == pytest.approx(EFFECTS[estimand], abs=0.012)
     low, high = effect.interval()
     assert high - low < 0.05
 
 
 def test_all_kinds_of_covariates_make_a_score() -> None:
-    effect = dpc.InverseWeighting(of=["x", "k", "b"]).estimate(vault_of(table_of(40_000)), epsilon=4.0)
+    effect = dpc.InverseWeighting(covariates=["x", "k", "b"]).estimate(vault_of(table_of(40_000)), epsilon=4.0)
     assert effect.estimate == pytest.approx(0.1, abs=0.015)
 
 
 def test_output_perturbation_refuses_an_interval() -> None:
-    effect = dpc.InverseWeighting(of=["x"], scores="output", penalty=0.001).estimate(
+    effect = dpc.InverseWeighting(covariates=["x"], scores="output", penalty=0.001).estimate(
         vault_of(table_of(40_000)), epsilon=4.0, delta=1e-6
     )
     assert effect.estimate == pytest.approx(0.1, abs=0.03)
@@ -58,7 +58,7 @@ def test_output_perturbation_refuses_an_interval() -> None:
 
 
 def test_too_noisy_a_score_refuses_an_interval() -> None:
-    effect = dpc.InverseWeighting(of=["x", "k", "b"]).estimate(vault_of(table_of(500)), epsilon=0.1)
+    effect = dpc.InverseWeighting(covariates=["x", "k", "b"]).estimate(vault_of(table_of(500)), epsilon=0.1)
     with pytest.raises(RefusedError, match=r"noise"):
         effect.interval()
 
@@ -66,7 +66,7 @@ def test_too_noisy_a_score_refuses_an_interval() -> None:
 def test_a_score_from_other_units_leaves_each_source_all_of_epsilon() -> None:
     table = table_of(40_000)
     halves = [vault_of(table.slice(0, 20_000)), vault_of(table.slice(20_000))]
-    effect = dpc.InverseWeighting(of=["x"]).estimate(halves[0], epsilon=2.0, scores_from=halves[1])
+    effect = dpc.InverseWeighting(covariates=["x"]).estimate(halves[0], epsilon=2.0, scores_from=halves[1])
     assert effect.estimate == pytest.approx(0.1, abs=0.02)
     assert [vault.ledger.spent.epsilon for vault in halves] == [2.0, 2.0]
     assert effect.guarantee.epsilon == 2.0
@@ -75,7 +75,7 @@ def test_a_score_from_other_units_leaves_each_source_all_of_epsilon() -> None:
 
 def test_other_units_must_be_others_and_as_well_protected() -> None:
     table = table_of(200)
-    vault, estimator = vault_of(table), dpc.InverseWeighting(of=["x"])
+    vault, estimator = vault_of(table), dpc.InverseWeighting(covariates=["x"])
     on_one_ledger = dpc.Vault(table, SCHEMA, ledger=vault.ledger)
     weaker = dpc.Vault(table, replace(SCHEMA, protects="outcome"), ledger="sqlite://", budget=dpc.Budget(epsilon=9))
     for other in (vault, on_one_ledger, weaker):
@@ -93,15 +93,15 @@ def test_other_units_must_be_others_and_as_well_protected() -> None:
         {"scores": "Objective"},
         {"penalty": -1},
         {"share": 1},
-        {"of": "x"},
-        {"of": ["y"]},
+        {"covariates": "x"},
+        {"covariates": ["y"]},
     ],
     ids=str,
 )
 def test_a_mistake_costs_nothing(wrong: dict[str, Any]) -> None:
     vault = vault_of(table_of(200))
     with pytest.raises(dpc.DpcausalError):
-        dpc.InverseWeighting(**{"of": ["x"]} | wrong).estimate(vault, epsilon=1.0)
+        dpc.InverseWeighting(**{"covariates": ["x"]} | wrong).estimate(vault, epsilon=1.0)
     assert vault.ledger.spent.epsilon == 0
 
 

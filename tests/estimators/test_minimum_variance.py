@@ -17,7 +17,7 @@ def test_the_best_prefix_is_the_best_of_all_sets() -> None:
 
 
 def test_the_check_finds_a_wrong_order() -> None:
-    """Twin: sites in the order of variance alone."""
+    """Mutant: sites in the order of variance alone."""
 
     def by_variance_alone(sizes: Array, variances: Array) -> float:
         order = np.argsort(variances, kind="stable")
@@ -31,7 +31,7 @@ def test_the_check_finds_a_wrong_order() -> None:
 
 
 def test_without_a_floor_the_prefix_would_not_be_the_best() -> None:
-    """Twin: negative variances, as noise makes them. With the floor they cannot come up."""
+    """Mutant: negative variances, as noise makes them. With the floor they cannot come up."""
     sizes, variances = np.array([10.0, 1.0]), np.array([-1.0, -9.0])
     best, found = brute_force(sizes, variances, subsets(2)), minimum_variance(sizes, variances)
     assert best @ (best * variances) < found @ (found * variances)

@@ -20,9 +20,9 @@ SCHEMA = dpc.Schema(
 )
 ESTIMATORS: dict[str, Estimator] = {
     "difference": dpc.DifferenceInMeans(),
-    "regression": dpc.RegressionAdjustment(of=["age"]),
-    "weighting": dpc.InverseWeighting(of=["age"]),
-    "doubly robust": dpc.DoublyRobust(of=["age"]),
+    "regression": dpc.RegressionAdjustment(covariates=["age"]),
+    "weighting": dpc.InverseWeighting(covariates=["age"]),
+    "doubly robust": dpc.DoublyRobust(covariates=["age"]),
     "strata": dpc.Stratification(by=["sex"]),
 }
 
@@ -81,7 +81,9 @@ def test_a_table_that_reads_as_declared_is_not_warned_of(name: str, n: int) -> N
 def test_a_covariate_that_is_spelled_otherwise_is_named() -> None:
     """Noise hides it less often than once in a hundred tables; in all of four, once in a hundred million."""
     found = [
-        " ".join(released(cells(20_000, sex=["F"] * 20_000), dpc.RegressionAdjustment(of=["age", "sex"])).warnings)
+        " ".join(
+            released(cells(20_000, sex=["F"] * 20_000), dpc.RegressionAdjustment(covariates=["age", "sex"])).warnings
+        )
         for _ in range(4)
     ]
     assert any("every sex is f" in text and "every age" not in text for text in found)
@@ -171,5 +173,5 @@ def test_warnings_are_printed_first_and_saved() -> None:
 def test_no_interval_names_spelling_before_epsilon() -> None:
     """What used to say only: use more epsilon or more units."""
     n = 3_000
-    found = released(cells(n, sex=["F"] * n), dpc.RegressionAdjustment(of=["age", "sex"]))
+    found = released(cells(n, sex=["F"] * n), dpc.RegressionAdjustment(covariates=["age", "sex"]))
     assert found.no_interval.index("spelled in the table as declared") < found.no_interval.index("more epsilon")

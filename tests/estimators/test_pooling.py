@@ -139,9 +139,9 @@ def test_leaving_one_out() -> None:
 
 
 def test_guarantees_of_sites() -> None:
-    heuristic = dpc.Guarantee(epsilon=0.5, delta=1e-6, standing="heuristic")
+    heuristic = dpc.Guarantee(epsilon=0.5, delta=1e-6, proof_status="heuristic")
     pooled = pool(three() | {"west": effect(guarantee=heuristic)})
-    assert pooled.guarantee == dpc.Guarantee(epsilon=1.0, delta=1e-6, standing="heuristic")
+    assert pooled.guarantee == dpc.Guarantee(epsilon=1.0, delta=1e-6, proof_status="heuristic")
     assert pool(three()).guarantee == dpc.Guarantee(epsilon=1.0)
     assert "epsilon by site: east 0.1, north 1, south 1, west 0.5 (delta 1e-06)" in pooled.notes
     assert any("epsilons add up for a person with records at several sites" in note for note in pooled.notes)
@@ -282,7 +282,7 @@ def test_intervals_cover(sites: int, between: float, uneven: float) -> None:
     assert 0.92 < by_size < 0.98
     assert random > 0.94
     if between and uneven > 1:
-        assert textbook < 0.9  # twin: what the check finds in the usual normal interval
+        assert textbook < 0.9  # mutant: what the check finds in the usual normal interval
 
 
 # --- what is refused

@@ -35,7 +35,7 @@ def vault_of(n: int, schema: dpc.Schema = SCHEMA) -> dpc.Vault:
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_the_effect_is_found_under_confounding(protects: Protects, delta: float) -> None:
     vault = vault_of(40_000, replace(SCHEMA, protects=protects))
-    effect = dpc.RegressionAdjustment(of=ALL).estimate(vault, epsilon=4.0, delta=delta)
+    effect = dpc.RegressionAdjustment(covariates=ALL).estimate(vault, epsilon=4.0, delta=delta)
     assert effect.estimate == pytest.approx(0.4, abs=0.02)
     low, high = effect.interval(0.9999)  # noise is drawn anew in each run of this test
     assert low < 0.4 < high
@@ -45,7 +45,7 @@ def test_the_effect_is_found_under_confounding(protects: Protects, delta: float)
 def test_nearly_without_noise_it_is_the_regression_with_interactions() -> None:
     """Also in a table as small and uneven as this one: numbers agree with least squares."""
     data = columns(3_000)
-    effect = dpc.RegressionAdjustment(of=ALL).estimate(vault_of(3_000), epsilon=100.0, delta=1e-3)
+    effect = dpc.RegressionAdjustment(covariates=ALL).estimate(vault_of(3_000), epsilon=100.0, delta=1e-3)
     design = np.column_stack([np.ones(3_000), data["x"], data["k"] == "q", data["k"] == "r", data["b"] == "yes"])
     arms = [np.linalg.lstsq(design[data["t"] == arm], data["y"][data["t"] == arm], rcond=None)[0] for arm in (0, 1)]
     assert effect.estimate == pytest.approx(float((design @ (arms[1] - arms[0])).mean()), abs=0.01)
@@ -55,7 +55,9 @@ def test_nearly_without_noise_it_is_the_regression_with_interactions() -> None:
 
 def test_without_interaction_there_is_one_regression() -> None:
     data = columns(3_000)
-    effect = dpc.RegressionAdjustment(of=ALL, interaction=False).estimate(vault_of(3_000), epsilon=100.0, delta=1e-3)
+    effect = dpc.RegressionAdjustment(covariates=ALL, interaction=False).estimate(
+        vault_of(3_000), epsilon=100.0, delta=1e-3
+    )
     parts = [np.ones(3_000), data["t"], data["x"], data["k"] == "q", data["k"] == "r", data["b"] == "yes"]
     slopes = np.linalg.lstsq(np.column_stack(parts), data["y"], rcond=None)[0]
     assert effect.estimate == pytest.approx(float(slopes[1]), abs=0.01)
@@ -64,13 +66,17 @@ def test_without_interaction_there_is_one_regression() -> None:
 
 def test_the_noise_is_as_large_as_it_says() -> None:
     """Over many releases of one table the estimate varies by privacy_sd."""
-    effects = [dpc.RegressionAdjustment(of=["x"]).estimate(vault_of(5_000), epsilon=1.0, delta=1e-6) for _ in range(60)]
+    effects = [
+        dpc.RegressionAdjustment(covariates=["x"]).estimate(vault_of(5_000), epsilon=1.0, delta=1e-6) for _ in range(60)
+    ]
     spread = np.std([effect.estimate for effect in effects])
     assert spread == pytest.approx(np.median([effect.privacy_sd for effect in effects]), rel=0.35)
 
 
 def test_an_adjustment_that_noise_drowns_is_shrunk_and_has_no_interval() -> None:
-    effects = [dpc.RegressionAdjustment(of=ALL).estimate(vault_of(20_000), epsilon=0.2, delta=1e-6) for _ in range(10)]
+    effects = [
+        dpc.RegressionAdjustment(covariates=ALL).estimate(vault_of(20_000), epsilon=0.2, delta=1e-6) for _ in range(10)
+    ]
     shrunk = [effect for effect in effects if "the adjustment was multiplied by 0" in str(effect)]
     assert shrunk
     for effect in shrunk:
@@ -84,7 +90,7 @@ def test_a_covariate_that_is_narrow_beside_its_bounds_refuses_an_interval() -> N
     narrow = 1 + 0.01 * (data["x"] - 1)
     table = pa.table(data | {"x": narrow})
     vault = dpc.Vault(table, SCHEMA, ledger="sqlite://", budget=dpc.Budget(epsilon=10, delta=0.1))
-    effect = dpc.RegressionAdjustment(of=ALL).estimate(vault, epsilon=1.0, delta=1e-6)
+    effect = dpc.RegressionAdjustment(covariates=ALL).estimate(vault, epsilon=1.0, delta=1e-6)
     with pytest.raises(RefusedError, match="leaves some confounding in"):
         effect.interval()
 
@@ -92,7 +98,7 @@ def test_a_covariate_that_is_narrow_beside_its_bounds_refuses_an_interval() -> N
 def test_an_arm_that_noise_hides_refuses_an_interval() -> None:
     table = pa.table(columns(2_000) | {"t": np.zeros(2_000, dtype=int)})
     vault = dpc.Vault(table, SCHEMA, ledger="sqlite://", budget=dpc.Budget(epsilon=10, delta=0.1))
-    effect = dpc.RegressionAdjustment(of=["x"]).estimate(vault, epsilon=1.0, delta=1e-6)
+    effect = dpc.RegressionAdjustment(covariates=["x"]).estimate(vault, epsilon=1.0, delta=1e-6)
     with pytest.raises(RefusedError):
         effect.interval()
 
@@ -113,5 +119,5 @@ def test_score_coefficients_say_the_same_as_the_regression() -> None:
 def test_unknown_covariates_are_refused_before_anything_is_spent() -> None:
     vault = vault_of(300)
     with pytest.raises(QueryError, match="covariates out of x, k, b"):
-        dpc.RegressionAdjustment(of=["z"]).estimate(vault, epsilon=1.0)
+        dpc.RegressionAdjustment(covariates=["z"]).estimate(vault, epsilon=1.0)
     assert vault.ledger.spent.epsilon == 0

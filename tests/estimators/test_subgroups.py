@@ -46,7 +46,7 @@ def test_a_group_without_units_has_an_interval_as_wide_as_can_be() -> None:
 def test_confounding_is_taken_off() -> None:
     vault = vault_of(60_000, confounded=True)
     plain = dpc.SubgroupEffects(by=["ward"]).estimate(vault, epsilon=10.0, delta=1e-6)
-    adjusted = dpc.SubgroupEffects(by=["ward"], of=["age"]).estimate(vault, epsilon=10.0, delta=1e-6)
+    adjusted = dpc.SubgroupEffects(by=["ward"], covariates=["age"]).estimate(vault, epsilon=10.0, delta=1e-6)
     at = {"ward": list(TRUTHS)}
     assert plain.ate(at) > 0.4
     assert adjusted.effect(at) == pytest.approx(list(TRUTHS.values()), abs=0.25)

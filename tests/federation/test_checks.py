@@ -1,6 +1,6 @@
 """Every lie is caught and named, and the other sites' answers stand.
 
-Each lie has a broken twin: a coordinator without checks takes it for an answer.
+Each lie has a mutant: a coordinator without checks takes it for an answer.
 """
 
 import json
@@ -118,7 +118,7 @@ ABOUT_RELEASES: dict[str, tuple[Change, str]] = {
     "a query that is none": (put({"query": "everything"}, "answer", "releases", 0, "query"), "cannot be read"),
     "another guarantee": (put(2.0, "answer", "releases", 0, "guarantee", "epsilon"), "noise of another size"),
     "a weaker guarantee": (put("outcome", "answer", "releases", 0, "guarantee", "protects"), "noise of another size"),
-    "a fact": (put({"mean": 1.0}, "answer", "releases", 0, "facts"), "not those that were asked for"),
+    "a fact": (put({"mean": 1.0}, "answer", "releases", 0, "public_values"), "not those that were asked for"),
     "smaller noise": (times(0.5, "answer", "releases", 0, "scales", 0), "noise of another size"),
     "no noise": (put([], "answer", "releases", 0, "scales"), "noise of another size"),
     "normal noise": (put("gaussian", "answer", "releases", 0, "family"), "noise of another size"),
@@ -172,7 +172,7 @@ def test_the_truth_is_believed(kind: str, request: pytest.FixtureRequest) -> Non
 def test_without_checks_every_lie_is_believed(
     kind: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The broken twin."""
+    """The mutant."""
     truthful: Said = request.getfixturevalue(kind)
     monkeypatch.setattr("dpcausal.federation.rounds.doubt_about", lambda *_: "")
     town = truthful.town
@@ -303,13 +303,13 @@ HONEST: dict[str, tuple[Estimator, Protects, float]] = {
     "means of public arms": (dpc.DifferenceInMeans(), "record_within_arm", 0.0),
     "strata": (dpc.Stratification(by=["ward"]), "record", 0.0),
     "strata with normal noise": (dpc.Stratification(by=["ward"], cap=1), "outcome", 1e-6),
-    "regression": (dpc.RegressionAdjustment(of=["age", "ward"]), "record", 1e-6),
-    "regression of outcomes": (dpc.RegressionAdjustment(of=["age", "ward"]), "outcome", 0.0),
-    "propensity matching": (dpc.PropensityMatching(of=["age"], protects="outcome"), "outcome", 0.0),
-    "scrambled matching": (dpc.PropensityMatching(of=["age"], protects="record"), "record", 0.0),
+    "regression": (dpc.RegressionAdjustment(covariates=["age", "ward"]), "record", 1e-6),
+    "regression of outcomes": (dpc.RegressionAdjustment(covariates=["age", "ward"]), "outcome", 0.0),
+    "propensity matching": (dpc.PropensityMatching(covariates=["age"], protects="outcome"), "outcome", 0.0),
+    "scrambled matching": (dpc.PropensityMatching(covariates=["age"], protects="record"), "record", 0.0),
     "exact matching": (dpc.ExactMatching(by=["ward"]), "record", 1e-6),
-    "inverse weighting": (dpc.InverseWeighting(of=["age"]), "record", 0.0),
-    "doubly robust": (dpc.DoublyRobust(of=["age"]), "record", 1e-6),
+    "inverse weighting": (dpc.InverseWeighting(covariates=["age"]), "record", 0.0),
+    "doubly robust": (dpc.DoublyRobust(covariates=["age"]), "record", 1e-6),
 }
 
 

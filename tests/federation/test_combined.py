@@ -41,8 +41,8 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> None:
 ONE_TABLE: dict[str, Any] = {
     "means": dpc.DifferenceInMeans(),
     "totals": dpc.DifferenceInMeans(with_interval=False),
-    "regression": dpc.RegressionAdjustment(of=["age", "ward"]),
-    "one regression": dpc.RegressionAdjustment(of=["age"], interaction=False),
+    "regression": dpc.RegressionAdjustment(covariates=["age", "ward"]),
+    "one regression": dpc.RegressionAdjustment(covariates=["age"], interaction=False),
 }
 
 
@@ -137,7 +137,7 @@ def test_the_receipt_stands_for_those_of_all_sites() -> None:
 
 
 def test_noise_is_that_of_all_sites() -> None:
-    """Its variance is as stated; a broken twin, noise of one site's size, is told from it."""
+    """Its variance is as stated; a mutant, noise of one site's size, is told from it."""
     runs, sites = 2_000, ("north", "south", "west")
     scale = NOISE.scales[0]
     drawn = {site: add_noise([0] * runs, replace(NOISE, scales=(scale,) * runs)) for site in sites}

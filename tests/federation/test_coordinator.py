@@ -84,7 +84,7 @@ def test_any_estimator_may_ask_it(town: Town) -> None:
 
 def test_the_number_of_units_is_free(town: Town) -> None:
     coordinator = town.coordinator(town.study())
-    assert (coordinator.n, coordinator.arm_sizes, coordinator.notes) == (600, None, ())
+    assert (coordinator.n, coordinator.arm_sizes, coordinator.caveats) == (600, None, ())
     assert spent(town) == [0.0, 0.0, 0.0]
 
 

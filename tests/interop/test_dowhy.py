@@ -28,7 +28,7 @@ SCHEMA = dpc.Schema(
     outcome=dpc.Real("score", 0, 100),
     covariates=[dpc.Real("age", 18, 90), dpc.Category("ward", ["a", "b"]), dpc.Binary("sex")],
 )
-REGRESSION = dpc.RegressionAdjustment(of=["age", "ward"])
+REGRESSION = dpc.RegressionAdjustment(covariates=["age", "ward"])
 
 
 def table(n: int = 4_000) -> pd.DataFrame:
@@ -99,10 +99,10 @@ def test_the_textual_interpretation(estimate: Any, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("method", "estimator", "given"),
     [
-        ("backdoor1", dpc.RegressionAdjustment(of=["sex", "ward", "age"]), {}),
+        ("backdoor1", dpc.RegressionAdjustment(covariates=["sex", "ward", "age"]), {}),
         ("general_adjustment", REGRESSION, {}),
         ("backdoor", dpc.Stratification(by=[dpc.Cut("age", [40, 65]), "ward"]), {}),
-        ("backdoor", dpc.DoublyRobust(of=["age", "ward"], estimand="ATT"), {"target_units": "att"}),
+        ("backdoor", dpc.DoublyRobust(covariates=["age", "ward"], estimand="ATT"), {"target_units": "att"}),
     ],
 )
 def test_any_valid_set_and_any_average(vault: dpc.Vault, method: str, estimator: Any, given: dict[str, Any]) -> None:
@@ -120,9 +120,12 @@ def test_a_trial_needs_no_adjustment(vault: dpc.Vault) -> None:
     [
         (lambda vault: asked(vault, model(table())), "holds no units"),
         (lambda vault: asked(vault, model(table().head(1))), "a frame of 1"),
-        (lambda vault: asked(vault, estimator=dpc.RegressionAdjustment(of=["age"])), "adjusts for age, ward"),
+        (lambda vault: asked(vault, estimator=dpc.RegressionAdjustment(covariates=["age"])), "adjusts for age, ward"),
         (lambda vault: asked(vault, estimator=dpc.DifferenceInMeans()), "DifferenceInMeans for nothing"),
-        (lambda vault: asked(vault, estimator=dpc.RegressionAdjustment(of=["age", "ward", "sex"])), "as identified"),
+        (
+            lambda vault: asked(vault, estimator=dpc.RegressionAdjustment(covariates=["age", "ward", "sex"])),
+            "as identified",
+        ),
         (lambda vault: asked(vault, target_units="att"), "target_units='ate'"),
         (lambda vault: asked(vault, target_units=lambda frame: frame["age"] > 50), "got function"),
         (lambda vault: asked(vault, target_units=table()), "got DataFrame"),
@@ -148,7 +151,7 @@ def test_a_column_that_the_schema_does_not_declare(vault: dpc.Vault) -> None:
     frame = empty_frame(SCHEMA).assign(income=0.0)
     wide = model(frame, GRAPH.replace("}", "; income -> drug; income -> score }"))
     with pytest.raises(QueryError, match="got one with income"):
-        asked(vault, wide, estimator=dpc.RegressionAdjustment(of=["age", "ward", "income"]))
+        asked(vault, wide, estimator=dpc.RegressionAdjustment(covariates=["age", "ward", "income"]))
 
 
 def test_only_adjustment_identifies(vault: dpc.Vault) -> None:
@@ -163,7 +166,7 @@ def test_a_rehearsal_and_a_curve_have_no_place_in_dowhy(vault: dpc.Vault) -> Non
         asked(dpc.Rehearsal(SCHEMA, n=4_000))
     spent = vault.ledger.spent
     with pytest.raises(RefusedError, match="got EffectCurve"):
-        asked(vault, estimator=dpc.SubgroupEffects(by=["ward"], of=["age"]))
+        asked(vault, estimator=dpc.SubgroupEffects(by=["ward"], covariates=["age"]))
     assert vault.ledger.spent == spent
 
 

@@ -44,7 +44,7 @@ def gain(at: pd.DataFrame) -> Any:
 @pytest.fixture(scope="module")
 def curve() -> dpc.EffectCurve:
     vault = dpc.Vault(table(8_000), SCHEMA, ledger="sqlite://", budget=dpc.Budget(epsilon=8, delta=1e-5))
-    learner = dpc.RLearner(of=["age", "dose"], basis=dpc.Polynomial(["age", "dose"]), propensity=0.5)
+    learner = dpc.RLearner(covariates=["age", "dose"], basis=dpc.Polynomial(["age", "dose"]), propensity=0.5)
     return learner.estimate(vault, epsilon=8.0, delta=1e-6)
 
 
@@ -98,7 +98,7 @@ def test_a_curve_compares_its_own_arms_only(curve: dpc.EffectCurve, method: str,
 
 def test_a_mean_has_no_interval_where_effects_have_none() -> None:
     rehearsal = dpc.Rehearsal(SCHEMA, n=20_000)
-    kernel = dpc.KernelLearner(of=["age", "dose"]).estimate(rehearsal, epsilon=1.0, delta=1e-6)
+    kernel = dpc.KernelLearner(covariates=["age", "dose"]).estimate(rehearsal, epsilon=1.0, delta=1e-6)
     with pytest.raises(RefusedError, match="ridge"):
         kernel.ate_interval(PROFILES)
 
@@ -112,6 +112,6 @@ def test_econml_learns_inside_the_vault() -> None:
     budget = dpc.Budget(epsilon=20, delta=1e-5)
     vault = dpc.Vault(table(8_000), SCHEMA, ledger="sqlite://", budget=budget, learners={"dml": dpc.Learner(dml, "1")})
     at = {"age": [30.0, 54.0, 80.0], "dose": [0.5, 0.5, 0.5]}
-    ensemble = dpc.BlockEnsemble(of=["age", "dose"], learner="dml", at=at, blocks=40, limit=0.4)
+    ensemble = dpc.BlockEnsemble(covariates=["age", "dose"], learner="dml", at=at, blocks=40, limit=0.4)
     curve = ensemble.estimate(vault, epsilon=20.0, delta=1e-6)
     assert curve.effect(at) == pytest.approx(gain(pd.DataFrame(at)), abs=5)

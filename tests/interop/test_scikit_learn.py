@@ -33,7 +33,7 @@ def curve() -> dpc.EffectCurve:
     score = np.clip(40 + (5 + 0.2 * (age - 54)) * drug + random.normal(0, 8, n), 0, 100)
     frame = pd.DataFrame({"drug": drug, "score": score, "age": age, "ward": ward})
     vault = dpc.Vault(frame, SCHEMA, ledger="sqlite://", budget=dpc.Budget(epsilon=8, delta=1e-5))
-    learner = dpc.RLearner(of=["age", "ward"], basis=dpc.Polynomial(["age", "ward"]), propensity=0.5)
+    learner = dpc.RLearner(covariates=["age", "ward"], basis=dpc.Polynomial(["age", "ward"]), propensity=0.5)
     return learner.estimate(vault, epsilon=8.0, delta=1e-6)
 
 

@@ -73,7 +73,7 @@ def test_an_effect_is_one_line(effect: dpc.Effect) -> None:
         "epsilon": 1.0,
         "delta": 0.0,
         "protects": "record",
-        "standing": "proved",
+        "proof_status": "proved",
         "status": "estimated",
         "no_interval": None,
         "method": effect.method,
@@ -93,7 +93,7 @@ def test_a_curve_has_a_line_for_each_profile(groups: dpc.EffectCurve) -> None:
 
 
 def test_a_curve_at_profiles_of_ones_own(vault: dpc.Vault) -> None:
-    curve = dpc.RLearner(of=["age", "ward"], basis=dpc.Polynomial(["age", "ward"]), propensity=0.5).estimate(
+    curve = dpc.RLearner(covariates=["age", "ward"], basis=dpc.Polynomial(["age", "ward"]), propensity=0.5).estimate(
         vault, epsilon=2.0
     )
     at = {"age": [30.0, 99.5], "ward": ["b", "a"]}

@@ -67,7 +67,7 @@ def test_checkpoints_hold_where_processes_race_and_are_killed(ledger_url: str, m
 
 
 def test_a_ledger_that_lets_processes_in_together_is_caught(tmp_path: Path) -> None:
-    """The twin: all look at once, and all but one then write where another has written, or cannot write at all."""
+    """The mutant: all look at once, and all but one then write where another has written, or cannot write at all."""
     together = """
 import time
 from sqlalchemy import Connection

@@ -58,7 +58,7 @@ def test_going_on_from_a_checkpoint_is_going_on_from_the_opening() -> None:
 
 def test_a_reopened_ledger_goes_on_where_it_was(url: str) -> None:
     ledger = dpc.Ledger(url)
-    assert (ledger.spent.epsilon, ledger.standing, ledger.budget, ledger.versions) == (
+    assert (ledger.spent.epsilon, ledger.proof_status, ledger.budget, ledger.versions) == (
         1.1,
         "heuristic",
         BUDGET,
@@ -94,7 +94,7 @@ def test_opening_reads_no_more_of_a_longer_ledger(monkeypatch: pytest.MonkeyPatc
     write(long, 3000)
     assert verifies(long)
     assert sum(entries_read(monkeypatch, long)) == sum(entries_read(monkeypatch, short)) < 20
-    monkeypatch.setattr(verification, "last_checkpoint_up_to", lambda _: 0)  # the twin begins at the opening
+    monkeypatch.setattr(verification, "last_checkpoint_up_to", lambda _: 0)  # the mutant begins at the opening
     assert sum(entries_read(monkeypatch, long)) > 3000
 
 

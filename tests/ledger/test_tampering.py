@@ -102,7 +102,7 @@ def test_every_place_that_holds_a_ledger_tells_the_same(ledger_url: str) -> None
 
 
 def test_a_ledger_that_does_not_count_is_caught(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The twin verifies a ledger with an entry before the first, and opens one with a hole in it."""
+    """The mutant verifies a ledger with an entry before the first, and opens one with a hole in it."""
     monkeypatch.setattr(verification, "check_count", lambda store, connection: store.extent(connection)[1])
     tamper(url, PUT_IN_FRONT)
     assert verifies(url)
@@ -110,7 +110,7 @@ def test_a_ledger_that_does_not_count_is_caught(url: str, monkeypatch: pytest.Mo
     assert opens(url)
 
 
-LIES = [{"epsilon": "1/10"}, {"delta": "0"}, {"rho": "1/8"}, {"standing": "proved"}]
+LIES = [{"epsilon": "1/10"}, {"delta": "0"}, {"rho": "1/8"}, {"proof_status": "proved"}]
 
 
 @pytest.mark.parametrize("lie", LIES)
@@ -124,7 +124,7 @@ def test_a_lying_checkpoint_is_found_by_verify(url: str, lie: dict[str, str]) ->
 def test_a_ledger_that_takes_every_checkpoint_at_its_word_is_caught(
     url: str, lie: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The twin of `Balance.after`: it does not compare, so its `verify` does not find."""
+    """The mutant of `Balance.after`: it does not compare, so its `verify` does not find."""
     honest = Balance.after
 
     def trusting(self: Balance, entry: Entry) -> Balance:
@@ -181,7 +181,7 @@ def test_a_request_whose_answer_was_lost_is_not_answered_again(url: str, tamperi
 def test_a_ledger_that_takes_up_any_reservation_is_caught(
     url: str, tampering: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The twin is paid once and tells two answers."""
+    """The mutant is paid once and tells two answers."""
     monkeypatch.setattr(dpc.Ledger, "_check_unanswered_since", lambda *_: None)
     ledger = dpc.Ledger(url)
     tamper(url, tampering)

@@ -22,7 +22,7 @@ def test_few_units_are_not_adjusted_and_many_are() -> None:
 
 
 def test_a_trial_needs_no_adjustment() -> None:
-    choice = dpc.choose(schema_of(4), 50_000, dpc.Guarantee(epsilon=1.0), of=[])
+    choice = dpc.choose(schema_of(4), 50_000, dpc.Guarantee(epsilon=1.0), covariates=[])
     assert isinstance(choice.best, dpc.DifferenceInMeans)
     assert "nothing to adjust for" in choice.why
 

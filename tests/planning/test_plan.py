@@ -64,18 +64,18 @@ def test_a_regression_on_as_many_as_are_carried_has_less_noise_than_sampling_err
     assert 0 < carried < 30
     for count, carries in ((carried, True), (carried + 1, False)):
         names = [f"x{place}" for place in range(count)]
-        effect = dpc.RegressionAdjustment(of=names).estimate(expected(20_000, count), epsilon=1.0)
+        effect = dpc.RegressionAdjustment(covariates=names).estimate(expected(20_000, count), epsilon=1.0)
         assert (effect.privacy_sd < (effect.sampling_sd or 0.0)) is carries
 
 
 def test_few_units_carry_none() -> None:
-    made = plan(dpc.DifferenceInMeans(), expected(60), GUARANTEE, of=[])
+    made = plan(dpc.DifferenceInMeans(), expected(60), GUARANTEE, covariates=[])
     assert made.confounders_carried == 0
     assert "no numeric confounder" in str(made)
 
 
 def test_a_plan_prints_what_a_person_asks() -> None:
-    text = str(plan(dpc.DifferenceInMeans(), expected(500), GUARANTEE, of=[], width=0.03))
+    text = str(plan(dpc.DifferenceInMeans(), expected(500), GUARANTEE, covariates=[], width=0.03))
     for words in (
         "Plan (no data read, nothing spent): effect of t=1 against t=0 on y",
         "arm_moments: epsilon 1, delta 0",
@@ -89,7 +89,7 @@ def test_a_plan_prints_what_a_person_asks() -> None:
 
 
 def test_where_there_would_be_no_interval_it_says_what_one_takes() -> None:
-    made = plan(dpc.RegressionAdjustment(of=["x0", "x1"]), expected(1_000, 2), dpc.Guarantee(epsilon=0.3))
+    made = plan(dpc.RegressionAdjustment(covariates=["x0", "x1"]), expected(1_000, 2), dpc.Guarantee(epsilon=0.3))
     assert math.isinf(made.half_width)
     assert made.epsilon_needed is not None
     assert made.epsilon_needed > 0.3
@@ -102,13 +102,15 @@ def test_where_there_would_be_no_interval_it_says_what_one_takes() -> None:
 
 
 def test_an_outcome_whose_spread_is_unknown_is_said_to_be() -> None:
-    unknown = plan(dpc.DifferenceInMeans(), dpc.Rehearsal(schema_of(0), 500), GUARANTEE, of=[])
+    unknown = plan(dpc.DifferenceInMeans(), dpc.Rehearsal(schema_of(0), 500), GUARANTEE, covariates=[])
     assert "no standard deviation was given" in str(unknown)
-    assert "no standard deviation was given" not in str(plan(dpc.DifferenceInMeans(), expected(500), GUARANTEE, of=[]))
+    assert "no standard deviation was given" not in str(
+        plan(dpc.DifferenceInMeans(), expected(500), GUARANTEE, covariates=[])
+    )
 
 
 def test_the_study_is_drawn_once_among_the_estimators_that_fit() -> None:
-    curves = plan(dpc.RegressionAdjustment(of=("x0", "x1")), expected(20_000, 2), GUARANTEE).widths()
+    curves = plan(dpc.RegressionAdjustment(covariates=("x0", "x1")), expected(20_000, 2), GUARANTEE).widths()
     assert "this study" in curves
     assert "difference in means" in curves
     assert "regression on x0, x1" not in curves

@@ -27,7 +27,7 @@ def test_as_many_are_refused_as_rehearsals_say(n: int, count: int, least: float,
     names = [f"x{place}" for place in range(count)]
     columns = [dpc.Real(name, -1, 1) for name in names]
     schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=columns)
-    estimator, guarantee = dpc.RegressionAdjustment(of=names), dpc.Guarantee(epsilon=1.0)
+    estimator, guarantee = dpc.RegressionAdjustment(covariates=names), dpc.Guarantee(epsilon=1.0)
     expected = refusals(estimator, dpc.Rehearsal(schema, n=n, outcome_sd=0.22, confounding=0.15), guarantee)
     assert least <= expected / REHEARSALS <= most
     refused = 0
@@ -43,7 +43,7 @@ def test_the_plan_says_so() -> None:
     schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=columns)
     guarantee = dpc.Guarantee(epsilon=1.0)
     told = {
-        n: str(dpc.plan(dpc.RegressionAdjustment(of=["a", "b", "c"]), dpc.Rehearsal(schema, n=n), guarantee))
+        n: str(dpc.plan(dpc.RegressionAdjustment(covariates=["a", "b", "c"]), dpc.Rehearsal(schema, n=n), guarantee))
         for n in (5_000, 50_000)
     }
     assert re.search(
@@ -53,7 +53,7 @@ def test_the_plan_says_so() -> None:
 
 
 def test_the_same_plan_says_the_same(schema: dpc.Schema) -> None:
-    asked = dpc.DoublyRobust(of=["age"]), dpc.Rehearsal(schema, n=3_000), dpc.Guarantee(epsilon=1.0)
+    asked = dpc.DoublyRobust(covariates=["age"]), dpc.Rehearsal(schema, n=3_000), dpc.Guarantee(epsilon=1.0)
     assert refusals(*asked) == refusals(*asked)
 
 
@@ -73,6 +73,6 @@ def test_a_plan_that_is_told_little_does_not_promise_an_interval() -> None:
     schema = dpc.Schema(
         treatment=dpc.Treatment("treated", undeclared=0), outcome=dpc.Real("y", 0, 100), covariates=columns
     )
-    asked, guarantee = dpc.RegressionAdjustment(of=["age", "severity"]), dpc.Guarantee(epsilon=1.0)
+    asked, guarantee = dpc.RegressionAdjustment(covariates=["age", "severity"]), dpc.Guarantee(epsilon=1.0)
     assert refusals(asked, dpc.Rehearsal(schema, n=8_000), guarantee) > REHEARSALS / 2
     assert refusals(asked, dpc.Rehearsal(schema, n=8_000, confounding=0.0), guarantee) < REHEARSALS / 4

@@ -49,7 +49,7 @@ def test_an_interval_that_is_to_be_expected_stays_so_with_more_units(count: int,
     names = [f"x{place}" for place in range(count)]
     columns = [dpc.Real(name, -1, 1) for name in names]
     schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=columns)
-    estimator, delta = dpc.RegressionAdjustment(of=names), 1e-6 if count == 10 else 0.0
+    estimator, delta = dpc.RegressionAdjustment(covariates=names), 1e-6 if count == 10 else 0.0
     for n in (least // 4, least, 2 * least, 10 * least):
         plan = estimator.estimate(dpc.Rehearsal(schema, n=n, confounding=0.1), epsilon=1.0, delta=delta)
         assert bool(plan.no_interval) is (n < least)

@@ -108,7 +108,7 @@ def test_no_record_of_any_kind_moves_the_counts_beyond_their_bound(query: Query,
 
 
 def test_bins_with_as_many_units_in_each_are_caught() -> None:
-    """The twin: quantiles of the table's own scores, which one unit moves for all others."""
+    """The mutant: quantiles of the table's own scores, which one unit moves for all others."""
     sensitivity = SCORES.sensitivity(SCHEMA, "record", "l1")
     names = [at.name for at in sensitivity.coordinates]
 

@@ -114,7 +114,7 @@ def units_of(seed: int, n: int = 400) -> dict[str, Integers]:
 
 
 def scored_by(query: AugmentedScores, batch: dict[str, Integers]) -> tuple[Integers, Integers]:
-    features = Features(query.of, SCHEMA)
+    features = Features(query.covariates, SCHEMA)
     steps = features.steps(batch)
     control, treated = (
         np.clip(features.predictor(model, steps) // (PREDICTOR_STEPS // GRID), -GRID, GRID)
@@ -126,7 +126,7 @@ def scored_by(query: AugmentedScores, batch: dict[str, Integers]) -> tuple[Integ
 
 def formula(query: AugmentedScores, batch: dict[str, Integers]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Scores in half ranges, and targets, as textbooks have them."""
-    told = Features(query.of, SCHEMA)
+    told = Features(query.covariates, SCHEMA)
     features = told.steps(batch) / told.scale
     arm, y = batch["treatment"], batch["outcome"] / GRID
     predictor = np.clip(np.array(query.propensity) @ features, -16, 16)

@@ -137,7 +137,7 @@ def test_shares_of_the_length_do_not_add_up_to_more_by_floating_point() -> None:
 
 
 def test_rounding_to_the_nearest_step_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The twin: rounded as one is used to, functions are longer than they are said to be."""
+    """The mutant: rounded as one is used to, functions are longer than they are said to be."""
 
     def nearest(values: NDArray[np.float64], share: float) -> NDArray[np.int64]:
         return np.rint(values * share).astype(np.int64)
@@ -148,7 +148,7 @@ def test_rounding_to_the_nearest_step_is_caught(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_functions_that_do_not_share_the_length_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The twin: each of several covariates' splines is short enough, but all of them together are not."""
+    """The mutant: each of several covariates' splines is short enough, but all of them together are not."""
 
     def whole(values: NDArray[np.float64], share: float) -> NDArray[np.int64]:
         return np.trunc(values * LENGTH).astype(np.int64)
@@ -160,7 +160,7 @@ def test_functions_that_do_not_share_the_length_are_caught(monkeypatch: pytest.M
 
 
 def test_functions_beyond_their_covariates_ranges_are_caught() -> None:
-    """The twin: a covariate that was not moved to its bounds. The door never gives one."""
+    """The mutant: a covariate that was not moved to its bounds. The door never gives one."""
     codes = dict(extremes()) | {"a": extremes()["a"] * 3 // 2}
     with pytest.raises((AssertionError, IndexError)):
         check_lengths(Polynomial(["a"], 3), codes)
@@ -265,8 +265,8 @@ def test_tables_are_looked_up_at_the_nearest_place() -> None:
 
 @pytest.mark.parametrize("basis", BASES, ids=IDS)
 def test_a_basis_survives_being_written_down(basis: Basis) -> None:
-    of, zeros = ["a"], [0.0, 0.0]
-    query = EffectMoments(of, zeros, zeros, zeros, basis, "residual", 0.1, 1.0)
+    covariates, zeros = ["a"], [0.0, 0.0]
+    query = EffectMoments(covariates, zeros, zeros, zeros, basis, "residual", 0.1, 1.0)
     again = from_dict(dpc.queries.to_dict(query))
     assert again == query
     assert basis_of(dpc.queries.to_dict(query)["basis"]) == basis

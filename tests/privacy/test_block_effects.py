@@ -140,7 +140,7 @@ def test_the_law_of_the_answer_does_not_depend_on_the_order_of_the_table(
 
 
 def biased(size: int) -> NDArray[np.int64]:
-    """The twin: each place swapped with any place, as shuffles are often written; some orders come more often."""
+    """The mutant: each place swapped with any place, as shuffles are often written; some orders come more often."""
     order = np.arange(size)
     for place in range(size):
         other = secrets.randbelow(size)
@@ -174,7 +174,7 @@ def test_blocks_are_drawn_anew_for_each_answer() -> None:
 
 @pytest.mark.parametrize("norm", NORMS)
 def test_blocks_by_the_order_of_a_covariate_are_caught(norm: Norm, orders: Callable[[Sequence[int]], None]) -> None:
-    """The twin: units sorted into blocks. One that moves to the other end moves a unit of every block along."""
+    """The mutant: units sorted into blocks. One that moves to the other end moves a unit of every block along."""
     units = [{"t": 0.0, "y": 0.5, "a": place / 10} for place in range(10)]
     query = asking(2, 5)
     ends = []
@@ -187,7 +187,7 @@ def test_blocks_by_the_order_of_a_covariate_are_caught(norm: Norm, orders: Calla
 
 @pytest.mark.parametrize("norm", NORMS)
 def test_a_learner_that_remembers_is_caught(norm: Norm, orders: Callable[[Sequence[int]], None]) -> None:
-    """The twin: what is learned from a block must depend on that block alone. Here each starts where the last ended."""
+    """The mutant: what is learned from a block must depend on that block alone. Here each starts where the last ended."""
     query, ends = asking(1, 5), []
     for y in (0.0, 1.0):
         memory = [0.0]
@@ -221,7 +221,7 @@ def test_a_learner_that_writes_to_its_profiles_does_not_reach_other_blocks(
 
 
 def test_a_bound_without_the_number_of_profiles_is_caught() -> None:
-    """The twin: as if one unit moved all profiles' effects by what it moves one by."""
+    """The mutant: as if one unit moved all profiles' effects by what it moves one by."""
     one, other = (sums(asking(9, 1 + 1), np.full((2, 9), each)) for each in (-1.0, 1.0))
     half = {name: (value + one[name]) // 2 for name, value in other.items()}  # one block of the two has moved
     for norm, root in (("l1", 9.0), ("l2", 3.0)):

@@ -110,6 +110,6 @@ def test_no_text_holds_the_canary(frame: pd.DataFrame, tmp_path: Path) -> None:
 
 
 def test_the_search_would_find_it(frame: pd.DataFrame) -> None:
-    """The twin: a vault that showed its relation, as DuckDB's own objects do, would be caught."""
+    """The mutant: a vault that showed its relation, as DuckDB's own objects do, would be caught."""
     shown = duckdb.connect().from_df(frame[["who", "race"]])
     assert "xyzzy" in str(shown)

@@ -65,8 +65,8 @@ def test_a_number_of_units_that_is_not_paid_for_is_caught(name: str, monkeypatch
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_regression_moments_charge_the_larger_of_two_bounds(norm: Norm) -> None:
-    for of in (["age"], ["ward", "age", "smoker"]):
-        query = RegressionMoments(of)
+    for covariates in (["age"], ["ward", "age", "smoker"]):
+        query = RegressionMoments(covariates)
         bound = query.sensitivity(standard_schema(), "record", norm).bound
         assert bound >= query._leaving(standard_schema(), norm)
         assert bound >= query.sensitivity(standard_schema(undeclared=0), "record", norm).bound
@@ -167,7 +167,7 @@ def test_queries_proved_for_two_arms_only_are_refused_before_anything_is_spent()
     schema = standard_schema()
     table = synthetic_table(schema, 100)
     opened = dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=2, delta=1e-5))
-    for estimator in (dpc.ExactMatching(by=["ward"]), dpc.PropensityMatching(of=["age"], protects="record")):
+    for estimator in (dpc.ExactMatching(by=["ward"]), dpc.PropensityMatching(covariates=["age"], protects="record")):
         with pytest.raises(QueryError, match="two arms hold every unit"):
             estimator.estimate(opened, epsilon=1.0)
     assert opened.ledger.spent.epsilon == 0

@@ -104,7 +104,7 @@ def test_the_bound_is_not_loose(place: int, protects: Protects, norm: Norm, shar
 
 
 def test_arms_taken_to_be_public_are_caught() -> None:
-    """The twin: what an arm's size adds is left out where the arm can change."""
+    """The mutant: what an arm's size adds is left out where the arm can change."""
     for place in (0, 2):
         honest = QUERIES[place].sensitivity(SCHEMA, "record", "l1")
         trial = QUERIES[place].sensitivity(SCHEMA, "record_within_arm", "l1")
@@ -112,7 +112,7 @@ def test_arms_taken_to_be_public_are_caught() -> None:
 
 
 def test_squares_in_place_of_deficits_are_caught() -> None:
-    """The twin: a unit that changes arms would move totals and squares fully at once."""
+    """The mutant: a unit that changes arms would move totals and squares fully at once."""
     sensitivity = QUERIES[1].sensitivity(SCHEMA, "record", "l1")
 
     def squares(each: Unit) -> dict[str, int]:
@@ -143,7 +143,7 @@ def test_no_weights_and_numbers_on_the_grid_move_further(norm: Norm) -> None:
             lengths = change.sum(axis=0) if norm == "l1" else np.linalg.norm(change, axis=0)
             most = max(most, float(lengths.max()))
     assert 0.99 * float(sensitivity.bound) < most <= float(sensitivity.bound)
-    heavy = parts(3 * weights, numbers[None, :], [0])[1:] / np.array(unit_of)[:, None]  # the twin: without a clip
+    heavy = parts(3 * weights, numbers[None, :], [0])[1:] / np.array(unit_of)[:, None]  # the mutant: without a clip
     assert np.abs(heavy).sum(axis=0).max() > float(sensitivity.bound)
 
 

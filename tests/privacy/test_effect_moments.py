@@ -231,7 +231,7 @@ def test_functions_that_are_longer_than_they_say_are_caught(norm: Norm, monkeypa
 
 @pytest.mark.parametrize("norm", NORMS)
 def test_arms_that_are_half_as_far_from_their_propensity_as_they_can_be_are_caught(norm: Norm) -> None:
-    """The twin: noise for arms at a distance of a half, where the propensity can be at 0.05."""
+    """The mutant: noise for arms at a distance of a half, where the propensity can be at 0.05."""
     points = case("groups", "residual", 2)[1]
     assert share(asking(BASES["groups"], "residual", 0), points, norm) > 1.5
 
@@ -257,7 +257,7 @@ def test_no_arm_is_farther_from_its_propensity_than_the_query_says() -> None:
 
 
 def test_a_distance_without_room_for_the_table_of_propensities_is_caught() -> None:
-    """The twin: the exact logistic function at the largest predictor. Looked up, a predictor is rounded down."""
+    """The mutant: the exact logistic function at the largest predictor. Looked up, a predictor is rounded down."""
     caught = 0
     for place in range(40):
         query = replace(asking(BASES["groups"], "residual"), propensity=(-0.1 - place / 900, 0.0, 0.0, 0.0, 0.0))
@@ -372,7 +372,7 @@ def test_sums_are_those_of_the_formulas(learner: Learner, limit: float) -> None:
     table, query = table_of(3_000), asking(BASES["line"], learner, 1, clip=0.1, limit=limit)
     engine = open_table(table, SCHEMA)
     batch = engine.collect(("treatment", "outcome", "covariate_0", "covariate_1"), 3_000)
-    told = Features(query.of, SCHEMA)
+    told = Features(query.covariates, SCHEMA)
     features = told.steps(batch) / told.scale
     e = np.clip(1 / (1 + np.exp(-np.array(query.propensity) @ features)), 0.1, 0.9)
     control, treated = (np.clip(np.array(model) @ features, -1, 1) for model in (query.control, query.treated))
@@ -410,5 +410,5 @@ def test_each_product_is_released_once_and_none_that_must_be_nothing(name: str, 
 def test_products_of_many_covariates_have_names_of_their_own() -> None:
     covariates = [dpc.Binary(name) for name in "abcd"]
     schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=covariates)
-    query = replace(asking(Polynomial(list("abcd"), 3), "residual"), of=list("abcd"))
+    query = replace(asking(Polynomial(list("abcd"), 3), "residual"), covariates=list("abcd"))
     query.sensitivity(schema, "record", "l1")

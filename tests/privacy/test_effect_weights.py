@@ -215,7 +215,7 @@ def test_tables_at_hand_and_tables_read_again_for_each_step_give_the_same(monkey
 
 
 def test_a_loss_that_stays_a_square_is_caught() -> None:
-    """The twin: least squares. What one unit pulls grows with how far off the weights are, and no limit holds it.
+    """The mutant: least squares. What one unit pulls grows with how far off the weights are, and no limit holds it.
 
     Many units tell a large effect. One that is replaced had, or has, an arm that its propensity all but rules out: it
     says the opposite, and pulls by what it is off, not by the limit.
@@ -239,7 +239,7 @@ def test_a_loss_that_stays_a_square_is_caught() -> None:
 
 
 def test_a_weight_without_a_penalty_is_caught() -> None:
-    """The twin: the constant goes free, as intercepts do elsewhere. Then one unit of two decides where it lies."""
+    """The mutant: the constant goes free, as intercepts do elsewhere. Then one unit of two decides where it lies."""
     query = asking("line", "flat", 0.15, 50.0)
 
     def free(units: list[Unit]) -> Vector:

@@ -60,7 +60,7 @@ def test_one_and_the_same_integers(hostile: pa.Table, tmp_path: Path) -> None:
 
 
 def test_float_sums_would_not_do(hostile: pa.Table) -> None:
-    """The twin: the same clipped values added up as floats depend on their order."""
+    """The mutant: the same clipped values added up as floats depend on their order."""
     values = pd.Series(hostile["y"].to_numpy()).fillna(0.1).clip(-2.5, 2.7).to_numpy()
     orders = [np.random.default_rng(seed).permutation(SIZE) for seed in range(8)]
     assert len({float(np.cumsum(values[order])[-1]) for order in orders}) > 1

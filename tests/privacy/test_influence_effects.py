@@ -25,7 +25,7 @@ from dpcausal.vault.table import open_table
 
 MODULE = importlib.import_module("dpcausal.vault.answers.influence_effects")  # its name is that of a function in it
 DELTA = 1e-5
-CLAIM = dpc.Guarantee(epsilon=1, delta=DELTA, standing="heuristic")
+CLAIM = dpc.Guarantee(epsilon=1, delta=DELTA, proof_status="heuristic")
 PROVED = dpc.Guarantee(epsilon=1, delta=DELTA)
 BUDGET = dpc.Budget(epsilon=3, delta=1e-4)
 SCHEMA = dpc.Schema(
@@ -209,87 +209,87 @@ ALLOWED = [InfluenceEffects.name]
 
 def test_the_door_refuses_what_is_not_proved() -> None:
     vault = opened()
-    with pytest.raises(GuaranteeError, match=r"heuristics=\['influence_effects'\]"):
+    with pytest.raises(GuaranteeError, match=r"allow_unproved=\['influence_effects'\]"):
         vault.release(QUERY, CLAIM)
     assert vault.ledger.spent.epsilon == 0
-    assert vault.ledger.standing == "proved"
+    assert vault.ledger.proof_status == "proved"
 
 
 def test_the_door_calls_nothing_proved_that_is_not() -> None:
-    for vault in (opened(), opened(heuristics=ALLOWED)):
+    for vault in (opened(), opened(allow_unproved=ALLOWED)):
         with pytest.raises(GuaranteeError, match="a heuristic guarantee"):
             vault.release(QUERY, PROVED)
         assert vault.ledger.spent.epsilon == 0
 
 
 def test_the_door_calls_nothing_heuristic_that_is_proved() -> None:
-    for vault in (opened(), opened(heuristics=ALLOWED)):
+    for vault in (opened(), opened(allow_unproved=ALLOWED)):
         with pytest.raises(GuaranteeError, match="a proved guarantee"):
             vault.release(ArmTotals(), CLAIM)
         assert vault.ledger.spent.epsilon == 0
 
 
 def test_a_claim_without_delta_is_refused() -> None:
-    vault = opened(heuristics=ALLOWED)
+    vault = opened(allow_unproved=ALLOWED)
     with pytest.raises(QueryError, match="delta greater than 0"):
-        vault.release(QUERY, dpc.Guarantee(epsilon=1, standing="heuristic"))
+        vault.release(QUERY, dpc.Guarantee(epsilon=1, proof_status="heuristic"))
     assert vault.ledger.spent.epsilon == 0
 
 
 @pytest.mark.parametrize("named", ["influence_effects", ["arm_totals"], ["influence"], ["everything"]])
 def test_only_heuristics_there_are_can_be_allowed(named: Any) -> None:
-    with pytest.raises(GuaranteeError, match="a list of heuristics"):
-        opened(heuristics=named)
+    with pytest.raises(GuaranteeError, match="a list of queries without proof"):
+        opened(allow_unproved=named)
 
 
 def test_one_release_without_a_proof_is_remembered_for_ever(tmp_path: Path, models: Models) -> None:
     models(DummyRegressor(), DummyClassifier())
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     dpc.Ledger.create(url, BUDGET, as_of=AS_OF)
-    vault = opened(ledger=url, heuristics=ALLOWED)
+    vault = opened(ledger=url, allow_unproved=ALLOWED)
     vault.release(ArmTotals(), PROVED)
-    standing = [vault.ledger.standing]
+    standing = [vault.ledger.proof_status]
     release = vault.release(QUERY, CLAIM)
-    assert [*standing, vault.ledger.standing] == ["proved", "heuristic"]
+    assert [*standing, vault.ledger.proof_status] == ["proved", "heuristic"]
     assert vault.ledger.spent.epsilon == 2
     assert "a part without proof" in repr(vault.ledger)
-    assert release.guarantee.standing == "heuristic"
+    assert release.guarantee.proof_status == "heuristic"
     assert "(heuristic)" in str(release.guarantee)
     again = dpc.Ledger(url)
-    assert again.standing == "heuristic"
+    assert again.proof_status == "heuristic"
     assert again.data_set is not None
-    assert again.data_set.heuristics == tuple(ALLOWED)
+    assert again.data_set.allow_unproved == tuple(ALLOWED)
     assert "allows without proof influence_effects" in str(again.data_set)
-    assert opened(ledger=url, heuristics=ALLOWED).release(QUERY, CLAIM) == release
+    assert opened(ledger=url, allow_unproved=ALLOWED).release(QUERY, CLAIM) == release
 
 
 def test_what_another_process_released_without_a_proof_is_seen(tmp_path: Path, models: Models) -> None:
     models(DummyRegressor(), DummyClassifier())
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     dpc.Ledger.create(url, BUDGET, as_of=AS_OF)
-    one, other = (opened(ledger=url, heuristics=ALLOWED) for _ in range(2))
+    one, other = (opened(ledger=url, allow_unproved=ALLOWED) for _ in range(2))
     other.release(QUERY, CLAIM)
-    assert one.ledger.standing == "heuristic"
+    assert one.ledger.proof_status == "heuristic"
 
 
 def test_what_is_allowed_without_a_proof_cannot_be_declared_anew(tmp_path: Path) -> None:
     for first, second in (((), ALLOWED), (ALLOWED, ())):
         url = f"sqlite:///{tmp_path / f'ledger-{len(first)}.db'}"
         dpc.Ledger.create(url, BUDGET, as_of=AS_OF)
-        opened(ledger=url, heuristics=first)
+        opened(ledger=url, allow_unproved=first)
         with pytest.raises(LedgerError, match="data set"):
-            opened(ledger=url, heuristics=second)
+            opened(ledger=url, allow_unproved=second)
 
 
 def test_what_is_not_proved_has_no_price_in_rho() -> None:
-    vault = opened(heuristics=ALLOWED, budget=dpc.Budget(epsilon=3, delta=1e-4, rule="zcdp"))
+    vault = opened(allow_unproved=ALLOWED, budget=dpc.Budget(epsilon=3, delta=1e-4, rule="zcdp"))
     with pytest.raises(BudgetExceededError, match="additive rule"):
         vault.release(QUERY, CLAIM)
 
 
 def test_the_size_of_the_noise_does_not_go_out(models: Models) -> None:
     models(DummyRegressor(), DummyClassifier())
-    release = opened(heuristics=ALLOWED).release(QUERY, CLAIM)
+    release = opened(allow_unproved=ALLOWED).release(QUERY, CLAIM)
     assert release.scales == (None,)
     assert release.family == "gaussian"
     with pytest.raises(QueryError, match="public size"):

@@ -75,7 +75,7 @@ def test_the_query_charges_the_claim_and_the_slack() -> None:
 
 
 def test_an_unpenalised_constant_is_caught() -> None:
-    """The twin: the usual logistic regression, whose intercept one unit moves however strong the ridge is."""
+    """The mutant: the usual logistic regression, whose intercept one unit moves however strong the ridge is."""
     x, penalty = np.full(200, 0.5), 100.0
 
     def loss(at: Vector, arms: NDArray[np.int64]) -> float:
@@ -90,7 +90,7 @@ def test_an_unpenalised_constant_is_caught() -> None:
 
 
 def test_a_length_taken_from_the_table_is_caught() -> None:
-    """The twin: covariates divided by the largest length among the units, so that one outlier moves all of them."""
+    """The mutant: covariates divided by the largest length among the units, so that one outlier moves all of them."""
     generator = np.random.default_rng(0)
     x, penalty = generator.uniform(-1, 1, (1000, 2)), 100.0
     arms = (x[:, 0] > 0).astype(np.int64)

@@ -40,7 +40,7 @@ def test_one_outcome_moves_the_sums_as_claimed_and_the_facts_not_at_all(
     changed = outcomes.copy()
     changed[place] = data.draw(st.sampled_from([-GRID, GRID]))
     one, other = (contrast(query, scores, arms, each, 1.0) for each in (outcomes, changed))
-    assert one.facts == other.facts
+    assert one.public_values == other.public_values
     for name, moves in MOVES.items():
         assert abs(one.steps[name] - other.steps[name]) <= moves
 
@@ -56,7 +56,7 @@ def test_all_small_tables_and_all_their_neighbours(n: int) -> None:
                 outcomes = np.full(n, -GRID)
                 outcomes[place] = GRID
                 high = contrast(query, scores, arms, outcomes, 1.0)
-                assert high.facts == low.facts
+                assert high.public_values == low.public_values
                 assert abs(high.steps["effect"] - low.steps["effect"]) <= MOVES["effect"]
                 assert abs(high.steps["squares"] - low.steps["squares"]) <= MOVES["squares"]
 
@@ -70,7 +70,7 @@ def test_the_claims_are_reached() -> None:
 
 
 def test_dividing_by_the_number_of_matches_found_is_caught() -> None:
-    """The twin, the paper's equation (4): where matches run out, one outcome stands for more than was paid for."""
+    """The mutant, the paper's equation (4): where matches run out, one outcome stands for more than was paid for."""
     scores, arms = np.array([0, 1, 2, 3, 4, 5]), np.array([1, 0, 0, 0, 0, 0])
     neighbours, limit = 5, 1
     claimed = limit + 1  # times the range, for the sum over units
@@ -106,8 +106,8 @@ def test_facts_of_a_whole_table_do_not_depend_on_outcomes_nor_anything_on_order(
     first, again, changed = (
         matched_contrast(QUERY, schema, open_table(pa.table(each), schema), one) for each in (columns, shuffled, other)
     )
-    assert first.facts == changed.facts
-    assert first.facts == again.facts
+    assert first.public_values == changed.public_values
+    assert first.public_values == again.public_values
     assert first.steps == again.steps
 
 
@@ -139,7 +139,7 @@ def test_given_noisy_scores_and_arms_only_outcomes_are_left_to_move(monkeypatch:
             scrambled_contrast(SCRAMBLED, schema, open_table(pa.table(each), schema), one)
             for each in (columns, changed)
         )
-        assert first.facts == second.facts
+        assert first.public_values == second.public_values
         assert abs(first.steps["effect"] - second.steps["effect"]) <= MOVES["effect"]
 
 

@@ -252,7 +252,7 @@ def test_no_date_however_far_off_decides_on_another(kind: pa.DataType, way: str,
 
 
 def test_a_frame_read_by_its_values_would_be_caught() -> None:
-    """The twin: letting Arrow infer a type from the cells makes one cell decide for all, or fail."""
+    """The mutant: letting Arrow infer a type from the cells makes one cell decide for all, or fail."""
     pa.array([None, None, 5])
     with pytest.raises(pa.ArrowInvalid):
         pa.array([5, None, "x"])

@@ -51,7 +51,7 @@ def test_the_bound_is_one(protects: str, norm: str) -> None:
 
 
 def test_a_unit_that_counts_twice_is_caught() -> None:
-    """The twin: records of a unit counted one by one, where the schema does not say that they belong together."""
+    """The mutant: records of a unit counted one by one, where the schema does not say that they belong together."""
     columns = {"who": [1, 1, 2], "when": [1, 2, 1], "t": [0, 0, 1]}
     tables = [pa.table(columns | {"y": [outcome, outcome, 9.0]}) for outcome in (1.0, 9.0)]
     each = dpc.Schema(treatment=SCHEMA.treatment, outcome=SCHEMA.outcome, unit=dpc.Unit("who", by="when"))

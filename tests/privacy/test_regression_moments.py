@@ -198,7 +198,7 @@ def test_products_in_floating_point_are_exact(features: int, units: int, largest
 
 
 def test_products_of_numbers_that_are_not_whole_would_depend_on_the_order() -> None:
-    """The twin: the same sums of numbers that floating point has to round."""
+    """The mutant: the same sums of numbers that floating point has to round."""
     numbers = np.random.default_rng(0).uniform(-1, 1, 60_000)
     orders = [np.random.default_rng(seed).permutation(60_000) for seed in range(8)]
     assert len({float(numbers[order] @ numbers[order]) for order in orders}) > 1

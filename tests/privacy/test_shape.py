@@ -88,7 +88,7 @@ def test_every_table_gives_releases_of_one_shape() -> None:
             vault = dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=30, delta=1e-4))
             releases = [vault.release(*each) for each in asked]
         assert all(np.isfinite(release.values).all() for release in releases)
-        shapes.append([(release.names, release.scales, release.facts) for release in releases])
+        shapes.append([(release.names, release.scales, release.public_values) for release in releases])
     assert all(each == shapes[0] for each in shapes)
 
 
@@ -103,7 +103,7 @@ def test_removing_the_only_person_of_an_arm_cannot_be_seen_in_the_shape() -> Non
 
 
 def test_a_difference_that_fails_on_an_empty_arm_would_be_caught() -> None:
-    """The twin: the textbook formula raises, and so tells that the arm is empty."""
+    """The mutant: the textbook formula raises, and so tells that the arm is empty."""
     treated = [y for t, y in zip([0] * 10, [0.3] * 10, strict=True) if t == 1]
     with pytest.raises(ZeroDivisionError):
         sum(treated) / len(treated)

@@ -106,7 +106,7 @@ def test_no_larger_table_is_found_that_moves_further(cap: int) -> None:
 
 
 def test_weights_without_a_cap_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The twin: every unit of a stratum with both arms counts, as in plain exact matching."""
+    """The mutant: every unit of a stratum with both arms counts, as in plain exact matching."""
 
     honest = contrast
     monkeypatch.setitem(globals(), "contrast", lambda control, treated, _: honest(control, treated, 1000))
@@ -116,7 +116,7 @@ def test_weights_without_a_cap_are_caught(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_sensitivity_of_one_step_in_place_of_two_is_caught() -> None:
-    """The twin: forgetting that a replaced record leaves one stratum and joins another."""
+    """The mutant: forgetting that a replaced record leaves one stratum and joins another."""
     assert worst(2, 6, 2)["effect"] > 1.9 * claimed(2, "outcome")["effect"]
 
 

@@ -72,7 +72,7 @@ def test_no_pair_of_units_is_found_that_moves_further(norm: Norm) -> None:
 
 
 def test_weights_that_are_not_clipped_are_caught() -> None:
-    """The twin, the paper's algorithm as printed: a score near 0 gives a weight beyond what was paid for."""
+    """The mutant, the paper's algorithm as printed: a score near 0 gives a weight beyond what was paid for."""
     weights, arms, outcomes = every_unit(4)
     assert farthest(vectors(weights * 3, arms, outcomes), "l1") > 2 * BOUND["l1"]
 

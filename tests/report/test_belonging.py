@@ -122,8 +122,8 @@ def test_a_ledger_that_did_not_pay_is_refused(vault: dpc.Vault, table: pa.Table,
 def test_a_study_is_told_without_what_nobody_chose(made: Made, study: dpc.Study) -> None:
     for estimator, told in (
         (dpc.DifferenceInMeans(), "DifferenceInMeans"),
-        (dpc.DoublyRobust(of=["age", "race"]), "DoublyRobust (of age; race)"),
-        (dpc.DoublyRobust(of=["age"], clip=0.2), "DoublyRobust (of age, clip 0.2)"),
+        (dpc.DoublyRobust(covariates=["age", "race"]), "DoublyRobust (of age; race)"),
+        (dpc.DoublyRobust(covariates=["age"], clip=0.2), "DoublyRobust (of age, clip 0.2)"),
     ):
         report = Report.of(made(), dataclasses.replace(study, estimator=estimator, confounders={}), on=DAY)
         assert dict(report.sections[6].facts)["estimator"] == told

@@ -46,6 +46,6 @@ def test_a_delta_and_sites_show(made: Made, study: dpc.Study, sites: tuple[SiteS
 
 
 def test_what_is_not_proved_says_so(made: Made) -> None:
-    effect = made(guarantee=dpc.Guarantee(epsilon=1.0, standing="heuristic"))
+    effect = made(guarantee=dpc.Guarantee(epsilon=1.0, proof_status="heuristic"))
     loss = read(Report.of(effect, on=date(2026, 1, 31)))["deployment"]["privacy_loss"]
     assert "NOT PROVED" in loss["privacy_parameters_details"]

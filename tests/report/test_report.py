@@ -58,7 +58,7 @@ def as_released(diagnosis: Any) -> Any:
 def diagnoses(schema: dpc.Schema, covariate: str) -> tuple[OverlapTable, BalanceTable]:
     rehearsal = dpc.Rehearsal(schema, n=5_000)
     overlap = dpc.Overlap(by=[covariate]).estimate(rehearsal, epsilon=0.1)
-    return overlap, dpc.Balance(of=[covariate]).estimate(rehearsal, epsilon=0.2)
+    return overlap, dpc.Balance(covariates=[covariate]).estimate(rehearsal, epsilon=0.2)
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def hostile(made: Made, sites: tuple[SiteShare, ...]) -> Report:
         asker=words,
         epsilons={words: 0.5},
     )
-    honest = made(arms=schema.treatment.labels, outcome=schema.outcome.name, assumptions=schema.readings)
+    honest = made(arms=schema.treatment.labels, outcome=schema.outcome.name, assumptions=schema.data_handling)
     effect = dataclasses.replace(
         honest,
         estimand=HOSTILE,
@@ -221,7 +221,7 @@ def test_without_matplotlib_the_page_says_what_to_install(report: Report, monkey
 
 
 def test_what_is_not_proved_is_said_loudly(made: Made) -> None:
-    html = Report.of(made(guarantee=dpc.Guarantee(epsilon=1.0, standing="heuristic")), on=DAY).to_html()
+    html = Report.of(made(guarantee=dpc.Guarantee(epsilon=1.0, proof_status="heuristic")), on=DAY).to_html()
     assert html.count("NOT PROVED") >= 2
 
 
@@ -239,7 +239,7 @@ def test_the_ledger_tells_what_was_spent_in_all(vault: dpc.Vault, study: dpc.Stu
 
 
 def test_diagnoses_are_told_drawn_and_added_to_the_price(made: Made, study: dpc.Study, schema: dpc.Schema) -> None:
-    overlap, balance = (dpc.Overlap(of=["age"]), dpc.Balance(of=["age"]))
+    overlap, balance = (dpc.Overlap(covariates=["age"]), dpc.Balance(covariates=["age"]))
     rehearsal = dpc.Rehearsal(schema, n=50_000)
     passed = (
         as_released(overlap.estimate(rehearsal, epsilon=0.5)),
@@ -292,7 +292,7 @@ def test_a_yes_or_no_outcome_has_the_e_value_of_its_risk_ratio(made: Made) -> No
         treatment=dpc.Treatment("treat", labels=("usual care", "training"), undeclared=0), outcome=dpc.Binary("score")
     )
     study = dpc.Study(name="a", question="b", schema=schema, estimator=dpc.DifferenceInMeans(), epsilon=1.0)
-    effect = made(estimate=0.2, sampling_sd=0.03, assumptions=schema.readings, control_mean=0.2, treated_mean=0.4)
+    effect = made(estimate=0.2, sampling_sd=0.03, assumptions=schema.data_handling, control_mean=0.2, treated_mean=0.4)
     report = Report.of(effect, study, on=DAY)
     assert report.confounding is not None
     assert report.confounding.e_value == pytest.approx(2 + 2**0.5)
@@ -302,9 +302,9 @@ def test_a_yes_or_no_outcome_has_the_e_value_of_its_risk_ratio(made: Made) -> No
     "estimator",
     [
         dpc.DifferenceInMeans(),
-        dpc.RegressionAdjustment(of=["age"]),
-        dpc.InverseWeighting(of=["age"]),
-        dpc.DoublyRobust(of=["age"]),
+        dpc.RegressionAdjustment(covariates=["age"]),
+        dpc.InverseWeighting(covariates=["age"]),
+        dpc.DoublyRobust(covariates=["age"]),
     ],
 )
 def test_an_effect_carries_the_means_that_it_compares(vault: dpc.Vault, estimator: Any) -> None:

@@ -119,7 +119,7 @@ BEYOND_POLICY: dict[str, dict[str, Any]] = {
     "other columns": {"schema": Schema(treatment=Treatment("treat", undeclared=0), outcome=Real("salary", 0, 10))},
     "weaker protection": {"schema": replace(SCHEMA, protects="outcome")},
     "public arms": {"schema": replace(SCHEMA, protects="record_within_arm")},
-    "diagnostics besides": {"requires": {"balance": {"epsilon": 0.1, "of": ["age"]}}},
+    "diagnostics besides": {"requires": {"balance": {"epsilon": 0.1, "covariates": ["age"]}}},
     "other units": {"schema": replace(SCHEMA, unit=Unit("patient", by="visit"))},
 }
 
@@ -317,7 +317,7 @@ def test_half_a_line_at_the_end_of_a_diary_never_counted(north: Site, folder: Pa
 
 
 def test_several_questions_are_answered_too(north: Site, folder: Path, asker: Key, study: Study) -> None:
-    robust = replace(study, estimator=DoublyRobust(of=["age"]))
+    robust = replace(study, estimator=DoublyRobust(covariates=["age"]))
     approved(folder, robust)
     message = say(north, asker, asked_of(robust))
     assert message.code == "answered"
@@ -330,7 +330,7 @@ def test_a_study_that_cannot_be_paid_whole_is_not_begun(folder: Path, asker: Key
     policy.write_text(policy.read_text().replace("epsilon = 3.0", "epsilon = 0.5"))
     (folder / "ledger.db").unlink()
     Site(folder).create_ledger()
-    robust = replace(study, estimator=DoublyRobust(of=["age"]))
+    robust = replace(study, estimator=DoublyRobust(covariates=["age"]))
     approved(folder, robust)
     assert say(Site(folder), asker, asked_of(robust)).code == "no_budget"
     assert spent(folder) == 0.0
@@ -340,7 +340,7 @@ def test_what_was_said_is_said_again_whatever_the_machine_works_out(
     monkeypatch: pytest.MonkeyPatch, north: Site, folder: Path, asker: Key, study: Study
 ) -> None:
     """Later questions hold numbers that another processor rounds differently: asked anew, they would be others."""
-    robust = replace(study, estimator=DoublyRobust(of=["age"]))
+    robust = replace(study, estimator=DoublyRobust(covariates=["age"]))
     approved(folder, robust)
     message = say(north, asker, asked_of(robust))
     monkeypatch.setattr("dpcausal.site.site.Site._found", lambda *_: pytest.fail("it was worked out again"))

@@ -26,7 +26,7 @@ def test_intervals_cover(cell: coverage.Cell) -> None:
 
 
 def test_intervals_that_forget_the_privacy_noise_are_caught() -> None:
-    """The twin: the textbook interval on a noisy estimate."""
+    """The mutant: the textbook interval on a noisy estimate."""
     cell = coverage.Cell("difference_in_means", "record", "skewed", 400, 0.5, 0.0)
     runs = [coverage.simulate((cell, (98, run))) for run in range(RUNS)]
     forgetful = sum(abs(run.error) <= 1.96 * run.sampling_sd for run in runs) / RUNS

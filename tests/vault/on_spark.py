@@ -157,7 +157,7 @@ def _wait_for(port: int, server: "subprocess.Popen[bytes]", seconds: float) -> N
 
 
 def as_json(answers: Sequence[Answer]) -> str:
-    return json.dumps([[dict(each.steps), dict(each.facts), dict(each.scales)] for each in answers])
+    return json.dumps([[dict(each.steps), dict(each.public_values), dict(each.scales)] for each in answers])
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ def test_sums_do_not_depend_on_order_or_batches() -> None:
 
 
 def test_sums_in_floating_point_would() -> None:
-    """The twin: what products of matrices and a library's exponential give."""
+    """The mutant: what products of matrices and a library's exponential give."""
     unit = FEATURES.steps(batch := batch_of(5_000)) / FEATURES.scale
 
     def gradient(places: Integers) -> list[float]:

@@ -128,7 +128,7 @@ def test_nothing_of_a_table_is_opened_before_all_that_is_public_was_compared(
     for refused in (
         {"schema": other},
         {"schema": replace(schema, unit=dpc.Unit("who", by="when"))},
-        {"schema": schema, "heuristics": ["influence_effects"]},
+        {"schema": schema, "allow_unproved": ["influence_effects"]},
         {"schema": schema, "as_of": "2026-09-30"},
         {"schema": schema, "budget": dpc.Budget(epsilon=2)},
     ):
@@ -214,7 +214,7 @@ def test_a_weaker_guarantee_than_declared_is_refused(vault: dpc.Vault, table: pa
         with pytest.raises(GuaranteeError, match="void the promise"):
             vault.release(ArmTotals(), dpc.Guarantee(epsilon=1, protects=protects))
     with pytest.raises(GuaranteeError, match="heuristic"):
-        vault.release(ArmTotals(), dpc.Guarantee(epsilon=1, standing="heuristic"))
+        vault.release(ArmTotals(), dpc.Guarantee(epsilon=1, proof_status="heuristic"))
     trial = dpc.Schema(treatment=schema.treatment, outcome=schema.outcome, protects="record_within_arm")
     stronger = dpc.Vault(table, trial, ledger="sqlite://", budget=dpc.Budget(epsilon=3)).release(ArmTotals(), ONE)
     assert "size_1" in stronger.names
@@ -271,7 +271,7 @@ def test_a_table_too_small_for_anything_is_refused(size: int, table: pa.Table, s
 
 def test_a_vault_has_one_method_that_reads_and_cannot_be_copied(vault: dpc.Vault) -> None:
     public = {name for name in dir(dpc.Vault) if not name.startswith("_")}
-    assert public == {"release", "question", "schema", "n", "as_of", "arm_sizes", "notes", "ledger"}
+    assert public == {"release", "question", "schema", "n", "as_of", "arm_sizes", "caveats", "ledger"}
     for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(TypeError, match="cannot be pickled or copied") as refused:
             attempt(vault)

@@ -43,7 +43,7 @@ def vault(last: float = 0.15, **learners: Any) -> dpc.Vault:
 
 
 def ask(source: dpc.Source, learner: str = "mine") -> dpc.EffectCurve:
-    ensemble = dpc.BlockEnsemble(of=["x"], learner=learner, at={"x": [0.5]}, blocks=4)
+    ensemble = dpc.BlockEnsemble(covariates=["x"], learner=learner, at={"x": [0.5]}, blocks=4)
     return ensemble.estimate(source, epsilon=20.0)
 
 

@@ -58,11 +58,13 @@ def test_a_messy_table_read_without_its_rules_would_be_caught(tmp_path: Path) ->
 def test_an_indicator_is_a_covariate_like_any_other(tmp_path: Path) -> None:
     write_messy(tmp_path / "messy.csv")
     vault = dpc.Vault(tmp_path / "messy.csv", MESSY, ledger="sqlite://", budget=dpc.Budget(epsilon=99))
-    effect = dpc.RegressionAdjustment(of=["age", "age is missing"]).estimate(vault, epsilon=9.0)
+    effect = dpc.RegressionAdjustment(covariates=["age", "age is missing"]).estimate(vault, epsilon=9.0)
     assert "outcomes were read as numbers as in 1.234,5, without €, EUR" in effect.assumptions
-    planned = dpc.RegressionAdjustment(of=["age", "age is missing"]).estimate(dpc.Rehearsal(MESSY, 8_000), epsilon=9.0)
+    planned = dpc.RegressionAdjustment(covariates=["age", "age is missing"]).estimate(
+        dpc.Rehearsal(MESSY, 8_000), epsilon=9.0
+    )
     assert planned.receipts[0].query == effect.receipts[0].query
-    curve = dpc.RLearner(of=["age"], basis=dpc.Polynomial(["age is missing"])).estimate(vault, epsilon=9.0)
+    curve = dpc.RLearner(covariates=["age"], basis=dpc.Polynomial(["age is missing"])).estimate(vault, epsilon=9.0)
     assert dpc.EffectCurve.from_json(curve.to_json()).schema == MESSY
 
 

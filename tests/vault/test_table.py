@@ -435,7 +435,7 @@ def test_not_a_number_counts_as_missing_wherever_it_lies(pieces: int, tmp_path: 
 
 
 def test_a_folder_taken_at_its_word_would_be_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the twin other rows decide whether a NaN counts as something else, or stops everything."""
+    """In the mutant other rows decide whether a NaN counts as something else, or stops everything."""
     monkeypatch.setattr("dpcausal.vault.engines.duckdb._WITHOUT_STATISTICS", "SET disabled_optimizers = ''")
     try:
         seen = nan_in_a_folder(6.0, 1, tmp_path)

@@ -5,7 +5,7 @@
 
 - `lower_bound`: a lower bound on epsilon from two sets of releases, of this package or of any other.
 - `worst_pairs`: neighbouring tables on which careless estimators give themselves away.
-- `CHECKS`: the named checks and what each is to show. That each can fail is shown by broken twins in the tests.
+- `CHECKS`: the named checks and what each is to show. That each can fail is shown by mutants in the tests.
 
 Tables here are made up. Nothing in this room is meant for a table of real people.
 """

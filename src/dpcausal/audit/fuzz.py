@@ -91,7 +91,7 @@ def unruly(covariates: Array, arms: Array, outcomes: Array, at: Array) -> Any:  
     return list(DEEDS.values())[zlib.crc32(word.encode()) % len(DEEDS)](word)
 
 
-_UNRULY = BlockEnsemble(of=["age"], learner="unruly", at={"age": [18.0, 90.0]}, blocks=2)
+_UNRULY = BlockEnsemble(covariates=["age"], learner="unruly", at={"age": [18.0, 90.0]}, blocks=2)
 
 
 def check_shape(pairs: int, start: int = 0) -> Finding:
@@ -221,7 +221,8 @@ def _asked(table: object, schema: Schema, turn: int) -> Iterator[object]:
         except (SystemExit, Panic) as error:
             raise AssertionError(f"{subject.name} would end the process") from error
         shapes = [
-            (each.names, each.family, [scale is None for scale in each.scales], sorted(each.facts)) for each in releases
+            (each.names, each.family, [scale is None for scale in each.scales], sorted(each.public_values))
+            for each in releases
         ]
         finite = all(math.isfinite(value) for each in releases for value in each.values)
         yield subject.name, shapes, finite, [verb for verb, _ in vault.readings[read:]]

@@ -72,7 +72,7 @@ class Claim:
         Where the scale is private it is not a loss but a share of what the proof allows: moves may be half of what
         their share of epsilon pays for, and the scale's logarithm may move by beta (docs/proofs/stratum_matches.md).
         """
-        if any(one.facts[name] != other.facts[name] for name in self.query.facts):
+        if any(one.public_values[name] != other.public_values[name] for name in self.query.public_values):
             return math.inf
         pairs = list(zip(one.in_order(self.noise), other.in_order(self.noise), strict=True))
         moves = [abs(a - b) for a, b in pairs]
@@ -202,8 +202,8 @@ def _of_averages() -> list[Asked]:
     for estimand in ("ATE", "ATT", "ATC", "ATO"):
         for at, shrink in (([0.0, 20.0], 0.0), ([5.0, -20.0], 0.0), ([1.0, -1.0], 0.5), ([0.0, 0.0], 0.0)):
             asked += [(WeightedArms(["age"], at, estimand, 0.1, shrink), "record", delta) for delta in _BOTH]
-    for of, interaction in itertools.product((["age"], ["ward", "age", "smoker"]), (True, False)):
-        moments = RegressionMoments(of, interaction)
+    for covariates, interaction in itertools.product((["age"], ["ward", "age", "smoker"]), (True, False)):
+        moments = RegressionMoments(covariates, interaction)
         asked += [(moments, protects, delta) for protects in PROTECTS for delta in _BOTH]
     far = 2.0**20
     for aim in ("ATE", "ATT", "ATO"):
@@ -254,8 +254,8 @@ def _of_diagnostics() -> list[Asked]:
     asked: list[Asked] = []
     for counts in (StratumCounts(Cells([Cut("ward"), Cut("age", [40.0])])), ScoreCounts(["age"], steep, [0.1, 0.9])):
         asked += [(counts, protects, 0.0) for protects in PROTECTS] + [(counts, "record", 1e-5)]
-    for of in (["age"], ["ward", "age", "smoker"]):
-        sums = CovariateSums(of), WeightedCovariates(of, ["age"], steep, "ATE", 0.1)
+    for covariates in (["age"], ["ward", "age", "smoker"]):
+        sums = CovariateSums(covariates), WeightedCovariates(covariates, ["age"], steep, "ATE", 0.1)
         asked += [(each, protects, 0.0) for each in sums for protects in PROTECTS]
         asked += [(each, "record", 1e-5) for each in sums]
     both = ["age", "smoker"]

@@ -14,7 +14,7 @@ from dpcausal.release import Release
 
 
 def check_public(subject: Subject, most: int | None = None) -> Finding:
-    """On every pair: n, sizes, texts, names, sizes of noise and facts, from real vaults, agree between neighbours."""
+    """On every pair: n, sizes, texts, names, sizes of noise and public values, from real vaults, agree between neighbours."""
     pairs = worst_pairs(subject.schema.protects)[:most]
     different = [pair.name for pair in pairs if _seen(subject, pair.tables[0]) != _seen(subject, pair.tables[1])]
     detail = f"differs on: {', '.join(different)}" if different else f"the same on {len(pairs)} pairs"
@@ -29,11 +29,11 @@ def _seen(subject: Subject, units: Sequence[Unit]) -> object:
             each.names,
             _sizes(each, subject),
             each.receipt.query,
-            {} if isinstance(each.query, DRAWS_INSIDE) else each.facts,
+            {} if isinstance(each.query, DRAWS_INSIDE) else each.public_values,
         )
         for each in subject.releases(vault)
     ]
-    return repr(vault), vault.n, vault.arm_sizes, vault.notes, str(vault.ledger.spent), releases
+    return repr(vault), vault.n, vault.arm_sizes, vault.caveats, str(vault.ledger.spent), releases
 
 
 def _sizes(release: Release, subject: Subject) -> object:

@@ -97,7 +97,7 @@ class Subject:
 
 
 def _numbers(releases: list[Release]) -> list[float]:
-    return [number for release in releases for number in (*release.values, *release.facts.values())]
+    return [number for release in releases for number in (*release.values, *release.public_values.values())]
 
 
 def ask_query(source: Source, query: Query, epsilon: float, delta: float) -> Release:
@@ -138,40 +138,48 @@ SUBJECTS: tuple[Subject, ...] = (
     of_estimator("Stratification, Gaussian", Stratification(by=["ward"]), "record", DELTA, gaussian=True),
     of_estimator("ExactMatching, smooth", ExactMatching(by=["ward"]), "record", DELTA, undeclared=0),
     of_estimator("ExactMatching, global", ExactMatching(by=["ward"]), "record", undeclared=0),
-    of_estimator("RegressionAdjustment", RegressionAdjustment(of=["age"]), "record"),
-    of_estimator("RegressionAdjustment, trial", RegressionAdjustment(of=["age"]), "record_within_arm"),
+    of_estimator("RegressionAdjustment", RegressionAdjustment(covariates=["age"]), "record"),
+    of_estimator("RegressionAdjustment, trial", RegressionAdjustment(covariates=["age"]), "record_within_arm"),
     of_estimator(
-        "RegressionAdjustment, Gaussian", RegressionAdjustment(of=["age", "smoker"]), "record", DELTA, gaussian=True
-    ),
-    of_estimator("InverseWeighting", InverseWeighting(of=["age", "smoker"]), "record"),
-    of_estimator("InverseWeighting, ATO", InverseWeighting(of=["age"], estimand="ATO"), "record"),
-    of_estimator("InverseWeighting, output", InverseWeighting(of=["age"], scores="output"), "record"),
-    of_estimator("InverseWeighting, Gaussian sums", InverseWeighting(of=["age"]), "record", DELTA),
-    of_estimator("DoublyRobust", DoublyRobust(of=["age"]), "record"),
-    of_estimator("DoublyRobust, Gaussian sums", DoublyRobust(of=["age"], estimand="ATO"), "record", DELTA),
-    of_estimator("PropensityMatching, outcomes", PropensityMatching(of=["age"], protects="outcome"), "outcome"),
-    of_estimator(
-        "PropensityMatching, record", PropensityMatching(of=["age"], protects="record"), "record", undeclared=0
-    ),
-    of_estimator("SubgroupEffects", SubgroupEffects(by=["ward"]), "record"),
-    of_estimator("SubgroupEffects, Gaussian", SubgroupEffects(by=["smoker"]), "record", DELTA, gaussian=True),
-    of_estimator("RLearner", RLearner(of=["age"], basis=Polynomial(["age"])), "record"),
-    of_estimator(
-        "RLearner, Gaussian",
-        RLearner(of=["age"], basis=Spline(["age"], 1), propensity=0.5),
+        "RegressionAdjustment, Gaussian",
+        RegressionAdjustment(covariates=["age", "smoker"]),
         "record",
         DELTA,
         gaussian=True,
     ),
-    of_estimator("DRLearner", DRLearner(of=["age"], basis=Cells([Cut("ward")])), "record"),
-    of_estimator("KernelLearner", KernelLearner(of=["age"], waves=2, propensity=0.5), "record", DELTA, gaussian=True),
+    of_estimator("InverseWeighting", InverseWeighting(covariates=["age", "smoker"]), "record"),
+    of_estimator("InverseWeighting, ATO", InverseWeighting(covariates=["age"], estimand="ATO"), "record"),
+    of_estimator("InverseWeighting, output", InverseWeighting(covariates=["age"], scores="output"), "record"),
+    of_estimator("InverseWeighting, Gaussian sums", InverseWeighting(covariates=["age"]), "record", DELTA),
+    of_estimator("DoublyRobust", DoublyRobust(covariates=["age"]), "record"),
+    of_estimator("DoublyRobust, Gaussian sums", DoublyRobust(covariates=["age"], estimand="ATO"), "record", DELTA),
+    of_estimator("PropensityMatching, outcomes", PropensityMatching(covariates=["age"], protects="outcome"), "outcome"),
     of_estimator(
-        "BlockEnsemble", BlockEnsemble(of=["age"], learner="linear", at=_PROFILES, blocks=4, limit=0.1), "record"
+        "PropensityMatching, record", PropensityMatching(covariates=["age"], protects="record"), "record", undeclared=0
+    ),
+    of_estimator("SubgroupEffects", SubgroupEffects(by=["ward"]), "record"),
+    of_estimator("SubgroupEffects, Gaussian", SubgroupEffects(by=["smoker"]), "record", DELTA, gaussian=True),
+    of_estimator("RLearner", RLearner(covariates=["age"], basis=Polynomial(["age"])), "record"),
+    of_estimator(
+        "RLearner, Gaussian",
+        RLearner(covariates=["age"], basis=Spline(["age"], 1), propensity=0.5),
+        "record",
+        DELTA,
+        gaussian=True,
+    ),
+    of_estimator("DRLearner", DRLearner(covariates=["age"], basis=Cells([Cut("ward")])), "record"),
+    of_estimator(
+        "KernelLearner", KernelLearner(covariates=["age"], waves=2, propensity=0.5), "record", DELTA, gaussian=True
+    ),
+    of_estimator(
+        "BlockEnsemble",
+        BlockEnsemble(covariates=["age"], learner="linear", at=_PROFILES, blocks=4, limit=0.1),
+        "record",
     ),
     of_estimator("Overlap, strata", Overlap(by=["ward"]), "record"),
     of_estimator("Overlap, Gaussian", Overlap(by=["smoker"]), "record", DELTA, gaussian=True),
-    of_estimator("Overlap, score", Overlap(of=["age"]), "record"),
-    of_estimator("Balance, trial", Balance(of=["ward", "age"]), "record_within_arm"),
-    of_estimator("Balance, Gaussian", Balance(of=["ward", "age"]), "record", DELTA, gaussian=True),
-    of_estimator("Balance, weighted", Balance(of=["age", "smoker"], weighted_by=["age"]), "record"),
+    of_estimator("Overlap, score", Overlap(covariates=["age"]), "record"),
+    of_estimator("Balance, trial", Balance(covariates=["ward", "age"]), "record_within_arm"),
+    of_estimator("Balance, Gaussian", Balance(covariates=["ward", "age"]), "record", DELTA, gaussian=True),
+    of_estimator("Balance, weighted", Balance(covariates=["age", "smoker"], weighted_by=["age"]), "record"),
 )

@@ -116,7 +116,7 @@ class Unmetered(Vault):
 
     def __init__(self, engine: Engine, schema: Schema) -> None:
         self._schema, self._engine = schema, engine
-        self._heuristics, self._learners = (), dict(OWN)
+        self._allow_unproved, self._learners = (), dict(OWN)
         self._count()
 
     def release(self, query: Query, guarantee: Guarantee) -> Release:

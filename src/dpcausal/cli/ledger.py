@@ -75,7 +75,7 @@ def show(place: LedgerPlace, as_json: AsJson = False, witness: WitnessPlace = ""
         table.add_row(*map(Text, (payment.at, payment.query, f"{payment.epsilon:g}", f"{payment.delta:g}")))
     if spent.payments:
         Console().print(table)
-    unproved = "" if spent.standing == "proved" else " (a part of it without proof)"
+    unproved = "" if spent.proof_status == "proved" else " (a part of it without proof)"
     for label, words in (
         ("data set", spent.data_set),
         *(("version", version) for version in spent.versions),

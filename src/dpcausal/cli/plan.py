@@ -82,7 +82,7 @@ def plan(  # noqa: PLR0913, PLR0917
             covariate_sd=covariate_sd,
         ),
         read.guarantee(),
-        of=[] if read.design == "trial" else None,
+        covariates=[] if read.design == "trial" else None,
         by=list(map(_cut, strata)) if strata else None,
         width=width,
     )

@@ -99,24 +99,25 @@ def _vault(study: "Study", table: str, ledger: "Ledger", as_of: str) -> "Vault":
 
 def _price(study: "Study", vault: "Vault", *, due: bool) -> str:
     """What a person should know before saying yes."""
-    from dpcausal.effect import bill, listed, number, text_table  # noqa: PLC0415 (slow to load, as are those below)
+    from dpcausal.effect import bill  # noqa: PLC0415 (slow to load, as are those below)
     from dpcausal.planning.precision import half_width  # noqa: PLC0415
     from dpcausal.planning.refusals import odds, refusals  # noqa: PLC0415
+    from dpcausal.text import format_number, table_rows, text_table  # noqa: PLC0415 (slow to load, as are those below)
 
     effect = study.rehearsed(vault.n)
     refused = refusals(study.estimator, study.rehearsal(vault.n), study.guarantee())
     half = half_width(effect)
-    expected = f"expect about ± {number(half)}" if math.isfinite(half) else f"none: {effect.no_interval}"
+    expected = f"expect about ± {format_number(half)}" if math.isfinite(half) else f"none: {effect.no_interval}"
     table = [
-        *listed("WARNING", effect.guarantee.warnings),
+        *table_rows("WARNING", effect.guarantee.warnings),
         ("question", study.question),
         ("units", f"{vault.n:,}"),
         ("data as of", str(vault.as_of)),
         ("method", effect.method),
-        *listed(
+        *table_rows(
             "requires", tuple(f"{name} not to fail: epsilon {e:g}" for name, (_, e) in study.diagnostics().items())
         ),
-        *listed("price", tuple(map(bill, effect.receipts))),
+        *table_rows("price", tuple(map(bill, effect.receipts))),
         ("95 % interval", f"{expected} (`dpcausal plan` tells more)"),
         ("no interval", odds(refused)),
         ("spent so far", f"{vault.ledger.spent}, of {vault.ledger.budget}"),

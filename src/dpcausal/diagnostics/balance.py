@@ -9,7 +9,6 @@ import numpy as np
 from dpcausal.columns import is_number
 from dpcausal.diagnostics.diagnosis import Array, Diagnosis, Reading, reading_of, readings, versions
 from dpcausal.diagnostics.score import BEFORE, Asks, scored
-from dpcausal.effect import listed
 from dpcausal.errors import QueryError
 from dpcausal.estimators.regression import regressions
 from dpcausal.guarantee import Guarantee
@@ -17,6 +16,7 @@ from dpcausal.queries import CovariateSums, RegressionMoments, WeightedCovariate
 from dpcausal.queries.regression import design_names
 from dpcausal.queries.scores import Estimand, feature_names
 from dpcausal.release import Release, Source, guarantee_for
+from dpcausal.text import table_rows
 
 _FIRST = 0.25
 """The part of what is left after the score that the comparison before weighting gets: it needs far less noise."""
@@ -38,7 +38,7 @@ class Balance:
         before, the score, by a private logistic regression. Each covariate costs the same, however many values it has.
 
     Attributes:
-        of: The covariates to compare.
+        covariates: The covariates to compare.
         weighted_by: The covariates of the score; none to compare arms as they are.
         estimand: Whose effect the weights are for: `ATE`, `ATT`, `ATC` or `ATO`.
         clip: Scores are kept within clip and 1 - clip. Noise after weighting is in proportion to 1 / clip, but for ATO.
@@ -49,12 +49,12 @@ class Balance:
         >>> from dpcausal import Real, Rehearsal, Schema, Treatment
         >>> covariates = [Real("age", 18, 90)]
         >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
-        >>> plan = Balance(of=["age"]).estimate(Rehearsal(schema, n=5_000), epsilon=1.0)
+        >>> plan = Balance(covariates=["age"]).estimate(Rehearsal(schema, n=5_000), epsilon=1.0)
         >>> round(plan.lines[0].before.bar, 3)
         0.015
     """
 
-    of: Sequence[str]
+    covariates: Sequence[str]
     weighted_by: Sequence[str] = ()
     estimand: Estimand = "ATE"
     clip: float = 0.1
@@ -75,23 +75,23 @@ class Balance:
         guarantee = guarantee_for(source, epsilon, delta)
         self._check(source)
         if not self.weighted_by:
-            return self._told(source, guarantee, (), (source.release(CovariateSums(self.of), guarantee),))
+            return self._told(source, guarantee, (), (source.release(CovariateSums(self.covariates), guarantee),))
 
         def then(coefficients: Sequence[float], rest: Guarantee) -> Asks:
             first, second = rest.split(_FIRST)
-            return [(CovariateSums(self.of), first), (self._weighted(coefficients), second)]
+            return [(CovariateSums(self.covariates), first), (self._weighted(coefficients), second)]
 
         made, sums = scored(source, self.weighted_by, guarantee, self.share, score, then)
         return self._told(source, guarantee, (made,) if score is None else (), tuple(sums))
 
     def _weighted(self, coefficients: Sequence[float]) -> WeightedCovariates:
-        return WeightedCovariates(self.of, self.weighted_by, coefficients, self.estimand, self.clip)
+        return WeightedCovariates(self.covariates, self.weighted_by, coefficients, self.estimand, self.clip)
 
     def _check(self, source: Source) -> None:
         """Raise before anything is spent unless all can be asked."""
         if not (is_number(self.most) and self.most > 0):
             raise QueryError(expected="most greater than 0", got=repr(self.most), hint="0.1 is usual.")
-        CovariateSums(self.of).sensitivity(source.schema, "record", "l1")
+        CovariateSums(self.covariates).sensitivity(source.schema, "record", "l1")
         if self.weighted_by:
             nothing = [0.0] * len(feature_names(self.weighted_by, source.schema))
             self._weighted(nothing).sensitivity(source.schema, "record", "l1")
@@ -113,7 +113,7 @@ class Balance:
             method=f"standardised mean differences{by if weighted else ''}",
             guarantee=guarantee,
             receipts=tuple(release.receipt for release in (*scores, *sums)),
-            notes=(*known, *source.notes),
+            notes=(*known, *source.caveats),
             lines=tuple(Line(*each) for each in zip(before.features, *differences, strict=True)),
             weighted=weighted,
             most=self.most,
@@ -150,7 +150,7 @@ class Comparison:
             if name in query.numbers(source.schema):
                 squares = [1 - sums[f"deficit_{arm} of {name}"] / mass[arm] for arm in (0, 1)]
             else:  # one of two values is -1 or 1, one of more is 0 or 1
-                squares = [np.ones(len(drawn))] * 2 if name in query.of else means
+                squares = [np.ones(len(drawn))] * 2 if name in query.covariates else means
             apart.append(means[1] - means[0])
             variances.append(sum((squares[arm] - means[arm] ** 2 for arm in (0, 1)), np.zeros(len(drawn))) / 2)
         self.apart: Array = np.array(apart).T
@@ -240,7 +240,7 @@ class BalanceTable(Diagnosis):
                 texts.append(f"{line.name}: expect {bars}")
             else:
                 texts.append(f"{line.name}: {', then '.join(map(_difference, columns))}")
-        lines = listed("differences", tuple(texts))
+        lines = table_rows("differences", tuple(texts))
         if self.weighted and not self.rehearsed:
             sizes = ", ".join("hidden by noise" if each is None else str(each) for each in self.effective)
             lines.append(("effective units", f"{sizes} (control, treated), after weighting"))
@@ -271,14 +271,14 @@ def balance_from_moments(moments: Release, source: Source, most: float = 0.1) ->
     (drawn,) = versions(moments)
     fit = regressions(moments, source, drawn)
     spread = np.sqrt(_seen(np.diagonal(fit.spreads, axis1=2, axis2=3).mean(axis=1)))
-    names = design_names(query.of, source.schema)
+    names = design_names(query.covariates, source.schema)
     return BalanceTable(
         arms=source.schema.treatment.labels_or_values,
         n=source.n,
         method="standardised mean differences, from the moments of a regression",
         guarantee=moments.guarantee,
         receipts=(moments.receipt,),
-        notes=("nothing was asked for this besides the moments", *source.notes),
+        notes=("nothing was asked for this besides the moments", *source.caveats),
         lines=tuple(Line(*each) for each in zip(names, _told_apart(fit.imbalance / spread), strict=True)),
         weighted=False,
         most=most,

@@ -10,10 +10,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcausal.effect import as_of, bill, html_table, listed, number, text_table, units_of
+from dpcausal.effect import as_of, bill, units_of
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import simulated
 from dpcausal.release import Receipt, Release
+from dpcausal.text import format_number, html_table, table_rows, text_table
 
 Array = NDArray[np.float64]
 
@@ -36,7 +37,7 @@ class Reading:
     bar: float
 
     def __str__(self) -> str:
-        return f"{number(self.value)} ± {number(self.bar)}"
+        return f"{format_number(self.value)} ± {format_number(self.bar)}"
 
 
 def reading_of(document: Any) -> Reading | None:  # noqa: ANN401 (out of JSON)
@@ -139,8 +140,8 @@ class Diagnosis(ABC):
         table = [] if self.rehearsed else [("verdict", f"{self.verdict}: {self.found}")]
         table += [*self._lines(), *units_of(self.n, self.receipts)]
         table += [("method", self.method), ("privacy", str(self.guarantee))]
-        table += listed("note", self.notes)
-        return table + listed("price" if self.rehearsed else "paid", tuple(map(bill, self.receipts)))
+        table += table_rows("note", self.notes)
+        return table + table_rows("price" if self.rehearsed else "paid", tuple(map(bill, self.receipts)))
 
     @abstractmethod
     def _lines(self) -> Sequence[tuple[str, str]]:

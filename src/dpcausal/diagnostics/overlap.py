@@ -21,7 +21,7 @@ from dpcausal.release import Release, Source, guarantee_for
 
 @dataclass(frozen=True)
 class Overlap:
-    """How many units there are of each arm, in strata (`by`) or in bins of a private propensity score (`of`).
+    """How many units there are of each arm, in strata (`by`) or in bins of a private propensity score (`covariates`).
 
     Where one arm is hardly there, nobody can say what its units would have been like. An arm is *thin* in a bin where
     it has less than `clip` of the bin's units. The overlap passes if at most `most` of all units are in such bins,
@@ -34,7 +34,7 @@ class Overlap:
 
     Attributes:
         by: The covariates that tell strata apart: names of listed ones, and `Cut`s of real ones.
-        of: The covariates of the score; either this or `by`.
+        covariates: The covariates of the score; either this or `by`.
         clip: Below which part of a bin an arm is thin; and where scores would be clipped.
         most: The largest share of units in thin bins that passes.
         share: The part of epsilon that a new score gets.
@@ -43,13 +43,13 @@ class Overlap:
         >>> from dpcausal import Real, Rehearsal, Schema, Treatment
         >>> covariates = [Real("age", 18, 90)]
         >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
-        >>> plan = Overlap(of=["age"]).estimate(Rehearsal(schema, n=5_000), epsilon=1.0)
+        >>> plan = Overlap(covariates=["age"]).estimate(Rehearsal(schema, n=5_000), epsilon=1.0)
         >>> round(plan.bins[0].treated.bar)  # units
         12
     """
 
     by: Sequence[str | Cut] = ()
-    of: Sequence[str] = ()
+    covariates: Sequence[str] = ()
     clip: float = 0.1
     most: float = 0.05
     share: float = 0.5
@@ -72,22 +72,24 @@ class Overlap:
             strata = source.release(StratumCounts(Cells(cuts)), guarantee)
             return self._told(source, guarantee, (strata,), f"in strata of {', '.join(map(str, cuts))}", ())
         edges = _edges(self.clip)
-        nothing = [0.0] * len(feature_names(self.of, source.schema))
-        ScoreCounts(self.of, nothing, edges).sensitivity(source.schema, "record", "l1")  # before anything is spent
+        nothing = [0.0] * len(feature_names(self.covariates, source.schema))
+        ScoreCounts(self.covariates, nothing, edges).sensitivity(
+            source.schema, "record", "l1"
+        )  # before anything is spent
 
         def then(coefficients: Sequence[float], rest: Guarantee) -> Asks:
-            return [(ScoreCounts(self.of, coefficients, edges), rest)]
+            return [(ScoreCounts(self.covariates, coefficients, edges), rest)]
 
-        made, (counts,) = scored(source, self.of, guarantee, self.share, score, then)
+        made, (counts,) = scored(source, self.covariates, guarantee, self.share, score, then)
         releases, notes = ((made, counts), ()) if score is None else ((counts,), (BEFORE,))
-        return self._told(source, guarantee, releases, f"by a private score of {', '.join(self.of)}", notes)
+        return self._told(source, guarantee, releases, f"by a private score of {', '.join(self.covariates)}", notes)
 
     def _check(self) -> None:
-        if bool(self.by) == bool(self.of):
+        if bool(self.by) == bool(self.covariates):
             raise QueryError(
                 expected="either strata (by) or the covariates of a score (of)",
-                got=f"by={self.by!r}, of={self.of!r}",
-                hint='write for instance Overlap(by=["ward"]) or Overlap(of=["age"]).',
+                got=f"by={self.by!r}, of={self.covariates!r}",
+                hint='write for instance Overlap(by=["ward"]) or Overlap(covariates=["age"]).',
             )
         numbers = is_number(self.clip) and is_number(self.most)
         if not (numbers and 1e-3 <= self.clip < 0.5 and 0 < self.most < 1):
@@ -113,12 +115,12 @@ class Overlap:
             method=f"numbers of units {where}",
             guarantee=guarantee,
             receipts=tuple(release.receipt for release in releases),
-            notes=(*notes, *source.notes),
+            notes=(*notes, *source.caveats),
             bins=tuple(Bin(*each) for each in zip(names, sizes[::2], sizes[1::2], strict=True)),
             thin=thin_share(counts, self.clip, units),
             clip=self.clip,
             most=self.most,
-            clipped=_beyond(counts, units) if self.of else None,
+            clipped=_beyond(counts, units) if self.covariates else None,
             effective=(control, treated),
         )
 

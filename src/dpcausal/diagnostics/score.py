@@ -16,7 +16,7 @@ Asks = list[tuple[Query, Guarantee]]
 
 def scored(  # noqa: PLR0913, PLR0917
     source: Source,
-    of: Sequence[str],
+    covariates: Sequence[str],
     guarantee: Guarantee,
     share: float,
     score: Release | None,
@@ -26,7 +26,7 @@ def scored(  # noqa: PLR0913, PLR0917
 
     Args:
         source: Where they come from.
-        of: The covariates.
+        covariates: The covariates.
         guarantee: What is promised about all of it.
         share: The part of epsilon that a new score gets.
         score: One that was released before; then there is no new one.
@@ -38,15 +38,17 @@ def scored(  # noqa: PLR0913, PLR0917
                 expected="a share between 0 and 1", got=repr(share), hint="0.5 gives the score half of epsilon."
             )
         first, rest = guarantee.split(share, pure_first=True)
-        query, nothing = ObjectivePerturbedLogistic(of), [0.0] * len(feature_names(of, source.schema))
+        query, nothing = ObjectivePerturbedLogistic(covariates), [0.0] * len(feature_names(covariates, source.schema))
         check_affords(source, (query, first), *then(nothing, rest))
         made = source.release(query, first)
         return made, [source.release(*ask) for ask in then(made.values, rest)]
     asked = getattr(score, "query", None)
-    if not isinstance(asked, ObjectivePerturbedLogistic | OutputPerturbedLogistic) or tuple(asked.of) != tuple(of):
+    if not isinstance(asked, ObjectivePerturbedLogistic | OutputPerturbedLogistic) or tuple(asked.covariates) != tuple(
+        covariates
+    ):
         raise QueryError(
-            expected=f"the release of a logistic query of {', '.join(of)}",
-            got=f"one of {', '.join(getattr(asked, 'of', ()) or ('something else',))}",
+            expected=f"the release of a logistic query of {', '.join(covariates)}",
+            got=f"one of {', '.join(getattr(asked, 'covariates', ()) or ('something else',))}",
             hint="leave score out, and a new one is released for a share of epsilon.",
         )
     asks = then(score.values, guarantee)

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 from dpcausal.calibration import calibrate
 from dpcausal.columns import Real, is_number
-from dpcausal.effect import number
 from dpcausal.errors import QueryError, RefusedError, SchemaError
 from dpcausal.estimators.calls import Estimating
 from dpcausal.guarantee import Guarantee
@@ -13,6 +12,7 @@ from dpcausal.interval import NoiseTerm
 from dpcausal.queries import OutcomesBelow
 from dpcausal.release import Receipt, Release, Source, check_affords, guarantee_for
 from dpcausal.schema import Schema
+from dpcausal.text import format_number
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class Range:
         return (self.public.high - self.public.low) / (self.outcome.high - self.outcome.low)
 
     def __str__(self) -> str:
-        low, high = number(self.outcome.low), number(self.outcome.high)
-        declared = f"{number(self.public.low)} to {number(self.public.high)}"
+        low, high = format_number(self.outcome.low), format_number(self.outcome.high)
+        declared = f"{format_number(self.public.low)} to {format_number(self.public.high)}"
         return "\n".join(
             (
                 f"Range of {self.outcome.name}: {low} to {high}, {self.narrower:.1f} times narrower than {declared}",

@@ -8,8 +8,9 @@ import math
 from dataclasses import dataclass, replace
 
 from dpcausal.columns import Binary
-from dpcausal.effect import Effect, number
+from dpcausal.effect import Effect
 from dpcausal.schema import Schema
+from dpcausal.text import format_number
 
 _WITHIN = 4.0
 """A number is at a value where it is no further off than so many standard deviations of its noise. Laplace noise stays
@@ -99,8 +100,12 @@ def _of_outcomes(effect: Effect, schema: Schema, signs: Signs) -> tuple[str, ...
     most = _RISK if isinstance(schema.outcome, Binary) else _MEAN * (high - low)
     if not all(mean.is_at(missing) and mean.tells(most) for mean in signs.means):
         return ()
-    where = f"both arms' means are {number(missing)}, which an unreadable cell counts as, and " if signs.means else ""
-    cause = f"Unless that is so by design, the usual cause: {_CELLS}, each of which counts as {number(missing)}"
+    where = (
+        f"both arms' means are {format_number(missing)}, which an unreadable cell counts as, and "
+        if signs.means
+        else ""
+    )
+    cause = f"Unless that is so by design, the usual cause: {_CELLS}, each of which counts as {format_number(missing)}"
     return (f"{where}outcomes do not differ, as far as noise tells. {cause}. The effect means nothing then: {_REMEDY}",)
 
 
@@ -134,7 +139,9 @@ def _of_range(effect: Effect, schema: Schema) -> tuple[str, ...]:
     low, high = schema.outcome_bounds
     if abs(effect.estimate) <= high - low:
         return ()
-    beyond = f"the estimate is beyond {number(high - low)}, the largest difference that outcomes in bounds can have"
+    beyond = (
+        f"the estimate is beyond {format_number(high - low)}, the largest difference that outcomes in bounds can have"
+    )
     return (f"{beyond}: it is mostly noise. Use more epsilon, more units or another estimator",)
 
 
@@ -155,7 +162,7 @@ def warned_of_width(effect: Effect, planned: float, *, informed: bool) -> Effect
         return effect
     return with_warnings(
         effect,
-        f"the interval is {times:.2g} times as wide as planned (± {number((high - low) / 2)}, planned "
-        f"± {number(planned)}). Either the plan expected another outcome, another share of treated units or less "
+        f"the interval is {times:.2g} times as wide as planned (± {format_number((high - low) / 2)}, planned "
+        f"± {format_number(planned)}). Either the plan expected another outcome, another share of treated units or less "
         f"confounding, or the table has {_CELLS}: {_REMEDY}",
     )

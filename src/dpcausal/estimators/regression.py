@@ -223,7 +223,7 @@ def _unread(release: Release, source: Source, n: float) -> tuple[str, ...]:
 
     found = []
     query: RegressionMoments = release.query  # type: ignore[assignment]
-    for column in covariates_named(query.of, source.schema):
+    for column in covariates_named(query.covariates, source.schema):
         names = design_names([column.name], source.schema)
         if isinstance(column, Real):
             missing = (2 * column.missing_value - column.low - column.high) / (column.high - column.low)
@@ -240,7 +240,7 @@ def _unread(release: Release, source: Source, n: float) -> tuple[str, ...]:
     return tuple(found)
 
 
-def as_score_coefficients(fit: Regressions, arm: int, of: Sequence[str], schema: Schema) -> tuple[float, ...]:
+def as_score_coefficients(fit: Regressions, arm: int, covariates: Sequence[str], schema: Schema) -> tuple[float, ...]:
     """One arm's regression as coefficients of the features of a score, for outcomes in half ranges.
 
     There every value of a category has a feature that is 0 or 1, and features are divided by their largest length.
@@ -249,14 +249,14 @@ def as_score_coefficients(fit: Regressions, arm: int, of: Sequence[str], schema:
     slopes = list(fit.slopes[0, arm])
     constant = float(fit.means[0, arm] - fit.centres[0, arm] @ fit.slopes[0, arm])
     coefficients = []
-    for column in covariates_named(of, schema):
+    for column in covariates_named(covariates, schema):
         if isinstance(column, Real) or len(column.values) == 2:
             coefficients.append(slopes.pop(0))
         else:
             own = [slopes.pop(0) for _ in column.values[1:]]
             constant -= sum(own)
             coefficients += [0.0, *(2 * each for each in own)]
-    scale = math.sqrt(len(of) + 1) / ((high - low) / 2)
+    scale = math.sqrt(len(covariates) + 1) / ((high - low) / 2)
     return tuple(float(each) * scale for each in (constant, *coefficients))
 
 

@@ -147,7 +147,9 @@ def _doubt_about_release(release: Release, n: int, schema: Schema) -> str:
         return "it claims noise of another size than its answer must have"
     if release.names != tuple(at.name for at in coordinates) or not all(map(is_number, release.values)):
         return "its numbers are not those that were asked for"
-    if set(release.facts) != set(query.facts) or not all(map(is_number, release.facts.values())):
+    if set(release.public_values) != set(query.public_values) or not all(
+        map(is_number, release.public_values.values())
+    ):
         return "its numbers are not those that were asked for"
     steps = steps_of(release.values, coordinates)
     for value, count, at in zip(release.values, steps, coordinates, strict=True):

@@ -134,7 +134,7 @@ class Coordinator:
         return sum(control), sum(treated)
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def caveats(self) -> tuple[str, ...]:
         """What a reader of an effect from here should know: who is in it, who is not, and what that means."""
         if self._found is None:
             return ()

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from dpcausal.errors import StudyError, withheld
+from dpcausal.errors import StudyError, redact_errors
 from dpcausal.federation.roster import Member, Roster
 from dpcausal.federation.signatures import Key, is_name
 
@@ -40,7 +40,7 @@ class Office:
                 got=str(folder),
                 hint="choose another, or use the one there.",
             )
-        with withheld(OSError, instead=lambda error: _unusable(folder, error)):
+        with redact_errors(OSError, instead=lambda error: _unusable(folder, error)):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             office._roster.write_text(_ROSTER.format(name=name), encoding="utf-8")
             Key.make(name, office._key(name))
@@ -87,7 +87,7 @@ class Office:
         Roster({**roster.sites, **entry.sites})
         text = f"{self._roster.read_text(encoding='utf-8').rstrip()}\n\n{entry.to_toml()}"
         half = self._roster.with_suffix(".half")
-        with withheld(OSError, instead=lambda error: _unusable(self.folder, error)):
+        with redact_errors(OSError, instead=lambda error: _unusable(self.folder, error)):
             half.write_text(text, encoding="utf-8")
             half.replace(self._roster)
 

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, Self, get_args
 
 from dpcausal.columns import is_version
-from dpcausal.errors import RoadError, withheld
+from dpcausal.errors import RoadError, redact_errors
 
 VERSION = 2
 
@@ -156,7 +156,7 @@ def _written(parts: Request | Message) -> str:
 
 
 def _read(kind: type[Request | Message], text: str) -> dict[str, Any]:
-    with withheld(ValueError, RecursionError, instead=lambda _: _unreadable()):
+    with redact_errors(ValueError, RecursionError, instead=lambda _: _unreadable()):
         document = json.loads(text)
         as_written = json.dumps(document, sort_keys=True, allow_nan=False) == text
     known = sorted(part.name for part in fields(kind))

@@ -27,7 +27,7 @@ class Replay:
 
     def __init__(self, schema: Schema, n: int, arm_sizes: tuple[int, int] | None, releases: Sequence[Release]) -> None:
         self.schema, self.n, self.arm_sizes = schema, n, arm_sizes
-        self.notes: tuple[str, ...] = ()
+        self.caveats: tuple[str, ...] = ()
         self.left = list(releases)
 
     def release(self, query: Query, guarantee: Guarantee) -> Release:

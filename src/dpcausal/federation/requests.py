@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from dpcausal.errors import LedgerError, withheld
+from dpcausal.errors import LedgerError, redact_errors
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS requests (id TEXT PRIMARY KEY, study TEXT NOT NULL, text TEXT NOT NULL, at TEXT NOT NULL);
@@ -77,7 +77,7 @@ class Requests:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        with withheld(sqlite3.Error, instead=self._unusable):
+        with redact_errors(sqlite3.Error, instead=self._unusable):
             yield
 
     def _unusable(self, error: Exception) -> LedgerError:

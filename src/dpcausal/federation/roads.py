@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from dpcausal.errors import RoadError, withheld
+from dpcausal.errors import RoadError, redact_errors
 from dpcausal.federation.protocol import Message, digest_of_text
 from dpcausal.federation.signatures import LONGEST, claimed_body
 
@@ -87,7 +87,7 @@ class FileRoad:
     def write(self, request: str) -> Path:
         """Write a request to where people fetch it, whole or not at all, and return its file."""
         file = self.folder / "out" / f"{digest_of_text(claimed_body(request))}.request.json"
-        with withheld(OSError, instead=self._closed):
+        with redact_errors(OSError, instead=self._closed):
             for side in ("in", "out"):
                 (self.folder / side).mkdir(parents=True, exist_ok=True)
             half = file.with_suffix(".half")
@@ -97,7 +97,7 @@ class FileRoad:
 
     def _found(self, request: str) -> Iterator[tuple[str, str]]:
         """The messages that claim to answer a request, and their sites; a file that is half there is no message yet."""
-        with withheld(OSError, instead=self._closed):
+        with redact_errors(OSError, instead=self._closed):
             files = sorted((self.folder / "in").glob("*.message.json"))
         for file in files:
             with contextlib.suppress(OSError, ValueError, RecursionError, RoadError):

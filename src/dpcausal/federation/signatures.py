@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from dpcausal.errors import MissingExtraError, RoadError, withheld
+from dpcausal.errors import MissingExtraError, RoadError, redact_errors
 
 try:
     from cryptography.exceptions import InvalidSignature
@@ -49,7 +49,7 @@ class Key:
     @classmethod
     def read(cls, owner: str, file: Path) -> Self:
         """The key that `make` wrote."""
-        with withheld(OSError, ValueError, instead=lambda _: _no_key(file)):
+        with redact_errors(OSError, ValueError, instead=lambda _: _no_key(file)):
             return cls(owner, Ed25519PrivateKey.from_private_bytes(bytes.fromhex(file.read_text("ascii").strip())))
 
     @property
@@ -79,7 +79,7 @@ def opened(sealed: str, keys: Mapping[str, str]) -> tuple[str, str]:
             got="one of somebody else",
             hint="exchange public keys first, by a way that you trust.",
         )
-    with withheld(InvalidSignature, ValueError, instead=lambda _: _not_signed()):
+    with redact_errors(InvalidSignature, ValueError, instead=lambda _: _not_signed()):
         public = Ed25519PublicKey.from_public_bytes(bytes.fromhex(keys[signer]))
         public.verify(bytes.fromhex(signature), _signed(signer, body))
     return signer, body
@@ -109,7 +109,7 @@ def _signed(owner: str, body: str) -> bytes:
 
 
 def _parts(sealed: str) -> tuple[str, str, str]:
-    with withheld(ValueError, RecursionError, instead=lambda _: _not_signed()):
+    with redact_errors(ValueError, RecursionError, instead=lambda _: _not_signed()):
         document = json.loads(sealed) if len(sealed) <= LONGEST else None
         if isinstance(document, dict) and sorted(document) == ["body", "signature", "signer"]:
             signer, body, signature = (document[name] for name in ("signer", "body", "signature"))

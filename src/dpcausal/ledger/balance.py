@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpcausal.errors import DpcausalError, LedgerError
-from dpcausal.guarantee import Standing
+from dpcausal.guarantee import ProofStatus
 from dpcausal.ledger.chain import Entry, Kind, broken_at, unreadable_at
 from dpcausal.ledger.data_set import DataSet
 from dpcausal.ledger.rules import Total
@@ -24,7 +24,7 @@ class Balance:
         head: The last of these entries; None before the first.
         opening: The digest of the first, which says whose ledger this is.
         total: What was granted, and what was counted as lost when an older copy was restored.
-        standing: Whether all of it is proved.
+        proof_status: Whether all of it is proved.
         versions: The number of units of each version of the data; None where no vault was opened on it yet.
         data_set: What is public about the data; None before the first vault.
     """
@@ -32,7 +32,7 @@ class Balance:
     head: Entry | None = None
     opening: str = ""
     total: Total = field(default_factory=Total)
-    standing: Standing = "proved"
+    proof_status: ProofStatus = "proved"
     versions: Mapping[str | None, int | None] = field(default_factory=dict)
     data_set: DataSet | None = None
 
@@ -87,11 +87,11 @@ class Balance:
         return self.data_set in (None, data_set)
 
     def _charged(self, entry: Entry) -> "Balance":
-        total, standing = self.total, self.standing
+        total, proof_status = self.total, self.proof_status
         for event in entry.events:
             total = total.plus(event)
-            standing = "heuristic" if event.family == "heuristic" else standing
-        return replace(self, total=total, standing=standing)
+            proof_status = "heuristic" if event.family == "heuristic" else proof_status
+        return replace(self, total=total, proof_status=proof_status)
 
     def at(self, checkpoint: Entry) -> "Balance":
         """The balance that a checkpoint says, taken at its word, of a ledger with this opening."""
@@ -106,7 +106,7 @@ class Balance:
         total = Total(*(Fraction(said[name]) for name in ("epsilon", "delta", "rho")))
         versions = dict(said["versions"])
         data_set = DataSet.from_dict(said["data_set"]) if said["data_set"] else None
-        return Balance(checkpoint, self.opening, total, said["standing"], versions, data_set)
+        return Balance(checkpoint, self.opening, total, said["proof_status"], versions, data_set)
 
     def followed_by(self, kind: Kind, request: str, content: dict[str, Any]) -> list[Entry]:
         """The entries that write this down next: a checkpoint comes first where one is due."""
@@ -118,7 +118,7 @@ class Balance:
     def _carried(self) -> dict[str, Any]:
         return {
             "opening": self.opening,
-            "standing": self.standing,
+            "proof_status": self.proof_status,
             "versions": [[as_of, n] for as_of, n in self.versions.items()],
             "data_set": self.data_set.to_dict() if self.data_set else None,
             **{name: str(part) for name, part in vars(self.total).items()},

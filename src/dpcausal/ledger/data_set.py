@@ -17,18 +17,18 @@ class DataSet:
         protects: What the schema says one unit may change.
         unit: How several records of one unit become one, if they do.
         public: The columns that are declared public.
-        heuristics: The queries without a proof that are allowed.
+        allow_unproved: The queries without a proof that are allowed.
     """
 
     protects: str
     unit: Unit | None = None
     public: tuple[str, ...] = ()
-    heuristics: tuple[str, ...] = ()
+    allow_unproved: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, schema: Schema, heuristics: Sequence[str] = ()) -> Self:
+    def of(cls, schema: Schema, allow_unproved: Sequence[str] = ()) -> Self:
         """Return what a schema declares public about a data set."""
-        return cls(schema.protects, schema.unit, schema.public_columns, tuple(sorted(heuristics)))
+        return cls(schema.protects, schema.unit, schema.public_columns, tuple(sorted(allow_unproved)))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the data set as plain values, the unit in its parts."""
@@ -36,7 +36,7 @@ class DataSet:
             "protects": self.protects,
             "unit": declared_dict(self.unit) if self.unit else None,
             "public": list(self.public),
-            "heuristics": list(self.heuristics),
+            "allow_unproved": list(self.allow_unproved),
         }
 
     @classmethod
@@ -46,19 +46,19 @@ class DataSet:
         Raises:
             SchemaError: If it holds anything else.
         """
-        check_keys("data set", document, ("protects", "unit", "public", "heuristics"), ())
+        check_keys("data set", document, ("protects", "unit", "public", "allow_unproved"), ())
         unit = document["unit"]
         return cls(
             document["protects"],
             build("unit", Unit, unit) if unit is not None else None,
             tuple(document["public"]),
-            tuple(document["heuristics"]),
+            tuple(document["allow_unproved"]),
         )
 
     def __str__(self) -> str:
         unit = f"one unit for each {self.unit.name}, {self.unit.keep} by {self.unit.by}" if self.unit else "units"
         public = f"public columns {', '.join(self.public)}" if self.public else "no public columns"
-        unproved = f", allows without proof {', '.join(self.heuristics)}" if self.heuristics else ""
+        unproved = f", allows without proof {', '.join(self.allow_unproved)}" if self.allow_unproved else ""
         return f"{unit}, protects {self.protects}, {public}{unproved}"
 
 

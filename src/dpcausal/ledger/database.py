@@ -11,7 +11,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import NullPool, StaticPool
 
-from dpcausal.errors import LedgerError, withheld
+from dpcausal.errors import LedgerError, redact_errors
 
 IN_MEMORY = "sqlite://"
 """The address of a database that forgets everything when its process ends."""
@@ -68,7 +68,7 @@ class Database:
                 hint="keep the ledger in a file to share it between processes.",
             )
         # The database's own error may hold an answer that was never stored, and so never released.
-        with withheld(SQLAlchemyError, instead=self._failure), self._engine.begin() as connection:
+        with redact_errors(SQLAlchemyError, instead=self._failure), self._engine.begin() as connection:
             yield connection
 
     def _failure(self, error: Exception) -> LedgerError:

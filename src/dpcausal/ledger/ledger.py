@@ -7,7 +7,7 @@ from typing import Any, Self
 from sqlalchemy import Connection
 
 from dpcausal.errors import BudgetExceededError, LedgerError
-from dpcausal.guarantee import Event, Standing
+from dpcausal.guarantee import Event, ProofStatus
 from dpcausal.ledger import refusals, verification
 from dpcausal.ledger.accounting import tight_epsilon
 from dpcausal.ledger.chain import Entry, broken_at, digest_of
@@ -308,9 +308,9 @@ class Ledger(HashChain):
         return self.budget.remaining(self._current().total)
 
     @property
-    def standing(self) -> Standing:
+    def proof_status(self) -> ProofStatus:
         """Whether all that was granted is proved; one heuristic release makes the total heuristic."""
-        return self._current().standing
+        return self._current().proof_status
 
     def tight_epsilon(self, delta: float) -> float:
         """The tightest epsilon at `delta` for everything spent, had all questions been fixed before the first answer.
@@ -323,7 +323,7 @@ class Ledger(HashChain):
     def __repr__(self) -> str:
         # As last seen, without a look at the store: a debugger may print this while the store is locked.
         place = "in memory: forgets everything when this process ends" if self._store.forgets else self._store.address
-        unproved = "" if self._balance.standing == "proved" else ", of which a part without proof"
+        unproved = "" if self._balance.proof_status == "proved" else ", of which a part without proof"
         return f"Ledger({place}; spent {self.budget.spent(self._balance.total)}{unproved}; budget {self.budget})"
 
 

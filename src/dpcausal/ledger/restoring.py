@@ -120,7 +120,7 @@ def stated_event(epsilon: float | None, delta: float, rule: str, data_set: DataS
             got=f"a lost delta of {delta:g}",
             hint="a sum of epsilons and deltas has no price in rho; find the receipts.",
         )
-    unproved = data_set is not None and data_set.heuristics
+    unproved = data_set is not None and data_set.allow_unproved
     family: Family = "heuristic" if unproved else "laplace" if delta == 0 else "smooth"
     return Event(family=family, epsilon=epsilon, delta=delta, mu=0.0)
 
@@ -138,7 +138,7 @@ def check_line(what: str, text: str) -> None:
 def _price(receipt: Receipt) -> Event:
     """What a receipt says that an answer cost. With a delta and a price in rho it was Gaussian noise."""
     Guarantee(epsilon=receipt.epsilon, delta=receipt.delta)  # raises unless these are prices
-    if receipt.query in QUERIES and QUERIES[receipt.query].standing == "heuristic":
+    if receipt.query in QUERIES and QUERIES[receipt.query].proof_status == "heuristic":
         return Event(family="heuristic", epsilon=receipt.epsilon, delta=receipt.delta, mu=0.0)
     if receipt.delta == 0:
         return Event(family="laplace", epsilon=receipt.epsilon, delta=0.0, mu=0.0)

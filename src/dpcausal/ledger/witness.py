@@ -15,7 +15,7 @@ from typing import Protocol
 
 from sqlalchemy import Column, Connection, Integer, MetaData, String, Table, func, insert, inspect, select
 
-from dpcausal.errors import LedgerError, withheld
+from dpcausal.errors import LedgerError, redact_errors
 from dpcausal.ledger.database import Database
 
 SIGHTINGS = Table(
@@ -109,7 +109,7 @@ class LogWitness:
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
-        with withheld(OSError, instead=lambda error: _unusable(self.address, error)):
+        with redact_errors(OSError, instead=lambda error: _unusable(self.address, error)):
             descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dpcausal.columns import Real
-from dpcausal.effect import Effect, Estimator, listed, number, text_lines
+from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import GuaranteeError
 from dpcausal.estimators.average import (
     DifferenceInMeans,
@@ -24,6 +24,7 @@ from dpcausal.queries.scores import feature_names
 from dpcausal.queries.strata import bins, cuts_of
 from dpcausal.release import Source
 from dpcausal.schema import Schema
+from dpcausal.text import format_number, table_rows, text_lines
 
 _VARIED = 0.2
 """By how much of the outcome's standard deviation effects are taken to differ between units a logit apart."""
@@ -106,12 +107,12 @@ class Choice:
             if not others:
                 return "no confounders were declared, so there is nothing to adjust for"
             return (
-                f"what adjusting would remove ({number(plain.bias)}) is less than the noise it would add "
-                f"({number(others[0].privacy_sd)} in place of {number(plain.privacy_sd)})"
+                f"what adjusting would remove ({format_number(plain.bias)}) is less than the noise it would add "
+                f"({format_number(others[0].privacy_sd)} in place of {format_number(plain.privacy_sd)})"
             )
         return (
-            f"its expected error is {number(first.error)}, most of it {largest}; "
-            f"a plain difference in means would have {number(plain.error)}, {number(plain.bias)} of it confounding"
+            f"its expected error is {format_number(first.error)}, most of it {largest}; "
+            f"a plain difference in means would have {format_number(plain.error)}, {format_number(plain.bias)} of it confounding"
         )
 
     @property
@@ -119,14 +120,14 @@ class Choice:
         """The candidates, the best first, as a table in text."""
         lines = [f"{'':>3} {'expected error':>14} {'sampling':>10} {'privacy':>10} {'bias':>10}  estimator"]
         for place, each in enumerate(self.candidates, start=1):
-            sizes = " ".join(f"{number(size):>10}" for size in (each.sampling_sd, each.privacy_sd, each.bias))
+            sizes = " ".join(f"{format_number(size):>10}" for size in (each.sampling_sd, each.privacy_sd, each.bias))
             refused = "" if each.interval else " (no interval)"
-            lines.append(f"{place:>2}. {number(each.error):>14} {sizes}  {each.label}{refused}")
+            lines.append(f"{place:>2}. {format_number(each.error):>14} {sizes}  {each.label}{refused}")
         return "\n".join(lines)
 
     def __str__(self) -> str:
         table = [("why", self.why), ("adjusting", self._worthwhile()), ("privacy", str(self.guarantee))]
-        return "\n".join([self.ranking, "", *text_lines(table + listed("assumes", self.assumed))])
+        return "\n".join([self.ranking, "", *text_lines(table + table_rows("assumes", self.assumed))])
 
     def _worthwhile(self) -> str:
         if self.worthwhile == 0:
@@ -142,7 +143,7 @@ def choose(  # noqa: PLR0913
     n: int,
     guarantee: Guarantee,
     *,
-    of: Sequence[str] | None = None,
+    covariates: Sequence[str] | None = None,
     by: Sequence[str | Cut] = (),
     treated_share: float = 0.5,
     outcome_mean: float | None = None,
@@ -157,7 +158,7 @@ def choose(  # noqa: PLR0913
         schema: What is public about the table.
         n: The number of units.
         guarantee: The guarantee to give.
-        of: The confounders; all covariates if left out, and none for a trial: `of=[]`.
+        covariates: The confounders; all covariates if left out, and none for a trial: `covariates=[]`.
         by: Strata to consider, as for `Stratification`.
         treated_share: The share of units expected to be treated.
         outcome_mean: The outcome's expected mean, as for `Rehearsal`.
@@ -183,12 +184,12 @@ def choose(  # noqa: PLR0913
             hint=f"write Guarantee(epsilon=…, protects={schema.protects!r}).",
         )
     rehearsal = Rehearsal(schema, n, treated_share, outcome_mean, outcome_sd, confounding, covariate_sd, compared_share)
-    names = [column.name for column in schema.covariates] if of is None else of
+    names = [column.name for column in schema.covariates] if covariates is None else covariates
     world = _World(rehearsal, guarantee, len(names))
     candidates = [world.difference_in_means(), *([world.stratification(by, names)] if by else ())]
     candidates += world.adjusted(names) if names else ()
     ranked = sorted(candidates, key=lambda each: each.error)
-    assumed = (*rehearsal.notes, *world.notes)
+    assumed = (*rehearsal.caveats, *world.caveats)
     return Choice(tuple(ranked), len(names), _worthwhile(rehearsal, guarantee), guarantee, assumed)
 
 
@@ -214,7 +215,7 @@ class _World:
     confounders: int
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def caveats(self) -> tuple[str, ...]:
         """What was assumed."""
         if not self.confounders:
             return ("no confounders: arms are comparable, as in a randomised trial",)
@@ -271,22 +272,27 @@ class _World:
             Stratification(by=by), f"stratification by {', '.join(cut.name for cut in cuts)}", bias=left
         )
 
-    def adjusted(self, of: Sequence[str]) -> list[Candidate]:
+    def adjusted(self, covariates: Sequence[str]) -> list[Candidate]:
         """Weighting, regression and both together, of all these confounders."""
-        schema, listed = self.rehearsal.schema, ", ".join(of)
+        schema, listed = self.rehearsal.schema, ", ".join(covariates)
         treated = self.rehearsal.treated_share
-        spread, features = treated * (1 - treated) * self.rehearsal.covariate_sd**2, len(feature_names(of, schema))
-        doubt = ScoreDoubt.of(self.rehearsal.n, self.guarantee.epsilon / 2, len(of), features, spread)
+        spread, features = (
+            treated * (1 - treated) * self.rehearsal.covariate_sd**2,
+            len(feature_names(covariates, schema)),
+        )
+        doubt = ScoreDoubt.of(self.rehearsal.n, self.guarantee.epsilon / 2, len(covariates), features, spread)
         moved, ridge = doubt.moved * self.rehearsal.sd / 4, self.bias * min(doubt.ridge, 1.0)
         away = math.hypot(ridge, abs(1 - 2 * treated) * _VARIED * self.rehearsal.sd)
-        overlap = InverseWeighting(of=of, estimand="ATO")
+        overlap = InverseWeighting(covariates=covariates, estimand="ATO")
         rare = [self.rare(clip) for clip in (InverseWeighting.clip, DoublyRobust.clip)]
         candidates = [
-            self.candidate(InverseWeighting(of=of), f"weighting of {listed}", bias=ridge + rare[0], noise=moved),
+            self.candidate(
+                InverseWeighting(covariates=covariates), f"weighting of {listed}", bias=ridge + rare[0], noise=moved
+            ),
             self.candidate(overlap, f"overlap weighting of {listed}", bias=away, noise=moved),
         ]
-        if len(design_names(of, schema)) <= _MOST_FEATURES:
-            regression, both = RegressionAdjustment(of=of), DoublyRobust(of=of)
+        if len(design_names(covariates, schema)) <= _MOST_FEATURES:
+            regression, both = RegressionAdjustment(covariates=covariates), DoublyRobust(covariates=covariates)
             shrunk = abs(self.plan(regression)[0].estimate)  # without an effect, what it finds is what it leaves in
             candidates += [
                 self.candidate(both, f"doubly robust, of {listed}", bias=rare[1], explained=_EXPLAINED),

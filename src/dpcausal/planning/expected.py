@@ -100,15 +100,15 @@ def _(
 ) -> dict[str, float]:
     """As if covariates had nothing to do with treatment."""
     c, t = expecting.expected_sizes
-    values = dict.fromkeys(feature_names(query.of, expecting.schema), 0.0)
-    return values | {"intercept": math.log(t / c) * math.sqrt(len(query.of) + 1)}
+    values = dict.fromkeys(feature_names(query.covariates, expecting.schema), 0.0)
+    return values | {"intercept": math.log(t / c) * math.sqrt(len(query.covariates) + 1)}
 
 
 @expected.register
 def _(query: WeightedArms, expecting: Expectations, _: Guarantee) -> dict[str, float]:
     """As if every unit had the score that the intercept alone gives."""
     c, t = expecting.expected_sizes
-    weights = _weights(query.estimand, _score(query.coefficients, query.of), query.clip)
+    weights = _weights(query.estimand, _score(query.coefficients, query.covariates), query.clip)
     low, high = expecting.schema.outcome_bounds
     mean = expecting.mean - (low + high) / 2
     control, treated = c * weights[0], t * weights[1]
@@ -123,9 +123,9 @@ def _(query: WeightedArms, expecting: Expectations, _: Guarantee) -> dict[str, f
     }
 
 
-def _score(coefficients: Sequence[float], of: Sequence[str]) -> float:
+def _score(coefficients: Sequence[float], covariates: Sequence[str]) -> float:
     """The score that the intercept alone gives."""
-    return 1 / (1 + math.exp(-min(max(coefficients[0] / math.sqrt(len(of) + 1), -30), 30)))
+    return 1 / (1 + math.exp(-min(max(coefficients[0] / math.sqrt(len(covariates) + 1), -30), 30)))
 
 
 def _weights(estimand: str, score: float, clip: float) -> tuple[float, float]:
@@ -146,7 +146,7 @@ def _(query: RegressionMoments, expecting: Expectations, _: Guarantee) -> dict[s
     Each feature has an equal part in both; none has to do with another.
     """
     variances: list[float] = []
-    for column in covariates_named(query.of, expecting.schema):
+    for column in covariates_named(query.covariates, expecting.schema):
         if isinstance(column, Real):
             variances.append(expecting.covariate_sd**2)
         else:
@@ -277,7 +277,7 @@ def _(query: StratumCounts, expecting: Expectations, _: Guarantee) -> dict[str, 
 def _(query: ScoreCounts, expecting: Expectations, _: Guarantee) -> dict[str, float]:
     """As if every unit had the score that the intercept alone gives."""
     bins, sizes = query.bins(), expecting.expected_sizes
-    found = bins[int(np.searchsorted(query.edges, _score(query.coefficients, query.of), side="right"))]
+    found = bins[int(np.searchsorted(query.edges, _score(query.coefficients, query.covariates), side="right"))]
     return {f"size_{arm} of {name}": sizes[arm] * float(name == found) for name in bins for arm in (0, 1)}
 
 
@@ -291,7 +291,7 @@ def _(query: CovariateSums, expecting: Expectations, _: Guarantee) -> dict[str, 
     for arm in (0, 1):
         mass = sizes[arm] * weights[arm]
         values |= {f"mass_{arm}": mass, f"design_{arm}": mass * weights[arm]}
-        for column in covariates_named(query.of, expecting.schema):
+        for column in covariates_named(query.covariates, expecting.schema):
             listed = () if isinstance(column, Real) or len(column.values) == 2 else value_names(column)
             values |= {f"total_{arm} of {column.name}": 0.0}
             values |= {f"total_{arm} of {name}": mass / len(listed) for name in listed}

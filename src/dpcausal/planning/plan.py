@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from dpcausal.columns import Real
-from dpcausal.effect import Effect, Estimator, bill, html_table, listed, number, text_table
+from dpcausal.effect import Effect, Estimator, bill
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import half_width as half_width_of
 from dpcausal.planning.choose import Choice, choose
@@ -22,6 +22,7 @@ from dpcausal.planning.precision import (
 from dpcausal.planning.refusals import REHEARSALS, cautious, odds, refusals
 from dpcausal.planning.rehearsal import Rehearsal
 from dpcausal.queries import Cut
+from dpcausal.text import format_number, html_table, table_rows, text_table
 
 THIS = "this study"
 """What the study's own estimator is called among the others."""
@@ -88,28 +89,30 @@ class Plan:
 
     def _table(self) -> list[tuple[str, str]]:
         effect = self.effect
-        table = listed("WARNING", effect.guarantee.warnings)
+        table = table_rows("WARNING", effect.guarantee.warnings)
         table += [("units", f"{effect.n:,}"), ("method", effect.method), *self._precision()]
         table += [("no interval", odds(self.refusals))]
-        table += listed("will ask", tuple(map(bill, effect.receipts)))
+        table += table_rows("will ask", tuple(map(bill, effect.receipts)))
         table += [("privacy", str(effect.guarantee)), *self._wish(), ("carries", self._carries())]
         table += [("ranking", f"first {self.choice.candidates[0].label}: {self.choice.why}")]
-        table += listed("note", tuple(note for note in effect.notes if note not in self.rehearsal.notes))
-        return table + listed("assumes", (*self.choice.assumed, *self._left_open()))
+        table += table_rows("note", tuple(note for note in effect.notes if note not in self.rehearsal.caveats))
+        return table + table_rows("assumes", (*self.choice.assumed, *self._left_open()))
 
     def _precision(self) -> list[tuple[str, str]]:
         effect = self.effect
         if math.isinf(self.half_width):
-            sampling = "not asked for" if effect.sampling_sd is None else number(effect.sampling_sd)
+            sampling = "not asked for" if effect.sampling_sd is None else format_number(effect.sampling_sd)
             return [
                 ("95 % interval", f"none: {effect.why_no_interval}"),
-                ("standard error", f"sampling {sampling}, privacy noise {number(effect.privacy_sd)}"),
+                ("standard error", f"sampling {sampling}, privacy noise {format_number(effect.privacy_sd)}"),
             ]
         parts = half_width_of(effect.sampling_sd or 0.0, (), 0.95), half_width_of(0.0, effect.noise, 0.95)
-        alone = f"sampling alone would give ± {number(parts[0])}, privacy noise alone ± {number(parts[1])}"
-        told = f"an effect of {number(self.smallest_detectable)} or more, with 80 % power"
+        alone = (
+            f"sampling alone would give ± {format_number(parts[0])}, privacy noise alone ± {format_number(parts[1])}"
+        )
+        told = f"an effect of {format_number(self.smallest_detectable)} or more, with 80 % power"
         return [
-            ("95 % interval", f"expect the estimate ± {number(self.half_width)}; {alone}"),
+            ("95 % interval", f"expect the estimate ± {format_number(self.half_width)}; {alone}"),
             ("can detect", f"{told} (two-sided test at 5 %, if the interval comes out as wide as expected)"),
         ]
 
@@ -139,7 +142,7 @@ class Plan:
             wide = "outcomes spread evenly over their bounds, which is more than most do"
             left.append(f"no standard deviation was given: {wide}")
         if (careful := cautious(self.rehearsal)) != self.rehearsal:
-            spread = f"a standard deviation of {number(careful.sd)}"
+            spread = f"a standard deviation of {format_number(careful.sd)}"
             left.append(f"for the chance of no interval: {careful.treated_share:.0%} treated, and {spread}")
         return tuple(left)
 
@@ -184,7 +187,7 @@ def plan(  # noqa: PLR0913
     rehearsal: Rehearsal,
     guarantee: Guarantee,
     *,
-    of: Sequence[str] | None = None,
+    covariates: Sequence[str] | None = None,
     by: Sequence[str | Cut] | None = None,
     width: float | None = None,
 ) -> Plan:
@@ -194,7 +197,7 @@ def plan(  # noqa: PLR0913
         estimator: How the effect is to be estimated.
         rehearsal: What is expected of the table.
         guarantee: The guarantee to give.
-        of: The confounders, as for `choose`; none for a trial: `of=[]`.
+        covariates: The confounders, as for `choose`; none for a trial: `covariates=[]`.
         by: Strata to rank as well, as for `choose`; the estimator's own if left out.
         width: A wished half width: the ± around the estimate. Any, if left out where there would be no interval.
 
@@ -202,7 +205,7 @@ def plan(  # noqa: PLR0913
         >>> from dpcausal import DifferenceInMeans, Guarantee, Real, Rehearsal, Schema, Treatment
         >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100))
         >>> expected = Rehearsal(schema, n=1_000, outcome_sd=15)
-        >>> trial = plan(DifferenceInMeans(), expected, Guarantee(epsilon=0.2), of=[], width=2.5)
+        >>> trial = plan(DifferenceInMeans(), expected, Guarantee(epsilon=0.2), covariates=[], width=2.5)
         >>> round(trial.half_width, 1), round(trial.smallest_detectable, 1)
         (6.4, 8.8)
         >>> trial.epsilon_needed, trial.units_needed
@@ -224,7 +227,7 @@ def plan(  # noqa: PLR0913
             rehearsal.schema,
             rehearsal.n,
             guarantee,
-            of=of,
+            covariates=covariates,
             by=getattr(estimator, "by", ()) if by is None else by,
             **{name: value for name, value in vars(rehearsal).items() if name not in ("schema", "n")},
         ),

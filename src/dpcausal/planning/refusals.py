@@ -72,7 +72,7 @@ class _Noisy:
 
     def __init__(self, rehearsal: Rehearsal, run: int) -> None:
         self._rehearsal = rehearsal
-        self.schema, self.n, self.notes = rehearsal.schema, rehearsal.n, rehearsal.notes
+        self.schema, self.n, self.caveats = rehearsal.schema, rehearsal.n, rehearsal.caveats
         self.arm_sizes = rehearsal.arm_sizes
         self._draws = count(run * _QUESTIONS)
 

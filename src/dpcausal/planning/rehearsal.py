@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 
 from dpcausal.calibration import calibrate
-from dpcausal.effect import number
 from dpcausal.guarantee import Guarantee
 from dpcausal.planning.expectations import Expectations
 from dpcausal.planning.expected import expected
 from dpcausal.queries import Query
 from dpcausal.release import Receipt, Release
+from dpcausal.text import format_number
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,9 @@ class Rehearsal(Expectations):
         return None if self.schema.protects == "record" else self.expected_sizes
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def caveats(self) -> tuple[str, ...]:
         """What was assumed."""
-        outcome = f"an outcome of mean {number(self.mean)} and standard deviation {number(self.sd)}"
+        outcome = f"an outcome of mean {format_number(self.mean)} and standard deviation {format_number(self.sd)}"
         outside = "" if self.compared_share == 1 else f" in the comparison, out of {self.n:,}"
         units = f"{self.treated_share:.0%} of {self.compared:,} units{outside}"
         assumed = (f"rehearsed with {units} treated and {outcome}",)

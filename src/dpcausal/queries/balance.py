@@ -33,20 +33,22 @@ class CovariateSums(Query):
     has, it costs as much as a number. Proof: docs/proofs/covariate_sums.md.
 
     Attributes:
-        of: The covariates.
+        covariates: The covariates.
     """
 
     name: ClassVar[str] = "covariate_sums"
     adds_up: ClassVar[bool] = True
 
-    of: Sequence[str]
+    covariates: Sequence[str]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "of", self.of if isinstance(self.of, str) else tuple(self.of))
+        object.__setattr__(
+            self, "covariates", self.covariates if isinstance(self.covariates, str) else tuple(self.covariates)
+        )
 
     def features(self, schema: Schema) -> tuple[str, ...]:
         """What is added up of each unit."""
-        names = feature_names(self.of, schema)[1:]
+        names = feature_names(self.covariates, schema)[1:]
         if len(names) > MOST_FEATURES:
             raise QueryError(
                 expected=f"covariates that make at most {MOST_FEATURES} features",
@@ -57,13 +59,13 @@ class CovariateSums(Query):
 
     def numbers(self, schema: Schema) -> tuple[str, ...]:
         """Those features that are numbers, whose squares have a deficit."""
-        return tuple(column.name for column in covariates_named(self.of, schema) if isinstance(column, Real))
+        return tuple(column.name for column in covariates_named(self.covariates, schema) if isinstance(column, Real))
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
         """The answer's coordinates and how far one unit can move them."""
         one = Fraction(1)
         sizes = (Coordinate("size_1", 1.0, one), *compared(schema, one)) if protects == "record" else ()
-        bound = _bound(len(self.of), protects, norm, extra=Fraction(1))
+        bound = _bound(len(self.covariates), protects, norm, extra=Fraction(1))
         return Sensitivity(norm, (*sizes, *self._sums(schema, norm, 1.0)), bound)
 
     def _sums(self, schema: Schema, norm: Norm, largest: float) -> tuple[Coordinate, ...]:
@@ -75,7 +77,7 @@ class CovariateSums(Query):
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """The columns that the answer depends on."""
-        return schema.treatment, *covariates_named(self.of, schema)
+        return schema.treatment, *covariates_named(self.covariates, schema)
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,7 @@ class WeightedCovariates(CovariateSums):
             for part, power, weight in (("mass", 1, 2), ("design", 2, 4))
             for arm in (0, 1)
         )
-        bound = _bound(len(self.of), protects, norm, extra=Fraction(3, 2))
+        bound = _bound(len(self.covariates), protects, norm, extra=Fraction(3, 2))
         return Sensitivity(norm, (*weights, *self._sums(schema, norm, self.largest)), bound)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:

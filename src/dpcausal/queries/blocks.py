@@ -22,17 +22,19 @@ class Asked(Query):
 
     Attributes:
         learner: Which learner, by the name under which the vault knows it.
-        of: The covariates that it sees.
-        at: The profiles, each a list of values in the order of `of`.
+        covariates: The covariates that it sees.
+        at: The profiles, each a list of values in the order of `covariates`.
     """
 
     learner: str
-    of: Sequence[str]
+    covariates: Sequence[str]
     at: Sequence[Sequence[Value]]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "of", self.of if isinstance(self.of, str) else tuple(self.of))
-        object.__setattr__(self, "at", profiles_of(self.of, self.at))
+        object.__setattr__(
+            self, "covariates", self.covariates if isinstance(self.covariates, str) else tuple(self.covariates)
+        )
+        object.__setattr__(self, "at", profiles_of(self.covariates, self.at))
         if not isinstance(self.learner, str):
             raise QueryError(expected="the name of a learner", got=repr(self.learner), hint="for instance forest.")
 
@@ -43,12 +45,12 @@ class Asked(Query):
 
     def check_profiles(self, schema: Schema) -> None:
         """Raise unless profiles can be read as the schema declares."""
-        columns = covariates_named(self.of, schema)
-        codes_of(by_covariate(self.of, self.at), columns)
+        columns = covariates_named(self.covariates, schema)
+        codes_of(by_covariate(self.covariates, self.at), columns)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """The columns that the answer depends on."""
-        return *score_columns(self.of, schema), schema.outcome
+        return *score_columns(self.covariates, schema), schema.outcome
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ class InfluenceEffects(Asked):
 
     name: ClassVar[str] = "influence_effects"
     most_units: ClassVar[int] = 10**6
-    standing: ClassVar[Literal["proved", "heuristic"]] = "heuristic"
+    proof_status: ClassVar[Literal["proved", "heuristic"]] = "heuristic"
 
     learners: ClassVar[tuple[str, ...]] = ("forest", "linear", "network")
     """What may be second; the models of outcome and propensity are always neural networks."""

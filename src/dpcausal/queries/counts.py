@@ -62,7 +62,7 @@ class ScoreCounts(Query):
     Proof: docs/proofs/arm_counts.md.
 
     Attributes:
-        of: The covariates of the score.
+        covariates: The covariates of the score.
         coefficients: The score's coefficients, in the order of `feature_names`, as a logistic query released them.
         edges: Where one bin of the score ends and the next begins, in rising order. An edge belongs to the bin above.
     """
@@ -70,12 +70,14 @@ class ScoreCounts(Query):
     name: ClassVar[str] = "score_counts"
     adds_up: ClassVar[bool] = True
 
-    of: Sequence[str]
+    covariates: Sequence[str]
     coefficients: Sequence[float]
     edges: Sequence[float]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "of", self.of if isinstance(self.of, str) else tuple(self.of))
+        object.__setattr__(
+            self, "covariates", self.covariates if isinstance(self.covariates, str) else tuple(self.covariates)
+        )
         object.__setattr__(self, "coefficients", kept_within(self.coefficients))
         numbers = all(map(is_number, self.edges)) and 1 <= len(self.edges) <= MOST_EDGES
         if not (numbers and all(low < high for low, high in itertools.pairwise((0.0, *self.edges, 1.0)))):
@@ -94,9 +96,9 @@ class ScoreCounts(Query):
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
         """The answer's coordinates and how far one unit can move them."""
-        check_coefficients(self.coefficients, self.of, schema)
+        check_coefficients(self.coefficients, self.covariates, schema)
         return _counts(self.bins(), norm)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """The columns that the answer depends on."""
-        return score_columns(self.of, schema)
+        return score_columns(self.covariates, schema)

@@ -178,10 +178,10 @@ class EffectWeights(Modelled):
 def farthest_arm(query: EffectMoments | EffectWeights, schema: Schema) -> float:
     """How far an arm can be from its propensity, whatever a unit's covariates are: a half where it is always a half."""
     query.check_models(schema)
-    root = math.sqrt(len(query.of) + 1)
+    root = math.sqrt(len(query.covariates) + 1)
     low, *slopes = (round(each / root * 2**16) / 2**16 for each in query.propensity)  # as the vault rounds them
     high = low
-    for column in covariates_named(query.of, schema):
+    for column in covariates_named(query.covariates, schema):
         if isinstance(column, Real) or len(column.values) == 2:
             slope, *slopes = slopes
             own = [-slope, slope]

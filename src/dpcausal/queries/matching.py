@@ -39,7 +39,7 @@ class MatchedContrast(Query):
     Proof: docs/proofs/matched_contrast.md.
 
     Attributes:
-        of: The covariates of the score.
+        covariates: The covariates of the score.
         neighbours: How many matches each unit has.
         limit: A unit may serve as a match `limit` times `neighbours` times; None to choose the limit for each arm by
             the error model of Yuan et al. (2025).
@@ -48,21 +48,23 @@ class MatchedContrast(Query):
 
     name: ClassVar[str] = "matched_contrast"
     most_units: ClassVar[int] = 2**25
-    facts: ClassVar[tuple[str, ...]] = ("largest", "squared", "limit_0", "limit_1", "matched", "freedom")
+    public_values: ClassVar[tuple[str, ...]] = ("largest", "squared", "limit_0", "limit_1", "matched", "freedom")
     shares: ClassVar[dict[str, Fraction]] = {"effect": Fraction(9, 10), "squares": Fraction(1, 10)}
 
-    of: Sequence[str]
+    covariates: Sequence[str]
     neighbours: int
     limit: int | None
     error: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "of", self.of if isinstance(self.of, str) else tuple(self.of))
+        object.__setattr__(
+            self, "covariates", self.covariates if isinstance(self.covariates, str) else tuple(self.covariates)
+        )
         check_matching(self.neighbours, self.limit, self.error)
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
         """The answer's coordinates and how far one unit can move them."""
-        covariates_named(self.of, schema)
+        covariates_named(self.covariates, schema)
         if protects != "outcome":
             raise QueryError(
                 expected="a schema that declares covariates and arms public: protects='outcome'",
@@ -76,7 +78,7 @@ class MatchedContrast(Query):
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """The columns that the answer depends on."""
-        return *score_columns(self.of, schema), schema.outcome
+        return *score_columns(self.covariates, schema), schema.outcome
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ class ScrambledContrast(Query):
     Nothing about a unit need be public. Pure epsilon only. Proof: docs/proofs/scrambled_contrast.md.
 
     Attributes:
-        of: The covariates of the score.
+        covariates: The covariates of the score.
         coefficients: The score's coefficients, in the order of `feature_names`, as a logistic query released them.
         neighbours: How many matches each unit has.
         limit: As in `MatchedContrast`.
@@ -96,9 +98,9 @@ class ScrambledContrast(Query):
 
     name: ClassVar[str] = "scrambled_contrast"
     most_units: ClassVar[int] = 2**25
-    facts: ClassVar[tuple[str, ...]] = ("largest", "limit_0", "limit_1", "matched")
+    public_values: ClassVar[tuple[str, ...]] = ("largest", "limit_0", "limit_1", "matched")
 
-    of: Sequence[str]
+    covariates: Sequence[str]
     coefficients: Sequence[float]
     neighbours: int
     limit: int | None
@@ -106,7 +108,9 @@ class ScrambledContrast(Query):
     shares: Sequence[float]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "of", self.of if isinstance(self.of, str) else tuple(self.of))
+        object.__setattr__(
+            self, "covariates", self.covariates if isinstance(self.covariates, str) else tuple(self.covariates)
+        )
         object.__setattr__(self, "coefficients", kept_within(self.coefficients))
         object.__setattr__(self, "shares", tuple(self.shares))
         check_matching(self.neighbours, self.limit, self.error)
@@ -132,13 +136,13 @@ class ScrambledContrast(Query):
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
         """The answer's coordinates and how far one unit can move them."""
         check_all_compared(self, schema, protects)
-        check_coefficients(self.coefficients, self.of, schema)
+        check_coefficients(self.coefficients, self.covariates, schema)
         effect = Coordinate("effect", outcome_step(schema) / COEFFICIENT_STEPS, Fraction(_MOVES) / self.parts()[2])
         return Sensitivity(norm, (effect,), Fraction(1))
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """The columns that the answer depends on."""
-        return *score_columns(self.of, schema), schema.outcome
+        return *score_columns(self.covariates, schema), schema.outcome
 
 
 def check_matching(neighbours: object, limit: object, error: float) -> None:

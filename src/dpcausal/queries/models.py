@@ -16,31 +16,33 @@ class Modelled(Query):
     """A question asked with a propensity score and a regression of the outcome in each arm.
 
     Attributes:
-        of: The covariates of all three models.
+        covariates: The covariates of all three models.
         propensity: The coefficients of the propensity, in the order of `feature_names`, as a logistic query's.
         control: The coefficients of the regression in the control arm, of features divided as for the propensity; it
             gives the outcome in half ranges from the middle of its range.
         treated: The same in the treated arm.
     """
 
-    of: Sequence[str]
+    covariates: Sequence[str]
     propensity: Sequence[float]
     control: Sequence[float]
     treated: Sequence[float]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "of", self.of if isinstance(self.of, str) else tuple(self.of))
+        object.__setattr__(
+            self, "covariates", self.covariates if isinstance(self.covariates, str) else tuple(self.covariates)
+        )
         for model in ("propensity", "control", "treated"):
             object.__setattr__(self, model, kept_within(getattr(self, model)))
 
     def check_models(self, schema: Schema) -> None:
         """Raise unless every model has a coefficient for each feature."""
         for model in (self.propensity, self.control, self.treated):
-            check_coefficients(model, self.of, schema)
+            check_coefficients(model, self.covariates, schema)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """The columns that the answer depends on."""
-        return *score_columns(self.of, schema), schema.outcome
+        return *score_columns(self.covariates, schema), schema.outcome
 
 
 def check_limits(clip: object, limit: object) -> None:

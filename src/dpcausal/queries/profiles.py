@@ -110,11 +110,11 @@ def _listed(column: Binary | Category, cells: NDArray[Any]) -> NDArray[np.int64]
 MOST_PROFILES = 1_000
 
 
-def profiles_of(of: Sequence[str], at: Sequence[Sequence[Value]]) -> tuple[tuple[Value, ...], ...]:
+def profiles_of(covariates: Sequence[str], at: Sequence[Sequence[Value]]) -> tuple[tuple[Value, ...], ...]:
     """Profiles as lists of values in the order of the covariates."""
-    if not 1 <= len(at) <= MOST_PROFILES or any(len(profile) != len(of) for profile in at):
+    if not 1 <= len(at) <= MOST_PROFILES or any(len(profile) != len(covariates) for profile in at):
         raise QueryError(
-            expected=f"1 to {MOST_PROFILES:,} profiles, each with a value of {', '.join(of)}",
+            expected=f"1 to {MOST_PROFILES:,} profiles, each with a value of {', '.join(covariates)}",
             got=f"{len(at)} profiles",
             hint="few profiles are best: noise grows with the root of their number.",
         )
@@ -126,9 +126,9 @@ def profile_names(at: Sequence[Sequence[Value]]) -> tuple[str, ...]:
     return tuple(f"profile {number}" for number in range(1, len(at) + 1))
 
 
-def by_covariate(of: Sequence[str], at: Sequence[Sequence[Value]]) -> dict[str, list[Value]]:
+def by_covariate(covariates: Sequence[str], at: Sequence[Sequence[Value]]) -> dict[str, list[Value]]:
     """Profiles, covariate by covariate."""
-    return {name: [profile[place] for profile in at] for place, name in enumerate(of)}
+    return {name: [profile[place] for profile in at] for place, name in enumerate(covariates)}
 
 
 def values_of(codes: Codes, columns: Sequence[Column]) -> tuple[tuple[Value, ...], ...]:

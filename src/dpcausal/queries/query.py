@@ -65,10 +65,10 @@ class Query(Protocol):
     """One question that may be asked of a table."""
 
     name: ClassVar[str]
-    facts: ClassVar[tuple[str, ...]] = ()
+    public_values: ClassVar[tuple[str, ...]] = ()
     """Numbers that come with the answer without noise, because they are made of nothing private."""
 
-    standing: ClassVar[Literal["proved", "heuristic"]] = "proved"
+    proof_status: ClassVar[Literal["proved", "heuristic"]] = "proved"
     """On what grounds the answer with its noise is called private."""
 
     adds_up: ClassVar[bool] = False

@@ -75,18 +75,20 @@ class RegressionMoments(Query):
     leave the comparison. Proof: docs/proofs/regression_moments.md.
 
     Attributes:
-        of: The covariates.
+        covariates: The covariates.
         interaction: Whether each arm gets a regression of its own.
     """
 
     name: ClassVar[str] = "regression_moments"
     adds_up: ClassVar[bool] = True
 
-    of: Sequence[str]
+    covariates: Sequence[str]
     interaction: bool = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "of", self.of if isinstance(self.of, str) else tuple(self.of))
+        object.__setattr__(
+            self, "covariates", self.covariates if isinstance(self.covariates, str) else tuple(self.covariates)
+        )
         if not isinstance(self.interaction, bool):
             raise QueryError(
                 expected="an interaction that is True or False",
@@ -96,7 +98,7 @@ class RegressionMoments(Query):
 
     def moments(self, schema: Schema) -> tuple[Moment, ...]:
         """The sums, in the order of the coordinates."""
-        last = FIRST_FEATURE + len(design_names(self.of, schema))
+        last = FIRST_FEATURE + len(design_names(self.covariates, schema))
         pairs = [(first, second) for first in range(last) for second in range(first, last)]
         # The first is the number of units in the comparison, which is public unless units may leave it.
         counted = pairs if schema.units_may_leave(schema.protects) else pairs[1:]
@@ -108,7 +110,7 @@ class RegressionMoments(Query):
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
         """The answer's coordinates and how far one unit can move them."""
-        numbers = ["", "outcome", *design_names(self.of, schema)]
+        numbers = ["", "outcome", *design_names(self.covariates, schema)]
         low, high = schema.outcome_bounds
         sizes = [1.0, (high - low) / 2, *(1.0 for _ in numbers[FIRST_FEATURE:])]
         coordinates = tuple(
@@ -166,13 +168,13 @@ class RegressionMoments(Query):
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """The columns that the answer depends on."""
-        return schema.treatment, *covariates_named(self.of, schema), schema.outcome
+        return schema.treatment, *covariates_named(self.covariates, schema), schema.outcome
 
 
-def design_names(of: Sequence[str], schema: Schema) -> tuple[str, ...]:
+def design_names(covariates: Sequence[str], schema: Schema) -> tuple[str, ...]:
     """The features of a linear regression: each number, one of two values, each of more values but the first."""
     names: list[str] = []
-    for column in covariates_named(of, schema):
+    for column in covariates_named(covariates, schema):
         names += [column.name] if isinstance(column, Real) or len(column.values) == 2 else value_names(column)[1:]
     if len(names) > MOST_FEATURES:
         raise QueryError(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal, get_args
 
-from dpcausal.columns import Column, Real, is_number, meant
+from dpcausal.columns import Column, Real, did_you_mean, is_number
 from dpcausal.errors import QueryError
 from dpcausal.queries.query import (
     GRID,
@@ -27,33 +27,35 @@ Estimand = Literal["ATE", "ATT", "ATC", "ATO"]
 COEFFICIENT_STEP = 2.0**-30
 
 
-def feature_names(of: Sequence[str], schema: Schema) -> tuple[str, ...]:
+def feature_names(covariates: Sequence[str], schema: Schema) -> tuple[str, ...]:
     """The features that covariates become: a constant, each number, one of two values, each of more values."""
     names = ["intercept"]
-    for column in covariates_named(of, schema):
+    for column in covariates_named(covariates, schema):
         names += [column.name] if isinstance(column, Real) or len(column.values) == 2 else value_names(column)
     return tuple(names)
 
 
-def covariates_named(of: Sequence[str], schema: Schema) -> tuple[Column, ...]:
+def covariates_named(covariates: Sequence[str], schema: Schema) -> tuple[Column, ...]:
     """The covariates of these names."""
-    if isinstance(of, str):
-        raise QueryError(expected="a list of covariates", got=repr(of), hint="put it into a list: of=[...].")
+    if isinstance(covariates, str):
+        raise QueryError(
+            expected="a list of covariates", got=repr(covariates), hint="put it into a list: covariates=[...]."
+        )
     known = {column.name: column for column in schema.covariates}
-    texts = all(isinstance(name, str) for name in of)
-    if not (of and texts and len(set(of)) == len(of) and set(of) <= set(known)):
-        near = next((meant(name, known) for name in of if name not in known), "") if texts else ""
+    texts = all(isinstance(name, str) for name in covariates)
+    if not (covariates and texts and len(set(covariates)) == len(covariates) and set(covariates) <= set(known)):
+        near = next((did_you_mean(name, known) for name in covariates if name not in known), "") if texts else ""
         raise QueryError(
             expected=f"one or more different covariates out of {', '.join(known) or 'none'}",
-            got=f"{list(of)}",
+            got=f"{list(covariates)}",
             hint=f"{near}declare in the schema, with bounds or values, every covariate that is used.",
         )
-    return tuple(known[name] for name in of)
+    return tuple(known[name] for name in covariates)
 
 
-def score_columns(of: Sequence[str], schema: Schema) -> tuple[TableColumn, ...]:
+def score_columns(covariates: Sequence[str], schema: Schema) -> tuple[TableColumn, ...]:
     """The columns that a score depends on."""
-    return schema.treatment, *covariates_named(of, schema)
+    return schema.treatment, *covariates_named(covariates, schema)
 
 
 def kept_within(coefficients: Sequence[float]) -> tuple[float, ...]:
@@ -67,9 +69,9 @@ def kept_within(coefficients: Sequence[float]) -> tuple[float, ...]:
     return tuple(min(max(float(each), -(2.0**20)), 2.0**20) for each in coefficients)
 
 
-def check_coefficients(coefficients: Sequence[float], of: Sequence[str], schema: Schema) -> None:
+def check_coefficients(coefficients: Sequence[float], covariates: Sequence[str], schema: Schema) -> None:
     """Raise unless there is a coefficient for each feature."""
-    names = feature_names(of, schema)
+    names = feature_names(covariates, schema)
     if len(coefficients) != len(names):
         raise QueryError(
             expected=f"{len(names)} coefficients, one for each feature",
@@ -120,7 +122,7 @@ class OutputPerturbedLogistic(Query):
     Proof: docs/proofs/logistic.md.
 
     Attributes:
-        of: The covariates.
+        covariates: The covariates.
         penalty: The ridge: what is minimised is the sum of losses plus penalty / 2 times the squared length of the
             coefficients. One unit moves these by 2 / penalty at most.
     """
@@ -130,11 +132,13 @@ class OutputPerturbedLogistic(Query):
     slack: ClassVar[Fraction] = Fraction(1, 1000)
     """How far the solver may stay from the minimum, in parts of 1 / penalty."""
 
-    of: Sequence[str]
+    covariates: Sequence[str]
     penalty: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "of", self.of if isinstance(self.of, str) else tuple(self.of))
+        object.__setattr__(
+            self, "covariates", self.covariates if isinstance(self.covariates, str) else tuple(self.covariates)
+        )
         if not (is_number(self.penalty) and 1 <= self.penalty <= 1e12):
             raise QueryError(
                 expected="a penalty from 1 to 1e12", got=repr(self.penalty), hint="a hundredth of n is usual."
@@ -142,13 +146,13 @@ class OutputPerturbedLogistic(Query):
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
         """The answer's coordinates and how far one unit can move them."""
-        names = feature_names(self.of, schema)
+        names = feature_names(self.covariates, schema)
         moved = 2 * (1 + self.slack) / Fraction(self.penalty) / Fraction(COEFFICIENT_STEP)
         return of_length(moved, names, norm)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """The columns that the answer depends on."""
-        return score_columns(self.of, schema)
+        return score_columns(self.covariates, schema)
 
 
 @dataclass(frozen=True)
@@ -159,7 +163,7 @@ class ObjectivePerturbedLogistic(Query):
     `OutputPerturbedLogistic`. Pure epsilon only. Proof: docs/proofs/logistic.md.
 
     Attributes:
-        of: The covariates.
+        covariates: The covariates.
     """
 
     name: ClassVar[str] = "objective_perturbed_logistic"
@@ -173,10 +177,12 @@ class ObjectivePerturbedLogistic(Query):
     slack: ClassVar[Fraction] = Fraction(1, 10**5)
     """How far the solver, and the grid on which noise is drawn, may move the result."""
 
-    of: Sequence[str]
+    covariates: Sequence[str]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "of", self.of if isinstance(self.of, str) else tuple(self.of))
+        object.__setattr__(
+            self, "covariates", self.covariates if isinstance(self.covariates, str) else tuple(self.covariates)
+        )
 
     @classmethod
     def penalty(cls, epsilon: float) -> float:
@@ -200,13 +206,13 @@ class ObjectivePerturbedLogistic(Query):
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
         """The answer's coordinates, and how far the solver and the grid can have moved them."""
-        names = feature_names(self.of, schema)
+        names = feature_names(self.covariates, schema)
         moved = self.slack / Fraction(COEFFICIENT_STEP)
         return of_length(moved, names, norm, self.shares["slack"])
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """The columns that the answer depends on."""
-        return score_columns(self.of, schema)
+        return score_columns(self.covariates, schema)
 
 
 @dataclass(frozen=True)
@@ -220,7 +226,7 @@ class WeightedArms(Query):
     docs/proofs/weighted_arms.md.
 
     Attributes:
-        of: The covariates of the score.
+        covariates: The covariates of the score.
         coefficients: The score's coefficients, in the order of `feature_names`, as a logistic query released them.
         estimand: Whose effect the weights are for.
         clip: The score is kept within clip and 1 - clip.
@@ -238,14 +244,16 @@ class WeightedArms(Query):
         "design": 16,
     }
 
-    of: Sequence[str]
+    covariates: Sequence[str]
     coefficients: Sequence[float]
     estimand: Estimand
     clip: float
     shrink: float = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "of", self.of if isinstance(self.of, str) else tuple(self.of))
+        object.__setattr__(
+            self, "covariates", self.covariates if isinstance(self.covariates, str) else tuple(self.covariates)
+        )
         object.__setattr__(self, "coefficients", kept_within(self.coefficients))
         check_estimand(self.estimand, get_args(Estimand))
         numbers = is_number(self.shrink) and is_number(self.clip)
@@ -268,7 +276,7 @@ class WeightedArms(Query):
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
         """The answer's coordinates and how far one unit can move them."""
-        check_coefficients(self.coefficients, self.of, schema)
+        check_coefficients(self.coefficients, self.covariates, schema)
         weight, outcome = self.largest / GRID, outcome_step(schema)
         steps = {
             "contrast": self.largest * outcome,
@@ -285,4 +293,4 @@ class WeightedArms(Query):
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """The columns that the answer depends on."""
-        return *score_columns(self.of, schema), schema.outcome
+        return *score_columns(self.covariates, schema), schema.outcome

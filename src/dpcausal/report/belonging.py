@@ -53,7 +53,7 @@ def check_study(effect: Effect, study: Study) -> None:
                 got=f"one with {got!r}",
                 hint="give the study that asked for this effect, or leave the study out.",
             )
-    for reading in schema.readings:
+    for reading in schema.data_handling:
         if reading not in effect.assumptions:
             raise StudyError(
                 expected=f"an effect of this study, which assumes: {reading}",

@@ -28,7 +28,7 @@ def love_plot(balance: BalanceTable) -> "Figure":
         >>> from dpcausal import Real, Rehearsal, Schema, Treatment
         >>> from dpcausal.diagnostics import Balance
         >>> schema = Schema(treatment=Treatment("t"), outcome=Real("y", 0, 1), covariates=[Real("age", 18, 90)])
-        >>> balance = Balance(of=["age"]).estimate(Rehearsal(schema, n=5_000), epsilon=1.0)
+        >>> balance = Balance(covariates=["age"]).estimate(Rehearsal(schema, n=5_000), epsilon=1.0)
         >>> figure = love_plot(balance)  # figure.savefig("love.png")
     """
     figure, axes = canvas(7.0, 1.7 + 0.42 * len(balance.lines))

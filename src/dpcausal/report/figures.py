@@ -51,23 +51,25 @@ def forest_plot(curve: EffectCurve, *, alpha: float = 0.05) -> "Figure":
     return figure
 
 
-def effect_plot(curve: EffectCurve, of: str, *, at: Mapping[str, Any] | None = None, alpha: float = 0.05) -> "Figure":
+def effect_plot(
+    curve: EffectCurve, covariate: str, *, at: Mapping[str, Any] | None = None, alpha: float = 0.05
+) -> "Figure":
     """The effect over the range of one covariate, with the band that holds all along it.
 
     Args:
         curve: The curve.
-        of: The covariate, a number.
+        covariate: The covariate, a number.
         at: Values of the other covariates; in the middle, or the first listed, where left out.
         alpha: How often the band may miss.
     """
     figure, axes = canvas(7.0, 4.2)
-    draw_effect(axes, curve, of, at=at, alpha=alpha)
+    draw_effect(axes, curve, covariate, at=at, alpha=alpha)
     axes.set_title(_promise(curve), loc="left", fontsize=9)
     return figure
 
 
 def draw_effect(
-    axes: "Axes", curve: EffectCurve, of: str, *, at: Mapping[str, Any] | None = None, alpha: float = 0.05
+    axes: "Axes", curve: EffectCurve, covariate: str, *, at: Mapping[str, Any] | None = None, alpha: float = 0.05
 ) -> None:
     """The same on axes of your own."""
     columns = {column.name: column for column in curve.basis.reads(curve.schema)}
@@ -75,18 +77,18 @@ def draw_effect(
         raise QueryError(
             expected=f"values (at) of {', '.join(columns)}", got=", ".join(map(str, at or {})), hint="check the names."
         )
-    column = columns.get(str(of))
+    column = columns.get(str(covariate))
     if not isinstance(column, Real):
         numbers = [name for name, each in columns.items() if isinstance(each, Real)]
         raise QueryError(
             expected=f"a number that the effect is a function of: {', '.join(numbers) or 'there is none'}",
-            got=repr(of),
+            got=repr(covariate),
             hint="forest_plot shows groups and listed values.",
         )
     values = np.linspace(column.low, column.high, _POINTS)
-    profiles: dict[str, Sequence[Any]] = {of: values}  # type: ignore[dict-item]
+    profiles: dict[str, Sequence[Any]] = {covariate: values}  # type: ignore[dict-item]
     for name, other in columns.items():
-        if name != of:
+        if name != covariate:
             usual = (other.low + other.high) / 2 if isinstance(other, Real) else other.values[0]
             profiles[name] = [(at or {}).get(name, usual)] * _POINTS
     if not curve.no_interval:
@@ -97,12 +99,12 @@ def draw_effect(
     axes.plot(values, curve.effect(profiles), color="black", linewidth=1.6, label="effect")
     axes.axhline(0.0, color="0.5", linewidth=0.8, linestyle="--")
     axes.set_xlim(column.low, column.high)
-    axes.set_xlabel(of)
+    axes.set_xlabel(covariate)
     axes.set_ylabel(f"effect on {curve.outcome}")
     axes.legend(frameon=False, fontsize=8)
 
 
 def _promise(curve: EffectCurve) -> str:
     promise = f"epsilon {curve.guarantee.epsilon:g}, delta {curve.guarantee.delta:g}"
-    unproved = " (NOT PROVED)" if curve.guarantee.standing == "heuristic" else ""
+    unproved = " (NOT PROVED)" if curve.guarantee.proof_status == "heuristic" else ""
     return f"{curve.n:,} units; {promise}{unproved}" + ("; rehearsed, no data read" if curve.rehearsed else "")

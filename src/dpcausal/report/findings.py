@@ -2,10 +2,10 @@
 
 import math
 
-from dpcausal.effect import number
 from dpcausal.report.facts import Facts
 from dpcausal.report.section import Section, Table
 from dpcausal.report.split import privacy_share, variance_shares
+from dpcausal.text import format_number
 
 
 def summary(report: Facts) -> Section:
@@ -32,11 +32,11 @@ def _finding(report: Facts) -> str:
             f"This is a rehearsal of the effect of {treated} against {control} on {effect.outcome}. No data were read."
         )
     direction = "higher" if effect.estimate >= 0 else "lower"
-    size = f"{number(abs(effect.estimate))} {direction} with {treated} than with {control}"
+    size = f"{format_number(abs(effect.estimate))} {direction} with {treated} than with {control}"
     if report.interval is None:
         return f"Mean {effect.outcome} was estimated to be {size}, among {effect.n:,} units."
     low, high = report.interval
-    fits = f"the data fit a difference from {number(low)} to {number(high)} (95 % interval)"
+    fits = f"the data fit a difference from {format_number(low)} to {format_number(high)} (95 % interval)"
     return f"Mean {effect.outcome} was estimated to be {size}, among {effect.n:,} units; {fits}."
 
 
@@ -68,7 +68,7 @@ def _noise(report: Facts) -> tuple[str, ...]:
     share, (low, high) = privacy_share(report.effect), report.interval
     half = (1 - share) * (high - low) / 2
     # Where noise hides the sampling error, estimators report the most that it may be.
-    without = f"the estimate would be known to within {number(half)} or better, in place of {number((high - low) / 2)}"
+    without = f"the estimate would be known to within {format_number(half)} or better, in place of {format_number((high - low) / 2)}"
     due = f"Of the interval's width, {share:.0%} is due to privacy noise: without it, {without}."
     return (f"Noise was added to protect every unit. {due}",)
 
@@ -77,7 +77,7 @@ def _promise(report: Facts) -> str:
     guarantee = report.effect.guarantee
     factor = math.exp(guarantee.epsilon)
     but = f", but for a probability of {guarantee.delta:g}" if guarantee.delta else ""
-    proved = "" if guarantee.standing == "proved" else " This promise is NOT PROVED for what was done here."
+    proved = "" if guarantee.proof_status == "proved" else " This promise is NOT PROVED for what was done here."
     what = {"record": "its record", "record_within_arm": "its record but for its arm", "outcome": "its outcome"}
     would = "would be" if report.effect.rehearsed else "would have been"
     return (
@@ -93,12 +93,15 @@ def result(report: Facts) -> Section:
     facts += [("outcome", effect.outcome), ("method", effect.method), ("units", f"{effect.n:,}")]
     if not effect.rehearsed:
         facts.append(
-            ("estimate", f"{number(effect.estimate)} (as it was released, noise included; all digits are in the JSON)")
+            (
+                "estimate",
+                f"{format_number(effect.estimate)} (as it was released, noise included; all digits are in the JSON)",
+            )
         )
-        facts += [("nearest possible value", number(nearest)) for nearest in _possible(report)]
+        facts += [("nearest possible value", format_number(nearest)) for nearest in _possible(report)]
     facts += [*_interval(report), *_planned(report), *_errors(report)]
     if report.smallest:
-        facts.append(("smallest worthwhile effect", number(report.smallest)))
+        facts.append(("smallest worthwhile effect", format_number(report.smallest)))
     facts.append(("verdict", report.verdict.says))
     facts += [("remedy", remedy) for remedy in report.verdict.remedies]
     notes = tuple(f"Assumes: {text}." for text in effect.assumptions) + tuple(f"Note: {text}." for text in effect.notes)
@@ -110,8 +113,8 @@ def _interval(report: Facts) -> list[tuple[str, str]]:
         return [("95 % interval", f"none: {report.effect.why_no_interval}")]
     low, high = report.interval
     if report.effect.rehearsed:
-        return [("95 % interval", f"expect the estimate ± {number((high - low) / 2)}")]
-    return [("95 % interval", f"{number(low)} to {number(high)} (sampling and privacy noise together)")]
+        return [("95 % interval", f"expect the estimate ± {format_number((high - low) / 2)}")]
+    return [("95 % interval", f"{format_number(low)} to {format_number(high)} (sampling and privacy noise together)")]
 
 
 def _possible(report: Facts) -> tuple[float, ...]:
@@ -128,7 +131,10 @@ def _planned(report: Facts) -> list[tuple[str, str]]:
         return []
     low, high = report.interval
     return [
-        ("planned precision", f"± {number(report.planned)}, from public inputs alone; ± {number((high - low) / 2)} now")
+        (
+            "planned precision",
+            f"± {format_number(report.planned)}, from public inputs alone; ± {format_number((high - low) / 2)} now",
+        )
     ]
 
 
@@ -138,7 +144,7 @@ def _errors(report: Facts) -> list[tuple[str, str]]:
     sds |= {"differences between sites": effect.between_sd} if effect.between_sd else {}
     said = {name: f" ({share:.0%} of the variance)" for name, share in variance_shares(effect).items()}
     return [
-        (f"standard error, {name}", "not asked for" if sd is None else number(sd) + said.get(name, ""))
+        (f"standard error, {name}", "not asked for" if sd is None else format_number(sd) + said.get(name, ""))
         for name, sd in sds.items()
     ]
 
@@ -151,8 +157,8 @@ def _sites(report: Facts) -> tuple[Table, ...]:
             share.site,
             share.status,
             "" if share.n is None else f"{share.n:,}",
-            "" if share.estimate is None else number(share.estimate),
-            "" if share.standard_error is None else number(share.standard_error),
+            "" if share.estimate is None else format_number(share.estimate),
+            "" if share.standard_error is None else format_number(share.standard_error),
             "" if share.weight is None else f"{share.weight:.1%}",
         )
         for share in report.effect.sites

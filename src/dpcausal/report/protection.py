@@ -54,14 +54,14 @@ def privacy(report: Facts) -> Section:
         ("variant", f"{kind} differential privacy, bounded: neighbouring tables have as many units"),
         ("this release", f"epsilon {guarantee.epsilon:g}, delta {guarantee.delta:g}, in all its questions together"),
         *_besides(report),
-        ("standing", "proved" if guarantee.standing == "proved" else "NOT PROVED"),
+        ("proof_status", "proved" if guarantee.proof_status == "proved" else "NOT PROVED"),
         ("model", model(report)),
     ]
     if spent is None:
         where = "each site has its own; none was given" if report.effect.sites else "none was given with this report"
         facts.append(("everything ever released", f"not known here: the ledger says ({where})"))
     else:
-        unproved = "" if spent.standing == "proved" else "; a part of it is NOT PROVED"
+        unproved = "" if spent.proof_status == "proved" else "; a part of it is NOT PROVED"
         facts += [
             ("everything ever released", f"{spent.total}, in {answers(spent)}{unproved}"),
             ("budget", f"{spent.budget}"),

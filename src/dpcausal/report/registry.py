@@ -6,9 +6,9 @@ Its names are those of the registry's own records as of September 2026. What onl
 import re
 from typing import Any
 
-from dpcausal.effect import number
 from dpcausal.report.facts import Facts
 from dpcausal.report.protection import NOISE, NOT_PROMISED, PUBLIC, SOURCE, answers, model, privacy_unit
+from dpcausal.text import format_number
 
 TO_FILL_IN = "TO BE FILLED IN"
 
@@ -66,9 +66,9 @@ def _published(report: Facts) -> str:
     if report.effect.rehearsed:
         return "A rehearsal: nothing was published."
     if report.interval is None:
-        return f"Estimate {number(report.effect.estimate)}, without an interval."
+        return f"Estimate {format_number(report.effect.estimate)}, without an interval."
     low, high = report.interval
-    return f"Estimate {number(report.effect.estimate)}, 95 % interval {number(low)} to {number(high)}."
+    return f"Estimate {format_number(report.effect.estimate)}, 95 % interval {format_number(low)} to {format_number(high)}."
 
 
 def _loss(report: Facts) -> dict[str, Any]:
@@ -76,12 +76,12 @@ def _loss(report: Facts) -> dict[str, Any]:
     epsilon, delta = (sum(getattr(each.guarantee, part) for each in asked) for part in ("epsilon", "delta"))
     parameters = {"epsilon": epsilon} | ({"delta": delta} if delta else {})
     steps = "; ".join(f"{paid.query} epsilon {paid.epsilon:g}" for each in asked for paid in each.receipts)
-    standing = "" if guarantee.standing == "proved" else " NOT PROVED."
+    proved = "" if guarantee.proof_status == "proved" else " NOT PROVED."
     return {
         "privacy_unit": privacy_unit(report),
         "privacy_unit_details": f"Bounded: {guarantee.neighbours}.",
         "privacy_parameters": parameters,
-        "privacy_parameters_details": f"By question: {steps}.{standing}",
+        "privacy_parameters_details": f"By question: {steps}.{proved}",
     }
 
 
@@ -102,5 +102,5 @@ def _before(report: Facts) -> str:
 
 
 def _justified(report: Facts) -> str:
-    planned = "" if report.planned is None else f" Planned half width of the interval: {number(report.planned)}."
+    planned = "" if report.planned is None else f" Planned half width of the interval: {format_number(report.planned)}."
     return f"{report.verdict.says}{planned}"

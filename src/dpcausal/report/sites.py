@@ -3,8 +3,9 @@
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-from dpcausal.effect import Effect, number
+from dpcausal.effect import Effect
 from dpcausal.report.canvas import canvas, shortened
+from dpcausal.text import format_number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,9 +41,9 @@ def sites_plot(effect: Effect) -> "Figure":
 def sites_alt(effect: Effect) -> str:
     """What a person sees in the figure."""
     sites = [
-        f"{share.site} {number(share.estimate)}"
-        + ("" if share.standard_error is None else f" give or take {number(_LEVEL * share.standard_error)}")
+        f"{share.site} {format_number(share.estimate)}"
+        + ("" if share.standard_error is None else f" give or take {format_number(_LEVEL * share.standard_error)}")
         for share in effect.sites
         if share.estimate is not None
     ]
-    return f"Forest plot of the effects at {len(sites)} sites: {'; '.join(sites)}. Pooled: {number(effect.estimate)}."
+    return f"Forest plot of the effects at {len(sites)} sites: {'; '.join(sites)}. Pooled: {format_number(effect.estimate)}."

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Self
 
-from dpcausal.guarantee import Standing
+from dpcausal.guarantee import ProofStatus
 from dpcausal.ledger import Budget, Ledger, Spending
 from dpcausal.ledger.chain import Entry
 from dpcausal.release import Receipt
@@ -44,7 +44,7 @@ class Spent:
         budget: The most that may ever be.
         total: What was, in the terms of the budget's rule.
         left: What is left.
-        standing: Whether all of it is proved.
+        proof_status: Whether all of it is proved.
         data_set: What the ledger holds the data set to.
         versions: Each version of the data, with its number of units.
         restores: Each time that an older copy was put back: by whom, why, and what that may have cost twice.
@@ -58,7 +58,7 @@ class Spent:
     budget: Budget
     total: Spending
     left: Spending
-    standing: Standing
+    proof_status: ProofStatus
     data_set: str
     versions: tuple[str, ...]
     restores: tuple[str, ...]
@@ -88,7 +88,7 @@ class Spent:
             budget=ledger.budget,
             total=ledger.spent,
             left=ledger.remaining,
-            standing=ledger.standing,
+            proof_status=ledger.proof_status,
             data_set=str(ledger.data_set or "none yet"),
             versions=tuple(_version(as_of, n) for as_of, n in ledger.versions.items()),
             restores=tuple(_restored(entry) for entry in entries if entry.kind == "restore"),

@@ -19,7 +19,7 @@ _COLUMNS = pa.schema(
         **dict.fromkeys(("estimate", *_ERRORS, "low", "high", "level"), _NUMBER),
         "n": pa.int64(),
         **dict.fromkeys(("weight", "epsilon", "delta"), _NUMBER),
-        **dict.fromkeys(("protects", "standing", "status", "no_interval", "warnings"), _TEXT),
+        **dict.fromkeys(("protects", "proof_status", "status", "no_interval", "warnings"), _TEXT),
         **dict.fromkeys(("method", "estimand", "as_of"), _TEXT),
     }
 )
@@ -91,7 +91,7 @@ def _of_both(result: Effect | EffectCurve, level: float) -> dict[str, object]:
         "epsilon": guarantee.epsilon,
         "delta": guarantee.delta,
         "protects": guarantee.protects,
-        "standing": guarantee.standing,
+        "proof_status": guarantee.proof_status,
         "status": "rehearsed" if result.rehearsed else "estimated",
         "as_of": result.as_of,
     }

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dpcausal.columns import Real
-from dpcausal.effect import Effect, number
+from dpcausal.effect import Effect
 from dpcausal.schema import Schema
+from dpcausal.text import format_number
 
 Kind = Literal["higher", "lower", "no worthwhile difference", "inconclusive", "no interval", "rehearsal"]
 
@@ -48,16 +49,18 @@ def verdict_of(
     if effect.why_no_interval:
         return Verdict("no interval", f"No conclusion: no interval could be shown to cover ({effect.why_no_interval}).")
     low, high = effect.interval()
-    beyond = f" by more than {number(smallest)}, the smallest effect called worthwhile" if smallest else ""
+    beyond = f" by more than {format_number(smallest)}, the smallest effect called worthwhile" if smallest else ""
     if low > smallest:
         return Verdict("higher", f"Mean {effect.outcome} is higher with {treated} than with {control}{beyond}.")
     if high < -smallest:
         return Verdict("lower", f"Mean {effect.outcome} is lower with {treated} than with {control}{beyond}.")
     if smallest and -smallest < low and high < smallest:
-        says = f"No worthwhile difference: the interval lies within {number(smallest)} on either side of 0."
+        says = f"No worthwhile difference: the interval lies within {format_number(smallest)} on either side of 0."
         return Verdict("no worthwhile difference", says)
     holds = _held(low, high, smallest)
-    says = f"Inconclusive at this budget: the interval from {number(low)} to {number(high)} holds {holds}."
+    says = (
+        f"Inconclusive at this budget: the interval from {format_number(low)} to {format_number(high)} holds {holds}."
+    )
     return Verdict("inconclusive", says, _remedies(effect, smallest, schema, left))
 
 
@@ -65,7 +68,9 @@ def _held(low: float, high: float, smallest: float) -> str:
     """What an interval holds that would have to be outside."""
     if low <= 0 <= high:
         return "0" if not smallest else "0, and effects that would be worthwhile"
-    return f"effects smaller and larger than {number(smallest)}, the smallest called worthwhile; it does not hold 0"
+    return (
+        f"effects smaller and larger than {format_number(smallest)}, the smallest called worthwhile; it does not hold 0"
+    )
 
 
 def _remedies(effect: Effect, smallest: float, schema: Schema | None, left: float | None) -> tuple[str, ...]:
@@ -103,7 +108,7 @@ def _tighter(schema: Schema | None, times: float) -> tuple[str, ...]:
     if schema is None or not isinstance(schema.outcome, Real) or times > _NARROWEST:
         return ()
     wide = schema.outcome.high - schema.outcome.low
-    narrower = f"within a range of about {number(wide / times)} in place of {number(wide)}"
+    narrower = f"within a range of about {format_number(wide / times)} in place of {format_number(wide)}"
     price = "at the same epsilon, paid anew. Only where public knowledge, not the table, allows it"
     return (f"Tighter bounds: {schema.outcome.name} {narrower}, {price}.",)
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from itertools import cycle
 from typing import TYPE_CHECKING
 
-from dpcausal.effect import number
 from dpcausal.report.canvas import canvas, shortened
+from dpcausal.text import format_number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,5 +55,7 @@ def widths_alt(widths: Widths) -> str:
     lines = []
     for name, points in widths.items():
         (least, wide), (most, narrow) = min(points), max(points)
-        lines.append(f"{name} from {number(wide)} at epsilon {least:g} to {number(narrow)} at epsilon {most:g}")
+        lines.append(
+            f"{name} from {format_number(wide)} at epsilon {least:g} to {format_number(narrow)} at epsilon {most:g}"
+        )
     return f"Half width of the 95 % interval against epsilon: {'; '.join(lines)}."

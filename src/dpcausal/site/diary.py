@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from dpcausal.errors import LedgerError, StudyError, withheld
+from dpcausal.errors import LedgerError, StudyError, redact_errors
 from dpcausal.federation.protocol import digest_of_text
 from dpcausal.plain_text import check_plain_text
 
@@ -76,7 +76,7 @@ class Diary:
             StudyError: If a text holds control characters, which would act on the terminal of whoever reads it.
         """
         check_plain_text("who decides, and why", [who, what], StudyError)
-        with withheld(OSError, instead=self._unwritten), self._locked() as descriptor:
+        with redact_errors(OSError, instead=self._unwritten), self._locked() as descriptor:
             lines = deque(self._lines(), maxlen=1)
             os.ftruncate(descriptor, self._whole_size())
             line = Line.after(lines[0].digest if lines else "", kind, study, who, what)

@@ -32,7 +32,7 @@ _NEEDED = (
     "budget",
     "askers",
 )
-_OPTIONAL = ("public", "heuristics", "unit", "witness", "allow_check")
+_OPTIONAL = ("public", "allow_unproved", "unit", "witness", "allow_check")
 _UNITS = {"MB": 10**6, "GB": 10**9}
 
 
@@ -57,7 +57,7 @@ class Policy:
         memory: How much memory it may take, for instance `2 GB`.
         budget: What may ever be spent: epsilon, delta and rule, as `Budget` takes them.
         askers: Who may ask: public keys by name.
-        heuristics: Queries without a proof that are allowed all the same.
+        allow_unproved: Queries without a proof that are allowed all the same.
         unit: Which column says whose a record is, where people have several.
         witness: Where the ledger's witness lies, if it has one.
         allow_check: Whether `dpcausal check` may look at the table, which tells exact counts and some cells.
@@ -79,7 +79,7 @@ class Policy:
     budget: Mapping[str, Any]
     askers: Mapping[str, str]
     public: tuple[str, ...] = ()
-    heuristics: tuple[str, ...] = ()
+    allow_unproved: tuple[str, ...] = ()
     unit: Unit | None = field(default=None)
     witness: str = ""
     allow_check: bool = True
@@ -91,7 +91,7 @@ class Policy:
             (is_version(self.as_of), "as_of: a date or a name, such as 2026-06-30, in quotation marks"),
             (is_plain_text(self.witness), "witness: a text"),
             (_are_texts(self.columns) and _are_texts(self.estimators), "columns and estimators: lists of names"),
-            (_are_texts(self.heuristics) and _are_texts(self.public), "heuristics and public: lists of names"),
+            (_are_texts(self.allow_unproved) and _are_texts(self.public), "allow_unproved and public: lists of names"),
             (self.ledger != "sqlite://" and ":memory:" not in self.ledger, "a ledger that does not forget"),
             (is_number(self.epsilon_per_study) and self.epsilon_per_study > 0, "epsilon_per_study: greater than 0"),
             (is_number(self.delta_per_study) and 0 <= self.delta_per_study < 0.5, "delta_per_study: below 0.5"),
@@ -132,7 +132,7 @@ class Policy:
             unit = build("unit", Unit, document["unit"]) if "unit" in document else None
         except DpcausalError as error:
             raise StudyError(expected=error.expected, got=error.got, hint=f"correct {FILE}.") from None
-        lists = {name: _tuple(document.get(name, ())) for name in ("columns", "estimators", "public", "heuristics")}
+        lists = {name: _tuple(document.get(name, ())) for name in ("columns", "estimators", "public", "allow_unproved")}
         return cls(**document | lists | {"unit": unit})
 
 

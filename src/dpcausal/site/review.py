@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from dpcausal.columns import Binary, Indicator, Real, Unit
-from dpcausal.effect import bill, listed, number, text_table
+from dpcausal.effect import bill
 from dpcausal.ledger import Ledger
 from dpcausal.site.diary import Line, Standing
 from dpcausal.site.policy import Policy
 from dpcausal.study import Study
+from dpcausal.text import format_number, table_rows, text_table
 from dpcausal.treatment import TableColumn, Treatment, table_column
 
 
@@ -65,23 +66,23 @@ class Review:
         table = [("digest", self.digest), ("question", study.question), ("asked by", study.asker)]
         table += [("design", study.design), ("who is in it", study.eligibility), ("from when on", study.time_zero)]
         table += [("treatment", _told(study.schema.treatment)), ("outcome", _told(study.schema.outcome))]
-        table += listed("covariates", tuple(map(_told, study.schema.covariates)))
+        table += table_rows("covariates", tuple(map(_told, study.schema.covariates)))
         table += [("public", _listed(study.schema.public_columns)), ("units", _unit(study.schema.unit))]
         reasons = (f"{name}: {study.confounders.get(name, 'no reason given')}" for name in study.adjusts_for)
-        table += listed("adjusted for", tuple(reasons) or ("nothing",))
+        table += table_rows("adjusted for", tuple(reasons) or ("nothing",))
         table += [("bounds", ", ".join(f"{what} {word}" for what, word in study.bounds.items()))]
         table += [("method", effect.method), ("parameters", estimator), ("pooled by", made)]
-        table += listed("asks for", tuple(map(bill, effect.receipts)))
+        table += table_rows("asks for", tuple(map(bill, effect.receipts)))
         table.append(("privacy", str(study.guarantee(site))))
         if self.n is not None:
-            sampling = "unknown" if effect.sampling_sd is None else number(effect.sampling_sd)
-            errors = f"sampling {sampling}, privacy noise {number(effect.privacy_sd)}"
+            sampling = "unknown" if effect.sampling_sd is None else format_number(effect.sampling_sd)
+            errors = f"sampling {sampling}, privacy noise {format_number(effect.privacy_sd)}"
             table.append(("standard error", f"to expect from {self.n:,} units here: {errors}"))
         budget = ", ".join(f"{name} {value}" for name, value in self.policy.budget.items())
         table.append(("spent so far", f"{self.ledger.spent if self.ledger else 'nothing'}, of {budget}"))
-        table += listed("policy", objections(self.policy, study) or ("allows all of this",))
+        table += table_rows("policy", objections(self.policy, study) or ("allows all of this",))
         words = tuple(f"{line.kind} by {line.who} at {line.at}: {line.what}" for line in self.decisions)
-        table += listed("decisions", words or ("none yet",))
+        table += table_rows("decisions", words or ("none yet",))
         needed = f" ({self.policy.approvals} must approve)" if self.standing == "undecided" else ""
         table.append(("standing", f"{self.standing}{needed}"))
         return text_table(f"Study {study.name} at {site}", [(label, text) for label, text in table if text])

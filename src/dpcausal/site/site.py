@@ -156,7 +156,7 @@ class Site:
             ledger=ledger,
             budget=Budget(**policy.budget),
             as_of=policy.as_of,
-            heuristics=policy.heuristics,
+            allow_unproved=policy.allow_unproved,
             resources=Resources(memory=engine, progress=False),
         )
 
@@ -194,7 +194,7 @@ class Site:
         ledger = self.ledger()
         ledger.check_budget(Budget(**self.policy.budget))
         if review.n is not None:
-            data_set = DataSet.of(review.study.schema, self.policy.heuristics)
+            data_set = DataSet.of(review.study.schema, self.policy.allow_unproved)
             ledger.check_data_set(self.policy.as_of, data_set, review.n)
 
     def approve(self, beginning: str, *, by: str, why: str = "") -> str:

@@ -12,12 +12,12 @@ class Answer:
 
     Attributes:
         steps: The exact integers, by the names of the query's coordinates.
-        facts: Numbers that may go out as they are; the query's proof says why.
+        public_values: Numbers that may go out as they are; the query's proof says why.
         scales: The size of the noise in coordinates whose sensitivity is the table's own; as private as the steps.
     """
 
     steps: Mapping[str, int]
-    facts: Mapping[str, float] = field(default_factory=dict)
+    public_values: Mapping[str, float] = field(default_factory=dict)
     scales: Mapping[str, float] = field(default_factory=dict)
 
     def in_order(self, noise: Noise) -> tuple[int, ...]:

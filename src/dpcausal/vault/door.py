@@ -42,7 +42,7 @@ class Vault:
         budget: The most that may ever be spent on this data set. Needed in memory; any other ledger remembers.
         as_of: Which version of the data this is, as its ledger knows it: a public date or name. It is part of every
             question, so that a stored answer belongs to its version. May be left out only in memory.
-        heuristics: Names of queries without a proof that may be asked all the same; none unless named. Part of what
+        allow_unproved: Names of queries without a proof that may be asked all the same; none unless named. Part of what
             the ledger remembers.
         learners: Learners of your own that may be put to work on this table, by name, each a `Learner` with its
             version. They run inside the vault: allow what you trust.
@@ -57,7 +57,7 @@ class Vault:
         Vault(100 units; treatment t, outcome y, 0 covariates; protects record)
     """
 
-    __slots__ = ("_arm_sizes", "_as_of", "_engine", "_heuristics", "_learners", "_ledger", "_n", "_schema")
+    __slots__ = ("_arm_sizes", "_as_of", "_engine", "_allow_unproved", "_learners", "_ledger", "_n", "_schema")
 
     def __init__(  # noqa: PLR0913
         self,
@@ -67,14 +67,14 @@ class Vault:
         ledger: str | Ledger,
         budget: Budget | None = None,
         as_of: str | None = None,
-        heuristics: Sequence[str] = (),
+        allow_unproved: Sequence[str] = (),
         learners: Mapping[str, Learner] | None = None,
         resources: Resources | None = None,
     ) -> None:
-        _check_opening(ledger, budget, heuristics, resources)
+        _check_opening(ledger, budget, allow_unproved, resources)
         self._schema, self._as_of = schema, as_of
-        self._heuristics, self._learners = tuple(heuristics), own_learners(learners)
-        data_set = DataSet.of(schema, heuristics)
+        self._allow_unproved, self._learners = tuple(allow_unproved), own_learners(learners)
+        data_set = DataSet.of(schema, allow_unproved)
         # Everything public is compared before the table is opened: whoever is refused learns nothing about it.
         self._ledger = _opened(ledger, budget, as_of)
         self._ledger.check_budget(budget)
@@ -120,7 +120,7 @@ class Vault:
         return self._arm_sizes
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def caveats(self) -> tuple[str, ...]:
         """What a reader of its effects should know: nothing, all of the table is always used."""
         return ()
 
@@ -168,7 +168,7 @@ class Vault:
         """Rows are read here, and only here, and noise is added."""
         answer = ANSWERS[type(query)](query, self._schema, self._engine, guarantee, **self._tools(query))
         steps = self._noised(answer.in_order(noise), answer.sized(noise))
-        return Release.of(query, guarantee, noise, steps, answer.facts, receipt)
+        return Release.of(query, guarantee, noise, steps, answer.public_values, receipt)
 
     def _tools(self, query: Query) -> dict[str, Learner]:
         """What an answer needs besides the table."""
@@ -204,22 +204,22 @@ class Vault:
         self._tools(query)
 
     def _check_standing(self, query: Query, guarantee: Guarantee) -> None:
-        if guarantee.standing != query.standing:
+        if guarantee.proof_status != query.proof_status:
             raise GuaranteeError(
-                expected=f"a {query.standing} guarantee, which is what {query.name} has",
-                got=f"a {guarantee.standing} one",
-                hint="write standing='heuristic' for a query without a proof, and only for such.",
+                expected=f"a {query.proof_status} guarantee, which is what {query.name} has",
+                got=f"a {guarantee.proof_status} one",
+                hint="write proof_status='heuristic' for a query without a proof, and only for such.",
             )
-        if query.standing == "heuristic" and query.name not in self._heuristics:
+        if query.proof_status == "heuristic" and query.name not in self._allow_unproved:
             raise GuaranteeError(
                 expected=f"a query that is proved, or one that this data set allows without: {self._allowed}",
                 got=query.name,
-                hint=f"it has no proof; the table's owner may allow it all the same: heuristics=[{query.name!r}].",
+                hint=f"it has no proof; the table's owner may allow it all the same: allow_unproved=[{query.name!r}].",
             )
 
     @property
     def _allowed(self) -> str:
-        return ", ".join(self._heuristics) or "none"
+        return ", ".join(self._allow_unproved) or "none"
 
     def __repr__(self) -> str:
         return (
@@ -251,12 +251,12 @@ def _opened(ledger: str | Ledger, budget: Budget | None, as_of: str | None) -> L
     return Ledger.create(ledger, budget, as_of=as_of)
 
 
-def _check_opening(ledger: object, budget: object, heuristics: Sequence[str], resources: object) -> None:
-    known = [name for name, query in queries.QUERIES.items() if query.standing == "heuristic"]
-    if isinstance(heuristics, str) or not set(heuristics) <= set(known):
+def _check_opening(ledger: object, budget: object, allow_unproved: Sequence[str], resources: object) -> None:
+    known = [name for name, query in queries.QUERIES.items() if query.proof_status == "heuristic"]
+    if isinstance(allow_unproved, str) or not set(allow_unproved) <= set(known):
         raise GuaranteeError(
-            expected=f"a list of heuristics out of {', '.join(known)}",
-            got=repr(heuristics),
+            expected=f"a list of queries without proof out of {', '.join(known)}",
+            got=repr(allow_unproved),
             hint="leave it out unless you know why nothing proved will do.",
         )
     if not isinstance(ledger, str | Ledger):

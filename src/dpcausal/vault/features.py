@@ -36,11 +36,11 @@ class Features:
     constant, features have a squared length of at most one more than there are covariates.
     """
 
-    def __init__(self, of: Sequence[str], schema: Schema) -> None:
-        self.covariates = covariates_named(of, schema)
+    def __init__(self, covariates: Sequence[str], schema: Schema) -> None:
+        self.covariates = covariates_named(covariates, schema)
         names = [column.name for column in schema.covariates]
         self.columns = tuple(f"covariate_{names.index(column.name)}" for column in self.covariates)
-        self.names = feature_names(of, schema)
+        self.names = feature_names(covariates, schema)
         self.size = len(self.names)
         self.root = math.sqrt(len(self.covariates) + 1)  # what features are divided by to have a length of at most 1
         self.scale = GRID * self.root  # the same in steps

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from dpcausal.errors import DpcausalError, EngineError, TableError, withheld
+from dpcausal.errors import DpcausalError, EngineError, TableError, redact_errors
 from dpcausal.vault.coercion import Family, check_columns, coerced, columns_used, dated_columns
 from dpcausal.vault.dialects import DUCKDB
 
@@ -193,4 +193,4 @@ def _silenced(error: DpcausalError) -> AbstractContextManager[None]:
     """Keep the driver's own message in: it may quote a row, or the address with its password."""
     from adbc_driver_postgresql import dbapi  # noqa: PLC0415 (an extra)
 
-    return withheld(dbapi.Error, instead=lambda _: error)
+    return redact_errors(dbapi.Error, instead=lambda _: error)

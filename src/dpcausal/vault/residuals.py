@@ -20,7 +20,7 @@ class Residuals:
 
     def __init__(self, query: EffectMoments | EffectWeights, schema: Schema) -> None:
         self._query, self._schema = query, schema
-        self._features = Features(query.of, schema)
+        self._features = Features(query.covariates, schema)
         names = [column.name for column in query.basis.reads(schema)]
         self._functions = Features(names, schema)
         self.columns = tuple(dict.fromkeys(("treatment", "outcome", *self._features.columns, *self._functions.columns)))
@@ -49,7 +49,7 @@ class Residuals:
         steps = self._features.steps(batch)
         control, treated = self._means(steps)
         query = self._query
-        models = (query.of, query.propensity, query.control, query.treated)
+        models = (query.covariates, query.propensity, query.control, query.treated)
         predictor = self._features.predictor(query.propensity, steps)
         asked = AugmentedScores(*models, "ATE", query.clip, limit)
         return scored(asked, predictor, control, treated, batch["treatment"], batch["outcome"])[0]

@@ -12,7 +12,7 @@ import narwhals as nw
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dpcausal.errors import TableError, withheld
+from dpcausal.errors import TableError, redact_errors
 from dpcausal.schema import Schema
 from dpcausal.vault.coercion import Family, check_columns, columns_used, dated_columns
 from dpcausal.vault.dialects import DUCKDB
@@ -197,7 +197,7 @@ def _readable(place: str) -> AbstractContextManager[None]:
         got="a file that cannot be read",
         hint="check that each file is whole and is what its name says.",
     )
-    return withheld(duckdb.Error, pa.ArrowException, OSError, EOFError, zlib.error, instead=lambda _: broken)
+    return redact_errors(duckdb.Error, pa.ArrowException, OSError, EOFError, zlib.error, instead=lambda _: broken)
 
 
 def _found(place: str) -> list[str]:

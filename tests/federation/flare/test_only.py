@@ -164,11 +164,11 @@ def test_nor_is_nonsense(kit: Path) -> None:
 @pytest.mark.parametrize("name", ["startup", "local"])
 def test_a_replayed_question_cannot_delete_the_kit(tmp_path: Path, kit: Path, name: str) -> None:
     before = files(kit)
-    shutil.copytree(kit, tmp_path / "twin")
+    shutil.copytree(kit, tmp_path / "mutant")
     assert reply(OnlyTheQuestion(), kit, zipped(question()), name) == REFUSED
     assert files(kit) == before
-    assert reply(DeployProcessor(), tmp_path / "twin", zipped(question()), name) == DONE
-    assert not before <= files(tmp_path / "twin")
+    assert reply(DeployProcessor(), tmp_path / "mutant", zipped(question()), name) == DONE
+    assert not before <= files(tmp_path / "mutant")
 
 
 @pytest.mark.parametrize("name", ["x", NAME.upper(), NAME.replace("-", ""), f"{NAME}\n", f"{NAME}.x"])

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from dpcausal.columns import meant
+from dpcausal.columns import did_you_mean
 from dpcausal.estimators.average.difference_in_means import DifferenceInMeans
 from dpcausal.estimators.average.doubly_robust import DoublyRobust
 from dpcausal.estimators.average.exact_matching import ExactMatching
@@ -44,7 +44,7 @@ def estimator_meant(name: object) -> str:
     """
     plain = re.sub(r"[^a-z]+", "_", str(name).casefold()).strip("_")
     known = {other: own for own, others in _OTHER_NAMES.items() for other in others.split()}
-    return f"here that is {known[plain]!r}. " if plain in known else meant(name, ESTIMATORS)
+    return f"here that is {known[plain]!r}. " if plain in known else did_you_mean(name, ESTIMATORS)
 
 
 __all__ = [

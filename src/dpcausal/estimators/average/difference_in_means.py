@@ -4,11 +4,12 @@ import math
 from dataclasses import dataclass
 
 from dpcausal.columns import Binary
-from dpcausal.effect import Effect, number
+from dpcausal.effect import Effect
 from dpcausal.estimators.calls import Estimating
 from dpcausal.estimators.plausibility import Measured, Signs, warned
 from dpcausal.queries import ArmMoments, ArmTotals
 from dpcausal.release import Release, Source, guarantee_for, units_compared
+from dpcausal.text import format_number
 
 
 @dataclass(frozen=True)
@@ -74,10 +75,10 @@ class DifferenceInMeans(Estimating):
             assumptions=(
                 "arms are comparable without adjustment, as in a randomised trial",
                 "one unit's outcome does not depend on another unit's arm",
-                *source.schema.readings,
+                *source.schema.data_handling,
             ),
             receipts=(release.receipt,),
-            notes=(*_arms(source, sizes, means), *_unused(source), *source.notes),
+            notes=(*_arms(source, sizes, means), *_unused(source), *source.caveats),
             control_mean=middle + means[0],
             treated_mean=middle + means[1],
         )
@@ -93,7 +94,7 @@ def _arms(source: Source, sizes: tuple[float, float], means: list[float]) -> tup
     middle = sum(source.schema.outcome_bounds) / 2
     labels = source.schema.treatment.labels_or_values
     return tuple(
-        f"{label}: {size:,.0f} units, mean {number(middle + mean)}"
+        f"{label}: {size:,.0f} units, mean {format_number(middle + mean)}"
         for label, size, mean in zip(labels, sizes, means, strict=True)
     )
 

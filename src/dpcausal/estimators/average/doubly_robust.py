@@ -55,7 +55,7 @@ class DoublyRobust(Estimating):
         alone, so that the noise in the sums and what noise in both models leaves in together are smallest.
 
     Attributes:
-        of: The covariates of all models. A short list: each one costs accuracy.
+        covariates: The covariates of all models. A short list: each one costs accuracy.
         estimand: `ATE`, `ATT` or `ATO`.
         clip: Propensities are kept within clip and 1 - clip.
         limit: Scores are kept within so many half ranges of the outcome, half as many for ATT and a quarter for ATO,
@@ -71,12 +71,12 @@ class DoublyRobust(Estimating):
         >>> from dpcausal import Real, Rehearsal, Schema, Treatment
         >>> covariates = [Real("age", 18, 90)]
         >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
-        >>> plan = DoublyRobust(of=["age"]).estimate(Rehearsal(schema, n=20_000), epsilon=1.0)
+        >>> plan = DoublyRobust(covariates=["age"]).estimate(Rehearsal(schema, n=20_000), epsilon=1.0)
         >>> round(plan.sampling_sd, 2), round(plan.privacy_sd, 2)
         (0.35, 0.08)
     """
 
-    of: Sequence[str]
+    covariates: Sequence[str]
     estimand: AugmentedEstimand = "ATE"
     clip: float = 0.05
     limit: float | None = None
@@ -85,14 +85,14 @@ class DoublyRobust(Estimating):
         """The effect, for epsilon and delta in all; with delta 0 all noise is Laplace's."""
         guarantee = guarantee_for(source, epsilon, delta)
         moments_from, propensity_from, sums_from = self._split(source, guarantee)
-        score, outcomes = ObjectivePerturbedLogistic(self.of), RegressionMoments(self.of)
-        nothing = [0.0] * len(feature_names(self.of, source.schema))
+        score, outcomes = ObjectivePerturbedLogistic(self.covariates), RegressionMoments(self.covariates)
+        nothing = [0.0] * len(feature_names(self.covariates, source.schema))
         last = self._query(source.schema, nothing, nothing, nothing)
         check_affords(source, (score, propensity_from), (outcomes, moments_from), (last, sums_from))
         propensity = source.release(score, propensity_from)  # of fewest units: first
         moments = source.release(outcomes, moments_from)
         fit = regressions(moments, source, np.array([moments.values]))
-        models = [as_score_coefficients(fit, arm, self.of, source.schema) for arm in (0, 1)]
+        models = [as_score_coefficients(fit, arm, self.covariates, source.schema) for arm in (0, 1)]
         sums = source.release(self._query(source.schema, propensity.values, *models), sums_from)
         return self._effect(source, guarantee, fit, (moments, propensity, sums))
 
@@ -103,7 +103,7 @@ class DoublyRobust(Estimating):
         if limit is None:
             limit = 20.0 if isinstance(schema.outcome, Binary) else 5.0
         kept = limit * _WEIGHTS.get(self.estimand, 1.0) if is_number(limit) else limit  # the query refuses the rest
-        return AugmentedScores(self.of, propensity, control, treated, self.estimand, self.clip, kept)
+        return AugmentedScores(self.covariates, propensity, control, treated, self.estimand, self.clip, kept)
 
     def _split(self, source: Source, guarantee: Guarantee) -> tuple[Guarantee, Guarantee, Guarantee]:
         """The guarantee in three parts, for moments, propensity and sums: the best of a public list.
@@ -112,8 +112,11 @@ class DoublyRobust(Estimating):
         outcomes a standard deviation of 0.4, in half ranges, half of which covariates explain.
         """
         schema, variance = source.schema, 1 / 6
-        features, nothing = len(design_names(self.of, schema)), [0.0] * len(feature_names(self.of, schema))
-        moments = RegressionMoments(self.of)
+        features, nothing = (
+            len(design_names(self.covariates, schema)),
+            [0.0] * len(feature_names(self.covariates, schema)),
+        )
+        moments = RegressionMoments(self.covariates)
         kinds = [Moment(first, FIRST_FEATURE, signed=False) for first in (OUTCOME, FIRST_FEATURE)]
         places = map(moments.moments(schema).index, kinds)
         slope, square = (_scale(moments, place, schema, guarantee) / source.n for place in places)
@@ -161,7 +164,9 @@ class DoublyRobust(Estimating):
         return float(control), float(of_treated)
 
     def _score_doubt(self, source: Source, epsilon: float, spread: float) -> ScoreDoubt:
-        return ScoreDoubt.of(source.n, epsilon, len(self.of), len(feature_names(self.of, source.schema)), spread)
+        return ScoreDoubt.of(
+            source.n, epsilon, len(self.covariates), len(feature_names(self.covariates, source.schema)), spread
+        )
 
     def _effect(
         self, source: Source, guarantee: Guarantee, fit: Regressions, releases: tuple[Release, Release, Release]
@@ -179,17 +184,17 @@ class DoublyRobust(Estimating):
             sampling_sd=mean.sampling_sd,
             noise=(*mean.noise, NoiseTerm("gaussian", left)),
             n=source.n,
-            method=f"{self.estimand} by augmented scores with private models of {', '.join(self.of)}",
+            method=f"{self.estimand} by augmented scores with private models of {', '.join(self.covariates)}",
             guarantee=guarantee,
             assumptions=(
-                f"no confounders but {', '.join(self.of)}",
+                f"no confounders but {', '.join(self.covariates)}",
                 "outcomes are linear in these in each arm, or treatment follows a logistic regression on them",
                 "one unit's outcome does not depend on another unit's arm",
                 f"for the interval: few propensities lie beyond {self.clip:g} and {1 - self.clip:g}",
-                *source.schema.readings,
+                *source.schema.data_handling,
             ),
             receipts=tuple(release.receipt for release in releases),
-            notes=(FLOORED,) * mean.floored + source.notes,
+            notes=(FLOORED,) * mean.floored + source.caveats,
             no_interval=hidden_arm(releases[0], source, fit) or self._doubt(mean, left, fit.treated_share),
             control_mean=control if ate else None,
             treated_mean=control + mean.estimate if ate else None,
@@ -203,7 +208,7 @@ class DoublyRobust(Estimating):
         if mean.cut_off > error or mean.could_be_cut_off > 2 * error:
             return "scores beyond the limit may bias the estimate by more than the interval would show; raise limit"
         if left > error:
-            return left_in("the models", self.of)
+            return left_in("the models", self.covariates)
         return ""
 
 

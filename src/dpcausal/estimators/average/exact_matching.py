@@ -82,14 +82,14 @@ class ExactMatching(Estimating):
             n=n,
             method=f"exact matching within strata of {names}, noise by {'smooth' if delta else 'global'} sensitivity",
             guarantee=guarantee,
-            assumptions=(*within_strata(cuts), *source.schema.readings),
+            assumptions=(*within_strata(cuts), *source.schema.data_handling),
             receipts=(release.receipt,),
             notes=(
                 "kept for comparison: where strata are many, stratification needs far less noise",
                 "the size of the privacy noise is private too: it was estimated, with noise"
                 if delta
                 else "a positive delta would allow smooth sensitivity, which needs far less noise",
-                *source.notes,
+                *source.caveats,
             ),
         )
         return warned(found, source.schema, Signs(variance=variance_within(release, source, strata)))

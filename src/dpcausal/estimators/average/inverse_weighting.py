@@ -36,7 +36,7 @@ class InverseWeighting(Estimating):
         outcome need public bounds; nothing else about a unit need be public.
 
     Attributes:
-        of: The covariates of the score. A short list: each one costs accuracy.
+        covariates: The covariates of the score. A short list: each one costs accuracy.
         estimand: `ATE`, `ATT`, `ATC` or `ATO`.
         clip: Scores are kept within clip and 1 - clip. Noise in the estimate is in proportion to 1 / clip, but for ATO.
         scores: How the regression is made private: `objective` adds noise to what is minimised, `output` to the result.
@@ -55,12 +55,12 @@ class InverseWeighting(Estimating):
         >>> from dpcausal import Real, Rehearsal, Schema, Treatment
         >>> covariates = [Real("age", 18, 90)]
         >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
-        >>> plan = InverseWeighting(of=["age"]).estimate(Rehearsal(schema, n=20_000), epsilon=1.0)
+        >>> plan = InverseWeighting(covariates=["age"]).estimate(Rehearsal(schema, n=20_000), epsilon=1.0)
         >>> round(plan.sampling_sd, 2), round(plan.privacy_sd, 2)
         (0.41, 0.18)
     """
 
-    of: Sequence[str]
+    covariates: Sequence[str]
     estimand: Estimand = "ATE"
     clip: float = 0.1
     scores: Literal["objective", "output"] = "objective"
@@ -90,7 +90,7 @@ class InverseWeighting(Estimating):
             first, second = guarantee_for(scores_from, epsilon, 0.0 if pure else delta), guarantee
         score = (scores_from or source).release(self._score(scores_from or source), first)
         shrink = 0.0 if pure else min(score.variance("intercept") / 2, 2.0**20)
-        query = WeightedArms(self.of, score.values, self.estimand, self.clip, shrink)
+        query = WeightedArms(self.covariates, score.values, self.estimand, self.clip, shrink)
         release = source.release(query, second)
         return self._effect(source, guarantee, score, _Arms(query, release, source), scores_from)
 
@@ -106,15 +106,15 @@ class InverseWeighting(Estimating):
             raise QueryError(
                 expected="a share between 0 and 1", got=repr(self.share), hint="0.5 gives both queries half of epsilon."
             )
-        nothing = [0.0] * len(feature_names(self.of, source.schema))
-        query = WeightedArms(self.of, nothing, self.estimand, self.clip)
+        nothing = [0.0] * len(feature_names(self.covariates, source.schema))
+        query = WeightedArms(self.covariates, nothing, self.estimand, self.clip)
         query.sensitivity(source.schema, "record", "l1")
         return query
 
     def _score(self, source: Source) -> ObjectivePerturbedLogistic | OutputPerturbedLogistic:
         if self.scores == "objective":
-            return ObjectivePerturbedLogistic(self.of)
-        return OutputPerturbedLogistic(self.of, max(self.penalty * source.n, 1.0))
+            return ObjectivePerturbedLogistic(self.covariates)
+        return OutputPerturbedLogistic(self.covariates, max(self.penalty * source.n, 1.0))
 
     def _effect(
         self, source: Source, guarantee: Guarantee, score: Release, arms: "_Arms", scores_from: Source | None
@@ -128,17 +128,17 @@ class InverseWeighting(Estimating):
             sampling_sd=arms.sampling_sd,
             noise=arms.noise,
             n=source.n,
-            method=f"{self.estimand} by inverse weighting with a private score of {', '.join(self.of)} "
+            method=f"{self.estimand} by inverse weighting with a private score of {', '.join(self.covariates)} "
             f"({self.scores} perturbation)",
             guarantee=guarantee,
             assumptions=(
-                f"no confounders but {', '.join(self.of)}, and treatment follows a logistic regression on these",
+                f"no confounders but {', '.join(self.covariates)}, and treatment follows a logistic regression on these",
                 "one unit's outcome does not depend on another unit's arm",
                 "for the interval: few scores are clipped, and noise in the score leaves little confounding in",
-                *source.schema.readings,
+                *source.schema.data_handling,
             ),
             receipts=(score.receipt, arms.receipt),
-            notes=(*split, *source.notes),
+            notes=(*split, *source.caveats),
             no_interval=arms.too_light or self._doubt((scores_from or source).n, score, arms),
             control_mean=arms.signs.means[0].value,
             treated_mean=arms.signs.means[1].value,
@@ -149,9 +149,9 @@ class InverseWeighting(Estimating):
         """Why the score may leave more confounding in than an interval could hide; from released numbers only."""
         if self.scores == "output":
             return "the ridge that output perturbation needs leaves confounding in, by an amount nobody knows"
-        doubt = ScoreDoubt.of(n, score.guarantee.epsilon, len(self.of), len(score.names))
+        doubt = ScoreDoubt.of(n, score.guarantee.epsilon, len(self.covariates), len(score.names))
         if doubt.ridge > 0.1 or doubt.moved * arms.spread > 2 * math.hypot(arms.sampling_sd, arms.privacy_sd):
-            return left_in("the score", self.of)
+            return left_in("the score", self.covariates)
         return ""
 
 

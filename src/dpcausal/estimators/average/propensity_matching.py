@@ -34,7 +34,7 @@ class PropensityMatching(Estimating):
         0: no interval is given, and the effect says so. It is kept for comparison.
 
     Attributes:
-        of: The covariates of the score.
+        covariates: The covariates of the score.
         protects: What the schema protects, `outcome` or `record`; said here too, since so much depends on it.
         neighbours: How many matches each unit has.
         limit: A unit may serve as a match `limit` times `neighbours` times; None to choose it from epsilon, the arms'
@@ -59,12 +59,12 @@ class PropensityMatching(Estimating):
         ...     covariates=[Real("age", 18, 90)],
         ...     protects="outcome",
         ... )
-        >>> plan = PropensityMatching(of=["age"], protects="outcome").estimate(Rehearsal(schema, n=5_000), epsilon=1.0)
+        >>> plan = PropensityMatching(covariates=["age"], protects="outcome").estimate(Rehearsal(schema, n=5_000), epsilon=1.0)
         >>> round(plan.sampling_sd, 2), round(plan.privacy_sd, 2)
         (0.89, 0.26)
     """
 
-    of: Sequence[str]
+    covariates: Sequence[str]
     protects: Protects
     neighbours: int = 5
     limit: int | None = None
@@ -84,21 +84,23 @@ class PropensityMatching(Estimating):
         return self._public_scores(source, guarantee) if self.protects == "outcome" else self._noisy(source, guarantee)
 
     def _public_scores(self, source: Source, guarantee: Guarantee) -> Effect:
-        query = MatchedContrast(self.of, self.neighbours, self.limit, 0.003 if self.error is None else self.error)
+        query = MatchedContrast(
+            self.covariates, self.neighbours, self.limit, 0.003 if self.error is None else self.error
+        )
         release = source.release(query, guarantee)
         low, high = source.schema.outcome_bounds
-        freedom = max(release.facts["freedom"], 1)
+        freedom = max(release.public_values["freedom"], 1)
         # A variance below what noise could hide counts as that much, so that no luck makes an interval too narrow.
         hidden = math.sqrt(release.variance("squares")) / freedom
         variance = min(max(release.value("squares") / freedom, hidden), (high - low) ** 2 / 4)
-        nobody = "an arm is empty, so nobody has a match" if release.facts["matched"] == 0 else ""
+        nobody = "an arm is empty, so nobody has a match" if release.public_values["matched"] == 0 else ""
         return self._effect(
             source,
             guarantee,
             (release,),
-            sampling_sd=math.sqrt(variance * release.facts["squared"]),
+            sampling_sd=math.sqrt(variance * release.public_values["squared"]),
             assumes=(
-                f"no confounders but {', '.join(self.of)}, and every unit could have been in either arm",
+                f"no confounders but {', '.join(self.covariates)}, and every unit could have been in either arm",
                 "for the interval: outcomes are equally spread, and units with near scores are comparable",
             ),
             note="covariates and arms were used as they are: they are declared public",
@@ -118,9 +120,9 @@ class PropensityMatching(Estimating):
         scores, arms, outcomes = self.split
         first, rest = replace(guarantee, delta=0.0).split(scores / 2)
         shares = [share / (1 - scores / 2) for share in (scores / 2, arms, outcomes)]
-        nothing = [0.0] * len(feature_names(self.of, source.schema))
-        query = ScrambledContrast(self.of, nothing, self.neighbours, self.limit, error, shares)
-        scored = OutputPerturbedLogistic(self.of, penalty=1.0)
+        nothing = [0.0] * len(feature_names(self.covariates, source.schema))
+        query = ScrambledContrast(self.covariates, nothing, self.neighbours, self.limit, error, shares)
+        scored = OutputPerturbedLogistic(self.covariates, penalty=1.0)
         check_affords(source, (scored, first), (query, rest))
         score = source.release(scored, first)
         matches = source.release(replace(query, coefficients=score.values), rest)
@@ -149,8 +151,8 @@ class PropensityMatching(Estimating):
         signs: Signs,
     ) -> Effect:
         matches = releases[-1]
-        largest = matches.facts["largest"]
-        limits = f"{matches.facts['limit_0']:.3g} and {matches.facts['limit_1']:.3g}"
+        largest = matches.public_values["largest"]
+        limits = f"{matches.public_values['limit_0']:.3g} and {matches.public_values['limit_1']:.3g}"
         effect = Effect(
             estimand="average treatment effect over units with matches",
             arms=source.schema.treatment.labels_or_values,
@@ -159,16 +161,16 @@ class PropensityMatching(Estimating):
             sampling_sd=sampling_sd,
             noise=(matches.noise_term("effect", largest),),
             n=source.n,
-            method=f"matching on the propensity score of {', '.join(self.of)}; {self.neighbours} neighbours, limits "
+            method=f"matching on the propensity score of {', '.join(self.covariates)}; {self.neighbours} neighbours, limits "
             f"{limits} (control, treated)",
             guarantee=guarantee,
             assumptions=(
                 "one unit's outcome does not depend on another unit's arm",
                 *assumes,
-                *source.schema.readings,
+                *source.schema.data_handling,
             ),
             receipts=tuple(release.receipt for release in releases),
-            notes=(f"matches were found for {matches.facts['matched']:.1%} of units", note, *source.notes),
+            notes=(f"matches were found for {matches.public_values['matched']:.1%} of units", note, *source.caveats),
             no_interval=no_interval,
         )
         return warned(effect, source.schema, signs)

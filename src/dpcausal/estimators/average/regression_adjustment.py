@@ -48,7 +48,7 @@ class RegressionAdjustment(Estimating):
     effect has no interval, nor has one from so few units that noise blurs how covariates belong together.
 
     Attributes:
-        of: The covariates to adjust for. A short list: each one costs accuracy.
+        covariates: The covariates to adjust for. A short list: each one costs accuracy.
         interaction: Whether each arm has a regression of its own, so that effects may depend on covariates.
 
     Reference:
@@ -60,18 +60,18 @@ class RegressionAdjustment(Estimating):
         >>> from dpcausal import Real, Rehearsal, Schema, Treatment
         >>> covariates = [Real("age", 18, 90)]
         >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
-        >>> plan = RegressionAdjustment(of=["age"]).estimate(Rehearsal(schema, n=20_000), epsilon=1.0)
+        >>> plan = RegressionAdjustment(covariates=["age"]).estimate(Rehearsal(schema, n=20_000), epsilon=1.0)
         >>> round(plan.sampling_sd, 2), round(plan.privacy_sd, 2)
         (0.37, 0.16)
     """
 
-    of: Sequence[str]
+    covariates: Sequence[str]
     interaction: bool = True
 
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
         """The effect, for epsilon and delta in all; delta 0 gives Laplace noise, a positive delta Gaussian noise."""
         guarantee = guarantee_for(source, epsilon, delta)
-        release = source.release(RegressionMoments(self.of, self.interaction), guarantee)
+        release = source.release(RegressionMoments(self.covariates, self.interaction), guarantee)
         fit = regressions(release, source, np.array([release.values]))
         difference, adjustment = float(fit.difference[0]), float(fit.adjustment[0])
         sampling = float(fit.sampling_variance[0])
@@ -80,7 +80,7 @@ class RegressionAdjustment(Estimating):
         too_noisy = doubt > _OUTWEIGHS * (sampling + float(noisier.difference.var()))
         kept = max(1 - doubt / adjustment**2, 0.0) if too_noisy and adjustment else 1.0
         means = sum(source.schema.outcome_bounds) / 2 + fit.means[0] + kept * (fit.standardised - fit.means)[0]
-        listed = ", ".join(self.of)
+        listed = ", ".join(self.covariates)
         risk = " (risk difference)" if isinstance(source.schema.outcome, Binary) else ""
         effect = Effect(
             estimand=f"average treatment effect{risk}: mean outcome with all treated minus mean outcome with none",
@@ -99,12 +99,12 @@ class RegressionAdjustment(Estimating):
                 f"no confounders but {listed}",
                 "outcomes are linear in these" + ("" if self.interaction else ", with one effect for all"),
                 "one unit's outcome does not depend on another unit's arm",
-                *source.schema.readings,
+                *source.schema.data_handling,
             ),
             receipts=(release.receipt,),
-            notes=(f"the adjustment was multiplied by {kept:.2f}",) * (kept < 1) + source.notes,
+            notes=(f"the adjustment was multiplied by {kept:.2f}",) * (kept < 1) + source.caveats,
             no_interval=hidden_arm(release, source, fit)
-            or (f"{_NO_INTERVAL}; {remedy(self.of)}" if too_noisy or fit.blurred > _BLURRED else ""),
+            or (f"{_NO_INTERVAL}; {remedy(self.covariates)}" if too_noisy or fit.blurred > _BLURRED else ""),
             control_mean=float(means[0]),
             treated_mean=float(means[1]),
         )

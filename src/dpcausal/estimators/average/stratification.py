@@ -78,9 +78,9 @@ class Stratification(Estimating):
             n=source.n,
             method=f"stratification by {', '.join(map(str, cuts))}; {strata:,} strata, cap {self.cap}",
             guarantee=guarantee,
-            assumptions=(*within_strata(cuts), *source.schema.readings),
+            assumptions=(*within_strata(cuts), *source.schema.data_handling),
             receipts=(release.receipt,),
-            notes=(f"strata count as about {size:,.0f} of {units:,.0f} units (noisy)", *source.notes),
+            notes=(f"strata count as about {size:,.0f} of {units:,.0f} units (noisy)", *source.caveats),
             no_interval=_EMPTY if release.value("size") < units / 10 else _FINE if 2 * strata > units / 2 else "",
         )
         return warned(effect, source.schema, Signs(variance=variance_within(release, source, strata)))

@@ -36,10 +36,10 @@ class BlockEnsemble(Estimating):
         number).
 
     Attributes:
-        of: The covariates that the learner sees.
+        covariates: The covariates that the learner sees.
         learner: `linear`, `forest`, `boosting`, `network`, or a name that the vault's owner gave to a learner.
         at: Public profiles, as a mapping from covariates to values, for effects at these alone.
-        basis: Functions of `of` alone, for an effect at any profile; either this or `at`.
+        basis: Functions of `covariates` alone, for an effect at any profile; either this or `at`.
         blocks: How many blocks; if left out, one for every 100 units. More blocks mean less noise, and less for each
             learner to learn from.
         limit: The largest effect, in half ranges of the outcome.
@@ -51,13 +51,13 @@ class BlockEnsemble(Estimating):
         >>> from dpcausal import Real, Rehearsal, Schema, Treatment
         >>> covariates = [Real("age", 18, 90)]
         >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
-        >>> ensemble = BlockEnsemble(of=["age"], learner="linear", at={"age": [30, 54, 80]})
+        >>> ensemble = BlockEnsemble(covariates=["age"], learner="linear", at={"age": [30, 54, 80]})
         >>> plan = ensemble.estimate(Rehearsal(schema, n=50_000), epsilon=1.0, delta=1e-6)
         >>> float(plan.standard_errors({"age": [30]})[1][0].round(1))
         0.8
     """
 
-    of: Sequence[str]
+    covariates: Sequence[str]
     learner: str = "forest"
     at: Mapping[str, Sequence[Value]] | None = None
     basis: Basis | None = None
@@ -67,14 +67,16 @@ class BlockEnsemble(Estimating):
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> EffectCurve:
         """The effects, for epsilon and delta in all."""
         guarantee = guarantee_for(source, epsilon, delta)
-        columns = covariates_named(self.of, source.schema)
+        columns = covariates_named(self.covariates, source.schema)
         points = Points([column.name for column in columns], self._profiles(columns, source.schema))
         basis, inverse = points, np.eye(len(points.at))
         if self.basis is not None:
             basis = basis_of(self.basis)
             inverse = _inverse(basis, points, source.schema)
         blocks = max(source.n // 100, 2) if self.blocks is None else self.blocks
-        release = source.release(BlockEffects(self.learner, points.of, points.at, blocks, self.limit), guarantee)
+        release = source.release(
+            BlockEffects(self.learner, points.covariates, points.at, blocks, self.limit), guarantee
+        )
         effects, sampling, privacy = _means(release, source.schema)
         if self.basis is not None:
             # Errors by sampling may be the same at all profiles, or have nothing in common: both are allowed for.
@@ -89,14 +91,14 @@ class BlockEnsemble(Estimating):
             sampling=matrix(sampling),
             privacy=matrix(privacy),
             family=release.family,
-            method=f"mean over {blocks:,} blocks of the learner {self.learner!r} of {', '.join(self.of)}",
+            method=f"mean over {blocks:,} blocks of the learner {self.learner!r} of {', '.join(self.covariates)}",
             guarantee=guarantee,
             assumptions=(
-                f"no confounders but {', '.join(self.of)}",
+                f"no confounders but {', '.join(self.covariates)}",
                 "one unit's outcome does not depend on another unit's arm",
                 f"for the intervals: the learner is right on average over blocks, within {self.limit:g} half ranges",
                 "for the intervals: the learner fails on no block; one on which it does counts as 0",
-                *source.schema.readings,
+                *source.schema.data_handling,
             ),
             receipts=(release.receipt,),
             notes=_few(source.n, blocks),
@@ -112,7 +114,7 @@ class BlockEnsemble(Estimating):
         if self.at is not None:
             return values_of(codes_of(self.at, columns), columns)
         basis = basis_of(self.basis)
-        outside = {column.name for column in basis.reads(schema)} - set(self.of)
+        outside = {column.name for column in basis.reads(schema)} - set(self.covariates)
         if outside:
             raise QueryError(
                 expected="a basis of covariates that the learner sees",
@@ -124,7 +126,7 @@ class BlockEnsemble(Estimating):
 
 def _inverse(basis: Basis, points: Points, schema: Schema) -> Array:
     """What turns effects at points into weights of functions, by least squares."""
-    values = basis_values(basis, codes_of(by_covariate(points.of, points.at), points.reads(schema)), schema)
+    values = basis_values(basis, codes_of(by_covariate(points.covariates, points.at), points.reads(schema)), schema)
     if np.linalg.matrix_rank(values) < values.shape[1]:
         raise QueryError(
             expected="functions that can be told apart by profiles spread evenly over all covariates",

@@ -29,7 +29,7 @@ class InfluenceLearner(Estimating):
         epsilon here is what Theorem 1 of the paper prints; an audit shows losses far above it.
 
     Attributes:
-        of: The covariates.
+        covariates: The covariates.
         at: Public profiles, as a mapping from covariates to values.
         learner: What learns the effect: `forest`, `linear` or `network`.
         clip: Propensities are kept within clip and 1 - clip.
@@ -41,22 +41,22 @@ class InfluenceLearner(Estimating):
         >>> from dpcausal import Real, Rehearsal, Schema, Treatment
         >>> covariates = [Real("age", 18, 90)]
         >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
-        >>> learner = InfluenceLearner(of=["age"], at={"age": [30, 54, 80]})
-        >>> learner.estimate(Rehearsal(schema, n=3_000), epsilon=1.0, delta=1e-5).guarantee.standing
+        >>> learner = InfluenceLearner(covariates=["age"], at={"age": [30, 54, 80]})
+        >>> learner.estimate(Rehearsal(schema, n=3_000), epsilon=1.0, delta=1e-5).guarantee.proof_status
         'heuristic'
     """
 
-    of: Sequence[str]
+    covariates: Sequence[str]
     at: Mapping[str, Sequence[Value]]
     learner: str = "forest"
     clip: float = 0.05
 
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> EffectCurve:
         """The effects, for what the paper calls epsilon and delta."""
-        guarantee = replace(guarantee_for(source, epsilon, delta), standing="heuristic")
-        columns = covariates_named(self.of, source.schema)
-        points = Points(tuple(self.of), values_of(codes_of(self.at, columns), columns))
-        release = source.release(InfluenceEffects(self.learner, points.of, points.at, self.clip), guarantee)
+        guarantee = replace(guarantee_for(source, epsilon, delta), proof_status="heuristic")
+        columns = covariates_named(self.covariates, source.schema)
+        points = Points(tuple(self.covariates), values_of(codes_of(self.at, columns), columns))
+        release = source.release(InfluenceEffects(self.learner, points.covariates, points.at, self.clip), guarantee)
         nothing = matrix(np.zeros((len(points.at), len(points.at))))
         return EffectCurve.of(
             source,
@@ -66,9 +66,9 @@ class InfluenceLearner(Estimating):
             sampling=nothing,
             privacy=nothing,
             family=release.family,
-            method=f"R-learner with {self.learner} of {', '.join(self.of)}, noise by influence functions (not proved)",
+            method=f"R-learner with {self.learner} of {', '.join(self.covariates)}, noise by influence functions (not proved)",
             guarantee=guarantee,
-            assumptions=(f"no confounders but {', '.join(self.of)}", *source.schema.readings),
+            assumptions=(f"no confounders but {', '.join(self.covariates)}", *source.schema.data_handling),
             receipts=(release.receipt,),
             notes=("THE PRIVACY OF THIS RELEASE IS NOT PROVED: audits show losses far above what is called epsilon",),
             no_interval="the size of the noise is itself private",

@@ -42,8 +42,8 @@ class KernelLearner(Estimating):
         the number of waves or of questions.
 
     Attributes:
-        of: The covariates of the models: all confounders.
-        effect_of: The covariates that the effect is a function of; `of` if left out.
+        covariates: The covariates of the models: all confounders.
+        effect_of: The covariates that the effect is a function of; `covariates` if left out.
         width: The kernel's width in half ranges of covariates.
         waves: How many waves stand in for the kernel.
         seed: Which waves; public.
@@ -63,12 +63,12 @@ class KernelLearner(Estimating):
         >>> from dpcausal import Real, Rehearsal, Schema, Treatment
         >>> covariates = [Real("age", 18, 90)]
         >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
-        >>> plan = KernelLearner(of=["age"]).estimate(Rehearsal(schema, n=50_000), epsilon=1.0, delta=1e-6)
+        >>> plan = KernelLearner(covariates=["age"]).estimate(Rehearsal(schema, n=50_000), epsilon=1.0, delta=1e-6)
         >>> float(plan.standard_errors({"age": [30]})[1][0].round(1))
         1.3
     """
 
-    of: Sequence[str]
+    covariates: Sequence[str]
     effect_of: Sequence[str] | None = None
     width: float = 1.0
     waves: int = 25
@@ -81,7 +81,9 @@ class KernelLearner(Estimating):
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> EffectCurve:
         """The effect as a function, for epsilon and delta in all."""
         guarantee = guarantee_for(source, epsilon, delta)
-        basis = Fourier(self.of if self.effect_of is None else self.effect_of, self.width, self.waves, self.seed)
+        basis = Fourier(
+            self.covariates if self.effect_of is None else self.effect_of, self.width, self.waves, self.seed
+        )
         basis.reads(source.schema)
         if self.ridge is not None and not (is_number(self.ridge) and 1e-6 <= self.ridge <= 1e3):
             raise QueryError(
@@ -93,7 +95,7 @@ class KernelLearner(Estimating):
         if limit is None:
             limit = 1.0 if isinstance(source.schema.outcome, Binary) else 0.15
         # Made before anything is spent, so that what is wrong with it is said for free.
-        plan = EffectWeights(self.of, (), (), (), basis, self.clip, limit, 25.0)
+        plan = EffectWeights(self.covariates, (), (), (), basis, self.clip, limit, 25.0)
         models = private_models(source, guarantee, self, plan)
         plan = models.put_into(plan)
         query = replace(plan, penalty=self._penalty(plan, source, models.rest))
@@ -107,9 +109,9 @@ class KernelLearner(Estimating):
             sampling=matrix(np.zeros((len(release.names), len(release.names)))),
             privacy=matrix(np.diag([size] * len(release.names))),
             family=release.family,
-            method=f"kernel regression of residuals with private models of {', '.join(self.of)}",
+            method=f"kernel regression of residuals with private models of {', '.join(self.covariates)}",
             guarantee=guarantee,
-            assumptions=assumptions(self.of, self.propensity, source),
+            assumptions=assumptions(self.covariates, self.propensity, source),
             receipts=(*models.receipts, release.receipt),
             no_interval="the ridge draws effects towards 0 by an amount nobody knows; privacy noise is what is shown",
         )

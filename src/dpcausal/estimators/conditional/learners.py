@@ -33,7 +33,7 @@ class RLearner(Estimating):
         function costs nothing. Where the propensity is known by design there are two queries, and less noise.
 
     Attributes:
-        of: The covariates of the models: all confounders.
+        covariates: The covariates of the models: all confounders.
         basis: The functions of which the effect is made. Few are best: below ten thousand units one to five.
         propensity: The probability of treatment where it is known and the same for all units, as in a trial.
         clip: Propensities are kept within clip and 1 - clip.
@@ -48,7 +48,7 @@ class RLearner(Estimating):
         >>> from dpcausal import Real, Rehearsal, Schema, Spline, Treatment
         >>> covariates = [Real("age", 18, 90)]
         >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
-        >>> plan = RLearner(of=["age"], basis=Spline(["age"])).estimate(
+        >>> plan = RLearner(covariates=["age"], basis=Spline(["age"])).estimate(
         ...     Rehearsal(schema, n=50_000), epsilon=1.0, delta=1e-6
         ... )
         >>> low, high = plan.effect_interval({"age": [30, 54, 80]})
@@ -56,7 +56,7 @@ class RLearner(Estimating):
         True
     """
 
-    of: Sequence[str]
+    covariates: Sequence[str]
     basis: Basis
     propensity: float | None = None
     clip: float = 0.05
@@ -82,7 +82,7 @@ class DRLearner(Estimating):
         As for `RLearner`. Weights divide by the propensity, so noise is larger by about the limit.
 
     Attributes:
-        of: The covariates of the models: all confounders.
+        covariates: The covariates of the models: all confounders.
         basis: The functions of which the effect is made.
         propensity: The probability of treatment where it is known and the same for all units, as in a trial.
         clip: Propensities are kept within clip and 1 - clip.
@@ -96,14 +96,14 @@ class DRLearner(Estimating):
         >>> from dpcausal import Polynomial, Real, Rehearsal, Schema, Treatment
         >>> covariates = [Real("age", 18, 90)]
         >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
-        >>> plan = DRLearner(of=["age"], basis=Polynomial(["age"]), propensity=0.5).estimate(
+        >>> plan = DRLearner(covariates=["age"], basis=Polynomial(["age"]), propensity=0.5).estimate(
         ...     Rehearsal(schema, n=50_000), epsilon=1.0, delta=1e-6
         ... )
         >>> [receipt.query for receipt in plan.receipts]
         ['regression_moments', 'effect_moments']
     """
 
-    of: Sequence[str]
+    covariates: Sequence[str]
     basis: Basis
     propensity: float | None = None
     clip: float = 0.05
@@ -128,7 +128,7 @@ def learn(
     if limit is None:
         limit = _LIMITS[learner][isinstance(source.schema.outcome, Binary)]
     # Made before anything is spent, so that what is wrong with it is said for free.
-    plan = EffectMoments(parameters.of, (), (), (), parameters.basis, learner, parameters.clip, limit)
+    plan = EffectMoments(parameters.covariates, (), (), (), parameters.basis, learner, parameters.clip, limit)
     plan.basis.names(source.schema)
     models = private_models(source, guarantee, parameters, plan)
     query = models.put_into(plan)
@@ -148,9 +148,9 @@ def learn(
         sampling=matrix(weighed.sampling),
         privacy=matrix(weighed.privacy),
         family=release.family,
-        method=f"{_METHODS[query.learner]} with private models of {', '.join(query.of)}",
+        method=f"{_METHODS[query.learner]} with private models of {', '.join(query.covariates)}",
         guarantee=guarantee,
-        assumptions=(*assumptions(query.of, parameters.propensity, source), *smooth),
+        assumptions=(*assumptions(query.covariates, parameters.propensity, source), *smooth),
         receipts=(*models.receipts, release.receipt),
         no_interval=_doubt(weighed, models, query),
     )
@@ -163,15 +163,15 @@ def _doubt(weighed: Weighed, models: Models, query: EffectMoments) -> str:
             f"the limit of {query.limit:g} half ranges cut off about {weighed.cut_off:.0%} of units' parts; raise limit"
         )
     if models.left > weighed.error or models.moved > 1:
-        return left_in("the models", query.of)
+        return left_in("the models", query.covariates)
     return ""
 
 
-def assumptions(of: Sequence[str], known: float | None, source: Source) -> tuple[str, ...]:
+def assumptions(covariates: Sequence[str], known: float | None, source: Source) -> tuple[str, ...]:
     """What learners of effects that vary rest on."""
     if known is None:
         models = "treatment follows a logistic regression on these, or outcomes are linear in them in each arm"
-        design: tuple[str, ...] = (f"no confounders but {', '.join(of)}", models)
+        design: tuple[str, ...] = (f"no confounders but {', '.join(covariates)}", models)
     else:
         design = (f"every unit had a chance of {known:g} of being treated, whatever its covariates",)
-    return *design, "one unit's outcome does not depend on another unit's arm", *source.schema.readings
+    return *design, "one unit's outcome does not depend on another unit's arm", *source.schema.data_handling

@@ -76,14 +76,14 @@ class Modelling(Protocol):
 
 def private_models(source: Source, guarantee: Guarantee, learner: Modelling, plan: Modelled) -> Models:
     """The models that a learner needs, and the part of the guarantee that they do not, which is for what it plans."""
-    of, known = learner.of, learner.propensity
-    design_names(of, source.schema)  # too many are refused before anything is spent
-    names = feature_names(of, source.schema)
-    nothing, outcomes = [0.0] * len(names), RegressionMoments(of)
+    covariates, known = learner.covariates, learner.propensity
+    design_names(covariates, source.schema)  # too many are refused before anything is spent
+    names = feature_names(covariates, source.schema)
+    nothing, outcomes = [0.0] * len(names), RegressionMoments(covariates)
     last = replace(plan, propensity=nothing, control=nothing, treated=nothing)
     receipts: tuple[Receipt, ...] = ()
     if known is None:
-        query = ObjectivePerturbedLogistic(of)
+        query = ObjectivePerturbedLogistic(covariates)
         part, guarantee = guarantee.split(_MODELS / 2, pure_first=True)
         first, rest = guarantee.split((_MODELS / 2) / (1 - _MODELS / 2))
         check_affords(source, (query, part), (outcomes, first), (last, rest))
@@ -96,7 +96,7 @@ def private_models(source: Source, guarantee: Guarantee, learner: Modelling, pla
                 got=repr(known),
                 hint="in a trial with equal arms it is 0.5; for rarer arms lower clip.",
             )
-        logit = math.log(known / (1 - known)) * math.sqrt(len(of) + 1)
+        logit = math.log(known / (1 - known)) * math.sqrt(len(covariates) + 1)
         propensity = (logit, *(0.0 for _ in names[1:]))
         first, rest = guarantee.split(_MODELS / 2)
         check_affords(source, (outcomes, first), (last, rest))
@@ -106,15 +106,15 @@ def private_models(source: Source, guarantee: Guarantee, learner: Modelling, pla
     if known is None:
         treated, inverse = fit.treated_share, float((1 / fit.feature_variances).mean())
         spread = treated * (1 - treated) / inverse
-        moved = ScoreDoubt.of(source.n, receipts[0].epsilon, len(of), len(names), spread).moved
+        moved = ScoreDoubt.of(source.n, receipts[0].epsilon, len(covariates), len(names), spread).moved
         noise = float(np.sqrt(fit.doubts[0] * inverse).mean())
         # As far as noise blurs the regressions they miss what covariates explain: half of the outcome's spread, say.
         missed = min(fit.blurred, 1.0) * math.sqrt(float(fit.variances[0].mean()) / len(fit.feature_variances)) / 2
         left = moved * math.hypot(noise, missed)
     return Models(
         propensity=tuple(propensity),
-        control=as_score_coefficients(fit, 0, of, source.schema),
-        treated=as_score_coefficients(fit, 1, of, source.schema),
+        control=as_score_coefficients(fit, 0, covariates, source.schema),
+        treated=as_score_coefficients(fit, 1, covariates, source.schema),
         moved=moved,
         left=left,
         units=float(fit.n[0]),

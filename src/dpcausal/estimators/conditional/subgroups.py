@@ -23,17 +23,17 @@ class SubgroupEffects(Estimating):
         The average treatment effect in each group.
 
     Assumptions:
-        Without `of`: within a group, arms are comparable, as in a trial. With `of`: as for `DRLearner`.
+        Without `covariates`: within a group, arms are comparable, as in a trial. With `covariates`: as for `DRLearner`.
 
     Privacy:
-        Without `of` one query: numbers of units and sums of outcomes in each arm of each group. A unit is in one group,
-        so the noise does not grow with the number of groups. With `of` three queries, as for `DRLearner`. Groups must
+        Without `covariates` one query: numbers of units and sums of outcomes in each arm of each group. A unit is in one group,
+        so the noise does not grow with the number of groups. With `covariates` three queries, as for `DRLearner`. Groups must
         be public: listed values or public edges, chosen without looking at the table.
 
     Attributes:
         by: The covariates that tell groups apart: names of listed ones, and `Cut`s of real ones.
-        of: Confounders to adjust for; none in a trial.
-        propensity: The probability of treatment where it is known; only where `of` is given.
+        covariates: Confounders to adjust for; none in a trial.
+        propensity: The probability of treatment where it is known; only where `covariates` is given.
 
     Example:
         >>> from dpcausal import Category, Real, Rehearsal, Schema, Treatment
@@ -49,21 +49,21 @@ class SubgroupEffects(Estimating):
     """
 
     by: Sequence[str | Cut]
-    of: Sequence[str] | None = None
+    covariates: Sequence[str] | None = None
     propensity: float | None = None
 
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> EffectCurve:
         """The effects of all groups, for epsilon and delta in all."""
         guarantee = guarantee_for(source, epsilon, delta)
         cells = Cells(cuts_of(self.by))
-        if self.of is None and self.propensity is not None:
+        if self.covariates is None and self.propensity is not None:
             raise QueryError(
                 expected="a propensity only where confounders are named (of)",
                 got=repr(self.propensity),
                 hint="in a trial leave both out: arms are compared as they are.",
             )
-        if self.of is not None:
-            adjusted = DRLearner(self.of, cells, self.propensity)
+        if self.covariates is not None:
+            adjusted = DRLearner(self.covariates, cells, self.propensity)
             return learn(adjusted, "augmented", source, guarantee, level=False)
         release = source.release(SubgroupMoments(cells), guarantee)
         groups = _Groups(release, source, cells.names(source.schema))
@@ -80,7 +80,7 @@ class SubgroupEffects(Estimating):
             assumptions=(
                 "within each group arms are comparable without adjustment, as in a randomised trial",
                 "one unit's outcome does not depend on another unit's arm",
-                *source.schema.readings,
+                *source.schema.data_handling,
             ),
             receipts=(release.receipt,),
             notes=_told(groups.hidden),

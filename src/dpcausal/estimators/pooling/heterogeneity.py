@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Self
 
-from dpcausal.effect import number
 from dpcausal.estimators.pooling.weights import Array, inverse_variance
+from dpcausal.text import format_number
 
 _DOUBT = 0.1
 """How likely the limit may be too low: with this much, intervals that rest on it cover (measured: docs/pooling.md)."""
@@ -55,10 +55,10 @@ class Heterogeneity:
     def __str__(self) -> str:
         most = "which two sites hardly tell"
         if math.isfinite(self.limit):
-            most = f"at most {number(math.sqrt(self.limit))} with 90 % confidence"
+            most = f"at most {format_number(math.sqrt(self.limit))} with 90 % confidence"
         return (
-            f"between sites, effects have a standard deviation of {number(math.sqrt(self.variance))}, {most}; "
-            f"noise hides small differences (I² {self.share:.0%}, Q {number(self.spread)} on {self.freedom})"
+            f"between sites, effects have a standard deviation of {format_number(math.sqrt(self.variance))}, {most}; "
+            f"noise hides small differences (I² {self.share:.0%}, Q {format_number(self.spread)} on {self.freedom})"
         )
 
 

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from dpcausal.effect import Effect, SiteShare, number
+from dpcausal.effect import Effect, SiteShare
 from dpcausal.estimators.pooling.agreement import agreed, check_named, has_interval
 from dpcausal.estimators.pooling.heterogeneity import Heterogeneity
 from dpcausal.estimators.pooling.weights import Array, Rule, inverse_variance, median_sd, weights_of
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm
+from dpcausal.text import format_number
 
 _TERMS = 24
 """An interval draws every part of the noise; of more parts than this the smallest are drawn as one."""
@@ -204,7 +205,7 @@ def _decides_alone(sites: Sequence[str], estimates: Array, variances: Array, wei
         return ""
     return (
         f"{sites[first]} alone decides, with {weights[first]:.1%} of the weight, and disagrees with all others "
-        f"together ({number(float(estimates[first]))} against {number(rest)}, {number(apart)} standard errors): look "
+        f"together ({format_number(float(estimates[first]))} against {format_number(rest)}, {format_number(apart)} standard errors): look "
         "into that site, and see what the rule median says"
     )
 
@@ -254,7 +255,7 @@ def _guarantee(effects: Sequence[Effect]) -> Guarantee:
         epsilon=max(guarantee.epsilon for guarantee in guarantees),
         delta=max(guarantee.delta for guarantee in guarantees),
         protects=guarantees[0].protects,
-        standing="proved" if all(guarantee.standing == "proved" for guarantee in guarantees) else "heuristic",
+        proof_status="proved" if all(guarantee.proof_status == "proved" for guarantee in guarantees) else "heuristic",
     )
 
 
@@ -291,7 +292,7 @@ def _of_those_with_intervals(rule: Rule, sites: Mapping[str, Effect]) -> tuple[s
     if alone.why_no_interval or alone.rehearsed:
         return ()
     low, high = alone.interval()
-    told = f"{number(alone.estimate)}, 95 % interval {number(low)} to {number(high)}"
+    told = f"{format_number(alone.estimate)}, 95 % interval {format_number(low)} to {format_number(high)}"
     return (f"the sites with intervals by themselves ({', '.join(sure)}): {told}",)
 
 

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dpcausal.errors import RoadError, withheld
+from dpcausal.errors import RoadError, redact_errors
 from dpcausal.federation.flare.strict import make_strict
 
 _ASKER = "asker@dpcausal.org"  # NVFlare wants an address here: it is a name, and no mail goes there
@@ -153,7 +153,7 @@ def _nvflare(folder: Path, *command: object) -> dict[str, Any]:
         text=True,
         check=False,
     )
-    with withheld(
+    with redact_errors(
         ValueError,
         IndexError,
         instead=lambda _: _refused(command, "did not run", 'pip install "dpcausal[federation]".'),

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dpcausal.errors import RoadError, withheld
+from dpcausal.errors import RoadError, redact_errors
 from dpcausal.federation.flare.question import CONTROLLER, EXECUTOR
 
 _STORAGE = "nvflare.app_common.storages.filesystem_storage.FilesystemStorage"
@@ -80,7 +80,7 @@ def _differences(place: str, wanted: Any, found: Any) -> Iterator[str]:  # noqa:
 
 
 def _read(file: Path) -> Any:  # noqa: ANN401 (JSON)
-    with withheld(
+    with redact_errors(
         OSError,
         ValueError,
         instead=lambda _: RoadError(

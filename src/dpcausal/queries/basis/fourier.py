@@ -28,7 +28,7 @@ class Fourier:
     Waves have frequencies spread as the kernel's: quasi-random, and the same for everyone who gives the same seed.
 
     Attributes:
-        of: The covariates.
+        covariates: The covariates.
         width: The kernel's width in half ranges: effects of profiles this far apart have little to do with each other.
         waves: How many; each has two functions, a cosine and a sine.
         seed: Which waves; public, and nothing private depends on it.
@@ -37,14 +37,14 @@ class Fourier:
     disjoint: ClassVar[bool] = False
     level: ClassVar[bool] = False
 
-    of: Sequence[str]
+    covariates: Sequence[str]
     width: float = 1.0
     waves: int = 25
     seed: int = 0
     kind: Literal["fourier"] = field(default="fourier", init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "of", listed(self.of))
+        object.__setattr__(self, "covariates", listed(self.covariates))
         check_whole("waves", self.waves, 1, MOST_FUNCTIONS // 2 - 1)
         check_whole("seed", self.seed, 0, 10**6)
         if not (is_number(self.width) and 0.01 <= self.width <= 1000):
@@ -52,7 +52,7 @@ class Fourier:
 
     def reads(self, schema: Schema) -> tuple[Column, ...]:
         """The covariates that the functions are of."""
-        return covariates_named(self.of, schema)
+        return covariates_named(self.covariates, schema)
 
     def names(self, schema: Schema) -> tuple[str, ...]:  # noqa: ARG002
         """What each function is called."""

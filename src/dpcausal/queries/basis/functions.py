@@ -49,9 +49,9 @@ class Basis(Protocol):
         ...
 
 
-def listed(of: Sequence[str]) -> Sequence[str]:
+def listed(covariates: Sequence[str]) -> Sequence[str]:
     """Names as they are stored; what is no list is left for `covariates_named` to refuse."""
-    return of if isinstance(of, str) else tuple(of)
+    return covariates if isinstance(covariates, str) else tuple(covariates)
 
 
 def check_whole(what: str, value: object, low: int, high: int) -> None:

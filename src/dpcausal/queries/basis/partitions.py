@@ -88,24 +88,24 @@ class Points:
     """One function for each of some profiles: 1 for everyone who is nearest to that one, and 0 for everyone else.
 
     Attributes:
-        of: The covariates.
-        at: The profiles, each a list of values in the order of `of`.
+        covariates: The covariates.
+        at: The profiles, each a list of values in the order of `covariates`.
     """
 
     disjoint: ClassVar[bool] = True
     level: ClassVar[bool] = False
 
-    of: Sequence[str]
+    covariates: Sequence[str]
     at: Sequence[Sequence[Value]]
     kind: Literal["points"] = field(default="points", init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "of", listed(self.of))
-        object.__setattr__(self, "at", profiles_of(self.of, self.at))
+        object.__setattr__(self, "covariates", listed(self.covariates))
+        object.__setattr__(self, "at", profiles_of(self.covariates, self.at))
 
     def reads(self, schema: Schema) -> tuple[Column, ...]:
         """The covariates that the functions are of."""
-        return covariates_named(self.of, schema)
+        return covariates_named(self.covariates, schema)
 
     def names(self, schema: Schema) -> tuple[str, ...]:  # noqa: ARG002
         """What each function is called."""
@@ -118,7 +118,7 @@ class Points:
     def steps(self, codes: Codes, schema: Schema) -> Integers:
         """The functions of some profiles in steps of which LENGTH make 1, one line a function."""
         columns = self.reads(schema)
-        own = np.array(design_lines(codes_of(by_covariate(self.of, self.at), columns), columns)) / GRID
+        own = np.array(design_lines(codes_of(by_covariate(self.covariates, self.at), columns), columns)) / GRID
         lines = np.array(design_lines(codes, columns)) / GRID
         nearest = ((lines[:, None, :] - own[:, :, None]) ** 2).sum(axis=0).argmin(axis=0)
         return np.where(nearest == np.arange(len(self.at))[:, None], LENGTH, 0)

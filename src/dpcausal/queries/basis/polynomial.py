@@ -36,24 +36,24 @@ class Polynomial:
     -1 or 1 for each but the first.
 
     Attributes:
-        of: The covariates.
+        covariates: The covariates.
         degree: The largest degree; 1 for effects that are linear in covariates.
     """
 
     disjoint: ClassVar[bool] = False
     level: ClassVar[bool] = True
 
-    of: Sequence[str]
+    covariates: Sequence[str]
     degree: int = 1
     kind: Literal["polynomial"] = field(default="polynomial", init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "of", listed(self.of))
+        object.__setattr__(self, "covariates", listed(self.covariates))
         check_whole("degree", self.degree, 1, 6)
 
     def reads(self, schema: Schema) -> tuple[Column, ...]:
         """The covariates that the functions are of."""
-        return covariates_named(self.of, schema)
+        return covariates_named(self.covariates, schema)
 
     def _factors(self, schema: Schema) -> list[list[tuple[str, int]]]:
         """The factors that each covariate has to offer, each with its name and degree."""
@@ -108,7 +108,7 @@ class Polynomial:
             else:
                 factors.append(design_lines(codes, [column]))
         products = self._products(schema)
-        size = len(codes[self.of[0]])
+        size = len(codes[self.covariates[0]])
         share = math.floor(LENGTH * GRID / math.sqrt(len(products)))
         lines = []
         for product in products:

@@ -25,24 +25,24 @@ class Spline:
     Functions of a number are cubic B-splines on equal pieces of its range.
 
     Attributes:
-        of: The covariates.
+        covariates: The covariates.
         pieces: Into how many pieces a range is cut; each number has three functions more than that.
     """
 
     disjoint: ClassVar[bool] = False
     level: ClassVar[bool] = False
 
-    of: Sequence[str]
+    covariates: Sequence[str]
     pieces: int = 2
     kind: Literal["spline"] = field(default="spline", init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "of", listed(self.of))
+        object.__setattr__(self, "covariates", listed(self.covariates))
         check_whole("pieces", self.pieces, 1, 100)
 
     def reads(self, schema: Schema) -> tuple[Column, ...]:
         """The covariates that the functions are of."""
-        return covariates_named(self.of, schema)
+        return covariates_named(self.covariates, schema)
 
     def names(self, schema: Schema) -> tuple[str, ...]:
         """What each function is called. All but the first covariate go without their first function."""

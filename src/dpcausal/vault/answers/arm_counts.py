@@ -28,7 +28,7 @@ def stratum_counts(query: StratumCounts, schema: Schema, engine: Engine, _: Guar
 
 def score_counts(query: ScoreCounts, schema: Schema, engine: Engine, _: Guarantee) -> Answer:
     """Both arms' sizes in each bin of the score. A row's bin is looked up from integers of that row alone."""
-    features, names = Features(query.of, schema), query.bins()
+    features, names = Features(query.covariates, schema), query.bins()
     table = np.searchsorted(query.edges, 1 / (1 + np.exp(-EXPONENTS)), side="right")
 
     def kernel(batch: Batch) -> Integers:

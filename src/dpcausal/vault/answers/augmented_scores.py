@@ -22,7 +22,7 @@ _FACTOR_STEPS = 2**24
 
 def augmented_scores(query: AugmentedScores, schema: Schema, engine: Engine, _: Guarantee) -> Answer:
     """The six sums. Every row's part is made of integers from that row alone."""
-    features = Features(query.of, schema)
+    features = Features(query.covariates, schema)
 
     def kernel(batch: Batch) -> Integers:
         steps = features.steps(batch)

@@ -44,11 +44,13 @@ def sums(query: BlockEffects, shares: Array) -> dict[str, int]:
 
 def for_learners(query: Asked, schema: Schema, engine: Engine) -> tuple[Array, Array, Array, Array]:
     """All rows, also outside the comparison, as learners see them: covariates, arms, outcomes; and the profiles."""
-    features = Features(query.of, schema)
+    features = Features(query.covariates, schema)
     rows = engine.collect(("treatment", "outcome", *features.columns), query.most_units, whole=True)
     low, high = schema.outcome_bounds
     outcomes = (low + high) / 2 + rows["outcome"].astype(np.float64) * outcome_step(schema)
-    at = _numbers(design_lines(codes_of(by_covariate(query.of, query.at), features.covariates), features.covariates))
+    at = _numbers(
+        design_lines(codes_of(by_covariate(query.covariates, query.at), features.covariates), features.covariates)
+    )
     return _numbers(features.design(rows)), rows["treatment"].astype(np.float64), outcomes, at
 
 

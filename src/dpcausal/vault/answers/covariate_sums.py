@@ -38,7 +38,7 @@ def weighted_covariates(query: WeightedCovariates, schema: Schema, engine: Engin
 def _sums(
     query: CovariateSums, schema: Schema, engine: Engine, columns: Sequence[str], weights: Callable[[Batch], Integers]
 ) -> Answer:
-    features, names, numbers = Features(query.of, schema), query.features(schema), query.numbers(schema)
+    features, names, numbers = Features(query.covariates, schema), query.features(schema), query.numbers(schema)
     labels = ["size", "mass", "design", *(f"total of {name}" for name in names)]
     labels += [f"deficit of {name}" for name in numbers]
     squared = [names.index(name) for name in numbers]
@@ -51,8 +51,8 @@ def _sums(
     steps = {}
     for arm in (0, 1):
         for label, total in zip(labels, sums[arm], strict=True):
-            kind, of, name = label.partition(" of ")
-            steps[f"{kind}_{arm}{of}{name}"] = int(total)
+            kind, covariates, name = label.partition(" of ")
+            steps[f"{kind}_{arm}{covariates}{name}"] = int(total)
     return Answer(steps | {"compared": steps["size_0"] + steps["size_1"]})
 
 

@@ -26,7 +26,7 @@ def influence_effects(query: InfluenceEffects, schema: Schema, engine: Engine, g
     *rows, at = for_learners(query, schema, engine)
     covariates, arms, outcomes = (column[rows[1] < OUTSIDE] for column in rows)
     bounds = np.array(schema.outcome_bounds)
-    columns = Features(query.of, schema).covariates
+    columns = Features(query.covariates, schema).covariates
     everywhere = np.array(design_lines(spread_out(columns, _PLACES), columns)).T / GRID
     work = partial(_work, query.learner, covariates, arms, outcomes, np.vstack([at, everywhere]), bounds, query.clip)
     *said, largest = quietly(work, len(at) + 1)

@@ -26,7 +26,7 @@ _FARTHEST = 2.0**20
 
 def output_perturbed(query: OutputPerturbedLogistic, schema: Schema, engine: Engine, _: Guarantee) -> Answer:
     """The coefficients that minimise the penalised loss; the door adds the noise."""
-    features = Features(query.of, schema)
+    features = Features(query.covariates, schema)
     return _answer(features, fit(engine, features, query.penalty, np.zeros(features.size), float(query.slack) / 2))
 
 
@@ -34,9 +34,9 @@ def objective_perturbed(
     query: ObjectivePerturbedLogistic, schema: Schema, engine: Engine, guarantee: Guarantee
 ) -> Answer:
     """The coefficients that minimise the penalised loss plus a random linear term, drawn here."""
-    features = Features(query.of, schema)
+    features = Features(query.covariates, schema)
     penalty = query.penalty(guarantee.epsilon)
-    tilt = cube_noise(features.size, query.tilt_scale(guarantee.epsilon, len(query.of) + 1))
+    tilt = cube_noise(features.size, query.tilt_scale(guarantee.epsilon, len(query.covariates) + 1))
     return _answer(features, fit(engine, features, penalty, tilt, float(query.slack) * penalty / 2))
 
 

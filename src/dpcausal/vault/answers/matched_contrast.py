@@ -24,7 +24,7 @@ _BLOCK = 4
 
 def matched_contrast(query: MatchedContrast, schema: Schema, engine: Engine, guarantee: Guarantee) -> Answer:
     """Everything but the outcomes is public: the score is fitted, and units are matched, as they are."""
-    features = Features(query.of, schema)
+    features = Features(query.covariates, schema)
     fitted = public_fit(engine, features)
 
     def scores(steps: Integers) -> Integers:
@@ -36,7 +36,7 @@ def matched_contrast(query: MatchedContrast, schema: Schema, engine: Engine, gua
 
 def scrambled_contrast(query: ScrambledContrast, schema: Schema, engine: Engine, guarantee: Guarantee) -> Answer:
     """Scores and arms are made noisy row by row; only these decide on who is matched to whom."""
-    features = Features(query.of, schema)
+    features = Features(query.covariates, schema)
     table = np.rint(GRID / (1 + np.exp(-EXPONENTS))).astype(np.int64)
 
     def scores(steps: Integers) -> Integers:
@@ -79,7 +79,7 @@ def contrast(
     squares, freedom = _spread(of_arm, sizes, group, outcomes)
     return Answer(
         {"effect": int((coefficients[group] * outcomes).sum()), "squares": squares},
-        facts={
+        public_values={
             "largest": largest / total,
             "squared": float((sizes * (each / total) ** 2).sum()),
             "limit_0": limits[0],

@@ -18,7 +18,7 @@ Integers = NDArray[np.int64]
 
 def regression_moments(query: RegressionMoments, schema: Schema, engine: Engine, _: Guarantee) -> Answer:
     """All products in one pass, without and with the sign of the arm."""
-    features = Features(query.of, schema)
+    features = Features(query.covariates, schema)
 
     def kernel(batch: Batch) -> Integers:
         return products(batch["outcome"], features.design(batch), batch["treatment"])

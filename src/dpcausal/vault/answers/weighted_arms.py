@@ -18,7 +18,7 @@ Integers = NDArray[np.int64]
 
 def weighted_arms(query: WeightedArms, schema: Schema, engine: Engine, _: Guarantee) -> Answer:
     """The six sums and the number of units. Every row's part is made of integers from that row alone."""
-    features = Features(query.of, schema)
+    features = Features(query.covariates, schema)
     tables = [weight_table(query.estimand, query.clip, query.largest, treated=treated) for treated in (False, True)]
 
     def kernel(batch: Batch) -> Integers:

@@ -15,7 +15,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from dpcausal.errors import EngineError, TableError, withheld
+from dpcausal.errors import EngineError, TableError, redact_errors
 from dpcausal.vault.coercion import OUTSIDE, SOURCE, Family, coerced
 from dpcausal.vault.engines import BATCH_ROWS, check_size, compared, integers, no_rows, steps_in
 
@@ -242,7 +242,7 @@ def _family(kind: str) -> Family:
 
 def _silenced() -> AbstractContextManager[None]:
     """Keep DuckDB's own message in: it may quote a row. While batches are read it comes in an error of Arrow's."""
-    return withheld(duckdb.Error, pa.ArrowException, OSError, instead=_failure)
+    return redact_errors(duckdb.Error, pa.ArrowException, OSError, instead=_failure)
 
 
 def _failure(_: Exception) -> EngineError:

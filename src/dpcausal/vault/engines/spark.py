@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from dpcausal.errors import EngineError, withheld
+from dpcausal.errors import EngineError, redact_errors
 from dpcausal.vault.coercion import OUTSIDE, Family, check_columns, coerced, columns_used
 from dpcausal.vault.dialects import SPARK
 from dpcausal.vault.engines import BATCH_ROWS, check_size, integers, no_rows, steps_in
@@ -174,7 +174,7 @@ def _silenced(work: Callable[[], Got]) -> Got:
         PySparkLogger.getLogger(name).addFilter(_is_not_ours)
     before = _AT_WORK.set(True)
     try:
-        with withheld(Exception, instead=_failure):  # of Java, gRPC, Arrow or a socket
+        with redact_errors(Exception, instead=_failure):  # of Java, gRPC, Arrow or a socket
             return work()
     finally:
         _AT_WORK.reset(before)

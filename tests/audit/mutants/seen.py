@@ -14,10 +14,10 @@ from dpcausal.queries import GRID, ArmMoments, ArmTotals, MatchedContrast, Query
 from dpcausal.vault import table
 from dpcausal.vault.answer import Answer
 from dpcausal.vault.engines import Engine
-from tests.audit.twins.twin import answer_by, arm_moments, determinism_of, public, regression_moments, shape, twin
+from tests.audit.mutants.mutant import answer_by, arm_moments, determinism_of, mutant, public, regression_moments, shape
 
 
-@twin("the number of treated units is told", public)
+@mutant("the number of treated units is told", public)
 def told_size(patch: pytest.MonkeyPatch) -> None:
     def sizes(vault: dpc.Vault) -> tuple[int, int]:
         arms = vault._engine.aggregate({"treatment": 2}, ["1"])
@@ -37,7 +37,7 @@ def _on_an_empty_arm(patch: pytest.MonkeyPatch, act: Callable[[Engine], object])
     answer_by(patch, ArmMoments, answer)
 
 
-@twin("fails on an empty arm", shape)
+@mutant("fails on an empty arm", shape)
 def fails(patch: pytest.MonkeyPatch) -> None:
     def fail(_: Engine) -> None:
         raise ZeroDivisionError
@@ -45,22 +45,22 @@ def fails(patch: pytest.MonkeyPatch) -> None:
     _on_an_empty_arm(patch, fail)
 
 
-@twin("warns of an empty arm", shape)
+@mutant("warns of an empty arm", shape)
 def warns(patch: pytest.MonkeyPatch) -> None:
     _on_an_empty_arm(patch, lambda _: warnings.warn("an arm is empty", stacklevel=1))
 
 
-@twin("logs an empty arm", shape)
+@mutant("logs an empty arm", shape)
 def logs(patch: pytest.MonkeyPatch) -> None:
     _on_an_empty_arm(patch, lambda _: logging.getLogger("vault").info("an arm is empty"))
 
 
-@twin("reads again where an arm is empty", shape)
+@mutant("reads again where an arm is empty", shape)
 def reads_again(patch: pytest.MonkeyPatch) -> None:
     _on_an_empty_arm(patch, lambda engine: engine.aggregate({}, ["1"]))
 
 
-@twin("adds up floats in the order of the table", determinism_of(ArmTotals))
+@mutant("adds up floats in the order of the table", determinism_of(ArmTotals))
 def float_sums(patch: pytest.MonkeyPatch) -> None:
     def answer(_: Query, __: dpc.Schema, engine: Engine, ___: dpc.Guarantee) -> Answer:
         batch = engine.collect(("treatment", "outcome"), 10**6)
@@ -70,7 +70,7 @@ def float_sums(patch: pytest.MonkeyPatch) -> None:
     answer_by(patch, ArmTotals, answer)
 
 
-@twin("products of numbers that are not whole", determinism_of(RegressionMoments))
+@mutant("products of numbers that are not whole", determinism_of(RegressionMoments))
 def float_products(patch: pytest.MonkeyPatch) -> None:
     def products(outcomes: Any, design: Any, arms: Any) -> Any:
         numbers = np.vstack([np.ones(len(outcomes)), outcomes / GRID / 3, np.array(design) / GRID / 3])
@@ -79,7 +79,7 @@ def float_products(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(regression_moments, "products", products)
 
 
-@twin("not-a-number told by a file's statistics", determinism_of(MatchedContrast))
+@mutant("not-a-number told by a file's statistics", determinism_of(MatchedContrast))
 def statistics(patch: pytest.MonkeyPatch) -> None:
     def plain(path: Path, _: dpc.Schema, connection: Any) -> Any:
         return connection.read_parquet(str(path))

@@ -1,10 +1,10 @@
-"""The rules of the house catch what they forbid."""
+"""The architecture rules catch what they forbid."""
 
 from pathlib import Path
 
 import pytest
 
-from checks.house import violations
+from checks.architecture import violations
 
 BREACHES = {
     "an estimator that reaches for the vault": ("estimators/new.py", "from dpcausal.vault import Vault"),
@@ -15,10 +15,10 @@ BREACHES = {
     "inside a function": ("planning/new.py", "def f():\n    from dpcausal.vault import Vault"),
     "a noun that looks up": ("schema.py", "from dpcausal.effect import Effect"),
     "a ledger that looks at tables": ("ledger/new.py", "from dpcausal.vault import table"),
-    "a room that nobody planned": ("extras/new.py", "from dpcausal import schema"),
+    "a package that nobody planned": ("extras/new.py", "from dpcausal import schema"),
     "a dataframe outside the vault": ("estimators/new.py", "import pandas as pd"),
     "an engine in an answer": ("vault/answers/new.py", "import duckdb"),
-    "noise outside the noise room": ("vault/answers/new.py", "import opendp.prelude as dp"),
+    "noise outside the noise package": ("vault/answers/new.py", "import opendp.prelude as dp"),
     "float noise": ("vault/noise.py", "import numpy as np\nnp.random.laplace()"),
     "plain random numbers": ("vault/noise.py", "import random"),
     "logging near the data": ("vault/door.py", "import logging"),

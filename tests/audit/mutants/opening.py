@@ -12,7 +12,7 @@ import dpcausal as dpc
 from dpcausal.audit.opening import by_command, check_commands, check_opening, openings
 from dpcausal.errors import LedgerError, TableError
 from dpcausal.vault.table import open_table
-from tests.audit.twins.twin import Check, twin
+from tests.audit.mutants.mutant import Check, mutant
 
 
 def opened(**wanted: object) -> Check:
@@ -31,7 +31,7 @@ def _chosen(ways: Sequence[Any], wanted: dict[str, object]) -> list[Any]:
 _SPY = {"form": "parquet", "schema": "a diagnosis as unit", "ledger": "bound to the table"}
 
 
-@twin("units are counted before the ledger is compared, and told", opened(**_SPY))
+@mutant("units are counted before the ledger is compared, and told", opened(**_SPY))
 def counts_first(patch: pytest.MonkeyPatch) -> None:
     compared = dpc.Vault.__init__
 
@@ -45,7 +45,7 @@ def counts_first(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(dpc.Vault, "__init__", init)
 
 
-@twin("the same, on the command line", commanded(**_SPY))
+@mutant("the same, on the command line", commanded(**_SPY))
 def counts_first_by_command(patch: pytest.MonkeyPatch) -> None:
     counts_first(patch)
 
@@ -56,7 +56,7 @@ def _named(needed: Sequence[str], present: Sequence[str]) -> None:
             raise TableError(expected=f"a column {name!r}", got=f"columns {', '.join(present)}", hint="")
 
 
-@twin(
+@mutant(
     "an absent column is told with the names of others",
     opened(form="csv without a header", schema="as first declared", ledger="created"),
 )
@@ -64,7 +64,7 @@ def names_columns(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("dpcausal.vault.table.check_columns", _named)
 
 
-@twin(
+@mutant(
     "a new study is made of a first record",
     commanded(form="csv without a header", schema="as first declared", ledger="created"),
 )
@@ -72,7 +72,7 @@ def takes_any_header(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("dpcausal.vault.table.check_names", lambda _, __: None)
 
 
-@twin("arms are logged when a table is opened", opened(form="csv", schema="as first declared", ledger="created"))
+@mutant("arms are logged when a table is opened", opened(form="csv", schema="as first declared", ledger="created"))
 def logs_arms(patch: pytest.MonkeyPatch) -> None:
     count = dpc.Vault._count
 
@@ -83,7 +83,7 @@ def logs_arms(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(dpc.Vault, "_count", counted)
 
 
-@twin(
+@mutant(
     "an exit code tells how many units are in the comparison",
     commanded(form="csv", schema="as first declared", ledger="bound to the table"),
 )

@@ -1,6 +1,6 @@
-"""The rules of the house, checked on the source text: `python -m checks.house`.
+"""The architecture rules, checked on the source text: `python -m checks.architecture`.
 
-Who may import whom, where dangerous libraries may appear, which words belong to which room, how long a file may be.
+Who may import whom, where dangerous libraries may appear, which words belong to which package, how long a file may be.
 """
 
 import ast
@@ -11,7 +11,19 @@ from pathlib import Path
 
 PACKAGE = "dpcausal"
 NOUNS = (
-    *("errors", "plain_text", "other_names", "cells", "real", "columns", "treatment", "schema", "guarantee", "queries"),
+    *(
+        "errors",
+        "text",
+        "plain_text",
+        "other_names",
+        "cells",
+        "real",
+        "columns",
+        "treatment",
+        "schema",
+        "guarantee",
+        "queries",
+    ),
     *("calibration", "interval", "release", "effect", "curve"),
 )
 """The public nouns: each may import only the ones before it, and, where it is a folder, its own files."""
@@ -42,9 +54,9 @@ MAY_IMPORT = {
     ),
     "__main__": ("cli",),
 }
-"""Which rooms, besides the package's front page, each room may import from."""
+"""Which packages, apart from the package's front page, each package may import from."""
 
-LIBRARY_ROOMS = {
+LIBRARY_PACKAGES = {
     "duckdb": ("vault/table.py", "vault/engines/"),
     "pyarrow": ("vault/table.py", "vault/frames.py", "vault/engines/", "report/tidy.py", "testing.py", "audit/"),
     "narwhals": ("vault/table.py", "vault/frames.py", "audit/hostile.py"),
@@ -75,7 +87,7 @@ LIBRARY_ROOMS = {
 }
 """Where each library may appear, in files or folders of the package."""
 
-PATTERN_ROOMS = {
+PATTERN_PACKAGES = {
     r"np\.random|default_rng": ("interval.py", "testing.py", "audit/"),
     r"\brows?\b|\bcontributions?\b": ("vault/", "__init__.py"),
     r"\binspection\b|\.look\(": ("vault/inspection.py", "vault/engines/duckdb.py", "cli/check.py"),
@@ -101,9 +113,9 @@ def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
                 yield node.lineno, f"{PACKAGE}.relative"
 
 
-def allowed_rooms(room: str) -> tuple[str, ...]:
-    """The rooms that a room may import from."""
-    return (*NOUNS[: NOUNS.index(room)], room) if room in NOUNS else MAY_IMPORT.get(room, ())
+def allowed_packages(package: str) -> tuple[str, ...]:
+    """The packages that a package may import from."""
+    return (*NOUNS[: NOUNS.index(package)], package) if package in NOUNS else MAY_IMPORT.get(package, ())
 
 
 def violations(root: Path) -> Iterator[str]:
@@ -111,17 +123,19 @@ def violations(root: Path) -> Iterator[str]:
     for path in sorted(root.rglob("*.py")):
         file = path.relative_to(root).as_posix()
         text = path.read_text(encoding="utf-8")
-        room = next((room for room in MAY_IMPORT if "/" in room and file.startswith(f"{room}/")), file.split("/")[0])
-        room = room.removesuffix(".py")
+        package = next(
+            (package for package in MAY_IMPORT if "/" in package and file.startswith(f"{package}/")), file.split("/")[0]
+        )
+        package = package.removesuffix(".py")
         for line, module in imports(ast.parse(text)):
             library, _, rest = module.partition(".")
             inner = rest.partition(".")[0]
-            if library == PACKAGE and file != "__init__.py" and inner not in allowed_rooms(room):
-                yield f"{file}:{line}: {room} may not import {module}"
-            if library in LIBRARY_ROOMS and not file.startswith(LIBRARY_ROOMS[library] or "nowhere"):
+            if library == PACKAGE and file != "__init__.py" and inner not in allowed_packages(package):
+                yield f"{file}:{line}: {package} may not import {module}"
+            if library in LIBRARY_PACKAGES and not file.startswith(LIBRARY_PACKAGES[library] or "nowhere"):
                 yield f"{file}:{line}: {library} may not appear here"
-        for pattern, rooms in PATTERN_ROOMS.items():
-            if not file.startswith(rooms or "nowhere"):
+        for pattern, packages in PATTERN_PACKAGES.items():
+            if not file.startswith(packages or "nowhere"):
                 for found in re.finditer(pattern, text):
                     yield f"{file}:{text[: found.start()].count(chr(10)) + 1}: {found.group()!r} may not appear here"
         if text.count("\n") > LONGEST:
@@ -131,7 +145,7 @@ def violations(root: Path) -> Iterator[str]:
 def main() -> None:
     """Print every breach; fail if there is one."""
     found = list(violations(Path(sys.argv[1] if len(sys.argv) > 1 else f"src/{PACKAGE}")))
-    print("\n".join(found) or "house rules: kept")
+    print("\n".join(found) or "architecture rules: kept")
     sys.exit(bool(found))
 
 

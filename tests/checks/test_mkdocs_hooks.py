@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from griffe import Docstring, Function
 
-from checks.site import FETCHED, Docstrings, markdown
+from checks.mkdocs_hooks import FETCHED, Docstrings, markdown
 
 
 def cell(kind: str, source: str, **more: object) -> dict[str, object]:

@@ -1,18 +1,18 @@
-"""`python -m tests.audit.twins --json` tries all broken twins and says how each was caught."""
+"""`python -m tests.audit.mutants --json` tries all mutants and says how each was caught."""
 
 import argparse
 import json
 import sys
 from collections.abc import Iterator
 
-from tests.audit.twins import TWINS, found
+from tests.audit.mutants import MUTANTS, found
 
 
 def tried() -> Iterator[dict[str, object]]:
-    """What became of every twin."""
-    for each in TWINS:
+    """What became of every mutant."""
+    for each in MUTANTS:
         finding = found(each, breaking=True)
-        yield {"twin": each.name, "check": finding.check, "caught": not finding.passed, "how": finding.detail}
+        yield {"mutant": each.name, "check": finding.check, "caught": not finding.passed, "how": finding.detail}
 
 
 def main() -> None:
@@ -23,7 +23,7 @@ def main() -> None:
     for line in tried():
         results.append(line)
         sys.stderr.write(
-            f"{'caught' if line['caught'] else 'MISSED'}  {line['twin']}  ({line['check']}: {line['how']})\n"
+            f"{'caught' if line['caught'] else 'MISSED'}  {line['mutant']}  ({line['check']}: {line['how']})\n"
         )
     if chosen.json:
         sys.stdout.write(json.dumps(results, indent=1, ensure_ascii=False) + "\n")

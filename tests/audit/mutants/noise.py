@@ -13,10 +13,10 @@ from dpcausal.calibration import Noise
 from dpcausal.queries import ArmMoments, ArmTotals, ObjectivePerturbedLogistic, StratumMatches
 from dpcausal.vault import door
 from dpcausal.vault.noise import add_noise
-from tests.audit.twins.twin import attack_on, logistic, noise_of, twin
+from tests.audit.mutants.mutant import attack_on, logistic, mutant, noise_of
 
 
-@twin("half the noise", noise_of(ArmMoments))
+@mutant("half the noise", noise_of(ArmMoments))
 def half_noise(patch: pytest.MonkeyPatch) -> None:
     def drawn(steps: tuple[int, ...], noise: Noise) -> tuple[int, ...]:
         return add_noise(steps, replace(noise, scales=tuple(scale / 2 for scale in noise.scales if scale)))
@@ -24,7 +24,7 @@ def half_noise(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(door, "add_noise", drawn)
 
 
-@twin("noise a tenth too small", noise_of(ArmMoments))
+@mutant("noise a tenth too small", noise_of(ArmMoments))
 def less_noise(patch: pytest.MonkeyPatch) -> None:
     def drawn(steps: tuple[int, ...], noise: Noise) -> tuple[int, ...]:
         return add_noise(steps, replace(noise, scales=tuple(scale * 0.9 for scale in noise.scales if scale)))
@@ -32,7 +32,7 @@ def less_noise(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(door, "add_noise", drawn)
 
 
-@twin("no noise where its size is private", noise_of(StratumMatches, bound="smooth"))
+@mutant("no noise where its size is private", noise_of(StratumMatches, bound="smooth"))
 def no_smooth_noise(patch: pytest.MonkeyPatch) -> None:
     def drawn(steps: tuple[int, ...], noise: Noise) -> tuple[int, ...]:
         return tuple(steps) if noise.event.family == "smooth" else add_noise(steps, noise)
@@ -40,7 +40,7 @@ def no_smooth_noise(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(door, "add_noise", drawn)
 
 
-@twin("no noise in one of twenty releases", noise_of(ArmTotals))
+@mutant("no noise in one of twenty releases", noise_of(ArmTotals))
 def forgets(patch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng()
 
@@ -50,19 +50,19 @@ def forgets(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(door, "add_noise", drawn)
 
 
-@twin("half the Laplace noise, told as it is", attack_on("plain Laplace", 20_000))
+@mutant("half the Laplace noise, told as it is", attack_on("plain Laplace", 20_000))
 def half_scale(patch: pytest.MonkeyPatch) -> None:
     above = calibration.float_above
     patch.setattr(calibration, "float_above", lambda number: above(number) / 2)
 
 
-@twin("half the Gaussian noise, told as it is", attack_on("plain Gaussian", 60_000))
+@mutant("half the Gaussian noise, told as it is", attack_on("plain Gaussian", 60_000))
 def half_gaussian(patch: pytest.MonkeyPatch) -> None:
     sd = calibration.gaussian_sd
     patch.setattr(calibration, "gaussian_sd", lambda epsilon, delta: sd(epsilon, delta) / 2)
 
 
-@twin("both arms share their noise", noise_of(ArmTotals))
+@mutant("both arms share their noise", noise_of(ArmTotals))
 def shared_noise(patch: pytest.MonkeyPatch) -> None:
     def drawn(steps: tuple[int, ...], noise: Noise) -> tuple[int, ...]:
         once = {scale: add_noise((0,), replace(noise, scales=(scale,)))[0] for scale in set(noise.scales)}
@@ -71,7 +71,7 @@ def shared_noise(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(door, "add_noise", drawn)
 
 
-@twin("noise from a seed", noise_of(ArmTotals))
+@mutant("noise from a seed", noise_of(ArmTotals))
 def seeded_noise(patch: pytest.MonkeyPatch) -> None:
     def drawn(steps: tuple[int, ...], noise: Noise) -> tuple[int, ...]:
         random = np.random.default_rng(0)
@@ -82,7 +82,7 @@ def seeded_noise(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(door, "add_noise", drawn)
 
 
-@twin("noise whose low bits show", noise_of(ArmTotals))
+@mutant("noise whose low bits show", noise_of(ArmTotals))
 def low_bits(patch: pytest.MonkeyPatch) -> None:
     of = dpc.Release.of.__func__  # type: ignore[attr-defined]
 
@@ -93,18 +93,18 @@ def low_bits(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(dpc.Release, "of", classmethod(with_bits))
 
 
-@twin("a regression without its tilt", attack_on("InverseWeighting", 800))
+@mutant("a regression without its tilt", attack_on("InverseWeighting", 800))
 def no_tilt(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(logistic, "cube_noise", lambda dimensions, _: np.zeros(dimensions))
 
 
-@twin("half the tilt, drawn", lambda: check_density(1.0, 600))
+@mutant("half the tilt, drawn", lambda: check_density(1.0, 600))
 def half_drawn(patch: pytest.MonkeyPatch) -> None:
     drawn = logistic.cube_noise
     patch.setattr(logistic, "cube_noise", lambda dimensions, scale: drawn(dimensions, scale / 2))
 
 
-@twin("half the tilt, told", lambda: check_density(1.0, 600))
+@mutant("half the tilt, told", lambda: check_density(1.0, 600))
 def half_tilt(patch: pytest.MonkeyPatch) -> None:
     whole = ObjectivePerturbedLogistic.tilt_scale
     half = staticmethod(lambda epsilon, covariates: whole(epsilon, covariates) / 2)

@@ -8,10 +8,10 @@ from dpcausal.audit.payment import check_debit, check_refusal, check_retry
 from dpcausal.queries import Query
 from dpcausal.release import Receipt
 from dpcausal.vault.answers import ANSWERS
-from tests.audit.twins.twin import twin
+from tests.audit.mutants.mutant import mutant
 
 
-@twin("reads before it pays", check_debit)
+@mutant("reads before it pays", check_debit)
 def reads_first(patch: pytest.MonkeyPatch) -> None:
     release = dpc.Vault.release
 
@@ -22,7 +22,7 @@ def reads_first(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(dpc.Vault, "release", read_first)
 
 
-@twin("fresh noise when asked again", check_retry)
+@mutant("fresh noise when asked again", check_retry)
 def fresh_noise(patch: pytest.MonkeyPatch) -> None:
     release = dpc.Vault.release
 
@@ -34,6 +34,6 @@ def fresh_noise(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(dpc.Vault, "release", fresh)
 
 
-@twin("a budget that refuses nothing", check_refusal)
+@mutant("a budget that refuses nothing", check_refusal)
 def no_budget(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(dpc.Budget, "covers", lambda *_: True)

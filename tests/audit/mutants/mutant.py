@@ -1,4 +1,4 @@
-"""What a broken twin is, and how the checks that must catch it are made."""
+"""What a mutant is, and how the checks that must catch it are made."""
 
 import importlib
 from collections.abc import Callable, Mapping
@@ -56,7 +56,7 @@ Check = Callable[[], Finding]
 
 
 @dataclass(frozen=True)
-class Twin:
+class Mutant:
     """A broken variant.
 
     Attributes:
@@ -70,20 +70,20 @@ class Twin:
     check: Check
 
 
-TWINS: list[Twin] = []
+MUTANTS: list[Mutant] = []
 
 
-def twin(name: str, check: Check) -> Callable[[Break], Break]:
+def mutant(name: str, check: Check) -> Callable[[Break], Break]:
     """Put a way to break the package on the list."""
 
     def listed(broken: Break) -> Break:
-        TWINS.append(Twin(name, broken, check))
+        MUTANTS.append(Mutant(name, broken, check))
         return broken
 
     return listed
 
 
-def found(each: Twin, *, breaking: bool) -> Finding:
+def found(each: Mutant, *, breaking: bool) -> Finding:
     """What the check says of the broken package, or of the whole one."""
     with pytest.MonkeyPatch.context() as patch:
         _forget()

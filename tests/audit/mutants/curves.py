@@ -26,22 +26,22 @@ from dpcausal.vault.answer import Answer
 from dpcausal.vault.derivatives import CURVATURE_STEPS, GRADIENT_STEPS
 from dpcausal.vault.engines import Engine, integers
 from dpcausal.vault.residuals import Residuals
-from tests.audit.twins.twin import (
+from tests.audit.mutants.mutant import (
     answer_by,
     attack_on,
     block_effects,
     determinism_of,
     effect_moments,
     effect_weights,
+    mutant,
     sensitivity_of,
     shape,
-    twin,
 )
 
 GROUPS, LINE = Cells([Cut("ward")]), Polynomial(["age"])
 
 
-@twin("groups with half their bound", sensitivity_of(SubgroupMoments, cells=GROUPS))
+@mutant("groups with half their bound", sensitivity_of(SubgroupMoments, cells=GROUPS))
 def half_bound(patch: pytest.MonkeyPatch) -> None:
     sensitivity = SubgroupMoments.sensitivity
 
@@ -52,7 +52,7 @@ def half_bound(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SubgroupMoments, "sensitivity", half)
 
 
-@twin("groups charged for outcomes where everything can change", sensitivity_of(SubgroupMoments, cells=GROUPS))
+@mutant("groups charged for outcomes where everything can change", sensitivity_of(SubgroupMoments, cells=GROUPS))
 def only_outcomes(patch: pytest.MonkeyPatch) -> None:
     sensitivity = SubgroupMoments.sensitivity
     patch.setattr(
@@ -60,7 +60,7 @@ def only_outcomes(patch: pytest.MonkeyPatch) -> None:
     )
 
 
-@twin("residuals without their limit", sensitivity_of(EffectMoments, learner="residual", limit=0.5, basis=LINE))
+@mutant("residuals without their limit", sensitivity_of(EffectMoments, learner="residual", limit=0.5, basis=LINE))
 def unlimited(patch: pytest.MonkeyPatch) -> None:
     def within(numbers: Any, limit: float) -> Any:
         steps = np.rint(numbers / GRID / limit * effect_moments.LENGTH).astype(np.int64)
@@ -69,7 +69,7 @@ def unlimited(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(effect_moments, "within", within)
 
 
-@twin(
+@mutant(
     "functions that are together longer than 1",
     sensitivity_of(EffectMoments, learner="augmented", limit=0.5, basis=LINE),
 )
@@ -78,7 +78,7 @@ def long_functions(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Residuals, "functions", lambda residuals, batch: functions(residuals, batch) * 5 // 4)
 
 
-@twin(
+@mutant(
     "products of two functions with half their noise",
     sensitivity_of(EffectMoments, learner="residual", limit=1.0, basis=LINE),
 )
@@ -98,7 +98,7 @@ def quiet_products(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(EffectMoments, "sensitivity", quieter)
 
 
-@twin(
+@mutant(
     "arms taken to be a half from their propensities",
     sensitivity_of(EffectMoments, learner="residual", limit=0.5, basis=LINE),
 )
@@ -106,7 +106,7 @@ def near_arms(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(effects, "farthest_arm", lambda *_: 0.5)
 
 
-@twin("sums of effects that are not whole", determinism_of(EffectMoments))
+@mutant("sums of effects that are not whole", determinism_of(EffectMoments))
 def float_sums(patch: pytest.MonkeyPatch) -> None:
     def sums(regressors: Any, kept: Any, cut: Any) -> Any:
         lines = np.vstack([regressors / 3, kept / 3, cut / 3, cut / 3])
@@ -115,13 +115,13 @@ def float_sums(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(effect_moments, "sums", sums)
 
 
-@twin("a tenth of the ridge that is told", sensitivity_of(EffectWeights, basis=LINE))
+@mutant("a tenth of the ridge that is told", sensitivity_of(EffectWeights, basis=LINE))
 def thin_ridge(patch: pytest.MonkeyPatch) -> None:
     penalised = effect_weights.penalised
     patch.setattr(effect_weights, "penalised", lambda losses, penalty, tilt: penalised(losses, penalty / 10, tilt))
 
 
-@twin("least squares, which one unit can pull anywhere", sensitivity_of(EffectWeights, basis=LINE))
+@mutant("least squares, which one unit can pull anywhere", sensitivity_of(EffectWeights, basis=LINE))
 def squares(patch: pytest.MonkeyPatch) -> None:
     def sums(at: Any, batch: Any, residuals: Residuals, limit: float) -> Any:
         distance, missed = residuals.residual(batch)
@@ -151,7 +151,7 @@ def _by_lot(query: BlockEffects, outcomes: Any) -> list[Any]:
     return np.array_split(block_effects.shuffled(len(outcomes)), query.blocks)
 
 
-@twin("every unit in two blocks", sensitivity_of(BlockEffects, learner="scribbler"))
+@mutant("every unit in two blocks", sensitivity_of(BlockEffects, learner="scribbler"))
 def overlap(patch: pytest.MonkeyPatch) -> None:
     def twice(query: BlockEffects, outcomes: Any) -> list[Any]:
         once = _by_lot(query, outcomes)
@@ -160,17 +160,17 @@ def overlap(patch: pytest.MonkeyPatch) -> None:
     _in_blocks(patch, twice)
 
 
-@twin("units in blocks by their outcomes", attack_on("BlockEnsemble", 2_000))
+@mutant("units in blocks by their outcomes", attack_on("BlockEnsemble", 2_000))
 def sorted_blocks(patch: pytest.MonkeyPatch) -> None:
     _in_blocks(patch, lambda query, outcomes: np.array_split(np.argsort(outcomes, kind="stable"), query.blocks))
 
 
-@twin("blocks that pass on their profiles", sensitivity_of(BlockEffects, learner="scribbler"))
+@mutant("blocks that pass on their profiles", sensitivity_of(BlockEffects, learner="scribbler"))
 def passed_on(patch: pytest.MonkeyPatch) -> None:
     _in_blocks(patch, _by_lot, alike=True)
 
 
-@twin("effects of blocks without their limit", sensitivity_of(BlockEffects, learner="linear"))
+@mutant("effects of blocks without their limit", sensitivity_of(BlockEffects, learner="linear"))
 def wide_effects(patch: pytest.MonkeyPatch) -> None:
     sums = block_effects.sums
     _in_blocks(patch, _by_lot)
@@ -181,7 +181,7 @@ def _totals(query: BlockEffects, shares: Any) -> dict[str, int]:
     return dict(zip(query.names, np.rint(shares * GRID).sum(axis=0).astype(int).tolist(), strict=True))
 
 
-@twin("a learner that is not kept quiet", shape)
+@mutant("a learner that is not kept quiet", shape)
 def loud(patch: pytest.MonkeyPatch) -> None:
     def aloud(work: Any, size: int) -> Any:
         with contextlib.suppress(BaseException):
@@ -191,7 +191,7 @@ def loud(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(block_effects, "quietly", aloud)
 
 
-@twin("a learner whose panics get out", shape)
+@mutant("a learner whose panics get out", shape)
 def panicking(patch: pytest.MonkeyPatch) -> None:
     quietly = block_effects.quietly
 

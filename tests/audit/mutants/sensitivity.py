@@ -29,19 +29,19 @@ from dpcausal.vault.answer import Answer
 from dpcausal.vault.engines import Engine
 from dpcausal.vault.features import Features
 from dpcausal.vault.matching import matched
-from tests.audit.twins.twin import (
+from tests.audit.mutants.mutant import (
     answer_by,
     augmented_scores,
     logistic,
     matched_contrast,
+    mutant,
     sensitivity_of,
     stratum_matches,
-    twin,
     weighted_arms,
 )
 
 
-@twin("clipped after the noise, so that nothing is clipped before it", sensitivity_of(ArmTotals))
+@mutant("clipped after the noise, so that nothing is clipped before it", sensitivity_of(ArmTotals))
 def unclipped(patch: pytest.MonkeyPatch) -> None:
     def steps(column: dpc.Real, value: str) -> str:
         middle, per_step = profiles.grid(column)
@@ -51,7 +51,7 @@ def unclipped(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(coercion, "_real_steps", steps)
 
 
-@twin("bounds from the table", sensitivity_of(ArmTotals))
+@mutant("bounds from the table", sensitivity_of(ArmTotals))
 def own_bounds(patch: pytest.MonkeyPatch) -> None:
     def answer(_: Query, __: dpc.Schema, engine: Engine, ___: dpc.Guarantee) -> Answer:
         batch = engine.collect(("treatment", "outcome"), 10**6)
@@ -64,7 +64,7 @@ def own_bounds(patch: pytest.MonkeyPatch) -> None:
     answer_by(patch, ArmTotals, answer)
 
 
-@twin("numbers as shares of the largest in the table", lambda: check_alone(600))
+@mutant("numbers as shares of the largest in the table", lambda: check_alone(600))
 def own_largest(patch: pytest.MonkeyPatch) -> None:
     steps = coercion._real_steps
     patch.setattr(
@@ -76,7 +76,7 @@ def own_largest(patch: pytest.MonkeyPatch) -> None:
     )
 
 
-@twin("lengths from the table", sensitivity_of(dpc.queries.OutputPerturbedLogistic, penalty=20.0))
+@mutant("lengths from the table", sensitivity_of(dpc.queries.OutputPerturbedLogistic, penalty=20.0))
 def own_lengths(patch: pytest.MonkeyPatch) -> None:
     steps = Features.steps
 
@@ -88,7 +88,7 @@ def own_lengths(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Features, "steps", scaled)
 
 
-@twin("a constant without a penalty", sensitivity_of(dpc.queries.OutputPerturbedLogistic, penalty=20.0))
+@mutant("a constant without a penalty", sensitivity_of(dpc.queries.OutputPerturbedLogistic, penalty=20.0))
 def free_constant(patch: pytest.MonkeyPatch) -> None:
     penalised = logistic.penalised
 
@@ -106,7 +106,7 @@ def free_constant(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(logistic, "penalised", derivatives)
 
 
-@twin("matches weighted by how many were found (equation 4)", sensitivity_of(MatchedContrast, neighbours=5, limit=1))
+@mutant("matches weighted by how many were found (equation 4)", sensitivity_of(MatchedContrast, neighbours=5, limit=1))
 def equation_4(patch: pytest.MonkeyPatch) -> None:
     def contrast(query: MatchedContrast, scores: Any, arms: Any, outcomes: Any, _: float) -> Answer:
         limit = query.limit or 1
@@ -114,7 +114,9 @@ def equation_4(patch: pytest.MonkeyPatch) -> None:
         found_by = [max(float(has[arms == arm].mean()), 1.0) if (arms == arm).any() else 1.0 for arm in (0, 1)]
         each = (has > 0) + np.where(arms == 1, serves / found_by[0], serves / found_by[1])
         coefficients = np.rint(each / (1 + limit) * COEFFICIENT_STEPS).astype(np.int64) * (2 * arms - 1)
-        return Answer({"effect": int((coefficients * outcomes).sum()), "squares": 0}, dict.fromkeys(query.facts, 1.0))
+        return Answer(
+            {"effect": int((coefficients * outcomes).sum()), "squares": 0}, dict.fromkeys(query.public_values, 1.0)
+        )
 
     patch.setattr(matched_contrast, "contrast", contrast)
 
@@ -131,18 +133,18 @@ def _printed(sizes: Any, n: int, beta: float) -> float:
     return max(math.exp(-beta * k) * 4 * GRID * (1 + each) for k, each in enumerate(most))
 
 
-@twin("smooth sensitivity off by one, as printed", sensitivity_of(StratumMatches, bound="smooth"))
+@mutant("smooth sensitivity off by one, as printed", sensitivity_of(StratumMatches, bound="smooth"))
 def off_by_one(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(stratum_matches, "smooth_bound", _printed)
 
 
-@twin("absent strata left out", sensitivity_of(StratumMatches, bound="smooth"))
+@mutant("absent strata left out", sensitivity_of(StratumMatches, bound="smooth"))
 def absent_strata(patch: pytest.MonkeyPatch) -> None:
     bound = stratum_matches.smooth_bound
     patch.setattr(stratum_matches, "smooth_bound", lambda sizes, n, beta: bound(sizes[sizes.sum(axis=1) > 0], n, beta))
 
 
-@twin("noise of once the smooth bound in place of twice", sensitivity_of(StratumMatches, bound="smooth"))
+@mutant("noise of once the smooth bound in place of twice", sensitivity_of(StratumMatches, bound="smooth"))
 def once_the_bound(patch: pytest.MonkeyPatch) -> None:
     def answer(*asked: Any) -> Answer:
         whole: Answer = stratum_matches.stratum_matches(*asked)
@@ -151,7 +153,7 @@ def once_the_bound(patch: pytest.MonkeyPatch) -> None:
     answer_by(patch, StratumMatches, answer)
 
 
-@twin("charged for one arm where two can change", sensitivity_of(ArmMoments))
+@mutant("charged for one arm where two can change", sensitivity_of(ArmMoments))
 def wrong_arm(patch: pytest.MonkeyPatch) -> None:
     sensitivity = ArmMoments.sensitivity
 
@@ -162,7 +164,7 @@ def wrong_arm(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ArmMoments, "sensitivity", one_arm)
 
 
-@twin("deficits at half their weight", sensitivity_of(ArmMoments))
+@mutant("deficits at half their weight", sensitivity_of(ArmMoments))
 def light_deficits(patch: pytest.MonkeyPatch) -> None:
     sensitivity = ArmMoments.sensitivity
 
@@ -177,7 +179,7 @@ def light_deficits(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ArmMoments, "sensitivity", lighter)
 
 
-@twin("weights that are not clipped", sensitivity_of(dpc.queries.WeightedArms, coefficients=(0.0, 20.0)))
+@mutant("weights that are not clipped", sensitivity_of(dpc.queries.WeightedArms, coefficients=(0.0, 20.0)))
 def heavy_weights(patch: pytest.MonkeyPatch) -> None:
     def table_of(_: str, __: float, largest: float, *, treated: bool) -> Any:
         odds = np.exp(weighted_arms.EXPONENTS)
@@ -187,7 +189,7 @@ def heavy_weights(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(weighted_arms, "weight_table", table_of)
 
 
-@twin("moments with half their bound", sensitivity_of(RegressionMoments, of=("age",), interaction=True))
+@mutant("moments with half their bound", sensitivity_of(RegressionMoments, covariates=("age",), interaction=True))
 def half_bound(patch: pytest.MonkeyPatch) -> None:
     sensitivity = RegressionMoments.sensitivity
 
@@ -198,9 +200,9 @@ def half_bound(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RegressionMoments, "sensitivity", half)
 
 
-@twin(
+@mutant(
     "moments charged for outcomes where everything can change",
-    sensitivity_of(RegressionMoments, of=("ward", "age", "smoker"), interaction=False),
+    sensitivity_of(RegressionMoments, covariates=("ward", "age", "smoker"), interaction=False),
 )
 def only_outcomes(patch: pytest.MonkeyPatch) -> None:
     sensitivity = RegressionMoments.sensitivity
@@ -211,13 +213,19 @@ def only_outcomes(patch: pytest.MonkeyPatch) -> None:
     )
 
 
-@twin("moments of covariates beyond their bounds", sensitivity_of(RegressionMoments, of=("age",), interaction=True))
+@mutant(
+    "moments of covariates beyond their bounds",
+    sensitivity_of(RegressionMoments, covariates=("age",), interaction=True),
+)
 def wide_features(patch: pytest.MonkeyPatch) -> None:
     design = Features.design
     patch.setattr(Features, "design", lambda features, batch: np.array(design(features, batch)) * 3 // 2)
 
 
-@twin("moments of covariates as the table spreads", sensitivity_of(RegressionMoments, of=("age",), interaction=True))
+@mutant(
+    "moments of covariates as the table spreads",
+    sensitivity_of(RegressionMoments, covariates=("age",), interaction=True),
+)
 def own_spread(patch: pytest.MonkeyPatch) -> None:
     design = Features.design
 
@@ -229,13 +237,13 @@ def own_spread(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Features, "design", spread)
 
 
-@twin("scores without their limit", sensitivity_of(AugmentedScores, limit=0.5))
+@mutant("scores without their limit", sensitivity_of(AugmentedScores, limit=0.5))
 def unlimited(patch: pytest.MonkeyPatch) -> None:
     parts = augmented_scores.parts
     patch.setattr(augmented_scores, "parts", lambda scores, targets: (scores, *parts(scores, targets)[1:]))
 
 
-@twin("outcomes counted once for each arm", sensitivity_of(OutcomesBelow))
+@mutant("outcomes counted once for each arm", sensitivity_of(OutcomesBelow))
 def counted_twice(patch: pytest.MonkeyPatch) -> None:
     def answer(query: OutcomesBelow, schema: dpc.Schema, engine: Engine, _: dpc.Guarantee) -> Answer:
         below = f"CASE WHEN outcome < {profiles.steps_of(schema.outcome, query.threshold)} THEN 1 ELSE 0 END"  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from dpcausal.queries import GRID, CovariateSums, Query, ScoreCounts, Sensitivit
 from dpcausal.vault.answer import Answer
 from dpcausal.vault.engines import Engine
 from dpcausal.vault.features import EXPONENTS, Features
-from tests.audit.twins.twin import answer_by, covariate_sums, sensitivity_of, twin
+from tests.audit.mutants.mutant import answer_by, covariate_sums, mutant, sensitivity_of
 
 ALL = ("ward", "age", "smoker")
 
@@ -26,15 +26,15 @@ def _bounded_by(patch: pytest.MonkeyPatch, query: Any, bound: Any) -> None:
     patch.setattr(query, "sensitivity", smaller)
 
 
-@twin("counts charged as if a unit were added and not replaced", sensitivity_of(StratumCounts))
+@mutant("counts charged as if a unit were added and not replaced", sensitivity_of(StratumCounts))
 def added(patch: pytest.MonkeyPatch) -> None:
     _bounded_by(patch, StratumCounts, lambda _, bound: bound / 2)
 
 
-@twin("bins of the score with as many units in each", sensitivity_of(ScoreCounts))
+@mutant("bins of the score with as many units in each", sensitivity_of(ScoreCounts))
 def own_bins(patch: pytest.MonkeyPatch) -> None:
     def answer(query: ScoreCounts, schema: dpc.Schema, engine: Engine, _: dpc.Guarantee) -> Answer:
-        features = Features(query.of, schema)
+        features = Features(query.covariates, schema)
         batch = engine.collect(("treatment", *features.columns), 10**6)
         predictor = features.predictor(query.coefficients, features.steps(batch))
         edges = np.quantile(predictor, [1 / 3, 2 / 3])
@@ -46,12 +46,12 @@ def own_bins(patch: pytest.MonkeyPatch) -> None:
     answer_by(patch, ScoreCounts, answer)
 
 
-@twin("covariates charged for one of three", sensitivity_of(CovariateSums, of=ALL))
+@mutant("covariates charged for one of three", sensitivity_of(CovariateSums, covariates=ALL))
 def one_of_three(patch: pytest.MonkeyPatch) -> None:
-    _bounded_by(patch, CovariateSums, lambda query, bound: bound / len(query.of))
+    _bounded_by(patch, CovariateSums, lambda query, bound: bound / len(query.covariates))
 
 
-@twin("covariates as shares of the table's own spread", sensitivity_of(CovariateSums, of=ALL))
+@mutant("covariates as shares of the table's own spread", sensitivity_of(CovariateSums, covariates=ALL))
 def own_spread(patch: pytest.MonkeyPatch) -> None:
     def parts(weights: Any, lines: Any, squared: Any) -> Any:
         most = np.maximum(np.abs(lines).max(axis=1, initial=1, keepdims=True), 1)
@@ -61,7 +61,7 @@ def own_spread(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(covariate_sums, "parts", parts)
 
 
-@twin("covariates weighted without a clip", sensitivity_of(WeightedCovariates, of=ALL))
+@mutant("covariates weighted without a clip", sensitivity_of(WeightedCovariates, covariates=ALL))
 def unclipped(patch: pytest.MonkeyPatch) -> None:
     def table_of(_: str, __: float, largest: float, *, treated: bool) -> Any:
         return np.rint(np.minimum((1 + np.exp(EXPONENTS)) / largest, 2.0**10) * GRID).astype(np.int64)
@@ -69,7 +69,7 @@ def unclipped(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(covariate_sums, "weight_table", table_of)
 
 
-@twin("sums of weights for nothing", sensitivity_of(WeightedCovariates, of=("age",)))
+@mutant("sums of weights for nothing", sensitivity_of(WeightedCovariates, covariates=("age",)))
 def free_weights(patch: pytest.MonkeyPatch) -> None:
     sensitivity = WeightedCovariates.sensitivity
 

@@ -1,0 +1,52 @@
+"""Numbers and tables as text and as HTML."""
+
+import math
+import textwrap
+from collections.abc import Sequence
+from html import escape
+
+_WIDTH = 100
+
+
+def format_number(value: float) -> str:
+    """A number with four significant digits, as a person writes it.
+
+    Example:
+        >>> format_number(1794.34), format_number(-0.0123456), format_number(0), format_number(23456.7)
+        ('1,794', '-0.01235', '0', '23,457')
+    """
+    if value == 0:
+        return "0"
+    digits = 3 - math.floor(math.log10(abs(value)))
+    return f"{value:,.{max(digits, 0)}f}" if -9 <= digits <= 9 else f"{value:.3e}"
+
+
+def text_table(title: str, table: Sequence[tuple[str, str]]) -> str:
+    """A result as a person reads it: a title, and below it labels with their texts."""
+    return "\n".join([title, "─" * min(_WIDTH, len(title)), *text_lines(table)])
+
+
+def text_lines(table: Sequence[tuple[str, str]]) -> list[str]:
+    """The same without a title, line by line."""
+    lines = []
+    for label, text in table:
+        wrapped = textwrap.wrap(text, _WIDTH - 18) or [""]
+        lines.append(f"{label:<16}  {wrapped[0]}")
+        lines.extend(" " * 18 + more for more in wrapped[1:])
+    return lines
+
+
+def html_table(title: str, table: Sequence[tuple[str, str]]) -> str:
+    """The same for a notebook."""
+    cells = "".join(
+        f'<tr><th style="text-align:left;vertical-align:top;white-space:nowrap">{escape(label)}</th>'
+        f'<td style="text-align:left">{escape(text)}</td></tr>'
+        for label, text in table
+    )
+    caption = f'<caption style="text-align:left;font-weight:bold">{escape(title)}</caption>'
+    return f"<table>{caption}<tbody>{cells}</tbody></table>"
+
+
+def table_rows(label: str, texts: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Texts as lines of a table, the label before the first."""
+    return [(label if first == 0 else "", text) for first, text in enumerate(texts)]
