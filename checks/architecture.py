@@ -44,7 +44,7 @@ MAY_IMPORT = {
     "dowhy": ("planning", *NOUNS),
     "study": ("new_study", "planning", "diagnostics", "estimators", *NOUNS),
     "federation": ("federation", "study", "estimators", "ledger", *NOUNS),
-    "federation/flare": ("federation", "site", *NOUNS),
+    "plugins/nvflare": ("federation", "site", *NOUNS),
     "unpaid": ("planning", "vault", "ledger", *NOUNS),
     "site": ("site", "federation", "study", "unpaid", "vault", "ledger", *NOUNS),
     "new_study": NOUNS,
@@ -82,8 +82,8 @@ LIBRARY_PACKAGES = {
     "typer": ("audit/opening.py", "cli/"),
     "rich": ("cli/", "vault/progress.py"),
     "cryptography": ("federation/signatures.py",),
-    "nvflare": ("federation/flare/",),
-    "subprocess": ("site/apart.py", "federation/flare/"),
+    "nvflare": ("plugins/nvflare/",),
+    "subprocess": ("site/worker.py", "plugins/nvflare/"),
 }
 """Where each library may appear, in files or folders of the package."""
 
@@ -91,7 +91,7 @@ PATTERN_PACKAGES = {
     r"np\.random|default_rng": ("interval.py", "testing.py", "audit/"),
     r"\brows?\b|\bcontributions?\b": ("vault/", "__init__.py"),
     r"\binspection\b|\.look\(": ("vault/inspection.py", "vault/engines/duckdb.py", "cli/check.py"),
-    r"\bRelease(?:\.of)?\(": ("release.py", "vault/door.py", "planning/rehearsal.py", "federation/combined.py"),
+    r"\bRelease(?:\.of)?\(": ("release.py", "vault/door.py", "planning/rehearsal.py", "federation/aggregate.py"),
 }
 """Where each pattern may appear: random numbers, words for what must stay in the vault, what looks at a table without
 privacy, makers of releases."""

@@ -21,7 +21,7 @@ SECTIONS = {
     "init": "## A study\n\nIn this order; [how to read what they print](../planning.md).\n",
     "audit": "## The audit\n\n[What it attacks](../audit.md), and what it found.\n",
     "ledger": "## The ledger\n\nWhat was [spent](../proofs/ledger.md) on a table.\n",
-    "site": "## A site\n\nFor whoever keeps a table: [a hospital joins in an afternoon](../afternoon.md).\n",
+    "site": "## A site\n\nFor whoever keeps a table: [Federation quickstart](../federation-quickstart.md).\n",
     "federation": "## A federation\n\nFor whoever asks many sites: [how a federation works](../federation.md).\n",
 }
 """What stands before the first command of each kind."""

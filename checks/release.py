@@ -37,7 +37,7 @@ OLDEST, PINNED = ROOT / "constraints-oldest.txt", ROOT / "constraints.txt"
 EXTRAS = {
     "audit": "import dpcausal.audit.fuzz",
     "dowhy": "import dpcausal.dowhy",
-    "federation": "import dpcausal.federation.signatures, dpcausal.federation.flare.road, nvflare",
+    "federation": "import dpcausal.federation.signatures, dpcausal.plugins.nvflare.transport, nvflare",
     "learners": "import dpcausal.vault.learners, sklearn.ensemble",
     "match": "import dpcausal.vault.matching, numba",
     "plots": "import dpcausal.report, matplotlib.figure",

@@ -21,7 +21,7 @@ FILES = {"docs/walkthrough.md": {"nsw.csv": "lalonde/nsw_lalonde_722.csv"}}
 PROGRAMS = {"docs/scaling.md": "java"}
 MODULES = {"docs/scaling.md": ["pyspark"], "docs/interoperation.md": ["dowhy", "econml"]}
 # Pages that start servers: one of a group at a time.
-GROUPS = {"docs/afternoon.md": "federation", "docs/federation.md": "federation", "docs/scaling.md": "spark"}
+GROUPS = {"docs/federation-quickstart.md": "federation", "docs/federation.md": "federation", "docs/scaling.md": "spark"}
 
 
 def name(path: Path) -> str:

@@ -13,7 +13,7 @@ from dpcausal.cli import app
 from dpcausal.effect import SiteShare
 from dpcausal.errors import DpcausalError, LedgerError, SchemaError, StudyError
 from dpcausal.plain_text import is_plain_text
-from dpcausal.site.diary import Diary
+from dpcausal.site.audit_log import AuditLog
 
 ESCAPES = {
     "terminal escape": "drug\x1b[2J\x1b]0;owned\x07",
@@ -95,20 +95,20 @@ def test_no_control_character_typed_on_the_command_line_is_printed(words: list[s
 
 @pytest.mark.parametrize("name", ESCAPES)
 def test_a_diary_takes_no_control_characters(name: str, tmp_path: Path) -> None:
-    diary = Diary(tmp_path / "diary.jsonl")
+    audit_log = AuditLog(tmp_path / "audit_log.jsonl")
     for who, why in ((ESCAPES[name], ""), ("anna", ESCAPES[name])):
         with pytest.raises(StudyError, match="control characters"):
-            diary.write("approve", "ab12", who, why)
+            audit_log.write("approve", "ab12", who, why)
 
 
 def test_a_diary_on_a_full_disk_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    diary = Diary(tmp_path / "diary.jsonl")
+    audit_log = AuditLog(tmp_path / "audit_log.jsonl")
     monkeypatch.setattr(os, "write", lambda *_: 0)
     with pytest.raises(LedgerError, match="No space left"):
-        diary.write("approve", "ab12", "anna", "")
+        audit_log.write("approve", "ab12", "anna", "")
 
 
 def test_a_diary_that_is_somebody_elses_says_so(tmp_path: Path) -> None:
-    (tmp_path / "diary.jsonl").mkdir()
-    with pytest.raises(DpcausalError, match="a diary that can be written"):
-        Diary(tmp_path / "diary.jsonl").write("approve", "ab12", "anna", "")
+    (tmp_path / "audit_log.jsonl").mkdir()
+    with pytest.raises(DpcausalError, match="an audit log that can be written"):
+        AuditLog(tmp_path / "audit_log.jsonl").write("approve", "ab12", "anna", "")

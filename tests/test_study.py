@@ -25,7 +25,7 @@ from dpcausal.testing import standard_schema
 STUDY = Study(
     name="scores",
     question="Does treatment raise the score?",
-    asker="anna",
+    requester="anna",
     schema=standard_schema(undeclared=0),
     estimator=DifferenceInMeans(),
     epsilon=1.0,
@@ -110,8 +110,8 @@ def test_a_study_that_contradicts_itself(changes: dict[str, Any], words: str) ->
 @pytest.mark.parametrize(
     ("was", "becomes", "words"),
     [
-        ('asker = "anna"', "asker =", "a TOML document"),
-        ('asker = "anna"', 'askers = "anna"', "study with name"),
+        ('requester = "anna"', "requester =", "a TOML document"),
+        ('requester = "anna"', 'requesters = "anna"', "study with name"),
         ('name = "difference_in_means"', 'name = "means"', "a name out of difference_in_means"),
         ('name = "difference_in_means"', 'name = "DoublyRobust"', "Hint: did you mean 'doubly_robust'? write"),
         ('name = "difference_in_means"', 'name = "zzz"', "Hint: write for instance [estimator]"),

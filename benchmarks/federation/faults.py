@@ -75,7 +75,7 @@ if "dpcausal.site" in sys.orig_argv:
         raise ValueError(patient)
     Vault.release = quoted
 elif "worker_process" in " ".join(sys.orig_argv):
-    import dpcausal.site.apart
+    import dpcausal.site.worker
     def quoted(*_):
         raise ValueError(Path(fault).with_name("patient").read_text())
     {apart}
@@ -123,7 +123,7 @@ def server_killed(scene: Scene) -> dict[str, Any]:
             time.sleep(2)
             scene.federation.start(SERVER)
 
-        found = scene.running(study, during, patience=90.0)
+        found = scene.running(study, during, timeout=90.0)
     return _told(scene, study, found, answered=SITES)
 
 
@@ -137,7 +137,7 @@ def _site_killed(scene: Scene, name: str, *, after: bool) -> dict[str, Any]:
             scene.mended("north")
             scene.federation.start("north")
 
-        found = scene.running(study, during, patience=60.0)
+        found = scene.running(study, during, timeout=60.0)
     return _told(scene, study, found, answered=SITES)
 
 
@@ -160,7 +160,7 @@ def site_gone(scene: Scene) -> dict[str, Any]:
     """A site is killed and not started again; later it is back, and the same study goes on."""
     study = scene.approved()
     scene.federation.kill("north")
-    first = scene.run(study, patience=25.0)
+    first = scene.run(study, timeout=25.0)
     told = _told(scene, study, first, answered=("south", "west"))
     scene.federation.start("north")
     later = _told(scene, study, scene.run(study), answered=SITES)
@@ -178,7 +178,7 @@ def task_killed(scene: Scene) -> dict[str, Any]:
             scene.federation.kill_part("north", "task")
             scene.federation.kill_part("north", "answer")
 
-        found = scene.running(study, during, patience=60.0)
+        found = scene.running(study, during, timeout=60.0)
     return _told(scene, study, found, answered=SITES)
 
 
@@ -196,7 +196,7 @@ def site_frozen(scene: Scene) -> dict[str, Any]:
     """All processes of a site stand still, as if its network were gone."""
     study = scene.approved()
     with scene.federation.frozen("north"):
-        first = scene.run(study, patience=25.0)
+        first = scene.run(study, timeout=25.0)
     told = _told(scene, study, first, answered=("south", "west"), paid=None)
     later = _told(scene, study, scene.run(study), answered=SITES)
     return told | {"later": later, "ok": told["ok"] and later["ok"]}
@@ -212,7 +212,7 @@ def lie(name: str) -> Callable[[Scene], dict[str, Any]]:
         (folder / "older").write_text(Site(folder).answer(sealed), encoding="utf-8")
         study = scene.approved()
         with scene.fault("south", LIE.format(lie=LIES[name])):
-            found = scene.run(study, patience=20.0)
+            found = scene.run(study, timeout=20.0)
         return _told(scene, study, found, answered=("north", "west"))
 
     lied.__doc__ = f"A site sends {name}."
@@ -222,10 +222,10 @@ def lie(name: str) -> Callable[[Scene], dict[str, Any]]:
 def site_quotes_a_patient(scene: Scene) -> dict[str, Any]:
     """A site fails, with a patient's name in every error, log line and print: none of it gets out."""
     found = {}
-    for part, apart in (("answer", "pass"), ("task", "dpcausal.site.apart.answer_apart = quoted")):
+    for part, apart in (("answer", "pass"), ("task", "dpcausal.site.worker.run_in_subprocess = quoted")):
         study = scene.approved()
         with scene.fault("north", QUOTE.format(apart=apart)):
-            told = _told(scene, study, scene.run(study, patience=20.0), answered=("south", "west"))
+            told = _told(scene, study, scene.run(study, timeout=20.0), answered=("south", "west"))
         found[part] = told | {"files_outside": scene.outside_with(PATIENT.format("north"))}
     return found | {"ok": all(each["ok"] and not each["files_outside"] for each in found.values())}
 
@@ -235,7 +235,7 @@ def asks_more(scene: Scene) -> dict[str, Any]:
     study = scene.study(epsilon=60.0 + scene.asked / 1000)
     for site in SITES:
         opened = Site(scene.federation.sites[site])
-        opened.diary.write("approve", opened.receive(study.to_toml()), "somebody", "around the check")
+        opened.audit_log.write("approve", opened.receive(study.to_toml()), "somebody", "around the check")
     return _refused(scene, study, "not_allowed")
 
 
@@ -245,7 +245,7 @@ def asks_other_columns(scene: Scene) -> dict[str, Any]:
     study = scene.study(schema=schema)
     for site in SITES:
         opened = Site(scene.federation.sites[site])
-        opened.diary.write("approve", opened.receive(study.to_toml()), "somebody", "around the check")
+        opened.audit_log.write("approve", opened.receive(study.to_toml()), "somebody", "around the check")
     return _refused(scene, study, "not_allowed")
 
 
@@ -275,7 +275,7 @@ def revoked(scene: Scene) -> dict[str, Any]:
 
 
 def _refused(scene: Scene, study: dpc.Study, code: Code) -> dict[str, Any]:
-    found = scene.run(study, patience=20.0)
+    found = scene.run(study, timeout=20.0)
     spent = scene.spent(study)
     said = MEANINGS[code] in found.get("refused", "")
     return {"sites": found, "ledgers": spent, "ok": said and not found["effect"] and set(spent.values()) == {"nothing"}}

@@ -18,7 +18,7 @@ AS_OF = "2026-06-30"
 
 
 def hospital(
-    folder: Path, name: str, table: pa.Table, schema: Schema, askers: Mapping[str, str], **changes: object
+    folder: Path, name: str, table: pa.Table, schema: Schema, requesters: Mapping[str, str], **changes: object
 ) -> str:
     """Make a site's folder, and return the site's public key. Changes are to its policy."""
     folder.mkdir(parents=True)
@@ -39,7 +39,7 @@ def hospital(
         "seconds": 60,
         "memory": "2 GB",
         "budget": {"epsilon": 1000.0, "delta": 0.1},
-        "askers": dict(askers),
+        "requesters": dict(requesters),
     }
     (folder / FILE).write_text(tomli_w.dumps(policy | changes), encoding="utf-8")
     Ledger.create(f"sqlite:///{folder / 'ledger.db'}", Budget(**(policy | changes)["budget"]), as_of=AS_OF)  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ def measure(folder: Path, sites: int = 50, units: int = 200) -> dict[str, Any]:
     study = dpc.Study(
         name="many",
         question="Does treatment raise the score?",
-        asker="anna",
+        requester="anna",
         schema=schema,
         estimator=dpc.DifferenceInMeans(),
         epsilon=1.0,
@@ -44,7 +44,7 @@ def measure(folder: Path, sites: int = 50, units: int = 200) -> dict[str, Any]:
         watcher.start()
         store = folder / "many.db"
         coordinator = dpc.Coordinator(
-            study.to_toml(), Roster(members), key, federation.road, store=store, patience=400.0, attempts=2
+            study.to_toml(), Roster(members), key, federation.transport, store=store, timeout=400.0, attempts=2
         )
         asked = time.monotonic()
         effect = coordinator.run()

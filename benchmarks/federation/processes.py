@@ -1,4 +1,4 @@
-"""A real federation on this machine: a server, sites and an asker, each a process of its own, over TLS on loopback."""
+"""A real federation on this machine: a server, sites and a requester, each a process of its own, over TLS on loopback."""
 
 import contextlib
 import os
@@ -18,8 +18,8 @@ from typing import Self
 
 import psutil
 
-from dpcausal.federation.flare.provision import found, receive_kit, request_kit, sign
-from dpcausal.federation.flare.road import FlareRoad
+from dpcausal.plugins.nvflare.provision import create_authority, install_kit, request_kit, sign
+from dpcausal.plugins.nvflare.transport import FlareTransport
 
 SERVER = "server"
 _NAME = "benchmark"
@@ -27,7 +27,7 @@ _THERE = {SERVER: "Server started"}
 _PARTS = {"site_process": "site", "worker_process": "task", "dpcausal.site": "answer"}
 # The kernel ends the process when the thread that started it ends, however that comes about; 1 is PR_SET_PDEATHSIG.
 _BOUND = "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); os.execv(sys.argv[1], sys.argv[1:])"
-_START = "import sys; from pathlib import Path; from dpcausal.federation.flare import start; "
+_START = "import sys; from pathlib import Path; from dpcausal.plugins.nvflare import start; "
 _START += "start.start_{}(*map(Path, sys.argv[1:]))"
 
 
@@ -62,16 +62,16 @@ class Federation:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         self.coordinator = folder / "coordinator"
-        fingerprint = found(self.coordinator, _NAME, "localhost", port)
+        fingerprint = create_authority(self.coordinator, _NAME, "localhost", port)
         self.kits = {SERVER: self.coordinator / "server"}
 
         def kit(name: str) -> Path:
             signed = sign(self.coordinator, request_kit(folder / name, _NAME, name), name)
-            return receive_kit(folder / name, signed, fingerprint)
+            return install_kit(folder / name, signed, fingerprint)
 
         with ThreadPoolExecutor(os.cpu_count()) as several:
             self.kits |= dict(zip(sites, several.map(kit, sites), strict=True))
-        self.road = FlareRoad(self.coordinator / "asker")
+        self.transport = FlareTransport(self.coordinator / "requester")
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> Self:

@@ -22,7 +22,7 @@ from dpcausal.testing import standard_schema, synthetic_table
 SITES = ("north", "south", "west")
 UNITS = 400
 PATIENT = "patient-4711-of-{}"
-PATIENCE = 45.0
+TIMEOUT = 45.0
 
 # Runs first in every process of a site; what it then does is in a file that a fault puts into the site's folder.
 HOOK = """
@@ -58,7 +58,7 @@ class Scene:
         study = dpc.Study(
             name=f"study {self.asked}",
             question="Does treatment raise the score?",
-            asker="anna",
+            requester="anna",
             schema=standard_schema(),
             estimator=dpc.DifferenceInMeans(),
             epsilon=round(0.1 + self.asked / 1000, 6),
@@ -73,15 +73,15 @@ class Scene:
             approved(self.federation.sites[site], study)
         return study
 
-    def run(self, study: dpc.Study, *, patience: float = PATIENCE, roster: Roster | None = None) -> dict[str, str]:
+    def run(self, study: dpc.Study, *, timeout: float = TIMEOUT, roster: Roster | None = None) -> dict[str, str]:
         """What each site did, and the effect under `effect`; the store is the study's own, so that a run can go on."""
         coordinator = dpc.Coordinator(
             study.to_toml(),
             roster or self.roster,
             self.key,
-            self.federation.road,
+            self.federation.transport,
             store=self.folder / f"{study.name}.db",
-            patience=patience,
+            timeout=timeout,
             attempts=2,
         )
         try:
@@ -93,10 +93,10 @@ class Scene:
     def running(self, study: dpc.Study, during: Callable[[], None], **options: Any) -> dict[str, str]:  # noqa: ANN401
         """The same, while something happens."""
         found: dict[str, str] = {}
-        asker = threading.Thread(target=lambda: found.update(self.run(study, **options)))
-        asker.start()
+        requester = threading.Thread(target=lambda: found.update(self.run(study, **options)))
+        requester.start()
         during()
-        asker.join()
+        requester.join()
         return found
 
     @contextmanager
@@ -126,7 +126,7 @@ class Scene:
         return kinds
 
     def outside_with(self, text: str) -> list[str]:
-        """The files of server, asker and coordinator that hold a text."""
+        """The files of server, requester and coordinator that hold a text."""
         places = self.federation.coordinator, self.federation.log(SERVER), *self.folder.glob("*.db*")
         return [str(file.relative_to(self.folder)) for file in holding(text, *places)]
 

@@ -20,9 +20,9 @@ import pyarrow as pa
 import dpcausal as dpc
 from benchmarks.federation.hospitals import approved, hospital
 from benchmarks.progress import progress
-from dpcausal.federation.roads import LocalRoad
 from dpcausal.federation.roster import Member, Roster
 from dpcausal.federation.signatures import Key
+from dpcausal.federation.transport import LocalTransport
 from dpcausal.queries import Query
 from dpcausal.site.site import Site
 
@@ -49,7 +49,7 @@ def study_of(estimator: Any, epsilon: float, delta: float) -> dpc.Study:  # noqa
     return dpc.Study(
         name="scores",
         question="Does the treatment raise the score?",
-        asker="anna",
+        requester="anna",
         schema=schema,
         estimator=estimator,
         epsilon=epsilon,
@@ -66,7 +66,7 @@ class Federation:
     study: dpc.Study
     roster: Roster
     key: Key
-    road: LocalRoad
+    transport: LocalTransport
 
     @classmethod
     def of(cls, folder: Path, tables: list[pa.Table], study: dpc.Study) -> "Federation":
@@ -78,14 +78,14 @@ class Federation:
             public = hospital(folder / name, name, table, study.schema, {"anna": key.public})
             approved(folder / name, study)
             members[name], answers[name] = Member(public), Site(folder / name).answer
-        return cls(folder, study, Roster(members), key, LocalRoad(answers))
+        return cls(folder, study, Roster(members), key, LocalTransport(answers))
 
     def coordinator(self) -> dpc.Coordinator:
         """All sites together, asked anew: with fresh noise."""
         for site in self.folder.glob("site*"):
             (site / "ledger.db").unlink(missing_ok=True)
             shutil.rmtree(site / "messages", ignore_errors=True)
-        return dpc.Coordinator(self.study.to_toml(), self.roster, self.key, self.road, store=":memory:")
+        return dpc.Coordinator(self.study.to_toml(), self.roster, self.key, self.transport, store=":memory:")
 
 
 def pooled(table: pa.Table, study: dpc.Study) -> dpc.Vault:

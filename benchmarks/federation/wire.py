@@ -48,7 +48,7 @@ def _asked(folder: Path, setting: Setting, alphas: Sequence[float]) -> dict[str,
             study = dpc.Study(
                 name=f"{setting.name}-{alpha:g}",
                 question="What is the effect?",
-                asker="anna",
+                requester="anna",
                 schema=some.schema,
                 estimator=some.estimator,
                 epsilon=some.epsilon,
@@ -60,7 +60,7 @@ def _asked(folder: Path, setting: Setting, alphas: Sequence[float]) -> dict[str,
                 approved(folder / name, study)
             start = time.monotonic()
             store = folder / f"{alpha:g}.db"
-            coordinator = dpc.Coordinator(study.to_toml(), Roster(members), key, federation.road, store=store)
+            coordinator = dpc.Coordinator(study.to_toml(), Roster(members), key, federation.transport, store=store)
             effect = coordinator.run()
             found.append(
                 {

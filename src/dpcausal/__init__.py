@@ -17,7 +17,7 @@ The map, in the order in which a study meets it:
   (`Polynomial`, `Spline`, `Fourier`, `Cells`); `KernelLearner`; `BlockEnsemble` around any `Learner`;
   `InfluenceLearner`, which is not proved, to compare with. They return an `EffectCurve`, which answers any number of
   questions for nothing.
-- Many hospitals: a `Study` is one file that each of them approves; a `Site` answers from behind its own policy, vault
+- Federated analysis: a `Study` is one file that each of them approves; a `Site` answers from behind its own policy, vault
   and ledger; a `Coordinator` asks them all, and is a source too. `pool` joins their effects.
 - Tell others: `Report` is one page about an effect; `tidy` makes a frame of results. All of this from the command line:
   `dpcausal --help`. From DoWhy: `dpcausal.dowhy`.

@@ -50,7 +50,7 @@ class StudyError(DpcausalError):
     """A study, a policy or a roster contradicts itself, or the house it is for."""
 
 
-class RoadError(DpcausalError):
+class TransportError(DpcausalError):
     """A site, or what stands between it and the coordinator, cannot be reached or did not answer as agreed."""
 
 

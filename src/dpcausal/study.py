@@ -67,7 +67,7 @@ class Study:
         requires: What must not fail before the effect is asked for: `overlap` and `balance`, each with an epsilon of
             its own and the parameters of `dpcausal.diagnostics`. Balance is that after the estimator's adjustment, so
             it can be required of estimators that weight, of a plain difference, and of a trial. Of one table only.
-        asker: Where many sites are asked, who asks: the name that requests are signed with.
+        requester: Where many sites are asked, who asks: the name that requests are signed with.
         pooling: How several sites become one effect.
         epsilons: Sites that give another epsilon, by name.
 
@@ -95,7 +95,7 @@ class Study:
     bounds: Mapping[str, str] = field(default_factory=dict)
     expected: Mapping[str, float] = field(default_factory=dict)
     requires: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    asker: str = ""
+    requester: str = ""
     pooling: Pooling = "minimum_variance"
     epsilons: Mapping[str, float] = field(default_factory=dict)
     _read: str | None = field(default=None, init=False, repr=False, compare=False)
@@ -137,7 +137,7 @@ class Study:
             )
 
     def _check_words(self) -> None:
-        for what in ("name", "question", "eligibility", "time_zero", "asker"):
+        for what in ("name", "question", "eligibility", "time_zero", "requester"):
             value = getattr(self, what)
             empty = what in ("name", "question") and not (isinstance(value, str) and value.strip())
             if not isinstance(value, str) or empty or len(value) > _LONGEST:

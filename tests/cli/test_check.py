@@ -13,7 +13,7 @@ from checks.architecture import violations
 from dpcausal import Study
 from dpcausal.cli import app
 from dpcausal.cli.check import MARK
-from dpcausal.site.new import new_site
+from dpcausal.site.policy_template import new_site
 
 SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("arm", arms=("placebo", "drug"), undeclared="placebo"),

@@ -10,7 +10,7 @@ import dpcausal as dpc
 from dpcausal.audit.tables import Unmetered
 from dpcausal.calibration import calibrate
 from dpcausal.diagnostics import Balance, Overlap
-from dpcausal.federation.combined import added_up
+from dpcausal.federation.aggregate import sum_releases
 from dpcausal.queries import Cells, CovariateSums, Cut, Query, ScoreCounts, StratumCounts, WeightedCovariates
 from dpcausal.release import Release
 from dpcausal.testing import standard_schema, synthetic_table
@@ -49,7 +49,7 @@ class Sites:
 
     def release(self, query: Query, guarantee: dpc.Guarantee) -> Release:
         releases = {name: site.release(query, guarantee) for name, site in self.sites.items()}
-        return added_up(query, guarantee, calibrate(query, SCHEMA, guarantee), releases)
+        return sum_releases(query, guarantee, calibrate(query, SCHEMA, guarantee), releases)
 
 
 @pytest.mark.parametrize("diagnosis", [Overlap(by=["ward"]), Balance(covariates=["age", "smoker"])], ids=str)

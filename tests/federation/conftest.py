@@ -12,9 +12,9 @@ import pytest
 from benchmarks.federation.hospitals import approved, hospital
 from dpcausal import Coordinator, DifferenceInMeans, Study
 from dpcausal.federation.protocol import Message
-from dpcausal.federation.roads import LocalRoad
 from dpcausal.federation.roster import Member, Roster
 from dpcausal.federation.signatures import Key, claimed_body
+from dpcausal.federation.transport import LocalTransport
 from dpcausal.schema import Schema
 from dpcausal.site.policy import KEY
 from dpcausal.site.site import Site
@@ -24,7 +24,7 @@ Answerer = Callable[[str], str]
 
 
 @dataclass
-class Town:
+class Federation:
     """Some hospitals, and anna, who asks."""
 
     folder: Path
@@ -51,7 +51,7 @@ class Town:
         usual: dict[str, Any] = {
             "name": "scores",
             "question": "Does treatment raise the score?",
-            "asker": "anna",
+            "requester": "anna",
             "schema": self.schema,
             "estimator": DifferenceInMeans(),
             "epsilon": 1.0,
@@ -64,8 +64,8 @@ class Town:
 
     def coordinator(self, study: Study, **changes: Any) -> Coordinator:
         """Anna's, who waits for nobody, with a store of its own unless one is given."""
-        road = LocalRoad({name: self._listening(name) for name in self.tables})
-        usual: dict[str, Any] = {"roster": self.roster, "road": road, "store": ":memory:", "patience": 0.0}
+        transport = LocalTransport({name: self._listening(name) for name in self.tables})
+        usual: dict[str, Any] = {"roster": self.roster, "transport": transport, "store": ":memory:", "timeout": 0.0}
         return Coordinator(study.to_toml(), key=self.anna, **usual | changes)
 
     def _listening(self, name: str) -> Answerer:
@@ -105,8 +105,8 @@ def said(sealed: str) -> Message:
 
 
 @pytest.fixture
-def town(tmp_path: Path) -> Town:
+def federation(tmp_path: Path) -> Federation:
     """North, south and west, of 300, 200 and 100 units."""
     schema = standard_schema()
     tables = {"north": (300, 1), "south": (200, 2), "west": (100, 3)}
-    return Town(tmp_path, {name: synthetic_table(schema, n, seed) for name, (n, seed) in tables.items()}, schema)
+    return Federation(tmp_path, {name: synthetic_table(schema, n, seed) for name, (n, seed) in tables.items()}, schema)

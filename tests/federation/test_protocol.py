@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from dpcausal.errors import RoadError
+from dpcausal.errors import TransportError
 from dpcausal.federation.protocol import MEANINGS, Message, Request, digest_of_text
 
 REQUEST = Request(study="a = 1", ask="releases")
@@ -60,18 +60,18 @@ def test_the_id_is_the_digest_of_the_text() -> None:
 )
 def test_other_messages_are_not_read(changes: dict[str, Any]) -> None:
     text = json.dumps(json.loads(MESSAGE.to_json()) | changes, sort_keys=True)
-    with pytest.raises(RoadError, match="as this version of dpcausal writes it"):
+    with pytest.raises(TransportError, match="as this version of dpcausal writes it"):
         Message.from_json(text)
 
 
 @pytest.mark.parametrize("text", ["", "null", "[]", "{}", "[" * 100_000, '{"a": 1e999}', MESSAGE.to_json() + " "])
 def test_other_texts_are_not_read(text: str) -> None:
     for kind in (Message, Request):
-        with pytest.raises(RoadError):
+        with pytest.raises(TransportError):
             kind.from_json(text)
 
 
 def test_one_content_has_one_text() -> None:
     twice = MESSAGE.to_json().replace('"n": 7', '"n": 7, "n": 7')
-    with pytest.raises(RoadError):
+    with pytest.raises(TransportError):
         Message.from_json(twice)

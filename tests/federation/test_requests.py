@@ -15,7 +15,7 @@ from dpcausal.federation.requests import Requests
 requests = Requests(sys.argv[1])
 requests.keep("request", "study", "asked")
 for place in range(100_000):
-    requests.believe("request", "north", str(place))
+    requests.accept("request", "north", str(place))
     print(place, flush=True)
 """
 
@@ -45,7 +45,7 @@ def test_requests_and_messages_are_kept_in_order(file: str, tmp_path: Path) -> N
         ("two", "north", "c"),
         ("three", "north", "d"),
     ):
-        requests.believe(request, site, text)
+        requests.accept(request, site, text)
     assert requests.messages("one") == [("north", "a"), ("south", "b")]
     assert requests.said("study", "north") == ["a", "c"]
     requests.count("one")

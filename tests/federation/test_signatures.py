@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dpcausal.errors import RoadError
+from dpcausal.errors import TransportError
 from dpcausal.federation.signatures import Key, claimed_body, is_public_key, opened
 
 
@@ -34,7 +34,7 @@ def test_a_private_key_stays_private(north: Key, tmp_path: Path) -> None:
 def test_a_file_that_holds_no_key(tmp_path: Path) -> None:
     (tmp_path / "other").write_text("secret text")
     for file in (tmp_path / "other", tmp_path / "absent"):
-        with pytest.raises(RoadError, match="a key file") as told:
+        with pytest.raises(TransportError, match="a key file") as told:
             Key.read("north", file)
         assert told.value.__context__ is None
         assert "secret" not in str(told.value)
@@ -53,12 +53,12 @@ def test_nothing_can_be_changed(north: Key, tmp_path: Path) -> None:
         {"body": None},
         {"more": 1},
     ):
-        with pytest.raises(RoadError):
+        with pytest.raises(TransportError):
             opened(json.dumps(sealed | change), keys)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "[" * 100_000, "{" * 10, "x" * 20_000_001])
 def test_other_texts_are_not_opened(north: Key, text: str) -> None:
-    with pytest.raises(RoadError, match="a signed text"):
+    with pytest.raises(TransportError, match="a signed text"):
         opened(text, {"north": north.public})
     assert not claimed_body(text)

@@ -85,7 +85,7 @@ def hostile(made: Made, sites: tuple[SiteShare, ...]) -> Report:
         time_zero=words,
         confounders={schema.covariates[0].name: words},
         bounds={"by": words, "on": words, "source": words},
-        asker=words,
+        requester=words,
         epsilons={words: 0.5},
     )
     honest = made(arms=schema.treatment.labels, outcome=schema.outcome.name, assumptions=schema.data_handling)

@@ -12,18 +12,18 @@ SCHEMA = standard_schema()
 
 
 @pytest.fixture
-def asker(tmp_path: Path) -> Key:
+def requester(tmp_path: Path) -> Key:
     return Key.make("anna", tmp_path / "anna.key")
 
 
 @pytest.fixture
-def folder(tmp_path: Path, asker: Key) -> Path:
+def folder(tmp_path: Path, requester: Key) -> Path:
     hospital(
         tmp_path / "north",
         "north",
         synthetic_table(SCHEMA, 400),
         SCHEMA,
-        {"anna": asker.public},
+        {"anna": requester.public},
         epsilon_per_study=2.0,
         budget={"epsilon": 3.0},
         minimum_units=100,
@@ -41,7 +41,7 @@ def study() -> Study:
     return Study(
         name="scores",
         question="Does treatment raise the score?",
-        asker="anna",
+        requester="anna",
         schema=SCHEMA,
         estimator=DifferenceInMeans(),
         epsilon=1.0,

@@ -46,13 +46,13 @@ def test_a_name_that_cannot_be_a_name(tmp_path: Path, name: str) -> None:
     assert run("init", tmp_path / "west", name).exit_code == 2
 
 
-def test_review_approve_answer(folder: Path, study_file: Path, tmp_path: Path, asker: Key, study: Study) -> None:
+def test_review_approve_answer(folder: Path, study_file: Path, tmp_path: Path, requester: Key, study: Study) -> None:
     digest = digest_of_text(study.to_toml())
     assert "No study" in run("review", folder).output
     assert digest in run("review", folder, study_file).output
     assert digest[:12] in run("review", folder).output
     request = tmp_path / "request.json"
-    request.write_text(asker.seal(Request(study=study.to_toml(), ask="releases").to_json()))
+    request.write_text(requester.seal(Request(study=study.to_toml(), ask="releases").to_json()))
     early = run("answer", folder, request, "--out", tmp_path / "early.json")
     assert early.exit_code == 1
     assert "north has not decided about the study yet" in early.output
@@ -60,17 +60,17 @@ def test_review_approve_answer(folder: Path, study_file: Path, tmp_path: Path, a
     assert (approved.exit_code, approved.output.split()[-1]) == (0, "approved.")
     assert run("answer", folder, request, "--out", tmp_path / "message.json").exit_code == 0
     assert Message.from_json(claimed_body((tmp_path / "message.json").read_text())).code == "answered"
-    told = run("diary", folder).output
+    told = run("audit-log", folder).output
     assert "bob" in told
     assert "as the board" in told
-    assert run("deny", folder, study_file, "--by", "carol").exit_code == 0
-    assert "denied" in run("review", folder).output
+    assert run("reject", folder, study_file, "--by", "carol").exit_code == 0
+    assert "rejected" in run("review", folder).output
 
 
 @pytest.fixture
-def request_file(tmp_path: Path, asker: Key, study: Study) -> Path:
+def request_file(tmp_path: Path, requester: Key, study: Study) -> Path:
     file = tmp_path / "scores.request.json"
-    file.write_text(asker.seal(Request(study=study.to_toml(), ask="releases").to_json()))
+    file.write_text(requester.seal(Request(study=study.to_toml(), ask="releases").to_json()))
     return file
 
 
@@ -161,12 +161,12 @@ def test_files_that_are_something_else(folder: Path, study_file: Path, request_f
 
 def test_a_folder_that_is_somebody_elses(folder: Path, study_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def closed(*_: object) -> None:
-        raise PermissionError(13, "Permission denied", str(folder / "diary.jsonl"))
+        raise PermissionError(13, "Permission denied", str(folder / "audit_log.jsonl"))
 
     monkeypatch.setattr("os.open", closed)
     refused = run("approve", folder, study_file, "--by", "bob")
     assert refused.exit_code == 2
-    assert "diary.jsonl (Permission denied)" in refused.output
+    assert "audit_log.jsonl (Permission denied)" in refused.output
 
 
 def test_what_cannot_be_approved_says_why(folder: Path, study_file: Path) -> None:
@@ -190,11 +190,11 @@ def test_a_digest_that_no_study_has(folder: Path) -> None:
 
 
 def test_a_network_is_joined_step_by_step(folder: Path, study_file: Path) -> None:
-    for words in (("listen", folder), ("enter", folder, study_file, "SHA256:AB")):
+    for words in (("serve", folder), ("install-kit", folder, study_file, "SHA256:AB")):
         refused = run(*words)
         assert refused.exit_code == 2
-        assert "dpcausal site join" in refused.output.replace("\n", " ")
+        assert "dpcausal site request-kit" in refused.output.replace("\n", " ")
     (folder / "nvflare" / "kit").mkdir(parents=True)
-    again = run("enter", folder, study_file, "SHA256:AB")
+    again = run("install-kit", folder, study_file, "SHA256:AB")
     assert again.exit_code == 2
-    assert "dpcausal site listen" in again.output.replace("\n", " ")
+    assert "dpcausal site serve" in again.output.replace("\n", " ")

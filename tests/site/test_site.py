@@ -27,8 +27,8 @@ from dpcausal.testing import synthetic_table
 from tests.site.conftest import SCHEMA
 
 
-def say(site: Site, asker: Key, request: Request) -> Message:
-    text = site.answer(asker.seal(request.to_json()))
+def say(site: Site, requester: Key, request: Request) -> Message:
+    text = site.answer(requester.seal(request.to_json()))
     signer, body = opened(text, {"north": site.public_key})
     message = Message.from_json(body)
     assert (signer, message.site, message.request) == ("north", "north", request.id)
@@ -53,54 +53,56 @@ def releases(message: Message) -> list[Release]:
     return [Release.from_json(json.dumps(release)) for release in message.answer["releases"]]
 
 
-def test_an_approved_study_is_answered_once_and_for_all(north: Site, folder: Path, asker: Key, study: Study) -> None:
+def test_an_approved_study_is_answered_once_and_for_all(
+    north: Site, folder: Path, requester: Key, study: Study
+) -> None:
     approved(folder, study)
-    message = say(north, asker, asked_of(study))
+    message = say(north, requester, asked_of(study))
     assert (message.code, message.n, message.study) == ("answered", 400, digest_of_text(study.to_toml()))
     [release] = releases(message)
     assert (release.query, release.guarantee) == study.questions()[0]
     assert spent(folder) == 1.0
-    assert say(Site(folder), asker, asked_of(study)) == message
+    assert say(Site(folder), requester, asked_of(study)) == message
     assert spent(folder) == 1.0
 
 
-def test_facts_cost_nothing(north: Site, folder: Path, asker: Key, study: Study) -> None:
+def test_facts_cost_nothing(north: Site, folder: Path, requester: Key, study: Study) -> None:
     approved(folder, study)
-    message = say(north, asker, Request(study=study.to_toml(), ask="facts"))
+    message = say(north, requester, Request(study=study.to_toml(), ask="facts"))
     assert (message.code, message.n, message.answer) == ("answered", 400, None)
     assert spent(folder) == 0.0
 
 
-def test_nothing_is_read_before_a_person_decides(north: Site, folder: Path, asker: Key, study: Study) -> None:
-    assert say(north, asker, asked_of(study)).code == "undecided"
+def test_nothing_is_read_before_a_person_decides(north: Site, folder: Path, requester: Key, study: Study) -> None:
+    assert say(north, requester, asked_of(study)).code == "undecided"
     assert is_untouched(folder)
-    [(digest, kept, standing)] = north.studies()
-    assert (digest, kept, standing) == (digest_of_text(study.to_toml()), study, "undecided")
+    [(digest, kept, status)] = north.studies()
+    assert (digest, kept, status) == (digest_of_text(study.to_toml()), study, "undecided")
     north.approve(digest[:8], by="bob")
-    assert say(north, asker, asked_of(study)).code == "answered"
+    assert say(north, requester, asked_of(study)).code == "answered"
 
 
-def test_a_denied_study_is_denied(north: Site, folder: Path, asker: Key, study: Study) -> None:
+def test_a_denied_study_is_denied(north: Site, folder: Path, requester: Key, study: Study) -> None:
     approved(folder, study)
-    north.deny(digest_of_text(study.to_toml()), by="carol", why="not for this purpose")
-    assert say(north, asker, asked_of(study)).code == "denied"
+    north.reject(digest_of_text(study.to_toml()), by="carol", why="not for this purpose")
+    assert say(north, requester, asked_of(study)).code == "rejected"
     north.approve(digest_of_text(study.to_toml()), by="carol", why="cleared")
-    assert say(north, asker, asked_of(study)).code == "answered"
+    assert say(north, requester, asked_of(study)).code == "answered"
 
 
-def test_two_people_must_approve_where_the_policy_says_so(folder: Path, asker: Key, study: Study) -> None:
+def test_two_people_must_approve_where_the_policy_says_so(folder: Path, requester: Key, study: Study) -> None:
     policy = folder / "policy.toml"
     policy.write_text(policy.read_text().replace("approvals = 1", "approvals = 2"))
     site = Site(folder)
     digest = site.receive(study.to_toml())
     for _ in range(2):
         site.approve(digest, by="bob")
-        assert say(site, asker, asked_of(study)).code == "undecided"
+        assert say(site, requester, asked_of(study)).code == "undecided"
     site.approve(digest, by="carol")
-    assert say(site, asker, asked_of(study)).code == "answered"
+    assert say(site, requester, asked_of(study)).code == "answered"
 
 
-def test_an_approval_is_of_one_text(north: Site, folder: Path, asker: Key, study: Study) -> None:
+def test_an_approval_is_of_one_text(north: Site, folder: Path, requester: Key, study: Study) -> None:
     approved(folder, study)
     for changed in (
         replace(study, epsilon=1.5),
@@ -108,7 +110,7 @@ def test_an_approval_is_of_one_text(north: Site, folder: Path, asker: Key, study
         replace(study, estimator=Stratification(by=["ward"])),
         replace(study, epsilons={"north": 2.0}),
     ):
-        assert say(north, asker, asked_of(changed)).code == "undecided"
+        assert say(north, requester, asked_of(changed)).code == "undecided"
     assert spent(folder) == 0.0
 
 
@@ -125,13 +127,13 @@ BEYOND_POLICY: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("change", BEYOND_POLICY)
-def test_no_approval_overrules_the_policy(north: Site, folder: Path, asker: Key, study: Study, change: str) -> None:
+def test_no_approval_overrules_the_policy(north: Site, folder: Path, requester: Key, study: Study, change: str) -> None:
     greedy = replace(study, **BEYOND_POLICY[change])
     digest = north.receive(greedy.to_toml())
     with pytest.raises(StudyError, match="policy allows"):
         north.approve(digest, by="bob")
-    north.diary.write("approve", digest, "bob", "around the check")
-    assert say(north, asker, asked_of(greedy)).code == "not_allowed"
+    north.audit_log.write("approve", digest, "bob", "around the check")
+    assert say(north, requester, asked_of(greedy)).code == "not_allowed"
     assert is_untouched(folder)
 
 
@@ -143,9 +145,9 @@ def test_a_study_that_is_not_allowed_can_be_reviewed_and_leaves_the_ledger_alone
     assert is_untouched(folder)
 
 
-def test_a_study_does_not_say_which_columns_are_public(tmp_path: Path, asker: Key, study: Study) -> None:
+def test_a_study_does_not_say_which_columns_are_public(tmp_path: Path, requester: Key, study: Study) -> None:
     schema = replace(SCHEMA, protects="record_within_arm")
-    hospital(tmp_path / "west", "west", synthetic_table(schema, 400), schema, {"anna": asker.public})
+    hospital(tmp_path / "west", "west", synthetic_table(schema, 400), schema, {"anna": requester.public})
     west = Site(tmp_path / "west")
     usual = replace(study, schema=schema)
     other = replace(
@@ -169,61 +171,63 @@ def test_a_review_tells_price_and_error(north: Site, folder: Path, study: Study)
     assert "undecided (1 must approve)" in text
 
 
-def test_an_estimator_that_is_not_allowed(folder: Path, asker: Key, study: Study) -> None:
+def test_an_estimator_that_is_not_allowed(folder: Path, requester: Key, study: Study) -> None:
     policy = folder / "policy.toml"
     policy.write_text(policy.read_text().replace('"difference_in_means",', ""))
     site = Site(folder)
-    site.diary.write("approve", site.receive(study.to_toml()), "bob", "")
-    assert say(site, asker, asked_of(study)).code == "not_allowed"
+    site.audit_log.write("approve", site.receive(study.to_toml()), "bob", "")
+    assert say(site, requester, asked_of(study)).code == "not_allowed"
 
 
-def test_the_budget_ends(north: Site, folder: Path, asker: Key, study: Study) -> None:
+def test_the_budget_ends(north: Site, folder: Path, requester: Key, study: Study) -> None:
     codes = []
     for question in ("first?", "second?"):
         other = replace(
             study, question=question, epsilon=2.0, estimator=DifferenceInMeans(with_interval=question == "first?")
         )
         approved(folder, other)
-        codes.append(say(north, asker, asked_of(other)).code)
+        codes.append(say(north, requester, asked_of(other)).code)
     assert codes == ["answered", "no_budget"]
     assert spent(folder) == 2.0
 
 
-def test_the_same_question_in_another_study_spends_nothing(north: Site, folder: Path, asker: Key, study: Study) -> None:
+def test_the_same_question_in_another_study_spends_nothing(
+    north: Site, folder: Path, requester: Key, study: Study
+) -> None:
     answers = []
     for question in ("first?", "second?"):
         other = replace(study, question=question)
         approved(folder, other)
-        answers.append(say(north, asker, asked_of(other)).answer)
+        answers.append(say(north, requester, asked_of(other)).answer)
     assert answers[0] == answers[1]
     assert spent(folder) == 1.0
 
 
-def test_too_few_units(folder: Path, asker: Key, study: Study) -> None:
+def test_too_few_units(folder: Path, requester: Key, study: Study) -> None:
     policy = folder / "policy.toml"
     policy.write_text(policy.read_text().replace("minimum_units = 100", "minimum_units = 401"))
     approved(folder, study)
-    message = say(Site(folder), asker, asked_of(study))
+    message = say(Site(folder), requester, asked_of(study))
     assert (message.code, message.n) == ("too_few_units", None)
 
 
-def test_strangers_are_not_heard(north: Site, folder: Path, tmp_path: Path, asker: Key, study: Study) -> None:
+def test_strangers_are_not_heard(north: Site, folder: Path, tmp_path: Path, requester: Key, study: Study) -> None:
     approved(folder, study)
     body = asked_of(study).to_json()
     eve = Key.make("eve", tmp_path / "eve.key")
     pretender = Key("anna", eve.private)
-    forged = json.loads(asker.seal(body)) | {"body": asked_of(replace(study, epsilon=2.0)).to_json()}
-    half = json.dumps(json.loads(asker.seal(body)) | {"body": "\ud800"})
+    forged = json.loads(requester.seal(body)) | {"body": asked_of(replace(study, epsilon=2.0)).to_json()}
+    half = json.dumps(json.loads(requester.seal(body)) | {"body": "\ud800"})
     for text in (eve.seal(body), pretender.seal(body), json.dumps(forged), half, "", "{}", "[" * 10_000, "nonsense"):
         _, said = opened(north.answer(text), {"north": north.public_key})
-        assert Message.from_json(said).code == "unknown_asker"
+        assert Message.from_json(said).code == "unknown_requester"
     assert spent(folder) == 0.0
 
 
-def test_a_known_asker_cannot_ask_in_anothers_name(north: Site, folder: Path, asker: Key, study: Study) -> None:
-    other = replace(study, asker="ben")
+def test_a_known_requester_cannot_ask_in_anothers_name(north: Site, folder: Path, requester: Key, study: Study) -> None:
+    other = replace(study, requester="ben")
     north.receive(other.to_toml())
-    assert say(north, asker, asked_of(other)).code == "unknown_asker"
+    assert say(north, requester, asked_of(other)).code == "unknown_requester"
 
 
 HOSTILE = {
@@ -240,14 +244,14 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("change", HOSTILE)
-def test_hostile_requests_are_unreadable(north: Site, asker: Key, study: Study, change: str) -> None:
+def test_hostile_requests_are_unreadable(north: Site, requester: Key, study: Study, change: str) -> None:
     body = json.dumps(json.loads(asked_of(study).to_json()) | HOSTILE[change], sort_keys=True)
-    _, said = opened(north.answer(asker.seal(body)), {"north": north.public_key})
+    _, said = opened(north.answer(requester.seal(body)), {"north": north.public_key})
     assert Message.from_json(said).code == "unreadable"
     assert Message.from_json(said).request == digest_of_text(body)
 
 
-def test_hostile_studies_are_unreadable(north: Site, folder: Path, asker: Key, study: Study) -> None:
+def test_hostile_studies_are_unreadable(north: Site, folder: Path, requester: Key, study: Study) -> None:
     text = study.to_toml()
     for was, becomes in (
         ("epsilon = 1.0", "epsilon = nan"),
@@ -260,7 +264,7 @@ def test_hostile_studies_are_unreadable(north: Site, folder: Path, asker: Key, s
         ('name = "treat"', "name = 3"),
     ):
         assert was in text
-        message = say(north, asker, Request(study=text.replace(was, becomes, 1), ask="releases"))
+        message = say(north, requester, Request(study=text.replace(was, becomes, 1), ask="releases"))
         assert message.code == "unreadable", becomes
     assert not north.inbox.digests()
 
@@ -270,7 +274,7 @@ class MarkedError(Exception):
 
 
 def test_no_error_leaves_a_site(
-    monkeypatch: pytest.MonkeyPatch, north: Site, folder: Path, asker: Key, study: Study
+    monkeypatch: pytest.MonkeyPatch, north: Site, folder: Path, requester: Key, study: Study
 ) -> None:
     approved(folder, study)
 
@@ -278,26 +282,26 @@ def test_no_error_leaves_a_site(
         raise MarkedError("the patient in bed 7")
 
     monkeypatch.setattr("dpcausal.vault.door.Vault.release", broken)
-    text = north.answer(asker.seal(asked_of(study).to_json()))
+    text = north.answer(requester.seal(asked_of(study).to_json()))
     assert Message.from_json(opened(text, {"north": north.public_key})[1]).code == "failed"
     assert "bed 7" not in text
-    assert "bed 7" not in (folder / "diary.jsonl").read_text()
+    assert "bed 7" not in (folder / "audit_log.jsonl").read_text()
 
 
-def test_a_diary_that_was_changed_stops_the_site(north: Site, folder: Path, asker: Key, study: Study) -> None:
+def test_a_diary_that_was_changed_stops_the_site(north: Site, folder: Path, requester: Key, study: Study) -> None:
     approved(folder, study)
-    assert say(north, asker, asked_of(study)).code == "answered"
-    file = folder / "diary.jsonl"
+    assert say(north, requester, asked_of(study)).code == "answered"
+    file = folder / "audit_log.jsonl"
     file.write_text(file.read_text().replace("a person", "b person"))
-    assert say(north, asker, asked_of(study)).code == "failed"
+    assert say(north, requester, asked_of(study)).code == "failed"
 
 
-def test_everything_asked_stands_in_the_diary(north: Site, folder: Path, asker: Key, study: Study) -> None:
-    say(north, asker, asked_of(study))
+def test_everything_asked_stands_in_the_diary(north: Site, folder: Path, requester: Key, study: Study) -> None:
+    say(north, requester, asked_of(study))
     north.answer("nonsense")
     approved(folder, study)
-    say(north, asker, asked_of(study))
-    told = [(line.kind, line.who, line.what.split()[-1]) for line in north.diary.lines()]
+    say(north, requester, asked_of(study))
+    told = [(line.kind, line.who, line.what.split()[-1]) for line in north.audit_log.lines()]
     assert told == [
         ("answer", "anna", "undecided"),
         ("approve", "a person", "this"),
@@ -308,150 +312,150 @@ def test_everything_asked_stands_in_the_diary(north: Site, folder: Path, asker: 
 def test_half_a_line_at_the_end_of_a_diary_never_counted(north: Site, folder: Path, study: Study) -> None:
     approved(folder, study)
     digest = digest_of_text(study.to_toml())
-    with (folder / "diary.jsonl").open("a") as file:
-        file.write('{"kind": "deny", "stu')
-    assert north.standing(digest) == "approved"
-    north.deny(digest, by="carol")
-    assert north.standing(digest) == "denied"
-    assert len(north.diary.lines()) == 2
+    with (folder / "audit_log.jsonl").open("a") as file:
+        file.write('{"kind": "reject", "stu')
+    assert north.status(digest) == "approved"
+    north.reject(digest, by="carol")
+    assert north.status(digest) == "rejected"
+    assert len(north.audit_log.lines()) == 2
 
 
-def test_several_questions_are_answered_too(north: Site, folder: Path, asker: Key, study: Study) -> None:
+def test_several_questions_are_answered_too(north: Site, folder: Path, requester: Key, study: Study) -> None:
     robust = replace(study, estimator=DoublyRobust(covariates=["age"]))
     approved(folder, robust)
-    message = say(north, asker, asked_of(robust))
+    message = say(north, requester, asked_of(robust))
     assert message.code == "answered"
-    assert say(Site(folder), asker, asked_of(robust)) == message
+    assert say(Site(folder), requester, asked_of(robust)) == message
     assert spent(folder) == pytest.approx(1.0)
 
 
-def test_a_study_that_cannot_be_paid_whole_is_not_begun(folder: Path, asker: Key, study: Study) -> None:
+def test_a_study_that_cannot_be_paid_whole_is_not_begun(folder: Path, requester: Key, study: Study) -> None:
     policy = folder / "policy.toml"
     policy.write_text(policy.read_text().replace("epsilon = 3.0", "epsilon = 0.5"))
     (folder / "ledger.db").unlink()
     Site(folder).create_ledger()
     robust = replace(study, estimator=DoublyRobust(covariates=["age"]))
     approved(folder, robust)
-    assert say(Site(folder), asker, asked_of(robust)).code == "no_budget"
+    assert say(Site(folder), requester, asked_of(robust)).code == "no_budget"
     assert spent(folder) == 0.0
 
 
 def test_what_was_said_is_said_again_whatever_the_machine_works_out(
-    monkeypatch: pytest.MonkeyPatch, north: Site, folder: Path, asker: Key, study: Study
+    monkeypatch: pytest.MonkeyPatch, north: Site, folder: Path, requester: Key, study: Study
 ) -> None:
     """Later questions hold numbers that another processor rounds differently: asked anew, they would be others."""
     robust = replace(study, estimator=DoublyRobust(covariates=["age"]))
     approved(folder, robust)
-    message = say(north, asker, asked_of(robust))
+    message = say(north, requester, asked_of(robust))
     monkeypatch.setattr("dpcausal.site.site.Site._found", lambda *_: pytest.fail("it was worked out again"))
-    assert say(north, asker, asked_of(robust)) == message
+    assert say(north, requester, asked_of(robust)) == message
 
 
-def test_a_site_without_its_ledger_does_not_answer(north: Site, folder: Path, asker: Key, study: Study) -> None:
+def test_a_site_without_its_ledger_does_not_answer(north: Site, folder: Path, requester: Key, study: Study) -> None:
     approved(folder, study)
     (folder / "ledger.db").unlink()
-    assert say(north, asker, asked_of(study)).code == "failed"
+    assert say(north, requester, asked_of(study)).code == "failed"
     assert not (folder / "ledger.db").exists()
 
 
-def restored_after_an_answer(folder: Path, asker: Key, study: Study) -> Study:
+def restored_after_an_answer(folder: Path, requester: Key, study: Study) -> Study:
     """Answer a study, put yesterday's ledger back, and return a study that the site has not answered yet."""
     approved(folder, study)
     yesterday = (folder / "ledger.db").read_bytes()
-    assert say(Site(folder), asker, asked_of(study)).code == "answered"
+    assert say(Site(folder), requester, asked_of(study)).code == "answered"
     (folder / "ledger.db").write_bytes(yesterday)
     later = replace(study, question="And again?", epsilon=1.5)
     approved(folder, later)
     return later
 
 
-def test_a_site_whose_ledger_was_restored_does_not_answer(folder: Path, asker: Key, study: Study) -> None:
+def test_a_site_whose_ledger_was_restored_does_not_answer(folder: Path, requester: Key, study: Study) -> None:
     """Its own stored answers hold receipts that the ledger must hold too."""
-    later = restored_after_an_answer(folder, asker, study)
+    later = restored_after_an_answer(folder, requester, study)
     for asked in (study, later):
-        assert say(Site(folder), asker, asked_of(asked)).code == "failed"
+        assert say(Site(folder), requester, asked_of(asked)).code == "failed"
     with pytest.raises(LedgerError, match="lacks 1 of them"):
         Site(folder).ledger()
     assert spent(folder) == 0.0
 
 
 def test_a_site_that_does_not_compare_its_answers_is_caught(
-    folder: Path, asker: Key, study: Study, monkeypatch: pytest.MonkeyPatch
+    folder: Path, requester: Key, study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The mutant answers on from yesterday's ledger, and spends again what it does not remember."""
-    later = restored_after_an_answer(folder, asker, study)
-    monkeypatch.setattr("dpcausal.site.said.Said.receipts", lambda _: ())
-    assert say(Site(folder), asker, asked_of(later)).code == "answered"
+    later = restored_after_an_answer(folder, requester, study)
+    monkeypatch.setattr("dpcausal.site.responses.ResponseStore.receipts", lambda _: ())
+    assert say(Site(folder), requester, asked_of(later)).code == "answered"
     assert spent(folder) == 1.5
 
 
-def test_a_deliberate_restore_lets_a_site_answer_on(folder: Path, asker: Key, study: Study) -> None:
-    later = restored_after_an_answer(folder, asker, study)
+def test_a_deliberate_restore_lets_a_site_answer_on(folder: Path, requester: Key, study: Study) -> None:
+    later = restored_after_an_answer(folder, requester, study)
     url = f"sqlite:///{folder / 'ledger.db'}"
     receipts = [
         receipt for file in (folder / "messages").iterdir() for receipt in receipts_in(json.loads(file.read_text()))
     ]
     Ledger.restore(url, by="bob", reason="the disk failed", receipts=receipts, lost_epsilon=0.0)
     assert spent(folder) == 1.0
-    assert say(Site(folder), asker, asked_of(later)).code == "answered"
+    assert say(Site(folder), requester, asked_of(later)).code == "answered"
     assert spent(folder) == 2.5
 
 
-def test_a_site_with_a_witness(folder: Path, asker: Key, study: Study) -> None:
+def test_a_site_with_a_witness(folder: Path, requester: Key, study: Study) -> None:
     policy = folder / "policy.toml"
     policy.write_text('witness = "witness.log"\n' + policy.read_text())
     (folder / "ledger.db").unlink()
     Site(folder).create_ledger()
     yesterday = (folder / "ledger.db").read_bytes()
     approved(folder, study)
-    assert say(Site(folder), asker, asked_of(study)).code == "answered"
+    assert say(Site(folder), requester, asked_of(study)).code == "answered"
     for kept in (folder / "messages").iterdir():
         kept.unlink()
     (folder / "ledger.db").write_bytes(yesterday)
-    assert say(Site(folder), asker, asked_of(study)).code == "failed"
+    assert say(Site(folder), requester, asked_of(study)).code == "failed"
 
 
-def test_a_new_version_of_the_data_is_declared_first(folder: Path, asker: Key, study: Study) -> None:
+def test_a_new_version_of_the_data_is_declared_first(folder: Path, requester: Key, study: Study) -> None:
     policy = folder / "policy.toml"
     approved(folder, study)
-    assert say(Site(folder), asker, asked_of(study)).as_of == "2026-06-30"
+    assert say(Site(folder), requester, asked_of(study)).as_of == "2026-06-30"
     policy.write_text(policy.read_text().replace('as_of = "2026-06-30"', 'as_of = "2026-09-30"'))
     later = replace(study, question="And again?")
     approved(folder, later)
-    assert say(Site(folder), asker, asked_of(later)).code == "failed"
+    assert say(Site(folder), requester, asked_of(later)).code == "failed"
     Ledger(f"sqlite:///{folder / 'ledger.db'}").add_version("2026-09-30")
-    message = say(Site(folder), asker, asked_of(later))
+    message = say(Site(folder), requester, asked_of(later))
     assert (message.code, message.as_of) == ("answered", "2026-09-30")
     assert spent(folder) == 2.0
 
 
-def test_the_diary_tells_no_time_of_an_answer(north: Site, folder: Path, asker: Key, study: Study) -> None:
+def test_the_diary_tells_no_time_of_an_answer(north: Site, folder: Path, requester: Key, study: Study) -> None:
     approved(folder, study)
-    say(north, asker, asked_of(study))
-    times = {line.kind: line.at for line in north.diary.lines()}
+    say(north, requester, asked_of(study))
+    times = {line.kind: line.at for line in north.audit_log.lines()}
     assert "T" in times["approve"]
     assert ":" not in times["answer"]
 
 
 BROKEN = {
     "a policy that objects to nothing": ("dpcausal.site.site.objections", lambda *_: (), "not_allowed"),
-    "people who approve everything": ("dpcausal.site.diary.Diary.standing", lambda *_: "approved", "undecided"),
-    "a site that listens to all": ("dpcausal.site.site.opened", lambda *_: ("anna", ""), "unknown_asker"),
+    "people who approve everything": ("dpcausal.site.audit_log.AuditLog.status", lambda *_: "approved", "undecided"),
+    "a site that listens to all": ("dpcausal.site.site.opened", lambda *_: ("anna", ""), "unknown_requester"),
 }
 
 
 @pytest.mark.parametrize("broken", BROKEN)
 def test_the_broken_twins_of_these_tests(
-    monkeypatch: pytest.MonkeyPatch, north: Site, asker: Key, study: Study, broken: str
+    monkeypatch: pytest.MonkeyPatch, north: Site, requester: Key, study: Study, broken: str
 ) -> None:
     """Without one of its guards, a site answers what it refuses with it."""
     place, instead, code = BROKEN[broken]
-    asked = {"not_allowed": replace(study, epsilon=2.5), "undecided": study, "unknown_asker": study}[code]
+    asked = {"not_allowed": replace(study, epsilon=2.5), "undecided": study, "unknown_requester": study}[code]
     digest = north.receive(asked.to_toml())
     if code != "undecided":
-        north.diary.write("approve", digest, "bob", "")
+        north.audit_log.write("approve", digest, "bob", "")
     body = asked_of(asked).to_json()
-    key = Key("eve", asker.private) if code == "unknown_asker" else asker
+    key = Key("eve", requester.private) if code == "unknown_requester" else requester
     codes = []
     for mend in (None, instead):
         if mend:

@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.progress import Progress
 
 from dpcausal.cli.needs import check_there, needs
-from dpcausal.errors import RefusedError, RoadError, StudyError
+from dpcausal.errors import RefusedError, StudyError, TransportError
 
 if TYPE_CHECKING:
     from dpcausal.federation.coordinator import Coordinator
-    from dpcausal.federation.roads import Road
+    from dpcausal.federation.transport import Transport
 
 federation = typer.Typer(name="federation", no_args_is_help=True, help="Ask many sites, and pool what they answer.")
 
@@ -31,7 +31,7 @@ _MAKE_A_NETWORK = "make the network with: dpcausal federation init FOLDER NAME -
 @federation.command()
 def init(
     folder: Folder,
-    name: Annotated[str, typer.Argument(help="Who asks: the asker that studies name, for instance anna.")],
+    name: Annotated[str, typer.Argument(help="Who asks: the requester that studies name, for instance anna.")],
     host: Annotated[str, typer.Option(help="Ask by NVFlare: the server's name, as sites dial it.")] = "",
     port: Annotated[int, typer.Option(help="Where that server listens.")] = 8002,
 ) -> None:
@@ -39,42 +39,42 @@ def init(
     needs("cryptography", "federation")
     if host:
         needs("nvflare", "federation")
-    from dpcausal.federation.office import Office  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.workspace import Workspace  # noqa: PLC0415 (an extra)
 
-    office = Office.new(folder, name)
-    typer.echo(f"Public key of {name}, for the askers in each site's policy:\n{office.key(name).public}")
+    workspace = Workspace.new(folder, name)
+    typer.echo(f"Public key of {name}, for the requesters in each site's policy:\n{workspace.key(name).public}")
     if host:
-        from dpcausal.federation.flare.provision import found  # noqa: PLC0415 (slow to load)
+        from dpcausal.plugins.nvflare.provision import create_authority  # noqa: PLC0415 (slow to load)
 
-        fingerprint = found(office.network, name, host, port)
+        fingerprint = create_authority(workspace.network, name, host, port)
         typer.echo(f"Fingerprint, to be told to each site by another way than files:\n{fingerprint}")
         typer.echo(f"Start the server with: dpcausal federation serve {folder}")
 
 
 @federation.command()
 def key(folder: Folder) -> None:
-    """Print the public key of who asks from here, for the askers in a site's policy."""
+    """Print the public key of who asks from here, for the requesters in a site's policy."""
     needs("cryptography", "federation")
-    from dpcausal.federation.office import Office  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.workspace import Workspace  # noqa: PLC0415 (an extra)
 
     names = sorted(file.stem for file in folder.glob("*.key"))
     if len(names) != 1:
         raise StudyError(
             expected=f"the key of one who asks in {folder}",
             got=", ".join(names) or "none",
-            hint="make a coordinator with: dpcausal federation init FOLDER NAME; give each asker a folder.",
+            hint="make a coordinator with: dpcausal federation init FOLDER NAME; give each requester a folder.",
         )
-    typer.echo(Office(folder).key(names[0]).public)
+    typer.echo(Workspace(folder).key(names[0]).public)
 
 
 @federation.command()
 def fingerprint(folder: Folder) -> None:
     """Print the fingerprint of the network's authority, to be read out to each site on the telephone."""
     needs("cryptography", "federation")
-    from dpcausal.federation.flare.provision import fingerprint_of  # noqa: PLC0415 (an extra)
-    from dpcausal.federation.office import Office  # noqa: PLC0415
+    from dpcausal.federation.workspace import Workspace  # noqa: PLC0415
+    from dpcausal.plugins.nvflare.provision import fingerprint_of  # noqa: PLC0415 (an extra)
 
-    network = Office(folder).network
+    network = Workspace(folder).network
     check_there(network / "authority", _MAKE_A_NETWORK)
     typer.echo(fingerprint_of(network))
 
@@ -86,32 +86,32 @@ def admit(  # noqa: PLR0913, PLR0917
     key: Annotated[str, typer.Argument(help="Its public key, received by a way that can be trusted.")],
     units: Annotated[int | None, typer.Option(help="Its number of units, if that was agreed on.")] = None,
     request: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="For NVFlare: what `site join` made there.")
+        Path | None, typer.Option(exists=True, dir_okay=False, help="For NVFlare: what `site request-kit` made there.")
     ] = None,
     days: Annotated[int, typer.Option(min=1, help="For NVFlare: how long it is let in.")] = 365,
 ) -> None:
     """Enter a site into the roster, and with --request let it into the network."""
     needs("cryptography", "federation")
-    from dpcausal.federation.office import Office  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.workspace import Workspace  # noqa: PLC0415 (an extra)
 
-    office = Office(folder)
-    office.admit(site, key, units)
+    workspace = Workspace(folder)
+    workspace.admit(site, key, units)
     typer.echo(f"{site} is in the roster.")
     if request:
         needs("nvflare", "federation")
-        from dpcausal.federation.flare.provision import sign  # noqa: PLC0415 (slow to load)
+        from dpcausal.plugins.nvflare.provision import sign  # noqa: PLC0415 (slow to load)
 
-        typer.echo(f"Send this back to {site}: {sign(office.network, request, site, days)}")
+        typer.echo(f"Send this back to {site}: {sign(workspace.network, request, site, days)}")
 
 
 @federation.command()
 def serve(folder: Folder) -> None:
     """Be the server of the network, until stopped."""
     needs("nvflare", "federation")
-    from dpcausal.federation.flare.start import start_server  # noqa: PLC0415 (slow to load)
-    from dpcausal.federation.office import Office  # noqa: PLC0415
+    from dpcausal.federation.workspace import Workspace  # noqa: PLC0415
+    from dpcausal.plugins.nvflare.start import start_server  # noqa: PLC0415 (slow to load)
 
-    kit = Office(folder).network / "server"
+    kit = Workspace(folder).network / "server"
     check_there(kit, _MAKE_A_NETWORK)
     start_server(kit)
 
@@ -124,11 +124,11 @@ def ask(
 ) -> None:
     """Write a study's request to a file that people carry to the sites."""
     needs("cryptography", "federation")
-    from dpcausal.federation.roads import FileRoad  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.transport import FileTransport  # noqa: PLC0415 (an extra)
 
-    road = FileRoad(files)
-    coordinator = _coordinator(folder, study, road)
-    typer.echo(f"Carry this to every site: {road.write(coordinator.sealed)}")
+    transport = FileTransport(files)
+    coordinator = _coordinator(folder, study, transport)
+    typer.echo(f"Carry this to every site: {transport.write(coordinator.sealed)}")
     typer.echo(f"Put what they answer into {files / 'in'}, as files that end in .message.json.")
 
 
@@ -138,17 +138,17 @@ def run(  # noqa: PLR0913, PLR0917
     study: StudyFile,
     files: Files = None,
     kit: Kit = None,
-    patience: Annotated[
+    timeout: Annotated[
         float | None, typer.Option(min=0, help="Seconds to wait each time: 60, or with --files none.")
     ] = None,
     attempts: Annotated[int, typer.Option(min=1, help="How often a site is asked that does not answer.")] = 3,
-    at_least: Annotated[int, typer.Option(min=1, help="From fewer sites there is no effect.")] = 1,
+    min_sites: Annotated[int, typer.Option(min=1, help="From fewer sites there is no effect.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print the effect as JSON.")] = False,
 ) -> None:
     """Ask every site that has not answered yet, and print one effect. Exits with 1 if too few answered."""
     needs("cryptography", "federation")
-    road = _road(folder, files, kit)
-    waits = patience if patience is not None else 0.0 if files else 60.0
+    transport = _transport(folder, files, kit)
+    waits = timeout if timeout is not None else 0.0 if files else 60.0
     with Progress(console=Console(file=sys.stderr), transient=True) as progress:
         line = progress.add_task("asking", total=None)
 
@@ -158,8 +158,8 @@ def run(  # noqa: PLR0913, PLR0917
 
         try:
             often = 1 if files else attempts
-            settings = {"patience": waits, "attempts": often, "at_least": at_least, "heard": told}
-            coordinator = _coordinator(folder, study, road, **settings)
+            settings = {"timeout": waits, "attempts": often, "min_sites": min_sites, "on_response": told}
+            coordinator = _coordinator(folder, study, transport, **settings)
             for words in _strays(files / "in", coordinator.sealed) if files else ():
                 progress.console.print(words, highlight=False, markup=False, soft_wrap=True)
             effect = coordinator.run()
@@ -170,30 +170,30 @@ def run(  # noqa: PLR0913, PLR0917
     typer.echo(effect.to_json() if as_json else str(effect))
 
 
-def _road(folder: Path, files: Path | None, kit: Path | None) -> "Road":
-    from dpcausal.federation.office import Office  # noqa: PLC0415 (an extra)
-    from dpcausal.federation.roads import FileRoad  # noqa: PLC0415
+def _transport(folder: Path, files: Path | None, kit: Path | None) -> "Transport":
+    from dpcausal.federation.transport import FileTransport  # noqa: PLC0415
+    from dpcausal.federation.workspace import Workspace  # noqa: PLC0415 (an extra)
 
     if files and kit:
-        raise StudyError(expected="--files or --kit", got="both", hint="choose one road.")
+        raise StudyError(expected="--files or --kit", got="both", hint="choose one transport.")
     if files:
-        return FileRoad(files)
-    kit = kit or Office(folder).network / "asker"
+        return FileTransport(files)
+    kit = kit or Workspace(folder).network / "requester"
     check_there(kit, "give --files FOLDER; or make a network: dpcausal federation init FOLDER NAME --host HOST.")
     needs("nvflare", "federation")
-    from dpcausal.federation.flare.road import FlareRoad  # noqa: PLC0415 (slow to load)
+    from dpcausal.plugins.nvflare.transport import FlareTransport  # noqa: PLC0415 (slow to load)
 
-    return FlareRoad(kit)
+    return FlareTransport(kit)
 
 
-def _coordinator(folder: Path, study: Path, road: "Road", **settings: Any) -> "Coordinator":  # noqa: ANN401
+def _coordinator(folder: Path, study: Path, transport: "Transport", **settings: Any) -> "Coordinator":  # noqa: ANN401
     from dpcausal.federation.coordinator import Coordinator  # noqa: PLC0415 (slow to load)
-    from dpcausal.federation.office import Office  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.workspace import Workspace  # noqa: PLC0415 (an extra)
     from dpcausal.study import Study  # noqa: PLC0415
 
-    office = Office(folder)
-    key = office.key(Study.from_toml(study.read_bytes().decode()).asker)
-    return Coordinator(study, office.roster, key, road, store=office.store, **settings)
+    workspace = Workspace(folder)
+    key = workspace.key(Study.from_toml(study.read_bytes().decode()).requester)
+    return Coordinator(study, workspace.roster, key, transport, store=workspace.store, **settings)
 
 
 def _strays(folder: Path, request: str) -> Iterator[str]:
@@ -205,7 +205,7 @@ def _strays(folder: Path, request: str) -> Iterator[str]:
     for file in sorted(folder.glob("*")):
         try:
             answered = Message.from_json(claimed_body(file.read_bytes().decode(errors="replace"))).request
-        except (OSError, RoadError):
+        except (OSError, TransportError):
             yield f"{file} is not counted: it holds no message of a site"
             continue
         if answered != asked:

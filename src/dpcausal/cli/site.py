@@ -11,7 +11,7 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from dpcausal.cli.needs import check_there, needs
-from dpcausal.errors import RoadError, StudyError
+from dpcausal.errors import StudyError, TransportError
 
 if TYPE_CHECKING:
     from dpcausal.federation.protocol import Code
@@ -39,15 +39,15 @@ site = typer.Typer(cls=_OnDisk, name="site", no_args_is_help=True, help="Keep a 
 
 Folder = Annotated[Path, typer.Argument(file_okay=False, help="The site's folder.")]
 StudyFile = Annotated[str, typer.Argument(help="The first digits of a study's digest, or the study file itself.")]
-By = Annotated[str, typer.Option(help="Who decides: your name, as it is to stand in the diary.")]
-Why = Annotated[str, typer.Option(help="The reason, for the diary.")]
+By = Annotated[str, typer.Option(help="Who decides: your name, as it is to stand in the audit log.")]
+Why = Annotated[str, typer.Option(help="The reason, for the audit log.")]
 
 
 @site.command()
 def init(folder: Folder, name: Annotated[str, typer.Argument(help="The site's name, for instance north.")]) -> None:
     """Make a site: a key, and a policy to be filled in by hand."""
     needs("cryptography", "federation")
-    from dpcausal.site.new import new_site  # noqa: PLC0415 (slow to load)
+    from dpcausal.site.policy_template import new_site  # noqa: PLC0415 (slow to load)
 
     public = new_site(folder, name)
     typer.echo(f"Made {folder / 'policy.toml'}: open it, and fill in what is marked.")
@@ -84,9 +84,9 @@ def review(
         typer.echo(str(told))
         opened.check_ledger(told)
         return
-    table = Table("study", "digest", "asked by", "standing")
-    for digest, planned, standing in opened.studies():
-        table.add_row(*map(Text, (planned.name, digest[:12], planned.asker, standing)))
+    table = Table("study", "digest", "asked by", "status")
+    for digest, planned, status in opened.studies():
+        table.add_row(*map(Text, (planned.name, digest[:12], planned.requester, status)))
     if table.row_count:
         Console().print(table)
     else:
@@ -98,15 +98,15 @@ def approve(folder: Folder, study: StudyFile, by: By = "", why: Why = "") -> Non
     """Approve a study, by its digest."""
     opened = _site(folder)
     digest = opened.approve(_digest(opened, study), by=by or getpass.getuser(), why=why)
-    typer.echo(f"Approved {digest}; it is now {opened.standing(digest)}.")
+    typer.echo(f"Approved {digest}; it is now {opened.status(digest)}.")
 
 
 @site.command()
-def deny(folder: Folder, study: StudyFile, by: By = "", why: Why = "") -> None:
-    """Deny a study, by its digest. One who denies it is enough; whoever denied it may approve it later."""
+def reject(folder: Folder, study: StudyFile, by: By = "", why: Why = "") -> None:
+    """Reject a study, by its digest. One who rejects it is enough; whoever rejected it may approve it later."""
     opened = _site(folder)
-    digest = opened.deny(_digest(opened, study), by=by or getpass.getuser(), why=why)
-    typer.echo(f"Denied {digest}.")
+    digest = opened.reject(_digest(opened, study), by=by or getpass.getuser(), why=why)
+    typer.echo(f"Rejected {digest}.")
 
 
 @site.command()
@@ -119,9 +119,9 @@ def answer(
     needs("cryptography", "federation")
     from dpcausal.federation.protocol import MEANINGS, Message  # noqa: PLC0415 (an extra)
     from dpcausal.federation.signatures import claimed_body  # noqa: PLC0415
-    from dpcausal.site.apart import answer_apart  # noqa: PLC0415
+    from dpcausal.site.worker import run_in_subprocess  # noqa: PLC0415
 
-    message = answer_apart(folder, _request(request))
+    message = run_in_subprocess(folder, _request(request))
     out.write_text(message, encoding="utf-8")
     said = Message.from_json(claimed_body(message))
     typer.echo(f"{said.site} {MEANINGS[said.code]}. Written to {out}: send it to the coordinator.")
@@ -131,63 +131,63 @@ def answer(
         raise typer.Exit(1)
 
 
-@site.command()
-def join(
+@site.command("request-kit")
+def request_network_kit(
     folder: Folder,
     federation: Annotated[str, typer.Argument(help="The federation's name: the name of who asks.")],
 ) -> None:
     """Make a key for the network, and the file to send to the coordinator."""
     needs("nvflare", "federation")
-    from dpcausal.federation.flare.provision import request_kit  # noqa: PLC0415 (slow to load)
+    from dpcausal.plugins.nvflare.provision import request_kit  # noqa: PLC0415 (slow to load)
     from dpcausal.site.policy import Policy  # noqa: PLC0415
 
-    name_here, road = Policy.read(folder).site, folder / "nvflare"
-    if road.exists():
+    name_here, transport = Policy.read(folder).site, folder / "nvflare"
+    if transport.exists():
         raise StudyError(
             expected="a site that has not joined yet",
-            got=f"{road}, which is there",
+            got=f"{transport}, which is there",
             hint="remove it to join anew; the coordinator must then admit the site anew.",
         )
-    typer.echo(f"Send this to the coordinator: {request_kit(road, federation, name_here)}")
+    typer.echo(f"Send this to the coordinator: {request_kit(transport, federation, name_here)}")
 
 
-@site.command()
-def enter(
+@site.command("install-kit")
+def install_network_kit(
     folder: Folder,
     signed: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="What the coordinator sent back.")],
     fingerprint: Annotated[str, typer.Argument(help="What the coordinator said on the telephone.")],
 ) -> None:
     """Make the kit for the network from what the coordinator sent back."""
     needs("nvflare", "federation")
-    from dpcausal.federation.flare.provision import receive_kit  # noqa: PLC0415 (slow to load)
+    from dpcausal.plugins.nvflare.provision import install_kit  # noqa: PLC0415 (slow to load)
 
     if (folder / "nvflare" / "kit").exists():
         raise StudyError(
             expected="a site that has joined and not entered yet",
             got=f"{folder / 'nvflare' / 'kit'}, which is there",
-            hint=f"go on with: dpcausal site listen {folder}.",
+            hint=f"go on with: dpcausal site serve {folder}.",
         )
-    check_there(folder / "nvflare" / "key", "begin with: dpcausal site join FOLDER FEDERATION.")
-    receive_kit(folder / "nvflare", signed, fingerprint)
-    typer.echo(f"Wait for requests with: dpcausal site listen {folder}")
+    check_there(folder / "nvflare" / "key", "begin with: dpcausal site request-kit FOLDER FEDERATION.")
+    install_kit(folder / "nvflare", signed, fingerprint)
+    typer.echo(f"Wait for requests with: dpcausal site serve {folder}")
 
 
 @site.command()
-def listen(folder: Folder) -> None:
+def serve(folder: Folder) -> None:
     """Dial the server and answer what the site's people approved, until stopped."""
     needs("nvflare", "federation")
-    from dpcausal.federation.flare.start import start_site  # noqa: PLC0415 (slow to load)
+    from dpcausal.plugins.nvflare.start import start_site  # noqa: PLC0415 (slow to load)
 
     kit = folder / "nvflare" / "kit"
-    check_there(kit, "make it with: dpcausal site join, and then: dpcausal site enter.")
+    check_there(kit, "make it with: dpcausal site request-kit, and then: dpcausal site install-kit.")
     start_site(kit, folder)
 
 
-@site.command()
-def diary(folder: Folder) -> None:
+@site.command("audit-log")
+def audit_log(folder: Folder) -> None:
     """Print what was decided, asked and answered here, verified from the first line to the last."""
     table = Table("when (UTC)", "what", "who", "study", "")
-    for line in _site(folder).diary.lines():
+    for line in _site(folder).audit_log.lines():
         what = line.what
         if line.kind == "answer":
             request, _, code = what.partition(" ")
@@ -224,7 +224,7 @@ def _request(file: Path) -> str:
     text = file.read_bytes().decode(errors="replace")
     try:
         Request.from_json(claimed_body(text))
-    except RoadError:
+    except TransportError:
         raise StudyError(
             expected="a request as dpcausal federation ask writes it",
             got=f"{file}, which holds something else",
@@ -236,11 +236,11 @@ def _request(file: Path) -> str:
 
 _CURES: dict["Code", str] = {
     "unreadable": "compare the version of dpcausal here with the coordinator's.",
-    "unknown_asker": "the askers in policy.toml must have the study's asker, with the key that dpcausal federation key "
+    "unknown_requester": "the requesters in policy.toml must have the study's requester, with the key that dpcausal federation key "
     "prints where the study is run.",
-    "undecided": "look at it with: {review}, then approve or deny it, and answer again. A study that was changed after "
+    "undecided": "look at it with: {review}, then approve or reject it, and answer again. A study that was changed after "
     "it was approved is a new one.",
-    "denied": "dpcausal site diary says who denied it; that person may approve it later.",
+    "rejected": "dpcausal site audit-log says who rejected it; that person may approve it later.",
     "not_allowed": "see what the policy does not allow with: {review}.",
     "too_few_units": "the table has fewer units than minimum_units in policy.toml.",
     "no_budget": "dpcausal ledger show tells what was spent; a budget cannot be raised.",

@@ -9,15 +9,15 @@ from dpcausal.columns import is_number
 from dpcausal.effect import Effect, SiteShare
 from dpcausal.errors import RefusedError, StudyError
 from dpcausal.estimators.pooling import pool
-from dpcausal.federation.checks import Heard, Question, releases_of
-from dpcausal.federation.combined import added_up
+from dpcausal.federation.aggregate import sum_releases
+from dpcausal.federation.dispatch import Dispatcher
 from dpcausal.federation.protocol import Message, Request
 from dpcausal.federation.replay import replayed
 from dpcausal.federation.requests import Requests
-from dpcausal.federation.roads import Road
 from dpcausal.federation.roster import Roster
-from dpcausal.federation.rounds import Rounds
 from dpcausal.federation.signatures import Key
+from dpcausal.federation.transport import Transport
+from dpcausal.federation.validation import Question, SiteResponse, releases_of
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import Query, StratumContrasts
 from dpcausal.release import Release
@@ -26,7 +26,7 @@ from dpcausal.study import Study
 
 
 class Coordinator:
-    """Asks many sites the question of one study. Sites need not trust it, and it does not trust the road.
+    """Asks many sites the question of one study. Sites need not trust it, and it does not trust the transport.
 
     Where the study adds up sums, a coordinator is a source like any other: its answer is that of all sites' units in
     one table, with each site's noise. Otherwise it asks each site for its effect and pools them.
@@ -37,13 +37,13 @@ class Coordinator:
     Args:
         study: The study's text, or the `Path` of its file. Sites approve it by the digest of this text.
         roster: The sites, and their keys.
-        key: What requests are signed with; its owner is the study's asker.
-        road: How requests reach sites.
+        key: What requests are signed with; its owner is the study's requester.
+        transport: How requests reach sites.
         store: The file for requests and answers; `:memory:` for one that forgets.
-        patience: How many seconds to wait for sites each time they are asked.
+        timeout: How many seconds to wait for sites each time they are asked.
         attempts: How often a site is asked that does not answer or that fails.
-        at_least: From fewer sites there is no effect.
-        heard: Called with a site and words on what it did, as they become known.
+        min_sites: From fewer sites there is no effect.
+        on_response: Called with a site and words on what it did, as they become known.
     """
 
     def __init__(  # noqa: PLR0913
@@ -51,26 +51,26 @@ class Coordinator:
         study: str | Path,
         roster: Roster,
         key: Key,
-        road: Road,
+        transport: Transport,
         *,
         store: str | Path,
-        patience: float = 60.0,
+        timeout: float = 60.0,
         attempts: int = 3,
-        at_least: int = 1,
-        heard: Callable[[str, str], None] = lambda _site, _words: None,
+        min_sites: int = 1,
+        on_response: Callable[[str, str], None] = lambda _site, _words: None,
     ) -> None:
         self._text = _text_of(study)
         self.study = Study.from_toml(self._text)
         _check(self.study, roster, key)
-        if not (is_number(patience) and patience >= 0 and attempts >= 1 and 1 <= at_least <= len(roster.keys)):
+        if not (is_number(timeout) and timeout >= 0 and attempts >= 1 and 1 <= min_sites <= len(roster.keys)):
             raise StudyError(
-                expected=f"a patience of 0 or more, 1 or more attempts, and at least 1 of {len(roster.keys)} sites",
-                got=f"patience={patience!r}, attempts={attempts!r}, at_least={at_least!r}",
+                expected=f"a timeout of 0 or more, 1 or more attempts, and at least 1 of {len(roster.keys)} sites",
+                got=f"timeout={timeout!r}, attempts={attempts!r}, min_sites={min_sites!r}",
                 hint="leave them out for a minute, three attempts and one site.",
             )
-        self._at_least = at_least
-        self._rounds = Rounds(roster, key, road, Requests(store), patience, attempts, heard)
-        self._found: dict[str, Heard] | None = None
+        self._min_sites = min_sites
+        self._dispatcher = Dispatcher(roster, key, transport, Requests(store), timeout, attempts, on_response)
+        self._found: dict[str, SiteResponse] | None = None
 
     @property
     def request(self) -> Request:
@@ -79,8 +79,8 @@ class Coordinator:
 
     @property
     def sealed(self) -> str:
-        """The same with the asker's signature: the text that is sent."""
-        return self._rounds.key.seal(self.request.to_json())
+        """The same with the requester's signature: the text that is sent."""
+        return self._dispatcher.key.seal(self.request.to_json())
 
     def run(self) -> Effect:
         """Ask all sites that have not answered yet, and make one effect of what they say.
@@ -92,7 +92,7 @@ class Coordinator:
         if self.study.pooling == "sums":
             return self._summed()
         effects = self.effects()
-        absent = {site: heard.words for site, heard in self._asked().items() if not heard.answered}
+        absent = {site: response.words for site, response in self._asked().items() if not response.answered}
         return pool(effects, self.study.pooling, absent)
 
     def effects(self) -> dict[str, Effect]:
@@ -106,7 +106,8 @@ class Coordinator:
         effect = self.study.estimator.estimate(self, epsilon=guarantee.epsilon, delta=guarantee.delta)
         releases = self._releases()
         shares = (
-            SiteShare(site, heard.words, heard.message.n if heard.message else None) for site, heard in found.items()
+            SiteShare(site, response.words, response.message.n if response.message else None)
+            for site, response in found.items()
         )
         return replace(
             effect,
@@ -138,7 +139,9 @@ class Coordinator:
         """What a reader of an effect from here should know: who is in it, who is not, and what that means."""
         if self._found is None:
             return ()
-        absent = ", ".join(f"{site} ({heard.words})" for site, heard in self._found.items() if not heard.answered)
+        absent = ", ".join(
+            f"{site} ({response.words})" for site, response in self._found.items() if not response.answered
+        )
         notes = (f"without {absent}: the effect is of units of the sites that answered",) if absent else ()
         if len(self._members()) == 1:
             return notes
@@ -158,27 +161,31 @@ class Coordinator:
                 got=f"{query.name}, {guarantee}" if self.study.pooling == "sums" else f"{self.study.pooling}",
                 hint='write another study: with pooling = "sums" for sums; otherwise use run().',
             )
-        return added_up(query, guarantee, calibrate(query, self.schema, guarantee), self._releases())
+        return sum_releases(query, guarantee, calibrate(query, self.schema, guarantee), self._releases())
 
     def _releases(self) -> dict[str, Release]:
         return {site: releases_of(message)[0] for site, message in self._answers(self._asked()).items()}
 
-    def _asked(self) -> dict[str, Heard]:
+    def _asked(self) -> dict[str, SiteResponse]:
         """What each site did when it was asked the study's question."""
         if self._found is None:
-            self._found = self._rounds.ask(Question(self.study, self.request))
+            self._found = self._dispatcher.ask(Question(self.study, self.request))
         return self._found
 
     def _members(self) -> dict[str, Message]:
         """The messages of those sites whose units count, or would."""
         facts = Question(self.study, Request(study=self._text, ask="facts"))
-        return self._answers(self._rounds.ask(facts) if self._found is None else self._found)
+        return self._answers(self._dispatcher.ask(facts) if self._found is None else self._found)
 
-    def _answers(self, found: dict[str, Heard]) -> dict[str, Message]:
-        answers = {site: heard.message for site, heard in found.items() if heard.message is not None and heard.answered}
-        if len(answers) < self._at_least:
+    def _answers(self, found: dict[str, SiteResponse]) -> dict[str, Message]:
+        answers = {
+            site: response.message
+            for site, response in found.items()
+            if response.message is not None and response.answered
+        }
+        if len(answers) < self._min_sites:
             raise RefusedError(
-                expected=f"answers from at least {self._at_least} of {len(found)} sites",
+                expected=f"answers from at least {self._min_sites} of {len(found)} sites",
                 got=_told(found.values()),
                 hint="see to the sites, then ask again: what was answered is kept, and not paid for twice.",
             )
@@ -196,11 +203,11 @@ _OF_ONE_TABLE = (
 )
 
 
-def _told(found: Iterable[Heard]) -> str:
+def _told(found: Iterable[SiteResponse]) -> str:
     """What sites did, those named together that did the same."""
     sites: dict[str, list[str]] = {}
-    for heard in found:
-        sites.setdefault(heard.words, []).append(heard.site)
+    for response in found:
+        sites.setdefault(response.words, []).append(response.site)
     return "; ".join(f"{', '.join(named)} {words}" for words, named in sites.items())
 
 
@@ -217,11 +224,11 @@ def _text_of(study: str | Path) -> str:
 
 
 def _check(study: Study, roster: Roster, key: Key) -> None:
-    if study.asker != key.owner:
+    if study.requester != key.owner:
         raise StudyError(
-            expected=f"the key of {study.asker}, who asks by the study",
+            expected=f"the key of {study.requester}, who asks by the study",
             got=f"that of {key.owner}",
-            hint="sites believe only the asker whose name is in the study.",
+            hint="sites believe only the requester whose name is in the study.",
         )
     if not roster.keys:
         raise StudyError(

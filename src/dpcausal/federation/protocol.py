@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, Self, get_args
 
 from dpcausal.columns import is_version
-from dpcausal.errors import RoadError, redact_errors
+from dpcausal.errors import TransportError, redact_errors
 
 VERSION = 2
 
@@ -20,9 +20,9 @@ Ask = Literal["facts", "releases"]
 Code = Literal[
     "answered",
     "unreadable",
-    "unknown_asker",
+    "unknown_requester",
     "undecided",
-    "denied",
+    "rejected",
     "not_allowed",
     "too_few_units",
     "no_budget",
@@ -33,9 +33,9 @@ Code = Literal[
 MEANINGS: dict[Code, str] = {
     "answered": "answered",
     "unreadable": "could not read the request",
-    "unknown_asker": "does not know who asks",
+    "unknown_requester": "does not know who asks",
     "undecided": "has not decided about the study yet",
-    "denied": "denied the study",
+    "rejected": "rejected the study",
     "not_allowed": "does not allow what the study asks for",
     "too_few_units": "has too few units to answer",
     "no_budget": "has no budget left for this",
@@ -76,7 +76,7 @@ class Request:
         """The request that `to_json` wrote.
 
         Raises:
-            RoadError: If it is anything else.
+            TransportError: If it is anything else.
         """
         request = cls(**_read(cls, text))
         if request.version == VERSION and isinstance(request.study, str) and request.ask in get_args(Ask):
@@ -119,7 +119,7 @@ class Message:
         """The message that `to_json` wrote.
 
         Raises:
-            RoadError: If it is anything else.
+            TransportError: If it is anything else.
         """
         document = _read(cls, text)
         arms = tuple(document["arm_sizes"]) if isinstance(document["arm_sizes"], list) else document["arm_sizes"]
@@ -165,8 +165,8 @@ def _read(kind: type[Request | Message], text: str) -> dict[str, Any]:
     return document
 
 
-def _unreadable() -> RoadError:
-    return RoadError(
+def _unreadable() -> TransportError:
+    return TransportError(
         expected="a request or a message as this version of dpcausal writes it",
         got="something else",
         hint="all sites and the coordinator must run versions of dpcausal that speak the same protocol.",

@@ -6,7 +6,7 @@ from typing import Any
 
 from dpcausal import queries
 from dpcausal.effect import Effect
-from dpcausal.errors import RoadError
+from dpcausal.errors import TransportError
 from dpcausal.federation.protocol import Message
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import Query
@@ -34,7 +34,7 @@ class Replay:
         """The next release.
 
         Raises:
-            RoadError: If it is not an answer to this question. A later question may hold numbers that were worked out
+            TransportError: If it is not an answer to this question. A later question may hold numbers that were worked out
                 of earlier answers, which two machines round differently in the last digits: these need only be close.
         """
         release = self.left.pop(0) if self.left else None
@@ -43,7 +43,7 @@ class Replay:
             or release.guarantee != guarantee
             or not _alike(queries.to_dict(release.query), queries.to_dict(query))
         ):
-            raise RoadError(
+            raise TransportError(
                 expected=f"an answer to {query.name}",
                 got="another answer, or none",
                 hint="ask the site again; its version of dpcausal must be that of the coordinator.",
@@ -55,13 +55,13 @@ def replayed(study: Study, site: str, message: Message, releases: Sequence[Relea
     """The effect that a study's estimator makes of what a site released.
 
     Raises:
-        RoadError: If the site released anything else than the estimator asks for.
+        TransportError: If the site released anything else than the estimator asks for.
     """
     guarantee = study.guarantee(site)
     source = Replay(study.schema, message.n or 0, message.arm_sizes, releases)
     effect = study.estimator.estimate(source, epsilon=guarantee.epsilon, delta=guarantee.delta)
     if source.left:
-        raise RoadError(expected="the study's answers", got="more than these", hint="ask the site what it runs.")
+        raise TransportError(expected="the study's answers", got="more than these", hint="ask the site what it runs.")
     return effect
 
 

@@ -53,7 +53,7 @@ class Requests:
         """How often a request was sent."""
         return len(self._found("SELECT 1 FROM attempts WHERE request = ?", request))
 
-    def believe(self, request: str, site: str, text: str) -> None:
+    def accept(self, request: str, site: str, text: str) -> None:
         """Write down a message that was believed."""
         entry = (request, site, text, _now())
         with self._told():

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from dpcausal.errors import MissingExtraError, RoadError, redact_errors
+from dpcausal.errors import MissingExtraError, TransportError, redact_errors
 
 try:
     from cryptography.exceptions import InvalidSignature
@@ -70,11 +70,11 @@ def opened(sealed: str, keys: Mapping[str, str]) -> tuple[str, str]:
     """Who signed a text, and the text; the public keys say who may.
 
     Raises:
-        RoadError: If it is not a signed text, or not signed by one of them.
+        TransportError: If it is not a signed text, or not signed by one of them.
     """
     signer, body, signature = _parts(sealed)
     if signer not in keys:
-        raise RoadError(
+        raise TransportError(
             expected="a text signed by one of those who are known here",
             got="one of somebody else",
             hint="exchange public keys first, by a way that you trust.",
@@ -89,7 +89,7 @@ def claimed_body(sealed: str) -> str:
     """The text of a signed text, whoever signed it; empty where there is none."""
     try:
         return _parts(sealed)[1]
-    except RoadError:
+    except TransportError:
         return ""
 
 
@@ -119,15 +119,15 @@ def _parts(sealed: str) -> tuple[str, str, str]:
         raise _not_signed()
 
 
-def _not_signed() -> RoadError:
-    return RoadError(
+def _not_signed() -> TransportError:
+    return TransportError(
         expected="a signed text as dpcausal writes them",
         got="something else, or a signature that does not fit",
         hint="send it again as it was written; nothing may be changed in it.",
     )
 
 
-def _no_key(file: Path) -> RoadError:
-    return RoadError(
+def _no_key(file: Path) -> TransportError:
+    return TransportError(
         expected="a key file that dpcausal made", got=str(file), hint="make one with: dpcausal site init FOLDER NAME."
     )

@@ -144,8 +144,8 @@ def record(report: Facts) -> Section:
     facts = [("report made on", report.on.isoformat())]
     if study is not None:
         facts.append(("study, SHA-256", f"{study.digest} (of the file to the letter, which is what sites approve)"))
-        facts += [("asked by", study.asker)] * bool(study.asker)
-    approvals = "each site approved the study by its digest and keeps the names of who did in its diary"
+        facts += [("asked by", study.requester)] * bool(study.requester)
+    approvals = "each site approved the study by its digest and keeps the names of who did in its audit log"
     facts.append(("approvals", approvals if effect.sites else "none are recorded for a single table"))
     if spent is not None:
         facts += [

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from dpcausal.errors import StudyError
 from dpcausal.federation.protocol import digest_of_text
-from dpcausal.site.said import written
+from dpcausal.site.responses import written
 
 _MOST = 1_000
 _LONGEST = 200_000

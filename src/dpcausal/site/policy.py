@@ -30,7 +30,7 @@ _NEEDED = (
     "seconds",
     "memory",
     "budget",
-    "askers",
+    "requesters",
 )
 _OPTIONAL = ("public", "allow_unproved", "unit", "witness", "allow_check")
 _UNITS = {"MB": 10**6, "GB": 10**9}
@@ -52,11 +52,11 @@ class Policy:
         epsilon_per_study: The most that one study may cost.
         delta_per_study: Likewise.
         minimum_units: With fewer units the site does not answer.
-        approvals: How many people must approve a study; one who denies it is enough to stop it.
+        approvals: How many people must approve a study; one who rejects it is enough to stop it.
         seconds: How long a computation may take.
         memory: How much memory it may take, for instance `2 GB`.
         budget: What may ever be spent: epsilon, delta and rule, as `Budget` takes them.
-        askers: Who may ask: public keys by name.
+        requesters: Who may ask: public keys by name.
         allow_unproved: Queries without a proof that are allowed all the same.
         unit: Which column says whose a record is, where people have several.
         witness: Where the ledger's witness lies, if it has one.
@@ -77,7 +77,7 @@ class Policy:
     seconds: float
     memory: str
     budget: Mapping[str, Any]
-    askers: Mapping[str, str]
+    requesters: Mapping[str, str]
     public: tuple[str, ...] = ()
     allow_unproved: tuple[str, ...] = ()
     unit: Unit | None = field(default=None)
@@ -101,8 +101,11 @@ class Policy:
             (self._bytes() is not None, "memory: for instance 500 MB or 2 GB"),
             (isinstance(self.budget, Mapping), "a [budget] with epsilon and delta"),
             (isinstance(self.allow_check, bool), "allow_check: true or false"),
-            (isinstance(self.askers, Mapping) and all(map(is_public_key, self.askers.values())), "askers: public keys"),
-            (all(map(is_plain_text, self.askers)), "askers: names without control characters"),
+            (
+                isinstance(self.requesters, Mapping) and all(map(is_public_key, self.requesters.values())),
+                "requesters: public keys",
+            ),
+            (all(map(is_plain_text, self.requesters)), "requesters: names without control characters"),
         ):
             if not holds:
                 raise StudyError(expected=f"in {FILE}, {expected}", got="something else", hint="correct the file.")

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from dpcausal.columns import Binary, Indicator, Real, Unit
 from dpcausal.effect import bill
 from dpcausal.ledger import Ledger
-from dpcausal.site.diary import Line, Standing
+from dpcausal.site.audit_log import LogEntry, StudyStatus
 from dpcausal.site.policy import Policy
 from dpcausal.study import Study
 from dpcausal.text import format_number, table_rows, text_table
@@ -20,7 +20,7 @@ def objections(policy: Policy, study: Study) -> tuple[str, ...]:
     beyond = sorted({column for column in read if column and column not in policy.columns})
     guarantee = study.guarantee(policy.site)
     checks = (
-        (study.asker in policy.askers, f"{study.asker!r} may not ask"),
+        (study.requester in policy.requesters, f"{study.requester!r} may not ask"),
         (study.method in policy.estimators, f"the estimator {study.method} is not allowed"),
         (not beyond, f"columns that may not be read: {', '.join(beyond)}"),
         (study.schema.protects == policy.protects, f"protects {study.schema.protects}, here it is {policy.protects}"),
@@ -46,7 +46,7 @@ class Review:
         policy: The site's.
         n: The site's number of units; None where the policy does not allow the study, and nothing was read.
         ledger: The site's; None where it has none yet.
-        standing: What was decided so far.
+        status: What was decided so far.
         decisions: By whom.
     """
 
@@ -55,15 +55,15 @@ class Review:
     policy: Policy
     n: int | None
     ledger: Ledger | None
-    standing: Standing
-    decisions: tuple[Line, ...]
+    status: StudyStatus
+    decisions: tuple[LogEntry, ...]
 
     def __str__(self) -> str:
         study, site = self.study, self.policy.site
         effect = study.rehearsed(self.n or 10_000, site)
         estimator = ", ".join(f"{name} {value}" for name, value in asdict(study.estimator).items())  # type: ignore[call-overload]
         made = "sums at the coordinator" if study.pooling == "sums" else f"one effect a site, {study.pooling}"
-        table = [("digest", self.digest), ("question", study.question), ("asked by", study.asker)]
+        table = [("digest", self.digest), ("question", study.question), ("asked by", study.requester)]
         table += [("design", study.design), ("who is in it", study.eligibility), ("from when on", study.time_zero)]
         table += [("treatment", _told(study.schema.treatment)), ("outcome", _told(study.schema.outcome))]
         table += table_rows("covariates", tuple(map(_told, study.schema.covariates)))
@@ -83,8 +83,8 @@ class Review:
         table += table_rows("policy", objections(self.policy, study) or ("allows all of this",))
         words = tuple(f"{line.kind} by {line.who} at {line.at}: {line.what}" for line in self.decisions)
         table += table_rows("decisions", words or ("none yet",))
-        needed = f" ({self.policy.approvals} must approve)" if self.standing == "undecided" else ""
-        table.append(("standing", f"{self.standing}{needed}"))
+        needed = f" ({self.policy.approvals} must approve)" if self.status == "undecided" else ""
+        table.append(("status", f"{self.status}{needed}"))
         return text_table(f"Study {study.name} at {site}", [(label, text) for label, text in table if text])
 
 

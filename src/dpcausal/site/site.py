@@ -7,16 +7,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dpcausal.errors import BudgetExceededError, DpcausalError, EngineError, LedgerError, RoadError, StudyError
+from dpcausal.errors import BudgetExceededError, DpcausalError, EngineError, LedgerError, StudyError, TransportError
 from dpcausal.federation.protocol import Code, Message, Request, digest_of_text
 from dpcausal.federation.signatures import Key, claimed_body, opened
 from dpcausal.ledger import IN_MEMORY, Budget, DataSet, Ledger
 from dpcausal.release import Listening
-from dpcausal.site.diary import DIARY, Diary, Standing
+from dpcausal.site.audit_log import AUDIT_LOG, AuditLog, StudyStatus
 from dpcausal.site.inbox import Inbox
 from dpcausal.site.policy import KEY, Policy, address_in
+from dpcausal.site.responses import ResponseStore
 from dpcausal.site.review import Review, objections
-from dpcausal.site.said import Said
 from dpcausal.study import Study
 from dpcausal.unpaid import unpaid
 from dpcausal.vault import Vault
@@ -39,16 +39,16 @@ class Site:
     same answer, to the letter, for which nothing is spent again.
 
     Args:
-        folder: Where the site keeps its policy, key, diary and studies, and its ledger unless that is elsewhere.
+        folder: Where the site keeps its policy, key, audit log and studies, and its ledger unless that is elsewhere.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.policy = Policy.read(folder)
         self._key = Key.read(self.policy.site, folder / KEY)
-        self.diary = Diary(folder / DIARY)
+        self.audit_log = AuditLog(folder / AUDIT_LOG)
         self.inbox = Inbox(folder / "studies")
-        self._said = Said(folder / "messages")
+        self._responses = ResponseStore(folder / "messages")
 
     @property
     def public_key(self) -> str:
@@ -58,18 +58,18 @@ class Site:
     def answer(self, request: str) -> str:
         """The signed message that answers a signed request."""
         message = Message(request=digest_of_text(claimed_body(request)), study="", site=self.policy.site, code="failed")
-        asker = ""
+        requester = ""
         try:
-            asker, body = self._opened(request)
-            asked, planned = _read(body, asker)
+            requester, body = self._opened(request)
+            asked, planned = _read(body, requester)
             message = replace(message, study=self.inbox.keep(asked.study))
             self._check(planned, message.study)
             ledger = self.ledger()
-            kept = self._said.kept(message.request)
+            kept = self._responses.kept(message.request)
             if kept is None:
                 kept = replace(message, code="answered", **self._found(asked, planned, ledger)).to_json()
-                kept = self._said.keep(message.request, kept) if asked.ask == "releases" else kept
-            self.diary.write("answer", message.study, asker, f"{message.request} answered")
+                kept = self._responses.keep(message.request, kept) if asked.ask == "releases" else kept
+            self.audit_log.write("answer", message.study, requester, f"{message.request} answered")
         except _RefusalError as refusal:
             message = replace(message, code=refusal.code)
         except BudgetExceededError:
@@ -80,22 +80,22 @@ class Site:
             pass
         else:
             return self._key.seal(kept)
-        if asker:
+        if requester:
             with contextlib.suppress(DpcausalError):
-                self.diary.write("answer", message.study, asker, f"{message.request} {message.code}")
+                self.audit_log.write("answer", message.study, requester, f"{message.request} {message.code}")
         return self._key.seal(message.to_json())
 
     def _opened(self, request: str) -> tuple[str, str]:
         try:
-            return opened(request, self.policy.askers)
-        except RoadError:
-            raise _RefusalError("unknown_asker") from None
+            return opened(request, self.policy.requesters)
+        except TransportError:
+            raise _RefusalError("unknown_requester") from None
 
     def _check(self, study: Study, digest: str) -> None:
         """Refuse unless people approved the study and the policy allows it, today."""
-        standing = self.standing(digest)
-        if standing != "approved":
-            raise _RefusalError(standing)
+        status = self.status(digest)
+        if status != "approved":
+            raise _RefusalError(status)
         if objections(self.policy, study):
             raise _RefusalError("not_allowed")
 
@@ -138,7 +138,7 @@ class Site:
             LedgerError: If it is absent, broken, behind its witness, or lacks what paid for an answer that was given.
         """
         ledger = Ledger(self._ledger_address, witness=self._witness_address)
-        if lost := ledger.check_receipts(self._said.receipts()):
+        if lost := ledger.check_receipts(self._responses.receipts()):
             raise LedgerError(
                 expected="a ledger that holds the receipts of all answers that this site has given",
                 got=f"{ledger.address}, which lacks {len(lost)} of them",
@@ -160,14 +160,14 @@ class Site:
             resources=Resources(memory=engine, progress=False),
         )
 
-    def standing(self, digest: str) -> Standing:
+    def status(self, digest: str) -> StudyStatus:
         """What was decided about a study."""
-        return self.diary.standing(digest, self.policy.approvals)
+        return self.audit_log.status(digest, self.policy.approvals)
 
-    def studies(self) -> list[tuple[str, Study, Standing]]:
+    def studies(self) -> list[tuple[str, Study, StudyStatus]]:
         """Every study that was sent here, with its digest and what was decided about it."""
         digests = self.inbox.digests()
-        return [(digest, Study.from_toml(self.inbox.text(digest)), self.standing(digest)) for digest in digests]
+        return [(digest, Study.from_toml(self.inbox.text(digest)), self.status(digest)) for digest in digests]
 
     def receive(self, text: str) -> str:
         """Keep a study that was brought by hand, and return its digest."""
@@ -186,8 +186,8 @@ class Site:
         ledger = None
         with contextlib.suppress(LedgerError):  # what is wrong with it, check_ledger says
             ledger = self.ledger()
-        lines = tuple(line for line in self.diary.lines() if line.study == digest and line.kind != "answer")
-        return Review(study, digest, self.policy, n, ledger, self.standing(digest), lines)
+        lines = tuple(line for line in self.audit_log.lines() if line.study == digest and line.kind != "answer")
+        return Review(study, digest, self.policy, n, ledger, self.status(digest), lines)
 
     def check_ledger(self, review: Review) -> None:
         """Raise where the ledger would let nothing be answered: it is absent, broken, or of other data or budget."""
@@ -209,25 +209,25 @@ class Site:
             raise StudyError(
                 expected="a study that this site's policy allows",
                 got="; ".join(against),
-                hint="deny it, or change the policy first.",
+                hint="reject it, or change the policy first.",
             )
-        self.diary.write("approve", digest_of_text(text), by, why)
+        self.audit_log.write("approve", digest_of_text(text), by, why)
         return digest_of_text(text)
 
-    def deny(self, beginning: str, *, by: str, why: str = "") -> str:
-        """Write down that a person denies a study; the digest is returned."""
+    def reject(self, beginning: str, *, by: str, why: str = "") -> str:
+        """Write down that a person rejects a study; the digest is returned."""
         digest = digest_of_text(self.inbox.text(beginning))
-        self.diary.write("deny", digest, by, why)
+        self.audit_log.write("reject", digest, by, why)
         return digest
 
 
-def _read(body: str, asker: str) -> tuple[Request, Study]:
+def _read(body: str, requester: str) -> tuple[Request, Study]:
     """A request and its study."""
     try:
         request = Request.from_json(body)
         study = Study.from_toml(request.study)
     except Exception:  # noqa: BLE001 (a hostile text may break in ways that nobody listed)
         raise _RefusalError("unreadable") from None
-    if study.asker != asker:
-        raise _RefusalError("unknown_asker")
+    if study.requester != requester:
+        raise _RefusalError("unknown_requester")
     return request, study

@@ -1,0 +1,1 @@
+"""Adapters to other systems, above site and federation."""

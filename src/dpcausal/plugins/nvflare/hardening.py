@@ -1,0 +1,201 @@
+"""NVFlare's settings as strict as they go: what replaces the permissive files of a new kit, and a check of them.
+
+As NVFlare makes it, a kit lets a task bring its own code, lets an administrator read files at a site, streams the
+errors of a site to the server, and keeps everything in a shared temporary folder.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from dpcausal.errors import TransportError, redact_errors
+from dpcausal.plugins.nvflare.job import CONTROLLER, EXECUTOR
+
+_STORAGE = "nvflare.app_common.storages.filesystem_storage.FilesystemStorage"
+_ROLES = ("project_admin", "org_admin", "lead", "member")
+_RIGHTS = (
+    "submit_job",
+    "clone_job",
+    "manage_job",
+    "download_job",
+    "view",
+    "operate",
+    "shell_commands",
+    "byoc",
+    "app_command",
+)
+_NOT_SETTINGS = (".default", ".sample")  # NVFlare reads these only where the file itself is absent, or never
+
+
+def is_site(kit: Path) -> bool:
+    """Whether a kit is a site's, and not a server's."""
+    return (kit / "startup" / "fed_client.json").exists()
+
+
+def harden(kit: Path) -> None:
+    """Write the strict files into a site's or a server's kit, and take out what would start it without them."""
+    for script in kit.glob("startup/*.sh"):
+        script.unlink()
+    for name, content in _strict(kit).items():
+        (kit / name).write_text(f"{json.dumps(content, indent=2)}\n", encoding="utf-8")
+
+
+def check_hardened(kit: Path) -> None:
+    """See that a kit's settings are exactly the strict ones, where it stands.
+
+    Raises:
+        TransportError: If one is not. It names each.
+    """
+    found = list(_permissive(kit))
+    if found:
+        raise TransportError(
+            expected=f"the strict settings of dpcausal in {kit}",
+            got="; ".join(found),
+            hint="write them with dpcausal.plugins.nvflare.hardening.harden, or make the kit anew.",
+        )
+
+
+def _permissive(kit: Path) -> Iterator[str]:
+    wanted = _strict(kit)
+    for name, content in wanted.items():
+        yield from _differences(name, content, _read(kit / name))
+    for file in sorted((kit / "local").iterdir()):
+        if f"local/{file.name}" not in wanted and file.suffix not in _NOT_SETTINGS:
+            yield f"local/{file.name} is there"
+    for pattern in ("*resources.json", "*.sh"):  # read in addition to those in local; NVFlare's own way to start
+        yield from (f"startup/{file.name} is there" for file in sorted(kit.glob(f"startup/{pattern}")))
+    if len(str(kit).split()) > 1:
+        yield "the path has a blank in it, with which NVFlare cannot start tasks"
+
+
+def _differences(place: str, wanted: Any, found: Any) -> Iterator[str]:  # noqa: ANN401 (JSON)
+    if isinstance(wanted, list) and isinstance(found, list):
+        wanted, found = ({str(place): each for place, each in enumerate(every)} for every in (wanted, found))
+    if isinstance(wanted, dict) and isinstance(found, dict):
+        for key in sorted({*wanted, *found}):
+            yield from _differences(f"{place} {key}", wanted.get(key), found.get(key))
+    elif json.dumps(wanted) != json.dumps(found):  # as JSON, because to Python 1 and true are the same
+        yield f"{place} is {json.dumps(found)} and not {json.dumps(wanted)}"
+
+
+def _read(file: Path) -> Any:  # noqa: ANN401 (JSON)
+    with redact_errors(
+        OSError,
+        ValueError,
+        instead=lambda _: TransportError(
+            expected=f"a file of settings at {file}", got="none that can be read", hint="make the kit anew."
+        ),
+    ):
+        return json.loads(file.read_text(encoding="utf-8"))
+
+
+def _strict(kit: Path) -> dict[str, dict[str, Any]]:
+    """Every file of settings as it should be. Of the startup files, that is as they are, but encrypted."""
+    if is_site(kit):
+        startup = _read(kit / "startup" / "fed_client.json")
+        return {
+            "local/authorization.json": _site_rights(),
+            "local/resources.json": _site(),
+            "startup/fed_client.json": {
+                "format_version": 2,
+                "servers": startup.get("servers"),
+                "client": startup.get("client", {}) | {"connection_security": "mtls"},
+            },
+        }
+    startup = _read(kit / "startup" / "fed_server.json")
+    servers = [server | {"connection_security": "mtls"} for server in startup.get("servers", [])]
+    return {
+        "local/authorization.json": _server_rights(),
+        "local/resources.json": _server(kit.resolve()),
+        "startup/fed_server.json": {"format_version": 2, "servers": servers},
+    }
+
+
+def _site_rights() -> dict[str, Any]:
+    """At a site the requester may ask, and nobody may do anything else."""
+    return _rights(lead={"submit_job": "any"})
+
+
+def _site() -> dict[str, Any]:
+    return {
+        "format_version": 2,
+        # The one class by its full name: any function of a listed package could be called, with any arguments.
+        "class_list_enforcement_mode": "enforce",
+        "class_allow_list": [EXECUTOR],
+        "allow_log_streaming": False,
+        "client": {"retry_timeout": 30, "compression": "Gzip"},
+        "components": [
+            {
+                "id": "resource_manager",
+                "path": "nvflare.app_common.resource_managers.gpu_resource_manager.GPUResourceManager",
+                "args": {"num_of_gpus": 0, "mem_per_gpu_in_GiB": 0, "expiration_period": 300},
+            },
+            {
+                "id": "resource_consumer",
+                "path": "nvflare.app_common.resource_consumers.gpu_resource_consumer.GPUResourceConsumer",
+                "args": {},
+            },
+            {
+                "id": "process_launcher",
+                "path": "dpcausal.plugins.nvflare.launcher.InstalledCodeLauncher",
+                "args": {},
+            },
+        ],
+    }
+
+
+def _server_rights() -> dict[str, Any]:
+    """At the server the requester may also follow its own questions, and an administrator may shut sites out."""
+    return _rights(
+        lead={"submit_job": "any", "manage_job": "n:submitter", "app_command": "n:submitter", "view": "any"},
+        project_admin={"view": "any", "operate": "any"},
+    )
+
+
+def _rights(**granted: dict[str, str]) -> dict[str, Any]:
+    none = dict.fromkeys(_RIGHTS, "none")
+    return {"format_version": "1.0", "permissions": {role: none | granted.get(role, {}) for role in _ROLES}}
+
+
+def _server(kit: Path) -> dict[str, Any]:
+    return {
+        "format_version": 2,
+        "class_list_enforcement_mode": "enforce",
+        "class_allow_list": [CONTROLLER],
+        "servers": [
+            {
+                "admin_storage": "transfer",
+                "max_num_clients": 2000,
+                "heart_beat_timeout": 30,
+                "download_job_url": "http://download.server.com/",
+                "admin_timeout": 10.0,
+            }
+        ],
+        "snapshot_persistor": {
+            "path": "nvflare.app_common.state_persistors.storage_state_persistor.StorageStatePersistor",
+            "args": {
+                "uri_root": "/",
+                "storage": {"path": _STORAGE, "args": {"root_dir": str(kit / "snapshots"), "uri_root": "/"}},
+            },
+        },
+        "components": [
+            {
+                "id": "job_scheduler",
+                "path": "nvflare.app_common.job_schedulers.job_scheduler.DefaultJobScheduler",
+                # A question for sites that are away is looked at again every few seconds.
+                "args": {"max_jobs": 4, "min_schedule_interval": 1.0, "max_schedule_interval": 5.0},
+            },
+            {
+                "id": "job_manager",
+                "path": "nvflare.apis.impl.job_def_manager.SimpleJobDefManager",
+                "args": {"uri_root": str(kit / "questions"), "job_store_id": "job_store"},
+            },
+            {"id": "job_store", "path": _STORAGE},
+            {
+                "id": "process_launcher",
+                "path": "nvflare.app_common.job_launcher.server_process_launcher.ServerProcessJobLauncher",
+                "args": {},
+            },
+        ],
+    }

@@ -1,0 +1,49 @@
+"""A site's answer in a process of its own, with limits: a crash there is an ordinary message here."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from dpcausal.errors import LedgerError, TransportError
+from dpcausal.federation.protocol import Message, Request, digest_of_text
+from dpcausal.federation.signatures import Key, claimed_body, opened
+from dpcausal.site.audit_log import AUDIT_LOG, AuditLog
+from dpcausal.site.policy import KEY, Policy
+
+
+def run_in_subprocess(folder: Path, request: str) -> str:
+    """The signed message that answers a signed request, within the time and memory that the site's policy allows."""
+    policy = Policy.read(folder)
+    key = Key.read(policy.site, folder / KEY)
+    command = [sys.executable, "-P", "-m", "dpcausal.site", str(folder)]
+    with subprocess.Popen(  # noqa: S603 (its own module, on a folder that the site's people named)
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    ) as child:
+        try:
+            message, _ = child.communicate(request, timeout=policy.seconds)
+            opened(message, {policy.site: key.public})
+        except (subprocess.TimeoutExpired, TransportError):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            message = key.seal(_stopped(folder, policy.site, request).to_json())
+    return message
+
+
+def _stopped(folder: Path, site: str, request: str) -> Message:
+    body = claimed_body(request)
+    try:
+        study = digest_of_text(Request.from_json(body).study)
+    except TransportError:
+        study = ""
+    message = Message(request=digest_of_text(body), study=study, site=site, code="stopped")
+    with contextlib.suppress(LedgerError):
+        AuditLog(folder / AUDIT_LOG).write("answer", study, "", f"{message.request} {message.code}")
+    return message

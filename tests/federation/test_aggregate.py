@@ -1,0 +1,156 @@
+"""Sums over sites are those of all units in one table."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+import dpcausal as dpc
+from dpcausal.calibration import Noise, calibrate
+from dpcausal.columns import Category
+from dpcausal.effect import Estimator
+from dpcausal.federation.aggregate import steps_of, sum_releases
+from dpcausal.queries import ArmMoments, Cut
+from dpcausal.release import Receipt, Release
+from dpcausal.schema import PROTECTS, Protects
+from dpcausal.testing import standard_schema, synthetic_table
+from dpcausal.vault import Vault
+from dpcausal.vault.noise import add_noise
+from tests.federation.conftest import Federation
+
+
+class Silent(Vault):
+    """A vault that adds no noise, to see the sums themselves."""
+
+    @staticmethod
+    def _noised(steps: tuple[int, ...], noise: Noise) -> tuple[int, ...]:
+        del noise
+        return steps
+
+
+@pytest.fixture
+def silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpcausal.site.site.Vault", Silent)
+
+
+ONE_TABLE: dict[str, Any] = {
+    "means": dpc.DifferenceInMeans(),
+    "totals": dpc.DifferenceInMeans(with_interval=False),
+    "regression": dpc.RegressionAdjustment(covariates=["age", "ward"]),
+    "one regression": dpc.RegressionAdjustment(covariates=["age"], interaction=False),
+}
+
+
+def town_of(folder: Path, protects: Protects) -> Federation:
+    schema = standard_schema(protects)
+    return Federation(
+        folder, {"north": synthetic_table(schema, 150, 1), "south": synthetic_table(schema, 90, 2)}, schema
+    )
+
+
+@pytest.mark.usefixtures("silent")
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("protects", PROTECTS)
+@pytest.mark.parametrize("estimator", ONE_TABLE.values(), ids=ONE_TABLE.keys())
+def test_without_noise_the_sums_are_those_of_one_table(
+    estimator: Estimator, protects: Protects, delta: float, tmp_path: Path
+) -> None:
+    federation = town_of(tmp_path, protects)
+    study = federation.study(estimator=estimator, delta=delta)
+    coordinator = federation.coordinator(study)
+    vault = Silent(
+        pa.concat_tables(federation.tables.values()),
+        federation.schema,
+        ledger="sqlite://",
+        budget=dpc.Budget(epsilon=10, delta=1e-3),
+    )
+    question = study.questions()[0]
+    summed, whole = coordinator.release(*question), vault.release(*question)
+    assert (summed.names, summed.values, summed.family) == (whole.names, whole.values, whole.family)
+    assert (coordinator.n, coordinator.arm_sizes) == (vault.n, vault.arm_sizes)
+    assert summed.scales == pytest.approx([math.sqrt(2) * (scale or 0) for scale in whole.scales])
+    assert (summed.parts, whole.parts) == (2, 1)
+    effect = coordinator.run()
+    if isinstance(estimator, dpc.DifferenceInMeans):
+        alone = estimator.estimate(vault, epsilon=1.0, delta=delta)
+        assert (effect.estimate, effect.n) == (alone.estimate, alone.n)
+        assert effect.privacy_sd == pytest.approx(math.sqrt(2) * alone.privacy_sd)
+
+
+@pytest.mark.usefixtures("silent")
+@pytest.mark.parametrize("protects", PROTECTS)
+def test_strata_are_those_of_one_table_in_which_sites_are_apart(protects: Protects, tmp_path: Path) -> None:
+    federation = town_of(tmp_path, protects)
+    by: list[str | Cut] = ["ward", Cut("age", [40, 60])]
+    effect = federation.coordinator(federation.study(estimator=dpc.Stratification(by=by))).run()
+    marked = [
+        table.append_column("site", pa.array([name] * table.num_rows)) for name, table in federation.tables.items()
+    ]
+    schema = dpc.Schema(
+        treatment=federation.schema.treatment,
+        outcome=federation.schema.outcome,
+        covariates=[*federation.schema.covariates, Category("site", list(federation.tables))],
+        protects=protects,
+    )
+    vault = Silent(pa.concat_tables(marked), schema, ledger="sqlite://", budget=dpc.Budget(epsilon=10))
+    alone = dpc.Stratification(by=[*by, "site"]).estimate(vault, epsilon=1.0)
+    assert (effect.estimate, effect.sampling_sd, effect.n) == (alone.estimate, alone.sampling_sd, alone.n)
+    assert "18 strata" in effect.method
+    assert "18 strata" in alone.method
+    assert "within sites only" in str(effect.notes)
+
+
+SCHEMA = standard_schema()
+GUARANTEE = dpc.Guarantee(epsilon=1.0)
+NOISE = calibrate(ArmMoments(), SCHEMA, GUARANTEE)
+STEPS = some.tuples(*(some.integers(-(2**50), 2**50) for _ in NOISE.scales))
+
+
+def release(steps: tuple[int, ...], entry: int) -> Release:
+    return Release.of(ArmMoments(), GUARANTEE, NOISE, steps, {}, Receipt("arm_moments", 1.0, 0.0, entry, "ab" * 32))
+
+
+@given(some.lists(STEPS, min_size=1, max_size=5), some.randoms())
+def test_the_order_of_sites_does_not_matter(steps: list[tuple[int, ...]], chance: Any) -> None:
+    named = [(f"site-{place}", release(each, place)) for place, each in enumerate(steps)]
+    sums = sum_releases(ArmMoments(), GUARANTEE, NOISE, dict(named))
+    chance.shuffle(named)
+    assert sum_releases(ArmMoments(), GUARANTEE, NOISE, dict(named)) == sums
+    exact = [sum(column) for column in zip(*steps, strict=True)]
+    assert list(sums.values) == [
+        count * at.step for count, at in zip(exact, NOISE.sensitivity.coordinates, strict=True)
+    ]
+
+
+@given(STEPS)
+def test_steps_are_found_again(steps: tuple[int, ...]) -> None:
+    assert steps_of(release(steps, 0).values, NOISE.sensitivity.coordinates) == steps
+
+
+def test_the_receipt_stands_for_those_of_all_sites() -> None:
+    one = {"north": release((1, 2, 3, 4, 5, 6), 0), "south": release((1, 2, 3, 4, 5, 6), 1)}
+    other = one | {"south": release((1, 2, 3, 4, 5, 6), 2)}
+    receipts = [sum_releases(ArmMoments(), GUARANTEE, NOISE, each).receipt for each in (one, other)]
+    assert receipts[0].digest != receipts[1].digest
+    assert [(receipt.entry, receipt.epsilon) for receipt in receipts] == [(None, 1.0)] * 2
+
+
+def test_noise_is_that_of_all_sites() -> None:
+    """Its variance is as stated; a mutant, noise of one site's size, is told from it."""
+    runs, sites = 2_000, ("north", "south", "west")
+    scale = NOISE.scales[0]
+    drawn = {site: add_noise([0] * runs, replace(NOISE, scales=(scale,) * runs)) for site in sites}
+    sums = [
+        sum_releases(
+            ArmMoments(), GUARANTEE, NOISE, {site: release((drawn[site][run], 0, 0, 0, 0, 0), 0) for site in sites}
+        )
+        for run in range(runs)
+    ]
+    spread = sum(each.value("total_0") ** 2 for each in sums) / runs
+    assert spread == pytest.approx(sums[0].variance("total_0"), rel=0.3)
+    assert spread != pytest.approx(release((0, 0, 0, 0, 0, 0), 0).variance("total_0"), rel=0.3)

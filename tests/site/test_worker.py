@@ -1,0 +1,128 @@
+"""A site's answer in a process of its own: whatever happens there, a signed message comes out here."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from benchmarks.federation.hospitals import approved
+from dpcausal import Study
+from dpcausal.federation.protocol import Message, Request, digest_of_text
+from dpcausal.federation.signatures import Key, opened
+from dpcausal.ledger import Ledger
+from dpcausal.site.site import Site
+from dpcausal.site.worker import run_in_subprocess
+
+
+def said(folder: Path, text: str) -> Message:
+    return Message.from_json(opened(text, {"north": Site(folder).public_key})[1])
+
+
+def change_policy(folder: Path, was: str, becomes: str) -> None:
+    file = folder / "policy.toml"
+    assert was in file.read_text()
+    file.write_text(file.read_text().replace(was, becomes))
+
+
+@pytest.fixture
+def request_text(folder: Path, requester: Key, study: Study) -> str:
+    approved(folder, study)
+    return requester.seal(Request(study=study.to_toml(), ask="releases").to_json())
+
+
+@pytest.fixture
+def meddle(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], object]:
+    """Let some code run first in every Python that is started from now on."""
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    return (tmp_path / "sitecustomize.py").write_text
+
+
+def test_the_answer_is_that_of_the_site(folder: Path, request_text: str) -> None:
+    assert run_in_subprocess(folder, request_text) == Site(folder).answer(request_text)
+
+
+@pytest.mark.parametrize(
+    "mishap",
+    [
+        "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
+        "import os; os.abort()",
+        "raise SystemExit(3)",
+        "print('the patient in bed 7')",
+        "import sys; sys.stdout.write('{}'); raise SystemExit(0)",
+    ],
+)
+def test_a_crash_is_a_message(
+    meddle: Callable[[str], object], folder: Path, study: Study, request_text: str, mishap: str
+) -> None:
+    meddle(mishap)
+    text = run_in_subprocess(folder, request_text)
+    message = said(folder, text)
+    assert (message.code, message.answer) == ("stopped", None)
+    assert message.study == digest_of_text(study.to_toml())
+    assert "bed 7" not in text
+    assert Site(folder).audit_log.lines()[-1].what == f"{message.request} stopped"
+
+
+def test_a_computation_ends_in_time(
+    meddle: Callable[[str], object], tmp_path: Path, folder: Path, request_text: str
+) -> None:
+    change_policy(folder, "seconds = 60", "seconds = 1")
+    pids = tmp_path / "pid"
+    meddle(f"import os, time; open({str(pids)!r}, 'w').write(str(os.getpid())); time.sleep(60)")
+    assert said(folder, run_in_subprocess(folder, request_text)).code == "stopped"
+    assert not Path(f"/proc/{pids.read_text()}").exists()
+
+
+def test_a_child_whose_parent_is_gone_ends_too(
+    meddle: Callable[[str], object], tmp_path: Path, folder: Path, request_text: str
+) -> None:
+    change_policy(folder, "seconds = 60", "seconds = 1")
+    meddle(
+        "import time\ndef slow(event, args):\n"
+        "    if event == 'import' and args[0] == 'dpcausal.site.site':\n        time.sleep(60)\n"
+        "import sys; sys.addaudithook(slow)",
+    )
+    with subprocess.Popen([sys.executable, "-m", "dpcausal.site", str(folder)], stdin=subprocess.DEVNULL) as child:  # noqa: S603
+        assert child.wait(20) < 0
+
+
+def test_a_computation_ends_at_its_limit_of_memory(
+    meddle: Callable[[str], object], tmp_path: Path, folder: Path, request_text: str
+) -> None:
+    hungry = (
+        "import sys\ndef hungry(event, args):\n"
+        "    if event == 'import' and args[0] == 'dpcausal.site.site':\n        bytearray(1_500_000_000)\n"
+        "sys.addaudithook(hungry)"
+    )
+    meddle(hungry)
+    assert said(folder, run_in_subprocess(folder, request_text)).code == "answered"  # 2 GB are enough
+    change_policy(folder, 'memory = "2 GB"', 'memory = "1 GB"')
+    assert said(folder, run_in_subprocess(folder, request_text)).code == "stopped"
+
+
+def test_a_site_killed_between_debit_and_answer_pays_once(
+    meddle: Callable[[str], object], tmp_path: Path, folder: Path, request_text: str
+) -> None:
+    meddle(
+        "import os, sys\nfrom dpcausal.ledger import Ledger\nfirst = Ledger.debit\n"
+        "def debit(self, request):\n    first(self, request)\n    os.kill(os.getpid(), 9)\nLedger.debit = debit",
+    )
+    assert said(folder, run_in_subprocess(folder, request_text)).code == "stopped"
+    ledger = Ledger(f"sqlite:///{folder / 'ledger.db'}")
+    assert [entry.kind for entry in ledger.entries()] == ["open", "bind", "grant", "debit"]
+    meddle("")
+    assert said(folder, run_in_subprocess(folder, request_text)).code == "answered"
+    assert [entry.kind for entry in ledger.entries()] == ["open", "bind", "grant", "debit", "release"]
+    assert ledger.spent.epsilon == 1.0
+
+
+def test_what_starts_a_child_stays_small() -> None:
+    code = (
+        "import sys, dpcausal.site.worker; print([name for name in ('numpy', 'duckdb', 'sqlalchemy', 'opendp')"
+        " if name in sys.modules])"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+    assert told.stdout == "[]\n"
