@@ -23,12 +23,11 @@ import dpcausal as dpc
 from benchmarks.progress import progress
 from dpcausal.audit.bound import epsilon_of_mu
 from dpcausal.audit.losses import Claim
-from dpcausal.audit.subjects import DRAWS_INSIDE
-from dpcausal.audit.tables import Unmetered
+from dpcausal.audit.tables import Unmetered, exact_answer
+from dpcausal.audit.targets import DRAWS_INSIDE
 from dpcausal.queries import InfluenceEffects
 from dpcausal.release import Listening
 from dpcausal.vault.answer import Answer
-from dpcausal.vault.answers import ANSWERS
 from dpcausal.vault.engines import Engine
 from dpcausal.vault.table import open_table
 
@@ -117,16 +116,18 @@ def engine_of(table: Table) -> Engine:
 def influence(table: Table, at: tuple[tuple[float, float], ...], learner: str) -> Answer:
     """The heuristic's exact answer, and the size of its noise."""
     query = InfluenceEffects(learner, OF, at, 0.05)
-    answer: Answer = ANSWERS[InfluenceEffects](query, SCHEMA, engine_of(table), GUARANTEE)
-    if not any(answer.steps.values()):
-        raise RuntimeError(f"the learner {learner!r} failed in silence, as learners must: see vault/learners.py")
+    answer: Answer = exact_answer(query, SCHEMA, engine_of(table), GUARANTEE)
+    if not any(answer.ticks.values()):
+        raise RuntimeError(
+            f"the learner {learner!r} failed in silence, as learners must: see vault/numerics/learners.py"
+        )
     return answer
 
 
 def moved(one: Answer, other: Answer) -> tuple[float, float]:
     """How long the move is in standard deviations of the noise, of the larger where these differ; and their ratio."""
-    names = list(one.steps)
-    move = math.hypot(*(one.steps[name] - other.steps[name] for name in names))
+    names = list(one.ticks)
+    move = math.hypot(*(one.ticks[name] - other.ticks[name] for name in names))
     sds = one.scales[names[0]], other.scales[names[0]]
     return move / max(sds), sds[1] / sds[0]
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.progress import progress
-from dpcausal.vault.matching import matched
+from dpcausal.vault.numerics.matching import matched
 
 
 def cpu(work: Callable[[], object]) -> float:

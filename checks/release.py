@@ -38,10 +38,10 @@ EXTRAS = {
     "audit": "import dpcausal.audit.fuzz",
     "dowhy": "import dpcausal.dowhy",
     "federation": "import dpcausal.federation.signatures, dpcausal.plugins.nvflare.transport, nvflare",
-    "learners": "import dpcausal.vault.learners, sklearn.ensemble",
-    "match": "import dpcausal.vault.matching, numba",
+    "learners": "import dpcausal.vault.numerics.learners, sklearn.ensemble",
+    "match": "import dpcausal.vault.numerics.matching, numba",
     "plots": "import dpcausal.report, matplotlib.figure",
-    "postgres": "import dpcausal.vault.postgres, adbc_driver_postgresql.dbapi, psycopg",
+    "postgres": "import dpcausal.vault.readers.postgres, adbc_driver_postgresql.dbapi, psycopg",
     "spark": "import dpcausal.vault.engines.spark, pyspark.sql, pandas",
 }
 """What each extra lets one import."""

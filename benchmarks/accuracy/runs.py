@@ -15,7 +15,7 @@ import dpcausal as dpc
 from benchmarks.accuracy.entries import ENTRIES, Entry
 from benchmarks.datasets import BUDGET, DataSet, load
 from dpcausal.errors import RefusedError
-from dpcausal.vault.engines import Batch, Integers
+from dpcausal.vault.engines import Batch, ExactInts
 from dpcausal.vault.engines.duckdb import DuckDBEngine
 
 
@@ -51,16 +51,16 @@ class KeptEngine(DuckDBEngine):
     def __init__(self, relation: duckdb.DuckDBPyRelation, schema: dpc.Schema) -> None:
         super().__init__(relation, schema)
         self._columns: dict[tuple[tuple[str, ...], bool], Batch] = {}
-        self._sums: dict[str, Integers] = {}
+        self._sums: dict[str, ExactInts] = {}
 
-    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> Integers:
+    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> ExactInts:
         """See `Engine.aggregate`."""
         key = f"{dict(cells)} {list(sums)} {whole}"
         if key not in self._sums:
             self._sums[key] = super().aggregate(cells, sums, whole=whole)
         return self._sums[key].copy()
 
-    def fold(self, columns: Sequence[str], kernel: Callable[[Batch], NDArray[Any]]) -> Integers:
+    def fold(self, columns: Sequence[str], kernel: Callable[[Batch], NDArray[Any]]) -> ExactInts:
         """See `Engine.fold`."""
         totals = kernel(self.collect(columns, 2**25))
         return np.array([int(value) for value in totals.ravel()], dtype=object).reshape(totals.shape)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.random import Generator
 
 from benchmarks.datasets import DataSet
-from benchmarks.federation.tables import Floats, Integers, arms_of, cells_of
+from benchmarks.federation.tables import Floats, Int64s, arms_of, cells_of
 from benchmarks.studies.exact_matching import paper_beta, smoothed
 from dpcausal.estimators.pooling.weights import Rule, weights_of
 
@@ -81,7 +81,7 @@ class Matched:
     """
 
     n: int
-    sizes: Integers
+    sizes: Int64s
     effect: float
     variance: float
 
@@ -138,7 +138,7 @@ def summed(data: DataSet) -> Trial | Matched:
     return Trial.of(data) if data.randomised else Matched.of(data)
 
 
-def variance_sensitivity(sizes: Integers, n: int, beta: float) -> float:
+def variance_sensitivity(sizes: Int64s, n: int, beta: float) -> float:
     """The smooth sensitivity of the sampling variance (appendix B, section C)."""
     # Of strata with as few units in the smaller arm, or more, only one with more in the larger can count for more.
     least, most = np.unique(np.stack([sizes.min(axis=1), -sizes.max(axis=1)], axis=1), axis=0).T * [[1], [-1]]

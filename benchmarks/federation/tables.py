@@ -30,7 +30,7 @@ from benchmarks.studies.tables import cells
 from dpcausal.schema import Protects
 
 Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+Int64s = NDArray[np.int64]
 
 PROPORTIONS = ("1:1", "1:1:1", "3:2:1", "9:9:2", "18:1:1")
 SMALLEST_COUNTRY = 500
@@ -206,13 +206,13 @@ def protected(data: DataSet) -> tuple[Protects, ...]:
     return ("record_within_arm", "record") if data.randomised else ("record",)
 
 
-def arms_of(data: DataSet) -> Integers:
+def arms_of(data: DataSet) -> Int64s:
     """The arm of each unit, 0 or 1."""
     treated = data.treatment.compared[1]
     return np.array([int(value == treated) for value in data.table[data.treatment.name].to_pylist()])
 
 
-def cells_of(data: DataSet) -> Integers:
+def cells_of(data: DataSet) -> Int64s:
     """The stratum of each unit."""
     columns = {column.name: column for column in data.covariates}
     place = np.zeros(data.n, dtype=np.int64)

@@ -7,7 +7,7 @@ from benchmarks.accuracy.references import scores
 from benchmarks.heterogeneity.tables import Table, Vector
 from dpcausal.queries.basis import basis_values
 from dpcausal.queries.profiles import codes_of
-from dpcausal.vault.learners import boosted_trees
+from dpcausal.vault.numerics.learners import boosted_trees
 
 CLIP = 0.05
 

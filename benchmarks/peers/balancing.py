@@ -22,13 +22,13 @@ from numpy.random import Generator
 
 from benchmarks.peers import noise
 from benchmarks.peers.regression import FARTHEST, Loss, clipped, objective_perturbed
-from benchmarks.peers.study import CLIP, Answer, Floats, Integers, Study
+from benchmarks.peers.study import CLIP, Answer, Floats, Int64s, Study
 
 SCORE_SHARE = 0.7
 """The part of epsilon that the weights get; what the mean needs is small beside it."""
 
 
-def balancing(arms: Integers) -> Loss:
+def balancing(arms: Int64s) -> Loss:
     """The loss whose minimum balances the arms."""
     signs = 2.0 * arms - 1.0
     return Loss(

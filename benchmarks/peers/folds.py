@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 
 from benchmarks.peers import noise
 from benchmarks.peers.regression import FARTHEST, sigmoid
-from benchmarks.peers.study import CLIP, Answer, Floats, Integers, Study
+from benchmarks.peers.study import CLIP, Answer, Floats, Int64s, Study
 
 Narrow = NDArray[np.float32]
 Variant = Literal["outcomes", "weights", "both"]
@@ -72,7 +72,7 @@ def number_of_folds(n: int, dimensions: int, epsilon: float, variant: Variant) -
     return max(2, int(n / size))
 
 
-def folds(n: int, count: int) -> Integers:
+def folds(n: int, count: int) -> Int64s:
     """Each unit's fold: units that stand together, as evenly as can be."""
     return np.arange(n) * count // n
 

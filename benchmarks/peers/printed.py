@@ -23,7 +23,7 @@ from numpy.random import Generator
 
 from benchmarks.peers import noise
 from benchmarks.peers.regression import clipped, fitted, logistic, output_perturbed, sigmoid, unit_rows
-from benchmarks.peers.study import CLIP, Answer, Floats, Integers, Study
+from benchmarks.peers.study import CLIP, Answer, Floats, Int64s, Study
 
 WEIGHTING_PENALTY = 0.1
 """On the mean loss, as printed."""
@@ -35,13 +35,13 @@ LIMIT_FACTOR = 0.001
 """The paper's error coefficient h."""
 
 
-def halves(n: int, generator: Generator) -> tuple[Integers, Integers]:
+def halves(n: int, generator: Generator) -> tuple[Int64s, Int64s]:
     """Units of the first and of the second half, drawn without looking at them."""
     order = generator.permutation(n)
     return order[: n // 2], order[n // 2 :]
 
 
-def contrast(arms: Integers, outcomes: Floats, predictors: Floats) -> float:
+def contrast(arms: Int64s, outcomes: Floats, predictors: Floats) -> float:
     """The inverse-weighted contrast."""
     scores = clipped(predictors)
     return float((outcomes * np.where(arms == 1, 1 / scores, -1 / (1 - scores))).mean())
@@ -105,7 +105,7 @@ def _noisy_scores(study: Study, epsilon: float, generator: Generator) -> Floats:
     return sigmoid(rows @ coefficients) + generator.laplace(0, 1 / (SCORES_SHARE * epsilon), study.n)
 
 
-def _limits(scores: Floats, sides: list[Integers], epsilon: float) -> tuple[int, int]:
+def _limits(scores: Floats, sides: list[Int64s], epsilon: float) -> tuple[int, int]:
     """How often a control and a treated unit may serve, in fifths of it (the paper's equations 11 and 12)."""
     most = max(_most_wanted(scores[sides[1 - arm]], scores[sides[arm]]) for arm in (0, 1)) / NEIGHBOURS
     controls, treated = (len(side) for side in sides)

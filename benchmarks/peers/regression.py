@@ -13,7 +13,7 @@ import numpy as np
 from numpy.random import Generator
 
 from benchmarks.peers import noise
-from benchmarks.peers.study import CLIP, Floats, Integers, Study
+from benchmarks.peers.study import CLIP, Floats, Int64s, Study
 
 STEPS = 60
 CURVATURE_SHARE = 0.4
@@ -54,7 +54,7 @@ def unit_rows(study: Study) -> Floats:
     return study.design / math.sqrt(study.design.shape[1])
 
 
-def logistic(arms: Integers) -> Loss:
+def logistic(arms: Int64s) -> Loss:
     """The logistic regression of arms."""
     return Loss(
         slope=lambda predictors: sigmoid(predictors) - arms,
@@ -100,7 +100,7 @@ def output_penalty(n: int, epsilon: float) -> float:
     return math.sqrt(n / epsilon) / 3
 
 
-def output_perturbed(rows: Floats, arms: Integers, epsilon: float, delta: float, generator: Generator) -> Floats:
+def output_perturbed(rows: Floats, arms: Int64s, epsilon: float, delta: float, generator: Generator) -> Floats:
     """The coefficients of a logistic regression with noise on them; rows have a length of at most 1."""
     penalty = output_penalty(len(rows), epsilon)
     drawn = noise.vector(rows.shape[1], output_sensitivity(penalty), epsilon, delta, generator)

@@ -8,7 +8,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+Int64s = NDArray[np.int64]
 
 CLIP = 0.1
 """Propensities count as at least this and at most one minus this, for all who need such a bound."""
@@ -26,7 +26,7 @@ class Study:
         high: The most that an outcome can be, known to the public.
     """
 
-    arms: Integers
+    arms: Int64s
     features: Floats
     outcomes: Floats
     low: float
@@ -57,7 +57,7 @@ class Study:
         """The features with a column of ones before them."""
         return np.column_stack([np.ones(self.n), self.features])
 
-    def taken(self, order: Integers) -> "Study":
+    def taken(self, order: Int64s) -> "Study":
         """These units, in this order."""
         return replace(self, arms=self.arms[order], features=self.features[order], outcomes=self.outcomes[order])
 

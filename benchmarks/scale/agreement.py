@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.scale.clock import clocked
+from dpcausal.audit.tables import exact_answer
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import (
     ArmMoments,
@@ -49,10 +50,9 @@ from dpcausal.queries import (
     WeightedCovariates,
 )
 from dpcausal.testing import standard_schema
-from dpcausal.vault.answers import ANSWERS
 from dpcausal.vault.answers.block_effects import for_learners
 from dpcausal.vault.engines import Batch, Engine
-from dpcausal.vault.learners import find_learner
+from dpcausal.vault.numerics.learners import find_learner
 from dpcausal.vault.table import open_table
 
 SCHEMA = standard_schema("outcome")
@@ -160,10 +160,10 @@ def numbers(query: Query, engine: Engine) -> list[Any]:
         columns = for_learners(query, SCHEMA, InOrder(engine))
         return [hashlib.sha256(column.tobytes()).hexdigest() for column in columns]
     if isinstance(query, BlockEffects):
-        answer = ANSWERS[BlockEffects](query, SCHEMA, InOrder(engine), GUARANTEE, learner=find_learner("linear", {}))
+        answer = exact_answer(query, SCHEMA, InOrder(engine), GUARANTEE, learner=find_learner("linear", {}))
     else:
-        answer = ANSWERS[type(query)](query, SCHEMA, engine, GUARANTEE)
-    return [*answer.steps.items(), *answer.public_values.items(), *answer.scales.items()]
+        answer = exact_answer(query, SCHEMA, engine, GUARANTEE)
+    return [*answer.ticks.items(), *answer.public_values.items(), *answer.scales.items()]
 
 
 def opened(folder: str, partitions: int) -> Engine:

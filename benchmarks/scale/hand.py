@@ -102,8 +102,8 @@ def _steps(name: str, bounds: tuple[float, float]) -> str:
     """A real column on the vault's grid; a missing value counts as the middle, which is 0."""
     low, high = bounds
     clipped = f"least(greatest({name}::DOUBLE, {_double(low)}), {_double(high)})"
-    per_step, middle = _double(2 * GRID / (high - low)), _double((low + high) / 2)
-    rounded = f"floor(({clipped} - {middle}) * {per_step} + {_double(0.5)})::BIGINT"
+    ticks_to_one, middle = _double(2 * GRID / (high - low)), _double((low + high) / 2)
+    rounded = f"floor(({clipped} - {middle}) * {ticks_to_one} + {_double(0.5)})::BIGINT"
     return f"CASE WHEN {name} IS NULL OR isnan({name}) THEN 0 ELSE {rounded} END"
 
 

@@ -16,14 +16,14 @@ import dpcausal as dpc
 from benchmarks.datasets import DataSet, synth
 from benchmarks.progress import progress
 from benchmarks.studies.setup import Setup
+from dpcausal.audit.tables import exact_answer
 from dpcausal.queries import MatchedContrast
-from dpcausal.queries.matching import COEFFICIENT_STEPS
-from dpcausal.queries.query import outcome_step
+from dpcausal.queries.matching import COEFFICIENT_TICKS
+from dpcausal.queries.query import outcome_tick
 from dpcausal.vault.answers.logistic import public_fit, score
-from dpcausal.vault.answers.matched_contrast import matched_contrast
 from dpcausal.vault.engines.duckdb import DuckDBEngine
-from dpcausal.vault.features import Features
-from dpcausal.vault.matching import matched
+from dpcausal.vault.numerics.features import Features
+from dpcausal.vault.numerics.matching import matched
 
 Level = Literal["outcome", "record"]
 Sweep = Literal["limit", "error", "neighbours", "split"]
@@ -90,8 +90,8 @@ def non_private(table: DataSet, neighbours: int) -> float:
     schema = table.schema("outcome")
     query = MatchedContrast(table.names, neighbours, UNLIMITED, 0.01)
     guarantee = dpc.Guarantee(epsilon=1.0, protects="outcome")
-    answer = matched_contrast(query, schema, DuckDBEngine(table.relation(), schema), guarantee)
-    return answer.steps["effect"] * answer.public_values["largest"] * outcome_step(schema) / COEFFICIENT_STEPS
+    answer = exact_answer(query, schema, DuckDBEngine(table.relation(), schema), guarantee)
+    return answer.ticks["effect"] * answer.public_values["largest"] * outcome_tick(schema) / COEFFICIENT_TICKS
 
 
 def crowding(table: DataSet, neighbours: int = 5) -> tuple[int, float]:
@@ -100,7 +100,7 @@ def crowding(table: DataSet, neighbours: int = 5) -> tuple[int, float]:
     features = Features(table.names, schema)
     engine = DuckDBEngine(table.relation(), schema)
     batch = engine.collect(("treatment", *features.columns), 10**6)
-    scores = np.rint(2**40 * score(public_fit(engine, features), features.steps(batch), features)).astype(np.int64)
+    scores = np.rint(2**40 * score(public_fit(engine, features), features.ticks(batch), features)).astype(np.int64)
     _, serves = matched(scores, batch["treatment"], neighbours, (table.n + 1, table.n + 1))
     treated = int(batch["treatment"].sum())
     return max(treated, table.n - treated), int(serves.max()) / neighbours

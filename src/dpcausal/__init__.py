@@ -72,8 +72,8 @@ if TYPE_CHECKING:
     from dpcausal.study import Study
     from dpcausal.treatment import Treatment
     from dpcausal.vault import Vault
-    from dpcausal.vault.learners import Learner
-    from dpcausal.vault.resources import Resources
+    from dpcausal.vault.engines.resources import Resources
+    from dpcausal.vault.numerics.learners import Learner
 
 __version__ = "0.1.0"
 
@@ -152,7 +152,7 @@ _HOMES = {
     "InfluenceLearner": "dpcausal.estimators.conditional",
     "InverseWeighting": "dpcausal.estimators.average",
     "KernelLearner": "dpcausal.estimators.conditional",
-    "Learner": "dpcausal.vault.learners",
+    "Learner": "dpcausal.vault.numerics.learners",
     "Ledger": "dpcausal.ledger",
     "OutcomeRange": "dpcausal.estimators.outcome_range",
     "Overlap": "dpcausal.diagnostics",
@@ -165,7 +165,7 @@ _HOMES = {
     "Rehearsal": "dpcausal.planning.rehearsal",
     "Release": "dpcausal.release",
     "Report": "dpcausal.report.report",
-    "Resources": "dpcausal.vault.resources",
+    "Resources": "dpcausal.vault.engines.resources",
     "Schema": "dpcausal.schema",
     "Site": "dpcausal.site.site",
     "Source": "dpcausal.release",

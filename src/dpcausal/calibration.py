@@ -27,7 +27,7 @@ class Noise:
 
     Attributes:
         sensitivity: What the noise was calibrated to.
-        scales: The size of each coordinate's noise in steps: the scale of a Laplace, the standard deviation of a
+        scales: The size of each coordinate's noise in ticks: the scale of a Laplace, the standard deviation of a
             Gaussian; None where only the table knows it.
         event: What a release with this noise spends.
     """
@@ -50,7 +50,7 @@ def calibrate(query: Query, schema: Schema, guarantee: Guarantee) -> Noise:
         >>> from dpcausal.queries import ArmTotals
         >>> trial = Schema(treatment=Treatment("t"), outcome=Real("y", 0, 1), protects="record_within_arm")
         >>> noise = calibrate(ArmTotals(), trial, Guarantee(epsilon=2.0, protects="record_within_arm"))
-        >>> [scale * at.step for scale, at in zip(noise.scales, noise.sensitivity.coordinates)]  # (1 - 0) / 2
+        >>> [scale * at.tick for scale, at in zip(noise.scales, noise.sensitivity.coordinates)]  # (1 - 0) / 2
         [0.5, 0.5]
     """
     epsilon, delta = guarantee.epsilon, guarantee.delta

@@ -11,7 +11,7 @@ from dpcausal.estimators.calls import epsilon_by_name
 from dpcausal.ledger import Budget
 from dpcausal.schema import Schema
 from dpcausal.vault import Vault
-from dpcausal.vault.resources import Resources
+from dpcausal.vault.engines.resources import Resources
 
 
 @overload

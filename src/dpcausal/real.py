@@ -178,5 +178,5 @@ def _check_bounds(name: str, low: object, high: object) -> None:
 
 
 def _can_be_divided(low: float, high: float) -> bool:
-    """Whether the grid between two bounds, and squares of its steps, are far from where floats end."""
+    """Whether the grid between two bounds, and squares of its ticks, are far from where floats end."""
     return -1e70 <= low < low + (high - low) / 2 < high <= 1e70 and high - low >= 1e-100

@@ -83,7 +83,7 @@ class Release:
         query: Query,
         guarantee: Guarantee,
         noise: Noise,
-        steps: tuple[int, ...],
+        ticks: tuple[int, ...],
         public_values: Mapping[str, float],
         receipt: Receipt,
     ) -> Self:
@@ -93,10 +93,10 @@ class Release:
             query=query,
             guarantee=guarantee,
             names=tuple(at.name for at in coordinates),
-            values=tuple(count * at.step for count, at in zip(steps, coordinates, strict=True)),
+            values=tuple(count * at.tick for count, at in zip(ticks, coordinates, strict=True)),
             family=noise.family,
             scales=tuple(
-                None if scale is None else scale * at.step for scale, at in zip(noise.scales, coordinates, strict=True)
+                None if scale is None else scale * at.tick for scale, at in zip(noise.scales, coordinates, strict=True)
             ),
             public_values={name: float(public_values[name]) for name in query.public_values},
             receipt=receipt,

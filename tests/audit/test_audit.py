@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from dpcausal.audit import CHECKS, NOT_AUDITED, Finding, Report, audit, lower_bound, worst_pairs
+from dpcausal.audit import CHECKS, NOT_AUDITED, AuditReport, Finding, audit, lower_bound, worst_pairs
 from dpcausal.audit.losses import claims
 from dpcausal.audit.run import Watcher
-from dpcausal.audit.subjects import PLAIN, SUBJECTS
 from dpcausal.audit.tables import Unmetered, catalogue_of
+from dpcausal.audit.targets import PLAIN, TARGETS
 from dpcausal.cli import app
 from dpcausal.estimators import average, conditional
 from dpcausal.queries import QUERIES
@@ -19,7 +19,7 @@ from dpcausal.testing import standard_schema
 
 
 @pytest.mark.timeout(1200)  # six minutes on two free cores, ten beside other tests
-def test_the_quick_audit_finds_nothing_and_has_teeth(tmp_path: Path) -> None:
+def test_the_quick_audit_finds_nothing_and_has_power(tmp_path: Path) -> None:
     figure = tmp_path / "audit.png"
     result = CliRunner().invoke(app, ["audit", "--quick", "--json", "--figure", str(figure)])
     assert result.exit_code == 0, result.output
@@ -27,16 +27,16 @@ def test_the_quick_audit_finds_nothing_and_has_teeth(tmp_path: Path) -> None:
     assert report["passed"]
     assert set(report["checks"]) == set(CHECKS)
     assert all(check["passed"] == check["of"] > 0 for check in report["checks"].values())
-    assert [line["estimator"] for line in report["estimators"]] == [subject.name for subject in SUBJECTS]
+    assert [line["estimator"] for line in report["estimators"]] == [target.name for target in TARGETS]
     assert all(line["audited_epsilon"] <= line["claimed_epsilon"] for line in report["estimators"])
-    plain = next(each for each in report["findings"] if each["check"] == "teeth")
+    plain = next(each for each in report["findings"] if each["check"] == "power")
     assert plain["numbers"]["bound"] >= 0.85
     assert report["hostile_tables"] >= 80
     assert figure.read_bytes().startswith(b"\x89PNG")
 
 
 def test_every_shipped_estimator_and_query_is_audited() -> None:
-    names = {subject.name.partition(",")[0] for subject in SUBJECTS}
+    names = {target.name.partition(",")[0] for target in TARGETS}
     assert set(conditional.__all__) - names == {"InfluenceLearner"}  # it has no proof: benchmarks/exposure.py
     assert {"".join(word.title() for word in name.split("_")) for name in average.ESTIMATORS} <= names
     asked = {claim.query.name for group in claims().values() for claim in group}
@@ -67,7 +67,7 @@ def test_a_table_that_is_no_neighbour_would_be_seen() -> None:
 
 def test_a_failed_check_is_printed_and_fails_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = {"epsilon": 1.0, "delta": 0.0, "exact": 2.0, "bound": 1.8, "confidence": 0.999, "runs": 10}
-    report = Report(
+    report = AuditReport(
         (Finding("epsilon", PLAIN.name, passed=False, detail="a pair: an event", numbers=numbers),),
         quick=True,
         seconds=1.0,
@@ -83,10 +83,10 @@ def test_a_failed_check_is_printed_and_fails_the_command(monkeypatch: pytest.Mon
 def test_each_finished_check_is_told_at_once_also_where_nobody_watches(monkeypatch: pytest.MonkeyPatch) -> None:
     findings = [Finding("noise", "arm_moments", passed, "seen") for passed in (True, False)]
 
-    def made(*, watcher: Watcher, **_: object) -> Report:
+    def made(*, watcher: Watcher, **_: object) -> AuditReport:
         for place, finding in enumerate(findings, start=1):
             watcher(place, len(findings), [finding])
-        return Report(tuple(findings), quick=True, seconds=1.0)
+        return AuditReport(tuple(findings), quick=True, seconds=1.0)
 
     monkeypatch.setattr("dpcausal.audit.audit", made)
     result = CliRunner().invoke(app, ["audit", "--quick", "--json"])
@@ -118,16 +118,16 @@ def breaks_down() -> list[Finding]:
 
 def test_a_check_that_was_not_made_has_not_passed() -> None:
     made = [Finding(name, "something", passed=True, detail="") for name in CHECKS]
-    assert Report(tuple(made), quick=True, seconds=1.0).passed
-    assert not Report(tuple(made[1:]), quick=True, seconds=1.0).passed
+    assert AuditReport(tuple(made), quick=True, seconds=1.0).passed
+    assert not AuditReport(tuple(made[1:]), quick=True, seconds=1.0).passed
 
 
 def test_a_figure_of_many_pairs(tmp_path: Path) -> None:
     numbers = {"epsilon": 1.0, "delta": 0.0, "exact": 0.9, "bound": 0.8, "confidence": 0.999, "runs": 10}
     findings = [
-        Finding("epsilon", subject.name, passed=True, detail=f"{place}: x", numbers=numbers)
-        for subject in SUBJECTS[:5]
+        Finding("epsilon", target.name, passed=True, detail=f"{place}: x", numbers=numbers)
+        for target in TARGETS[:5]
         for place in range(4)
     ]
-    Report(tuple(findings), quick=False, seconds=1.0).draw(tmp_path / "figure.png")
+    AuditReport(tuple(findings), quick=False, seconds=1.0).draw(tmp_path / "figure.png")
     assert (tmp_path / "figure.png").stat().st_size > 10_000

@@ -12,10 +12,10 @@ import pytest
 import dpcausal as dpc
 from dpcausal.audit.fuzz import DEEDS
 from dpcausal.audit.learners import scribbler
-from dpcausal.audit.watch import Watched
+from dpcausal.audit.spy import SpyVault
 from dpcausal.queries import InfluenceEffects
 from dpcausal.testing import hostile_tables, standard_schema, synthetic_table
-from dpcausal.vault.learners import LEARNERS, Learn
+from dpcausal.vault.numerics.learners import LEARNERS, Learn
 
 SCHEMA = standard_schema()
 PROFILES = {"age": [18.0, 90.0]}
@@ -26,7 +26,7 @@ def _asked(table: object, learner: str, own: dict[str, Learn] | None = None, eps
     ensemble = dpc.BlockEnsemble(
         covariates=["age", "ward"], learner=learner, at=PROFILES | {"ward": ["a", "c"]}, blocks=3
     )
-    return ensemble.estimate(Watched(table, SCHEMA, learners), epsilon=epsilon)
+    return ensemble.estimate(SpyVault(table, SCHEMA, learners), epsilon=epsilon)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from benchmarks.accuracy.runs import KeptEngine
 from benchmarks.accuracy.summary import printed
 from dpcausal.vault.answers.logistic import public_fit, score
 from dpcausal.vault.engines.duckdb import DuckDBEngine
-from dpcausal.vault.features import Features
+from dpcausal.vault.numerics.features import Features
 
 FOLDER = os.environ.get("DPCAUSAL_DATA", "")
 needs_files = pytest.mark.skipif(
@@ -54,7 +54,7 @@ def test_the_reference_fits_the_score_that_the_library_fits() -> None:
     engine = DuckDBEngine(duckdb.from_arrow(data.table), schema)
     features = Features(data.names, schema)
     batch = engine.collect(("treatment", *features.columns), 1000)
-    library = score(public_fit(engine, features), features.steps(batch), features)
+    library = score(public_fit(engine, features), features.ticks(batch), features)
     assert scores(features_as_in_library(data), data.column("t")) == pytest.approx(library, abs=1e-5)
 
 

@@ -125,7 +125,9 @@ def test_it_leaves_no_ledger_and_no_file(tmp_path: Path) -> None:
     assert sorted(tmp_path.iterdir()) == before
 
 
-@pytest.mark.parametrize("line", ["from dpcausal.vault.inspection import inspect", "source.engine.look('SELECT 1')"])
+@pytest.mark.parametrize(
+    "line", ["from dpcausal.vault.readers.inspection import inspect", "source.engine.look('SELECT 1')"]
+)
 def test_no_other_code_may_look(line: str, tmp_path: Path) -> None:
     (tmp_path / "vault").mkdir()
     (tmp_path / "vault" / "door.py").write_text(f"{line}\n")

@@ -30,10 +30,10 @@ OF = ["a", "b"]
 def noise_from_a_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(7)
 
-    def seeded(steps: Sequence[int], noise: Noise) -> tuple[int, ...]:
+    def seeded(ticks: Sequence[int], noise: Noise) -> tuple[int, ...]:
         draw = random.laplace if noise.family == "laplace" else random.normal
         return tuple(
-            step + round(draw(0.0, float(scale or 0.0))) for step, scale in zip(steps, noise.scales, strict=True)
+            step + round(draw(0.0, float(scale or 0.0))) for step, scale in zip(ticks, noise.scales, strict=True)
         )
 
     monkeypatch.setattr("dpcausal.vault.door.add_noise", seeded)

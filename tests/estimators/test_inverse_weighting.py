@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
+from dpcausal.audit.tables import exact_answer
 from dpcausal.errors import RefusedError
 from dpcausal.queries.scores import Estimand
-from dpcausal.vault.answers.weighted_arms import weighted_arms
 from dpcausal.vault.table import open_table
 
 SCHEMA = dpc.Schema(
@@ -113,8 +113,8 @@ def test_debiased_weights_undo_what_noise_adds() -> None:
 
     def control_weight(coefficients: np.ndarray[tuple[int, ...], np.dtype[np.float64]], shrink: float) -> float:
         asked = replace(query, coefficients=coefficients.tolist(), shrink=shrink)
-        steps = weighted_arms(asked, SCHEMA, engine, dpc.Guarantee(epsilon=1)).steps
-        return (steps["mass"] - steps["tilt"]) / 2
+        ticks = exact_answer(asked, SCHEMA, engine, dpc.Guarantee(epsilon=1)).ticks
+        return (ticks["mass"] - ticks["tilt"]) / 2
 
     sd = 0.8
     draws = generator.normal(0, sd, (60, 2))

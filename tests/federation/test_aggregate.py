@@ -14,7 +14,7 @@ import dpcausal as dpc
 from dpcausal.calibration import Noise, calibrate
 from dpcausal.columns import Category
 from dpcausal.effect import Estimator
-from dpcausal.federation.aggregate import steps_of, sum_releases
+from dpcausal.federation.aggregate import sum_releases, ticks_of
 from dpcausal.queries import ArmMoments, Cut
 from dpcausal.release import Receipt, Release
 from dpcausal.schema import PROTECTS, Protects
@@ -28,9 +28,9 @@ class Silent(Vault):
     """A vault that adds no noise, to see the sums themselves."""
 
     @staticmethod
-    def _noised(steps: tuple[int, ...], noise: Noise) -> tuple[int, ...]:
+    def _noised(ticks: tuple[int, ...], noise: Noise) -> tuple[int, ...]:
         del noise
-        return steps
+        return ticks
 
 
 @pytest.fixture
@@ -108,28 +108,28 @@ def test_strata_are_those_of_one_table_in_which_sites_are_apart(protects: Protec
 SCHEMA = standard_schema()
 GUARANTEE = dpc.Guarantee(epsilon=1.0)
 NOISE = calibrate(ArmMoments(), SCHEMA, GUARANTEE)
-STEPS = some.tuples(*(some.integers(-(2**50), 2**50) for _ in NOISE.scales))
+TICKS = some.tuples(*(some.integers(-(2**50), 2**50) for _ in NOISE.scales))
 
 
-def release(steps: tuple[int, ...], entry: int) -> Release:
-    return Release.of(ArmMoments(), GUARANTEE, NOISE, steps, {}, Receipt("arm_moments", 1.0, 0.0, entry, "ab" * 32))
+def release(ticks: tuple[int, ...], entry: int) -> Release:
+    return Release.of(ArmMoments(), GUARANTEE, NOISE, ticks, {}, Receipt("arm_moments", 1.0, 0.0, entry, "ab" * 32))
 
 
-@given(some.lists(STEPS, min_size=1, max_size=5), some.randoms())
-def test_the_order_of_sites_does_not_matter(steps: list[tuple[int, ...]], chance: Any) -> None:
-    named = [(f"site-{place}", release(each, place)) for place, each in enumerate(steps)]
+@given(some.lists(TICKS, min_size=1, max_size=5), some.randoms())
+def test_the_order_of_sites_does_not_matter(ticks: list[tuple[int, ...]], chance: Any) -> None:
+    named = [(f"site-{place}", release(each, place)) for place, each in enumerate(ticks)]
     sums = sum_releases(ArmMoments(), GUARANTEE, NOISE, dict(named))
     chance.shuffle(named)
     assert sum_releases(ArmMoments(), GUARANTEE, NOISE, dict(named)) == sums
-    exact = [sum(column) for column in zip(*steps, strict=True)]
+    exact = [sum(column) for column in zip(*ticks, strict=True)]
     assert list(sums.values) == [
-        count * at.step for count, at in zip(exact, NOISE.sensitivity.coordinates, strict=True)
+        count * at.tick for count, at in zip(exact, NOISE.sensitivity.coordinates, strict=True)
     ]
 
 
-@given(STEPS)
-def test_steps_are_found_again(steps: tuple[int, ...]) -> None:
-    assert steps_of(release(steps, 0).values, NOISE.sensitivity.coordinates) == steps
+@given(TICKS)
+def test_ticks_are_recovered_from_values(ticks: tuple[int, ...]) -> None:
+    assert ticks_of(release(ticks, 0).values, NOISE.sensitivity.coordinates) == ticks
 
 
 def test_the_receipt_stands_for_those_of_all_sites() -> None:

@@ -129,7 +129,7 @@ ABOUT_RELEASES: dict[str, tuple[Change, str]] = {
     "a yes for a number": (put(True, "answer", "releases", 0, "values", 0), "not those that were asked for"),  # noqa: FBT003
     "nothing for a number": (put(None, "answer", "releases", 0, "values", 0), "not those that were asked for"),
     "a number beyond floats": (put(10**400, "answer", "releases", 0, "values", 0), "not those that were asked for"),
-    "half a step": (times(1 + 1e-9, "answer", "releases", 0, "values", 0), "not whole steps"),
+    "half a step": (times(1 + 1e-9, "answer", "releases", 0, "values", 0), "not whole ticks"),
     "a huge sum": (put(1e9, "answer", "releases", 0, "values", 4), "beyond what so many units"),
     "nearly the largest float": (put(1e308, "answer", "releases", 0, "values", 0), "cannot be read"),
     "no receipt": (put(None, "answer", "releases", 0, "receipt"), "cannot be read"),

@@ -13,11 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpcausal as dpc
-from dpcausal.audit.tables import catalogue_of, table_of
+from dpcausal.audit.tables import catalogue_of, exact_answer, table_of
 from dpcausal.errors import QueryError
 from dpcausal.queries import Cells, Cut, Norm, Query, ScoreCounts, Sensitivity, StratumCounts
 from dpcausal.schema import PROTECTS, Protects
-from dpcausal.vault.answers import ANSWERS
 from dpcausal.vault.engines import Engine
 from dpcausal.vault.engines.duckdb import connect
 from dpcausal.vault.table import open_table
@@ -45,7 +44,7 @@ UNITS = [unit(*each) for each in itertools.product((0, 1), ("p", "q"), (0.0, 0.4
 
 
 def answer(query: Query, engine: Engine) -> dict[str, int]:
-    return dict(ANSWERS[type(query)](query, SCHEMA, engine, ONE).steps)
+    return dict(exact_answer(query, SCHEMA, engine, ONE).ticks)
 
 
 def of_units(query: Query, units: Sequence[Unit]) -> dict[str, int]:
@@ -122,9 +121,9 @@ def test_bins_with_as_many_units_in_each_are_caught() -> None:
 
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.name)
 def test_empty_bins_are_zeros_and_not_absent(query: Query) -> None:
-    steps = of_units(query, [unit(1, "p", 0.1)])
-    assert list(steps) == [at.name for at in query.sensitivity(SCHEMA, "record", "l1").coordinates]
-    assert sorted(steps.values()) == [0] * (len(steps) - 1) + [1]
+    ticks = of_units(query, [unit(1, "p", 0.1)])
+    assert list(ticks) == [at.name for at in query.sensitivity(SCHEMA, "record", "l1").coordinates]
+    assert sorted(ticks.values()) == [0] * (len(ticks) - 1) + [1]
 
 
 def test_counts_are_those_of_the_formulas() -> None:

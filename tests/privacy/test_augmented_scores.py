@@ -11,11 +11,12 @@ import pytest
 from numpy.typing import NDArray
 
 import dpcausal as dpc
+from dpcausal.audit.tables import exact_answer
 from dpcausal.queries import GRID, AugmentedScores, Norm
 from dpcausal.queries.augmented import AugmentedEstimand
 from dpcausal.schema import PROTECTS
-from dpcausal.vault.answers.augmented_scores import augmented_scores, parts, scored
-from dpcausal.vault.features import PREDICTOR_STEPS, Features
+from dpcausal.vault.answers.augmented_scores import parts, scored
+from dpcausal.vault.numerics.features import PREDICTOR_TICKS, Features
 from dpcausal.vault.table import open_table
 
 SCHEMA = dpc.Schema(
@@ -35,10 +36,10 @@ WEIGHTS = np.array([float(at.weight or 0) for at in SENSITIVITY["l1"].coordinate
 LARGEST = [*[GRID] * 5, 1]
 """The largest of a unit's part in each sum."""
 
-Integers = NDArray[np.int64]
+Int64s = NDArray[np.int64]
 
 
-def farthest(added: tuple[Integers, ...], norm: Norm) -> float:
+def farthest(added: tuple[Int64s, ...], norm: Norm) -> float:
     """The largest move between two of some units, from what each adds to the six sums."""
     points = np.unique(np.array(added).T, axis=0) / WEIGHTS
     most = 0.0
@@ -48,7 +49,7 @@ def farthest(added: tuple[Integers, ...], norm: Norm) -> float:
     return most
 
 
-def every_unit(step: int) -> tuple[Integers, Integers]:
+def every_unit(step: int) -> tuple[Int64s, Int64s]:
     """Scores, the limit and beyond it, with all targets."""
     scores, targets = range(-2 * GRID, 2 * GRID + 1, GRID // step), range(0, GRID + 1, GRID // step)
     units = np.array(list(itertools.product(scores, targets)), dtype=np.int64)
@@ -101,7 +102,7 @@ def test_targets_that_are_not_shares_of_the_largest_are_caught() -> None:
     assert farthest(parts(scores, 4 * targets), "l1") > 1.5 * BOUND["l1"]
 
 
-def units_of(seed: int, n: int = 400) -> dict[str, Integers]:
+def units_of(seed: int, n: int = 400) -> dict[str, Int64s]:
     """Units at the ends of their ranges and next to the middle, in both arms."""
     generator = np.random.default_rng(seed)
     ends = np.array([-GRID, -1, 0, 1, GRID // 3, GRID - 1, GRID])
@@ -113,21 +114,21 @@ def units_of(seed: int, n: int = 400) -> dict[str, Integers]:
     }
 
 
-def scored_by(query: AugmentedScores, batch: dict[str, Integers]) -> tuple[Integers, Integers]:
+def scored_by(query: AugmentedScores, batch: dict[str, Int64s]) -> tuple[Int64s, Int64s]:
     features = Features(query.covariates, SCHEMA)
-    steps = features.steps(batch)
+    ticks = features.ticks(batch)
     control, treated = (
-        np.clip(features.predictor(model, steps) // (PREDICTOR_STEPS // GRID), -GRID, GRID)
+        np.clip(features.predictor(model, ticks) // (PREDICTOR_TICKS // GRID), -GRID, GRID)
         for model in (query.control, query.treated)
     )
-    predictor = features.predictor(query.propensity, steps)
+    predictor = features.predictor(query.propensity, ticks)
     return scored(query, predictor, control, treated, batch["treatment"], batch["outcome"])
 
 
-def formula(query: AugmentedScores, batch: dict[str, Integers]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def formula(query: AugmentedScores, batch: dict[str, Int64s]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Scores in half ranges, and targets, as textbooks have them."""
     told = Features(query.covariates, SCHEMA)
-    features = told.steps(batch) / told.scale
+    features = told.ticks(batch) / told.scale
     arm, y = batch["treatment"], batch["outcome"] / GRID
     predictor = np.clip(np.array(query.propensity) @ features, -16, 16)
     e = np.clip(1 / (1 + np.exp(-predictor)), query.clip, 1 - query.clip)
@@ -179,7 +180,7 @@ def test_the_largest_predictors_fit(sign: int) -> None:
     features = Features(names, schema)
     batch = {"treatment": np.ones(1, np.int64)} | {name: np.full(1, sign * GRID) for name in features.columns}
     fixed = round(2.0**20 / features.root * 2**16)
-    assert features.predictor(largest, features.steps(batch)).tolist() == [fixed * GRID * (1 + 80 * sign)]
+    assert features.predictor(largest, features.ticks(batch)).tolist() == [fixed * GRID * (1 + 80 * sign)]
 
 
 @pytest.mark.parametrize("estimand", ESTIMANDS)
@@ -209,7 +210,7 @@ def test_one_unit_moves_the_sums_of_a_whole_table_by_its_own_part_only(estimand:
     query = replace(QUERY, estimand=estimand, limit=2.0)
     shuffled = table.take(pa.array(np.random.default_rng(5).permutation(70_000)))
     whole, again, without, alone = (
-        augmented_scores(query, SCHEMA, open_table(each, SCHEMA), ONE).steps
+        exact_answer(query, SCHEMA, open_table(each, SCHEMA), ONE).ticks
         for each in (table, shuffled, table.slice(1), table.slice(0, 1))
     )
     assert whole == again
@@ -219,7 +220,7 @@ def test_one_unit_moves_the_sums_of_a_whole_table_by_its_own_part_only(estimand:
 @pytest.mark.parametrize("estimand", ESTIMANDS)
 def test_sums_are_those_of_the_formulas(estimand: AugmentedEstimand) -> None:
     query, engine = replace(QUERY, estimand=estimand, limit=2.0), open_table(table_of(3_000), SCHEMA)
-    sums = augmented_scores(query, SCHEMA, engine, ONE).steps
+    sums = exact_answer(query, SCHEMA, engine, ONE).ticks
     columns = ("treatment", "outcome", "covariate_0", "covariate_1")
     scores, targets = formula(query, dict(engine.collect(columns, 3_000)))
     f, g = np.clip(scores / 2, -1, 1), targets / query.largest_target
@@ -231,7 +232,7 @@ def test_sums_are_those_of_the_formulas(estimand: AugmentedEstimand) -> None:
         "design": g**2,
         "clipped": np.abs(scores) > 2,
     }
-    size = {at.name: at.step for at in SENSITIVITY["l1"].coordinates}
+    size = {at.name: at.tick for at in SENSITIVITY["l1"].coordinates}
     assert list(sums) == list(wanted) == list(size)
     for name, value in wanted.items():
         grid = 1 if name == "clipped" else GRID
@@ -242,7 +243,7 @@ def test_sums_are_those_of_the_formulas(estimand: AugmentedEstimand) -> None:
 def test_a_step_has_its_size_in_the_terms_of_the_outcome() -> None:
     schema = replace(SCHEMA, outcome=dpc.Real("y", 0, 10))
     query = replace(QUERY, estimand="ATO", limit=2.0)
-    steps = {at.name: at.step for at in query.sensitivity(schema, "record", "l1").coordinates}
+    ticks = {at.name: at.tick for at in query.sensitivity(schema, "record", "l1").coordinates}
     largest = {"score": 10, "mass": 1 / 4, "deficit": 100, "product": 10 / 4, "design": 1 / 16}
-    assert {name: step * GRID for name, step in steps.items() if name in largest} == pytest.approx(largest)
-    assert steps["clipped"] == 1
+    assert {name: step * GRID for name, step in ticks.items() if name in largest} == pytest.approx(largest)
+    assert ticks["clipped"] == 1

@@ -20,10 +20,10 @@ from dpcausal.queries import GRID, Basis, Cells, Cut, EffectMoments, Fourier, Po
 from dpcausal.queries import basis as bases
 from dpcausal.queries.basis import LENGTH, basis_of, basis_values
 from dpcausal.queries.basis.functions import MOST_FUNCTIONS, PLACES, lookup, rounded
-from dpcausal.queries.profiles import codes_of, spread_out, steps_of, values_of
+from dpcausal.queries.profiles import codes_of, spread_out, ticks_of, values_of
 from dpcausal.vault.answers.stratum_contrasts import strata
 from dpcausal.vault.engines.duckdb import connect
-from dpcausal.vault.features import Features
+from dpcausal.vault.numerics.features import Features
 from dpcausal.vault.table import open_table
 
 SCHEMA = dpc.Schema(
@@ -85,25 +85,25 @@ def extremes() -> Mapping[str, NDArray[np.int64]]:
 
 
 def check_lengths(basis: Basis, codes: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int64]:
-    steps = basis.steps(codes, SCHEMA)
-    assert steps.dtype == np.int64
-    assert len(steps) == len(basis.names(SCHEMA)) == len(set(basis.names(SCHEMA)))
-    assert (steps * steps).sum(axis=0).max() <= LENGTH * LENGTH
-    assert np.abs(steps).sum(axis=0).max() <= basis.reach(SCHEMA) * (1 + 1e-9) * LENGTH
+    ticks = basis.ticks(codes, SCHEMA)
+    assert ticks.dtype == np.int64
+    assert len(ticks) == len(basis.names(SCHEMA)) == len(set(basis.names(SCHEMA)))
+    assert (ticks * ticks).sum(axis=0).max() <= LENGTH * LENGTH
+    assert np.abs(ticks).sum(axis=0).max() <= basis.reach(SCHEMA) * (1 + 1e-9) * LENGTH
     if basis.level:
-        assert len(steps) * (steps * steps).max() <= LENGTH * LENGTH
+        assert len(ticks) * (ticks * ticks).max() <= LENGTH * LENGTH
     if basis.disjoint:
-        assert ((steps != 0).sum(axis=0) == 1).all()
-        assert (steps.sum(axis=0) == LENGTH).all()
-    return steps
+        assert ((ticks != 0).sum(axis=0) == 1).all()
+        assert (ticks.sum(axis=0) == LENGTH).all()
+    return ticks
 
 
 @pytest.mark.parametrize("basis", BASES, ids=IDS)
 def test_functions_are_never_longer_than_they_are_said_to_be(basis: Basis) -> None:
-    steps = check_lengths(basis, extremes())
-    longest = math.sqrt(float((steps * steps).sum(axis=0).max())) / LENGTH
+    ticks = check_lengths(basis, extremes())
+    longest = math.sqrt(float((ticks * ticks).sum(axis=0).max())) / LENGTH
     assert longest > 0.97  # and no length is wasted: what rounding towards 0 takes off
-    most = np.abs(steps).sum(axis=0).max() / LENGTH / basis.reach(SCHEMA)
+    most = np.abs(ticks).sum(axis=0).max() / LENGTH / basis.reach(SCHEMA)
     assert most > (0.7 if isinstance(basis, Fourier) else 0.9)
 
 
@@ -113,7 +113,7 @@ def test_no_profile_is_found_whose_functions_are_longer(basis: Basis, draw: list
     codes = codes_from(draw)
     together = check_lengths(basis, codes)
     last = {name: line[-1:] for name, line in codes.items()}
-    assert (basis.steps(last, SCHEMA)[:, 0] == together[:, -1]).all()  # whatever else is looked at with it
+    assert (basis.ticks(last, SCHEMA)[:, 0] == together[:, -1]).all()  # whatever else is looked at with it
 
 
 @pytest.mark.parametrize("basis", [each for each in BASES if not each.disjoint], ids=lambda each: type(each).__name__)
@@ -196,7 +196,7 @@ def test_many_waves_stand_in_for_the_kernel() -> None:
 def test_a_profile_belongs_to_the_nearest_point() -> None:
     points = Points(["a", "b"], [[-3, "no"], [7, "no"], [7, "yes"]])
     codes = codes_of({"a": [-2.0, 6.0, 6.0, -3.0], "b": ["no", "no", "yes", "yes"]}, points.reads(SCHEMA))
-    assert points.steps(codes, SCHEMA).argmax(axis=0).tolist() == [0, 1, 2, 0]
+    assert points.ticks(codes, SCHEMA).argmax(axis=0).tolist() == [0, 1, 2, 0]
 
 
 VALUES = {
@@ -247,7 +247,7 @@ def test_a_profile_is_in_the_group_that_the_engine_counts_it_in() -> None:
 
 def test_two_edges_on_one_step_leave_a_group_empty() -> None:
     cells = Cells([Cut("a", [0.0, 1e-9])])
-    assert steps_of(SCHEMA.covariates[0], 0.0) == steps_of(SCHEMA.covariates[0], 1e-9)  # type: ignore[arg-type]
+    assert ticks_of(SCHEMA.covariates[0], 0.0) == ticks_of(SCHEMA.covariates[0], 1e-9)  # type: ignore[arg-type]
     whole = pa.table({"t": [1] * 3, "y": [0.5] * 3, "a": [-1.0, 0.0, 1.0], "k": ["p"] * 3, "c": [0.0] * 3})
     whole = whole.append_column("b", pa.array(["no"] * 3)).append_column("w", pa.array([1.0] * 3))
     groups = strata(cells.by, SCHEMA, open_table(DATABASE.from_arrow(whole), SCHEMA))

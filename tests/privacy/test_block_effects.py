@@ -21,13 +21,13 @@ from scipy import stats
 from threadpoolctl import threadpool_limits
 
 import dpcausal as dpc
-from dpcausal.audit.tables import catalogue_of
+from dpcausal.audit.tables import catalogue_of, exact_answer
 from dpcausal.errors import QueryError
 from dpcausal.queries import GRID, BlockEffects, Norm
 from dpcausal.schema import PROTECTS
-from dpcausal.vault.answers.block_effects import block_effects, sums
-from dpcausal.vault.learners import LEARNERS, Learn, linear, quietly
+from dpcausal.vault.answers.block_effects import sums
 from dpcausal.vault.noise import shuffled
+from dpcausal.vault.numerics.learners import LEARNERS, Learn, linear, run_silenced
 from dpcausal.vault.table import open_table
 
 MODULE = importlib.import_module("dpcausal.vault.answers.block_effects")  # its name is that of a function in it
@@ -57,7 +57,7 @@ def moved(query: BlockEffects, norm: Norm, one: dict[str, int], other: dict[str,
 
 def answer(query: BlockEffects, units: Sequence[Unit], learner: Learn) -> dict[str, int]:
     """What the query's own answer makes of a table, without noise, from units that the real engine has read."""
-    return dict(block_effects(query, SCHEMA, catalogue_of(SCHEMA).assemble(units), ONE, learner).steps)
+    return dict(exact_answer(query, SCHEMA, catalogue_of(SCHEMA).assemble(units), ONE, learner).ticks)
 
 
 def spiteful(covariates: Array, arms: Array, outcomes: Array, at: Array) -> Array:
@@ -79,7 +79,7 @@ def orders(monkeypatch: pytest.MonkeyPatch) -> Callable[[Sequence[int]], None]:
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("profiles", [1, 2, 5])
 def test_no_learner_moves_the_sums_of_one_block_beyond_the_bound(profiles: int, norm: Norm) -> None:
-    """All pairs of what one block may say, on a coarse grid with ends, the middle and steps beside them."""
+    """All pairs of what one block may say, on a coarse grid with ends, the middle and ticks beside them."""
     query, rest = asking(profiles, 3), np.array([[0.3] * profiles, [-1.0] * profiles])
     step = 1 / GRID
     said = [-7.0, -1.0, -1 + step, -0.5, -step, 0.0, step / 2, 0.123456, 0.5, 0.7, 1 - step, 1.0, 7.0]
@@ -166,7 +166,7 @@ def test_blocks_are_drawn_anew_for_each_answer() -> None:
         return np.zeros(len(at))
 
     for _ in range(2):
-        block_effects(asking(2, 7), SCHEMA, engine, ONE, remember)
+        exact_answer(asking(2, 7), SCHEMA, engine, ONE, remember)
     assert sorted(map(len, seen)) == sorted([14, 14, 14, 14, 14, 15, 15] * 2)
     assert len(frozenset.union(*seen[:7])) == 100  # each unit in one block
     assert seen[:7] != seen[7:]
@@ -291,7 +291,7 @@ def test_an_effect_beyond_all_floats_in_units_of_the_limit_is_no_warning() -> No
     """filterwarnings = error: the warning that numpy gives would tell that some block's effect was that large."""
     narrow = dpc.Schema(treatment=SCHEMA.treatment, outcome=dpc.Real("y", 0, 0.1), covariates=SCHEMA.covariates)
     engine = catalogue_of(narrow).assemble(KINDS)
-    block_effects(asking(1, 2), narrow, engine, ONE, saying(lambda count: np.full(count, 1e308)))
+    exact_answer(asking(1, 2), narrow, engine, ONE, saying(lambda count: np.full(count, 1e308)))
 
 
 @pytest.mark.parametrize("learner", [linear, spiteful])
@@ -311,7 +311,7 @@ def test_the_learners_of_every_vault_are_functions_of_their_block(name: str) -> 
         blocks.append((covariates, arms, covariates[:, 0] * arms + generator.normal(0, 0.1, 60)))
     at = np.array([[-0.5, 0.0], [0.5, 0.0]])
     with threadpool_limits(1):  # where cores are shared, boosting waits for them all the time
-        first, _, again = (quietly(partial(LEARNERS[name], *blocks[place], at.copy()), 2) for place in (0, 1, 0))
+        first, _, again = (run_silenced(partial(LEARNERS[name], *blocks[place], at.copy()), 2) for place in (0, 1, 0))
     assert (first == again).all()
     assert first[1] > first[0]
 
@@ -331,11 +331,11 @@ def test_learners_see_what_they_are_told_they_see(orders: Callable[[Sequence[int
         return np.array([1.25, -9.0])
 
     orders(range(4))
-    found = block_effects(query, schema, catalogue_of(schema).assemble(units), ONE, remember).steps
+    found = exact_answer(query, schema, catalogue_of(schema).assemble(units), ONE, remember).ticks
     assert seen[0] == ([[-1, -1, -1], [1, -1, -0.5]], [0, 1], [0.0, 2.5], [[1, -1, -0.5], [-1, 1, 1]])
     assert seen[1] == ([[-1, 1, 0], [-1, -1, 0.5]], [0, 1], [5.0, 7.5], [[1, -1, -0.5], [-1, 1, 1]])
-    steps = {at.name: at.step for at in query.sensitivity(schema, "record", "l1").coordinates}
-    values = {name: value * steps[name] for name, value in found.items()}
+    ticks = {at.name: at.tick for at in query.sensitivity(schema, "record", "l1").coordinates}
+    values = {name: value * ticks[name] for name, value in found.items()}
     assert values == pytest.approx(
         {
             "profile 1": 2.5,

@@ -15,15 +15,15 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.audit.losses import OUTSIDE, Claim, claims, small_kinds
-from dpcausal.audit.pairs import Unit, unit
-from dpcausal.audit.tables import catalogue_of
+from dpcausal.audit.neighbours import Record, record
+from dpcausal.audit.tables import catalogue_of, exact_answer
 from dpcausal.errors import QueryError, SchemaError
 from dpcausal.queries import BlockEffects, Coordinate, Norm, RegressionMoments
 from dpcausal.schema import Protects, Schema
 from dpcausal.testing import standard_schema, synthetic_table
-from dpcausal.vault.answers.block_effects import block_effects, for_learners
-from dpcausal.vault.coercion import OUTSIDE as OUTSIDE_CODE
-from dpcausal.vault.learners import Array
+from dpcausal.vault.answers.block_effects import for_learners
+from dpcausal.vault.engines import OUTSIDE as OUTSIDE_CODE
+from dpcausal.vault.numerics.learners import Array
 from dpcausal.vault.table import open_table
 
 LEAVING = {
@@ -33,10 +33,14 @@ LEAVING = {
 }
 KINDS = [
     *small_kinds(outcomes=(0.0, 2.5, 5.0, 10.0)),
-    unit(1, 10.0, ward="c", age=54.0),
-    unit(0, 0.0, ward="c", age=40.0, smoker="yes"),
+    record(1, 10.0, ward="c", age=54.0),
+    record(0, 0.0, ward="c", age=40.0, smoker="yes"),
 ]
-RESTS: list[list[Unit]] = [[unit(0, 0.0), unit(1, 10.0)], [unit(1, 10.0, ward="b", age=90.0)] * 3, [unit(0, 5.0)] * 2]
+RESTS: list[list[Record]] = [
+    [record(0, 0.0), record(1, 10.0)],
+    [record(1, 10.0, ward="b", age=90.0)] * 3,
+    [record(0, 5.0)] * 2,
+]
 
 
 def largest_loss(claim: Claim) -> float:
@@ -75,7 +79,7 @@ def test_regression_moments_charge_the_larger_of_two_bounds(norm: Norm) -> None:
 # Blocks.
 
 
-def block_inputs(units: list[Unit], monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, ...]]:
+def block_inputs(units: list[Record], monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, ...]]:
     """The outcomes that each block's learner is given, with units put into blocks in their order."""
     seen: list[tuple[float, ...]] = []
 
@@ -87,12 +91,12 @@ def block_inputs(units: list[Unit], monkeypatch: pytest.MonkeyPatch) -> list[tup
     schema = standard_schema()
     engine = catalogue_of(schema).assemble(units)
     query = BlockEffects("mine", ["age"], [[54.0]], 4, 0.1)
-    block_effects(query, schema, engine, dpc.Guarantee(epsilon=1), learner)
+    exact_answer(query, schema, engine, dpc.Guarantee(epsilon=1), learner)
     return seen
 
 
-MODULE = sys.modules[block_effects.__module__]  # the package has a function of the same name
-UNITS = [unit(place % 2, float(place % 11)) for place in range(16)]
+MODULE = sys.modules["dpcausal.vault.answers.block_effects"]
+UNITS = [record(place % 2, float(place % 11)) for place in range(16)]
 
 
 def changed_blocks(monkeypatch: pytest.MonkeyPatch) -> int:

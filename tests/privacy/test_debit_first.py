@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
-from dpcausal.audit.watch import Watched
+from dpcausal.audit.spy import SpyVault
 from dpcausal.calibration import Noise
 from dpcausal.errors import EngineError, LedgerError
 from dpcausal.ledger.chain import digest_of
@@ -18,11 +18,11 @@ ONE = dpc.Guarantee(epsilon=1.0)
 
 
 @pytest.fixture
-def vault(table: pa.Table, schema: dpc.Schema) -> Watched:
-    return Watched(table, schema)
+def vault(table: pa.Table, schema: dpc.Schema) -> SpyVault:
+    return SpyVault(table, schema)
 
 
-def test_rows_stay_unread_when_the_ledger_fails(vault: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_stay_unread_when_the_ledger_fails(vault: SpyVault, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_: dpc.Ledger, __: str) -> None:
         raise LedgerError(expected="a disk", got="none", hint="buy one.")
 
@@ -33,7 +33,7 @@ def test_rows_stay_unread_when_the_ledger_fails(vault: Watched, monkeypatch: pyt
 
 
 def test_a_failure_after_the_debit_is_not_refunded_and_not_charged_twice(
-    vault: Watched, monkeypatch: pytest.MonkeyPatch
+    vault: SpyVault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
 
     def fail(_: object, __: object) -> tuple[int, ...]:
@@ -49,15 +49,17 @@ def test_a_failure_after_the_debit_is_not_refunded_and_not_charged_twice(
     assert [entry.kind for entry in vault.ledger.entries()] == ["open", "bind", "grant", "debit", "release"]
 
 
-def test_of_two_answers_in_a_race_the_first_stored_is_returned(vault: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_two_answers_in_a_race_the_first_stored_is_returned(
+    vault: SpyVault, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Another process stores its answer between our noise and our store: ours is thrown away unseen."""
     theirs: list[dpc.Release] = []
 
-    def beaten(steps: tuple[int, ...], noise: Noise) -> tuple[int, ...]:
-        noisy = add_noise(steps, noise)
+    def beaten(ticks: tuple[int, ...], noise: Noise) -> tuple[int, ...]:
+        noisy = add_noise(ticks, noise)
         if not theirs:
             receipt = Receipt("arm_totals", 1.0, 0.0, 2, "theirs")
-            theirs.append(dpc.Release.of(ArmTotals(), ONE, noise, add_noise(steps, noise), {}, receipt))
+            theirs.append(dpc.Release.of(ArmTotals(), ONE, noise, add_noise(ticks, noise), {}, receipt))
             grant = next(entry for entry in vault.ledger.entries() if entry.kind == "grant")
             vault.ledger.store(grant.request, theirs[0].to_json())
         return noisy
@@ -66,7 +68,7 @@ def test_of_two_answers_in_a_race_the_first_stored_is_returned(vault: Watched, m
     assert vault.release(ArmTotals(), ONE) == theirs[0]
 
 
-def test_a_request_is_its_question(vault: Watched) -> None:
+def test_a_request_is_its_question(vault: SpyVault) -> None:
     vault.release(ArmTotals(), ONE)
     grant = next(entry for entry in vault.ledger.entries() if entry.kind == "grant")
     assert grant.request == digest_of(grant.content["question"])

@@ -17,14 +17,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import dpcausal as dpc
+from dpcausal.audit.tables import exact_answer
 from dpcausal.queries import GRID, Basis, Cells, Cut, EffectMoments, Fourier, Norm, Points, Polynomial, Spline
 from dpcausal.queries.basis import LENGTH
 from dpcausal.queries.effects import Learner, farthest_arm
 from dpcausal.schema import PROTECTS
-from dpcausal.vault.answers.effect_moments import effect_moments, sums
-from dpcausal.vault.engines import Integers, integers
-from dpcausal.vault.features import Features
-from dpcausal.vault.residuals import Residuals, times, within
+from dpcausal.vault.answers.effect_moments import sums
+from dpcausal.vault.engines import ExactInts, exact_ints
+from dpcausal.vault.numerics.features import Features
+from dpcausal.vault.numerics.residuals import Residuals, times, within
 from dpcausal.vault.table import open_table
 
 ONE = dpc.Guarantee(epsilon=1)
@@ -53,7 +54,7 @@ HALF = GRID // 2
 MODULE = importlib.import_module("dpcausal.vault.answers.effect_moments")  # its name is that of a function in it
 
 Array = NDArray[np.float64]
-Steps = NDArray[np.int64]
+Ticks = NDArray[np.int64]
 
 
 def asking(basis: Basis, learner: Learner, models: int = 0, clip: float = 0.05, limit: float = 0.5) -> EffectMoments:
@@ -63,18 +64,18 @@ def asking(basis: Basis, learner: Learner, models: int = 0, clip: float = 0.05, 
 class Few:
     """An engine over a few units, given as the integers that the door would make of them."""
 
-    def __init__(self, units: Steps) -> None:
+    def __init__(self, units: Ticks) -> None:
         names = ("treatment", "outcome", *(f"covariate_{place}" for place in range(units.shape[1] - 2)))
         self.batch = dict(zip(names, units.T, strict=True))
 
-    def fold(self, columns: Sequence[str], kernel: Callable[[Mapping[str, Any]], Any]) -> Integers:
-        return integers(kernel({name: self.batch[name] for name in columns}))
+    def fold(self, columns: Sequence[str], kernel: Callable[[Mapping[str, Any]], Any]) -> ExactInts:
+        return exact_ints(kernel({name: self.batch[name] for name in columns}))
 
 
-def added(query: EffectMoments, units: Steps) -> Array:
+def added(query: EffectMoments, units: Ticks) -> Array:
     """What each unit (arm, outcome, covariates) adds to the answer."""
     engines: list[Any] = [Few(unit[None]) for unit in units]
-    answers = [effect_moments(query, SCHEMA, engine, ONE).steps for engine in engines]
+    answers = [exact_answer(query, SCHEMA, engine, ONE).ticks for engine in engines]
     return np.array([list(answer.values()) for answer in answers], dtype=float)
 
 
@@ -88,7 +89,7 @@ def share(query: EffectMoments, points: Array, norm: Norm) -> float:
 
 
 @cache
-def units_of(seed: int) -> Steps:
+def units_of(seed: int) -> Ticks:
     """Units at ends, at middles and next to them, and anywhere."""
     generator = np.random.default_rng(seed)
     listed = itertools.product((0, 1), (-GRID, -HALF, HALF, GRID), (-GRID, 0, GRID // 4, HALF, GRID), (0, 2))
@@ -212,9 +213,9 @@ def test_a_bound_for_groups_is_caught_where_functions_overlap() -> None:
 def test_a_regressand_without_its_limit_is_caught(
     learner: Learner, norm: Norm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def unlimited(numbers: Steps, limit: float) -> tuple[Steps, Steps]:
-        steps = np.rint(numbers / GRID * LENGTH / limit).astype(np.int64)
-        return steps, np.zeros_like(steps)
+    def unlimited(numbers: Ticks, limit: float) -> tuple[Ticks, Ticks]:
+        ticks = np.rint(numbers / GRID * LENGTH / limit).astype(np.int64)
+        return ticks, np.zeros_like(ticks)
 
     monkeypatch.setattr(MODULE, "within", unlimited)
     query = asking(BASES["groups"], learner, 1)
@@ -236,7 +237,7 @@ def test_arms_that_are_half_as_far_from_their_propensity_as_they_can_be_are_caug
     assert share(asking(BASES["groups"], "residual", 0), points, norm) > 1.5
 
 
-def predicted(query: EffectMoments, units: Steps, schema: dpc.Schema = SCHEMA) -> Steps:
+def predicted(query: EffectMoments, units: Ticks, schema: dpc.Schema = SCHEMA) -> Ticks:
     """The distances of arms from propensities."""
     return Residuals(query, schema).residual(Few(units).batch)[0]
 
@@ -359,7 +360,7 @@ def test_one_unit_moves_the_sums_of_a_whole_table_by_its_own_part_only(learner: 
     query = asking(BASES["squares"], learner, 1)
     shuffled = table.take(pa.array(np.random.default_rng(5).permutation(70_000)))
     whole, again, without, alone = (
-        effect_moments(query, SCHEMA, open_table(each, SCHEMA), ONE).steps
+        exact_answer(query, SCHEMA, open_table(each, SCHEMA), ONE).ticks
         for each in (table, shuffled, table.slice(1), table.slice(0, 1))
     )
     assert whole == again
@@ -373,7 +374,7 @@ def test_sums_are_those_of_the_formulas(learner: Learner, limit: float) -> None:
     engine = open_table(table, SCHEMA)
     batch = engine.collect(("treatment", "outcome", "covariate_0", "covariate_1"), 3_000)
     told = Features(query.covariates, SCHEMA)
-    features = told.steps(batch) / told.scale
+    features = told.ticks(batch) / told.scale
     e = np.clip(1 / (1 + np.exp(-np.array(query.propensity) @ features)), 0.1, 0.9)
     control, treated = (np.clip(np.array(model) @ features, -1, 1) for model in (query.control, query.treated))
     arm, y = batch["treatment"], batch["outcome"] / GRID
@@ -389,10 +390,10 @@ def test_sums_are_those_of_the_formulas(learner: Learner, limit: float) -> None:
         (limit**2 - kept**2).sum() / 4,
         (np.abs(r) > limit).sum(),
     ]
-    found = effect_moments(query, SCHEMA, engine, ONE).steps
+    found = exact_answer(query, SCHEMA, engine, ONE).ticks
     coordinates = query.sensitivity(SCHEMA, "record", "l1").coordinates
     assert list(found) == [at.name for at in coordinates]
-    values = [found[at.name] * at.step for at in coordinates]
+    values = [found[at.name] * at.tick for at in coordinates]
     assert values == pytest.approx(wanted, rel=5e-3, abs=3.0)
 
 

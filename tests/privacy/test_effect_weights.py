@@ -14,17 +14,18 @@ from scipy import optimize
 
 import dpcausal as dpc
 from dpcausal.audit.bound import epsilon_of_mu
+from dpcausal.audit.tables import exact_answer
 from dpcausal.calibration import gaussian_sd
 from dpcausal.errors import QueryError
 from dpcausal.queries import GRID, Basis, Cells, Cut, EffectWeights, Fourier, Norm, Polynomial, Spline
 from dpcausal.queries.effects import farthest_arm
-from dpcausal.queries.scores import COEFFICIENT_STEP
+from dpcausal.queries.scores import COEFFICIENT_TICK
 from dpcausal.schema import PROTECTS
-from dpcausal.vault.answers.effect_weights import effect_weights, in_half_ranges, loss_sums
+from dpcausal.vault.answers.effect_weights import in_half_ranges, loss_sums
 from dpcausal.vault.answers.logistic import penalised
-from dpcausal.vault.derivatives import as_floats
-from dpcausal.vault.minimum import minimum
-from dpcausal.vault.residuals import Residuals
+from dpcausal.vault.numerics.exact_gradients import as_floats
+from dpcausal.vault.numerics.newton import minimise
+from dpcausal.vault.numerics.residuals import Residuals
 from dpcausal.vault.table import open_table
 
 ONE = dpc.Guarantee(epsilon=1)
@@ -56,8 +57,8 @@ def asking(basis: str = "line", models: str = "flat", limit: float = 0.15, penal
 
 def batch_of(units: list[Unit]) -> dict[str, NDArray[np.int64]]:
     arms, *numbers = (np.array(part) for part in zip(*units, strict=True))
-    steps = (np.rint(part * GRID).astype(np.int64) for part in numbers)
-    return {"treatment": arms.astype(np.int64)} | dict(zip(("outcome", "covariate_0"), steps, strict=True))
+    ticks = (np.rint(part * GRID).astype(np.int64) for part in numbers)
+    return {"treatment": arms.astype(np.int64)} | dict(zip(("outcome", "covariate_0"), ticks, strict=True))
 
 
 def loss_derivatives(at: Vector, residuals: Residuals, limit: float, batch: dict[str, NDArray[np.int64]]) -> Vector:
@@ -68,14 +69,14 @@ def fitted(query: EffectWeights, units: list[Unit], tolerance: float = 1e-9) -> 
     """The minimum, far closer than the answer has it."""
     losses = partial(loss_derivatives, residuals=Residuals(query, SCHEMA), limit=query.limit, batch=batch_of(units))
     size, bend = len(query.basis.names(SCHEMA)), 2 * farthest_arm(query, SCHEMA) / query.limit
-    return minimum(penalised(losses, query.penalty, np.zeros(size)), size, tolerance, bend)
+    return minimise(penalised(losses, query.penalty, np.zeros(size)), size, tolerance, bend)
 
 
 def answered(query: EffectWeights, units: list[Unit]) -> Vector:
     """The answer itself, from a table, in half ranges of the outcome."""
     arms, outcomes, covariates = (list(part) for part in zip(*units, strict=True))
     table = open_table(pa.table({"t": arms, "y": outcomes, "a": covariates}), SCHEMA)
-    return np.array(list(effect_weights(query, SCHEMA, table, ONE).steps.values())) * COEFFICIENT_STEP
+    return np.array(list(exact_answer(query, SCHEMA, table, ONE).ticks.values())) * COEFFICIENT_TICK
 
 
 def tables(seed: int, count: int) -> list[list[Unit]]:
@@ -118,7 +119,7 @@ def test_answers_move_no_further_than_the_query_says() -> None:
         ends = [answered(query, [CORNERS[3], CORNERS[5], unit]) for unit in (CORNERS[5], CORNERS[9])]
         for norm in norms:
             sensitivity = query.sensitivity(SCHEMA, "record", norm)
-            weight = float(sensitivity.coordinates[0].weight or 0) * COEFFICIENT_STEP
+            weight = float(sensitivity.coordinates[0].weight or 0) * COEFFICIENT_TICK
             change = np.abs(ends[0] - ends[1]).sum() if norm == "l1" else np.linalg.norm(ends[0] - ends[1])
             assert change <= weight * float(sensitivity.bound)
 
@@ -132,8 +133,8 @@ def test_the_query_charges_the_claim_the_solver_and_rounding() -> None:
             sensitivity = query.sensitivity(SCHEMA, protects, norm)
             assert float(sensitivity.bound) == pytest.approx(bound)
             for at in sensitivity.coordinates:
-                charged = float(at.weight or 0) * COEFFICIENT_STEP
-                assert charged >= claim(query) * (1 + float(query.slack)) + root * COEFFICIENT_STEP
+                charged = float(at.weight or 0) * COEFFICIENT_TICK
+                assert charged >= claim(query) * (1 + float(query.slack)) + root * COEFFICIENT_TICK
                 assert charged == pytest.approx(claim(query) * 1.001, rel=1e-6)
 
 
@@ -183,7 +184,7 @@ def test_the_loss_bends_no_faster_than_the_solver_is_told() -> None:
                 @ direction
                 for move in (0.0, limit / 10)
             ]
-            if min(curvatures) > 1e-3:  # else too few of its steps are left
+            if min(curvatures) > 1e-3:  # else too few of its ticks are left
                 most = max(most, abs(math.log(curvatures[1] / curvatures[0])) / (limit / 10) / bend)
         assert 0.5 < most <= 1.01
 
@@ -198,7 +199,7 @@ def test_the_solver_stops_within_the_distance_that_is_paid_for(models: str, limi
         query = asking(basis, models, limit, penalty)
         near, exact = answered(query, units), fitted(query, units, 1e-4 * 5e-4 * limit * 0.5)
         paid = float(query.slack) * limit * farthest_arm(query, SCHEMA) / penalty
-        assert np.linalg.norm(near - exact) <= paid + math.sqrt(len(near)) * COEFFICIENT_STEP
+        assert np.linalg.norm(near - exact) <= paid + math.sqrt(len(near)) * COEFFICIENT_TICK
 
 
 def test_tables_at_hand_and_tables_read_again_for_each_step_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,7 +210,7 @@ def test_tables_at_hand_and_tables_read_again_for_each_step_give_the_same(monkey
     ]
     query = asking("waves", "steep")
     held = answered(query, units)
-    monkeypatch.setattr("dpcausal.vault.answers.logistic.AT_HAND", 0)
+    monkeypatch.setattr("dpcausal.vault.answers.logistic.MAX_ROWS_IN_MEMORY", 0)
     assert (answered(query, units) == held).all()
     assert (answered(query, units[::-1]) == held).all()
 
@@ -249,7 +250,7 @@ def test_a_weight_without_a_penalty_is_caught() -> None:
             totals, ridge = losses(at), np.diag([1e-3, query.penalty])
             return totals[0] + ridge @ at, totals[1:] + ridge
 
-        return minimum(derivatives, 2, 1e-9, 2 * farthest_arm(query, SCHEMA) / 0.15)
+        return minimise(derivatives, 2, 1e-9, 2 * farthest_arm(query, SCHEMA) / 0.15)
 
     ends = [free([(1, y, 0.0)]) for y in (-1.0, 1.0)]
     assert np.linalg.norm(ends[0] - ends[1]) > 20 * claim(query)

@@ -15,12 +15,13 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.dummy import DummyClassifier, DummyRegressor
 
 import dpcausal as dpc
+from dpcausal.audit.tables import exact_answer
 from dpcausal.errors import BudgetExceededError, GuaranteeError, LedgerError, QueryError
 from dpcausal.queries import ArmTotals, InfluenceEffects
 from dpcausal.queries.profiles import spread_out
-from dpcausal.queries.query import GRID, outcome_step
-from dpcausal.vault.answers.influence_effects import SECOND_STAGES, influence, influence_effects
-from dpcausal.vault.learners import ResidualLearner
+from dpcausal.queries.query import GRID, outcome_tick
+from dpcausal.vault.answers.influence_effects import SECOND_STAGES, influence
+from dpcausal.vault.numerics.learners import ResidualLearner
 from dpcausal.vault.table import open_table
 
 MODULE = importlib.import_module("dpcausal.vault.answers.influence_effects")  # its name is that of a function in it
@@ -61,9 +62,9 @@ def with_first(table: Table, **cells: float) -> Table:
 
 
 def answered(query: InfluenceEffects, table: Table) -> tuple[float, float]:
-    """The effect at the first profile and the size of its noise, in steps."""
-    answer = influence_effects(query, SCHEMA, open_table(pa.table(table), SCHEMA), CLAIM)
-    return float(answer.steps["profile 1"]), float(answer.scales["profile 1"])
+    """The effect at the first profile and the size of its noise, in ticks."""
+    answer = exact_answer(query, SCHEMA, open_table(pa.table(table), SCHEMA), CLAIM)
+    return float(answer.ticks["profile 1"]), float(answer.scales["profile 1"])
 
 
 def epsilon_of_means(one: tuple[float, float], other: tuple[float, float], asked: int = 1) -> float:
@@ -130,7 +131,7 @@ def test_models_that_are_not_paid_for_tell_of_a_unit(models: Models) -> None:
     """Third reason: models are learned from the same table, and the claim is that this can be neglected."""
     models(Flips(), DummyClassifier(strategy="uniform"))
     one, other = (answered(QUERY, table) for table in flipped(10_000))
-    assert abs(one[0] - other[0]) * outcome_step(SCHEMA) > 0.08
+    assert abs(one[0] - other[0]) * outcome_tick(SCHEMA) > 0.08
     assert epsilon_of_means(one, other) > 10
 
 
@@ -187,13 +188,13 @@ def test_noise_is_as_printed(n: int, models: Models) -> None:
     _, size = answered(QUERY, table)
     largest = 0.5 * 0.75 / 0.25
     printed = 5 * math.sqrt(2 * math.log(n) * math.log(2 / DELTA)) * largest / n
-    assert size * outcome_step(SCHEMA) == pytest.approx(printed, rel=1e-6)
+    assert size * outcome_tick(SCHEMA) == pytest.approx(printed, rel=1e-6)
 
 
 @pytest.mark.parametrize("learner", sorted(SECOND_STAGES))
 def test_learners_as_shipped_learn(learner: str) -> None:
     effect, _ = answered(InfluenceEffects(learner, ["a"], [[1.0]], 0.05), trial(600))
-    assert 0.1 < effect * outcome_step(SCHEMA) < 0.3
+    assert 0.1 < effect * outcome_tick(SCHEMA) < 0.3
 
 
 AS_OF = "2026-06-30"

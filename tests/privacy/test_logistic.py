@@ -11,14 +11,15 @@ from scipy import optimize, stats
 
 import dpcausal as dpc
 from dpcausal.audit.densities import largest_ratio
+from dpcausal.audit.tables import exact_answer
 from dpcausal.errors import QueryError
 from dpcausal.queries import GRID, ObjectivePerturbedLogistic, OutputPerturbedLogistic
-from dpcausal.queries.scores import COEFFICIENT_STEP
-from dpcausal.vault.answers.logistic import loss_sums, objective_perturbed, output_perturbed, penalised
-from dpcausal.vault.derivatives import as_floats
-from dpcausal.vault.features import Features
-from dpcausal.vault.minimum import minimum
+from dpcausal.queries.scores import COEFFICIENT_TICK
+from dpcausal.vault.answers.logistic import loss_sums, penalised
 from dpcausal.vault.noise import cube_noise, laplace_each, randomised_response
+from dpcausal.vault.numerics.exact_gradients import as_floats
+from dpcausal.vault.numerics.features import Features
+from dpcausal.vault.numerics.newton import minimise
 from dpcausal.vault.table import open_table
 
 Vector = NDArray[np.float64]
@@ -36,8 +37,8 @@ CORNERS: list[Unit] = [(t, a, b) for t in (0, 1) for a in (-1.0, 1.0) for b in (
 
 def batch_of(units: list[Unit]) -> dict[str, NDArray[np.int64]]:
     arms, *covariates = (np.array(part) for part in zip(*units, strict=True))
-    steps = {f"covariate_{place}": np.rint(part * GRID).astype(np.int64) for place, part in enumerate(covariates)}
-    return {"treatment": arms.astype(np.int64)} | steps
+    ticks = {f"covariate_{place}": np.rint(part * GRID).astype(np.int64) for place, part in enumerate(covariates)}
+    return {"treatment": arms.astype(np.int64)} | ticks
 
 
 def loss_derivatives(at: Vector, units: list[Unit]) -> Vector:
@@ -46,7 +47,7 @@ def loss_derivatives(at: Vector, units: list[Unit]) -> Vector:
 
 def fitted(units: list[Unit], penalty: float) -> Vector:
     derivatives = penalised(lambda at: loss_derivatives(at, units), penalty, np.zeros(3))
-    return minimum(derivatives, 3, 1e-6 * penalty)
+    return minimise(derivatives, 3, 1e-6 * penalty)
 
 
 def tables(generator: np.random.Generator, count: int) -> list[list[Unit]]:
@@ -70,7 +71,7 @@ def test_the_query_charges_the_claim_and_the_slack() -> None:
     query = OutputPerturbedLogistic(["a", "b"], 4.0)
     sensitivity = query.sensitivity(SCHEMA, "record", "l2")
     for at in sensitivity.coordinates:
-        assert float(at.weight or 0) * COEFFICIENT_STEP == pytest.approx(0.5 * 1.001, rel=1e-6)
+        assert float(at.weight or 0) * COEFFICIENT_TICK == pytest.approx(0.5 * 1.001, rel=1e-6)
     assert query.sensitivity(SCHEMA, "record", "l1").bound >= math.sqrt(3)
 
 
@@ -126,8 +127,8 @@ def test_the_answer_uses_the_tilt_and_the_ridge_that_the_proof_is_about(monkeypa
     columns = dict(zip(("t", "a", "b"), (list(part) for part in zip(*units, strict=True)), strict=True))
     table = pa.table(columns | {"y": [0.5] * len(units)})
     query = ObjectivePerturbedLogistic(["a", "b"])
-    answer = objective_perturbed(query, SCHEMA, open_table(table, SCHEMA), dpc.Guarantee(epsilon=epsilon))
-    at = np.array([answer.steps[name] for name in ("intercept", "a", "b")]) * COEFFICIENT_STEP
+    answer = exact_answer(query, SCHEMA, open_table(table, SCHEMA), dpc.Guarantee(epsilon=epsilon))
+    at = np.array([answer.ticks[name] for name in ("intercept", "a", "b")]) * COEFFICIENT_TICK
     assert seen == [(3, query.tilt_scale(epsilon, 3))]
     losses = loss_derivatives(at, units)[0]
     assert losses + query.penalty(epsilon) * at == pytest.approx([-3.0, 2.0, -1.0], abs=1e-4)
@@ -152,9 +153,9 @@ def test_tables_at_hand_and_tables_read_again_for_each_step_give_the_same(monkey
     columns = {"t": generator.integers(0, 2, 3_000), "y": np.zeros(3_000)}
     table = pa.table(columns | {name: generator.uniform(-1, 1, 3_000) for name in ("a", "b")})
     query, one = OutputPerturbedLogistic(["a", "b"], 1.0), dpc.Guarantee(epsilon=1)
-    held = output_perturbed(query, SCHEMA, open_table(table, SCHEMA), one).steps
-    monkeypatch.setattr("dpcausal.vault.answers.logistic.AT_HAND", 0)
-    read = output_perturbed(query, SCHEMA, open_table(table, SCHEMA), one).steps
+    held = exact_answer(query, SCHEMA, open_table(table, SCHEMA), one).ticks
+    monkeypatch.setattr("dpcausal.vault.answers.logistic.MAX_ROWS_IN_MEMORY", 0)
+    read = exact_answer(query, SCHEMA, open_table(table, SCHEMA), one).ticks
     assert held == read
 
 
@@ -206,5 +207,5 @@ def test_a_column_is_the_same_feature_however_it_was_declared() -> None:
         schema = dpc.Schema(
             treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=[column]
         )
-        lines.append(Features(["b"], schema).steps(batch).tolist())
+        lines.append(Features(["b"], schema).ticks(batch).tolist())
     assert lines[0] == lines[1]

@@ -13,18 +13,19 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import dpcausal as dpc
+from dpcausal.audit.tables import exact_answer
 from dpcausal.queries import GRID, MatchedContrast, ScrambledContrast
-from dpcausal.queries.matching import COEFFICIENT_STEPS
-from dpcausal.vault.answers.matched_contrast import contrast, matched_contrast, scrambled_contrast
-from dpcausal.vault.matching import matched
+from dpcausal.queries.matching import COEFFICIENT_TICKS
+from dpcausal.vault.answers.matched_contrast import contrast
+from dpcausal.vault.numerics.matching import matched
 from dpcausal.vault.table import open_table
 
-Integers = NDArray[np.int64]
+Int64s = NDArray[np.int64]
 
 answers = importlib.import_module("dpcausal.vault.answers.matched_contrast")  # the file, not its function
 
 QUERY = MatchedContrast(["x"], 2, None, 0.01)
-MOVES = {"effect": 2 * GRID * COEFFICIENT_STEPS, "squares": 4 * GRID + 1}
+MOVES = {"effect": 2 * GRID * COEFFICIENT_TICKS, "squares": 4 * GRID + 1}
 
 TABLES = st.lists(
     st.tuples(st.integers(0, 9), st.integers(0, 1), st.sampled_from([-GRID, -1, 0, 7, GRID])), min_size=2, max_size=25
@@ -42,7 +43,7 @@ def test_one_outcome_moves_the_sums_as_claimed_and_the_facts_not_at_all(
     one, other = (contrast(query, scores, arms, each, 1.0) for each in (outcomes, changed))
     assert one.public_values == other.public_values
     for name, moves in MOVES.items():
-        assert abs(one.steps[name] - other.steps[name]) <= moves
+        assert abs(one.ticks[name] - other.ticks[name]) <= moves
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 5])
@@ -57,8 +58,8 @@ def test_all_small_tables_and_all_their_neighbours(n: int) -> None:
                 outcomes[place] = GRID
                 high = contrast(query, scores, arms, outcomes, 1.0)
                 assert high.public_values == low.public_values
-                assert abs(high.steps["effect"] - low.steps["effect"]) <= MOVES["effect"]
-                assert abs(high.steps["squares"] - low.steps["squares"]) <= MOVES["squares"]
+                assert abs(high.ticks["effect"] - low.ticks["effect"]) <= MOVES["effect"]
+                assert abs(high.ticks["squares"] - low.ticks["squares"]) <= MOVES["squares"]
 
 
 def test_the_claims_are_reached() -> None:
@@ -66,7 +67,7 @@ def test_the_claims_are_reached() -> None:
     low, high = np.full(5, -GRID), np.full(5, -GRID)
     high[0] = GRID
     one, other = (contrast(QUERY, scores, arms, each, 1.0) for each in (low, high))
-    assert abs(one.steps["effect"] - other.steps["effect"]) == MOVES["effect"]
+    assert abs(one.ticks["effect"] - other.ticks["effect"]) == MOVES["effect"]
 
 
 def test_dividing_by_the_number_of_matches_found_is_caught() -> None:
@@ -104,11 +105,11 @@ def test_facts_of_a_whole_table_do_not_depend_on_outcomes_nor_anything_on_order(
     shuffled = {name: values[np.random.default_rng(9).permutation(60)] for name, values in columns.items()}
     other = columns | {"y": np.linspace(0, 1, 60)}
     first, again, changed = (
-        matched_contrast(QUERY, schema, open_table(pa.table(each), schema), one) for each in (columns, shuffled, other)
+        exact_answer(QUERY, schema, open_table(pa.table(each), schema), one) for each in (columns, shuffled, other)
     )
     assert first.public_values == changed.public_values
     assert first.public_values == again.public_values
-    assert first.steps == again.steps
+    assert first.ticks == again.ticks
 
 
 def test_matching_where_covariates_are_private_is_refused() -> None:
@@ -136,20 +137,19 @@ def test_given_noisy_scores_and_arms_only_outcomes_are_left_to_move(monkeypatch:
         changed["t"][place], changed["x"][place] = 1 - columns["t"][place], 1 - columns["x"][place]
         changed["y"][place] = float(columns["y"][place] < 0.5)
         first, second = (
-            scrambled_contrast(SCRAMBLED, schema, open_table(pa.table(each), schema), one)
-            for each in (columns, changed)
+            exact_answer(SCRAMBLED, schema, open_table(pa.table(each), schema), one) for each in (columns, changed)
         )
         assert first.public_values == second.public_values
-        assert abs(first.steps["effect"] - second.steps["effect"]) <= MOVES["effect"]
+        assert abs(first.ticks["effect"] - second.ticks["effect"]) <= MOVES["effect"]
 
 
 def test_the_noise_on_scores_arms_and_outcomes_is_what_the_shares_pay_for(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, float] = {}
 
-    def scores(steps: list[int], scale: float) -> list[int]:
+    def scores(ticks: list[int], scale: float) -> list[int]:
         seen["score"] = GRID / scale
-        assert all(0 <= step <= GRID for step in steps)
-        return steps
+        assert all(0 <= step <= GRID for step in ticks)
+        return ticks
 
     def arms(given_arms: list[int], epsilon: Fraction) -> list[int]:
         seen["arm"] = float(epsilon)
@@ -158,7 +158,7 @@ def test_the_noise_on_scores_arms_and_outcomes_is_what_the_shares_pay_for(monkey
     monkeypatch.setattr(answers, "laplace_each", scores)
     monkeypatch.setattr(answers, "randomised_response", arms)
     schema, guarantee = schema_of("record"), dpc.Guarantee(epsilon=2)
-    scrambled_contrast(SCRAMBLED, schema, open_table(pa.table(table_of(1)), schema), guarantee)
+    exact_answer(SCRAMBLED, schema, open_table(pa.table(table_of(1)), schema), guarantee)
     weight = SCRAMBLED.sensitivity(schema, "record", "l1").coordinates[0].weight or Fraction(0)
     outcome = 2 * MOVES["effect"] / float(weight)
     assert seen["score"] + seen["arm"] + outcome <= 2 * (1 + 1e-12)

@@ -17,7 +17,7 @@ import pytest
 import dpcausal as dpc
 from dpcausal.errors import EngineError, TableError
 from dpcausal.vault.coercion import column_names
-from dpcausal.vault.dialects import DUCKDB
+from dpcausal.vault.engines.dialects import DUCKDB
 from dpcausal.vault.table import open_table
 
 nan = float("nan")
@@ -143,8 +143,8 @@ def test_visits_written_as_text_are_ordered_as_numbers() -> None:
     schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 10), unit=UNIT)
     columns = {"who": [1, 1, 1], "t": [0, 0, 0], "y": [1.0, 2.0, 3.0]}
     for when in ([10, 9, 11], ["10", "9", "11"], pd.Series([10, 9, "x"], dtype=object), ["b", "a", "c"]):
-        steps = open_table(pd.DataFrame({**columns, "when": when}), schema).collect(["outcome"], 10)["outcome"]
-        assert steps.tolist() == [round((2.0 - 5) / 5 * 2**20)]
+        ticks = open_table(pd.DataFrame({**columns, "when": when}), schema).collect(["outcome"], 10)["outcome"]
+        assert ticks.tolist() == [round((2.0 - 5) / 5 * 2**20)]
 
 
 def test_types_that_engines_cannot_read_are_refused_by_type() -> None:

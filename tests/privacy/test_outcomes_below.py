@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpcausal as dpc
+from dpcausal.audit.tables import exact_answer
 from dpcausal.errors import QueryError
 from dpcausal.queries import GRID, OutcomesBelow
-from dpcausal.queries.profiles import steps_of
+from dpcausal.queries.profiles import ticks_of
 from dpcausal.schema import PROTECTS
-from dpcausal.vault.answers.outcomes_below import outcomes_below
 from dpcausal.vault.table import open_table
 
 SCHEMA = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 10))
@@ -29,7 +29,7 @@ def below(outcomes: list[float | None], threshold: float) -> int:
     """The query's own answer, without noise."""
     table = pa.table({"t": [0] * len(outcomes), "y": pa.array(outcomes, pa.float64())})
     engine = open_table(DATABASE.from_arrow(table), SCHEMA)
-    return outcomes_below(OutcomesBelow(threshold), SCHEMA, engine, ONE).steps["below"]
+    return exact_answer(OutcomesBelow(threshold), SCHEMA, engine, ONE).ticks["below"]
 
 
 def test_one_unit_counts_once_or_not_at_all() -> None:
@@ -47,7 +47,7 @@ def test_one_unit_counts_once_or_not_at_all() -> None:
 def test_the_bound_is_one(protects: str, norm: str) -> None:
     found = OutcomesBelow(5.0).sensitivity(SCHEMA, protects, norm)  # type: ignore[arg-type]
     assert found.bound == 1
-    assert [(at.weight, at.step) for at in found.coordinates] == [(Fraction(1), 1.0)]
+    assert [(at.weight, at.tick) for at in found.coordinates] == [(Fraction(1), 1.0)]
 
 
 def test_a_unit_that_counts_twice_is_caught() -> None:
@@ -57,7 +57,7 @@ def test_a_unit_that_counts_twice_is_caught() -> None:
     each = dpc.Schema(treatment=SCHEMA.treatment, outcome=SCHEMA.outcome, unit=dpc.Unit("who", by="when"))
     moved = []
     for schema in (each, SCHEMA):
-        counts = [outcomes_below(OutcomesBelow(5.0), schema, open_table(at, schema), ONE).steps for at in tables]
+        counts = [exact_answer(OutcomesBelow(5.0), schema, open_table(at, schema), ONE).ticks for at in tables]
         moved.append(counts[0]["below"] - counts[1]["below"])
     assert moved == [1, 2]
 
@@ -74,8 +74,8 @@ def test_no_outcome_of_any_kind_moves_the_count_by_more(
 @given(st.lists(st.floats(0, 10), min_size=1, max_size=6), st.floats(0, 10))
 def test_the_count_is_that_of_outcomes_on_the_grid(outcomes: list[float], threshold: float) -> None:
     real = dpc.Real("y", 0, 10)
-    steps = [steps_of(real, outcome) for outcome in outcomes]
-    assert below([*outcomes], threshold) == sum(step < steps_of(real, threshold) for step in steps)
+    ticks = [ticks_of(real, outcome) for outcome in outcomes]
+    assert below([*outcomes], threshold) == sum(step < ticks_of(real, threshold) for step in ticks)
     sure = sum(outcome < threshold - 10 / GRID for outcome in outcomes)
     assert sure <= below([*outcomes], threshold) <= sum(outcome < threshold + 10 / GRID for outcome in outcomes)
 

@@ -11,12 +11,13 @@ import pytest
 from numpy.typing import NDArray
 
 import dpcausal as dpc
+from dpcausal.audit.tables import exact_answer
 from dpcausal.queries import GRID, Norm, RegressionMoments
 from dpcausal.queries.regression import FINE, WEIGHTS, root_above
 from dpcausal.schema import PROTECTS, Protects
-from dpcausal.vault.answers.regression_moments import products, regression_moments
-from dpcausal.vault.engines import Integers, integers
-from dpcausal.vault.features import Features
+from dpcausal.vault.answers.regression_moments import products
+from dpcausal.vault.engines import ExactInts, exact_ints
+from dpcausal.vault.numerics.features import Features
 from dpcausal.vault.table import open_table
 
 ONE = dpc.Guarantee(epsilon=1)
@@ -47,15 +48,15 @@ class Few:
         names = ("treatment", "outcome", *(f"covariate_{place}" for place in range(features)))
         self.batch = dict(zip(names, units.T, strict=True))
 
-    def fold(self, columns: Sequence[str], kernel: Callable[[Mapping[str, Any]], Any]) -> Integers:
-        return integers(kernel({name: self.batch[name] for name in columns}))
+    def fold(self, columns: Sequence[str], kernel: Callable[[Mapping[str, Any]], Any]) -> ExactInts:
+        return exact_ints(kernel({name: self.batch[name] for name in columns}))
 
 
 def vectors(query: RegressionMoments, schema: dpc.Schema, units: NDArray[np.int64]) -> Array:
     """What each unit (arm, outcome, covariates) adds to the answer, each number in units of its weight."""
     weights = [float(at.weight or 0) for at in query.sensitivity(schema, "record", "l1").coordinates]
     engines: list[Any] = [Few(unit[None], len(schema.covariates)) for unit in units]
-    answers = [regression_moments(query, schema, engine, ONE).steps for engine in engines]
+    answers = [exact_answer(query, schema, engine, ONE).ticks for engine in engines]
     return np.array([list(answer.values()) for answer in answers], dtype=float) / weights
 
 
@@ -229,7 +230,7 @@ def test_one_unit_moves_the_sums_of_a_whole_table_by_its_own_part_only() -> None
     query = asking(MIXED, interaction=True)
     shuffled = table.take(pa.array(np.random.default_rng(5).permutation(70_000)))
     whole, again, without, alone = (
-        regression_moments(query, MIXED, open_table(each, MIXED), ONE).steps
+        exact_answer(query, MIXED, open_table(each, MIXED), ONE).ticks
         for each in (table, shuffled, table.slice(1), table.slice(0, 1))
     )
     assert whole == again
@@ -240,7 +241,7 @@ def test_one_unit_moves_the_sums_of_a_whole_table_by_its_own_part_only() -> None
 def test_sums_are_those_of_the_formulas(interaction: bool) -> None:
     table = table_of(3_000)
     query = asking(MIXED, interaction=interaction)
-    sums = regression_moments(query, MIXED, open_table(table, MIXED), ONE).steps
+    sums = exact_answer(query, MIXED, open_table(table, MIXED), ONE).ticks
     t, y, a, b = (table[name].to_numpy() for name in ("t", "y", "a", "b"))
     k = np.array(table["k"].to_pylist())
     sign, numbers = 2 * t - 1, {"outcome": 2 * y - 1, "a": 2 * a - 1, "b": 2 * b - 1}

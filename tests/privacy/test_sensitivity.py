@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpcausal as dpc
+from dpcausal.audit.tables import exact_answer
 from dpcausal.queries import GRID, ArmMoments, ArmTotals, Norm, OutcomesBelow, Query, Sensitivity
 from dpcausal.schema import PROTECTS, Protects
-from dpcausal.vault.answers import ANSWERS
 from dpcausal.vault.answers.arm_moments import DEFICIT
 from dpcausal.vault.table import open_table
 
@@ -34,7 +34,7 @@ def answer(query: Query, records: list[Record], protects: Protects) -> dict[str,
     """What the query's own answer makes of a table, without noise."""
     table = DATABASE.from_arrow(pa.table({"t": [t for t, _ in records], "y": [y for _, y in records]}))
     guarantee, engine = dpc.Guarantee(epsilon=1, protects=protects), open_table(table, schema_for(protects))
-    return dict(ANSWERS[type(query)](query, schema_for(protects), engine, guarantee).steps)
+    return dict(exact_answer(query, schema_for(protects), engine, guarantee).ticks)
 
 
 def moved(sensitivity: Sensitivity, one: dict[str, int], other: dict[str, int]) -> float:

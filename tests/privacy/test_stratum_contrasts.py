@@ -8,19 +8,20 @@ import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
+from dpcausal.audit.tables import exact_answer
 from dpcausal.queries import GRID, Cut, StratumContrasts
 from dpcausal.schema import PROTECTS, Protects
-from dpcausal.vault.answers.stratum_contrasts import Arm, contrast, stratum_contrasts
+from dpcausal.vault.answers.stratum_contrasts import Arm, contrast
 from dpcausal.vault.table import open_table
 
 Record = tuple[int, int, int]
-"""Stratum, arm, outcome in steps."""
+"""Stratum, arm, outcome in ticks."""
 
 NAMES = tuple(StratumContrasts.shares)
 
 
 def claimed(cap: int, protects: Protects = "record") -> dict[str, Fraction]:
-    """How far each number may move, in steps, as the query's own weights say."""
+    """How far each number may move, in ticks, as the query's own weights say."""
     schema = dpc.Schema(
         treatment=dpc.Treatment("t", undeclared=0),
         outcome=dpc.Real("y", 0, 1),
@@ -129,8 +130,8 @@ def test_a_record_that_opens_a_stratum_moves_no_further() -> None:
     balanced = {"t": [0, 1] * 5, "y": [0.0, 1.0] * 5, "x": [0] * 10}
     opened = {"t": [0, 1] * 5, "y": [0.0, 1.0] * 5, "x": [0] * 9 + [1]}
     one = dpc.Guarantee(epsilon=1)
-    near = (stratum_contrasts(query, schema, open_table(pa.table(each), schema), one) for each in (balanced, opened))
-    one_table, other = (answer.steps for answer in near)
+    near = (exact_answer(query, schema, open_table(pa.table(each), schema), one) for each in (balanced, opened))
+    one_table, other = (answer.ticks for answer in near)
     for name in NAMES:
         assert abs(one_table[name] - other[name]) <= claimed(3)[name]
 

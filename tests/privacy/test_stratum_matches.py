@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import dpcausal as dpc
+from dpcausal.audit.tables import exact_answer
 from dpcausal.calibration import Noise, smoothness
 from dpcausal.queries import GRID, Cut, StratumMatches
 from dpcausal.vault import door
 from dpcausal.vault.answer import Answer
 from dpcausal.vault.answers.stratum_contrasts import Arm, contrast
-from dpcausal.vault.answers.stratum_matches import moves, smooth_bound, stratum_matches
+from dpcausal.vault.answers.stratum_matches import moves, smooth_bound
 from dpcausal.vault.noise import add_noise
 from dpcausal.vault.table import open_table
 
@@ -25,7 +26,7 @@ Counts = tuple[tuple[int, int], ...]
 """Treated and control units of each stratum."""
 
 Kind = tuple[int, int, int]
-"""Stratum, arm, outcome in steps."""
+"""Stratum, arm, outcome in ticks."""
 
 
 def matched_sum(units: tuple[Kind, ...], strata: int) -> int:
@@ -180,7 +181,7 @@ def asked(units: tuple[Kind, ...], guarantee: dpc.Guarantee = GUARANTEE) -> Answ
     """What a table says, by way of the engine."""
     x, t, y = (list(part) for part in zip(*units, strict=True))
     table = pa.table({"x": x, "t": t, "y": [(outcome + GRID) / (2 * GRID) for outcome in y]})
-    return stratum_matches(QUERY, SCHEMA, open_table(table, SCHEMA), guarantee)
+    return exact_answer(QUERY, SCHEMA, open_table(table, SCHEMA), guarantee)
 
 
 def by_hand(sizes: Counts, n: int, beta: float) -> float:
@@ -214,9 +215,9 @@ def test_the_door_draws_noise_of_the_private_size(monkeypatch: pytest.MonkeyPatc
     """The scale that the table decides reaches the sampler, and does not leave."""
     seen: list[float | None] = []
 
-    def watched(steps: tuple[int, ...], noise: Noise) -> tuple[int, ...]:
+    def watched(ticks: tuple[int, ...], noise: Noise) -> tuple[int, ...]:
         seen.append(noise.scales[0])
-        return add_noise(steps, noise)
+        return add_noise(ticks, noise)
 
     monkeypatch.setattr(door, "add_noise", watched)
     x, t, _ = zip(*TABLES[1], strict=True)
@@ -230,7 +231,7 @@ def test_the_door_draws_noise_of_the_private_size(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("units", TABLES, ids=len)
 def test_the_logarithm_of_the_bound_moves_by_no_more_than_its_price(units: tuple[Kind, ...]) -> None:
-    at = asked(units).steps["log_sensitivity"]
+    at = asked(units).ticks["log_sensitivity"]
     kinds = list(itertools.product((0, 1), (0, 1), (GRID,)))
-    changes = [abs(asked((kind, *units[1:])).steps["log_sensitivity"] - at) for kind in kinds]
-    assert max(changes) <= QUERY.log_steps + 2
+    changes = [abs(asked((kind, *units[1:])).ticks["log_sensitivity"] - at) for kind in kinds]
+    assert max(changes) <= QUERY.log_ticks + 2

@@ -14,12 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpcausal as dpc
-from dpcausal.audit.tables import catalogue_of
+from dpcausal.audit.tables import catalogue_of, exact_answer
 from dpcausal.audit.tables import table_of as made_of
 from dpcausal.errors import QueryError
 from dpcausal.queries import GRID, Cells, Cut, Norm, Sensitivity, SubgroupMoments
 from dpcausal.schema import PROTECTS, Protects
-from dpcausal.vault.answers.subgroup_moments import subgroup_moments
 from dpcausal.vault.engines.duckdb import connect
 from dpcausal.vault.table import open_table
 
@@ -51,7 +50,7 @@ RESTS: list[list[Unit]] = [[], [unit(0, 0.3), unit(0, 1.0), unit(1, 0.77, "q", 0
 
 def answer(units: Sequence[Unit]) -> dict[str, int]:
     """What the query's own answer makes of a table, without noise, from units that the real engine has read."""
-    return dict(subgroup_moments(QUERY, SCHEMA, catalogue_of(SCHEMA).assemble(units), ONE).steps)
+    return dict(exact_answer(QUERY, SCHEMA, catalogue_of(SCHEMA).assemble(units), ONE).ticks)
 
 
 def moved(sensitivity: Sensitivity, one: dict[str, int], other: dict[str, int]) -> float:
@@ -106,7 +105,7 @@ def test_no_record_of_any_kind_moves_the_answer_beyond_its_bound(
     new = new | {name: units[0][name] for name in PUBLIC[protects]}
     sensitivity = QUERY.sensitivity(SCHEMA, protects, norm)
     one, other = (
-        dict(subgroup_moments(QUERY, SCHEMA, open_table(DATABASE.from_arrow(whole), SCHEMA), ONE).steps)
+        dict(exact_answer(QUERY, SCHEMA, open_table(DATABASE.from_arrow(whole), SCHEMA), ONE).ticks)
         for whole in (made_of(units, SCHEMA), made_of([new, *units[1:]], SCHEMA))
     )
     assert moved(sensitivity, one, other) <= float(sensitivity.bound)
@@ -192,9 +191,9 @@ def test_the_bound_does_not_grow_with_the_number_of_groups() -> None:
 
 
 def test_groups_without_units_are_zeros_and_not_absent() -> None:
-    steps = answer([unit(1, 1.0)])
-    assert list(steps) == [at.name for at in QUERY.sensitivity(SCHEMA, "record", "l1").coordinates]
-    assert {name: value for name, value in steps.items() if value} == {
+    ticks = answer([unit(1, 1.0)])
+    assert list(ticks) == [at.name for at in QUERY.sensitivity(SCHEMA, "record", "l1").coordinates]
+    assert {name: value for name, value in ticks.items() if value} == {
         "size_1 of a < 0.5, k=p": 1,
         "total_1 of a < 0.5, k=p": GRID,
     }
@@ -213,21 +212,21 @@ def table_of(n: int) -> pa.Table:
 
 def test_sums_are_those_of_the_formulas() -> None:
     table = table_of(3_000)
-    steps = subgroup_moments(QUERY, SCHEMA, open_table(table, SCHEMA), ONE).steps
+    ticks = exact_answer(QUERY, SCHEMA, open_table(table, SCHEMA), ONE).ticks
     t, y, a = (table[name].to_numpy() for name in "tya")
     k, z = np.array(table["k"].to_pylist()), 2 * y - 1
     for arm, value, high in itertools.product((0, 1), "pqr", (False, True)):
         own = (t == arm) & (k == value) & ((a >= 0.5) == high)
         group = f"{'a ≥ 0.5' if high else 'a < 0.5'}, k={value}"
-        assert steps[f"size_{arm} of {group}"] == own.sum()
-        assert steps[f"total_{arm} of {group}"] / GRID == pytest.approx(z[own].sum(), abs=1e-3)
-        assert steps[f"deficit_{arm} of {group}"] / GRID == pytest.approx((1 - z[own] ** 2).sum(), abs=1e-3)
+        assert ticks[f"size_{arm} of {group}"] == own.sum()
+        assert ticks[f"total_{arm} of {group}"] / GRID == pytest.approx(z[own].sum(), abs=1e-3)
+        assert ticks[f"deficit_{arm} of {group}"] / GRID == pytest.approx((1 - z[own] ** 2).sum(), abs=1e-3)
 
 
 def test_the_order_of_a_table_does_not_matter() -> None:
     table = table_of(3_000)
     shuffled = table.take(pa.array(np.random.default_rng(1).permutation(3_000)))
-    one, other = (subgroup_moments(QUERY, SCHEMA, open_table(each, SCHEMA), ONE).steps for each in (table, shuffled))
+    one, other = (exact_answer(QUERY, SCHEMA, open_table(each, SCHEMA), ONE).ticks for each in (table, shuffled))
     assert one == other
 
 

@@ -10,9 +10,10 @@ import pytest
 from numpy.typing import NDArray
 
 import dpcausal as dpc
+from dpcausal.audit.tables import exact_answer
 from dpcausal.queries import GRID, Norm, WeightedArms
 from dpcausal.queries.scores import Estimand
-from dpcausal.vault.answers.weighted_arms import parts, weight_table, weighted_arms
+from dpcausal.vault.answers.weighted_arms import parts, weight_table
 from dpcausal.vault.table import open_table
 
 SCHEMA = dpc.Schema(
@@ -25,10 +26,10 @@ WEIGHTS = np.array(list(QUERY.weights.values()), dtype=float) * GRID
 BOUND = {norm: float(QUERY.sensitivity(SCHEMA, "record", norm).bound) for norm in ("l1", "l2")}
 NORMS: tuple[Norm, Norm] = ("l1", "l2")
 
-Integers = NDArray[np.int64]
+Int64s = NDArray[np.int64]
 
 
-def vectors(weights: Integers, arms: Integers, outcomes: Integers) -> NDArray[np.float64]:
+def vectors(weights: Int64s, arms: Int64s, outcomes: Int64s) -> NDArray[np.float64]:
     """What units add to the six sums, each in units of its weight."""
     scaled: NDArray[np.float64] = np.array(parts(weights, arms, outcomes)).T / WEIGHTS
     return scaled
@@ -42,7 +43,7 @@ def farthest(points: NDArray[np.float64], norm: Norm) -> float:
     return most
 
 
-def every_unit(step: int) -> tuple[Integers, Integers, Integers]:
+def every_unit(step: int) -> tuple[Int64s, Int64s, Int64s]:
     """Both arms, with weights and outcomes over a grid that holds both ends."""
     weights, outcomes = range(0, GRID + 1, GRID // step), range(-GRID, GRID + 1, GRID // step)
     units = np.array(list(itertools.product(weights, (0, 1), outcomes)), dtype=np.int64)
@@ -114,16 +115,16 @@ def test_one_unit_moves_the_sums_of_a_whole_table_by_its_own_part_only() -> None
     query, one = replace(QUERY, shrink=0.2), dpc.Guarantee(epsilon=1)
     shuffled = table.take(pa.array(np.random.default_rng(5).permutation(70_000)))
     whole, again, without = (
-        weighted_arms(query, SCHEMA, open_table(each, SCHEMA), one).steps for each in (table, shuffled, table.slice(1))
+        exact_answer(query, SCHEMA, open_table(each, SCHEMA), one).ticks for each in (table, shuffled, table.slice(1))
     )
-    alone = weighted_arms(query, SCHEMA, open_table(table.slice(0, 1), SCHEMA), one).steps
+    alone = exact_answer(query, SCHEMA, open_table(table.slice(0, 1), SCHEMA), one).ticks
     assert whole == again
     assert {name: whole[name] - without[name] for name in whole} == alone
 
 
 def test_sums_are_those_of_the_formulas() -> None:
     table = table_of(3_000)
-    sums = weighted_arms(QUERY, SCHEMA, open_table(table, SCHEMA), dpc.Guarantee(epsilon=1)).steps
+    sums = exact_answer(QUERY, SCHEMA, open_table(table, SCHEMA), dpc.Guarantee(epsilon=1)).ticks
     t, y, a = (table[name].to_numpy() for name in ("t", "y", "a"))
     k = np.array(table["k"].to_pylist())
     features = np.array([np.ones(3_000), 2 * a - 1, k == "p", k == "q", k == "r"]) / np.sqrt(3)

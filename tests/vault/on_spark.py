@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 
 import dpcausal as dpc
 from benchmarks.scale.agreement import InOrder, without_draws
+from dpcausal.audit.tables import exact_answer
 from dpcausal.queries import ArmMoments, BlockEffects, MatchedContrast, Query, RegressionMoments
 from dpcausal.vault.answer import Answer
-from dpcausal.vault.answers import ANSWERS
 from dpcausal.vault.engines import Batch, Engine
 from dpcausal.vault.engines.spark import SparkEngine
-from dpcausal.vault.learners import linear
+from dpcausal.vault.numerics.learners import linear
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -88,7 +88,7 @@ def answer(query: Query, engine: Engine) -> Answer:
     """What an engine makes of a query where all draws are fixed."""
     tools = {"learner": linear} if isinstance(query, BlockEffects) else {}
     with without_draws():
-        return ANSWERS[type(query)](query, SCHEMA, InOrder(engine), dpc.Guarantee(epsilon=1.0, delta=1e-6), **tools)
+        return exact_answer(query, SCHEMA, InOrder(engine), dpc.Guarantee(epsilon=1.0, delta=1e-6), **tools)
 
 
 def sizes(batch: Batch) -> NDArray[np.int64]:
@@ -157,7 +157,7 @@ def _wait_for(port: int, server: "subprocess.Popen[bytes]", seconds: float) -> N
 
 
 def as_json(answers: Sequence[Answer]) -> str:
-    return json.dumps([[dict(each.steps), dict(each.public_values), dict(each.scales)] for each in answers])
+    return json.dumps([[dict(each.ticks), dict(each.public_values), dict(each.scales)] for each in answers])
 
 
 if __name__ == "__main__":

@@ -29,8 +29,8 @@ def coerce(column: dpc.Real | dpc.Category | dpc.Binary, cells: object) -> list[
     length = len(cells)  # type: ignore[arg-type]
     schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=[column])
     table = pa.table({"t": [0] * length, "y": [0.5] * length, column.name: cells})
-    steps: list[int] = open_table(table, schema).collect(["covariate_0"], 10**6)["covariate_0"].tolist()
-    return steps
+    ticks: list[int] = open_table(table, schema).collect(["covariate_0"], 10**6)["covariate_0"].tolist()
+    return ticks
 
 
 def test_reals_are_clipped_rounded_and_filled() -> None:
@@ -41,18 +41,18 @@ def test_reals_are_clipped_rounded_and_filled() -> None:
 
 @given(st.floats(allow_nan=True, allow_infinity=True, width=64))
 def test_any_float_lands_on_the_grid_near_its_clipped_value(value: float) -> None:
-    (steps,) = coerce(dpc.Real("x", -3, 7), [value])
+    (ticks,) = coerce(dpc.Real("x", -3, 7), [value])
     clipped = 2.0 if math.isnan(value) else min(max(value, -3), 7)
-    assert -GRID <= steps <= GRID
-    assert abs(steps / GRID * 5 + 2 - clipped) <= 5 / GRID
+    assert -GRID <= ticks <= GRID
+    assert abs(ticks / GRID * 5 + 2 - clipped) <= 5 / GRID
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 1e-100), (-1e70, 1e70), (1e17, 1e17 + 64), (-0.1, 0.3), (5e-324, 1.0)])
 def test_extreme_bounds_still_land_on_the_grid(low: float, high: float) -> None:
-    steps = coerce(dpc.Real("x", low, high), [low, high, 0.0, inf, -inf, nan, 1e308])
-    assert all(-GRID <= step <= GRID for step in steps)
-    assert steps[0] == -GRID
-    assert steps[1] == GRID
+    ticks = coerce(dpc.Real("x", low, high), [low, high, 0.0, inf, -inf, nan, 1e308])
+    assert all(-GRID <= step <= GRID for step in ticks)
+    assert ticks[0] == -GRID
+    assert ticks[1] == GRID
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def numbers(column: dpc.Real, cells: list[str | None]) -> list[float | None]:
     table = pa.table({"t": [0] * len(cells), "y": [0.5] * len(cells), "x": pa.array(cells, pa.string())})
     found = open_table(table, schema).collect(["covariate_0", "covariate_1"], 100)
     half = (column.high - column.low) / 2
-    values = (column.low + half + half * steps / GRID for steps in found["covariate_0"].tolist())
+    values = (column.low + half + half * ticks / GRID for ticks in found["covariate_0"].tolist())
     pairs = zip(values, found["covariate_1"].tolist(), strict=True)
     return [None if missing else round(value, 4) for value, missing in pairs]
 
@@ -248,8 +248,8 @@ def test_objects_and_broken_text_count_as_missing() -> None:
     frame = pd.DataFrame({"t": [1] * len(cells), "y": pd.Series(cells, dtype=object)})
     seven, one, top = 2 * GRID // 5, -4 * GRID // 5, GRID
     expected = [seven, seven, seven, one, 0, 0, 0, 0, top, 0, 0, seven, seven]
-    steps = open_table(frame, schema).collect(["outcome"], 100)["outcome"]
-    assert np.abs(steps - np.array(expected)).max() <= 1
+    ticks = open_table(frame, schema).collect(["outcome"], 100)["outcome"]
+    assert np.abs(ticks - np.array(expected)).max() <= 1
 
 
 def test_arrow_text_that_is_not_unicode_counts_as_missing() -> None:

@@ -16,8 +16,8 @@ from benchmarks.scale.agreement import InOrder
 from dpcausal.errors import TableError
 from dpcausal.plain_text import is_plain_text
 from dpcausal.vault.coercion import column_names
-from dpcausal.vault.dialects import DUCKDB, SPARK
 from dpcausal.vault.engines import Engine
+from dpcausal.vault.engines.dialects import DUCKDB, SPARK
 from dpcausal.vault.engines.duckdb import connect
 from dpcausal.vault.engines.spark import SparkEngine
 from dpcausal.vault.table import open_table

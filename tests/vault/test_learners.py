@@ -13,7 +13,7 @@ import dpcausal as dpc
 from dpcausal.errors import QueryError
 from dpcausal.queries import BlockEffects
 from dpcausal.unpaid import unpaid
-from dpcausal.vault.learners import LEARNERS, quietly
+from dpcausal.vault.numerics.learners import LEARNERS, run_silenced
 
 N = 400
 SCHEMA = dpc.Schema(
@@ -68,7 +68,7 @@ def test_nothing_that_a_learner_raises_gets_out(error: type[BaseException], last
 
 
 def test_nothing_that_a_result_raises_when_it_is_read_gets_out() -> None:
-    assert quietly(Trap, 2).tolist() == [0.0, 0.0]  # type: ignore[arg-type]
+    assert run_silenced(Trap, 2).tolist() == [0.0, 0.0]  # type: ignore[arg-type]
 
 
 def test_what_a_failed_learner_leaves_behind_is_cleared_away_in_silence(capfd: pytest.CaptureFixture[str]) -> None:
@@ -80,7 +80,7 @@ def test_what_a_failed_learner_leaves_behind_is_cleared_away_in_silence(capfd: p
         held = Last()
         raise PanicError(held)
 
-    assert quietly(work, 1).tolist() == [0.0]
+    assert run_silenced(work, 1).tolist() == [0.0]
     assert capfd.readouterr() == ("", "")
 
 
@@ -95,14 +95,14 @@ def test_the_users_own_interrupt_takes_effect_after_the_block() -> None:
 
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
-        quietly(work, 1)
+        run_silenced(work, 1)
     assert ended
     assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_learners_work_in_other_threads() -> None:
     found = []
-    thread = threading.Thread(target=lambda: found.append(quietly(lambda: np.ones(1), 1)))
+    thread = threading.Thread(target=lambda: found.append(run_silenced(lambda: np.ones(1), 1)))
     thread.start()
     thread.join()
     assert found[0].tolist() == [1.0]

@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpcausal.vault import matching
-from dpcausal.vault.matching import SWEEPS, matched, serve
+from dpcausal.vault.numerics import matching
+from dpcausal.vault.numerics.matching import SWEEPS, matched, serve
 
-Integers = NDArray[np.int64]
+Int64s = NDArray[np.int64]
 
 
-def plainly(scores: Integers, arms: Integers, neighbours: int, caps: tuple[int, int]) -> tuple[list[int], list[int]]:
+def plainly(scores: Int64s, arms: Int64s, neighbours: int, caps: tuple[int, int]) -> tuple[list[int], list[int]]:
     """Matching as one would explain it: sort everyone in the other arm who may still serve, and take the first."""
     order = sorted(range(len(scores)), key=lambda unit: (scores[unit], arms[unit], unit))
     has, serves = [0] * len(scores), [0] * len(scores)

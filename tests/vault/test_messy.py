@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import dpcausal as dpc
+from dpcausal.audit.tables import exact_answer
 from dpcausal.queries import ArmMoments, Cut, Query, RegressionMoments, StratumContrasts
-from dpcausal.vault.answers import ANSWERS
 from dpcausal.vault.coercion import column_names
 from dpcausal.vault.engines import Engine
 from dpcausal.vault.engines.spark import SparkEngine
@@ -25,7 +25,7 @@ QUERIES: list[Query] = [
 ]
 
 
-def integers(engine: Engine, schema: dpc.Schema) -> dict[str, list[int]]:
+def exact_ints(engine: Engine, schema: dpc.Schema) -> dict[str, list[int]]:
     """Return the integers that became of each column, record by record in a fixed order."""
     found = engine.collect(column_names(schema), 10**6)
     order = np.lexsort(list(found.values()))
@@ -34,7 +34,7 @@ def integers(engine: Engine, schema: dpc.Schema) -> dict[str, list[int]]:
 
 def answers(engine: Engine, schema: dpc.Schema) -> list[dict[str, int]]:
     guarantee = dpc.Guarantee(epsilon=1.0)
-    return [dict(ANSWERS[type(query)](query, schema, engine, guarantee).steps) for query in QUERIES]
+    return [dict(exact_answer(query, schema, engine, guarantee).ticks) for query in QUERIES]
 
 
 def test_a_messy_csv_gives_exactly_the_integers_of_the_cleaned_table(tmp_path: Path) -> None:
@@ -42,15 +42,15 @@ def test_a_messy_csv_gives_exactly_the_integers_of_the_cleaned_table(tmp_path: P
     assert clean.shape == (8_000, 13)
     messy, cleaned = open_table(tmp_path / "messy.csv", MESSY), open_table(clean, CLEAN)
     assert [column.name for column in MESSY.columns] == [column.name for column in CLEAN.columns]
-    assert integers(messy, MESSY) == integers(cleaned, CLEAN)
+    assert exact_ints(messy, MESSY) == exact_ints(cleaned, CLEAN)
     assert answers(messy, MESSY) == answers(cleaned, CLEAN)
 
 
 def test_a_messy_table_read_without_its_rules_would_be_caught(tmp_path: Path) -> None:
     clean = write_messy(tmp_path / "messy.csv")
     messy, cleaned = (
-        integers(open_table(tmp_path / "messy.csv", CLEAN), CLEAN),
-        integers(open_table(clean, CLEAN), CLEAN),
+        exact_ints(open_table(tmp_path / "messy.csv", CLEAN), CLEAN),
+        exact_ints(open_table(clean, CLEAN), CLEAN),
     )
     assert all(messy[name] != cleaned[name] for name in column_names(CLEAN) if name != "covariate_2")
 
@@ -71,8 +71,8 @@ def test_an_indicator_is_a_covariate_like_any_other(tmp_path: Path) -> None:
 def test_record_by_record_the_messy_table_is_the_cleaned_one() -> None:
     messy, clean = tables(60)
     for place in range(0, 60, 3):
-        one = integers(open_table(messy.slice(place, 1), MESSY), MESSY)
-        assert one == integers(open_table(clean.slice(place, 1), CLEAN), CLEAN)
+        one = exact_ints(open_table(messy.slice(place, 1), MESSY), MESSY)
+        assert one == exact_ints(open_table(clean.slice(place, 1), CLEAN), CLEAN)
 
 
 @MARKS[0]
@@ -81,5 +81,5 @@ def test_a_messy_spark_frame_gives_the_same_integers(spark: "SparkSession") -> N
     messy, clean = tables()
     engine = SparkEngine(spark.createDataFrame(messy), MESSY)
     cleaned = open_table(clean, CLEAN)
-    assert integers(engine, MESSY) == integers(cleaned, CLEAN)
+    assert exact_ints(engine, MESSY) == exact_ints(cleaned, CLEAN)
     assert answers(engine, MESSY) == answers(cleaned, CLEAN)

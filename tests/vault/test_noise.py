@@ -60,12 +60,12 @@ def test_each_coordinate_has_its_own_independent_noise() -> None:
 
 
 @pytest.mark.parametrize(
-    ("steps", "scales"),
+    ("ticks", "scales"),
     [((2**62,), (1.0,)), ((0,), (0.0,)), ((0,), (math.nan,)), ((0,), (math.inf,)), ((0, 0), (1.0,)), ((0,), (-1.0,))],
 )
-def test_what_opendp_would_let_through_is_refused(steps: tuple[int, ...], scales: tuple[float, ...]) -> None:
+def test_what_opendp_would_let_through_is_refused(ticks: tuple[int, ...], scales: tuple[float, ...]) -> None:
     with pytest.raises(EngineError):
-        add_noise(steps, noise_of("laplace", scales))
+        add_noise(ticks, noise_of("laplace", scales))
 
 
 @pytest.mark.parametrize("scale", [2.0**61, 2.0**70, 1e30])

@@ -18,8 +18,8 @@ from psycopg import sql
 import dpcausal as dpc
 from benchmarks.postgres import VARIABLE, fresh_database
 from dpcausal.errors import EngineError, TableError
-from dpcausal.vault import postgres
 from dpcausal.vault.engines import Batch
+from dpcausal.vault.readers import postgres
 from dpcausal.vault.table import open_table
 
 pytestmark = [
@@ -62,7 +62,7 @@ def fill(server: psycopg.Connection[Any], kinds: dict[str, str], columns: dict[s
         cursor.executemany(sql.SQL("INSERT INTO visits VALUES ({})").format(casts), cells)
 
 
-def steps(table: object, schema: dpc.Schema) -> list[tuple[int, ...]]:
+def ticks(table: object, schema: dpc.Schema) -> list[tuple[int, ...]]:
     """The coerced rows, in the order of `place`."""
     batch = open_table(table, schema).collect(("covariate_0", "treatment", "outcome"), 10_000)
     return sorted(zip(*(values.tolist() for values in batch.values()), strict=True))
@@ -96,7 +96,7 @@ def test_hostile_values_become_the_integers_that_arrow_makes_of_them(
     columns = {"place": list(range(len(values))), "t": [0] * len(values), "y": values}
     fill(server, {"place": "integer", "t": "smallint", "y": kind}, columns)
     expected = pa.table({"place": columns["place"], "t": columns["t"], "y": pa.array(values, arrow)})
-    assert steps(f"{address}#visits", SCHEMA) == steps(expected, SCHEMA)
+    assert ticks(f"{address}#visits", SCHEMA) == ticks(expected, SCHEMA)
 
 
 def test_odd_names_and_listed_values_are_read(address: str, server: psycopg.Connection[Any]) -> None:
@@ -113,7 +113,7 @@ def test_odd_names_and_listed_values_are_read(address: str, server: psycopg.Conn
     fill(server, kinds, columns)
     server.execute('CREATE SCHEMA "Cli""nic"; CREATE VIEW "Cli""nic"."se.en" AS SELECT * FROM visits')
     del columns["other"]
-    assert steps(f'{address}#Cli"nic.se.en', schema) == steps(pa.table(columns), schema)
+    assert ticks(f'{address}#Cli"nic.se.en', schema) == ticks(pa.table(columns), schema)
 
 
 @pytest.mark.parametrize("kind", ["date", "timestamp", "text"])
@@ -134,7 +134,7 @@ def test_dates_become_days_however_far_off(kind: str, address: str, server: psyc
         dpc.Treatment("t", undeclared=0), dpc.Real("y", -1000, 1000, missing=0), [dpc.Real("place", 0, 2**20)]
     )
     expected = pa.table({"place": list(range(7)), "t": [0] * 7, "y": pa.array(days, pa.float64())})
-    assert steps(f"{address}#visits", schema) == steps(expected, plain)
+    assert ticks(f"{address}#visits", schema) == ticks(expected, plain)
 
 
 @pytest.mark.parametrize("kind", ["timestamptz", "integer"])
@@ -338,7 +338,7 @@ def test_the_users_own_encoding_does_not_decide(address: str, server: psycopg.Co
     try:
         with psycopg.connect(address) as latin, pytest.raises(psycopg.errors.UntranslatableCharacter):
             latin.execute("SELECT y FROM visits")
-        assert [row[2] for row in steps(f"{address}#visits", SCHEMA)] == [0, round(2 / 5 * 2**20)]
+        assert [row[2] for row in ticks(f"{address}#visits", SCHEMA)] == [0, round(2 / 5 * 2**20)]
     finally:
         server.execute(sql.SQL("ALTER DATABASE {} RESET client_encoding").format(sql.Identifier(name)))
 

@@ -13,10 +13,9 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.errors import TableError
-from dpcausal.vault import progress
-from dpcausal.vault.engines import Batch
+from dpcausal.vault.engines import Batch, progress
 from dpcausal.vault.engines.duckdb import DuckDBEngine, connect
-from dpcausal.vault.progress import Shown
+from dpcausal.vault.engines.progress import ProgressEngine
 from dpcausal.vault.table import open_table
 
 BUDGET = dpc.Budget(epsilon=1)
@@ -124,8 +123,8 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """A terminal, and somebody with little patience before it."""
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setattr(progress, "PATIENCE", 0.1)
-    monkeypatch.setattr(progress, "_GLANCE", 0.05)
+    monkeypatch.setattr(progress, "BAR_DELAY", 0.1)
+    monkeypatch.setattr(progress, "_REFRESH_INTERVAL", 0.05)
 
 
 def lines_of(printed: str) -> set[str]:
@@ -179,7 +178,7 @@ def test_a_pass_of_which_nothing_is_known_has_no_share(
     table: pa.Table, schema: dpc.Schema, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As in an engine that runs elsewhere."""
-    Shown(open_table(table, schema)).fold(["outcome"], slow_kernel)
+    ProgressEngine(open_table(table, schema)).fold(["outcome"], slow_kernel)
     lines = lines_of(capsys.readouterr().err)
     assert lines
     assert not any("%" in line for line in lines)

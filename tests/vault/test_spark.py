@@ -17,7 +17,7 @@ import dpcausal as dpc
 from dpcausal.errors import EngineError, TableError
 from dpcausal.queries import EffectWeights, Fourier, Query
 from dpcausal.vault.answers.arm_moments import SQUARE
-from dpcausal.vault.engines import Batch, Engine, Integers, steps_in
+from dpcausal.vault.engines import Batch, Engine, ExactInts, ticks_in
 from dpcausal.vault.engines.spark import SparkEngine, is_spark_frame
 from dpcausal.vault.table import open_table
 from tests.test_queries import TRIED
@@ -66,7 +66,7 @@ def test_a_solver_that_reads_rows_at_every_step_has_the_same_answer(
 ) -> None:
     query = EffectWeights(["x"], [0.5, -1.25], [0.1, 0.2], [-0.3, 1], Fourier(["age"], 2.0, 3, 1), 0.1, 0.25, 30.0)
     expected = answer(query, duck)
-    monkeypatch.setattr("dpcausal.vault.answers.logistic.AT_HAND", 0)
+    monkeypatch.setattr("dpcausal.vault.answers.logistic.MAX_ROWS_IN_MEMORY", 0)
     assert answer(query, spread[1]) == expected
 
 
@@ -99,7 +99,7 @@ class Undivided(SparkEngine):
 
     kind = "BIGINT"
 
-    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> Integers:  # noqa: ARG002
+    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> ExactInts:  # noqa: ARG002
         text = f"SELECT SUM(CAST({sums[0]} AS {self.kind})) FROM {{coerced}}"
         return np.array([[self._whole.sparkSession.sql(text, coerced=self._whole).collect()[0][0]]])
 
@@ -122,10 +122,10 @@ def test_sums_in_floating_point_or_in_64_bits_would_be_caught(many: "DataFrame")
 class Uncut(SparkEngine):
     """Takes batches as they come."""
 
-    def fold(self, columns: Sequence[str], kernel: "Callable[[Batch], NDArray[Any]]") -> Integers:
+    def fold(self, columns: Sequence[str], kernel: "Callable[[Batch], NDArray[Any]]") -> ExactInts:
         def parts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
-                whole, large = kernel({name: steps_in(batch.column(name)) for name in columns})
+                whole, large = kernel({name: ticks_in(batch.column(name)) for name in columns})
                 yield pa.RecordBatch.from_pydict({"whole": [int(whole)], "large": [int(large)]})
 
         lines = self._whole.select(*columns).mapInArrow(parts, "whole BIGINT, large BIGINT").collect()

@@ -1,6 +1,6 @@
 """An attack on every guarantee that this package gives, and on the ways in which it could be broken.
 
-`audit()` runs all checks and returns a `Report`; `dpcausal audit` does so from the command line. Needs the extra
+`audit()` runs all checks and returns an `AuditReport`; `dpcausal audit` does so from the command line. Needs the extra
 `audit`.
 
 - `lower_bound`: a lower bound on epsilon from two sets of releases, of this package or of any other.
@@ -12,10 +12,10 @@ Tables here are made up. Nothing in this room is meant for a table of real peopl
 
 from dpcausal.audit.bound import Bound, lower_bound
 from dpcausal.audit.finding import Finding
-from dpcausal.audit.pairs import Pair, worst_pairs
-from dpcausal.audit.plan import CHECKS, FULL, NOT_AUDITED, QUICK
-from dpcausal.audit.report import Report
+from dpcausal.audit.neighbours import Pair, worst_pairs
+from dpcausal.audit.report import AuditReport
 from dpcausal.audit.run import audit
+from dpcausal.audit.tasks import CHECKS, FULL, NOT_AUDITED, QUICK
 
 __all__ = [
     "CHECKS",
@@ -25,7 +25,7 @@ __all__ = [
     "Bound",
     "Finding",
     "Pair",
-    "Report",
+    "AuditReport",
     "audit",
     "lower_bound",
     "worst_pairs",

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import stats
 
-from dpcausal.audit.draws import RARE
-from dpcausal.audit.event import Array
+from dpcausal.audit.distinguisher import Array
 from dpcausal.audit.finding import Finding
 from dpcausal.audit.losses import OUTSIDE, small_kinds
+from dpcausal.audit.noise_distribution import RARE
 from dpcausal.audit.tables import Unmetered, catalogue_of
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import ObjectivePerturbedLogistic
 from dpcausal.testing import standard_schema
 from dpcausal.vault.answers.logistic import loss_sums
-from dpcausal.vault.derivatives import as_floats
 from dpcausal.vault.engines import Batch
-from dpcausal.vault.features import Features
+from dpcausal.vault.numerics.exact_gradients import as_floats
+from dpcausal.vault.numerics.features import Features
 
 _OF = ("age", "smoker")
 _FEATURES = len(_OF) + 1

@@ -10,16 +10,16 @@ import pyarrow.parquet as pq
 
 from dpcausal.audit.finding import Finding
 from dpcausal.audit.losses import Claim
-from dpcausal.audit.pairs import Unit, unit, worst_pairs
+from dpcausal.audit.neighbours import Record, record, worst_pairs
 from dpcausal.audit.tables import catalogue_of, table_of
 from dpcausal.queries import EffectWeights, OutputPerturbedLogistic
 from dpcausal.queries.effects import farthest_arm
-from dpcausal.queries.scores import COEFFICIENT_STEP
+from dpcausal.queries.scores import COEFFICIENT_TICK
 from dpcausal.schema import Schema
 from dpcausal.vault.answer import Answer
 from dpcausal.vault.engines import Engine
 from dpcausal.vault.engines.duckdb import DuckDBEngine, connect
-from dpcausal.vault.resources import Resources
+from dpcausal.vault.engines.resources import Resources
 from dpcausal.vault.table import open_table
 
 _KINDS = 40
@@ -50,7 +50,7 @@ def _distance(claim: Claim, one: Answer, other: Answer) -> float:
     query = claim.query
     if not isinstance(query, OutputPerturbedLogistic | EffectWeights):
         return 0.0 if one == other else 2.0
-    apart = [(one.steps[name] - other.steps[name]) * COEFFICIENT_STEP for name in one.steps]
+    apart = [(one.ticks[name] - other.ticks[name]) * COEFFICIENT_TICK for name in one.ticks]
     pull = query.limit * farthest_arm(query, claim.schema) if isinstance(query, EffectWeights) else 1.0
     return float(np.linalg.norm(apart)) / (float(query.slack) * pull / query.penalty)
 
@@ -82,11 +82,11 @@ def _ways(schema: Schema, size: int, folder: Path, *, nulls: bool) -> Iterator[t
         yield "unit by unit", catalogue_of(schema).assemble([kinds[place] for place in places])
 
 
-def _plain(random: np.random.Generator) -> Iterator[Unit]:
+def _plain(random: np.random.Generator) -> Iterator[Record]:
     """Units with numbers that floating point does not hold exactly."""
     for _ in range(_KINDS):
         place = int(random.integers(0, 4))
-        yield unit(
+        yield record(
             place % 2,
             float(random.uniform(-1, 11)),
             ward="abcz"[place],

@@ -12,13 +12,13 @@ _ACROSS = 4
 
 def drawn(attacks: Sequence[Finding]) -> Figure:
     """What is claimed, what is known exactly and what attacks showed."""
-    names = list(dict.fromkeys(finding.subject for finding in attacks))
-    longest = max(sum(finding.subject == name for finding in attacks) for name in names)
+    names = list(dict.fromkeys(finding.target for finding in attacks))
+    longest = max(sum(finding.target == name for finding in attacks) for name in names)
     down = math.ceil(len(names) / _ACROSS)
     figure = Figure(figsize=(4.5 * _ACROSS, (0.9 + 0.17 * longest) * down + 1), layout="constrained")
     panels = figure.subplots(down, _ACROSS, squeeze=False).ravel()
     for panel, name in zip(panels, names, strict=False):
-        lines = sorted((each for each in attacks if each.subject == name), key=lambda each: each.numbers["exact"])
+        lines = sorted((each for each in attacks if each.target == name), key=lambda each: each.numbers["exact"])
         places = range(len(lines))
         epsilon = lines[0].numbers["epsilon"]
         panel.axvline(epsilon, color="tab:red", linewidth=1.5, label="claimed epsilon")

@@ -10,14 +10,14 @@ class Finding:
 
     Attributes:
         check: The check's name; `CHECKS` says what each is for.
-        subject: What was checked.
+        target: What was checked.
         passed: Whether the promise held.
         detail: What was seen, in words.
         numbers: What was measured.
     """
 
     check: str
-    subject: str
+    target: str
     passed: bool
     detail: str
     numbers: Mapping[str, float] = field(default_factory=dict)

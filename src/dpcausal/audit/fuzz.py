@@ -18,18 +18,18 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis.configuration import set_hypothesis_home_dir
 
-from dpcausal.audit.event import Array
+from dpcausal.audit.distinguisher import Array
 from dpcausal.audit.finding import Finding
 from dpcausal.audit.hostile import Layout, Two, neighbours, strangers
-from dpcausal.audit.subjects import SUBJECTS, of_estimator
-from dpcausal.audit.watch import Watched
+from dpcausal.audit.spy import SpyVault
+from dpcausal.audit.targets import TARGETS, of_estimator
 from dpcausal.errors import DpcausalError, TableError
 from dpcausal.estimators.conditional import BlockEnsemble
 from dpcausal.schema import PROTECTS, Schema
 from dpcausal.testing import standard_schema, synthetic_table
 from dpcausal.vault.coercion import column_names
-from dpcausal.vault.learners import Learner
-from dpcausal.vault.resources import Resources
+from dpcausal.vault.engines.resources import Resources
+from dpcausal.vault.numerics.learners import Learner
 from dpcausal.vault.table import open_table
 
 
@@ -123,7 +123,7 @@ def check_shape(pairs: int, start: int = 0) -> Finding:
     return _tried("shape", strangers(), same, pairs, start)
 
 
-def check_alone(pairs: int, start: int = 0) -> Finding:
+def check_record_independence(pairs: int, start: int = 0) -> Finding:
     """What a unit becomes depends on that unit alone: replacing one record changes the integers of one unit at most."""
 
     def alone(two: Two) -> bool:
@@ -140,7 +140,7 @@ def check_alone(pairs: int, start: int = 0) -> Finding:
             raise AssertionError(f"{changed} units changed: {two}")
         return True
 
-    return _tried("alone", neighbours(), alone, pairs, start)
+    return _tried("record_independence", neighbours(), alone, pairs, start)
 
 
 def _tried(
@@ -185,10 +185,10 @@ def _way_in(layout: Layout, frame: Any) -> Iterator[object]:  # noqa: ANN401 (fr
 def _integers(table: object, schema: Schema) -> Counter[tuple[int, ...]] | None:
     """The integers that a table's units become, in no order; None where it is refused for its types."""
     try:
-        steps = open_table(table, schema, Resources(threads=1)).collect(column_names(schema), 10**6, whole=True)
+        ticks = open_table(table, schema, Resources(threads=1)).collect(column_names(schema), 10**6, whole=True)
     except TableError:
         return None
-    return Counter(zip(*(column.tolist() for column in steps.values()), strict=True))
+    return Counter(zip(*(column.tolist() for column in ticks.values()), strict=True))
 
 
 def _observed(table: object, schema: Schema, turn: int) -> tuple[list[object], list[str], str]:
@@ -207,25 +207,25 @@ def _observed(table: object, schema: Schema, turn: int) -> tuple[list[object], l
 
 def _asked(table: object, schema: Schema, turn: int) -> Iterator[object]:
     try:
-        vault = Watched(table, schema, {"unruly": Learner(unruly, version="1")})
+        vault = SpyVault(table, schema, {"unruly": Learner(unruly, version="1")})
     except DpcausalError as error:
         yield type(error).__name__, error.expected, error.got.replace(str(table), "")
         return
     yield repr(vault), vault.n, vault.arm_sizes if schema.protects == "record" else None
     undeclared = (None, schema.treatment.undeclared)  # what is proved for more is proved for two arms only
-    subjects = [each for each in SUBJECTS if each.protects == schema.protects and each.undeclared in undeclared]
-    for subject in (*subjects[turn::3], of_estimator("an unruly learner", _UNRULY, schema.protects)):
+    targets = [each for each in TARGETS if each.protects == schema.protects and each.undeclared in undeclared]
+    for target in (*targets[turn::3], of_estimator("an unruly learner", _UNRULY, schema.protects)):
         read = len(vault.readings)
         try:
-            releases = subject.releases(vault)
+            releases = target.releases(vault)
         except (SystemExit, Panic) as error:
-            raise AssertionError(f"{subject.name} would end the process") from error
+            raise AssertionError(f"{target.name} would end the process") from error
         shapes = [
             (each.names, each.family, [scale is None for scale in each.scales], sorted(each.public_values))
             for each in releases
         ]
         finite = all(math.isfinite(value) for each in releases for value in each.values)
-        yield subject.name, shapes, finite, [verb for verb, _ in vault.readings[read:]]
+        yield target.name, shapes, finite, [verb for verb, _ in vault.readings[read:]]
 
 
 @contextlib.contextmanager

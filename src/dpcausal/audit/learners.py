@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from dpcausal.audit.event import Array
+from dpcausal.audit.distinguisher import Array
 from dpcausal.queries import BlockEffects, Query
-from dpcausal.vault.learners import Learner, find_learner
+from dpcausal.vault.numerics.learners import Learner, find_learner
 
 _FAR = 1e9
 

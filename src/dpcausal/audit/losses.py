@@ -8,9 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from dpcausal.audit.bound import epsilon_of_mu
-from dpcausal.audit.learners import tools
-from dpcausal.audit.pairs import Pair, Unit, unit
-from dpcausal.audit.tables import catalogue_of
+from dpcausal.audit.neighbours import Pair, Record, record
+from dpcausal.audit.tables import catalogue_of, exact_answer
 from dpcausal.calibration import Noise, calibrate, smoothness
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import (
@@ -42,7 +41,6 @@ from dpcausal.queries import (
 from dpcausal.schema import PROTECTS, Protects, Schema
 from dpcausal.testing import standard_schema
 from dpcausal.vault.answer import Answer
-from dpcausal.vault.answers import ANSWERS
 from dpcausal.vault.engines import Engine
 
 
@@ -61,8 +59,7 @@ class Claim:
 
     def answer(self, engine: Engine) -> Answer:
         """The exact answer, which in production never leaves the vault."""
-        answer: Answer = ANSWERS[type(self.query)](self.query, self.schema, engine, self.guarantee, **tools(self.query))
-        return answer
+        return exact_answer(self.query, self.schema, engine, self.guarantee)
 
     def loss(self, one: Answer, other: Answer) -> float:
         """The privacy loss between two answers as a share of what is claimed: more than 1 is a broken promise.
@@ -104,22 +101,22 @@ def loss_between(claim: Claim, pair: Pair) -> float:
     return claim.loss(one, other)
 
 
-OUTSIDE = unit(2, 0.0)
+OUTSIDE = record(2, 0.0)
 """A unit in an arm that is not declared."""
 
 
-def small_kinds(outcomes: Sequence[float] = (0.0, 10.0)) -> list[Unit]:
+def small_kinds(outcomes: Sequence[float] = (0.0, 10.0)) -> list[Record]:
     """Units with these outcomes and covariates at the ends of their ranges, in both arms."""
     ends = (("a", 18.0, "no"), ("b", 90.0, "yes"))
     return [
-        unit(arm, outcome, ward=ward, age=age, smoker=smoker)
+        record(arm, outcome, ward=ward, age=age, smoker=smoker)
         for arm in (0, 1)
         for outcome in outcomes
         for ward, age, smoker in ends
     ]
 
 
-def all_pairs(size: int, protects: Protects) -> Iterator[tuple[tuple[Unit, ...], Unit, Unit]]:
+def all_pairs(size: int, protects: Protects) -> Iterator[tuple[tuple[Record, ...], Record, Record]]:
     """All tables of so many units, less one, with outcomes at the ends, and all two units that may be the last.
 
     One of the two may be in an arm that is not declared. Where that puts it outside the comparison, it leaves.
@@ -137,7 +134,7 @@ def worst_of_all(claim: Claim, sizes: Sequence[int]) -> tuple[float, Pair, int]:
     answers: dict[tuple[int, ...], Answer] = {}
     kinds: dict[tuple[Any, ...], int] = {}
 
-    def answer(units: tuple[Unit, ...]) -> Answer:
+    def answer(units: tuple[Record, ...]) -> Answer:
         key = tuple(sorted(kinds.setdefault(tuple(each.values()), len(kinds)) for each in units))
         if key not in answers:
             answers[key] = claim.answer(catalogue.assemble(units))

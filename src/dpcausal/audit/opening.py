@@ -388,7 +388,7 @@ def _commanded(scene: Scene, opening: Opening, records: Sequence[Record]) -> lis
     return views
 
 
-def _finding(check: str, subject: str, different: Sequence[str], count: int, refused: int) -> Finding:
+def _finding(check: str, target: str, different: Sequence[str], count: int, refused: int) -> Finding:
     detail = f"differs: {different[0]}" if different else f"the same in {count:,} openings, {2 * refused:,} refused"
     numbers = {"openings": count, "refused": 2 * refused, "different": len(different)}
-    return Finding(check, subject, not different, detail, numbers)
+    return Finding(check, target, not different, detail, numbers)

@@ -3,8 +3,8 @@
 import contextlib
 
 from dpcausal.audit.finding import Finding
-from dpcausal.audit.subjects import SUBJECTS
-from dpcausal.audit.watch import Watched
+from dpcausal.audit.spy import SpyVault
+from dpcausal.audit.targets import TARGETS
 from dpcausal.errors import BudgetExceededError, GuaranteeError
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import ArmMoments
@@ -13,28 +13,28 @@ from dpcausal.testing import standard_schema, synthetic_table
 _ASKED = 20
 
 
-def _watched() -> Watched:
+def _spied() -> SpyVault:
     schema = standard_schema()
-    return Watched(synthetic_table(schema, 50), schema)
+    return SpyVault(synthetic_table(schema, 50), schema)
 
 
 def check_debit() -> Finding:
     """Whenever a table is read, for any estimator, the ledger's last entry is the debit that pays for it."""
     unpaid, readings = [], 0
-    for subject in SUBJECTS:
-        vault = Watched(synthetic_table(subject.schema, 50), subject.schema)
-        releases = subject.releases(vault)
+    for target in TARGETS:
+        vault = SpyVault(synthetic_table(target.schema, 50), target.schema)
+        releases = target.releases(vault)
         debits = [entry.kind for entry in vault.ledger.entries()].count("debit")
         readings += len(vault.readings)
         paid = vault.readings and all(kinds[-1] == "debit" for _, kinds in vault.readings) and debits == len(releases)
-        unpaid += [] if paid else [subject.name]
+        unpaid += [] if paid else [target.name]
     detail = f"read before paying: {', '.join(unpaid)}" if unpaid else f"{readings} readings, each after its debit"
-    return Finding("debit", f"{len(SUBJECTS)} estimators", not unpaid, detail, {"readings": readings})
+    return Finding("debit", f"{len(TARGETS)} estimators", not unpaid, detail, {"readings": readings})
 
 
 def check_retry() -> Finding:
     """The same request gives the same answer, reads nothing and costs nothing."""
-    vault = _watched()
+    vault = _spied()
     answers = {vault.release(ArmMoments(), Guarantee(epsilon=1.0)).values for _ in range(_ASKED)}
     readings, spent = len(vault.readings), vault.ledger.spent.epsilon
     passed = len(answers) == 1 and readings == 1 and spent == 1.0
@@ -44,7 +44,7 @@ def check_retry() -> Finding:
 
 def check_refusal() -> Finding:
     """What the budget does not have, and what is weaker than the data set's promise, is refused unread."""
-    vault = _watched()
+    vault = _spied()
     asked = (
         ("more than the budget", Guarantee(epsilon=100.0, delta=0.0)),
         ("a little more than is left", Guarantee(epsilon=0.001)),

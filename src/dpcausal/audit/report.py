@@ -9,8 +9,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 from dpcausal.audit.finding import Finding
-from dpcausal.audit.plan import CHECKS, NOT_AUDITED
-from dpcausal.audit.subjects import SUBJECTS
+from dpcausal.audit.targets import TARGETS
+from dpcausal.audit.tasks import CHECKS, NOT_AUDITED
 
 _LIBRARIES = ("dpcausal", "opendp", "duckdb", "dp-accounting", "numpy", "scipy", "hypothesis")
 _EXACT_LOSS = (
@@ -21,7 +21,7 @@ _EXACT_LOSS = (
 
 
 @dataclass(frozen=True)
-class Report:
+class AuditReport:
     """What an audit found.
 
     Attributes:
@@ -46,8 +46,8 @@ class Report:
     @property
     def attacks(self) -> tuple[Finding, ...]:
         """The findings of attacks, in the order of what was attacked."""
-        names = [subject.name for subject in SUBJECTS]
-        return tuple(sorted(self.of("epsilon"), key=lambda finding: names.index(finding.subject)))
+        names = [target.name for target in TARGETS]
+        return tuple(sorted(self.of("epsilon"), key=lambda finding: names.index(finding.target)))
 
     @property
     def hostile_tables(self) -> int:
@@ -56,10 +56,10 @@ class Report:
 
     @property
     def estimators(self) -> list[dict[str, object]]:
-        """For each subject: what is claimed, what is known exactly, what an attack showed, and how hard it tried."""
+        """For each target: what is claimed, what is known exactly, what an attack showed, and how hard it tried."""
         lines: list[dict[str, object]] = []
-        for name in dict.fromkeys(finding.subject for finding in self.attacks):
-            found = [finding for finding in self.attacks if finding.subject == name]
+        for name in dict.fromkeys(finding.target for finding in self.attacks):
+            found = [finding for finding in self.attacks if finding.target == name]
             most = max(found, key=lambda finding: finding.numbers["bound"])
             lines.append(
                 {
@@ -106,12 +106,12 @@ class Report:
         lines = [title, "─" * len(title), *_table(self.estimators), ""]
         for name, shows in CHECKS.items():
             found = self.of(name)
-            lines.append(f"{name:<12}{sum(each.passed for each in found):>4} of {len(found):<4} {shows}")
+            lines.append(f"{name:<20}{sum(each.passed for each in found):>4} of {len(found):<4} {shows}")
         lines.append(
             f"\n{self.hostile_tables:,} hostile tables were tried. An audit finds faults; it proves no absence."
         )
         for finding in failed:
-            text = f"FAILED {finding.check}, {finding.subject}: {finding.detail}"
+            text = f"FAILED {finding.check}, {finding.target}: {finding.detail}"
             lines += textwrap.wrap(text, 110, subsequent_indent="  ")
         lines.append("Not audited:")
         lines += [f"- {each}" for each in NOT_AUDITED]

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 
 from dpcausal.audit.finding import Finding
-from dpcausal.audit.plan import FULL, QUICK, tasks
-from dpcausal.audit.report import Report
+from dpcausal.audit.report import AuditReport
+from dpcausal.audit.tasks import FULL, QUICK, tasks
 
 Watcher = Callable[[int, int, list[Finding]], None]
 """Called after each task with how many are done, how many there are, and what the last one found."""
 
 
-def audit(*, quick: bool = False, workers: int | None = None, watcher: Watcher | None = None) -> Report:
+def audit(*, quick: bool = False, workers: int | None = None, watcher: Watcher | None = None) -> AuditReport:
     """Try to break every guarantee, and report how far that went.
 
     Checks run in processes of their own: in a script, call it under `if __name__ == "__main__":`.
@@ -37,7 +37,7 @@ def audit(*, quick: bool = False, workers: int | None = None, watcher: Watcher |
                 watcher(done, len(todo), found[running[future]])
     finally:
         pool.shutdown(cancel_futures=True)
-    return Report(tuple(finding for each in found for finding in each), quick, time.monotonic() - start)
+    return AuditReport(tuple(finding for each in found for finding in each), quick, time.monotonic() - start)
 
 
 def _outcome(future: Future[list[Finding]]) -> list[Finding]:

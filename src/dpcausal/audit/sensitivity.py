@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from dpcausal.audit.finding import Finding
 from dpcausal.audit.losses import Claim, loss_between, worst_of_all
-from dpcausal.audit.pairs import worst_pairs
+from dpcausal.audit.neighbours import worst_pairs
 
 _ROUNDING = 1e-9
 

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpcausal.audit.event import Array
-from dpcausal.audit.learners import OWN
-from dpcausal.audit.pairs import Unit
+from dpcausal.audit.distinguisher import Array
+from dpcausal.audit.learners import OWN, tools
+from dpcausal.audit.neighbours import Record
 from dpcausal.calibration import calibrate
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import Query
@@ -24,10 +24,12 @@ from dpcausal.release import Receipt, Release
 from dpcausal.schema import Schema
 from dpcausal.treatment import listed_values
 from dpcausal.vault import Vault
+from dpcausal.vault.answer import Answer
 from dpcausal.vault.answers import ANSWERS
 from dpcausal.vault.coercion import column_names
-from dpcausal.vault.engines import Batch, Engine, Integers, compared, integers
+from dpcausal.vault.engines import Batch, Engine, ExactInts, compared, exact_ints
 from dpcausal.vault.engines.duckdb import connect
+from dpcausal.vault.numerics.learners import Learn
 from dpcausal.vault.table import open_table
 
 
@@ -36,11 +38,11 @@ class Kind:
 
     def __init__(self, engine: Engine, schema: Schema) -> None:
         self._engine = engine
-        self._sums: dict[tuple[tuple[tuple[str, int], ...], tuple[str, ...], bool], Integers] = {}
+        self._sums: dict[tuple[tuple[tuple[str, int], ...], tuple[str, ...], bool], ExactInts] = {}
         whole = self._engine.collect(column_names(schema), 1, whole=True)
-        self.steps = {name: column[0] for name, column in whole.items()}
+        self.ticks = {name: column[0] for name, column in whole.items()}
 
-    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> Integers:
+    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> ExactInts:
         """The sums over this unit alone."""
         key = tuple(cells.items()), tuple(sums), whole
         if key not in self._sums:
@@ -54,15 +56,15 @@ class Assembled:
     def __init__(self, kinds: Sequence[Kind]) -> None:
         self.kinds = tuple(kinds)
 
-    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> Integers:
+    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> ExactInts:
         """Sums over groups of units; see `Engine.aggregate`."""
         each = [kind.aggregate(cells, sums, whole=whole) for kind in self.kinds]
-        total: Integers = np.sum(each, axis=0, dtype=object)
+        total: ExactInts = np.sum(each, axis=0, dtype=object)
         return total
 
-    def fold(self, columns: Sequence[str], kernel: Callable[[Batch], NDArray[Any]]) -> Integers:
+    def fold(self, columns: Sequence[str], kernel: Callable[[Batch], NDArray[Any]]) -> ExactInts:
         """What a kernel makes of all units; see `Engine.fold`."""
-        return integers(kernel(self.collect(columns, len(self.kinds))))
+        return exact_ints(kernel(self.collect(columns, len(self.kinds))))
 
     def collect(
         self,
@@ -79,7 +81,7 @@ class Assembled:
 
     @cached_property
     def _steps(self) -> dict[str, NDArray[np.int64]]:
-        return {name: np.array([kind.steps[name] for kind in self.kinds]) for name in self.kinds[0].steps}
+        return {name: np.array([kind.ticks[name] for kind in self.kinds]) for name in self.kinds[0].ticks}
 
 
 class Catalogue:
@@ -89,11 +91,11 @@ class Catalogue:
         self._schema, self._connection = schema, connect(threads=1)
         self._kinds: dict[str, Kind] = {}
 
-    def assemble(self, units: Sequence[Unit]) -> Assembled:
+    def assemble(self, units: Sequence[Record]) -> Assembled:
         """The table of these units."""
         return Assembled([self._kind(unit) for unit in units])
 
-    def _kind(self, unit: Unit) -> Kind:
+    def _kind(self, unit: Record) -> Kind:
         if (key := repr(unit)) not in self._kinds:
             relation = self._connection.from_arrow(table_of([unit], self._schema))
             self._kinds[key] = Kind(open_table(relation, self._schema), self._schema)
@@ -126,18 +128,27 @@ class Unmetered(Vault):
         return self._answer(query, guarantee, calibrate(query, self._schema, guarantee), receipt)
 
     def many(self, query: Query, guarantee: Guarantee, runs: int) -> Array:
-        """The numbers of so many noisy answers, in steps, one line each: the exact answer once, its noise many times.
+        """The numbers of so many noisy answers, in ticks, one line each: the exact answer once, its noise many times.
 
         For queries whose answers are exact; those that draw noise inside have to be asked again and again.
         """
         noise = calibrate(query, self._schema, guarantee)
-        answer = ANSWERS[type(query)](query, self._schema, self._engine, guarantee, **self._tools(query))
-        steps, sized = answer.in_order(noise), answer.sized(noise)
-        drawn = self._noised(steps * runs, replace(sized, scales=sized.scales * runs))
-        return np.array(drawn, dtype=float).reshape(runs, len(steps))
+        answer = exact_answer(query, self._schema, self._engine, guarantee)
+        ticks, sized = answer.in_order(noise), answer.sized(noise)
+        drawn = self._noised(ticks * runs, replace(sized, scales=sized.scales * runs))
+        return np.array(drawn, dtype=float).reshape(runs, len(ticks))
 
 
-def table_of(units: Sequence[Unit], schema: Schema) -> pa.Table:
+def exact_answer(
+    query: Query, schema: Schema, engine: Engine, guarantee: Guarantee, learner: Learn | None = None
+) -> Answer:
+    """Return the answer before noise, which in production never leaves the vault."""
+    return ANSWERS[type(query)](
+        query, schema, engine, guarantee, **(tools(query) if learner is None else {"learner": learner})
+    )
+
+
+def table_of(units: Sequence[Record], schema: Schema) -> pa.Table:
     """Units as a table, with numbers as doubles and all else as text."""
     columns = {}
     for column in schema.columns:

@@ -35,7 +35,7 @@ def audit(
 
         def watch(done: int, total: int, found: "list[Finding]") -> None:
             for each in found:  # also where nobody watches a terminal: it takes long
-                words = f"{done} of {total}: {each.check}, {each.subject}: {'passed' if each.passed else 'FAILED'}"
+                words = f"{done} of {total}: {each.check}, {each.target}: {'passed' if each.passed else 'FAILED'}"
                 progress.console.print(words, highlight=False, markup=False, soft_wrap=True)
             progress.update(line, total=total, completed=done, description="checking")
 

@@ -35,7 +35,7 @@ def check(
     this may be shared, nor may bounds or values be chosen by it. It touches no ledger, and refuses where a policy says
     allow_check = false.
     """
-    from dpcausal.vault.inspection import inspect  # noqa: PLC0415 (slow to load)
+    from dpcausal.vault.readers.inspection import inspect  # noqa: PLC0415 (slow to load)
 
     read = read_study(study)
     for file in _policies(policy, table):

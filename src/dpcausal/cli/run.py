@@ -92,7 +92,7 @@ def _check_passed(found: "dict[str, Diagnosis]") -> None:
 
 def _vault(study: "Study", table: str, ledger: "Ledger", as_of: str) -> "Vault":
     from dpcausal.vault import Vault  # noqa: PLC0415 (slow to load, as is the one below)
-    from dpcausal.vault.resources import Resources  # noqa: PLC0415
+    from dpcausal.vault.engines.resources import Resources  # noqa: PLC0415
 
     return Vault(table, study.schema, ledger=ledger, as_of=as_of, resources=Resources(progress=True))
 

@@ -15,19 +15,19 @@ from dpcausal.release import Receipt, Release
 def sum_releases(query: Query, guarantee: Guarantee, noise: Noise, releases: Mapping[str, Release]) -> Release:
     """One release out of those of several sites to the same query, under the same guarantee, with noise of one size.
 
-    Steps are whole numbers and are added as such, so the sum does not depend on the order of sites. A unit is at one
+    Ticks are whole numbers and are added as such, so the sum does not depend on the order of sites. A unit is at one
     site, so it is promised about the sum what its own site promises.
     """
     sites = sorted(releases)
-    steps = [steps_of(releases[site].values, noise.sensitivity.coordinates) for site in sites]
+    ticks = [ticks_of(releases[site].values, noise.sensitivity.coordinates) for site in sites]
     digest = digest_of(*([site, asdict(releases[site].receipt)] for site in sites))
     version = as_of([replace(releases[site].receipt, site=site) for site in sites])
     receipt = Receipt(query.name, guarantee.epsilon, guarantee.delta, digest=digest, as_of=version)
-    one = Release.of(query, guarantee, noise, tuple(map(sum, zip(*steps, strict=True))), {}, receipt)
+    one = Release.of(query, guarantee, noise, tuple(map(sum, zip(*ticks, strict=True))), {}, receipt)
     scales = tuple(None if scale is None else scale * math.sqrt(len(sites)) for scale in one.scales)
     return replace(one, scales=scales, parts=len(sites))
 
 
-def steps_of(values: Sequence[float], coordinates: Sequence[Coordinate]) -> tuple[int, ...]:
+def ticks_of(values: Sequence[float], coordinates: Sequence[Coordinate]) -> tuple[int, ...]:
     """The whole numbers that a release was made of: exactly, up to 2^51 of them."""
-    return tuple(round(value / at.step) for value, at in zip(values, coordinates, strict=True))
+    return tuple(round(value / at.tick) for value, at in zip(values, coordinates, strict=True))

@@ -14,7 +14,7 @@ from fractions import Fraction
 from dpcausal.calibration import calibrate
 from dpcausal.columns import is_number
 from dpcausal.errors import TransportError
-from dpcausal.federation.aggregate import steps_of
+from dpcausal.federation.aggregate import ticks_of
 from dpcausal.federation.protocol import Message, Request, digest_of_text
 from dpcausal.federation.replay import replayed
 from dpcausal.federation.roster import Roster
@@ -142,7 +142,7 @@ def _why_release_invalid(release: Release, n: int, schema: Schema) -> str:
     noise = calibrate(query, schema, guarantee)
     coordinates = noise.sensitivity.coordinates
     pairs = list(zip(noise.scales, coordinates, strict=True))
-    known = tuple(None if scale is None else scale * at.step for scale, at in pairs)
+    known = tuple(None if scale is None else scale * at.tick for scale, at in pairs)
     if (release.family, release.scales, release.parts) != (noise.family, known, 1):
         return "it claims noise of another size than its answer must have"
     if release.names != tuple(at.name for at in coordinates) or not all(map(is_number, release.values)):
@@ -151,10 +151,10 @@ def _why_release_invalid(release: Release, n: int, schema: Schema) -> str:
         map(is_number, release.public_values.values())
     ):
         return "its numbers are not those that were asked for"
-    steps = steps_of(release.values, coordinates)
+    steps = ticks_of(release.values, coordinates)
     for value, count, at in zip(release.values, steps, coordinates, strict=True):
-        if not math.isclose(value, count * at.step, rel_tol=2.0**-50):
-            return "its numbers are not whole steps"
+        if not math.isclose(value, count * at.tick, rel_tol=2.0**-50):
+            return "its numbers are not whole ticks"
     for count, (scale, at) in zip(steps, pairs, strict=True):
         # Of a sum, what one unit moves at most, for all of them: from a table whose sum is 0 to any other.
         most = n * float((at.weight or 0) * max(noise.sensitivity.bound, Fraction(1))) + _FAR * (scale or 0.0)

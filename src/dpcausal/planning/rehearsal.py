@@ -66,5 +66,5 @@ class Rehearsal(Expectations):
         noise = calibrate(query, self.schema, guarantee)
         receipt = Receipt(query.name, guarantee.epsilon, guarantee.delta)
         values = expected(query, self, guarantee)
-        steps = tuple(round(values[at.name] / at.step) for at in noise.sensitivity.coordinates)
-        return Release.of(query, guarantee, noise, steps, values, receipt)
+        ticks = tuple(round(values[at.name] / at.tick) for at in noise.sensitivity.coordinates)
+        return Release.of(query, guarantee, noise, ticks, values, receipt)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, compared, outcome_step
+from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, compared, outcome_tick
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
 
@@ -43,9 +43,9 @@ class ArmMoments(Query):
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
         """The answer's coordinates and how far one unit can move them."""
-        step = outcome_step(schema) ** 2 * GRID
+        tick = outcome_tick(schema) ** 2 * GRID
         weight, rounding = {"l1": (4 * GRID, Fraction(1, 4 * GRID)), "l2": (2 * GRID, Fraction(1, 2 * GRID))}[norm]
-        deficits = tuple(Coordinate(f"deficit_{arm}", step, Fraction(weight)) for arm in (0, 1))
+        deficits = tuple(Coordinate(f"deficit_{arm}", tick, Fraction(weight)) for arm in (0, 1))
         coordinates = (*_totals(schema), *deficits, *_arm_size(schema, protects, norm))
         return Sensitivity(norm, coordinates, max(_arm_bound(protects, norm), 1 + rounding))
 
@@ -55,7 +55,7 @@ class ArmMoments(Query):
 
 
 def _totals(schema: Schema) -> tuple[Coordinate, ...]:
-    return tuple(Coordinate(f"total_{arm}", outcome_step(schema), Fraction(2 * GRID)) for arm in (0, 1))
+    return tuple(Coordinate(f"total_{arm}", outcome_tick(schema), Fraction(2 * GRID)) for arm in (0, 1))
 
 
 def _arm_size(schema: Schema, protects: Protects, norm: Norm) -> tuple[Coordinate, ...]:

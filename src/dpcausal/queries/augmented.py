@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import ClassVar, Literal, get_args
 
 from dpcausal.queries.models import Modelled, check_limits
-from dpcausal.queries.query import GRID, Coordinate, Norm, Sensitivity, outcome_step
+from dpcausal.queries.query import GRID, Coordinate, Norm, Sensitivity, outcome_tick
 from dpcausal.queries.scores import check_estimand
 from dpcausal.schema import Protects, Schema
 
@@ -56,7 +56,7 @@ class AugmentedScores(Modelled):
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
         """The answer's coordinates and how far one unit can move them."""
         self.check_models(schema)
-        score, target = self.limit * outcome_step(schema), self.largest_target
+        score, target = self.limit * outcome_tick(schema), self.largest_target
         moves = {
             "score": (score, 2 * GRID),
             "mass": (target / GRID, GRID),
@@ -66,7 +66,7 @@ class AugmentedScores(Modelled):
             "clipped": (1.0, 1),
         }
         coordinates = tuple(
-            Coordinate(name, step, Fraction(move * self.weights[name])) for name, (step, move) in moves.items()
+            Coordinate(name, tick, Fraction(move * self.weights[name])) for name, (tick, move) in moves.items()
         )
         power = {"l1": 1, "l2": 2}[norm]
         total = sum((Fraction(1, weight) ** power for weight in self.weights.values()), Fraction(0))

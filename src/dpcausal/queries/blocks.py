@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 from dpcausal.columns import Value, is_number
 from dpcausal.errors import QueryError
 from dpcausal.queries.profiles import by_covariate, codes_of, profile_names, profiles_of
-from dpcausal.queries.query import GRID, Coordinate, NoiseKind, Norm, Query, Sensitivity, outcome_step
+from dpcausal.queries.query import GRID, Coordinate, NoiseKind, Norm, Query, Sensitivity, outcome_tick
 from dpcausal.queries.regression import root_above
 from dpcausal.queries.scores import covariates_named, score_columns
 from dpcausal.schema import Protects, Schema
@@ -85,10 +85,10 @@ class BlockEffects(Asked):
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
         """The answer's coordinates and how far one unit can move them."""
         self.check_profiles(schema)
-        step = self.limit * outcome_step(schema)
+        tick = self.limit * outcome_tick(schema)
         deficit = {"l1": 4 * GRID, "l2": 2 * GRID}[norm]  # so large that deficits never add to what totals move
-        totals = (Coordinate(name, step, Fraction(2 * GRID)) for name in self.names)
-        deficits = (Coordinate(f"deficit of {name}", step**2 * GRID, Fraction(deficit)) for name in self.names)
+        totals = (Coordinate(name, tick, Fraction(2 * GRID)) for name in self.names)
+        deficits = (Coordinate(f"deficit of {name}", tick**2 * GRID, Fraction(deficit)) for name in self.names)
         count = Fraction(len(self.at))
         bound = count if norm == "l1" else root_above(count)
         return Sensitivity(norm, (*totals, *deficits), bound * (1 + Fraction(2, GRID)))
@@ -139,5 +139,5 @@ class InfluenceEffects(Asked):
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
         """The answer's coordinates; how far one unit can move them nobody knows."""
         self.check_profiles(schema)
-        coordinates = tuple(Coordinate(name, outcome_step(schema), None) for name in self.names)
+        coordinates = tuple(Coordinate(name, outcome_tick(schema), None) for name in self.names)
         return Sensitivity(norm, coordinates, Fraction(1))

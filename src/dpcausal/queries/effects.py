@@ -9,9 +9,9 @@ from dpcausal.columns import Real, is_number
 from dpcausal.errors import QueryError
 from dpcausal.queries.basis import LENGTH, Basis, basis_of
 from dpcausal.queries.models import Modelled, check_limits
-from dpcausal.queries.query import GRID, Coordinate, Norm, Sensitivity, outcome_step
+from dpcausal.queries.query import GRID, Coordinate, Norm, Sensitivity, outcome_tick
 from dpcausal.queries.regression import root_above
-from dpcausal.queries.scores import COEFFICIENT_STEP, covariates_named
+from dpcausal.queries.scores import COEFFICIENT_TICK, covariates_named
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
 
@@ -76,17 +76,17 @@ class EffectMoments(Modelled):
         return [(i, j) for i in range(count) for j in range(i, count) if i == j or not self.basis.disjoint]
 
     def longest(self, schema: Schema) -> Fraction:
-        """The greatest length of regressors, in steps."""
+        """The greatest length of regressors, in ticks."""
         if self.learner == "augmented":
             return Fraction(LENGTH)
-        # Each is rounded to the nearest step.
+        # Each is rounded to the nearest tick.
         return Fraction(farthest_arm(self, schema)) * LENGTH + root_above(Fraction(len(self.basis.names(schema)))) / 2
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
         """The answer's coordinates and how far one unit can move them."""
         self.check_models(schema)
         names, longest = self.basis.names(schema), self.longest(schema)
-        unit = self.limit * outcome_step(schema) * GRID / LENGTH
+        unit = self.limit * outcome_tick(schema) * GRID / LENGTH
         gram = [
             Coordinate(f"{names[i]} by {names[j]}", 1 / LENGTH**2, longest**2 * (1 if i == j else _OFF_DIAGONAL))
             for i, j in self.pairs(schema)
@@ -165,9 +165,9 @@ class EffectWeights(Modelled):
         self.check_models(schema)
         names = self.basis.names(schema)
         root = root_above(Fraction(len(names)))
-        length = self.moved(schema) / Fraction(COEFFICIENT_STEP) + root  # each is rounded to a step
-        step = COEFFICIENT_STEP * outcome_step(schema) * GRID
-        coordinates = tuple(Coordinate(name, step, length) for name in names)
+        length = self.moved(schema) / Fraction(COEFFICIENT_TICK) + root  # each is rounded to a tick
+        tick = COEFFICIENT_TICK * outcome_tick(schema) * GRID
+        coordinates = tuple(Coordinate(name, tick, length) for name in names)
         return Sensitivity(norm, coordinates, root if norm == "l1" else Fraction(1))
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
@@ -188,6 +188,6 @@ def farthest_arm(query: EffectMoments | EffectWeights, schema: Schema) -> float:
         else:  # one of these and no other
             own, slopes = slopes[: len(column.values)], slopes[len(column.values) :]
         low, high = low + min(own), high + max(own)
-    # The predictor is rounded down to a step of the table that it is looked up in, and the propensity to the nearest.
+    # The predictor is rounded down to a tick of the table that it is looked up in, and the propensity to the nearest.
     ends = [1 / (1 + math.exp(-min(max(end, -40), 40))) for end in (low - 2**-12, high)]
     return min(max(ends[1], 1 - ends[0]), 1 - query.clip) + 2 / GRID

@@ -15,17 +15,17 @@ from dpcausal.queries.query import (
     Query,
     Sensitivity,
     check_all_compared,
-    outcome_step,
+    outcome_tick,
     shared,
 )
 from dpcausal.queries.scores import check_coefficients, covariates_named, kept_within, score_columns
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
 
-COEFFICIENT_STEPS = 2**16
-"""Into how many steps the largest coefficient of a matched contrast is divided."""
+COEFFICIENT_TICKS = 2**16
+"""Into how many ticks the largest coefficient of a matched contrast is divided."""
 
-_MOVES = 2 * GRID * COEFFICIENT_STEPS  # how far one outcome moves a sum with such coefficients
+_MOVES = 2 * GRID * COEFFICIENT_TICKS  # how far one outcome moves a sum with such coefficients
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,8 @@ class MatchedContrast(Query):
                 hint="matching on the score as it is reveals covariates and arms; where these are private use "
                 "Stratification or InverseWeighting.",
             )
-        step = outcome_step(schema)
-        parts = {"effect": (step / COEFFICIENT_STEPS, _MOVES), "squares": (step**2 * GRID, 4 * GRID + 1)}
+        tick = outcome_tick(schema)
+        parts = {"effect": (tick / COEFFICIENT_TICKS, _MOVES), "squares": (tick**2 * GRID, 4 * GRID + 1)}
         return shared(parts, self.shares, norm)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
@@ -137,7 +137,7 @@ class ScrambledContrast(Query):
         """The answer's coordinates and how far one unit can move them."""
         check_all_compared(self, schema, protects)
         check_coefficients(self.coefficients, self.covariates, schema)
-        effect = Coordinate("effect", outcome_step(schema) / COEFFICIENT_STEPS, Fraction(_MOVES) / self.parts()[2])
+        effect = Coordinate("effect", outcome_tick(schema) / COEFFICIENT_TICKS, Fraction(_MOVES) / self.parts()[2])
         return Sensitivity(norm, (effect,), Fraction(1))
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:

@@ -12,18 +12,18 @@ from dpcausal.errors import QueryError
 from dpcausal.queries.query import GRID, plain_value
 
 Codes = Mapping[str, NDArray[np.int64]]
-"""By covariate: a number as steps from the middle of its range, a listed value as its place in the list."""
+"""By covariate: a number as ticks from the middle of its range, a listed value as its place in the list."""
 
 
 def grid(column: Real) -> tuple[float, float]:
-    """The middle of a range, and steps to one unit of measurement."""
+    """The middle of a range, and ticks to one unit of measurement."""
     return column.low + (column.high - column.low) / 2, 2 * GRID / (column.high - column.low)
 
 
-def steps_of(column: Real, value: float) -> int:
-    """How many steps a value within the bounds is from the middle of its range."""
-    middle, per_step = grid(column)
-    return min(max(math.floor((value - middle) * per_step + 0.5), -GRID), GRID)
+def ticks_of(column: Real, value: float) -> int:
+    """How many ticks a value within the bounds is from the middle of its range."""
+    middle, ticks_to_one = grid(column)
+    return min(max(math.floor((value - middle) * ticks_to_one + 0.5), -GRID), GRID)
 
 
 def codes_of(profiles: object, columns: Sequence[Column]) -> dict[str, NDArray[np.int64]]:
@@ -70,7 +70,7 @@ def _coded(column: Column, cells: NDArray[Any]) -> NDArray[np.int64]:
         cells = np.array([None if _absent(each) else each for each in cells.tolist()], dtype=object)
     if isinstance(column, Binary | Category):
         return _listed(column, cells)
-    middle, per_step = grid(column)
+    middle, ticks_to_one = grid(column)
     try:
         numbers = np.asarray(cells, dtype=np.float64)
     except (TypeError, ValueError):
@@ -80,8 +80,8 @@ def _coded(column: Column, cells: NDArray[Any]) -> NDArray[np.int64]:
             hint="give NaN for a value that is not known; it counts as the declared missing value.",
         ) from None
     numbers = np.clip(np.where(np.isnan(numbers), column.missing_value, numbers), column.low, column.high)
-    steps: NDArray[np.int64] = np.clip(np.floor((numbers - middle) * per_step + 0.5), -GRID, GRID).astype(np.int64)
-    return steps
+    ticks: NDArray[np.int64] = np.clip(np.floor((numbers - middle) * ticks_to_one + 0.5), -GRID, GRID).astype(np.int64)
+    return ticks
 
 
 def _absent(cell: object) -> bool:
@@ -136,8 +136,8 @@ def values_of(codes: Codes, columns: Sequence[Column]) -> tuple[tuple[Value, ...
     lines: list[list[Value]] = []
     for column in columns:
         if isinstance(column, Real):
-            middle, per_step = grid(column)
-            lines.append([middle + code / per_step for code in codes[column.name].tolist()])
+            middle, ticks_to_one = grid(column)
+            lines.append([middle + code / ticks_to_one for code in codes[column.name].tolist()])
         else:
             lines.append([column.values[code] for code in codes[column.name].tolist()])
     return tuple(zip(*lines, strict=True))
@@ -166,7 +166,7 @@ def even_points(dimensions: int, size: int, start: int = 0) -> NDArray[np.float6
 
 
 def design_lines(codes: Codes, columns: Sequence[Column]) -> list[NDArray[np.int64]]:
-    """Covariates as numbers from -1 to 1, in steps of which GRID make 1, the features of a linear regression.
+    """Covariates as numbers from -1 to 1, in ticks of which GRID make 1, the features of a linear regression.
 
     One of two values is -1 or 1; one of more values is 1 in that value's place and -1 elsewhere, without the first.
     """

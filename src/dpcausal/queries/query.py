@@ -12,7 +12,7 @@ from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
 
 GRID = 2**20
-"""Steps from the middle of a column's range to its bounds. Values are rounded to these steps before anything else."""
+"""Ticks from the middle of a column's range to its bounds. Values are rounded to these ticks before anything else."""
 
 Norm = Literal["l1", "l2"]
 
@@ -26,17 +26,17 @@ influence function of the table, and delta must be positive; a heuristic."""
 class Coordinate:
     """One number of an answer.
 
-    The answer is an integer count of steps. Its size in the schema's own terms is steps times `step`.
+    The answer is an integer count of ticks. Its size in the schema's own terms is ticks times `tick`.
 
     Attributes:
         name: What the number is.
-        step: The size of one step, for instance in dollars.
-        weight: The coordinate's share of the sensitivity, in steps; its noise is in proportion to it. None where the
+        tick: The size of one tick, for instance in dollars.
+        weight: The coordinate's share of the sensitivity, in ticks; its noise is in proportion to it. None where the
             size of the noise is decided by the table itself and is as private as the table.
     """
 
     name: str
-    step: float
+    tick: float
     weight: Fraction | None
 
 
@@ -124,14 +124,14 @@ def compared(schema: Schema, weight: Fraction) -> tuple[Coordinate, ...]:
     return (Coordinate("compared", 1.0, weight),) if schema.units_may_leave(schema.protects) else ()
 
 
-def outcome_step(schema: Schema) -> float:
-    """The size of one step of the outcome, in the outcome's own terms."""
+def outcome_tick(schema: Schema) -> float:
+    """The size of one tick of the outcome, in the outcome's own terms."""
     low, high = schema.outcome_bounds
     return (high - low) / 2 / GRID
 
 
 def shared(parts: Mapping[str, tuple[float, int]], shares: Mapping[str, Fraction], norm: Norm) -> Sensitivity:
-    """Numbers, each with its step and how far one unit moves it, under a guarantee divided among them by shares."""
+    """Numbers, each with its tick and how far one unit moves it, under a guarantee divided among them by shares."""
     coordinates = []
     for part, (unit, moves) in parts.items():
         share = shares[part] if norm == "l1" else Fraction(math.sqrt(shares[part]))

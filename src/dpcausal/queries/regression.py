@@ -14,7 +14,7 @@ from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
 
 FINE = 2**10
-"""Steps from the middle of a range to its bounds in products of two numbers, so that sums of products are exact."""
+"""Ticks from the middle of a range to its bounds in products of two numbers, so that sums of products are exact."""
 
 CONSTANT, OUTCOME, FIRST_FEATURE = 0, 1, 2
 """Where in a unit's list of numbers its constant, its outcome and its features are."""

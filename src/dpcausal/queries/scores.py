@@ -16,7 +16,7 @@ from dpcausal.queries.query import (
     Query,
     Sensitivity,
     compared,
-    outcome_step,
+    outcome_tick,
     value_names,
 )
 from dpcausal.schema import Protects, Schema
@@ -24,7 +24,7 @@ from dpcausal.treatment import TableColumn
 
 Estimand = Literal["ATE", "ATT", "ATC", "ATO"]
 
-COEFFICIENT_STEP = 2.0**-30
+COEFFICIENT_TICK = 2.0**-30
 
 
 def feature_names(covariates: Sequence[str], schema: Schema) -> tuple[str, ...]:
@@ -100,7 +100,7 @@ WIDEST_SCORE = 1_000
 
 
 def of_length(moved: Fraction, names: tuple[str, ...], norm: Norm, share: Fraction = Fraction(1)) -> Sensitivity:
-    """Coefficients that move, as a vector, by a length of at most `moved` steps before each is rounded to a step."""
+    """Coefficients that move, as a vector, by a length of at most `moved` ticks before each is rounded to a tick."""
     if len(names) > WIDEST_SCORE:
         raise QueryError(
             expected=f"a score of at most {WIDEST_SCORE:,} features",
@@ -109,7 +109,7 @@ def of_length(moved: Fraction, names: tuple[str, ...], norm: Norm, share: Fracti
         )
     root = Fraction(math.isqrt(10**12 * len(names)) + 1, 10**6)
     length = (moved + root) / share
-    coordinates = tuple(Coordinate(name, COEFFICIENT_STEP, length) for name in names)
+    coordinates = tuple(Coordinate(name, COEFFICIENT_TICK, length) for name in names)
     return Sensitivity(norm, coordinates, root if norm == "l1" else Fraction(1))
 
 
@@ -147,7 +147,7 @@ class OutputPerturbedLogistic(Query):
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
         """The answer's coordinates and how far one unit can move them."""
         names = feature_names(self.covariates, schema)
-        moved = 2 * (1 + self.slack) / Fraction(self.penalty) / Fraction(COEFFICIENT_STEP)
+        moved = 2 * (1 + self.slack) / Fraction(self.penalty) / Fraction(COEFFICIENT_TICK)
         return of_length(moved, names, norm)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
@@ -207,7 +207,7 @@ class ObjectivePerturbedLogistic(Query):
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
         """The answer's coordinates, and how far the solver and the grid can have moved them."""
         names = feature_names(self.covariates, schema)
-        moved = self.slack / Fraction(COEFFICIENT_STEP)
+        moved = self.slack / Fraction(COEFFICIENT_TICK)
         return of_length(moved, names, norm, self.shares["slack"])
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
@@ -277,8 +277,8 @@ class WeightedArms(Query):
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
         """The answer's coordinates and how far one unit can move them."""
         check_coefficients(self.coefficients, self.covariates, schema)
-        weight, outcome = self.largest / GRID, outcome_step(schema)
-        steps = {
+        weight, outcome = self.largest / GRID, outcome_tick(schema)
+        ticks = {
             "contrast": self.largest * outcome,
             "level": self.largest * outcome,
             "tilt": weight,
@@ -286,10 +286,10 @@ class WeightedArms(Query):
             "deficit": self.largest * outcome**2 * GRID,
             "design": self.largest * weight,
         }
-        coordinates = tuple(Coordinate(name, steps[name], Fraction(GRID * self.weights[name])) for name in steps)
+        coordinates = tuple(Coordinate(name, ticks[name], Fraction(GRID * self.weights[name])) for name in ticks)
         coordinates = (*coordinates, *compared(schema, Fraction(8)))
         bound = {"l1": Fraction(5, 4), "l2": Fraction(1031, 1000)}[norm]
-        return Sensitivity(norm, coordinates, bound + Fraction(8, GRID))  # and what rounding to steps adds
+        return Sensitivity(norm, coordinates, bound + Fraction(8, GRID))  # and what rounding to ticks adds
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """The columns that the answer depends on."""

@@ -18,7 +18,7 @@ from dpcausal.queries.query import (
     Sensitivity,
     check_all_compared,
     compared,
-    outcome_step,
+    outcome_tick,
     shared,
     value_names,
 )
@@ -33,7 +33,7 @@ class Cut:
     Attributes:
         name: The covariate.
         edges: For a real covariate, where one bin ends and the next begins, in rising order. An edge belongs to the bin
-            above it. Values are compared on the grid that divides the covariate's range into 2^21 steps.
+            above it. Values are compared on the grid that divides the covariate's range into 2^21 ticks.
     """
 
     name: str
@@ -136,7 +136,7 @@ class StratumContrasts(Query):
 
     name: ClassVar[str] = "stratum_contrasts"
     adds_up: ClassVar[bool] = True
-    design_steps: ClassVar[int] = 1024
+    design_ticks: ClassVar[int] = 1024
     shares: ClassVar[dict[str, Fraction]] = {
         "effect": Fraction(7, 10),
         "size": Fraction(1, 10),
@@ -162,14 +162,14 @@ class StratumContrasts(Query):
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
         """The answer's coordinates and how far one unit can move them."""
         bins(self.by, schema)
-        step, reach = outcome_step(schema), 1 + self.cap
+        tick, reach = outcome_tick(schema), 1 + self.cap
         # An outcome that alone may change touches one arm of one stratum; a record leaves one and joins another.
         touched = 1 if protects == "outcome" else 2
         parts = {
-            "effect": (step, touched * 2 * GRID * reach + 2),
+            "effect": (tick, touched * 2 * GRID * reach + 2),
             "size": (1.0, reach),
-            "squares": (step**2 * GRID, 4 * GRID + 2),
-            "design": (1 / self.design_steps, 5 * reach**2 * self.design_steps + 2),
+            "squares": (tick**2 * GRID, 4 * GRID + 2),
+            "design": (1 / self.design_ticks, 5 * reach**2 * self.design_ticks + 2),
         }
         four = shared(parts, self.shares, norm)
         share = self.compared_share if norm == "l1" else Fraction(math.sqrt(self.compared_share))
@@ -195,8 +195,8 @@ class StratumMatches(Query):
 
     name: ClassVar[str] = "stratum_matches"
     design_cap: ClassVar[int] = 4
-    effect_steps: ClassVar[int] = 2**16
-    log_steps: ClassVar[int] = 2**10
+    effect_ticks: ClassVar[int] = 2**16
+    log_ticks: ClassVar[int] = 2**10
 
     by: Sequence[Cut]
     bound: Literal["smooth", "global"]
@@ -225,20 +225,20 @@ class StratumMatches(Query):
         """The answer's coordinates and how far one unit can move them."""
         check_all_compared(self, schema, protects)
         bins(self.by, schema)
-        step = outcome_step(schema)
+        tick = outcome_tick(schema)
         parts = {
-            "effect": (step / self.effect_steps, 2 * (GRID + 1) * self.effect_steps + 1),
-            "log_sensitivity": (1 / self.log_steps, self.log_steps + 2),
-            "squares": (step**2 * GRID, 4 * GRID + 2),
+            "effect": (tick / self.effect_ticks, 2 * (GRID + 1) * self.effect_ticks + 1),
+            "log_sensitivity": (1 / self.log_ticks, self.log_ticks + 2),
+            "squares": (tick**2 * GRID, 4 * GRID + 2),
             "design": (
-                1 / StratumContrasts.design_steps,
-                5 * (1 + self.design_cap) ** 2 * StratumContrasts.design_steps + 2,
+                1 / StratumContrasts.design_ticks,
+                5 * (1 + self.design_cap) ** 2 * StratumContrasts.design_ticks + 2,
             ),
         }
         most = shared({name: parts[name] for name in self.shares}, self.shares, norm)
         if self.bound == "global":
             return most
-        return replace(most, coordinates=(Coordinate("effect", step, None), *most.coordinates[1:]))
+        return replace(most, coordinates=(Coordinate("effect", tick, None), *most.coordinates[1:]))
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """The columns that the answer depends on."""

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from dpcausal.errors import QueryError
 from dpcausal.queries.basis import Cells, basis_of
-from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, outcome_step
+from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, outcome_tick
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
 
@@ -34,18 +34,18 @@ class SubgroupMoments(Query):
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
         """The answer's coordinates and how far one unit can move them."""
-        step = outcome_step(schema)
+        tick = outcome_tick(schema)
         # The deficit moves fully only where the total does not move at all: with these weights it never adds to it.
         weights = {
             "l1": {"size": 2, "total": GRID, "deficit": 2 * GRID},
             "l2": {"size": 1, "total": GRID, "deficit": GRID},
         }[norm]
-        steps = {"size": 1.0, "total": step, "deficit": step**2 * GRID}
+        ticks = {"size": 1.0, "total": tick, "deficit": tick**2 * GRID}
         coordinates = tuple(
-            Coordinate(f"{part}_{arm} of {group}", steps[part], Fraction(weights[part]))
+            Coordinate(f"{part}_{arm} of {group}", ticks[part], Fraction(weights[part]))
             for group in self.cells.names(schema)
             for arm in (0, 1)
-            for part in steps
+            for part in ticks
         )
         # To another group a unit takes its number along; within one it does not, but may take its outcome twice as far.
         most = 3 if norm == "l1" and protects != "outcome" else 2

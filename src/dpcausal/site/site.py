@@ -20,7 +20,7 @@ from dpcausal.site.review import Review, objections
 from dpcausal.study import Study
 from dpcausal.unpaid import unpaid
 from dpcausal.vault import Vault
-from dpcausal.vault.resources import Resources
+from dpcausal.vault.engines.resources import Resources
 
 
 class _RefusalError(Exception):

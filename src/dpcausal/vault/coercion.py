@@ -17,16 +17,14 @@ from dpcausal.queries import GRID
 from dpcausal.queries.profiles import grid
 from dpcausal.schema import Schema
 from dpcausal.treatment import TableColumn, Treatment, table_column
-from dpcausal.vault.dialects import DUCKDB, Dialect
+from dpcausal.vault.engines import OUTSIDE
+from dpcausal.vault.engines.dialects import DUCKDB, Dialect
 from dpcausal.vault.parsing import days_in_text, literal, number_in_text, since, text_literals, value_in_text
 
 Family = Literal["integer", "number", "wide number", "boolean", "text", "date", "key", "other"]
 """What a column's data type lets one do with it; a key only names or orders, an integer has at most 64 bits, a wide
 number may be a whole number of more, and a date may have a time of day but no time zone. Types are public, values are
 not."""
-
-OUTSIDE = 2
-"""The code of the treatment column for units outside the comparison."""
 
 SOURCE = DUCKDB.source
 """The name under which DuckDB's SQL text knows the table."""
@@ -60,13 +58,13 @@ def coerced(
         only: Coerced columns to which the text may be cut, if nothing decides on units.
     """
     check_columns(columns_used(schema), list(families))
-    cells, read, steps = {}, {}, {}
+    cells, read, ticks = {}, {}, {}
     for place, (column, name) in enumerate(zip(schema.columns, column_names(schema), strict=True)):
         family, held = families[table_column(column)], column.of if isinstance(column, Indicator) else column
         cells[name] = f"{_cell(held, family, dialect)} AS cell_{place}"
         read[name] = f"{_read(held, family, dialect, f'cell_{place}')} AS read_{place}"
         if isinstance(column, Real):
-            code = _real_steps(column, f"read_{place}")
+            code = _real_ticks(column, f"read_{place}")
         elif isinstance(column, Treatment):
             code = _arm(column, f"read_{place}", family, dialect)
         elif isinstance(column, Indicator):
@@ -75,10 +73,10 @@ def coerced(
             code = _code(column, f"read_{place}", family, dialect)
         if name == "outcome" and not isinstance(column, Real):
             code = f"{2 * GRID} * ({code}) - {GRID}"
-        steps[name] = f"CAST({code} AS INTEGER) AS {name}"
+        ticks[name] = f"CAST({code} AS INTEGER) AS {name}"
     if schema.unit is None:
         kept = [name for name in read if only is None or name in only] or ["treatment"]
-        first, then, last = (", ".join(each[name] for name in kept) for each in (cells, read, steps))
+        first, then, last = (", ".join(each[name] for name in kept) for each in (cells, read, ticks))
         return f"SELECT {last} FROM (SELECT {then} FROM (SELECT {first} FROM {dialect.source}))"  # noqa: S608
     by = schema.unit.by
     number = dialect.number(dialect.column(by)) if families[by] == "text" else "CAST(NULL AS DOUBLE)"
@@ -86,10 +84,10 @@ def coerced(
     keys = f"{who} AS unit, {number} AS number_by, {when} AS place_by"
     keyed = f"SELECT {', '.join(cells.values())}, {keys} FROM {dialect.source}"  # noqa: S608
     told = f"SELECT {', '.join(read.values())}, unit, number_by, place_by FROM ({keyed})"  # noqa: S608
-    rows = f"SELECT {', '.join(steps.values())}, unit, number_by, place_by FROM ({told})"  # noqa: S608
-    names = ", ".join(steps)
+    rows = f"SELECT {', '.join(ticks.values())}, unit, number_by, place_by FROM ({told})"  # noqa: S608
+    names = ", ".join(ticks)
     # The outcome comes last, so that where it alone is protected it does not decide on anything public.
-    ties = ", ".join(sorted(steps, key="outcome".__eq__))
+    ties = ", ".join(sorted(ticks, key="outcome".__eq__))
     direction = f"{'ASC' if schema.unit.keep == 'first' else 'DESC'} NULLS LAST"
     order = f"number_by {direction}, place_by {direction}, {ties}"
     numbered = f"SELECT {names}, ROW_NUMBER() OVER (PARTITION BY unit ORDER BY {order}) AS place FROM ({rows})"  # noqa: S608
@@ -181,20 +179,20 @@ def _check_family(column: TableColumn, family: Family) -> None:
         )
 
 
-def _real_steps(column: Real, value: str) -> str:
-    """Steps from the middle of the range, from -GRID to GRID whatever floating point does on the way.
+def _real_ticks(column: Real, value: str) -> str:
+    """Ticks from the middle of the range, from -GRID to GRID whatever floating point does on the way.
 
     A missing value is neither below nor above anything, and NaN is above infinity.
     """
-    middle, per_step = grid(column)
+    middle, ticks_to_one = grid(column)
     low, high, missing = map(literal, (column.low, column.high, column.missing_value))
     within = (
         f"CASE WHEN {value} BETWEEN {low} AND {high} THEN {value} "
         f"WHEN {value} < {low} THEN {low} WHEN {value} <= {literal(math.inf)} THEN {high} ELSE {missing} END"
     )
     moved = f"({within} - {literal(middle)})" if middle else within
-    rounded = f"FLOOR({moved} * {literal(per_step)} + {literal(0.5)})"
-    ends = ((end - middle) * per_step + 0.5 for end in (column.low, column.high))
+    rounded = f"FLOOR({moved} * {literal(ticks_to_one)} + {literal(0.5)})"
+    ends = ((end - middle) * ticks_to_one + 0.5 for end in (column.low, column.high))
     if all(-GRID <= math.floor(end) <= GRID for end in ends):
         return rounded
     # Two bounds that differ by few of their last digits.

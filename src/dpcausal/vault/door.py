@@ -13,15 +13,15 @@ from dpcausal.queries import BlockEffects, InfluenceEffects, Query
 from dpcausal.release import Receipt, Release
 from dpcausal.schema import PROTECTS, Schema
 from dpcausal.vault.answers import ANSWERS
-from dpcausal.vault.learners import Learner, check_scikit_learn, find_learner, own_learners
+from dpcausal.vault.engines.resources import Resources
 from dpcausal.vault.noise import add_noise
-from dpcausal.vault.resources import Resources
+from dpcausal.vault.numerics.learners import Learner, check_scikit_learn, find_learner, own_learners
 from dpcausal.vault.table import open_table
 
 if TYPE_CHECKING:
     from dpcausal.vault.engines import Engine
 
-_MOST_UNITS = 2**41  # so that a sum of steps, and its noise, fits into 64 bits
+_MOST_UNITS = 2**41  # so that a sum of ticks, and its noise, fits into 64 bits
 
 
 class Vault:
@@ -167,8 +167,8 @@ class Vault:
     def _answer(self, query: Query, guarantee: Guarantee, noise: Noise, receipt: Receipt) -> Release:
         """Rows are read here, and only here, and noise is added."""
         answer = ANSWERS[type(query)](query, self._schema, self._engine, guarantee, **self._tools(query))
-        steps = self._noised(answer.in_order(noise), answer.sized(noise))
-        return Release.of(query, guarantee, noise, steps, answer.public_values, receipt)
+        ticks = self._noised(answer.in_order(noise), answer.sized(noise))
+        return Release.of(query, guarantee, noise, ticks, answer.public_values, receipt)
 
     def _tools(self, query: Query) -> dict[str, Learner]:
         """What an answer needs besides the table."""
@@ -177,9 +177,9 @@ class Vault:
         return {"learner": find_learner(query.learner, self._learners)} if isinstance(query, BlockEffects) else {}
 
     @staticmethod
-    def _noised(steps: tuple[int, ...], noise: Noise) -> tuple[int, ...]:
+    def _noised(ticks: tuple[int, ...], noise: Noise) -> tuple[int, ...]:
         """The one place where noise is added; the audit draws from it too."""
-        return add_noise(steps, noise)
+        return add_noise(ticks, noise)
 
     def _check(self, query: Query, guarantee: Guarantee) -> None:
         if type(query) not in ANSWERS:

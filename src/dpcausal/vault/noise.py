@@ -20,7 +20,7 @@ from dpcausal.errors import EngineError
 _LIMIT = 2**62
 
 
-def add_noise(steps: Sequence[int], noise: Noise) -> tuple[int, ...]:
+def add_noise(ticks: Sequence[int], noise: Noise) -> tuple[int, ...]:
     """The integers with independent discrete noise on each.
 
     OpenDP does not check its input: a sum too large for 64 bits, a scale of 0 or a wrong length would go through
@@ -29,28 +29,28 @@ def add_noise(steps: Sequence[int], noise: Noise) -> tuple[int, ...]:
     post-processing.
     """
     scales = [scale for scale in noise.scales if scale is not None and 0 < scale < math.inf]
-    if not all(abs(step) < _LIMIT for step in steps) or not len(steps) == len(noise.scales) == len(scales):
+    if not all(abs(tick) < _LIMIT for tick in ticks) or not len(ticks) == len(noise.scales) == len(scales):
         raise EngineError(
             expected="as many 64-bit sums as positive noise scales",
             got="something else",
             hint="this is a defect in dpcausal: please report it. The budget is spent; nothing was released.",
         )
     integers = vector_domain(atom_domain(T="i64"))
-    noisy = list(steps)
+    noisy = list(ticks)
     for scale in set(scales):
         places = [place for place, each in enumerate(scales) if each == scale]
         if noise.family == "laplace":
             sample = make_laplace(integers, l1_distance(T="i64"), scale=scale)
         else:
             sample = make_gaussian(integers, l2_distance(T="i64"), scale=scale)
-        for place, value in zip(places, sample([steps[place] for place in places]), strict=True):
+        for place, value in zip(places, sample([ticks[place] for place in places]), strict=True):
             noisy[place] = value
     return tuple(noisy)
 
 
-def laplace_each(steps: Sequence[int], scale: float) -> list[int]:
+def laplace_each(ticks: Sequence[int], scale: float) -> list[int]:
     """Every integer with discrete Laplace noise of one scale."""
-    noisy: list[int] = make_laplace(vector_domain(atom_domain(T="i64")), l1_distance(T="i64"), scale=scale)(list(steps))
+    noisy: list[int] = make_laplace(vector_domain(atom_domain(T="i64")), l1_distance(T="i64"), scale=scale)(list(ticks))
     return noisy
 
 

@@ -11,7 +11,7 @@ from datetime import date
 from dpcausal.cells import Value
 from dpcausal.columns import Binary, Category, Real
 from dpcausal.treatment import Treatment
-from dpcausal.vault.dialects import Dialect
+from dpcausal.vault.engines.dialects import Dialect
 
 _TIME = r"(?:[t ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]++)?+)?+(?: ?+z| ?+[+-][0-9]{2}:?+[0-9]{2})?+)?+"
 """A time of day after a date; it is dropped."""

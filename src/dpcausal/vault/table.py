@@ -15,15 +15,15 @@ import pyarrow.parquet as pq
 from dpcausal.errors import TableError, redact_errors
 from dpcausal.schema import Schema
 from dpcausal.vault.coercion import Family, check_columns, columns_used, dated_columns
-from dpcausal.vault.dialects import DUCKDB
 from dpcausal.vault.engines import Engine
+from dpcausal.vault.engines.dialects import DUCKDB
 from dpcausal.vault.engines.duckdb import DuckDBEngine, connect, families_of
+from dpcausal.vault.engines.progress import ProgressEngine
+from dpcausal.vault.engines.resources import Resources
 from dpcausal.vault.engines.spark import SparkEngine, is_spark_frame
-from dpcausal.vault.frames import arrow_table
-from dpcausal.vault.headers import check_names, check_separator, header_mistakes, header_of
-from dpcausal.vault.postgres import PostgresTable, families_at
-from dpcausal.vault.progress import Shown
-from dpcausal.vault.resources import Resources
+from dpcausal.vault.readers.frames import arrow_table
+from dpcausal.vault.readers.headers import check_names, check_separator, header_mistakes, header_of
+from dpcausal.vault.readers.postgres import PostgresTable, families_at
 
 _TABLES = (
     "a pandas, polars or pyarrow table, a Spark frame, a DuckDB relation, a .parquet or .csv file, a folder of "
@@ -41,14 +41,14 @@ def open_table(table: object, schema: Schema, resources: Resources | None = None
     if is_spark_frame(table):
         _check_not_asked_for(allowed, _IN_SPARK)
         spark = SparkEngine(table, schema)
-        return Shown(spark) if allowed.progress else spark
+        return ProgressEngine(spark) if allowed.progress else spark
     if isinstance(table, duckdb.DuckDBPyRelation):
         _check_not_asked_for(allowed, _IN_DUCKDB)
         engine = DuckDBEngine(table, schema)
     else:
         spill = allowed.folder if resources else None
         engine = _opened(table, schema, connect(allowed.threads, allowed.memory, spill))
-    return Shown(engine, engine.share) if allowed.progress else engine
+    return ProgressEngine(engine, engine.share) if allowed.progress else engine
 
 
 def _check_not_asked_for(resources: Resources, where: str) -> None:

@@ -21,11 +21,11 @@ from dpcausal.queries import (
     SubgroupMoments,
     effects,
 )
-from dpcausal.queries.query import outcome_step
+from dpcausal.queries.query import outcome_tick
 from dpcausal.vault.answer import Answer
-from dpcausal.vault.derivatives import CURVATURE_STEPS, GRADIENT_STEPS
-from dpcausal.vault.engines import Engine, integers
-from dpcausal.vault.residuals import Residuals
+from dpcausal.vault.engines import Engine, exact_ints
+from dpcausal.vault.numerics.exact_gradients import CURVATURE_TICKS, GRADIENT_TICKS
+from dpcausal.vault.numerics.residuals import Residuals
 from tests.audit.mutants.mutant import (
     answer_by,
     attack_on,
@@ -63,8 +63,8 @@ def only_outcomes(patch: pytest.MonkeyPatch) -> None:
 @mutant("residuals without their limit", sensitivity_of(EffectMoments, learner="residual", limit=0.5, basis=LINE))
 def unlimited(patch: pytest.MonkeyPatch) -> None:
     def within(numbers: Any, limit: float) -> Any:
-        steps = np.rint(numbers / GRID / limit * effect_moments.LENGTH).astype(np.int64)
-        return steps, np.zeros_like(steps)
+        ticks = np.rint(numbers / GRID / limit * effect_moments.LENGTH).astype(np.int64)
+        return ticks, np.zeros_like(ticks)
 
     patch.setattr(effect_moments, "within", within)
 
@@ -127,7 +127,7 @@ def squares(patch: pytest.MonkeyPatch) -> None:
         distance, missed = residuals.residual(batch)
         regressors = (distance / GRID) * (residuals.functions(batch) / effect_weights.LENGTH)
         pull = -regressors @ (missed / GRID - at @ regressors) / limit
-        return integers(np.vstack([pull * GRADIENT_STEPS, regressors @ regressors.T * CURVATURE_STEPS]))
+        return exact_ints(np.vstack([pull * GRADIENT_TICKS, regressors @ regressors.T * CURVATURE_TICKS]))
 
     patch.setattr(effect_weights, "loss_sums", sums)
 
@@ -141,7 +141,7 @@ def _in_blocks(patch: pytest.MonkeyPatch, blocks_of: Any, *, alike: bool = False
             learner(covariates[block], arms[block], outcomes[block], at if alike else at.copy())
             for block in blocks_of(query, outcomes)
         ]
-        most = query.limit * outcome_step(schema) * GRID
+        most = query.limit * outcome_tick(schema) * GRID
         return Answer(block_effects.sums(query, np.array(said) / most))
 
     answer_by(patch, BlockEffects, answer)
@@ -188,12 +188,12 @@ def loud(patch: pytest.MonkeyPatch) -> None:
             work()
         return np.zeros(size)
 
-    patch.setattr(block_effects, "quietly", aloud)
+    patch.setattr(block_effects, "run_silenced", aloud)
 
 
 @mutant("a learner whose panics get out", shape)
 def panicking(patch: pytest.MonkeyPatch) -> None:
-    quietly = block_effects.quietly
+    run_silenced = block_effects.run_silenced
 
     def only_exceptions(work: Any, size: int) -> Any:
         raised: list[Panic] = []
@@ -205,9 +205,9 @@ def panicking(patch: pytest.MonkeyPatch) -> None:
                 raised.append(panic)
                 raise
 
-        said = quietly(watched, size)
+        said = run_silenced(watched, size)
         if raised:
             raise raised[0]
         return said
 
-    patch.setattr(block_effects, "quietly", only_exceptions)
+    patch.setattr(block_effects, "run_silenced", only_exceptions)

@@ -10,7 +10,7 @@ import dpcausal as dpc
 from dpcausal.queries import GRID, CovariateSums, Query, ScoreCounts, Sensitivity, StratumCounts, WeightedCovariates
 from dpcausal.vault.answer import Answer
 from dpcausal.vault.engines import Engine
-from dpcausal.vault.features import EXPONENTS, Features
+from dpcausal.vault.numerics.features import EXPONENTS, Features
 from tests.audit.mutants.mutant import answer_by, covariate_sums, mutant, sensitivity_of
 
 ALL = ("ward", "age", "smoker")
@@ -36,7 +36,7 @@ def own_bins(patch: pytest.MonkeyPatch) -> None:
     def answer(query: ScoreCounts, schema: dpc.Schema, engine: Engine, _: dpc.Guarantee) -> Answer:
         features = Features(query.covariates, schema)
         batch = engine.collect(("treatment", *features.columns), 10**6)
-        predictor = features.predictor(query.coefficients, features.steps(batch))
+        predictor = features.predictor(query.coefficients, features.ticks(batch))
         edges = np.quantile(predictor, [1 / 3, 2 / 3])
         bins = np.searchsorted(edges, predictor, side="right")
         sizes = np.bincount(2 * bins + batch["treatment"], minlength=6).tolist()

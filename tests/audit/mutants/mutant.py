@@ -9,14 +9,14 @@ import pytest
 
 from dpcausal.audit.attack import check_epsilon, ranked_pairs
 from dpcausal.audit.determinism import check_determinism
-from dpcausal.audit.draws import check_noise
 from dpcausal.audit.finding import Finding
 from dpcausal.audit.fuzz import check_shape
 from dpcausal.audit.losses import Claim, claims
-from dpcausal.audit.openness import check_public
+from dpcausal.audit.noise_distribution import check_noise
+from dpcausal.audit.public_outputs import check_public_outputs
 from dpcausal.audit.sensitivity import check_sensitivity
-from dpcausal.audit.subjects import SUBJECTS
 from dpcausal.audit.tables import catalogue_of
+from dpcausal.audit.targets import TARGETS
 from dpcausal.queries import Query
 from dpcausal.vault.answer import Answer
 from dpcausal.vault.answers import ANSWERS
@@ -128,9 +128,9 @@ def determinism_of(query: type[Query]) -> Check:
 
 def attack_on(name: str, runs: int) -> Check:
     def check() -> Finding:
-        subject = replace(next(subject for subject in SUBJECTS if subject.name == name))
-        pair, exact = ranked_pairs(subject)[0]
-        return check_epsilon(subject, pair, exact, runs)
+        target = replace(next(target for target in TARGETS if target.name == name))
+        pair, exact = ranked_pairs(target)[0]
+        return check_epsilon(target, pair, exact, runs)
 
     return check
 
@@ -140,4 +140,4 @@ def shape() -> Finding:
 
 
 def public() -> Finding:
-    return check_public(SUBJECTS[2])
+    return check_public_outputs(TARGETS[2])

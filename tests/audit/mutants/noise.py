@@ -18,24 +18,24 @@ from tests.audit.mutants.mutant import attack_on, logistic, mutant, noise_of
 
 @mutant("half the noise", noise_of(ArmMoments))
 def half_noise(patch: pytest.MonkeyPatch) -> None:
-    def drawn(steps: tuple[int, ...], noise: Noise) -> tuple[int, ...]:
-        return add_noise(steps, replace(noise, scales=tuple(scale / 2 for scale in noise.scales if scale)))
+    def drawn(ticks: tuple[int, ...], noise: Noise) -> tuple[int, ...]:
+        return add_noise(ticks, replace(noise, scales=tuple(scale / 2 for scale in noise.scales if scale)))
 
     patch.setattr(door, "add_noise", drawn)
 
 
 @mutant("noise a tenth too small", noise_of(ArmMoments))
 def less_noise(patch: pytest.MonkeyPatch) -> None:
-    def drawn(steps: tuple[int, ...], noise: Noise) -> tuple[int, ...]:
-        return add_noise(steps, replace(noise, scales=tuple(scale * 0.9 for scale in noise.scales if scale)))
+    def drawn(ticks: tuple[int, ...], noise: Noise) -> tuple[int, ...]:
+        return add_noise(ticks, replace(noise, scales=tuple(scale * 0.9 for scale in noise.scales if scale)))
 
     patch.setattr(door, "add_noise", drawn)
 
 
 @mutant("no noise where its size is private", noise_of(StratumMatches, bound="smooth"))
 def no_smooth_noise(patch: pytest.MonkeyPatch) -> None:
-    def drawn(steps: tuple[int, ...], noise: Noise) -> tuple[int, ...]:
-        return tuple(steps) if noise.event.family == "smooth" else add_noise(steps, noise)
+    def drawn(ticks: tuple[int, ...], noise: Noise) -> tuple[int, ...]:
+        return tuple(ticks) if noise.event.family == "smooth" else add_noise(ticks, noise)
 
     patch.setattr(door, "add_noise", drawn)
 
@@ -44,8 +44,8 @@ def no_smooth_noise(patch: pytest.MonkeyPatch) -> None:
 def forgets(patch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng()
 
-    def drawn(steps: tuple[int, ...], noise: Noise) -> tuple[int, ...]:
-        return tuple(steps) if random.random() < 0.05 else add_noise(steps, noise)
+    def drawn(ticks: tuple[int, ...], noise: Noise) -> tuple[int, ...]:
+        return tuple(ticks) if random.random() < 0.05 else add_noise(ticks, noise)
 
     patch.setattr(door, "add_noise", drawn)
 
@@ -64,19 +64,19 @@ def half_gaussian(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("both arms share their noise", noise_of(ArmTotals))
 def shared_noise(patch: pytest.MonkeyPatch) -> None:
-    def drawn(steps: tuple[int, ...], noise: Noise) -> tuple[int, ...]:
+    def drawn(ticks: tuple[int, ...], noise: Noise) -> tuple[int, ...]:
         once = {scale: add_noise((0,), replace(noise, scales=(scale,)))[0] for scale in set(noise.scales)}
-        return tuple(step + once[scale] for step, scale in zip(steps, noise.scales, strict=True))
+        return tuple(tick + once[scale] for tick, scale in zip(ticks, noise.scales, strict=True))
 
     patch.setattr(door, "add_noise", drawn)
 
 
 @mutant("noise from a seed", noise_of(ArmTotals))
 def seeded_noise(patch: pytest.MonkeyPatch) -> None:
-    def drawn(steps: tuple[int, ...], noise: Noise) -> tuple[int, ...]:
+    def drawn(ticks: tuple[int, ...], noise: Noise) -> tuple[int, ...]:
         random = np.random.default_rng(0)
         return tuple(
-            step + round(random.laplace(0, scale)) for step, scale in zip(steps, noise.scales, strict=True) if scale
+            tick + round(random.laplace(0, scale)) for tick, scale in zip(ticks, noise.scales, strict=True) if scale
         )
 
     patch.setattr(door, "add_noise", drawn)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dpcausal as dpc
-from dpcausal.audit.fuzz import check_alone
+from dpcausal.audit.fuzz import check_record_independence
 from dpcausal.queries import (
     GRID,
     ArmMoments,
@@ -23,12 +23,12 @@ from dpcausal.queries import (
     StratumMatches,
     profiles,
 )
-from dpcausal.queries.matching import COEFFICIENT_STEPS
+from dpcausal.queries.matching import COEFFICIENT_TICKS
 from dpcausal.vault import coercion
 from dpcausal.vault.answer import Answer
 from dpcausal.vault.engines import Engine
-from dpcausal.vault.features import Features
-from dpcausal.vault.matching import matched
+from dpcausal.vault.numerics.features import Features
+from dpcausal.vault.numerics.matching import matched
 from tests.audit.mutants.mutant import (
     answer_by,
     augmented_scores,
@@ -43,12 +43,12 @@ from tests.audit.mutants.mutant import (
 
 @mutant("clipped after the noise, so that nothing is clipped before it", sensitivity_of(ArmTotals))
 def unclipped(patch: pytest.MonkeyPatch) -> None:
-    def steps(column: dpc.Real, value: str) -> str:
-        middle, per_step = profiles.grid(column)
-        wide = f"LEAST(GREATEST(({value} - {middle}) * {per_step}, -2e9), 2e9)"
+    def ticks(column: dpc.Real, value: str) -> str:
+        middle, ticks_to_one = profiles.grid(column)
+        wide = f"LEAST(GREATEST(({value} - {middle}) * {ticks_to_one}, -2e9), 2e9)"
         return f"CASE WHEN {value} IS NULL OR isnan({value}) THEN 0 ELSE FLOOR({wide}) END"
 
-    patch.setattr(coercion, "_real_steps", steps)
+    patch.setattr(coercion, "_real_ticks", ticks)
 
 
 @mutant("bounds from the table", sensitivity_of(ArmTotals))
@@ -64,28 +64,28 @@ def own_bounds(patch: pytest.MonkeyPatch) -> None:
     answer_by(patch, ArmTotals, answer)
 
 
-@mutant("numbers as shares of the largest in the table", lambda: check_alone(600))
+@mutant("numbers as shares of the largest in the table", lambda: check_record_independence(600))
 def own_largest(patch: pytest.MonkeyPatch) -> None:
-    steps = coercion._real_steps
+    ticks = coercion._real_ticks
     patch.setattr(
         coercion,
-        "_real_steps",
+        "_real_ticks",
         lambda column, value: (
-            f"CAST({steps(column, value)} * 2.0 / MAX(CASE WHEN {value} > 0 THEN 2 ELSE 1 END) OVER () AS BIGINT)"
+            f"CAST({ticks(column, value)} * 2.0 / MAX(CASE WHEN {value} > 0 THEN 2 ELSE 1 END) OVER () AS BIGINT)"
         ),
     )
 
 
 @mutant("lengths from the table", sensitivity_of(dpc.queries.OutputPerturbedLogistic, penalty=20.0))
 def own_lengths(patch: pytest.MonkeyPatch) -> None:
-    steps = Features.steps
+    ticks = Features.ticks
 
     def scaled(features: Features, batch: Mapping[str, Any]) -> Any:
-        values = steps(features, batch)
+        values = ticks(features, batch)
         values[1:] = values[1:] * GRID // max(np.abs(values[1:]).max(initial=0), 1)
         return values
 
-    patch.setattr(Features, "steps", scaled)
+    patch.setattr(Features, "ticks", scaled)
 
 
 @mutant("a constant without a penalty", sensitivity_of(dpc.queries.OutputPerturbedLogistic, penalty=20.0))
@@ -113,7 +113,7 @@ def equation_4(patch: pytest.MonkeyPatch) -> None:
         has, serves = matched(scores, arms, query.neighbours, (query.neighbours * limit,) * 2)
         found_by = [max(float(has[arms == arm].mean()), 1.0) if (arms == arm).any() else 1.0 for arm in (0, 1)]
         each = (has > 0) + np.where(arms == 1, serves / found_by[0], serves / found_by[1])
-        coefficients = np.rint(each / (1 + limit) * COEFFICIENT_STEPS).astype(np.int64) * (2 * arms - 1)
+        coefficients = np.rint(each / (1 + limit) * COEFFICIENT_TICKS).astype(np.int64) * (2 * arms - 1)
         return Answer(
             {"effect": int((coefficients * outcomes).sum()), "squares": 0}, dict.fromkeys(query.public_values, 1.0)
         )
@@ -122,7 +122,7 @@ def equation_4(patch: pytest.MonkeyPatch) -> None:
 
 
 def _printed(sizes: Any, n: int, beta: float) -> float:
-    """The multi-site paper's equation (1), in steps."""
+    """The multi-site paper's equation (1), in ticks."""
 
     def ratio(t: int, c: int, k: int) -> int:
         few, many = min(t, c), max(t, c)
@@ -246,7 +246,7 @@ def unlimited(patch: pytest.MonkeyPatch) -> None:
 @mutant("outcomes counted once for each arm", sensitivity_of(OutcomesBelow))
 def counted_twice(patch: pytest.MonkeyPatch) -> None:
     def answer(query: OutcomesBelow, schema: dpc.Schema, engine: Engine, _: dpc.Guarantee) -> Answer:
-        below = f"CASE WHEN outcome < {profiles.steps_of(schema.outcome, query.threshold)} THEN 1 ELSE 0 END"  # type: ignore[arg-type]
+        below = f"CASE WHEN outcome < {profiles.ticks_of(schema.outcome, query.threshold)} THEN 1 ELSE 0 END"  # type: ignore[arg-type]
         return Answer({"below": int(engine.aggregate({}, [below, below]).sum())})
 
     answer_by(patch, OutcomesBelow, answer)

@@ -242,4 +242,4 @@ class _Mean:
 def _scale(query: Query, place: int, schema: Schema, guarantee: Guarantee) -> float:
     """The size of the noise that one of a query's numbers would have."""
     noise = calibrate(query, schema, guarantee)
-    return float(noise.scales[place] or 0.0) * noise.sensitivity.coordinates[place].step
+    return float(noise.scales[place] or 0.0) * noise.sensitivity.coordinates[place].tick

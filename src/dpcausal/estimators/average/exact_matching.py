@@ -11,7 +11,7 @@ from dpcausal.estimators.calls import Estimating
 from dpcausal.estimators.plausibility import Signs, warned
 from dpcausal.interval import NoiseTerm
 from dpcausal.queries import Cut, StratumMatches
-from dpcausal.queries.query import outcome_step
+from dpcausal.queries.query import outcome_tick
 from dpcausal.queries.strata import bins, cuts_of
 from dpcausal.release import Release, Source, guarantee_for
 
@@ -65,7 +65,7 @@ class ExactMatching(Estimating):
         n, strata = source.n, math.prod(bins(cuts, source.schema))
         if delta:
             share = epsilon * float(query.shares["effect"])
-            bound = math.exp(release.value("log_sensitivity") * smoothness(share, delta)) * outcome_step(source.schema)
+            bound = math.exp(release.value("log_sensitivity") * smoothness(share, delta)) * outcome_tick(source.schema)
             estimate, scale = release.value("effect") / n, 2 * bound / share / n
             # The size of the noise is itself known up to a random factor, for which the interval is widened.
             scale *= math.exp(1.7 * (release.scale("log_sensitivity") * smoothness(share, delta)) ** 2)

@@ -16,7 +16,7 @@ from dpcausal.estimators.conditional.models import private_models
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm
 from dpcausal.queries import EffectWeights, Fourier
-from dpcausal.queries.scores import COEFFICIENT_STEP
+from dpcausal.queries.scores import COEFFICIENT_TICK
 from dpcausal.release import Source, guarantee_for
 
 _RIDGE, _POWER = 40.0, 0.9
@@ -122,5 +122,5 @@ class KernelLearner(Estimating):
         if self.ridge is not None:
             return max(float(self.ridge * source.n), least)
         noise = calibrate(plan, source.schema, guarantee)
-        once = math.sqrt(NoiseTerm(noise.family, float(noise.scales[0] or 0.0)).variance) * COEFFICIENT_STEP
+        once = math.sqrt(NoiseTerm(noise.family, float(noise.scales[0] or 0.0)).variance) * COEFFICIENT_TICK
         return max(_RIDGE * float((once * plan.penalty) ** _POWER), source.n / 10_000, least)

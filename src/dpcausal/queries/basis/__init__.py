@@ -48,5 +48,5 @@ def basis_of(given: object) -> Any:  # noqa: ANN401 (one of several classes)
 
 def basis_values(basis: Basis, codes: Codes, schema: Schema) -> NDArray[np.float64]:
     """The functions of some profiles as they are, one line a profile."""
-    values: NDArray[np.float64] = basis.steps(codes, schema).T / LENGTH
+    values: NDArray[np.float64] = basis.ticks(codes, schema).T / LENGTH
     return values

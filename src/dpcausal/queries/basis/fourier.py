@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpcausal.columns import Column, is_number
 from dpcausal.errors import QueryError
-from dpcausal.queries.basis.functions import LENGTH, MOST_FUNCTIONS, PLACES, Integers, check_whole, listed, rounded
+from dpcausal.queries.basis.functions import LENGTH, MOST_FUNCTIONS, PLACES, Int64s, check_whole, listed, rounded
 from dpcausal.queries.profiles import Codes, design_lines, even_points
 from dpcausal.queries.query import GRID
 from dpcausal.queries.scores import covariates_named
@@ -62,8 +62,8 @@ class Fourier:
         """The largest sum of the functions' sizes: a wave's two are together at most the root of 2."""
         return (1 + math.sqrt(2) * self.waves) / math.sqrt(1 + self.waves)
 
-    def steps(self, codes: Codes, schema: Schema) -> Integers:
-        """The functions of some profiles in steps of which LENGTH make 1, one line a function."""
+    def ticks(self, codes: Codes, schema: Schema) -> Int64s:
+        """The functions of some profiles in ticks of which LENGTH make 1, one line a function."""
         lines = np.array(design_lines(codes, self.reads(schema)), dtype=np.float64)
         share = LENGTH / math.sqrt(1 + self.waves)
         # Whole numbers below 2^53, which floating point multiplies and adds up without error in any order.

@@ -12,15 +12,15 @@ from dpcausal.queries.profiles import Codes
 from dpcausal.queries.query import GRID
 from dpcausal.schema import Schema
 
-Integers = NDArray[np.int64]
+Int64s = NDArray[np.int64]
 
 LENGTH = 2**11
-"""Steps to the greatest length that a unit's functions have together, each rounded towards 0 to a step."""
+"""Ticks to the greatest length that a unit's functions have together, each rounded towards 0 to a tick."""
 
 MOST_FUNCTIONS = 200
 
 PLACES = 2**12
-"""Functions of one number are tabulated at so many steps from one end of its range to the other."""
+"""Functions of one number are tabulated at so many ticks from one end of its range to the other."""
 
 
 class Basis(Protocol):
@@ -44,8 +44,8 @@ class Basis(Protocol):
         """The largest sum of the functions' sizes."""
         ...
 
-    def steps(self, codes: Codes, schema: Schema) -> Integers:
-        """The functions of some profiles in steps of which LENGTH make 1, one line a function."""
+    def ticks(self, codes: Codes, schema: Schema) -> Int64s:
+        """The functions of some profiles in ticks of which LENGTH make 1, one line a function."""
         ...
 
 
@@ -79,19 +79,19 @@ def places() -> NDArray[np.float64]:
     return np.linspace(-1, 1, PLACES + 1)
 
 
-def lookup(line: Integers) -> Integers:
+def lookup(line: Int64s) -> Int64s:
     """Where in a table the numbers of a covariate lie."""
     width = 2 * GRID // PLACES
     return (line + GRID + width // 2) // width
 
 
-def rounded(values: NDArray[np.float64], share: float) -> Integers:
-    """Values in whole steps, of which `share` make 1, rounded towards 0 so that none becomes longer."""
-    steps: Integers = np.trunc(values * share).astype(np.int64)
-    return steps
+def rounded(values: NDArray[np.float64], share: float) -> Int64s:
+    """Values in whole ticks, of which `share` make 1, rounded towards 0 so that none becomes longer."""
+    ticks: Int64s = np.trunc(values * share).astype(np.int64)
+    return ticks
 
 
-def towards_zero(line: Integers, divisor: int) -> Integers:
+def towards_zero(line: Int64s, divisor: int) -> Int64s:
     """Quotients rounded towards 0, so that none becomes longer."""
-    quotient: Integers = np.sign(line) * (np.abs(line) // divisor)
+    quotient: Int64s = np.sign(line) * (np.abs(line) // divisor)
     return quotient

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from dpcausal.columns import Column, Real, Value
-from dpcausal.queries.basis.functions import LENGTH, Integers, check_count, listed
+from dpcausal.queries.basis.functions import LENGTH, Int64s, check_count, listed
 from dpcausal.queries.profiles import (
     Codes,
     by_covariate,
@@ -17,7 +17,7 @@ from dpcausal.queries.profiles import (
     design_lines,
     profile_names,
     profiles_of,
-    steps_of,
+    ticks_of,
 )
 from dpcausal.queries.query import GRID
 from dpcausal.queries.scores import covariates_named
@@ -67,18 +67,18 @@ class Cells:
                 values.append(column.values)
         return list(itertools.product(*values))
 
-    def places(self, codes: Codes, schema: Schema) -> Integers:
+    def places(self, codes: Codes, schema: Schema) -> Int64s:
         """Which group each profile is in."""
         place = np.zeros(len(codes[self.by[0].name]), dtype=np.int64)
         for cut, column, count in zip(self.by, self.reads(schema), bins(self.by, schema), strict=True):
             own = codes[column.name]
             if isinstance(column, Real):
-                own = np.searchsorted([steps_of(column, edge) for edge in cut.edges], own, side="right")
+                own = np.searchsorted([ticks_of(column, edge) for edge in cut.edges], own, side="right")
             place = place * count + own
         return place
 
-    def steps(self, codes: Codes, schema: Schema) -> Integers:
-        """The functions of some profiles in steps of which LENGTH make 1, one line a function."""
+    def ticks(self, codes: Codes, schema: Schema) -> Int64s:
+        """The functions of some profiles in ticks of which LENGTH make 1, one line a function."""
         places = self.places(codes, schema)
         return np.where(places == np.arange(len(self.names(schema)))[:, None], LENGTH, 0)
 
@@ -115,8 +115,8 @@ class Points:
         """The largest sum of the functions' sizes."""
         return 1.0
 
-    def steps(self, codes: Codes, schema: Schema) -> Integers:
-        """The functions of some profiles in steps of which LENGTH make 1, one line a function."""
+    def ticks(self, codes: Codes, schema: Schema) -> Int64s:
+        """The functions of some profiles in ticks of which LENGTH make 1, one line a function."""
         columns = self.reads(schema)
         own = np.array(design_lines(codes_of(by_covariate(self.covariates, self.at), columns), columns)) / GRID
         lines = np.array(design_lines(codes, columns)) / GRID

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpcausal.columns import Column, Real
 from dpcausal.queries.basis.functions import (
     LENGTH,
-    Integers,
+    Int64s,
     check_count,
     check_whole,
     listed,
@@ -98,9 +98,9 @@ class Polynomial:
         """The largest sum of the functions' sizes."""
         return math.sqrt(len(self._products(schema)))
 
-    def steps(self, codes: Codes, schema: Schema) -> Integers:
-        """The functions of some profiles in steps of which LENGTH make 1, one line a function."""
-        factors: list[list[Integers]] = []
+    def ticks(self, codes: Codes, schema: Schema) -> Int64s:
+        """The functions of some profiles in ticks of which LENGTH make 1, one line a function."""
+        factors: list[list[Int64s]] = []
         for column in self.reads(schema):
             if isinstance(column, Real):
                 tables = [rounded(_power(power), GRID) for power in range(1, self.degree + 1)]

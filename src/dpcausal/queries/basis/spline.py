@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcausal.columns import Column, Real
-from dpcausal.queries.basis.functions import LENGTH, Integers, check_count, check_whole, listed, lookup, places, rounded
+from dpcausal.queries.basis.functions import LENGTH, Int64s, check_count, check_whole, listed, lookup, places, rounded
 from dpcausal.queries.profiles import Codes
 from dpcausal.queries.query import value_names
 from dpcausal.queries.scores import covariates_named
@@ -60,11 +60,11 @@ class Spline:
         """The largest sum of the functions' sizes: each covariate's sum to 1."""
         return math.sqrt(len(self.reads(schema)))
 
-    def steps(self, codes: Codes, schema: Schema) -> Integers:
-        """The functions of some profiles in steps of which LENGTH make 1, one line a function."""
+    def ticks(self, codes: Codes, schema: Schema) -> Int64s:
+        """The functions of some profiles in ticks of which LENGTH make 1, one line a function."""
         columns = self.reads(schema)
         share = LENGTH / math.sqrt(len(columns))
-        lines: list[Integers] = []
+        lines: list[Int64s] = []
         for column in columns:
             if isinstance(column, Real):
                 own = [table[lookup(codes[column.name])] for table in rounded(_splines(self.pieces), share)]

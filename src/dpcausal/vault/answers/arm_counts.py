@@ -9,9 +9,9 @@ from dpcausal.schema import Schema
 from dpcausal.vault.answer import Answer
 from dpcausal.vault.answers.stratum_contrasts import strata
 from dpcausal.vault.engines import Batch, Engine
-from dpcausal.vault.features import EXPONENTS, Features, lookup
+from dpcausal.vault.numerics.features import EXPONENTS, Features, lookup
 
-Integers = NDArray[np.int64]
+Int64s = NDArray[np.int64]
 
 
 def stratum_counts(query: StratumCounts, schema: Schema, engine: Engine, _: Guarantee) -> Answer:
@@ -31,8 +31,8 @@ def score_counts(query: ScoreCounts, schema: Schema, engine: Engine, _: Guarante
     features, names = Features(query.covariates, schema), query.bins()
     table = np.searchsorted(query.edges, 1 / (1 + np.exp(-EXPONENTS)), side="right")
 
-    def kernel(batch: Batch) -> Integers:
-        bins = table[lookup(features.predictor(query.coefficients, features.steps(batch)))]
+    def kernel(batch: Batch) -> Int64s:
+        bins = table[lookup(features.predictor(query.coefficients, features.ticks(batch)))]
         return np.bincount(2 * bins + batch["treatment"], minlength=2 * len(names))
 
     sizes = engine.fold(("treatment", *features.columns), kernel).reshape(-1, 2)

@@ -10,12 +10,12 @@ SQUARE = "(CAST(outcome AS BIGINT) * outcome)"
 """One row's squared outcome; coerced columns are too narrow to hold it."""
 
 DEFICIT = f"(({GRID**2} - {SQUARE}) >> {GRID.bit_length() - 1})"
-"""One row's h² - z², in steps of h² / GRID, rounded down."""
+"""One row's h² - z², in ticks of h² / GRID, rounded down."""
 
 
 def arm_moments(query: ArmTotals | ArmMoments, _: Schema, engine: Engine, __: Guarantee) -> Answer:
     """Totals and sizes of the two arms, and deficits where they are asked for, in one pass."""
     sums = {"total": "outcome", "size": "1"} | ({"deficit": DEFICIT} if isinstance(query, ArmMoments) else {})
     arms = engine.aggregate({"treatment": 2}, list(sums.values()))
-    steps = {f"{name}_{arm}": int(arms[arm, place]) for arm in (0, 1) for place, name in enumerate(sums)}
-    return Answer(steps | {"compared": steps["size_0"] + steps["size_1"]})
+    ticks = {f"{name}_{arm}": int(arms[arm, place]) for arm in (0, 1) for place, name in enumerate(sums)}
+    return Answer(ticks | {"compared": ticks["size_0"] + ticks["size_1"]})

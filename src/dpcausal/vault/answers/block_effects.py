@@ -9,14 +9,13 @@ from dpcausal.guarantee import Guarantee
 from dpcausal.queries import GRID, BlockEffects
 from dpcausal.queries.blocks import Asked
 from dpcausal.queries.profiles import by_covariate, codes_of, design_lines
-from dpcausal.queries.query import outcome_step
+from dpcausal.queries.query import outcome_tick
 from dpcausal.schema import Schema
 from dpcausal.vault.answer import Answer
-from dpcausal.vault.coercion import OUTSIDE
-from dpcausal.vault.engines import Engine
-from dpcausal.vault.features import Features
-from dpcausal.vault.learners import Array, Learn, quietly
+from dpcausal.vault.engines import OUTSIDE, Engine
 from dpcausal.vault.noise import shuffled
+from dpcausal.vault.numerics.features import Features
+from dpcausal.vault.numerics.learners import Array, Learn, run_silenced
 
 
 def block_effects(query: BlockEffects, schema: Schema, engine: Engine, _: Guarantee, learner: Learn) -> Answer:
@@ -24,9 +23,9 @@ def block_effects(query: BlockEffects, schema: Schema, engine: Engine, _: Guaran
     covariates, arms, outcomes, at = for_learners(query, schema, engine)
     # All units are put into blocks, and those outside the comparison left out after that: no unit moves another.
     blocks = (block[arms[block] < OUTSIDE] for block in np.array_split(shuffled(len(arms)), query.blocks))
-    most = query.limit * outcome_step(schema) * GRID
+    most = query.limit * outcome_tick(schema) * GRID
     said = [
-        quietly(partial(learner, covariates[block], arms[block], outcomes[block], at.copy()), len(at))
+        run_silenced(partial(learner, covariates[block], arms[block], outcomes[block], at.copy()), len(at))
         for block in blocks
     ]
     return Answer(sums(query, np.clip(said, -most, most) / most))
@@ -47,7 +46,7 @@ def for_learners(query: Asked, schema: Schema, engine: Engine) -> tuple[Array, A
     features = Features(query.covariates, schema)
     rows = engine.collect(("treatment", "outcome", *features.columns), query.most_units, whole=True)
     low, high = schema.outcome_bounds
-    outcomes = (low + high) / 2 + rows["outcome"].astype(np.float64) * outcome_step(schema)
+    outcomes = (low + high) / 2 + rows["outcome"].astype(np.float64) * outcome_tick(schema)
     at = _numbers(
         design_lines(codes_of(by_covariate(query.covariates, query.at), features.covariates), features.covariates)
     )

@@ -11,9 +11,9 @@ from dpcausal.schema import Schema
 from dpcausal.vault.answer import Answer
 from dpcausal.vault.answers.weighted_arms import weight_table
 from dpcausal.vault.engines import Batch, Engine
-from dpcausal.vault.features import Features, lookup
+from dpcausal.vault.numerics.features import Features, lookup
 
-Integers = NDArray[np.int64]
+Int64s = NDArray[np.int64]
 
 
 def covariate_sums(query: CovariateSums, schema: Schema, engine: Engine, _: Guarantee) -> Answer:
@@ -25,8 +25,8 @@ def weighted_covariates(query: WeightedCovariates, schema: Schema, engine: Engin
     """The same with the weights that a public score gives."""
     score = Features(query.score, schema)
 
-    def weights(batch: Batch) -> Integers:
-        predictor = score.predictor(query.coefficients, score.steps(batch))
+    def weights(batch: Batch) -> Int64s:
+        predictor = score.predictor(query.coefficients, score.ticks(batch))
         control, treated = (
             weight_table(query.estimand, query.clip, query.largest, treated=arm) for arm in (False, True)
         )
@@ -36,27 +36,27 @@ def weighted_covariates(query: WeightedCovariates, schema: Schema, engine: Engin
 
 
 def _sums(
-    query: CovariateSums, schema: Schema, engine: Engine, columns: Sequence[str], weights: Callable[[Batch], Integers]
+    query: CovariateSums, schema: Schema, engine: Engine, columns: Sequence[str], weights: Callable[[Batch], Int64s]
 ) -> Answer:
     features, names, numbers = Features(query.covariates, schema), query.features(schema), query.numbers(schema)
     labels = ["size", "mass", "design", *(f"total of {name}" for name in names)]
     labels += [f"deficit of {name}" for name in numbers]
     squared = [names.index(name) for name in numbers]
 
-    def kernel(batch: Batch) -> Integers:
-        each = parts(weights(batch), features.steps(batch)[1:], squared)
+    def kernel(batch: Batch) -> Int64s:
+        each = parts(weights(batch), features.ticks(batch)[1:], squared)
         return np.array([each[:, batch["treatment"] == arm].sum(axis=1) for arm in (0, 1)])
 
     sums = engine.fold(tuple(dict.fromkeys(("treatment", *features.columns, *columns))), kernel)
-    steps = {}
+    ticks = {}
     for arm in (0, 1):
         for label, total in zip(labels, sums[arm], strict=True):
             kind, covariates, name = label.partition(" of ")
-            steps[f"{kind}_{arm}{covariates}{name}"] = int(total)
-    return Answer(steps | {"compared": steps["size_0"] + steps["size_1"]})
+            ticks[f"{kind}_{arm}{covariates}{name}"] = int(total)
+    return Answer(ticks | {"compared": ticks["size_0"] + ticks["size_1"]})
 
 
-def parts(weights: Integers, lines: Integers, squared: Sequence[int]) -> Integers:
+def parts(weights: Int64s, lines: Int64s, squared: Sequence[int]) -> Int64s:
     """What each row adds in its arm: 1, its weight, that squared, its features, and the deficits of some of them.
 
     All but the first are within -GRID and GRID.

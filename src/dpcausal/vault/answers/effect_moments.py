@@ -9,7 +9,7 @@ from dpcausal.queries.basis import LENGTH
 from dpcausal.schema import Schema
 from dpcausal.vault.answer import Answer
 from dpcausal.vault.engines import Batch, Engine
-from dpcausal.vault.residuals import Residuals, times, within
+from dpcausal.vault.numerics.residuals import Residuals, times, within
 
 
 def effect_moments(query: EffectMoments, schema: Schema, engine: Engine, _: Guarantee) -> Answer:
@@ -29,8 +29,8 @@ def effect_moments(query: EffectMoments, schema: Schema, engine: Engine, _: Guar
     names = (at.name for at in query.sensitivity(schema, "record", "l1").coordinates)
     count = len(query.basis.names(schema))
     gram = [total[i, j] for i, j in query.pairs(schema)]
-    steps = [*gram, *total[count], total[count + 1, 0], total[count + 2, 0]]
-    return Answer({name: int(value) for name, value in zip(names, steps, strict=True)})
+    ticks = [*gram, *total[count], total[count + 1, 0], total[count + 2, 0]]
+    return Answer({name: int(value) for name, value in zip(names, ticks, strict=True)})
 
 
 def sums(regressors: NDArray[np.int64], kept: NDArray[np.int64], cut: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -9,15 +9,15 @@ from dpcausal.guarantee import Guarantee
 from dpcausal.queries import GRID, EffectWeights
 from dpcausal.queries.basis import LENGTH
 from dpcausal.queries.effects import farthest_arm
-from dpcausal.queries.scores import COEFFICIENT_STEP
+from dpcausal.queries.scores import COEFFICIENT_TICK
 from dpcausal.schema import Schema
 from dpcausal.vault.answer import Answer
 from dpcausal.vault.answers.logistic import over_all, penalised
-from dpcausal.vault.derivatives import derivative_sums, over_blocks, predictor
-from dpcausal.vault.engines import Batch, Engine, Integers
-from dpcausal.vault.minimum import Vector, minimum
-from dpcausal.vault.residuals import Residuals
-from dpcausal.vault.sigmoid import sigmoid
+from dpcausal.vault.engines import Batch, Engine, ExactInts
+from dpcausal.vault.numerics.exact_gradients import derivative_sums, over_blocks, predictor
+from dpcausal.vault.numerics.newton import Vector, minimise
+from dpcausal.vault.numerics.residuals import Residuals
+from dpcausal.vault.numerics.sigmoid import sigmoid
 
 
 def effect_weights(query: EffectWeights, schema: Schema, engine: Engine, _: Guarantee) -> Answer:
@@ -27,10 +27,10 @@ def effect_weights(query: EffectWeights, schema: Schema, engine: Engine, _: Guar
     shares = over_all(engine, residuals.columns, partial(loss_sums, residuals=residuals, limit=query.limit))
     derivatives = penalised(lambda at: in_half_ranges(shares(at), query.limit), query.penalty, np.zeros(len(names)))
     bend = 2 * pull / query.limit**2
-    fitted = minimum(derivatives, len(names), float(query.slack) * pull / 2, bend)
+    fitted = minimise(derivatives, len(names), float(query.slack) * pull / 2, bend)
     # A minimum is never farther out than all rows together can pull it; limits keep noisy numbers within 64 bits.
-    steps = np.clip(fitted, -(2.0**20), 2.0**20) / COEFFICIENT_STEP
-    return Answer({name: round(value) for name, value in zip(names, steps.tolist(), strict=True)})
+    ticks = np.clip(fitted, -(2.0**20), 2.0**20) / COEFFICIENT_TICK
+    return Answer({name: round(value) for name, value in zip(names, ticks.tolist(), strict=True)})
 
 
 def in_half_ranges(totals: Vector, limit: float) -> Vector:
@@ -38,8 +38,8 @@ def in_half_ranges(totals: Vector, limit: float) -> Vector:
     return np.vstack([limit * totals[:1], totals[1:]])
 
 
-def loss_sums(at: Vector, batch: Batch, residuals: Residuals, limit: float) -> Integers:
-    """The gradient of the losses of some rows, as a share of the limit, and below it their curvature, in steps."""
+def loss_sums(at: Vector, batch: Batch, residuals: Residuals, limit: float) -> ExactInts:
+    """The gradient of the losses of some rows, as a share of the limit, and below it their curvature, in ticks."""
 
     def sums(block: Batch) -> NDArray[np.int64]:
         distance, missed = residuals.residual(block)

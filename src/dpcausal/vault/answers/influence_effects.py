@@ -9,14 +9,13 @@ import numpy as np
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import GRID, InfluenceEffects
 from dpcausal.queries.profiles import design_lines, spread_out
-from dpcausal.queries.query import outcome_step
+from dpcausal.queries.query import outcome_tick
 from dpcausal.schema import Schema
 from dpcausal.vault.answer import Answer
 from dpcausal.vault.answers.block_effects import for_learners
-from dpcausal.vault.coercion import OUTSIDE
-from dpcausal.vault.engines import Engine
-from dpcausal.vault.features import Features
-from dpcausal.vault.learners import Array, ResidualLearner, networks, quietly
+from dpcausal.vault.engines import OUTSIDE, Engine
+from dpcausal.vault.numerics.features import Features
+from dpcausal.vault.numerics.learners import Array, ResidualLearner, networks, run_silenced
 
 _PLACES = 4_096
 
@@ -29,12 +28,12 @@ def influence_effects(query: InfluenceEffects, schema: Schema, engine: Engine, g
     columns = Features(query.covariates, schema).covariates
     everywhere = np.array(design_lines(spread_out(columns, _PLACES), columns)).T / GRID
     work = partial(_work, query.learner, covariates, arms, outcomes, np.vstack([at, everywhere]), bounds, query.clip)
-    *said, largest = quietly(work, len(at) + 1)
-    step = outcome_step(schema)
-    scale = max(largest, 1e-9 * step) * query.factor(max(len(arms), 2), guarantee.epsilon, guarantee.delta)
-    within = np.clip(said, -2 * GRID * step, 2 * GRID * step) / step
-    steps = {name: round(value) for name, value in zip(query.names, within.tolist(), strict=True)}
-    return Answer(steps, scales=dict.fromkeys(query.names, max(scale / step, 1e-3)))
+    *said, largest = run_silenced(work, len(at) + 1)
+    tick = outcome_tick(schema)
+    scale = max(largest, 1e-9 * tick) * query.factor(max(len(arms), 2), guarantee.epsilon, guarantee.delta)
+    within = np.clip(said, -2 * GRID * tick, 2 * GRID * tick) / tick
+    ticks = {name: round(value) for name, value in zip(query.names, within.tolist(), strict=True)}
+    return Answer(ticks, scales=dict.fromkeys(query.names, max(scale / tick, 1e-3)))
 
 
 def _work(  # noqa: PLR0913, PLR0917

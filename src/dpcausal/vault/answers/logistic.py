@@ -8,20 +8,20 @@ from numpy.typing import NDArray
 
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import ObjectivePerturbedLogistic, OutputPerturbedLogistic
-from dpcausal.queries.scores import COEFFICIENT_STEP
+from dpcausal.queries.scores import COEFFICIENT_TICK
 from dpcausal.schema import Schema
 from dpcausal.vault.answer import Answer
-from dpcausal.vault.derivatives import as_floats, derivative_sums, over_blocks, predictor
-from dpcausal.vault.engines import Batch, Engine, Integers
-from dpcausal.vault.features import Features
-from dpcausal.vault.minimum import Derivatives, Vector, minimum
+from dpcausal.vault.engines import Batch, Engine, ExactInts
 from dpcausal.vault.noise import cube_noise
-from dpcausal.vault.sigmoid import sigmoid
+from dpcausal.vault.numerics.exact_gradients import as_floats, derivative_sums, over_blocks, predictor
+from dpcausal.vault.numerics.features import Features
+from dpcausal.vault.numerics.newton import Derivatives, Vector, minimise
+from dpcausal.vault.numerics.sigmoid import sigmoid
 
-AT_HAND = 2**17
+MAX_ROWS_IN_MEMORY = 2**17
 """Up to so many units rows are read once and kept while the solver runs; beyond, each of its steps reads them again."""
 
-_FARTHEST = 2.0**20
+_MAX_COEFFICIENT = 2.0**20
 
 
 def output_perturbed(query: OutputPerturbedLogistic, schema: Schema, engine: Engine, _: Guarantee) -> Answer:
@@ -43,13 +43,13 @@ def objective_perturbed(
 def fit(engine: Engine, features: Features, penalty: float, tilt: Vector, tolerance: float) -> Vector:
     """The minimum of the sum of losses, plus penalty / 2 times the squared length, plus tilt times the coefficients."""
     losses = over_all(engine, ("treatment", *features.columns), partial(loss_sums, features=features))
-    return minimum(penalised(losses, penalty, tilt), features.size, tolerance)
+    return minimise(penalised(losses, penalty, tilt), features.size, tolerance)
 
 
-def over_all(engine: Engine, columns: Sequence[str], sums: Callable[..., Integers]) -> Callable[[Vector], Vector]:
+def over_all(engine: Engine, columns: Sequence[str], sums: Callable[..., ExactInts]) -> Callable[[Vector], Vector]:
     """The derivatives of the losses of all rows, from their sums over some; rows are read once if there are few."""
-    if int(engine.aggregate({}, ["1"], whole=True)[0]) <= AT_HAND:
-        whole = engine.collect(columns, AT_HAND)
+    if int(engine.aggregate({}, ["1"], whole=True)[0]) <= MAX_ROWS_IN_MEMORY:
+        whole = engine.collect(columns, MAX_ROWS_IN_MEMORY)
         return lambda at: as_floats(sums(at, whole))
     return lambda at: as_floats(engine.fold(columns, partial(sums, at)))
 
@@ -71,23 +71,23 @@ def penalised(losses: Callable[[Vector], Vector], penalty: float, tilt: Vector) 
     return derivatives
 
 
-def loss_sums(at: Vector, batch: Batch, features: Features) -> Integers:
-    """The gradient of the losses of some rows, and below it their curvature, in steps."""
+def loss_sums(at: Vector, batch: Batch, features: Features) -> ExactInts:
+    """The gradient of the losses of some rows, and below it their curvature, in ticks."""
 
     def sums(block: Batch) -> NDArray[np.int64]:
-        steps = features.steps(block)
-        share = score(at, steps, features)
-        return derivative_sums(steps / features.scale, share - block["treatment"], share * (1 - share))
+        ticks = features.ticks(block)
+        share = score(at, ticks, features)
+        return derivative_sums(ticks / features.scale, share - block["treatment"], share * (1 - share))
 
     return over_blocks(batch, sums)
 
 
-def score(at: Vector, steps: NDArray[np.int64], features: Features) -> Vector:
+def score(at: Vector, ticks: NDArray[np.int64], features: Features) -> Vector:
     """The probability of treatment that coefficients give to rows with these features."""
-    return sigmoid(predictor(at, steps) / features.scale)
+    return sigmoid(predictor(at, ticks) / features.scale)
 
 
 def _answer(features: Features, fitted: Vector) -> Answer:
     # Held within limits, which no guarantee needs, so that the noisy numbers fit into 64 bits.
-    within = np.clip(fitted, -_FARTHEST, _FARTHEST) / COEFFICIENT_STEP
+    within = np.clip(fitted, -_MAX_COEFFICIENT, _MAX_COEFFICIENT) / COEFFICIENT_TICK
     return Answer({name: round(value) for name, value in zip(features.names, within.tolist(), strict=True)})

@@ -8,16 +8,16 @@ import numpy as np
 from dpcausal.calibration import float_above
 from dpcausal.guarantee import Guarantee, exact
 from dpcausal.queries import GRID, MatchedContrast, ScrambledContrast
-from dpcausal.queries.matching import COEFFICIENT_STEPS
+from dpcausal.queries.matching import COEFFICIENT_TICKS
 from dpcausal.schema import Schema
 from dpcausal.vault.answer import Answer
 from dpcausal.vault.answers.logistic import public_fit, score
 from dpcausal.vault.engines import Batch, Engine
-from dpcausal.vault.features import EXPONENTS, Features, lookup
-from dpcausal.vault.matching import Integers, matched
 from dpcausal.vault.noise import laplace_each, randomised_response
+from dpcausal.vault.numerics.features import EXPONENTS, Features, lookup
+from dpcausal.vault.numerics.matching import Int64s, matched
 
-_SCORE_STEPS = 2**40
+_SCORE_TICKS = 2**40
 _BLOCK = 4
 """About how many units are compared with each other to see how outcomes spread."""
 
@@ -27,8 +27,8 @@ def matched_contrast(query: MatchedContrast, schema: Schema, engine: Engine, gua
     features = Features(query.covariates, schema)
     fitted = public_fit(engine, features)
 
-    def scores(steps: Integers) -> Integers:
-        return np.rint(_SCORE_STEPS * score(fitted, steps, features)).astype(np.int64)
+    def scores(ticks: Int64s) -> Int64s:
+        return np.rint(_SCORE_TICKS * score(fitted, ticks, features)).astype(np.int64)
 
     rows = _scored(query, engine, features, scores)
     return contrast(query, rows["score"], rows["treatment"], rows["outcome"], guarantee.epsilon)
@@ -39,8 +39,8 @@ def scrambled_contrast(query: ScrambledContrast, schema: Schema, engine: Engine,
     features = Features(query.covariates, schema)
     table = np.rint(GRID / (1 + np.exp(-EXPONENTS))).astype(np.int64)
 
-    def scores(steps: Integers) -> Integers:
-        return table[lookup(features.predictor(query.coefficients, steps))]
+    def scores(ticks: Int64s) -> Int64s:
+        return table[lookup(features.predictor(query.coefficients, ticks))]
 
     rows = _scored(query, engine, features, scores)
     scoring, arm, outcome = (exact(guarantee.epsilon) * part for part in query.parts())
@@ -53,18 +53,18 @@ def _scored(
     query: MatchedContrast | ScrambledContrast,
     engine: Engine,
     features: Features,
-    scores: Callable[[Integers], Integers],
+    scores: Callable[[Int64s], Int64s],
 ) -> Batch:
     """Scores, arms and outcomes of all rows; covariates are seen batch by batch and not kept."""
 
     def kernel(batch: Batch) -> Batch:
-        return {"score": scores(features.steps(batch)), "treatment": batch["treatment"], "outcome": batch["outcome"]}
+        return {"score": scores(features.ticks(batch)), "treatment": batch["treatment"], "outcome": batch["outcome"]}
 
     return engine.collect(("treatment", "outcome", *features.columns), query.most_units, kernel)
 
 
 def contrast(
-    query: MatchedContrast | ScrambledContrast, scores: Integers, arms: Integers, outcomes: Integers, epsilon: float
+    query: MatchedContrast | ScrambledContrast, scores: Int64s, arms: Int64s, outcomes: Int64s, epsilon: float
 ) -> Answer:
     """The weighted sum, its standard error's part, and what of it may be told, given scores and arms that may be."""
     caps, limits = _caps(query, scores, arms, epsilon)
@@ -74,7 +74,7 @@ def contrast(
     of_arm = groups & 1
     each = np.bincount(group, has + serves) / sizes
     largest = max(float(each.max(initial=0.0)), 1.0)
-    coefficients = np.rint(each / largest * COEFFICIENT_STEPS).astype(np.int64) * (2 * of_arm - 1)
+    coefficients = np.rint(each / largest * COEFFICIENT_TICKS).astype(np.int64) * (2 * of_arm - 1)
     total = max(int(has.sum()), 1)
     squares, freedom = _spread(of_arm, sizes, group, outcomes)
     return Answer(
@@ -91,7 +91,7 @@ def contrast(
 
 
 def _caps(
-    query: MatchedContrast | ScrambledContrast, scores: Integers, arms: Integers, epsilon: float
+    query: MatchedContrast | ScrambledContrast, scores: Int64s, arms: Int64s, epsilon: float
 ) -> tuple[tuple[int, int], tuple[float, float]]:
     """How often a control and a treated unit may serve, and the limits that this comes from.
 
@@ -115,13 +115,13 @@ def _caps(
     return (caps[0], caps[1]), (ordered[0], ordered[1])
 
 
-def _spread(arms: Integers, sizes: Integers, group: Integers, outcomes: Integers) -> tuple[int, int]:
+def _spread(arms: Int64s, sizes: Int64s, group: Int64s, outcomes: Int64s) -> tuple[int, int]:
     """The sum of squares around the means of small blocks of units of one arm with scores next to each other.
 
     Blocks are made of whole groups, in order of score, and hold about `_BLOCK` units, more where many share a score.
 
     Returns:
-        The sum of squares in steps of GRID, and how many independent differences it is made of.
+        The sum of squares in ticks of GRID, and how many independent differences it is made of.
     """
     block = np.zeros(len(sizes), dtype=np.int64)
     for arm in (0, 1):
@@ -137,7 +137,7 @@ def _spread(arms: Integers, sizes: Integers, group: Integers, outcomes: Integers
     return spread, int((counts - 1).sum())
 
 
-def _exact_sums(members: Integers, values: Integers, size: int) -> list[int]:
+def _exact_sums(members: Int64s, values: Int64s, size: int) -> list[int]:
     """Sums of integers below 2^41 in size, in two halves that floating point adds up exactly."""
     high, low = (np.bincount(members, half, size) for half in (values >> 20, values & (GRID - 1)))
     return [(int(upper) << 20) + int(lower) for upper, lower in zip(high, low, strict=True)]

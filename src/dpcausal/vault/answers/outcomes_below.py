@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import OutcomesBelow
-from dpcausal.queries.profiles import steps_of
+from dpcausal.queries.profiles import ticks_of
 from dpcausal.schema import Schema
 from dpcausal.vault.answer import Answer
 from dpcausal.vault.engines import Engine
@@ -17,6 +17,6 @@ def outcomes_below(query: OutcomesBelow, schema: Schema, engine: Engine, _: Guar
     """The count, of all units: the outcome's range is that of the whole table."""
     outcome: Real = schema.outcome  # type: ignore[assignment]
     sums = engine.aggregate(
-        {}, [f"CASE WHEN outcome < {steps_of(outcome, query.threshold)} THEN 1 ELSE 0 END"], whole=True
+        {}, [f"CASE WHEN outcome < {ticks_of(outcome, query.threshold)} THEN 1 ELSE 0 END"], whole=True
     )
     return Answer({"below": int(sums[0])})

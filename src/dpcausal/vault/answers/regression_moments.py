@@ -11,32 +11,32 @@ from dpcausal.queries.regression import CONSTANT, FINE
 from dpcausal.schema import Schema
 from dpcausal.vault.answer import Answer
 from dpcausal.vault.engines import Batch, Engine
-from dpcausal.vault.features import Features
+from dpcausal.vault.numerics.features import Features
 
-Integers = NDArray[np.int64]
+Int64s = NDArray[np.int64]
 
 
 def regression_moments(query: RegressionMoments, schema: Schema, engine: Engine, _: Guarantee) -> Answer:
     """All products in one pass, without and with the sign of the arm."""
     features = Features(query.covariates, schema)
 
-    def kernel(batch: Batch) -> Integers:
+    def kernel(batch: Batch) -> Int64s:
         return products(batch["outcome"], features.design(batch), batch["treatment"])
 
     sums = engine.fold(("treatment", "outcome", *features.columns), kernel)
-    steps = {}
+    ticks = {}
     names = (at.name for at in query.sensitivity(schema, "record", "l1").coordinates)
     for name, moment in zip(names, query.moments(schema), strict=True):
         table = sums[int(moment.signed)]
         total = int(table[moment.first, moment.second])
-        steps[name] = int(table[CONSTANT, CONSTANT]) - total if moment.deficit else total
-    return Answer(steps)
+        ticks[name] = int(table[CONSTANT, CONSTANT]) - total if moment.deficit else total
+    return Answer(ticks)
 
 
-def products(outcomes: Integers, design: Sequence[Integers], arms: Integers) -> Integers:
+def products(outcomes: Int64s, design: Sequence[Int64s], arms: Int64s) -> Int64s:
     """Sums over some rows of all products of two of their numbers, without and with the arm's sign.
 
-    Numbers are rounded to FINE steps first. Sums of their products are whole numbers below 2^53, which floating point
+    Numbers are rounded to FINE ticks first. Sums of their products are whole numbers below 2^53, which floating point
     adds up without error in any order.
     """
     coarse = (GRID // FINE).bit_length() - 1

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dpcausal.columns import Real
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import GRID, Cut, StratumContrasts
-from dpcausal.queries.profiles import steps_of
+from dpcausal.queries.profiles import ticks_of
 from dpcausal.queries.strata import bins
 from dpcausal.schema import Schema
 from dpcausal.vault.answer import Answer
@@ -13,15 +13,15 @@ from dpcausal.vault.answers.arm_moments import SQUARE
 from dpcausal.vault.engines import Engine
 
 Arm = tuple[int, int, int]
-"""Of one arm of one stratum: the number of units, the sum of their outcomes, the sum of their squares; in steps."""
+"""Of one arm of one stratum: the number of units, the sum of their outcomes, the sum of their squares; in ticks."""
 
 
 def stratum_contrasts(query: StratumContrasts, schema: Schema, engine: Engine, _: Guarantee) -> Answer:
     """The four sums over all strata. A stratum without rows is like any other: it adds 0."""
     arms = strata(query.by, schema, engine)
     contrasts = [contrast(control, treated, query.cap) for control, treated in arms]
-    steps = {name: sum(each[place] for each in contrasts) for place, name in enumerate(query.shares)}
-    return Answer(steps | {"compared": sum(control[0] + treated[0] for control, treated in arms)})
+    ticks = {name: sum(each[place] for each in contrasts) for place, name in enumerate(query.shares)}
+    return Answer(ticks | {"compared": sum(control[0] + treated[0] for control, treated in arms)})
 
 
 def strata(by: Sequence[Cut], schema: Schema, engine: Engine) -> list[tuple[Arm, Arm]]:
@@ -40,11 +40,11 @@ def contrast(control: Arm, treated: Arm, cap: int) -> tuple[int, int, int, int]:
         return 0, 0, squares, 0
     m = min(t, cap * c) + min(c, cap * t)
     difference = total_t * c - total_c * t  # of means, times c t
-    return m * difference // (c * t), m, squares, StratumContrasts.design_steps * m * m * (c + t) // (c * t)
+    return m * difference // (c * t), m, squares, StratumContrasts.design_ticks * m * m * (c + t) // (c * t)
 
 
 def _squares(arm: Arm) -> int:
-    """The sum of squares around the arm's mean, in steps of G."""
+    """The sum of squares around the arm's mean, in ticks of G."""
     k, total, squares = arm
     return (k * squares - total * total) // (k * GRID) if k else 0
 
@@ -57,5 +57,5 @@ def _key(cut: Cut, schema: Schema) -> str:
     if not isinstance(column, Real):
         return f"covariate_{place}"
     numbered = reversed(list(enumerate(cut.edges, start=1)))
-    cases = " ".join(f"WHEN covariate_{place} >= {steps_of(column, edge)} THEN {bin_}" for bin_, edge in numbered)
+    cases = " ".join(f"WHEN covariate_{place} >= {ticks_of(column, edge)} THEN {bin_}" for bin_, edge in numbered)
     return f"(CASE {cases} ELSE 0 END)"

@@ -25,16 +25,16 @@ def stratum_matches(query: StratumMatches, schema: Schema, engine: Engine, guara
     n = sum(control[0] + treated[0] for control, treated in arms)
     effect = sum(contrast(control, treated, n)[0] for control, treated in arms)
     capped = [contrast(control, treated, query.design_cap) for control, treated in arms]
-    steps = {"squares": sum(each[2] for each in capped), "design": sum(each[3] for each in capped)}
+    ticks = {"squares": sum(each[2] for each in capped), "design": sum(each[3] for each in capped)}
     if query.bound == "global":
-        return Answer(steps | {"effect": query.effect_steps * effect // (n + 1)})
+        return Answer(ticks | {"effect": query.effect_ticks * effect // (n + 1)})
     epsilon = guarantee.epsilon * float(query.shares["effect"])
     beta = smoothness(epsilon, guarantee.delta)
     sizes = np.array([(treated[0], control[0]) for control, treated in arms])
     bound = smooth_bound(sizes, n, beta / _MARGIN)
-    log_sensitivity = math.floor(math.log(bound) / beta * query.log_steps)
+    log_sensitivity = math.floor(math.log(bound) / beta * query.log_ticks)
     return Answer(
-        steps | {"effect": effect, "log_sensitivity": log_sensitivity},
+        ticks | {"effect": effect, "log_sensitivity": log_sensitivity},
         scales={"effect": 2 * bound / epsilon * (1 + 1e-9)},
     )
 
@@ -48,7 +48,7 @@ def smooth_bound(sizes: NDArray[np.int64], n: int, beta: float) -> float:
         beta: The smoothness.
 
     Returns:
-        The bound in steps of the outcome.
+        The bound in ticks of the outcome.
     """
     t, c = np.unique(sizes, axis=0).T[:, :, None]
     # Beyond this distance even the largest bound there is weighs less than the smallest at distance 0.
@@ -61,7 +61,7 @@ def smooth_bound(sizes: NDArray[np.int64], n: int, beta: float) -> float:
 
 
 def moves(t: NDArray[np.int64], c: NDArray[np.int64], k: NDArray[np.int64], n: int) -> NDArray[np.float64]:
-    """How far one more replacement can move the sum, in steps, once k replacements were made anywhere."""
+    """How far one more replacement can move the sum, in ticks, once k replacements were made anywhere."""
     more_t, more_c = np.minimum(t + k, n), np.minimum(c + k, n)
     fewer_t, fewer_c = np.maximum(t - k, 0), np.maximum(c - k, 0)
     leaving = np.maximum(more_c / np.maximum(fewer_t, 1), more_t / np.maximum(fewer_c, 1)).max(axis=0)

@@ -10,11 +10,11 @@ from dpcausal.vault.engines import Engine
 
 def subgroup_moments(query: SubgroupMoments, schema: Schema, engine: Engine, _: Guarantee) -> Answer:
     """Three sums for each arm of each group of the public list, rows or no rows."""
-    steps = {}
+    ticks = {}
     groups = zip(query.cells.names(schema), strata(query.cells.by, schema, engine), strict=True)
     for group, arms in groups:
         for arm, (size, total, squares) in enumerate(arms):
-            steps[f"size_{arm} of {group}"] = size
-            steps[f"total_{arm} of {group}"] = total
-            steps[f"deficit_{arm} of {group}"] = (size * GRID * GRID - squares) // GRID
-    return Answer(steps)
+            ticks[f"size_{arm} of {group}"] = size
+            ticks[f"total_{arm} of {group}"] = total
+            ticks[f"deficit_{arm} of {group}"] = (size * GRID * GRID - squares) // GRID
+    return Answer(ticks)

@@ -11,9 +11,9 @@ from dpcausal.queries.scores import Estimand
 from dpcausal.schema import Schema
 from dpcausal.vault.answer import Answer
 from dpcausal.vault.engines import Batch, Engine
-from dpcausal.vault.features import EXPONENTS, PREDICTOR_STEPS, Features, lookup
+from dpcausal.vault.numerics.features import EXPONENTS, PREDICTOR_TICKS, Features, lookup
 
-Integers = NDArray[np.int64]
+Int64s = NDArray[np.int64]
 
 
 def weighted_arms(query: WeightedArms, schema: Schema, engine: Engine, _: Guarantee) -> Answer:
@@ -21,7 +21,7 @@ def weighted_arms(query: WeightedArms, schema: Schema, engine: Engine, _: Guaran
     features = Features(query.covariates, schema)
     tables = [weight_table(query.estimand, query.clip, query.largest, treated=treated) for treated in (False, True)]
 
-    def kernel(batch: Batch) -> Integers:
+    def kernel(batch: Batch) -> Int64s:
         weights = np.where(
             batch["treatment"] == 1,
             tables[1][_exponent(query, features, batch, -1)],
@@ -34,7 +34,7 @@ def weighted_arms(query: WeightedArms, schema: Schema, engine: Engine, _: Guaran
     return Answer({name: int(value) for name, value in zip((*query.weights, "compared"), sums, strict=True)})
 
 
-def parts(weights: Integers, arms: Integers, outcomes: Integers) -> tuple[Integers, ...]:
+def parts(weights: Int64s, arms: Int64s, outcomes: Int64s) -> tuple[Int64s, ...]:
     """What each row adds to the six sums; all within -GRID and GRID."""
     sign = 2 * arms - 1
     product = (weights * outcomes + GRID // 2) // GRID
@@ -42,19 +42,19 @@ def parts(weights: Integers, arms: Integers, outcomes: Integers) -> tuple[Intege
     return sign * product, product, sign * weights, weights, weights * deficit // GRID, weights * weights // GRID
 
 
-def _exponent(query: WeightedArms, features: Features, batch: Batch, sign: int) -> Integers:
-    """Where in the table of weights a row looks: the predictor with its sign, less the shrinkage, in steps."""
-    steps = features.steps(batch)
-    length = np.zeros(steps.shape[1], dtype=np.int64)
-    for line in steps:
+def _exponent(query: WeightedArms, features: Features, batch: Batch, sign: int) -> Int64s:
+    """Where in the table of weights a row looks: the predictor with its sign, less the shrinkage, in ticks."""
+    ticks = features.ticks(batch)
+    length = np.zeros(ticks.shape[1], dtype=np.int64)
+    for line in ticks:
         length += line * line // GRID
-    shrink = round(query.shrink / features.root**2 * PREDICTOR_STEPS / GRID)
-    return lookup(sign * features.predictor(query.coefficients, steps) - shrink * length)
+    shrink = round(query.shrink / features.root**2 * PREDICTOR_TICKS / GRID)
+    return lookup(sign * features.predictor(query.coefficients, ticks) - shrink * length)
 
 
 @lru_cache(maxsize=8)
-def weight_table(estimand: Estimand, clip: float, largest: float, *, treated: bool) -> Integers:
-    """Weights for every exponent, as shares of the largest in steps of which GRID make 1.
+def weight_table(estimand: Estimand, clip: float, largest: float, *, treated: bool) -> Int64s:
+    """Weights for every exponent, as shares of the largest in ticks of which GRID make 1.
 
     The exponent is minus the predictor for treated and plus the predictor for control units: the log odds of the arm
     that the unit is not in.

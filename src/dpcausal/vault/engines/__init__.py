@@ -7,7 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcausal.errors import TableError
-from dpcausal.vault.coercion import OUTSIDE
+
+OUTSIDE = 2
+"""The code of the treatment column for units outside the comparison."""
 
 Batch = Mapping[str, NDArray[np.int64]]
 """Some rows, column by column, as the integers that coercion made of them."""
@@ -15,19 +17,19 @@ Batch = Mapping[str, NDArray[np.int64]]
 BATCH_ROWS = 65_536
 """The most rows that a kernel sees at once; products that they add up in floating point are exact for so many."""
 
-Integers = NDArray[np.object_]
+ExactInts = NDArray[np.object_]
 """Exact Python integers, of any size."""
 
 
-def integers(values: NDArray[Any]) -> Integers:
+def exact_ints(values: NDArray[Any]) -> ExactInts:
     """Numbers without fractions as exact integers."""
     return np.array([int(value) for value in values.ravel()], dtype=object).reshape(values.shape)
 
 
-def steps_in(column: Any) -> NDArray[np.int64]:  # noqa: ANN401 (of Arrow, which has no types)
+def ticks_in(column: Any) -> NDArray[np.int64]:  # noqa: ANN401 (of Arrow, which has no types)
     """The integers in an Arrow column, wide enough for products."""
-    steps: NDArray[np.int64] = column.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
-    return steps
+    ticks: NDArray[np.int64] = column.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+    return ticks
 
 
 def no_rows(columns: Sequence[str]) -> Batch:
@@ -57,7 +59,7 @@ class Engine(Protocol):
     Only units in the comparison are read, unless `whole` asks for those outside too.
     """
 
-    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> Integers:
+    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> ExactInts:
         """Sums over groups of rows.
 
         Args:
@@ -70,7 +72,7 @@ class Engine(Protocol):
         """
         ...
 
-    def fold(self, columns: Sequence[str], kernel: Callable[[Batch], NDArray[Any]]) -> Integers:
+    def fold(self, columns: Sequence[str], kernel: Callable[[Batch], NDArray[Any]]) -> ExactInts:
         """The sum over batches of what a kernel makes of each: an array of integers, of one shape for any batch."""
         ...
 

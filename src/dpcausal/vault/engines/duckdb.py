@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from dpcausal.errors import EngineError, TableError, redact_errors
-from dpcausal.vault.coercion import OUTSIDE, SOURCE, Family, coerced
-from dpcausal.vault.engines import BATCH_ROWS, check_size, compared, integers, no_rows, steps_in
+from dpcausal.vault.coercion import SOURCE, Family, coerced
+from dpcausal.vault.engines import BATCH_ROWS, OUTSIDE, check_size, compared, exact_ints, no_rows, ticks_in
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dpcausal.schema import Schema
-    from dpcausal.vault.engines import Batch, Integers
+    from dpcausal.vault.engines import Batch, ExactInts
 
 Passes = Callable[[], AbstractContextManager[duckdb.DuckDBPyRelation]]
 """The table anew for each pass, for one that can be read only once, such as a stream; left when the pass is over."""
@@ -127,25 +127,25 @@ class DuckDBEngine:
         self._outside = schema.treatment.units_may_be_outside
         self._coerced()  # raises now what it would raise later
 
-    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> "Integers":
+    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> "ExactInts":
         """Sums over groups of rows; see `Engine.aggregate`."""
         place = _place(cells)
         added = ", ".join("COUNT(*)" if expression == "1" else f"SUM({expression})" for expression in sums)
         compared = f"treatment < {OUTSIDE}" if self._outside and not whole else "TRUE"
         source = self._coerced(place, compared, *sums)
         text = f"SELECT {place}, {added} FROM ({source}) WHERE {compared} GROUP BY ALL"  # noqa: S608 (no outside text)
-        totals: Integers = np.zeros((math.prod(cells.values()), len(sums)), dtype=object)
+        totals: ExactInts = np.zeros((math.prod(cells.values()), len(sums)), dtype=object)
         with self._query(text) as found:
             for at, *line in found.fetchall():
                 totals[at] = [int(value or 0) for value in line]
         return totals.reshape(*cells.values(), len(sums))
 
-    def fold(self, columns: Sequence[str], kernel: "Callable[[Batch], NDArray[Any]]") -> "Integers":
+    def fold(self, columns: Sequence[str], kernel: "Callable[[Batch], NDArray[Any]]") -> "ExactInts":
         """The sum of a kernel over batches; see `Engine.fold`."""
-        total = integers(kernel(no_rows(columns)))
+        total = exact_ints(kernel(no_rows(columns)))
         with closing(self._batches(columns)) as batches:
             for batch in batches:
-                total = total + integers(kernel(batch))
+                total = total + exact_ints(kernel(batch))
         return total
 
     def collect(
@@ -169,7 +169,7 @@ class DuckDBEngine:
         return self._families
 
     def look(self, text: str) -> list[Any]:
-        """What a query of the table as it stands gives, for `vault.inspection` alone."""
+        """What a query of the table as it stands gives, for `vault.readers.inspection` alone."""
         with self._query(text) as found:
             return found.fetchall()
 
@@ -188,7 +188,7 @@ class DuckDBEngine:
             try:
                 with found.to_arrow_reader(self._batch) as reader:
                     for batch in reader:
-                        rows = {name: steps_in(batch.column(name)) for name in read}
+                        rows = {name: ticks_in(batch.column(name)) for name in read}
                         yield rows if read is columns else compared(rows)
                         self._seen = seen = seen + batch.num_rows
             finally:

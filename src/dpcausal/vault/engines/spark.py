@@ -11,16 +11,16 @@ import numpy as np
 import pyarrow as pa
 
 from dpcausal.errors import EngineError, redact_errors
-from dpcausal.vault.coercion import OUTSIDE, Family, check_columns, coerced, columns_used
-from dpcausal.vault.dialects import SPARK
-from dpcausal.vault.engines import BATCH_ROWS, check_size, integers, no_rows, steps_in
+from dpcausal.vault.coercion import Family, check_columns, coerced, columns_used
+from dpcausal.vault.engines import BATCH_ROWS, OUTSIDE, check_size, exact_ints, no_rows, ticks_in
+from dpcausal.vault.engines.dialects import SPARK
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark.sql import DataFrame
 
     from dpcausal.schema import Schema
-    from dpcausal.vault.engines import Batch, Integers
+    from dpcausal.vault.engines import Batch, ExactInts
 
 Got = TypeVar("Got")
 
@@ -71,7 +71,7 @@ class SparkEngine:
         outside = schema.treatment.units_may_be_outside
         self._compared = _silenced(lambda: self._whole.where(f"treatment < {OUTSIDE}")) if outside else self._whole
 
-    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> "Integers":
+    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> "ExactInts":
         """Sums over groups of rows; see `Engine.aggregate`.
 
         Spark adds up in 64 bits and fails beyond. So numbers, which are below 2^41 in size, are cut in two halves:
@@ -81,7 +81,7 @@ class SparkEngine:
         halves = ", ".join(f"SUM({half})" for expression in sums for half in _halves(expression))
         text = f"SELECT {keys}{', ' if keys else ''}{halves} FROM {{coerced}}"  # noqa: S608 (no outside text)
         grouped = f"{text} GROUP BY {keys}" if keys else text
-        totals: Integers = np.zeros((*cells.values(), len(sums)), dtype=object)
+        totals: ExactInts = np.zeros((*cells.values(), len(sums)), dtype=object)
         coerced = self._whole if whole else self._compared
         for line in _silenced(lambda: coerced.sparkSession.sql(grouped, coerced=coerced).collect()):
             added = [int(value or 0) for value in line[len(cells) :]]
@@ -89,9 +89,9 @@ class SparkEngine:
             totals[tuple(line[: len(cells)])] = [(high << _HALF) + low for high, low in pairs]
         return totals
 
-    def fold(self, columns: Sequence[str], kernel: "Callable[[Batch], NDArray[Any]]") -> "Integers":
+    def fold(self, columns: Sequence[str], kernel: "Callable[[Batch], NDArray[Any]]") -> "ExactInts":
         """The sum of a kernel over batches; see `Engine.fold`."""
-        total = integers(kernel(no_rows(columns)))
+        total = exact_ints(kernel(no_rows(columns)))
         parts = partial(_folded, kernel)
         for line in _silenced(lambda: self._compared.select(*columns).mapInArrow(parts, "sums STRING").collect()):
             part = np.array([int(each) for each in line[0].split()], dtype=object)
@@ -118,7 +118,7 @@ class SparkEngine:
             return rows.mapInArrow(partial(_made, kernel), kinds).toArrow()
 
         found = _silenced(brought)
-        return {name: steps_in(found.column(place)) for place, name in enumerate(names)}
+        return {name: ticks_in(found.column(place)) for place, name in enumerate(names)}
 
     def __repr__(self) -> str:
         return "SparkEngine"
@@ -138,12 +138,12 @@ def _batches(given: Iterable[pa.RecordBatch]) -> "Iterator[Batch]":
     for batch in given:
         for start in range(0, batch.num_rows, BATCH_ROWS):
             piece = batch.slice(start, BATCH_ROWS)
-            yield {name: steps_in(piece.column(name)) for name in piece.schema.names}
+            yield {name: ticks_in(piece.column(name)) for name in piece.schema.names}
 
 
 def _folded(kernel: "Callable[[Batch], NDArray[Any]]", given: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """One partition's sum; as text, since integers may be of any size. Nothing of a partition without rows."""
-    parts = (integers(kernel(batch)) for batch in _batches(given))
+    parts = (exact_ints(kernel(batch)) for batch in _batches(given))
     total = next(parts, None)
     if total is not None:
         for part in parts:

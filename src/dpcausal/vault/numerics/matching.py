@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Integers = NDArray[np.int64]
+Int64s = NDArray[np.int64]
 
 SWEEPS = 16
 """Units take their turns in this many sweeps over the scores, each over every sixteenth unit, so that where capacity
 runs out it does so evenly over the scores."""
 
 
-def matched(scores: Integers, arms: Integers, neighbours: int, caps: tuple[int, int]) -> tuple[Integers, Integers]:
+def matched(scores: Int64s, arms: Int64s, neighbours: int, caps: tuple[int, int]) -> tuple[Int64s, Int64s]:
     """How many matches each unit has, and how often it serves as one.
 
     Args:
-        scores: A score for each unit, in whole steps.
+        scores: A score for each unit, in whole ticks.
         arms: 0 or 1 for each unit.
         neighbours: How many matches each unit is to have.
         caps: How often a control and a treated unit may serve.
@@ -44,8 +44,8 @@ def matched(scores: Integers, arms: Integers, neighbours: int, caps: tuple[int, 
 
 
 def serve(  # noqa: C901, PLR0913, PLR0917 (one loop, so that numba can compile it)
-    sought: Integers, offered: Integers, places: Integers, neighbours: int, cap: int, sweeps: int
-) -> tuple[Integers, Integers]:
+    sought: Int64s, offered: Int64s, places: Int64s, neighbours: int, cap: int, sweeps: int
+) -> tuple[Int64s, Int64s]:
     """Both counts, for units that seek and units that serve, each in rising order of score.
 
     `left` and `right` lead from a unit that serves no more to the next one that may; they are shortened as they are
@@ -93,7 +93,7 @@ def serve(  # noqa: C901, PLR0913, PLR0917 (one loop, so that numba can compile 
 
 
 @cache
-def _loop() -> Callable[..., tuple[Integers, Integers]]:
+def _loop() -> Callable[..., tuple[Int64s, Int64s]]:
     try:
         import numba  # noqa: PLC0415 (an extra)
     except ImportError:

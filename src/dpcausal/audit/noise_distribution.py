@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import special, stats
 
-from dpcausal.audit.event import Array
+from dpcausal.audit.distinguisher import Array
 from dpcausal.audit.finding import Finding
 from dpcausal.audit.losses import Claim
-from dpcausal.audit.pairs import worst_pairs
+from dpcausal.audit.neighbours import worst_pairs
 from dpcausal.audit.tables import Unmetered, catalogue_of
 
 RARE = 1e-8
@@ -27,7 +27,7 @@ def check_noise(name: str, claim: Claim, runs: int) -> Finding:
     engine = catalogue_of(claim.schema).assemble(worst_pairs(claim.guarantee.protects)[0].tables[0])
     vault = Unmetered(engine, claim.schema)
     releases = [vault.release(claim.query, claim.guarantee) for _ in range(runs)]
-    grid = np.array([at.step for at in claim.noise.sensitivity.coordinates])
+    grid = np.array([at.tick for at in claim.noise.sensitivity.coordinates])
     values = np.array([release.values for release in releases])
     answer = claim.answer(engine)
     exact = np.array(answer.in_order(claim.noise), dtype=float)
@@ -37,7 +37,7 @@ def check_noise(name: str, claim: Claim, runs: int) -> Finding:
     faults += _faults(vault.many(claim.query, claim.guarantee, many) - exact, scales, claim.noise.family)
     if (np.rint(values / grid) * grid != values).any():
         faults.append("numbers lie off the public grid")
-    public = tuple(None if at is None else at * step for at, step in zip(claim.noise.scales, grid, strict=True))
+    public = tuple(None if at is None else at * tick for at, tick in zip(claim.noise.scales, grid, strict=True))
     if any(release.scales != public for release in releases):
         faults.append("the scales that are told are not the ones that were calibrated")
     detail = "; ".join(dict.fromkeys(faults)) or f"{runs + many:,} draws as claimed"
@@ -71,7 +71,7 @@ def _chance_of_none(scale: float, family: str) -> float:
 
 
 def _uniform(drawn: Array, scale: float, family: str) -> Array:
-    """What integers become under their claimed law: uniform numbers, within each step by lot."""
+    """What integers become under their claimed law: uniform numbers, within each tick by lot."""
     if family == "laplace":
         ratio = np.exp(-1 / scale)
         tail = np.exp(-np.abs(drawn) / scale) / (1 + ratio)  # at and beyond this distance, on one side

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dpcausal.audit.event import Array
-from dpcausal.audit.pairs import worst_pairs
+from dpcausal.audit.distinguisher import Array
+from dpcausal.audit.neighbours import worst_pairs
 from dpcausal.audit.tables import Unmetered, catalogue_of
 from dpcausal.columns import Value
 from dpcausal.curve import CurveEstimator
@@ -49,7 +49,7 @@ Two hold noise; the third puts units into blocks by lot, which hides nothing and
 
 
 @dataclass(frozen=True)
-class Subject:
+class Target:
     """Something that asks a source for releases and claims a guarantee for all of them together.
 
     Attributes:
@@ -105,9 +105,9 @@ def ask_query(source: Source, query: Query, epsilon: float, delta: float) -> Rel
     return source.release(query, guarantee_for(source, epsilon, delta))
 
 
-def of_query(name: str, query: Query, protects: Protects, delta: float = 0.0) -> Subject:
-    """A query as a subject."""
-    return Subject(name, partial(ask_query, query=query, epsilon=1.0, delta=delta), protects, delta, delta > 0)
+def of_query(name: str, query: Query, protects: Protects, delta: float = 0.0) -> Target:
+    """A query as a target."""
+    return Target(name, partial(ask_query, query=query, epsilon=1.0, delta=delta), protects, delta, delta > 0)
 
 
 def of_estimator(
@@ -116,9 +116,9 @@ def of_estimator(
     protects: Protects,
     delta: float = 0.0,
     **kind: Any,  # noqa: ANN401 (further fields)
-) -> Subject:
-    """An estimator as a subject."""
-    return Subject(name, partial(estimator.estimate, epsilon=1.0, delta=delta), protects, delta, **kind)
+) -> Target:
+    """An estimator as a target."""
+    return Target(name, partial(estimator.estimate, epsilon=1.0, delta=delta), protects, delta, **kind)
 
 
 PLAIN = of_query("plain Laplace", ArmTotals(), "record_within_arm")
@@ -126,7 +126,7 @@ PLAIN = of_query("plain Laplace", ArmTotals(), "record_within_arm")
 
 _PROFILES: dict[str, list[Value]] = {"age": [18.0, 90.0]}
 
-SUBJECTS: tuple[Subject, ...] = (
+TARGETS: tuple[Target, ...] = (
     PLAIN,
     of_query("plain Gaussian", ArmTotals(), "record_within_arm", DELTA),
     of_estimator("DifferenceInMeans", DifferenceInMeans(), "record"),

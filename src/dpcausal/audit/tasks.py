@@ -4,29 +4,29 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from dpcausal.audit.attack import check_epsilon, check_teeth, ranked_pairs
+from dpcausal.audit.attack import check_epsilon, check_power, ranked_pairs
 from dpcausal.audit.densities import check_density
 from dpcausal.audit.determinism import check_determinism
-from dpcausal.audit.draws import check_noise
 from dpcausal.audit.finding import Finding
-from dpcausal.audit.fuzz import check_alone, check_shape
+from dpcausal.audit.fuzz import check_record_independence, check_shape
 from dpcausal.audit.losses import Claim, claims
+from dpcausal.audit.noise_distribution import check_noise
 from dpcausal.audit.opening import by_command, check_commands, check_opening, openings
-from dpcausal.audit.openness import check_public
 from dpcausal.audit.payment import check_debit, check_refusal, check_retry
+from dpcausal.audit.public_outputs import check_public_outputs
 from dpcausal.audit.sensitivity import check_sensitivity
-from dpcausal.audit.subjects import DRAWS_INSIDE, SUBJECTS, Subject
+from dpcausal.audit.targets import DRAWS_INSIDE, TARGETS, Target
 
 CHECKS = {
     "epsilon": "an attack on released numbers shows no more than the claimed epsilon",
-    "teeth": "the same attack shows nearly all of epsilon where the release is as simple as can be",
+    "power": "the same attack shows nearly all of epsilon where the release is as simple as can be",
     "sensitivity": "no unit moves an exact answer, or the smooth bound on its moves, further than noise pays for",
     "density": "the density of regression coefficients differs as little as is paid for, and is the one drawn from",
     "noise": "what is drawn has the claimed law and scale, independently, on a public grid",
     "determinism": "exact answers do not depend on order, threads, batches, files or engine",
-    "public": "what is seen without noise is the same for neighbours",
+    "public_outputs": "what is seen without noise is the same for neighbours",
     "opening": "opening a table, in Python or by a command, tells of no record by messages, exit codes, logs or files",
-    "alone": "what a unit becomes depends on that unit alone, whatever the cells hold",
+    "record_independence": "what a unit becomes depends on that unit alone, whatever the cells hold",
     "shape": "no error, warning, log line, reading or shape depends on what the cells of a small table hold",
     "debit": "the debit is in the ledger before the table is read",
     "retry": "the same request is answered once",
@@ -57,7 +57,7 @@ class Effort:
     """How much of everything.
 
     Attributes:
-        worst: Runs on the worst pair of each subject, where noise can be drawn many times at once.
+        worst: Runs on the worst pair of each target, where noise can be drawn many times at once.
         others: The same on every other pair.
         slow_worst: Runs on the worst pair where each must be made by itself.
         slow_others: The same on every other pair.
@@ -95,24 +95,24 @@ FULL = Effort(
 
 def tasks(effort: Effort) -> Iterator[Task]:
     """All tasks, the longest first."""
-    yield partial(_one, partial(check_teeth, effort.worst))
+    yield partial(_one, partial(check_power, effort.worst))
     for part in range(effort.parts):
         for check, ways, every in zip(
             (check_opening, check_commands), (openings(), by_command()), effort.openings, strict=True
         ):
             yield partial(_one, partial(check, ways[every * part :: every * effort.parts]))
         yield partial(_one, partial(check_shape, effort.hostile, part))
-        yield partial(_one, partial(check_alone, effort.hostile, part))
-    for subject in reversed(SUBJECTS):
-        yield partial(attack, subject, effort)
+        yield partial(_one, partial(check_record_independence, effort.hostile, part))
+    for target in reversed(TARGETS):
+        yield partial(attack, target, effort)
     for name, group in claims().items():
         yield partial(_one, partial(check_sensitivity, name, group, effort.sizes))
         yield partial(_one, partial(check_noise, name, group[0], effort.draws))
     for name, claim in _variants().items():
         for size in effort.units:
             yield partial(_one, partial(check_determinism, name, claim, size))
-    for subject in SUBJECTS:
-        yield partial(_one, partial(check_public, subject, effort.public))
+    for target in TARGETS:
+        yield partial(_one, partial(check_public_outputs, target, effort.public))
     for epsilon in (0.1, 1.0, 4.0):
         yield partial(_one, partial(check_density, epsilon, effort.slow_worst))
     yield partial(_one, check_debit)
@@ -126,11 +126,11 @@ def _variants() -> dict[str, Claim]:
     return {f"{claim.query.name}, {claim.query.noise}": claim for claim in firsts}
 
 
-def attack(subject: Subject, effort: Effort) -> list[Finding]:
-    """The attack on one subject: on its worst pair at length, and on the others as far as the effort goes."""
-    worst, others = (effort.slow_worst, effort.slow_others) if subject.slow else (effort.worst, effort.others)
-    first, *rest = ranked_pairs(subject)
-    return [check_epsilon(subject, *first, worst), *(check_epsilon(subject, *each, others) for each in rest if others)]
+def attack(target: Target, effort: Effort) -> list[Finding]:
+    """The attack on one target: on its worst pair at length, and on the others as far as the effort goes."""
+    worst, others = (effort.slow_worst, effort.slow_others) if target.slow else (effort.worst, effort.others)
+    first, *rest = ranked_pairs(target)
+    return [check_epsilon(target, *first, worst), *(check_epsilon(target, *each, others) for each in rest if others)]
 
 
 def _one(check: Callable[[], Finding]) -> list[Finding]:

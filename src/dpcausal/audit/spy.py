@@ -8,24 +8,24 @@ from numpy.typing import NDArray
 from dpcausal.ledger import Budget
 from dpcausal.schema import Schema
 from dpcausal.vault import Vault
-from dpcausal.vault.engines import Batch, Engine, Integers
-from dpcausal.vault.learners import Learner
+from dpcausal.vault.engines import Batch, Engine, ExactInts
+from dpcausal.vault.numerics.learners import Learner
 
 Reading = Callable[[str], None]
 """What is called with the name of the verb each time the table is read."""
 
 
-class _Watch:
+class _SpyEngine:
     """An engine that says when it is read."""
 
     def __init__(self, engine: Engine, reading: Reading) -> None:
         self._engine, self._reading = engine, reading
 
-    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> Integers:
+    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> ExactInts:
         self._reading("aggregate")
         return self._engine.aggregate(cells, sums, whole=whole)
 
-    def fold(self, columns: Sequence[str], kernel: Callable[[Batch], NDArray[Any]]) -> Integers:
+    def fold(self, columns: Sequence[str], kernel: Callable[[Batch], NDArray[Any]]) -> ExactInts:
         self._reading("fold")
         return self._engine.fold(columns, kernel)
 
@@ -41,7 +41,7 @@ class _Watch:
         return self._engine.collect(columns, limit, kernel, whole=whole)
 
 
-class Watched(Vault):
+class SpyVault(Vault):
     """A real vault with a ledger in memory, which keeps what its ledger held each time its table was read.
 
     Attributes:
@@ -54,7 +54,7 @@ class Watched(Vault):
         budget = Budget(epsilon=100, delta=0.1)
         super().__init__(table, schema, ledger="sqlite://", budget=budget, learners=learners)
         self.readings: list[tuple[str, list[str]]] = []
-        self._engine = _Watch(self._engine, self._note)
+        self._engine = _SpyEngine(self._engine, self._note)
 
     def _note(self, verb: str) -> None:
         self.readings.append((verb, [entry.kind for entry in self._ledger.entries()]))

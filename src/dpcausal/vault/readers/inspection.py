@@ -12,7 +12,7 @@ from dpcausal.errors import TableError
 from dpcausal.schema import Schema
 from dpcausal.treatment import TableColumn, Treatment, table_column
 from dpcausal.vault.coercion import SOURCE, reading
-from dpcausal.vault.dialects import DUCKDB
+from dpcausal.vault.engines.dialects import DUCKDB
 from dpcausal.vault.engines.duckdb import DuckDBEngine
 from dpcausal.vault.parsing import literal, text_literals
 from dpcausal.vault.table import mistakes_in_headers, open_table

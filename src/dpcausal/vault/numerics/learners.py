@@ -265,7 +265,7 @@ def _interrupts_held_back() -> Iterator[None]:
         signal.raise_signal(signal.SIGINT)
 
 
-def quietly(work: Callable[[], Array], size: int) -> Array:
+def run_silenced(work: Callable[[], Array], size: int) -> Array:
     """Return what comes of some work; 0 wherever it fails or nothing finite comes of it. No word of its own gets out.
 
     Whatever it raises is contained, a KeyboardInterrupt of its own and panics of Rust extensions among it, and so is

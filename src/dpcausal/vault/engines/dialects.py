@@ -95,10 +95,10 @@ DUCKDB = Dialect(
 )
 
 
-_BLANKS = r"[ \t\n\x0B\f\r]*+"
+_SPACES = r"[ \t\n\x0B\f\r]*+"
 _DIGITS = r"(?:[0-9]++[.]?+[0-9]*+|[.][0-9]++)(?:e[+-]?+[0-9]++)?+"
 _NUMBER = (
-    rf"(?i)^{_BLANKS}[+]?+(?:-(?=nan))?+(-?+(?:inf(?:inity)?+|nan|{_DIGITS}))(?:(?<=nan)[(][a-z0-9]*+[)])?+{_BLANKS}\z"
+    rf"(?i)^{_SPACES}[+]?+(?:-(?=nan))?+(-?+(?:inf(?:inity)?+|nan|{_DIGITS}))(?:(?<=nan)[(][a-z0-9]*+[)])?+{_SPACES}\z"
 )
 """What DuckDB takes for a number. Java, left alone, would take more for one: it is given only the part that the first
 brackets catch. Nothing in the pattern is tried twice, so that no text takes long or is too deep."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpcausal.errors import DpcausalError, EngineError, TableError, redact_errors
 from dpcausal.vault.coercion import Family, check_columns, coerced, columns_used, dated_columns
-from dpcausal.vault.dialects import DUCKDB
+from dpcausal.vault.engines.dialects import DUCKDB
 
 if TYPE_CHECKING:
     from adbc_driver_postgresql.dbapi import Connection

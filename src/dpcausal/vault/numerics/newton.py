@@ -11,7 +11,7 @@ Derivatives = Callable[[Vector], tuple[Vector, Vector]]
 _STEPS = 12
 
 
-def minimum(derivatives: Derivatives, dimensions: int, tolerance: float, bend: float = 1.0) -> Vector:
+def minimise(derivatives: Derivatives, dimensions: int, tolerance: float, bend: float = 1.0) -> Vector:
     """Where the gradient is no longer than `tolerance`, by Newton steps of a length that cannot overshoot.
 
     The loss is a sum over units of functions whose third derivative along any direction is at most `bend` times the

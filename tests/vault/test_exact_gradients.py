@@ -11,12 +11,12 @@ import dpcausal as dpc
 from dpcausal.errors import QueryError
 from dpcausal.queries import GRID, ObjectivePerturbedLogistic, OutputPerturbedLogistic
 from dpcausal.vault.answers.logistic import loss_sums
-from dpcausal.vault.derivatives import GRADIENT_STEPS, as_floats, derivative_sums, over_blocks, predictor
 from dpcausal.vault.engines import Batch
-from dpcausal.vault.features import Features
-from dpcausal.vault.sigmoid import sigmoid
+from dpcausal.vault.numerics.exact_gradients import GRADIENT_TICKS, as_floats, derivative_sums, over_blocks, predictor
+from dpcausal.vault.numerics.features import Features
+from dpcausal.vault.numerics.sigmoid import sigmoid
 
-Integers = NDArray[np.int64]
+Int64s = NDArray[np.int64]
 
 NAMES = [f"x{place}" for place in range(20)]
 SCHEMA = dpc.Schema(
@@ -28,13 +28,13 @@ FEATURES = Features(NAMES, SCHEMA)
 AT = np.random.default_rng(1).normal(0, 3, FEATURES.size)
 
 
-def batch_of(size: int) -> dict[str, Integers]:
+def batch_of(size: int) -> dict[str, Int64s]:
     generator = np.random.default_rng(0)
     covariates = {name: generator.integers(-GRID, GRID, size, endpoint=True) for name in FEATURES.columns}
     return {"treatment": generator.integers(0, 2, size)} | covariates
 
 
-def parts(batch: dict[str, Integers], cuts: list[int]) -> list[dict[str, Integers]]:
+def parts(batch: dict[str, Int64s], cuts: list[int]) -> list[dict[str, Int64s]]:
     return [
         dict(zip(batch, part, strict=True))
         for part in zip(*(np.split(each, cuts) for each in batch.values()), strict=True)
@@ -57,9 +57,9 @@ def test_the_logistic_function_of_one_number_is_that_of_the_same_among_others() 
 @pytest.mark.parametrize("size", [1e-6, 1.0, 1e5])
 def test_the_predictor_is_exact_but_for_its_last_bit(size: float) -> None:
     at = AT * size
-    steps = FEATURES.steps(batch_of(50))
-    exact = [sum(Fraction(a) * x for a, x in zip(at.tolist(), line, strict=True)) for line in steps.T.tolist()]
-    for found, wanted in zip(predictor(at, steps), exact, strict=True):
+    ticks = FEATURES.ticks(batch_of(50))
+    exact = [sum(Fraction(a) * x for a, x in zip(at.tolist(), line, strict=True)) for line in ticks.T.tolist()]
+    for found, wanted in zip(predictor(at, ticks), exact, strict=True):
         assert abs(Fraction(float(found)) - wanted) <= abs(wanted) * Fraction(1, 2**53) + Fraction(size) / 2**50
 
 
@@ -75,9 +75,9 @@ def test_sums_do_not_depend_on_order_or_batches() -> None:
 
 def test_sums_in_floating_point_would() -> None:
     """The mutant: what products of matrices and a library's exponential give."""
-    unit = FEATURES.steps(batch := batch_of(5_000)) / FEATURES.scale
+    unit = FEATURES.ticks(batch := batch_of(5_000)) / FEATURES.scale
 
-    def gradient(places: Integers) -> list[float]:
+    def gradient(places: Int64s) -> list[float]:
         lines = unit[:, places]
         found: list[float] = (lines @ (1 / (1 + np.exp(-AT @ lines)) - batch["treatment"][places])).tolist()
         return found
@@ -88,7 +88,7 @@ def test_sums_in_floating_point_would() -> None:
 
 def test_sums_are_those_of_the_formula() -> None:
     batch = batch_of(3_000)
-    unit = FEATURES.steps(batch) / FEATURES.scale
+    unit = FEATURES.ticks(batch) / FEATURES.scale
     share = special.expit(AT @ unit)
     found = as_floats(loss_sums(AT, batch, FEATURES))
     assert found[0] == pytest.approx(unit @ (share - batch["treatment"]), abs=1e-10)
@@ -96,13 +96,13 @@ def test_sums_are_those_of_the_formula() -> None:
 
 
 def test_the_largest_sums_there_can_be_do_not_overflow() -> None:
-    def ends(block: Batch) -> Integers:
+    def ends(block: Batch) -> Int64s:
         ones = np.ones((2, len(block["treatment"])))
         return derivative_sums(ones, -ones[0], ones[0])
 
     size = 2**17 + 1
     total = over_blocks({"treatment": np.zeros(size, dtype=np.int64)}, ends)
-    assert total[0].tolist() == [-size * int(GRADIENT_STEPS)] * 2
+    assert total[0].tolist() == [-size * int(GRADIENT_TICKS)] * 2
     assert as_floats(total).tolist() == [[-size] * 2, [size] * 2, [size] * 2]
 
 

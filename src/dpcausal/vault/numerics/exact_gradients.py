@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcausal.vault.engines import Batch, Integers
+from dpcausal.vault.engines import Batch, ExactInts
 
 Vector = NDArray[np.float64]
 
-GRADIENT_STEPS = 2.0**52
-"""Steps to 1 of what a row adds to a gradient."""
+GRADIENT_TICKS = 2.0**52
+"""Ticks to 1 of what a row adds to a gradient."""
 
-CURVATURE_STEPS = 2.0**36
+CURVATURE_TICKS = 2.0**36
 """The same for curvatures, which only decide on the solver's next step and not on where it stops."""
 
 _AT_ONCE = 2**10
@@ -43,16 +43,16 @@ def derivative_sums(lines: Vector, pull: Vector, bend: Vector) -> NDArray[np.int
         pull: The derivative of each row's loss by its predictor, within -1 and 1.
         bend: The second derivative, from 0 to 1.
     """
-    gradient = np.rint(lines * pull * GRADIENT_STEPS).astype(np.int64).sum(axis=1)  # below 2^62
-    bent = np.rint(lines * np.sqrt(bend) * CURVATURE_STEPS**0.5)  # products add up to less than 2^53: no rounding
+    gradient = np.rint(lines * pull * GRADIENT_TICKS).astype(np.int64).sum(axis=1)  # below 2^62
+    bent = np.rint(lines * np.sqrt(bend) * CURVATURE_TICKS**0.5)  # products add up to less than 2^53: no rounding
     return np.vstack([gradient, (bent @ bent.T).astype(np.int64)])
 
 
-def over_blocks(batch: Batch, kernel: Callable[[Batch], NDArray[np.int64]]) -> Integers:
+def over_blocks(batch: Batch, kernel: Callable[[Batch], NDArray[np.int64]]) -> ExactInts:
     """The sum of a kernel over blocks of at most 1,024 rows, exact beyond 64 bits; of no rows too."""
     blocks = [kernel(block) for block in _blocks(batch)]
     high, low = sum(block >> _HALF for block in blocks), sum(block & (2**_HALF - 1) for block in blocks)
-    total: Integers = np.asarray(high).astype(object) * 2**_HALF + np.asarray(low).astype(object)
+    total: ExactInts = np.asarray(high).astype(object) * 2**_HALF + np.asarray(low).astype(object)
     return total
 
 
@@ -62,7 +62,7 @@ def _blocks(batch: Batch) -> Iterator[Batch]:
         yield {name: column[start : start + _AT_ONCE] for name, column in batch.items()}
 
 
-def as_floats(total: Integers) -> Vector:
-    """A gradient, and below it the curvature, from their sums in steps."""
+def as_floats(total: ExactInts) -> Vector:
+    """A gradient, and below it the curvature, from their sums in ticks."""
     sums: Vector = total.astype(float)
-    return np.vstack([sums[:1] / GRADIENT_STEPS, sums[1:] / CURVATURE_STEPS])
+    return np.vstack([sums[:1] / GRADIENT_TICKS, sums[1:] / CURVATURE_TICKS])

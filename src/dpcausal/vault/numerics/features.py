@@ -13,24 +13,24 @@ from dpcausal.queries.scores import covariates_named, feature_names
 from dpcausal.schema import Schema
 from dpcausal.vault.engines import Batch
 
-PREDICTOR_STEPS = 2**36
-"""Steps to 1 of a linear predictor."""
+PREDICTOR_TICKS = 2**36
+"""Ticks to 1 of a linear predictor."""
 
-_LOOKUP_STEPS = 2**12
-_FARTHEST = 16 * _LOOKUP_STEPS
+_LOOKUP_TICKS = 2**12
+_MAX_PLACE = 16 * _LOOKUP_TICKS
 
-EXPONENTS: NDArray[np.float64] = np.arange(-_FARTHEST, _FARTHEST + 1) / _LOOKUP_STEPS
+EXPONENTS: NDArray[np.float64] = np.arange(-_MAX_PLACE, _MAX_PLACE + 1) / _LOOKUP_TICKS
 """The predictors at which functions of it are tabulated, so that no exponential is ever taken of a row's number."""
 
 
 def lookup(predictor: NDArray[np.int64]) -> NDArray[np.int64]:
     """Where in `EXPONENTS` predictors lie."""
-    places: NDArray[np.int64] = np.clip(predictor // (PREDICTOR_STEPS // _LOOKUP_STEPS), -_FARTHEST, _FARTHEST)
-    return places + _FARTHEST
+    places: NDArray[np.int64] = np.clip(predictor // (PREDICTOR_TICKS // _LOOKUP_TICKS), -_MAX_PLACE, _MAX_PLACE)
+    return places + _MAX_PLACE
 
 
 class Features:
-    """The features of some covariates, in steps of which GRID make 1; a constant comes first.
+    """The features of some covariates, in ticks of which GRID make 1; a constant comes first.
 
     A number is within -1 and 1, one of two values is -1 or 1, one of more values is 1 in that value's place: with the
     constant, features have a squared length of at most one more than there are covariates.
@@ -43,9 +43,9 @@ class Features:
         self.names = feature_names(covariates, schema)
         self.size = len(self.names)
         self.root = math.sqrt(len(self.covariates) + 1)  # what features are divided by to have a length of at most 1
-        self.scale = GRID * self.root  # the same in steps
+        self.scale = GRID * self.root  # the same in ticks
 
-    def steps(self, batch: Batch) -> NDArray[np.int64]:
+    def ticks(self, batch: Batch) -> NDArray[np.int64]:
         """The features of some rows, one line a feature."""
         lines = [np.full(len(batch["treatment"]), GRID, dtype=np.int64)]
         for column, name in zip(self.covariates, self.columns, strict=True):
@@ -66,10 +66,10 @@ class Features:
         """The features of a linear regression: no constant, and one of more values as -1 or 1, without the first."""
         return design_lines(self.codes(batch), self.covariates)
 
-    def predictor(self, coefficients: Sequence[float], steps: NDArray[np.int64]) -> NDArray[np.int64]:
+    def predictor(self, coefficients: Sequence[float], ticks: NDArray[np.int64]) -> NDArray[np.int64]:
         """The linear predictor of rows, in exact integers: it does not depend on what other rows are in the batch."""
         fixed = [round(each / self.root * 2**16) for each in coefficients]
-        total = np.zeros(steps.shape[1], dtype=np.int64)
-        for coefficient, line in zip(fixed, steps, strict=True):
+        total = np.zeros(ticks.shape[1], dtype=np.int64)
+        for coefficient, line in zip(fixed, ticks, strict=True):
             total += coefficient * line
         return total

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-_FARTHEST = 40
+_MAX_EXPONENT = 40
 _STEPS = 2**11
 _BITS = 192
 
@@ -19,10 +19,10 @@ def sigmoid(exponents: Array) -> Array:
     function up at the nearest place of a table and goes on from there by Taylor's series, in steps that floating point
     takes alike for every number.
     """
-    within = np.clip(exponents, -_FARTHEST, _FARTHEST)
+    within = np.clip(exponents, -_MAX_EXPONENT, _MAX_EXPONENT)
     places = np.rint(within * _STEPS)
     rest = within - places / _STEPS
-    value = _table()[places.astype(np.int64) + _FARTHEST * _STEPS]
+    value = _table()[places.astype(np.int64) + _MAX_EXPONENT * _STEPS]
     slope = value * (1 - value)
     series: Array = value + rest * slope * (1 + rest / 2 * (1 - 2 * value + rest / 3 * (1 - 6 * slope)))
     return series
@@ -39,7 +39,7 @@ def _table() -> Array:
         term //= order * _STEPS
         growth += term
     powers = [one]  # of exp(-1 / _STEPS)
-    for _ in range(_FARTHEST * _STEPS):
+    for _ in range(_MAX_EXPONENT * _STEPS):
         powers.append(powers[-1] * one // growth)
     lower = [power / (one + power) for power in reversed(powers)]
     upper = [one / (one + power) for power in powers[1:]]

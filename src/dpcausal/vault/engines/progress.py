@@ -7,18 +7,18 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from dpcausal.vault.engines import Batch, Engine, Integers
+from dpcausal.vault.engines import Batch, Engine, ExactInts
 
-PATIENCE = 2.0
+BAR_DELAY = 2.0
 """Seconds that a pass may take without a bar."""
 
-_GLANCE = 0.2
+_REFRESH_INTERVAL = 0.2
 
 Share = Callable[[int], float | None]
 """The share of the pass under way that is done, given the number of units; None where nobody knows."""
 
 
-class Shown:
+class ProgressEngine:
     """An engine with a bar on stderr for each pass that takes long.
 
     A bar tells the public number of units, a share and time. It is drawn from a thread of its own, and goes when the
@@ -30,7 +30,7 @@ class Shown:
     def __init__(self, engine: Engine, share: Share = lambda _: None) -> None:
         self._engine, self._share, self._units = engine, share, 0
 
-    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> Integers:
+    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> ExactInts:
         """Sums over groups of rows; see `Engine.aggregate`."""
         with self._bar():
             totals = self._engine.aggregate(cells, sums, whole=whole)
@@ -38,7 +38,7 @@ class Shown:
             self._units = int(totals[..., list(sums).index("1")].sum())
         return totals
 
-    def fold(self, columns: Sequence[str], kernel: Callable[[Batch], NDArray[Any]]) -> Integers:
+    def fold(self, columns: Sequence[str], kernel: Callable[[Batch], NDArray[Any]]) -> ExactInts:
         """The sum of a kernel over batches; see `Engine.fold`."""
         with self._bar():
             return self._engine.fold(columns, kernel)
@@ -67,7 +67,7 @@ class Shown:
             watcher.join()
 
     def _watch(self, over: threading.Event) -> None:
-        if over.wait(PATIENCE):
+        if over.wait(BAR_DELAY):
             return
         from rich.console import Console  # noqa: PLC0415 (only where somebody waits)
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
@@ -75,7 +75,7 @@ class Shown:
         columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn()
         with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
             line = progress.add_task(f"reading {self._units:,} units" if self._units else "reading", total=None)
-            while not over.wait(_GLANCE):
+            while not over.wait(_REFRESH_INTERVAL):
                 share = self._share(self._units)
                 if share is not None:
                     progress.update(line, total=1.0, completed=share)

@@ -1,0 +1,1 @@
+"""Exact arithmetic on coerced columns: features, residuals, gradients, matching and learners."""

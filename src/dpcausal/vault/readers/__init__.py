@@ -1,0 +1,1 @@
+"""Readers of frames, files and databases."""
