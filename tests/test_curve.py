@@ -155,7 +155,7 @@ def test_ranking_value_and_average_are_free() -> None:
     assert curve.policy_value(at, cost=2.0) == pytest.approx(1 / 3)
 
 
-@pytest.mark.parametrize("basis", [LINE, GROUPS, dpc.Fourier(["age", "ward"], waves=3), dpc.Spline(["age"])])
+@pytest.mark.parametrize("basis", [LINE, GROUPS, dpc.Fourier(["age", "ward"], n_features=3), dpc.Spline(["age"])])
 def test_a_curve_survives_json_and_prints(basis: object) -> None:
     curve = curve_of(basis)
     assert dpc.EffectCurve.from_json(curve.to_json()) == curve

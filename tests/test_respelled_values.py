@@ -29,7 +29,7 @@ ASKED: dict[str, Any] = {
     "RLearner, spline": dpc.RLearner(covariates=OF, basis=dpc.Spline(OF, 1)),
     "RLearner, cells": dpc.RLearner(covariates=OF, basis=dpc.Cells(["ward"])),  # type: ignore[list-item]
     "DRLearner": dpc.DRLearner(covariates=OF, basis=dpc.Polynomial(OF)),
-    "KernelLearner": dpc.KernelLearner(covariates=OF, waves=3),
+    "KernelLearner": dpc.KernelLearner(covariates=OF, n_features=3),
     "BlockEnsemble": dpc.BlockEnsemble(
         covariates=OF, learner="linear", at={"ward": [1, 3], "sick": [0, 1], "age": [20, 60]}
     ),

@@ -34,8 +34,8 @@ ESTIMATORS: list[AnyEstimator] = [
     dpc.SubgroupEffects(by=["smoker"], covariates=["age", "ward"]),
     dpc.RLearner(covariates=["ward", "age", "smoker"], basis=dpc.Spline(["age", "ward"])),
     dpc.RLearner(covariates=["age"], basis=dpc.Polynomial(["age", "smoker"], 2), propensity=0.5),
-    dpc.DRLearner(covariates=["age"], basis=dpc.Fourier(["age"], waves=3)),
-    dpc.KernelLearner(covariates=["age"], waves=5),
+    dpc.DRLearner(covariates=["age"], basis=dpc.Fourier(["age"], n_features=3)),
+    dpc.KernelLearner(covariates=["age"], n_features=5),
     dpc.BlockEnsemble(covariates=["age", "ward"], learner="linear", at={"age": [30, 60], "ward": ["a", "b"]}),
     dpc.BlockEnsemble(covariates=["age", "ward"], learner="linear", basis=dpc.Polynomial(["age"])),
 ]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from benchmarks.scale.data import COVARIATE, OUTCOME, VALUES
 from dpcausal.queries import GRID
-from dpcausal.queries.regression import FINE
+from dpcausal.queries.regression_moments import FINE
 
 EDGES = (-1.6, -1.1, -0.7, -0.3, 0.0, 0.3, 0.7, 1.1, 1.6)
 """Where x0 is cut; with the values of g0 this makes a hundred strata."""

@@ -10,7 +10,7 @@ from benchmarks.scale.data import COVARIATE, OUTCOME, Study, written
 from benchmarks.scale.options import Options
 from benchmarks.scale.processes import beside, in_turns, run
 from benchmarks.scale.tasks import Task
-from dpcausal.queries.regression import CONSTANT, FINE
+from dpcausal.queries.regression_moments import CONSTANT, FINE
 
 ROWS = 10_000_000
 TARGET = 1.0

@@ -40,7 +40,7 @@ def test_every_shipped_estimator_and_query_is_audited() -> None:
     assert set(conditional.__all__) - names == {"InfluenceLearner"}  # it has no proof: benchmarks/exposure.py
     assert {"".join(word.title() for word in name.split("_")) for name in average.ESTIMATORS} <= names
     asked = {claim.query.name for group in claims().values() for claim in group}
-    attacked = {"objective_perturbed_logistic", "scrambled_contrast"}  # and by density
+    attacked = {"objective_perturbed_logistic", "noisy_matched_contrast"}  # and by density
     assert set(QUERIES) - asked == attacked | {"influence_effects"}
 
 

@@ -6,7 +6,7 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.errors import QueryError, RefusedError
-from dpcausal.queries.augmented import AugmentedEstimand
+from dpcausal.queries.augmented_scores import AugmentedEstimand
 
 SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("t", undeclared=0),

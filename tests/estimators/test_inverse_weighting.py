@@ -114,7 +114,7 @@ def test_debiased_weights_undo_what_noise_adds() -> None:
     def control_weight(coefficients: np.ndarray[tuple[int, ...], np.dtype[np.float64]], shrink: float) -> float:
         asked = replace(query, coefficients=coefficients.tolist(), shrink=shrink)
         ticks = exact_answer(asked, SCHEMA, engine, dpc.Guarantee(epsilon=1)).ticks
-        return (ticks["mass"] - ticks["tilt"]) / 2
+        return (ticks["weight_sum"] - ticks["weight_difference"]) / 2
 
     sd = 0.8
     draws = generator.normal(0, sd, (60, 2))

@@ -53,7 +53,7 @@ LEARNERS: list[tuple[CurveEstimator, float]] = [
     (dpc.RLearner(OF, dpc.Polynomial(OF)), 0.1),
     (dpc.DRLearner(OF, dpc.Polynomial(OF)), 0.15),
     (dpc.RLearner(OF, dpc.Spline(OF, 1)), 0.2),
-    (dpc.RLearner(OF, dpc.Fourier(OF, width=2.0, waves=4)), 0.25),
+    (dpc.RLearner(OF, dpc.Fourier(OF, width=2.0, n_features=4)), 0.25),
     (dpc.KernelLearner(OF, width=2.0), 0.35),
     (dpc.BlockEnsemble(OF, "linear", basis=dpc.Polynomial(OF), limit=0.6), 0.25),
 ]
@@ -145,7 +145,7 @@ def test_what_is_wrong_is_said_before_anything_is_spent(wrong: CurveEstimator) -
 
 
 @pytest.mark.parametrize(
-    "basis", [dpc.Polynomial(OF), dpc.Spline(OF), dpc.Fourier(OF, waves=5), dpc.Cells([dpc.Cut("a", [0.0])])]
+    "basis", [dpc.Polynomial(OF), dpc.Spline(OF), dpc.Fourier(OF, n_features=5), dpc.Cells([dpc.Cut("a", [0.0])])]
 )
 def test_functions_have_names_of_their_own(basis: dpc.queries.Basis) -> None:
     names = basis.names(SCHEMA)
@@ -157,7 +157,7 @@ import sys
 import dpcausal as dpc
 schema = dpc.Schema.from_toml(sys.argv[1])
 vault = dpc.Vault(sys.argv[2], schema, ledger=sys.argv[3], as_of="2026-06-30")
-curve = dpc.KernelLearner(["a", "b"], waves=5).estimate(vault, epsilon=1.0, delta=1e-6)
+curve = dpc.KernelLearner(["a", "b"], n_features=5).estimate(vault, epsilon=1.0, delta=1e-6)
 print(curve.effect({"a": [0.3], "b": [-0.2]})[0], vault.ledger.spent.epsilon)
 """
 
@@ -168,7 +168,7 @@ def test_a_kernel_learner_answers_the_same_after_a_restart(tmp_path: Path) -> No
     pq.write_table(table_of(2_000), path)
     dpc.Ledger.create(ledger, dpc.Budget(epsilon=3, delta=1e-5), as_of="2026-06-30")
     vault = dpc.Vault(path, SCHEMA, ledger=ledger, as_of="2026-06-30")
-    learner = dpc.KernelLearner(OF, waves=5)
+    learner = dpc.KernelLearner(OF, n_features=5)
     first = learner.estimate(vault, epsilon=1.0, delta=1e-6)
     both = first.effect({"a": [0.9, 0.3], "b": [0.1, -0.2]})
     again = learner.estimate(vault, epsilon=1.0, delta=1e-6)
@@ -185,7 +185,7 @@ def test_answers_one_by_one_have_the_law_of_answers_at_once() -> None:
     The recursion is written out here by itself: an answer is the exact effect, plus what earlier noise foretells, plus
     new noise of what is left. One after another, such answers must have the covariance that the released weights give.
     """
-    curve = dpc.KernelLearner(OF, waves=5).estimate(dpc.Rehearsal(SCHEMA, n=2_000), epsilon=1.0, delta=1e-6)
+    curve = dpc.KernelLearner(OF, n_features=5).estimate(dpc.Rehearsal(SCHEMA, n=2_000), epsilon=1.0, delta=1e-6)
     at = {"a": np.array([-0.8, -0.1, 0.4, 0.9]), "b": np.array([0.3, -0.6, 0.0, 0.7])}
     values = np.array([curve_values(curve, {name: line[[place]] for name, line in at.items()}) for place in range(4)])
     size = curve.privacy[0][0]

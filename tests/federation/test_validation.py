@@ -306,7 +306,7 @@ HONEST: dict[str, tuple[Estimator, Protects, float]] = {
     "regression": (dpc.RegressionAdjustment(covariates=["age", "ward"]), "record", 1e-6),
     "regression of outcomes": (dpc.RegressionAdjustment(covariates=["age", "ward"]), "outcome", 0.0),
     "propensity matching": (dpc.PropensityMatching(covariates=["age"], protects="outcome"), "outcome", 0.0),
-    "scrambled matching": (dpc.PropensityMatching(covariates=["age"], protects="record"), "record", 0.0),
+    "noisy matching": (dpc.PropensityMatching(covariates=["age"], protects="record"), "record", 0.0),
     "exact matching": (dpc.ExactMatching(by=["ward"]), "record", 1e-6),
     "inverse weighting": (dpc.InverseWeighting(covariates=["age"]), "record", 0.0),
     "doubly robust": (dpc.DoublyRobust(covariates=["age"]), "record", 1e-6),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 import dpcausal as dpc
 from dpcausal.audit.tables import exact_answer
 from dpcausal.queries import GRID, AugmentedScores, Norm
-from dpcausal.queries.augmented import AugmentedEstimand
+from dpcausal.queries.augmented_scores import AugmentedEstimand
 from dpcausal.schema import PROTECTS
 from dpcausal.vault.answers.augmented_scores import parts, scored
 from dpcausal.vault.numerics.features import PREDICTOR_TICKS, Features
@@ -226,10 +226,10 @@ def test_sums_are_those_of_the_formulas(estimand: AugmentedEstimand) -> None:
     f, g = np.clip(scores / 2, -1, 1), targets / query.largest_target
     wanted = {
         "score": f,
-        "mass": g,
+        "target_sum": g,
         "deficit": 1 - f**2,
         "product": f * g,
-        "design": g**2,
+        "target_square_sum": g**2,
         "clipped": np.abs(scores) > 2,
     }
     size = {at.name: at.tick for at in SENSITIVITY["l1"].coordinates}
@@ -244,6 +244,6 @@ def test_a_step_has_its_size_in_the_terms_of_the_outcome() -> None:
     schema = replace(SCHEMA, outcome=dpc.Real("y", 0, 10))
     query = replace(QUERY, estimand="ATO", limit=2.0)
     ticks = {at.name: at.tick for at in query.sensitivity(schema, "record", "l1").coordinates}
-    largest = {"score": 10, "mass": 1 / 4, "deficit": 100, "product": 10 / 4, "design": 1 / 16}
+    largest = {"score": 10, "target_sum": 1 / 4, "deficit": 100, "product": 10 / 4, "target_square_sum": 1 / 16}
     assert {name: step * GRID for name, step in ticks.items() if name in largest} == pytest.approx(largest)
     assert ticks["clipped"] == 1

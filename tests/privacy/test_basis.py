@@ -50,10 +50,10 @@ BASES: list[Basis] = [
     Spline(["a", "c"], 60),
     Spline(ALL, 3),
     Spline(["k", "b"]),
-    Fourier(["a"], waves=1),
-    Fourier(["a", "c"], width=0.01, waves=3),
-    Fourier(ALL, width=0.5, waves=25),
-    Fourier(ALL, width=1000, waves=99, seed=10**6),
+    Fourier(["a"], n_features=1),
+    Fourier(["a", "c"], width=0.01, n_features=3),
+    Fourier(ALL, width=0.5, n_features=25),
+    Fourier(ALL, width=1000, n_features=99, seed=10**6),
     Cells([Cut("k")]),
     Cells([Cut("a", [-1, 0, 2.5]), Cut("w"), Cut("c", [5e-4])]),
     Points(["a", "k"], [[0, "p"], [5, "p"], [5, "r"], [-9, "q"]]),
@@ -144,7 +144,7 @@ def test_rounding_to_the_nearest_step_is_caught(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(bases.fourier, "rounded", nearest)
     with pytest.raises(AssertionError):
-        check_lengths(Fourier(ALL, width=0.5, waves=25), extremes())
+        check_lengths(Fourier(ALL, width=0.5, n_features=25), extremes())
 
 
 def test_functions_that_do_not_share_the_length_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,14 +180,14 @@ def test_functions_are_those_of_the_formulas() -> None:
     splines = basis_values(Spline(["a"], 4), codes, SCHEMA)
     assert splines.sum(axis=1) == pytest.approx(np.ones(len(a)), abs=4e-3)  # at most four are rounded down
     assert splines.min() >= 0
-    waves = basis_values(Fourier(["a", "c"], waves=4), codes, SCHEMA) * math.sqrt(5)
+    waves = basis_values(Fourier(["a", "c"], n_features=4), codes, SCHEMA) * math.sqrt(5)
     assert waves[:, 1:5] ** 2 + waves[:, 5:] ** 2 == pytest.approx(np.ones((len(a), 4)), abs=4e-3)
 
 
 def test_many_waves_stand_in_for_the_kernel() -> None:
     """Products of two profiles' functions are nearly those of a Gaussian kernel of the declared width."""
     codes = spread_out(SCHEMA.covariates, 200)
-    values = basis_values(Fourier(["a", "c"], width=0.8, waves=99), codes, SCHEMA)[:, 1:] * math.sqrt(100 / 99)
+    values = basis_values(Fourier(["a", "c"], width=0.8, n_features=99), codes, SCHEMA)[:, 1:] * math.sqrt(100 / 99)
     points = np.array([codes["a"], codes["c"]]).T / GRID
     apart = ((points[:, None] - points[None]) ** 2).sum(axis=2)
     assert np.abs(values @ values.T - np.exp(-apart / (2 * 0.8**2))).max() < 0.12
@@ -276,5 +276,5 @@ def test_too_many_functions_are_refused() -> None:
     for basis in (Polynomial(ALL, 6), Spline(["a", "c"], 100), Cells([Cut("a", [place / 50 for place in range(300)])])):
         with pytest.raises(QueryError, match="at most 200 functions"):
             basis.names(SCHEMA)
-    with pytest.raises(QueryError, match="waves"):
-        Fourier(["a"], waves=100)
+    with pytest.raises(QueryError, match="n_features"):
+        Fourier(["a"], n_features=100)

@@ -63,7 +63,7 @@ def test_a_number_of_units_that_is_not_paid_for_is_caught(name: str, monkeypatch
     def unpaid(_: Schema, weight: Fraction) -> tuple[Coordinate, ...]:
         return (Coordinate("compared", 1.0, weight / 10),)
 
-    monkeypatch.setattr("dpcausal.queries.arms.compared", unpaid)
+    monkeypatch.setattr("dpcausal.queries.arm_moments.compared", unpaid)
     assert max(largest_loss(Claim(each.query, each.schema, each.guarantee)) for each in LEAVING[name]) > 1
 
 

@@ -131,7 +131,7 @@ def test_no_weights_and_numbers_on_the_grid_move_further(norm: Norm) -> None:
     query = WeightedCovariates(["a"], ["a"], [0.0, 0.0], "ATE", 0.1)
     sensitivity = query.sensitivity(SCHEMA, "record", norm)
     scale = {at.name: float(at.weight or 1) for at in sensitivity.coordinates}
-    unit_of = [scale["mass_0"], scale["design_0"], scale["total_0 of a"], scale["deficit_0 of a"]]
+    unit_of = [scale["weight_sum_0"], scale["weight_square_sum_0"], scale["total_0 of a"], scale["deficit_0 of a"]]
     weights, numbers = (np.array(each, dtype=np.int64) for each in zip(*_grid(), strict=True))
     added = parts(weights, numbers[None, :], [0])[1:] / np.array(unit_of)[:, None]
     most = 0.0
@@ -206,7 +206,12 @@ def test_sums_are_those_of_the_formulas() -> None:
         ticks = answer(query, engine)
         for arm in (0, 1):
             own = np.where(t == arm, weights, 0.0)
-            sums = {"mass": own, "design": own**2, "total of a": own * x, "deficit of a": own * (1 - x**2)}
+            sums = {
+                "weight_sum": own,
+                "weight_square_sum": own**2,
+                "total of a": own * x,
+                "deficit of a": own * (1 - x**2),
+            }
             sums |= {"total of s": own * (2 * s - 1), "total of k=q": own * (np.array(whole["k"].to_pylist()) == "q")}
             for label, each in sums.items():
                 part, of, name = label.partition(" of ")

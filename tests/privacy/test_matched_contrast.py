@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import dpcausal as dpc
 from dpcausal.audit.tables import exact_answer
-from dpcausal.queries import GRID, MatchedContrast, ScrambledContrast
+from dpcausal.queries import GRID, MatchedContrast, NoisyMatchedContrast
 from dpcausal.queries.matching import COEFFICIENT_TICKS
 from dpcausal.vault.answers.matched_contrast import contrast
 from dpcausal.vault.numerics.matching import matched
@@ -121,7 +121,7 @@ def test_matching_where_covariates_are_private_is_refused() -> None:
     assert vault.ledger.spent.epsilon == 0
 
 
-SCRAMBLED = ScrambledContrast(["x"], [0.1, 0.5], 2, None, 0.001, [0.05, 0.75, 0.2])
+NOISY = NoisyMatchedContrast(["x"], [0.1, 0.5], 2, None, 0.001, [0.05, 0.75, 0.2])
 
 
 def test_given_noisy_scores_and_arms_only_outcomes_are_left_to_move(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +137,7 @@ def test_given_noisy_scores_and_arms_only_outcomes_are_left_to_move(monkeypatch:
         changed["t"][place], changed["x"][place] = 1 - columns["t"][place], 1 - columns["x"][place]
         changed["y"][place] = float(columns["y"][place] < 0.5)
         first, second = (
-            exact_answer(SCRAMBLED, schema, open_table(pa.table(each), schema), one) for each in (columns, changed)
+            exact_answer(NOISY, schema, open_table(pa.table(each), schema), one) for each in (columns, changed)
         )
         assert first.public_values == second.public_values
         assert abs(first.ticks["effect"] - second.ticks["effect"]) <= MOVES["effect"]
@@ -158,8 +158,8 @@ def test_the_noise_on_scores_arms_and_outcomes_is_what_the_shares_pay_for(monkey
     monkeypatch.setattr(answers, "laplace_each", scores)
     monkeypatch.setattr(answers, "randomised_response", arms)
     schema, guarantee = schema_of("record"), dpc.Guarantee(epsilon=2)
-    exact_answer(SCRAMBLED, schema, open_table(pa.table(table_of(1)), schema), guarantee)
-    weight = SCRAMBLED.sensitivity(schema, "record", "l1").coordinates[0].weight or Fraction(0)
+    exact_answer(NOISY, schema, open_table(pa.table(table_of(1)), schema), guarantee)
+    weight = NOISY.sensitivity(schema, "record", "l1").coordinates[0].weight or Fraction(0)
     outcome = 2 * MOVES["effect"] / float(weight)
     assert seen["score"] + seen["arm"] + outcome <= 2 * (1 + 1e-12)
     assert (seen["score"], seen["arm"], outcome) == pytest.approx((0.1, 1.5, 0.4))

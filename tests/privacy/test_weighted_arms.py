@@ -131,12 +131,12 @@ def test_sums_are_those_of_the_formulas() -> None:
     score = np.clip(1 / (1 + np.exp(-np.array(QUERY.coefficients) @ features)), 0.1, 0.9)
     weight, z = np.where(t == 1, 1 / score, 1 / (1 - score)) / QUERY.largest, 2 * y - 1
     wanted = {
-        "contrast": (2 * t - 1) * weight * z,
-        "level": weight * z,
-        "tilt": (2 * t - 1) * weight,
-        "mass": weight,
+        "weighted_difference": (2 * t - 1) * weight * z,
+        "weighted_sum": weight * z,
+        "weight_difference": (2 * t - 1) * weight,
+        "weight_sum": weight,
         "deficit": weight * (1 - z**2),
-        "design": weight**2,
+        "weight_square_sum": weight**2,
     }
     for name, value in wanted.items():
         assert sums[name] / GRID == pytest.approx(value.sum(), abs=0.3, rel=1e-3)

@@ -9,11 +9,11 @@ from dpcausal.audit.losses import Claim, loss_between, worst_of_all
 from dpcausal.audit.neighbours import Pair, worst_pairs
 from dpcausal.audit.tables import Unmetered, catalogue_of
 from dpcausal.audit.targets import DRAWS_INSIDE, PLAIN, Target
-from dpcausal.queries import BlockEffects, ObjectivePerturbedLogistic, ScrambledContrast
+from dpcausal.queries import BlockEffects, NoisyMatchedContrast, ObjectivePerturbedLogistic
 
 CANARIES = {
     ObjectivePerturbedLogistic: "canary in the score",
-    ScrambledContrast: "canary in the score",
+    NoisyMatchedContrast: "canary in the score",
     BlockEffects: "outcomes in a line",
 }
 """On which pair to look first for what cannot be told without sampling."""

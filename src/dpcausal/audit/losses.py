@@ -223,7 +223,7 @@ def _of_curves() -> list[Asked]:
     extreme = [0.0, 20.0], [far, -far], [-far, far]
     moderate = [-3.0, -2.0], [0.0, 0.5], [0.0, -0.5]
     even = [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]
-    line, curve, waves = Polynomial(["age"]), Spline(["age"], 1), Fourier(["age"], waves=2)
+    line, curve, waves = Polynomial(["age"]), Spline(["age"], 1), Fourier(["age"], n_features=2)
     for residual, limit, models, bases in (
         (True, 0.5, extreme, (line, curve, groups, waves)),
         (True, 1.0, even, (line, waves)),

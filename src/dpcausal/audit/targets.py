@@ -29,10 +29,10 @@ from dpcausal.queries import (
     BlockEffects,
     Cells,
     Cut,
+    NoisyMatchedContrast,
     ObjectivePerturbedLogistic,
     Polynomial,
     Query,
-    ScrambledContrast,
     Spline,
 )
 from dpcausal.release import Listening, Release, Source, guarantee_for
@@ -41,7 +41,7 @@ from dpcausal.testing import standard_schema
 
 DELTA = 1e-5
 
-DRAWS_INSIDE = (ObjectivePerturbedLogistic, ScrambledContrast, BlockEffects)
+DRAWS_INSIDE = (ObjectivePerturbedLogistic, NoisyMatchedContrast, BlockEffects)
 """Queries whose answers are random already when they reach the door; their losses cannot be told without sampling.
 
 Two hold noise; the third puts units into blocks by lot, which hides nothing and which nothing is claimed for.
@@ -169,7 +169,7 @@ TARGETS: tuple[Target, ...] = (
     ),
     of_estimator("DRLearner", DRLearner(covariates=["age"], basis=Cells([Cut("ward")])), "record"),
     of_estimator(
-        "KernelLearner", KernelLearner(covariates=["age"], waves=2, propensity=0.5), "record", DELTA, gaussian=True
+        "KernelLearner", KernelLearner(covariates=["age"], n_features=2, propensity=0.5), "record", DELTA, gaussian=True
     ),
     of_estimator(
         "BlockEnsemble",

@@ -13,7 +13,7 @@ from dpcausal.errors import QueryError
 from dpcausal.estimators.regression import regressions
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import CovariateSums, RegressionMoments, WeightedCovariates
-from dpcausal.queries.regression import design_names
+from dpcausal.queries.regression_moments import design_names
 from dpcausal.queries.scores import Estimand, feature_names
 from dpcausal.release import Release, Source, guarantee_for
 from dpcausal.text import table_rows
@@ -136,19 +136,23 @@ class Comparison:
         self.features = query.features(source.schema)
         sums = dict(zip(release.names, drawn.T, strict=True))
         if isinstance(query, WeightedCovariates):
-            mass, design = ([_seen(sums[f"{part}_{arm}"]) for arm in (0, 1)] for part in ("mass", "design"))
+            weight_sum, weight_square_sum = (
+                [_seen(sums[f"{part}_{arm}"]) for arm in (0, 1)] for part in ("weight_sum", "weight_square_sum")
+            )
         else:
             sizes = source.arm_sizes
             treated = sums["size_1"] if sizes is None else np.full(len(drawn), float(sizes[1]))
             units = sums.get("compared", source.n) if sizes is None else sum(sizes)
-            mass = design = [_seen(units - treated), _seen(treated)]
+            weight_sum = weight_square_sum = [_seen(units - treated), _seen(treated)]
         # As many as there are units at most, whatever noise says.
-        self.effective: Array = np.minimum([mass[arm] ** 2 / design[arm] for arm in (0, 1)], source.n).T
+        self.effective: Array = np.minimum(
+            [weight_sum[arm] ** 2 / weight_square_sum[arm] for arm in (0, 1)], source.n
+        ).T
         apart, variances = [], []
         for name in self.features:
-            means = [sums[f"total_{arm} of {name}"] / mass[arm] for arm in (0, 1)]
+            means = [sums[f"total_{arm} of {name}"] / weight_sum[arm] for arm in (0, 1)]
             if name in query.numbers(source.schema):
-                squares = [1 - sums[f"deficit_{arm} of {name}"] / mass[arm] for arm in (0, 1)]
+                squares = [1 - sums[f"deficit_{arm} of {name}"] / weight_sum[arm] for arm in (0, 1)]
             else:  # one of two values is -1 or 1, one of more is 0 or 1
                 squares = [np.ones(len(drawn))] * 2 if name in query.covariates else means
             apart.append(means[1] - means[0])

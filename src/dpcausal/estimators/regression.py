@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpcausal.columns import Real
 from dpcausal.estimators.plausibility import Measured, Signs
 from dpcausal.queries import RegressionMoments
-from dpcausal.queries.regression import CONSTANT, FIRST_FEATURE, OUTCOME, Moment, design_names
+from dpcausal.queries.regression_moments import CONSTANT, FIRST_FEATURE, OUTCOME, Moment, design_names
 from dpcausal.queries.scores import covariates_named
 from dpcausal.release import Release, Source
 from dpcausal.schema import Schema

@@ -19,7 +19,7 @@ from dpcausal.estimators.propensity import ScoreDoubt
 from dpcausal.guarantee import Guarantee
 from dpcausal.planning.rehearsal import Rehearsal
 from dpcausal.queries import Cut
-from dpcausal.queries.regression import design_names
+from dpcausal.queries.regression_moments import design_names
 from dpcausal.queries.scores import feature_names
 from dpcausal.queries.strata import bins, cuts_of
 from dpcausal.release import Source

@@ -9,8 +9,8 @@ import numpy as np
 from dpcausal.calibration import smoothness
 from dpcausal.columns import Real
 from dpcausal.errors import QueryError
+from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
-from dpcausal.planning.expectations import Expectations
 from dpcausal.queries import (
     GRID,
     ArmMoments,
@@ -23,13 +23,13 @@ from dpcausal.queries import (
     EffectWeights,
     InfluenceEffects,
     MatchedContrast,
+    NoisyMatchedContrast,
     ObjectivePerturbedLogistic,
     OutcomesBelow,
     OutputPerturbedLogistic,
     Query,
     RegressionMoments,
     ScoreCounts,
-    ScrambledContrast,
     StratumContrasts,
     StratumCounts,
     StratumMatches,
@@ -40,7 +40,7 @@ from dpcausal.queries import (
 from dpcausal.queries.basis import basis_values
 from dpcausal.queries.profiles import spread_out
 from dpcausal.queries.query import value_names
-from dpcausal.queries.regression import CONSTANT, FIRST_FEATURE, OUTCOME
+from dpcausal.queries.regression_moments import CONSTANT, FIRST_FEATURE, OUTCOME
 from dpcausal.queries.scores import covariates_named, feature_names
 from dpcausal.queries.strata import bins
 
@@ -72,7 +72,7 @@ def _(query: StratumContrasts, expecting: Expectations, _: Guarantee) -> dict[st
 @expected.register
 def _(query: StratumMatches, expecting: Expectations, guarantee: Guarantee) -> dict[str, float]:
     """As if one stratum, which decides on the noise, had twice the average in one arm and a third in the other."""
-    values = {"effect": 0.0} | _strata(query.by, query.design_cap, expecting)
+    values = {"effect": 0.0} | _strata(query.by, query.weight_cap, expecting)
     if query.bound == "smooth":
         beta = smoothness(guarantee.epsilon * float(query.shares["effect"]), guarantee.delta)
         strata = math.prod(bins(query.by, expecting.schema))
@@ -90,7 +90,7 @@ def _strata(by: Sequence[Cut], cap: int, expecting: Expectations) -> dict[str, f
     c, t = expecting.expected_sizes
     size = min(t, cap * c) + min(c, cap * t)
     freedom = expecting.compared - min(2 * math.prod(bins(by, expecting.schema)), expecting.compared / 2)
-    sums = {"size": size, "squares": freedom * expecting.sd**2, "design": size**2 * (1 / t + 1 / c)}
+    sums = {"size": size, "squares": freedom * expecting.sd**2, "weight_square_sum": size**2 * (1 / t + 1 / c)}
     return sums | {"compared": float(expecting.compared)}
 
 
@@ -113,12 +113,12 @@ def _(query: WeightedArms, expecting: Expectations, _: Guarantee) -> dict[str, f
     mean = expecting.mean - (low + high) / 2
     control, treated = c * weights[0], t * weights[1]
     return {
-        "contrast": (treated - control) * mean,
-        "level": (treated + control) * mean,
-        "tilt": treated - control,
-        "mass": treated + control,
+        "weighted_difference": (treated - control) * mean,
+        "weighted_sum": (treated + control) * mean,
+        "weight_difference": treated - control,
+        "weight_sum": treated + control,
         "deficit": (treated + control) * (((high - low) / 2) ** 2 - mean**2 - expecting.sd**2),
-        "design": control * weights[0] + treated * weights[1],
+        "weight_square_sum": control * weights[0] + treated * weights[1],
         "compared": float(expecting.compared),
     }
 
@@ -186,8 +186,14 @@ def _(query: AugmentedScores, expecting: Expectations, _: Guarantee) -> dict[str
     targets = {"ATE": n, "ATT": t, "ATO": n * score * (1 - score)}[query.estimand]
     control, treated = _weights(query.estimand, score, query.clip)
     squares = min((c * control**2 + t * treated**2) * expecting.sd**2 * 3 / 4, n * largest)
-    design = {"ATE": float(n), "ATT": float(t), "ATO": n * (score * (1 - score)) ** 2}[query.estimand]
-    sums = {"score": 0.0, "mass": float(targets), "deficit": n * largest - squares, "product": 0.0, "design": design}
+    squared_targets = {"ATE": float(n), "ATT": float(t), "ATO": n * (score * (1 - score)) ** 2}[query.estimand]
+    sums = {
+        "score": 0.0,
+        "target_sum": float(targets),
+        "deficit": n * largest - squares,
+        "product": 0.0,
+        "target_square_sum": squared_targets,
+    }
     return sums | {"clipped": 0.0}
 
 
@@ -199,7 +205,7 @@ def _(query: OutcomesBelow, expecting: Expectations, _: Guarantee) -> dict[str, 
 
 
 @expected.register
-def _(query: MatchedContrast | ScrambledContrast, expecting: Expectations, guarantee: Guarantee) -> dict[str, float]:
+def _(query: MatchedContrast | NoisyMatchedContrast, expecting: Expectations, guarantee: Guarantee) -> dict[str, float]:
     """As if, without a limit, the busiest units served ten times as often as their arm does on average."""
     n, (c, t) = expecting.compared, expecting.expected_sizes
     few, many = min(c, t), max(c, t)
@@ -289,11 +295,11 @@ def _(query: CovariateSums, expecting: Expectations, _: Guarantee) -> dict[str, 
         weights = _weights(query.estimand, _score(query.coefficients, query.score), query.clip)
     values = {"size_1": float(sizes[1]), "compared": float(expecting.compared)}
     for arm in (0, 1):
-        mass = sizes[arm] * weights[arm]
-        values |= {f"mass_{arm}": mass, f"design_{arm}": mass * weights[arm]}
+        weight_sum = sizes[arm] * weights[arm]
+        values |= {f"weight_sum_{arm}": weight_sum, f"weight_square_sum_{arm}": weight_sum * weights[arm]}
         for column in covariates_named(query.covariates, expecting.schema):
             listed = () if isinstance(column, Real) or len(column.values) == 2 else value_names(column)
             values |= {f"total_{arm} of {column.name}": 0.0}
-            values |= {f"total_{arm} of {name}": mass / len(listed) for name in listed}
-            values |= {f"deficit_{arm} of {column.name}": mass * (1 - expecting.covariate_sd**2)}
+            values |= {f"total_{arm} of {name}": weight_sum / len(listed) for name in listed}
+            values |= {f"deficit_{arm} of {column.name}": weight_sum * (1 - expecting.covariate_sd**2)}
     return values

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from dpcausal.calibration import calibrate
+from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
-from dpcausal.planning.expectations import Expectations
 from dpcausal.planning.expected import expected
 from dpcausal.queries import Query
 from dpcausal.release import Receipt, Release

@@ -10,20 +10,20 @@ from typing import Any
 from dpcausal.columns import declared_dict
 from dpcausal.errors import QueryError
 from dpcausal.guarantee import Guarantee
-from dpcausal.queries.arms import ArmMoments, ArmTotals
-from dpcausal.queries.augmented import AugmentedScores
-from dpcausal.queries.balance import CovariateSums, WeightedCovariates
+from dpcausal.queries.arm_counts import ScoreCounts, StratumCounts
+from dpcausal.queries.arm_moments import ArmMoments, ArmTotals
+from dpcausal.queries.augmented_scores import AugmentedScores
 from dpcausal.queries.basis import Basis, Cells, Fourier, Points, Polynomial, Spline
 from dpcausal.queries.blocks import BlockEffects, InfluenceEffects
-from dpcausal.queries.counts import ScoreCounts, StratumCounts
+from dpcausal.queries.covariate_sums import CovariateSums, WeightedCovariates
 from dpcausal.queries.effects import EffectMoments, EffectWeights
-from dpcausal.queries.matching import MatchedContrast, ScrambledContrast
-from dpcausal.queries.outcomes import OutcomesBelow
+from dpcausal.queries.matching import MatchedContrast, NoisyMatchedContrast
+from dpcausal.queries.outcomes_below import OutcomesBelow
 from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity
-from dpcausal.queries.regression import RegressionMoments
+from dpcausal.queries.regression_moments import RegressionMoments
 from dpcausal.queries.scores import ObjectivePerturbedLogistic, OutputPerturbedLogistic, WeightedArms
 from dpcausal.queries.strata import Cut, StratumContrasts, StratumMatches
-from dpcausal.queries.subgroups import SubgroupMoments
+from dpcausal.queries.subgroup_moments import SubgroupMoments
 from dpcausal.schema import Schema
 
 __all__ = [
@@ -52,7 +52,7 @@ __all__ = [
     "Query",
     "RegressionMoments",
     "ScoreCounts",
-    "ScrambledContrast",
+    "NoisyMatchedContrast",
     "Sensitivity",
     "Spline",
     "StratumContrasts",
@@ -77,7 +77,7 @@ _ALL: tuple[type[Query], ...] = (
     RegressionMoments,
     AugmentedScores,
     MatchedContrast,
-    ScrambledContrast,
+    NoisyMatchedContrast,
     OutcomesBelow,
     SubgroupMoments,
     EffectMoments,

@@ -10,7 +10,7 @@ from dpcausal.columns import Value, is_number
 from dpcausal.errors import QueryError
 from dpcausal.queries.profiles import by_covariate, codes_of, profile_names, profiles_of
 from dpcausal.queries.query import GRID, Coordinate, NoiseKind, Norm, Query, Sensitivity, outcome_tick
-from dpcausal.queries.regression import root_above
+from dpcausal.queries.regression_moments import root_above
 from dpcausal.queries.scores import covariates_named, score_columns
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn

@@ -10,7 +10,7 @@ from dpcausal.errors import QueryError
 from dpcausal.queries.basis import LENGTH, Basis, basis_of
 from dpcausal.queries.models import Modelled, check_limits
 from dpcausal.queries.query import GRID, Coordinate, Norm, Sensitivity, outcome_tick
-from dpcausal.queries.regression import root_above
+from dpcausal.queries.regression_moments import root_above
 from dpcausal.queries.scores import COEFFICIENT_TICK, covariates_named
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn

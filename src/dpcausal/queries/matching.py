@@ -82,10 +82,10 @@ class MatchedContrast(Query):
 
 
 @dataclass(frozen=True)
-class ScrambledContrast(Query):
+class NoisyMatchedContrast(Query):
     """The same sum for units whose scores and arms were made noisy first, one by one.
 
-    Nothing about a unit need be public. Pure epsilon only. Proof: docs/proofs/scrambled_contrast.md.
+    Nothing about a unit need be public. Pure epsilon only. Proof: docs/proofs/noisy_matched_contrast.md.
 
     Attributes:
         covariates: The covariates of the score.
@@ -96,7 +96,7 @@ class ScrambledContrast(Query):
         shares: How epsilon is divided among scores, arms and outcomes.
     """
 
-    name: ClassVar[str] = "scrambled_contrast"
+    name: ClassVar[str] = "noisy_matched_contrast"
     most_units: ClassVar[int] = 2**25
     public_values: ClassVar[tuple[str, ...]] = ("largest", "limit_0", "limit_1", "matched")
 

@@ -220,7 +220,7 @@ class WeightedArms(Query):
     """Sums over both arms of outcomes weighted by a propensity score that is public already.
 
     With weights w as a share of the largest possible one and outcomes z as a share of half their range, the answer
-    holds the sums of +-w z (contrast), w z (level), +-w (tilt), w (mass), w (1 - z²) (deficit) and w² (design), where +
+    holds the sums of +-w z (weighted_difference), w z (weighted_sum), +-w (weight_difference), w (weight_sum), w (1 - z²) (deficit) and w² (weight_square_sum), where +
     is for treated and - for control units; and the number of units where they may leave the comparison. From these
     follow both weighted means, at hardly more noise than the contrast alone would need. Proof:
     docs/proofs/weighted_arms.md.
@@ -236,12 +236,12 @@ class WeightedArms(Query):
 
     name: ClassVar[str] = "weighted_arms"
     weights: ClassVar[dict[str, int]] = {
-        "contrast": 2,
-        "level": 8,
-        "tilt": 8,
-        "mass": 4,
+        "weighted_difference": 2,
+        "weighted_sum": 8,
+        "weight_difference": 8,
+        "weight_sum": 4,
         "deficit": 16,
-        "design": 16,
+        "weight_square_sum": 16,
     }
 
     covariates: Sequence[str]
@@ -279,12 +279,12 @@ class WeightedArms(Query):
         check_coefficients(self.coefficients, self.covariates, schema)
         weight, outcome = self.largest / GRID, outcome_tick(schema)
         ticks = {
-            "contrast": self.largest * outcome,
-            "level": self.largest * outcome,
-            "tilt": weight,
-            "mass": weight,
+            "weighted_difference": self.largest * outcome,
+            "weighted_sum": self.largest * outcome,
+            "weight_difference": weight,
+            "weight_sum": weight,
             "deficit": self.largest * outcome**2 * GRID,
-            "design": self.largest * weight,
+            "weight_square_sum": self.largest * weight,
         }
         coordinates = tuple(Coordinate(name, ticks[name], Fraction(GRID * self.weights[name])) for name in ticks)
         coordinates = (*coordinates, *compared(schema, Fraction(8)))

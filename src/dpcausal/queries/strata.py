@@ -136,12 +136,12 @@ class StratumContrasts(Query):
 
     name: ClassVar[str] = "stratum_contrasts"
     adds_up: ClassVar[bool] = True
-    design_ticks: ClassVar[int] = 1024
+    weight_square_ticks: ClassVar[int] = 1024
     shares: ClassVar[dict[str, Fraction]] = {
         "effect": Fraction(7, 10),
         "size": Fraction(1, 10),
         "squares": Fraction(1, 10),
-        "design": Fraction(1, 10),
+        "weight_square_sum": Fraction(1, 10),
     }
     """How the guarantee is divided among the four numbers."""
     compared_share: ClassVar[Fraction] = Fraction(3, 10)
@@ -169,7 +169,7 @@ class StratumContrasts(Query):
             "effect": (tick, touched * 2 * GRID * reach + 2),
             "size": (1.0, reach),
             "squares": (tick**2 * GRID, 4 * GRID + 2),
-            "design": (1 / self.design_ticks, 5 * reach**2 * self.design_ticks + 2),
+            "weight_square_sum": (1 / self.weight_square_ticks, 5 * reach**2 * self.weight_square_ticks + 2),
         }
         four = shared(parts, self.shares, norm)
         share = self.compared_share if norm == "l1" else Fraction(math.sqrt(self.compared_share))
@@ -194,7 +194,7 @@ class StratumMatches(Query):
     """
 
     name: ClassVar[str] = "stratum_matches"
-    design_cap: ClassVar[int] = 4
+    weight_cap: ClassVar[int] = 4
     effect_ticks: ClassVar[int] = 2**16
     log_ticks: ClassVar[int] = 2**10
 
@@ -218,8 +218,8 @@ class StratumMatches(Query):
         """How the guarantee is divided among the numbers; delta goes to the effect."""
         tenth = Fraction(1, 10)
         if self.bound == "global":
-            return {"effect": 8 * tenth, "squares": tenth, "design": tenth}
-        return {"effect": 7 * tenth, "log_sensitivity": tenth, "squares": tenth, "design": tenth}
+            return {"effect": 8 * tenth, "squares": tenth, "weight_square_sum": tenth}
+        return {"effect": 7 * tenth, "log_sensitivity": tenth, "squares": tenth, "weight_square_sum": tenth}
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
         """The answer's coordinates and how far one unit can move them."""
@@ -230,9 +230,9 @@ class StratumMatches(Query):
             "effect": (tick / self.effect_ticks, 2 * (GRID + 1) * self.effect_ticks + 1),
             "log_sensitivity": (1 / self.log_ticks, self.log_ticks + 2),
             "squares": (tick**2 * GRID, 4 * GRID + 2),
-            "design": (
-                1 / StratumContrasts.design_ticks,
-                5 * (1 + self.design_cap) ** 2 * StratumContrasts.design_ticks + 2,
+            "weight_square_sum": (
+                1 / StratumContrasts.weight_square_ticks,
+                5 * (1 + self.weight_cap) ** 2 * StratumContrasts.weight_square_ticks + 2,
             ),
         }
         most = shared({name: parts[name] for name in self.shares}, self.shares, norm)

@@ -23,8 +23,8 @@ from dpcausal.estimators.words import FLOORED, left_in
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm
 from dpcausal.queries import AugmentedScores, ObjectivePerturbedLogistic, Query, RegressionMoments
-from dpcausal.queries.augmented import AugmentedEstimand
-from dpcausal.queries.regression import FIRST_FEATURE, OUTCOME, Moment, design_names
+from dpcausal.queries.augmented_scores import AugmentedEstimand
+from dpcausal.queries.regression_moments import FIRST_FEATURE, OUTCOME, Moment, design_names
 from dpcausal.queries.scores import feature_names
 from dpcausal.release import Release, Source, check_affords, guarantee_for
 from dpcausal.schema import Schema
@@ -220,21 +220,28 @@ class _Mean:
         value = {name: sums.value(name) for name in sums.names}
         counted = "compared" in moments.names
         known = query.estimand == "ATE" and not counted  # every unit is a target
-        mass = float(fit.n[0]) if known else max(value["mass"], 2 * math.sqrt(sums.variance("mass")), 1.0)
-        self.estimate = value["score"] / mass
-        self.noise = [sums.noise_term("score", 1 / mass)]
+        target_sum = (
+            float(fit.n[0]) if known else max(value["target_sum"], 2 * math.sqrt(sums.variance("target_sum")), 1.0)
+        )
+        self.estimate = value["score"] / target_sum
+        self.noise = [sums.noise_term("score", 1 / target_sum)]
         if not known:
-            self.noise.append(sums.noise_term("mass", abs(self.estimate) / mass))
+            self.noise.append(sums.noise_term("target_sum", abs(self.estimate) / target_sum))
         low, high = source.schema.outcome_bounds
         largest = (query.limit * (high - low) / 2) ** 2
         most = float(fit.n[0]) * largest
-        squares = most - value["deficit"] - 2 * self.estimate * value["product"] + self.estimate**2 * value["design"]
+        squares = (
+            most
+            - value["deficit"]
+            - 2 * self.estimate * value["product"]
+            + self.estimate**2 * value["target_square_sum"]
+        )
         # What noise could hide counts as that much, so that no luck makes an interval too narrow.
         hidden = math.sqrt(sums.variance("deficit") + (moments.variance("compared") * largest**2 if counted else 0.0))
         self.floored = squares < hidden
-        self.sampling_sd = math.sqrt(min(max(squares, hidden), max(4 * most, hidden))) / mass
+        self.sampling_sd = math.sqrt(min(max(squares, hidden), max(4 * most, hidden))) / target_sum
         # A score beyond the limit loses half of the limit, say.
-        each, doubt = query.limit * (high - low) / 4 / mass, 2 * math.sqrt(sums.variance("clipped"))
+        each, doubt = query.limit * (high - low) / 4 / target_sum, 2 * math.sqrt(sums.variance("clipped"))
         self.cut_off = value["clipped"] * each if value["clipped"] > doubt else 0.0
         self.could_be_cut_off = doubt * each
 

@@ -77,7 +77,7 @@ class ExactMatching(Estimating):
             arms=source.schema.treatment.labels_or_values,
             outcome=source.schema.outcome.name,
             estimate=estimate,
-            sampling_sd=_sampling_sd(release, source, strata, query.design_cap),
+            sampling_sd=_sampling_sd(release, source, strata, query.weight_cap),
             noise=(NoiseTerm("laplace" if delta else release.family, scale),),
             n=n,
             method=f"exact matching within strata of {names}, noise by {'smooth' if delta else 'global'} sensitivity",
@@ -99,5 +99,5 @@ def _sampling_sd(release: Release, source: Source, strata: int, cap: int) -> flo
     """One variance for all arms and strata, times what the sizes of arms, at most cap to 1, make of it."""
     low, high = source.schema.outcome_bounds
     variance = min(max(variance_within(release, source, strata).value, 0.0), (high - low) ** 2 / 4)
-    design = min(max(release.value("design"), 0.0), (1 + cap) ** 2 / cap * source.n)
-    return math.sqrt(variance * design) / source.n
+    weight_square_sum = min(max(release.value("weight_square_sum"), 0.0), (1 + cap) ** 2 / cap * source.n)
+    return math.sqrt(variance * weight_square_sum) / source.n

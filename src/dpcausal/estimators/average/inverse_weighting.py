@@ -180,32 +180,38 @@ class _Arms:
         self.receipt = release.receipt
         sums = {name: release.value(name) for name in release.names}
         half = (source.schema.outcome_bounds[1] - source.schema.outcome_bounds[0]) / 2
-        whole = [(sums["mass"] - sums["tilt"]) / 2, (sums["mass"] + sums["tilt"]) / 2]
-        doubt = math.sqrt(release.variance("mass") + release.variance("tilt")) / 2
+        whole = [
+            (sums["weight_sum"] - sums["weight_difference"]) / 2,
+            (sums["weight_sum"] + sums["weight_difference"]) / 2,
+        ]
+        doubt = math.sqrt(release.variance("weight_sum") + release.variance("weight_difference")) / 2
         self.too_light = "" if min(whole) > 3 * doubt else "an arm's weight cannot be told from noise"
         units = units_compared(source, release)
         # All units together weigh so much at least, and at most; an arm counts as a tenth of it at least.
-        mass = min(max(sums["mass"], query.smallest * units), query.largest * units)
-        weights = [max(each, mass / 10) for each in whole]
-        totals = (sums["level"] - sums["contrast"]) / 2, (sums["level"] + sums["contrast"]) / 2
+        weight_sum = min(max(sums["weight_sum"], query.smallest * units), query.largest * units)
+        weights = [max(each, weight_sum / 10) for each in whole]
+        totals = (
+            (sums["weighted_sum"] - sums["weighted_difference"]) / 2,
+            (sums["weighted_sum"] + sums["weighted_difference"]) / 2,
+        )
         self.means = [total / weight for total, weight in zip(totals, weights, strict=True)]
         control, treated = (1 / weight for weight in weights)
         slopes = {
-            "contrast": (treated + control) / 2,
-            "level": (treated - control) / 2,
-            "tilt": (self.means[1] * treated + self.means[0] * control) / 2,
-            "mass": (self.means[1] * treated - self.means[0] * control) / 2,
+            "weighted_difference": (treated + control) / 2,
+            "weighted_sum": (treated - control) / 2,
+            "weight_difference": (self.means[1] * treated + self.means[0] * control) / 2,
+            "weight_sum": (self.means[1] * treated - self.means[0] * control) / 2,
         }
         self.noise = tuple(release.noise_term(name, abs(slope)) for name, slope in slopes.items())
-        square = half**2 - sums["deficit"] / mass
+        square = half**2 - sums["deficit"] / weight_sum
         # A variance below what noise could hide counts as that much, so that no luck makes an interval too narrow.
-        hidden = math.sqrt(release.variance("deficit")) / mass
+        hidden = math.sqrt(release.variance("deficit")) / weight_sum
         within = square - (self.means[0] ** 2 + self.means[1] ** 2) / 2
         self.spread = math.sqrt(min(max(within, hidden), half**2))
-        design = min(max(sums["design"], mass**2 / units), query.largest * mass)
-        self.sampling_sd = self.spread * math.sqrt(design) / (mass / 2)
+        weight_square_sum = min(max(sums["weight_square_sum"], weight_sum**2 / units), query.largest * weight_sum)
+        self.sampling_sd = self.spread * math.sqrt(weight_square_sum) / (weight_sum / 2)
         self.privacy_sd = math.sqrt(sum(term.variance for term in self.noise))
-        total = math.sqrt(release.variance("level") + release.variance("contrast")) / 2
+        total = math.sqrt(release.variance("weighted_sum") + release.variance("weighted_difference")) / 2
         self.signs = Signs(
             means=tuple(
                 Measured(sum(source.schema.outcome_bounds) / 2 + mean, math.hypot(total, mean * doubt) / weight)

@@ -9,7 +9,7 @@ from dpcausal.errors import GuaranteeError, QueryError
 from dpcausal.estimators.calls import Estimating
 from dpcausal.estimators.plausibility import Measured, Signs, warned
 from dpcausal.guarantee import Guarantee
-from dpcausal.queries import MatchedContrast, OutputPerturbedLogistic, ScrambledContrast
+from dpcausal.queries import MatchedContrast, NoisyMatchedContrast, OutputPerturbedLogistic
 from dpcausal.queries.matching import check_matching
 from dpcausal.queries.scores import feature_names
 from dpcausal.release import Release, Source, check_affords, guarantee_for
@@ -121,7 +121,7 @@ class PropensityMatching(Estimating):
         first, rest = replace(guarantee, delta=0.0).split(scores / 2)
         shares = [share / (1 - scores / 2) for share in (scores / 2, arms, outcomes)]
         nothing = [0.0] * len(feature_names(self.covariates, source.schema))
-        query = ScrambledContrast(self.covariates, nothing, self.neighbours, self.limit, error, shares)
+        query = NoisyMatchedContrast(self.covariates, nothing, self.neighbours, self.limit, error, shares)
         scored = OutputPerturbedLogistic(self.covariates, penalty=1.0)
         check_affords(source, (scored, first), (query, rest))
         score = source.release(scored, first)

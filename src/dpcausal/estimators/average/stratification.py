@@ -113,5 +113,7 @@ def _sampling_sd(release: Release, source: Source, size: float, strata: int, cap
     """
     low, high = source.schema.outcome_bounds
     variance = min(max(variance_within(release, source, strata).value, 0.0), (high - low) ** 2 / 4)
-    design = min(max(release.value("design"), min(4, 1 + cap) * size), (1 + cap) ** 2 / cap * size)
-    return math.sqrt(variance * design) / size
+    weight_square_sum = min(
+        max(release.value("weight_square_sum"), min(4, 1 + cap) * size), (1 + cap) ** 2 / cap * size
+    )
+    return math.sqrt(variance * weight_square_sum) / size

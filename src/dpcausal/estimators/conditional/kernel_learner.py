@@ -27,7 +27,7 @@ _RIDGE, _POWER = 40.0, 0.9
 class KernelLearner(Estimating):
     """The effect as a smooth function of covariates, by kernel regression with a loss that no unit can pull far.
 
-    The kernel is a Gaussian one, by way of `waves` waves; the weights of these get Gaussian noise. So the noise in the
+    The kernel is a Gaussian one, by way of `n_features` random Fourier features; the weights of these get Gaussian noise. So the noise in the
     function is a Gaussian process whose covariance is the kernel, and one draw of it answers all questions: those asked
     at once and those asked one after another, now or after a restart, agree.
 
@@ -45,7 +45,7 @@ class KernelLearner(Estimating):
         covariates: The covariates of the models: all confounders.
         effect_of: The covariates that the effect is a function of; `covariates` if left out.
         width: The kernel's width in half ranges of covariates.
-        waves: How many waves stand in for the kernel.
+        n_features: How many waves stand in for the kernel.
         seed: Which waves; public.
         propensity: The probability of treatment where it is known and the same for all units, as in a trial.
         clip: Propensities are kept within clip and 1 - clip.
@@ -71,7 +71,7 @@ class KernelLearner(Estimating):
     covariates: Sequence[str]
     effect_of: Sequence[str] | None = None
     width: float = 1.0
-    waves: int = 25
+    n_features: int = 25
     seed: int = 0
     propensity: float | None = None
     clip: float = 0.05
@@ -82,7 +82,7 @@ class KernelLearner(Estimating):
         """The effect as a function, for epsilon and delta in all."""
         guarantee = guarantee_for(source, epsilon, delta)
         basis = Fourier(
-            self.covariates if self.effect_of is None else self.effect_of, self.width, self.waves, self.seed
+            self.covariates if self.effect_of is None else self.effect_of, self.width, self.n_features, self.seed
         )
         basis.reads(source.schema)
         if self.ridge is not None and not (is_number(self.ridge) and 1e-6 <= self.ridge <= 1e3):

@@ -14,7 +14,7 @@ from dpcausal.estimators.regression import as_score_coefficients, regressions
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import ObjectivePerturbedLogistic, RegressionMoments
 from dpcausal.queries.models import Modelled
-from dpcausal.queries.regression import design_names
+from dpcausal.queries.regression_moments import design_names
 from dpcausal.queries.scores import feature_names
 from dpcausal.release import Receipt, Source, check_affords
 

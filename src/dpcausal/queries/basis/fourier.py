@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpcausal.columns import Column, is_number
 from dpcausal.errors import QueryError
-from dpcausal.queries.basis.functions import LENGTH, MOST_FUNCTIONS, PLACES, Int64s, check_whole, listed, rounded
+from dpcausal.queries.basis.functions import LENGTH, MOST_FUNCTIONS, PLACES, Int64s, check_integer, name_tuple, rounded
 from dpcausal.queries.profiles import Codes, design_lines, even_points
 from dpcausal.queries.query import GRID
 from dpcausal.queries.scores import covariates_named
@@ -30,7 +30,7 @@ class Fourier:
     Attributes:
         covariates: The covariates.
         width: The kernel's width in half ranges: effects of profiles this far apart have little to do with each other.
-        waves: How many; each has two functions, a cosine and a sine.
+        n_features: How many; each has two functions, a cosine and a sine.
         seed: Which waves; public, and nothing private depends on it.
     """
 
@@ -39,14 +39,14 @@ class Fourier:
 
     covariates: Sequence[str]
     width: float = 1.0
-    waves: int = 25
+    n_features: int = 25
     seed: int = 0
     kind: Literal["fourier"] = field(default="fourier", init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "covariates", listed(self.covariates))
-        check_whole("waves", self.waves, 1, MOST_FUNCTIONS // 2 - 1)
-        check_whole("seed", self.seed, 0, 10**6)
+        object.__setattr__(self, "covariates", name_tuple(self.covariates))
+        check_integer("n_features", self.n_features, 1, MOST_FUNCTIONS // 2 - 1)
+        check_integer("seed", self.seed, 0, 10**6)
         if not (is_number(self.width) and 0.01 <= self.width <= 1000):
             raise QueryError(expected="a width from 0.01 to 1000 half ranges", got=repr(self.width), hint="1 is usual.")
 
@@ -56,16 +56,19 @@ class Fourier:
 
     def names(self, schema: Schema) -> tuple[str, ...]:  # noqa: ARG002
         """What each function is called."""
-        return ("constant", *(f"{kind} {wave}" for kind in ("cosine", "sine") for wave in range(1, self.waves + 1)))
+        return (
+            "constant",
+            *(f"{kind} {wave}" for kind in ("cosine", "sine") for wave in range(1, self.n_features + 1)),
+        )
 
     def reach(self, schema: Schema) -> float:  # noqa: ARG002
         """The largest sum of the functions' sizes: a wave's two are together at most the root of 2."""
-        return (1 + math.sqrt(2) * self.waves) / math.sqrt(1 + self.waves)
+        return (1 + math.sqrt(2) * self.n_features) / math.sqrt(1 + self.n_features)
 
     def ticks(self, codes: Codes, schema: Schema) -> Int64s:
         """The functions of some profiles in ticks of which LENGTH make 1, one line a function."""
         lines = np.array(design_lines(codes, self.reads(schema)), dtype=np.float64)
-        share = LENGTH / math.sqrt(1 + self.waves)
+        share = LENGTH / math.sqrt(1 + self.n_features)
         # Whole numbers below 2^53, which floating point multiplies and adds up without error in any order.
         phases = np.floor(_frequencies(self, len(lines)) @ lines / GRID).astype(np.int64)
         places = phases & (PLACES - 1)  # what is left of whole turns
@@ -76,7 +79,7 @@ class Fourier:
 @cache
 def _frequencies(basis: Fourier, dimensions: int) -> NDArray[np.float64]:
     """How many places each wave moves on as a number goes from the middle of its range to the end."""
-    points = even_points(dimensions, basis.waves, basis.seed * basis.waves)
+    points = even_points(dimensions, basis.n_features, basis.seed * basis.n_features)
     normal = np.array([[NormalDist().inv_cdf(float(each)) for each in point] for point in points])
     frequencies: NDArray[np.float64] = np.rint(normal / basis.width / math.tau * PLACES)
     return frequencies

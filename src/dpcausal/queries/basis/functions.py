@@ -49,12 +49,12 @@ class Basis(Protocol):
         ...
 
 
-def listed(covariates: Sequence[str]) -> Sequence[str]:
+def name_tuple(covariates: Sequence[str]) -> Sequence[str]:
     """Names as they are stored; what is no list is left for `covariates_named` to refuse."""
     return covariates if isinstance(covariates, str) else tuple(covariates)
 
 
-def check_whole(what: str, value: object, low: int, high: int) -> None:
+def check_integer(what: str, value: object, low: int, high: int) -> None:
     """Raise unless a parameter is a whole number within limits."""
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         raise QueryError(

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from dpcausal.columns import Column, Real, Value
-from dpcausal.queries.basis.functions import LENGTH, Int64s, check_count, listed
+from dpcausal.queries.basis.functions import LENGTH, Int64s, check_count, name_tuple
 from dpcausal.queries.profiles import (
     Codes,
     by_covariate,
@@ -100,7 +100,7 @@ class Points:
     kind: Literal["points"] = field(default="points", init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "covariates", listed(self.covariates))
+        object.__setattr__(self, "covariates", name_tuple(self.covariates))
         object.__setattr__(self, "at", profiles_of(self.covariates, self.at))
 
     def reads(self, schema: Schema) -> tuple[Column, ...]:

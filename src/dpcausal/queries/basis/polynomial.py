@@ -15,9 +15,9 @@ from dpcausal.queries.basis.functions import (
     LENGTH,
     Int64s,
     check_count,
-    check_whole,
-    listed,
+    check_integer,
     lookup,
+    name_tuple,
     places,
     rounded,
     towards_zero,
@@ -48,8 +48,8 @@ class Polynomial:
     kind: Literal["polynomial"] = field(default="polynomial", init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "covariates", listed(self.covariates))
-        check_whole("degree", self.degree, 1, 6)
+        object.__setattr__(self, "covariates", name_tuple(self.covariates))
+        check_integer("degree", self.degree, 1, 6)
 
     def reads(self, schema: Schema) -> tuple[Column, ...]:
         """The covariates that the functions are of."""

@@ -11,7 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcausal.columns import Column, Real
-from dpcausal.queries.basis.functions import LENGTH, Int64s, check_count, check_whole, listed, lookup, places, rounded
+from dpcausal.queries.basis.functions import (
+    LENGTH,
+    Int64s,
+    check_count,
+    check_integer,
+    lookup,
+    name_tuple,
+    places,
+    rounded,
+)
 from dpcausal.queries.profiles import Codes
 from dpcausal.queries.query import value_names
 from dpcausal.queries.scores import covariates_named
@@ -37,8 +46,8 @@ class Spline:
     kind: Literal["spline"] = field(default="spline", init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "covariates", listed(self.covariates))
-        check_whole("pieces", self.pieces, 1, 100)
+        object.__setattr__(self, "covariates", name_tuple(self.covariates))
+        check_integer("pieces", self.pieces, 1, 100)
 
     def reads(self, schema: Schema) -> tuple[Column, ...]:
         """The covariates that the functions are of."""

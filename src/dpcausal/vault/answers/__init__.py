@@ -16,13 +16,13 @@ from dpcausal.queries import (
     EffectWeights,
     InfluenceEffects,
     MatchedContrast,
+    NoisyMatchedContrast,
     ObjectivePerturbedLogistic,
     OutcomesBelow,
     OutputPerturbedLogistic,
     Query,
     RegressionMoments,
     ScoreCounts,
-    ScrambledContrast,
     StratumContrasts,
     StratumCounts,
     StratumMatches,
@@ -40,7 +40,7 @@ from dpcausal.vault.answers.effect_moments import effect_moments
 from dpcausal.vault.answers.effect_weights import effect_weights
 from dpcausal.vault.answers.influence_effects import influence_effects
 from dpcausal.vault.answers.logistic import objective_perturbed, output_perturbed
-from dpcausal.vault.answers.matched_contrast import matched_contrast, scrambled_contrast
+from dpcausal.vault.answers.matched_contrast import matched_contrast, noisy_matched_contrast
 from dpcausal.vault.answers.outcomes_below import outcomes_below
 from dpcausal.vault.answers.regression_moments import regression_moments
 from dpcausal.vault.answers.stratum_contrasts import stratum_contrasts
@@ -59,7 +59,7 @@ ANSWERS: dict[type[Query], Callable[..., Answer]] = {
     RegressionMoments: regression_moments,
     AugmentedScores: augmented_scores,
     MatchedContrast: matched_contrast,
-    ScrambledContrast: scrambled_contrast,
+    NoisyMatchedContrast: noisy_matched_contrast,
     OutcomesBelow: outcomes_below,
     SubgroupMoments: subgroup_moments,
     EffectMoments: effect_moments,

@@ -39,7 +39,7 @@ def _sums(
     query: CovariateSums, schema: Schema, engine: Engine, columns: Sequence[str], weights: Callable[[Batch], Int64s]
 ) -> Answer:
     features, names, numbers = Features(query.covariates, schema), query.features(schema), query.numbers(schema)
-    labels = ["size", "mass", "design", *(f"total of {name}" for name in names)]
+    labels = ["size", "weight_sum", "weight_square_sum", *(f"total of {name}" for name in names)]
     labels += [f"deficit of {name}" for name in numbers]
     squared = [names.index(name) for name in numbers]
 

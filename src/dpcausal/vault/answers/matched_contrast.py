@@ -1,4 +1,4 @@
-"""Matched units as one weighted sum of outcomes. Proofs: docs/proofs/matched_contrast.md and scrambled_contrast.md."""
+"""Matched units as one weighted sum of outcomes. Proofs: docs/proofs/matched_contrast.md and noisy_matched_contrast.md."""
 
 import math
 from collections.abc import Callable
@@ -7,7 +7,7 @@ import numpy as np
 
 from dpcausal.calibration import float_above
 from dpcausal.guarantee import Guarantee, exact
-from dpcausal.queries import GRID, MatchedContrast, ScrambledContrast
+from dpcausal.queries import GRID, MatchedContrast, NoisyMatchedContrast
 from dpcausal.queries.matching import COEFFICIENT_TICKS
 from dpcausal.schema import Schema
 from dpcausal.vault.answer import Answer
@@ -34,7 +34,7 @@ def matched_contrast(query: MatchedContrast, schema: Schema, engine: Engine, gua
     return contrast(query, rows["score"], rows["treatment"], rows["outcome"], guarantee.epsilon)
 
 
-def scrambled_contrast(query: ScrambledContrast, schema: Schema, engine: Engine, guarantee: Guarantee) -> Answer:
+def noisy_matched_contrast(query: NoisyMatchedContrast, schema: Schema, engine: Engine, guarantee: Guarantee) -> Answer:
     """Scores and arms are made noisy row by row; only these decide on who is matched to whom."""
     features = Features(query.covariates, schema)
     table = np.rint(GRID / (1 + np.exp(-EXPONENTS))).astype(np.int64)
@@ -50,7 +50,7 @@ def scrambled_contrast(query: ScrambledContrast, schema: Schema, engine: Engine,
 
 
 def _scored(
-    query: MatchedContrast | ScrambledContrast,
+    query: MatchedContrast | NoisyMatchedContrast,
     engine: Engine,
     features: Features,
     scores: Callable[[Int64s], Int64s],
@@ -64,7 +64,7 @@ def _scored(
 
 
 def contrast(
-    query: MatchedContrast | ScrambledContrast, scores: Int64s, arms: Int64s, outcomes: Int64s, epsilon: float
+    query: MatchedContrast | NoisyMatchedContrast, scores: Int64s, arms: Int64s, outcomes: Int64s, epsilon: float
 ) -> Answer:
     """The weighted sum, its standard error's part, and what of it may be told, given scores and arms that may be."""
     caps, limits = _caps(query, scores, arms, epsilon)
@@ -91,7 +91,7 @@ def contrast(
 
 
 def _caps(
-    query: MatchedContrast | ScrambledContrast, scores: Int64s, arms: Int64s, epsilon: float
+    query: MatchedContrast | NoisyMatchedContrast, scores: Int64s, arms: Int64s, epsilon: float
 ) -> tuple[tuple[int, int], tuple[float, float]]:
     """How often a control and a treated unit may serve, and the limits that this comes from.
 

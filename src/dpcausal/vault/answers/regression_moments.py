@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import GRID, RegressionMoments
-from dpcausal.queries.regression import CONSTANT, FINE
+from dpcausal.queries.regression_moments import CONSTANT, FINE
 from dpcausal.schema import Schema
 from dpcausal.vault.answer import Answer
 from dpcausal.vault.engines import Batch, Engine

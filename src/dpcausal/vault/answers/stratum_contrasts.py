@@ -33,14 +33,14 @@ def strata(by: Sequence[Cut], schema: Schema, engine: Engine) -> list[tuple[Arm,
 
 
 def contrast(control: Arm, treated: Arm, cap: int) -> tuple[int, int, int, int]:
-    """What one stratum adds to effect, size, squares and design; each rounded down to a whole number."""
+    """What one stratum adds to effect, size, squares and weight_square_sum; each rounded down to a whole number."""
     (c, total_c, _), (t, total_t, _) = control, treated
     squares = _squares(control) + _squares(treated)
     if c == 0 or t == 0:
         return 0, 0, squares, 0
     m = min(t, cap * c) + min(c, cap * t)
     difference = total_t * c - total_c * t  # of means, times c t
-    return m * difference // (c * t), m, squares, StratumContrasts.design_ticks * m * m * (c + t) // (c * t)
+    return m * difference // (c * t), m, squares, StratumContrasts.weight_square_ticks * m * m * (c + t) // (c * t)
 
 
 def _squares(arm: Arm) -> int:

@@ -24,8 +24,8 @@ def stratum_matches(query: StratumMatches, schema: Schema, engine: Engine, guara
     arms = strata(query.by, schema, engine)
     n = sum(control[0] + treated[0] for control, treated in arms)
     effect = sum(contrast(control, treated, n)[0] for control, treated in arms)
-    capped = [contrast(control, treated, query.design_cap) for control, treated in arms]
-    ticks = {"squares": sum(each[2] for each in capped), "design": sum(each[3] for each in capped)}
+    capped = [contrast(control, treated, query.weight_cap) for control, treated in arms]
+    ticks = {"squares": sum(each[2] for each in capped), "weight_square_sum": sum(each[3] for each in capped)}
     if query.bound == "global":
         return Answer(ticks | {"effect": query.effect_ticks * effect // (n + 1)})
     epsilon = guarantee.epsilon * float(query.shares["effect"])

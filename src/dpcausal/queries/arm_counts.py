@@ -10,7 +10,7 @@ from dpcausal.columns import is_number
 from dpcausal.errors import QueryError
 from dpcausal.queries.basis import Cells, basis_of
 from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity
-from dpcausal.queries.regression import root_above
+from dpcausal.queries.regression_moments import root_above
 from dpcausal.queries.scores import check_coefficients, kept_within, score_columns
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn

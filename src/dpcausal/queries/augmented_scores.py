@@ -20,7 +20,7 @@ class AugmentedScores(Modelled):
     weight that its propensity gives it; for ATT the regression of the control arm alone is used, and for ATO everything
     is multiplied by e (1 - e), e the propensity. A score is kept within `limit` half ranges of the outcome. With scores
     f as shares of that limit and targets g (1 for ATE, 1 for treated units for ATT, e (1 - e) for ATO) as shares of the
-    largest target, the answer holds the sums of f (score), g (mass), 1 - f² (deficit), f g (product), g² (design), and
+    largest target, the answer holds the sums of f (score), g (target_sum), 1 - f² (deficit), f g (product), g² (target_square_sum), and
     the number of scores that the limit cut off (clipped). Proof: docs/proofs/augmented_scores.md.
 
     Attributes:
@@ -32,10 +32,10 @@ class AugmentedScores(Modelled):
     name: ClassVar[str] = "augmented_scores"
     weights: ClassVar[dict[str, int]] = {
         "score": 1,
-        "mass": 8,
+        "target_sum": 8,
         "deficit": 16,
         "product": 16,
-        "design": 16,
+        "target_square_sum": 16,
         "clipped": 4,
     }
 
@@ -59,10 +59,10 @@ class AugmentedScores(Modelled):
         score, target = self.limit * outcome_tick(schema), self.largest_target
         moves = {
             "score": (score, 2 * GRID),
-            "mass": (target / GRID, GRID),
+            "target_sum": (target / GRID, GRID),
             "deficit": (score**2 * GRID, GRID),
             "product": (score * target, 2 * GRID),
-            "design": (target**2 / GRID, GRID),
+            "target_square_sum": (target**2 / GRID, GRID),
             "clipped": (1.0, 1),
         }
         coordinates = tuple(

@@ -8,7 +8,7 @@ from typing import ClassVar, get_args
 from dpcausal.columns import Real, is_number
 from dpcausal.errors import QueryError
 from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, compared
-from dpcausal.queries.regression import MOST_FEATURES, root_above
+from dpcausal.queries.regression_moments import MOST_FEATURES, root_above
 from dpcausal.queries.scores import (
     Estimand,
     check_coefficients,
@@ -122,7 +122,7 @@ class WeightedCovariates(CovariateSums):
         check_coefficients(self.coefficients, self.score, schema)
         weights = tuple(
             Coordinate(f"{part}_{arm}", self.largest**power / GRID, Fraction(GRID * weight))
-            for part, power, weight in (("mass", 1, 2), ("design", 2, 4))
+            for part, power, weight in (("weight_sum", 1, 2), ("weight_square_sum", 2, 4))
             for arm in (0, 1)
         )
         bound = _bound(len(self.covariates), protects, norm, extra=Fraction(3, 2))
