@@ -26,7 +26,7 @@ from dpcausal.audit.losses import Claim
 from dpcausal.audit.tables import Unmetered, exact_answer
 from dpcausal.audit.targets import DRAWS_INSIDE
 from dpcausal.queries import InfluenceEffects
-from dpcausal.release import Listening
+from dpcausal.release import RecordingSource
 from dpcausal.vault.answer import Answer
 from dpcausal.vault.engines import Engine
 from dpcausal.vault.table import open_table
@@ -148,12 +148,12 @@ def proved(scene: Scene, name: str) -> Iterator[dict[str, Any]]:
     at; what they are charged is added in full.
     """
     base = engine_of(scene.table)
-    listening = Listening(Unmetered(base, SCHEMA))
-    PROVED[name].estimate(listening, epsilon=EPSILON, delta=DELTA)
-    hidden = sum(each.guarantee.epsilon for each in listening.heard if isinstance(each.query, DRAWS_INSIDE))
+    recording = RecordingSource(Unmetered(base, SCHEMA))
+    PROVED[name].estimate(recording, epsilon=EPSILON, delta=DELTA)
+    hidden = sum(each.guarantee.epsilon for each in recording.releases if isinstance(each.query, DRAWS_INSIDE))
     told = [
         Claim(each.query, SCHEMA, each.guarantee)
-        for each in listening.heard
+        for each in recording.releases
         if not isinstance(each.query, DRAWS_INSIDE)
     ]
     answers = [claim.answer(base) for claim in told]

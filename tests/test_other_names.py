@@ -120,8 +120,8 @@ def test_an_epsilon_that_promises_nothing_is_warned_of(epsilon: float) -> None:
 
 def test_a_plan_warns_of_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
     module = importlib.import_module("dpcausal.planning.plan")
-    monkeypatch.setattr(module, "refusals", lambda *_: 0)  # which takes long
-    monkeypatch.setattr(module, "confounders_carried", lambda *_: 1)
+    monkeypatch.setattr(module, "count_refusals", lambda *_: 0)  # which takes long
+    monkeypatch.setattr(module, "max_confounders", lambda *_: 1)
     planned = dpc.plan(dpc.DifferenceInMeans(), REHEARSAL, dpc.Guarantee(epsilon=50), covariates=[])
     assert str(planned).split("\n")[2].startswith("WARNING           epsilon 50 promises next to nothing")
 

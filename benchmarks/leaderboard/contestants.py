@@ -93,18 +93,18 @@ def _of(label: str, estimate: Callable[[Study, float, float, Generator], Answer]
     return ask
 
 
-_CHOICES: dict[tuple[object, ...], dpc.Choice] = {}
+_RANKINGS: dict[tuple[object, ...], dpc.Ranking] = {}
 
 
 def _chosen(scene: Scene, epsilon: float, _: Generator) -> Found:
-    return _found(choice(scene.schema, scene.data, epsilon).estimate(scene.vault()))
+    return _found(ranking(scene.schema, scene.data, epsilon).estimate(scene.vault()))
 
 
-def choice(schema: dpc.Schema, data: DataSet, epsilon: float) -> dpc.Choice:
+def ranking(schema: dpc.Schema, data: DataSet, epsilon: float) -> dpc.Ranking:
     """What a planner would choose who knows the design and expects round numbers; the same for every repeat."""
     key = (data.name, data.outcome, epsilon)
-    if key not in _CHOICES:
-        _CHOICES[key] = dpc.choose(
+    if key not in _RANKINGS:
+        _RANKINGS[key] = dpc.rank_estimators(
             schema,
             data.n,
             dpc.Guarantee(epsilon=epsilon, delta=DELTA),
@@ -114,7 +114,7 @@ def choice(schema: dpc.Schema, data: DataSet, epsilon: float) -> dpc.Choice:
             outcome_sd=data.outcome_sd,
             covariate_sd=data.covariate_sd,
         )
-    return _CHOICES[key]
+    return _RANKINGS[key]
 
 
 def _not_private(study: Study, _: float, __: float, ___: Generator) -> Answer:
@@ -133,7 +133,7 @@ NO_PRIVACY = "no privacy: augmented scores"
 _PAPERS = {"weighting_corrected", "weighting_printed", "matching_printed"}
 
 CONTESTANTS: tuple[Contestant, ...] = (
-    Contestant("what choose picks", "ours", _chosen),
+    Contestant("what rank_estimators picks", "ours", _chosen),
     Contestant("difference in means", "ours", _by(lambda _: dpc.DifferenceInMeans())),
     Contestant("stratification", "ours", _by(lambda data: dpc.Stratification(by=data.strata))),
     Contestant(

@@ -36,7 +36,7 @@ def _asked(runs: pa.Table, text: str) -> list[Line]:
     return [dict(zip(answer.columns, line, strict=True)) for line in answer.fetchall()]
 
 
-_CHOICES = """
+_RANKINGS = """
 WITH own AS (
     SELECT regexp_replace("table", '(IHDP|ACIC) .*', '\\1') AS data, "table", epsilon, contestant,
         concat(method, ', delta ', delta) AS method, ABS(estimate - truth) / ABS(truth) AS error
@@ -61,16 +61,16 @@ SELECT chosen.data AS "table", chosen.epsilon, chosen.method AS chosen, chosen.e
 FROM averaged AS chosen
 JOIN (
     SELECT data, epsilon, MIN(error) AS error, ARG_MIN(contestant, error) AS contestant
-    FROM averaged WHERE contestant <> 'what choose picks' GROUP BY data, epsilon
+    FROM averaged WHERE contestant <> 'what rank_estimators picks' GROUP BY data, epsilon
 ) AS best USING (data, epsilon)
 JOIN matching USING (data, epsilon)
-WHERE chosen.contestant = 'what choose picks' ORDER BY ALL
+WHERE chosen.contestant = 'what rank_estimators picks' ORDER BY ALL
 """
 
 
 def choices(runs: pa.Table) -> list[Line]:
     """On the small classic sets: the choice beside the best of our own estimators, and beside the paper's matching."""
-    return _rounded(_asked(runs, _CHOICES))
+    return _rounded(_asked(runs, _RANKINGS))
 
 
 def _rounded(table: list[Line]) -> list[Line]:

@@ -19,8 +19,8 @@ from sqlalchemy import insert
 import dpcausal as dpc
 from benchmarks.progress import progress
 from dpcausal.ledger.accounting import tight_epsilon
-from dpcausal.ledger.balance import Balance
 from dpcausal.ledger.chain import Entry, digest_of
+from dpcausal.ledger.running_total import RunningTotal
 from dpcausal.ledger.store import ENTRIES, Store
 
 PRICE, DELTA = 0.01, 1e-6
@@ -39,12 +39,12 @@ def short_ledger() -> tuple[Entry, ...]:
 
 def long_chain(opening: Entry, *life: Entry) -> Iterator[Entry]:
     """The entries of a ledger that goes on answering such questions, without end."""
-    balance = Balance().after(opening)
+    running = RunningTotal().after(opening)
     yield opening
     for question in itertools.count():
         for entry in life:
-            for written in balance.followed_by(entry.kind, digest_of(question), entry.content):
-                balance = balance.after(written)
+            for written in running.followed_by(entry.kind, digest_of(question), entry.content):
+                running = running.after(written)
                 yield written
 
 

@@ -7,7 +7,7 @@ The map, in the order in which a study meets it:
 - See the price first: run any estimator on a `Rehearsal`. It reads nothing and spends nothing.
 - Put the table behind its door: `Vault`, with a `Ledger` that keeps a `Budget`, and `Resources` if it is large.
 - Ask first whether arms can be compared at all, for a price: `Overlap`, `Balance`.
-- Plan: `plan` tells price, width and what could be detected; `choose` ranks the estimators by the error to expect.
+- Plan: `plan` tells price, width and what could be detected; `rank_estimators` ranks estimators by expected error.
 - Estimate: `DifferenceInMeans` for a trial; `Stratification` for a few discrete confounders; `RegressionAdjustment` and
   `DoublyRobust` for up to some ten of any kind; `InverseWeighting` for a few in a small table; `PropensityMatching`
   where covariates and arms are public; `ExactMatching` to compare with. Every estimator has
@@ -59,11 +59,11 @@ if TYPE_CHECKING:
     from dpcausal.federation.coordinator import Coordinator
     from dpcausal.guarantee import Guarantee
     from dpcausal.ledger import Budget, Ledger
-    from dpcausal.notebook import estimate
-    from dpcausal.planning.choose import Choice, choose
     from dpcausal.planning.plan import Plan, plan
-    from dpcausal.planning.rehearsal import Rehearsal
+    from dpcausal.planning.ranking import Ranking, rank_estimators
     from dpcausal.queries import Cells, Cut, Fourier, Polynomial, Spline
+    from dpcausal.quick import estimate
+    from dpcausal.rehearsal.rehearsal import Rehearsal
     from dpcausal.release import Release, Source
     from dpcausal.report.report import Report
     from dpcausal.report.tidy import tidy
@@ -84,7 +84,6 @@ __all__ = [
     "Budget",
     "Category",
     "Cells",
-    "Choice",
     "Coordinator",
     "Cut",
     "DRLearner",
@@ -107,6 +106,7 @@ __all__ = [
     "Polynomial",
     "PropensityMatching",
     "RLearner",
+    "Ranking",
     "Real",
     "RegressionAdjustment",
     "Rehearsal",
@@ -123,10 +123,10 @@ __all__ = [
     "Treatment",
     "Unit",
     "Vault",
-    "choose",
     "estimate",
     "plan",
     "pool",
+    "rank_estimators",
     "tidy",
 ]
 
@@ -137,7 +137,7 @@ _HOMES = {
     "Budget": "dpcausal.ledger",
     "Category": "dpcausal.columns",
     "Cells": "dpcausal.queries",
-    "Choice": "dpcausal.planning.choose",
+    "Ranking": "dpcausal.planning.ranking",
     "Coordinator": "dpcausal.federation.coordinator",
     "Cut": "dpcausal.queries",
     "DRLearner": "dpcausal.estimators.conditional",
@@ -162,7 +162,7 @@ _HOMES = {
     "RLearner": "dpcausal.estimators.conditional",
     "Real": "dpcausal.columns",
     "RegressionAdjustment": "dpcausal.estimators.average",
-    "Rehearsal": "dpcausal.planning.rehearsal",
+    "Rehearsal": "dpcausal.rehearsal.rehearsal",
     "Release": "dpcausal.release",
     "Report": "dpcausal.report.report",
     "Resources": "dpcausal.vault.engines.resources",
@@ -176,8 +176,8 @@ _HOMES = {
     "Treatment": "dpcausal.treatment",
     "Unit": "dpcausal.columns",
     "Vault": "dpcausal.vault",
-    "choose": "dpcausal.planning.choose",
-    "estimate": "dpcausal.notebook",
+    "rank_estimators": "dpcausal.planning.ranking",
+    "estimate": "dpcausal.quick",
     "plan": "dpcausal.planning.plan",
     "pool": "dpcausal.estimators.pooling",
     "tidy": "dpcausal.report.tidy",

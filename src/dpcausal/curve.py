@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcausal.columns import Column, Real, Value, is_number
-from dpcausal.effect import as_of, bill, printed_texts, units_of
+from dpcausal.effect import as_of, format_receipt, printed_texts, units_of
 from dpcausal.errors import QueryError, RefusedError
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import Family, critical_values, simulated
@@ -313,7 +313,7 @@ class EffectCurve(OtherNames):
         table += [*units_of(self.n, self.receipts), ("method", self.method), ("privacy", str(self.guarantee))]
         table += table_rows("assumes", self.assumptions)
         table += table_rows("note", self.notes)
-        table += table_rows("price" if self.rehearsed else "paid", tuple(map(bill, self.receipts)))
+        table += table_rows("price" if self.rehearsed else "paid", tuple(map(format_receipt, self.receipts)))
         return table
 
     def _effects(self) -> list[tuple[str, str]]:

@@ -13,8 +13,8 @@ from dowhy.causal_identifier import IdentifiedEstimand
 from dpcausal.columns import is_number
 from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import QueryError, RefusedError
-from dpcausal.planning import Rehearsal
 from dpcausal.queries import Cut
+from dpcausal.rehearsal import Rehearsal
 from dpcausal.release import Source, guarantee_for
 from dpcausal.schema import Schema
 from dpcausal.treatment import TableColumn, listed_values

@@ -146,7 +146,7 @@ class Effect(OtherNames):
         table += table_rows("sites", tuple(map(str, self.sites)))
         table += table_rows("assumes", self.assumptions)
         table += table_rows("note", self.notes)
-        table += table_rows("price" if self.rehearsed else "paid", tuple(map(bill, self.receipts)))
+        table += table_rows("price" if self.rehearsed else "paid", tuple(map(format_receipt, self.receipts)))
         return table
 
     def _reading(self) -> tuple[str, ...]:
@@ -255,7 +255,7 @@ def units_of(n: int, receipts: Sequence[Receipt]) -> list[tuple[str, str]]:
     return [("units", f"{n:,}"), *([("data as of", version)] if version else [])]
 
 
-def bill(receipt: Receipt) -> str:
+def format_receipt(receipt: Receipt) -> str:
     """What was asked and paid, on one line."""
     site = f"{receipt.site}, " if receipt.site else ""
     price = f"{site}{receipt.query}: epsilon {receipt.epsilon:g}, delta {receipt.delta:g}"

@@ -188,7 +188,7 @@ def units_compared(source: Source, release: Release) -> float:
     return min(max(release.value("compared"), 2.0), float(source.n))
 
 
-class Listening:
+class RecordingSource:
     """A source that asks another one, and remembers what that released.
 
     Args:
@@ -198,12 +198,12 @@ class Listening:
     def __init__(self, source: Source) -> None:
         self._source = source
         self.schema, self.n, self.arm_sizes, self.caveats = source.schema, source.n, source.arm_sizes, source.caveats
-        self.heard: list[Release] = []
+        self.releases: list[Release] = []
 
     def release(self, query: Query, guarantee: Guarantee) -> Release:
         """What the other source releases."""
-        self.heard.append(self._source.release(query, guarantee))
-        return self.heard[-1]
+        self.releases.append(self._source.release(query, guarantee))
+        return self.releases[-1]
 
 
 def check_affords(source: Source, *asks: tuple[Query, Guarantee]) -> None:
@@ -215,7 +215,7 @@ def check_affords(source: Source, *asks: tuple[Query, Guarantee]) -> None:
     ledger = getattr(source, "ledger", None)
     if ledger is not None:
         schema, as_of = source.schema, getattr(source, "as_of", None)
-        ledger.check_whole(
+        ledger.check_affords_all(
             [
                 (queries.question(query, each, schema, as_of), calibrate(query, schema, each).event)
                 for query, each in asks

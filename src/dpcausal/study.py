@@ -22,14 +22,14 @@ from dpcausal.estimators.average import (
 from dpcausal.estimators.plausibility import warned_of_width
 from dpcausal.estimators.pooling import Rule
 from dpcausal.guarantee import Guarantee
-from dpcausal.new_study import check_filled_in
 from dpcausal.plain_text import is_plain_text
-from dpcausal.planning import Rehearsal
 from dpcausal.planning.precision import half_width
 from dpcausal.queries import Cut, Query
 from dpcausal.queries.strata import cuts_of
-from dpcausal.release import Listening
+from dpcausal.rehearsal import Rehearsal
+from dpcausal.release import RecordingSource
 from dpcausal.schema import Schema
+from dpcausal.study_template import check_filled_in
 
 DIAGNOSTICS: dict[str, type[Any]] = {"overlap": Overlap, "balance": Balance}
 """What a study can require to pass."""
@@ -234,9 +234,9 @@ class Study:
 
     def questions(self, n: int = 10_000, site: str = "") -> tuple[tuple[Query, Guarantee], ...]:
         """What the estimator asks of a table. Where a question depends on an earlier answer, that is a placeholder."""
-        source = Listening(self.rehearsal(n))
+        source = RecordingSource(self.rehearsal(n))
         self.estimator.estimate(source, epsilon=self.guarantee(site).epsilon, delta=self.delta)
-        return tuple((release.query, release.guarantee) for release in source.heard)
+        return tuple((release.query, release.guarantee) for release in source.releases)
 
     def diagnostics(self) -> dict[str, tuple[Overlap | Balance, float]]:
         """What must not fail before the effect is asked for, each with its price."""

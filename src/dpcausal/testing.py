@@ -17,8 +17,8 @@ from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import RefusedError
 from dpcausal.guarantee import Guarantee
 from dpcausal.ledger import Budget
-from dpcausal.planning import Rehearsal
 from dpcausal.queries import Query
+from dpcausal.rehearsal import Rehearsal
 from dpcausal.release import Release, Source
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn, Treatment, listed_values

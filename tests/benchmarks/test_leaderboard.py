@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.accuracy.__main__ import main
-from benchmarks.leaderboard.contestants import _CHOICES, CONTESTANTS, choice, scene_of
+from benchmarks.leaderboard.contestants import _RANKINGS, CONTESTANTS, ranking, scene_of
 from benchmarks.leaderboard.suite import PLANS, leaderboard, tables_for
 from benchmarks.leaderboard.tables import FROM_FILES, generated, generated_name, table
 
@@ -57,9 +57,9 @@ def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
 
 def test_the_choice_depends_on_nothing_in_the_table() -> None:
     one, other = (generated(1_000, 4, seed) for seed in (0, 1))
-    chosen = choice(one.schema("record"), one, 1.0)
-    _CHOICES.clear()
-    assert choice(other.schema("record"), other, 1.0) == chosen
+    chosen = ranking(one.schema("record"), one, 1.0)
+    _RANKINGS.clear()
+    assert ranking(other.schema("record"), other, 1.0) == chosen
 
 
 def test_tables_without_files_are_those_that_are_generated() -> None:

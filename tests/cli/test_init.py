@@ -17,7 +17,7 @@ from benchmarks.postgres import VARIABLE, fresh_database
 from dpcausal import Study
 from dpcausal.cli import app
 from dpcausal.errors import TableError
-from dpcausal.new_study import BLANK, study_to_fill_in
+from dpcausal.study_template import BLANK, study_to_fill_in
 from dpcausal.vault.table import column_families
 
 FAMILIES = {"arm": "text", "age": "number", "visits": "integer", "smoker": "boolean", "seen": "date", "tags": "other"}

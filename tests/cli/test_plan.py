@@ -41,7 +41,7 @@ def test_expectations_are_handed_on(study: Path) -> None:
     assert document["n"] == 20_000
     public = document["public"]
     assert (public["outcome_sd"], public["outcome_mean"], public["treated_share"]) == (1.5, 4.0, 0.3)
-    assert document["wished"] == 0.2
+    assert document["target_width"] == 0.2
     assert 0 < document["epsilon_needed"] < 1
     assert len(document["estimators"]) > 1
 

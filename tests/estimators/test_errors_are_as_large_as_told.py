@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import dpcausal as dpc
 from dpcausal.calibration import Noise
 from dpcausal.queries import Query
-from dpcausal.release import Listening, Release
+from dpcausal.release import RecordingSource, Release
 
 Array = NDArray[np.float64]
 
@@ -64,7 +64,7 @@ def test_the_sampling_error_of_a_regression_is_as_large_as_it_says() -> None:
     assert 0.8 < ratio([effect.standard_error or 0 for effect in effects], [each.estimate for each in effects]) < 1.25
 
 
-class Noisier(Listening):
+class Noisier(RecordingSource):
     """What a source released, with noise of the same size once more."""
 
     def __init__(self, source: dpc.Source, seed: int) -> None:

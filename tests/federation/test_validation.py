@@ -18,7 +18,7 @@ from dpcausal.federation.protocol import Message, Request, digest_of_text
 from dpcausal.federation.roster import Roster
 from dpcausal.federation.signatures import Key, claimed_body
 from dpcausal.federation.validation import Question, why_invalid
-from dpcausal.release import Listening
+from dpcausal.release import RecordingSource
 from dpcausal.schema import Protects
 from dpcausal.testing import hostile_tables, standard_schema, synthetic_table
 from tests.federation.conftest import Federation, always, said
@@ -333,7 +333,7 @@ def test_an_honest_site_is_believed_whatever_its_table_holds(
         vault = dpc.Vault(
             table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=10, delta=1e-3), as_of="2026-06-30"
         )
-        heard = Listening(vault)
+        heard = RecordingSource(vault)
         estimator.estimate(heard, epsilon=1.0, delta=delta)
         message = Message(
             request=request.id,

@@ -4,12 +4,12 @@ from pathlib import Path
 import pytest
 
 import dpcausal as dpc
-from dpcausal.ledger import balance, verification
+from dpcausal.ledger import running_total, verification
 from tests.ledger.long_ledgers import AS_OF, BUDGET, HEURISTIC, answer, checkpoints
 
 
 def bring_checkpoints_close(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(balance, "CHECKPOINT_EVERY", 10)
+    monkeypatch.setattr(running_total, "CHECKPOINT_EVERY", 10)
     monkeypatch.setattr(verification, "PIECE", 7)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import dpcausal as dpc
-from dpcausal.ledger import balance
+from dpcausal.ledger import running_total
 from tests.ledger.long_ledgers import AS_OF, BUDGET, checkpoints
 
 EVERY, RACERS, KILLS, REQUESTS = 4, 4, 8, 12
@@ -17,10 +17,10 @@ EVERY, RACERS, KILLS, REQUESTS = 4, 4, 8, 12
 RACE = f"""
 import os, random, signal, sys, time
 from dpcausal import Ledger
-from dpcausal.ledger import balance
+from dpcausal.ledger import running_total
 from tests.ledger.long_ledgers import answer
 
-balance.CHECKPOINT_EVERY = {EVERY}
+running_total.CHECKPOINT_EVERY = {EVERY}
 
 def start():
     child = os.fork()
@@ -57,7 +57,7 @@ def race(url: str, program: str) -> bool:
 def test_checkpoints_hold_where_processes_race_and_are_killed(ledger_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if ledger_url == "sqlite://":
         pytest.skip("only one process can use a ledger in memory")
-    monkeypatch.setattr(balance, "CHECKPOINT_EVERY", EVERY)
+    monkeypatch.setattr(running_total, "CHECKPOINT_EVERY", EVERY)
     assert race(ledger_url, RACE)
     ledger = dpc.Ledger(ledger_url)
     assert checkpoints(ledger) == list(range(EVERY, 48, EVERY))

@@ -9,9 +9,9 @@ from sqlalchemy import Connection
 import dpcausal as dpc
 from benchmarks.scale.ledger import measure_one, write
 from dpcausal.errors import LedgerError
-from dpcausal.ledger import balance, verification
-from dpcausal.ledger.balance import Balance
+from dpcausal.ledger import running_total, verification
 from dpcausal.ledger.chain import Entry
+from dpcausal.ledger.running_total import RunningTotal
 from dpcausal.ledger.store import Store
 from tests.ledger.long_ledgers import (
     AS_OF,
@@ -45,7 +45,7 @@ def test_checkpoints_stand_in_their_places_and_hold_the_sum(ledger_url: str) -> 
 
 
 def test_going_on_from_a_checkpoint_is_going_on_from_the_opening() -> None:
-    opening = Balance().after(Entry.after(None, "open", "", {"as_of": AS_OF}))
+    opening = RunningTotal().after(Entry.after(None, "open", "", {"as_of": AS_OF}))
     added, seen = opening, 0
     for place, event in enumerate([LAPLACE, GAUSSIAN, HEURISTIC, GAUSSIAN] * 5):
         for entry in added.followed_by("grant", str(place), {"event": event.to_dict()}):
@@ -136,7 +136,7 @@ def old_url(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     """A ledger as versions without checkpoints wrote it."""
     address = f"sqlite:///{tmp_path / 'old.db'}"
     with monkeypatch.context() as patch:
-        patch.setattr(balance, "CHECKPOINT_EVERY", 10**9)
+        patch.setattr(running_total, "CHECKPOINT_EVERY", 10**9)
         ledger = dpc.Ledger.create(address, BUDGET, as_of=AS_OF)
         for place in range(11):
             answer(ledger, f"r{place}")
@@ -163,7 +163,7 @@ def test_in_a_ledger_without_checkpoints_opening_finds_every_change(old_url: str
 
 
 def test_a_ledger_with_checkpoints_elsewhere_is_read_whole(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(balance, "CHECKPOINT_EVERY", 35)
+    monkeypatch.setattr(running_total, "CHECKPOINT_EVERY", 35)
     assert sum(entries_read(monkeypatch, url)) > 37
     assert verifies(url)
 

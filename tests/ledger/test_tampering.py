@@ -8,8 +8,8 @@ from sqlalchemy import update
 import dpcausal as dpc
 from dpcausal.errors import LedgerError
 from dpcausal.ledger import verification
-from dpcausal.ledger.balance import Balance
 from dpcausal.ledger.chain import Entry, Kind
+from dpcausal.ledger.running_total import RunningTotal
 from dpcausal.ledger.store import ENTRIES
 from tests.ledger.long_ledgers import (
     AS_OF,
@@ -124,14 +124,14 @@ def test_a_lying_checkpoint_is_found_by_verify(url: str, lie: dict[str, str]) ->
 def test_a_ledger_that_takes_every_checkpoint_at_its_word_is_caught(
     url: str, lie: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The mutant of `Balance.after`: it does not compare, so its `verify` does not find."""
-    honest = Balance.after
+    """The mutant of `RunningTotal.after`: it does not compare, so its `verify` does not find."""
+    honest = RunningTotal.after
 
-    def trusting(self: Balance, entry: Entry) -> Balance:
+    def trusting(self: RunningTotal, entry: Entry) -> RunningTotal:
         return self.at(entry) if entry.kind == "checkpoint" else honest(self, entry)
 
     forge(url, 30, **lie)
-    monkeypatch.setattr(Balance, "after", trusting)
+    monkeypatch.setattr(RunningTotal, "after", trusting)
     assert verifies(url)
 
 
@@ -216,6 +216,6 @@ def test_entries_out_of_order_are_found_across_checkpoints(url: str, entries: li
 def test_a_ledger_that_does_not_look_at_the_order_is_caught(
     url: str, entries: list[tuple[Kind, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(verification, "check_life", lambda _: None)
+    monkeypatch.setattr(verification, "check_order", lambda _: None)
     chain_to_the_end(url, *entries)
     assert verifies(url)

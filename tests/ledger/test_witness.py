@@ -75,7 +75,7 @@ def test_a_running_total_that_is_not_advanced_is_caught(
     """The mutant forgets what it wrote itself, and tells several answers for one price."""
 
     def forgetful(self: dpc.Ledger, connection: object, kind: Kind, request: str, content: dict[str, object]) -> Entry:
-        entries = self._balance.followed_by(kind, request, content)
+        entries = self._running.followed_by(kind, request, content)
         for entry in entries:
             self._store.append(connection, entry)  # type: ignore[arg-type]
         return entries[-1]

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 import dpcausal as dpc
-from dpcausal.planning import plan
-from dpcausal.planning.precision import confounders_carried, epsilon_for, half_width, smallest_detectable, units_for
+from dpcausal.planning.plan import plan
+from dpcausal.planning.precision import epsilon_for, half_width, max_confounders, smallest_detectable, units_for
 
 GUARANTEE = dpc.Guarantee(epsilon=1.0)
 
@@ -60,7 +60,7 @@ def test_nothing_reaches_a_width_of_next_to_nothing() -> None:
 
 
 def test_a_regression_on_as_many_as_are_carried_has_less_noise_than_sampling_error() -> None:
-    carried = confounders_carried(expected(20_000), GUARANTEE)
+    carried = max_confounders(expected(20_000), GUARANTEE)
     assert 0 < carried < 30
     for count, carries in ((carried, True), (carried + 1, False)):
         names = [f"x{place}" for place in range(count)]
@@ -70,7 +70,7 @@ def test_a_regression_on_as_many_as_are_carried_has_less_noise_than_sampling_err
 
 def test_few_units_carry_none() -> None:
     made = plan(dpc.DifferenceInMeans(), expected(60), GUARANTEE, covariates=[])
-    assert made.confounders_carried == 0
+    assert made.max_confounders == 0
     assert "no numeric confounder" in str(made)
 
 
@@ -97,7 +97,7 @@ def test_where_there_would_be_no_interval_it_says_what_one_takes() -> None:
     assert made.units_needed > 1_000
     assert "for an interval" in str(made)
     document = json.loads(made.to_json())
-    assert (document["half_width"], document["smallest_detectable"], document["wished"]) == (None, None, None)
+    assert (document["half_width"], document["smallest_detectable"], document["target_width"]) == (None, None, None)
     assert document["no_interval"]
 
 

@@ -59,7 +59,7 @@ def test_figures_are_the_same_bytes_each_time(made: Made, sites: tuple[SiteShare
 
 
 def test_names_with_dollars_are_drawn_as_they_are(made: Made) -> None:
-    for figure in (widths_plot(WIDTHS, chosen=1, wished=0.2), split_plot(made())):
+    for figure in (widths_plot(WIDTHS, chosen=1, target_width=0.2), split_plot(made())):
         assert drawn("", figure, "").kind == "image/svg+xml"
 
 

@@ -12,7 +12,7 @@ import pytest
 import dpcausal as dpc
 from dpcausal.errors import QueryError
 from dpcausal.queries import BlockEffects
-from dpcausal.unpaid import unpaid
+from dpcausal.rehearsal.pricing import outstanding_cost
 from dpcausal.vault.numerics.learners import LEARNERS, run_silenced
 
 N = 400
@@ -112,7 +112,7 @@ def test_another_version_is_another_question() -> None:
     first = vault(mine=always(0.0))
     assert abs(ask(first).weights[0]) < 0.1
     second = dpc.Vault(table(0.15), SCHEMA, ledger=first.ledger, learners={"mine": always(0.2, "2")})
-    assert [event.epsilon for event in unpaid(second, ask).values()] == [20.0]
+    assert [event.epsilon for event in outstanding_cost(second, ask).values()] == [20.0]
     assert ask(second).weights[0] == pytest.approx(0.2, abs=0.1)
     assert second.ledger.spent.epsilon == 40
 
@@ -121,7 +121,7 @@ def test_the_same_version_gives_the_stored_answer() -> None:
     first = vault(mine=always(0.0))
     stored = ask(first)
     again = dpc.Vault(table(0.15), SCHEMA, ledger=first.ledger, learners={"mine": always(0.0)})
-    assert unpaid(again, ask) == {}
+    assert outstanding_cost(again, ask) == {}
     assert ask(again) == stored
     assert again.ledger.spent.epsilon == 20
 

@@ -35,7 +35,7 @@ from dpcausal.queries import (
     Query,
     Spline,
 )
-from dpcausal.release import Listening, Release, Source, guarantee_for
+from dpcausal.release import RecordingSource, Release, Source, guarantee_for
 from dpcausal.schema import Protects, Schema
 from dpcausal.testing import standard_schema
 
@@ -77,9 +77,9 @@ class Target:
 
     def releases(self, vault: Source) -> list[Release]:
         """What leaves the vault in one run."""
-        listening = Listening(vault)
-        self.ask(listening)
-        return listening.heard
+        recording = RecordingSource(vault)
+        self.ask(recording)
+        return recording.releases
 
     @cached_property
     def slow(self) -> bool:

@@ -28,7 +28,7 @@ def init(
     What only a person can know is left blank: treatment, outcome, bounds, the price. Begin here. The names of a .csv
     file are its first line: one that looks like values is refused, and not shown.
     """
-    from dpcausal.new_study import study_to_fill_in, write_new  # noqa: PLC0415 (slow to load, as are those below)
+    from dpcausal.study_template import study_to_fill_in, write_new  # noqa: PLC0415 (slow to load, as are those below)
     from dpcausal.vault.table import column_families  # noqa: PLC0415
 
     columns = {name: family for name, family in column_families(table).items() if name}

@@ -48,7 +48,7 @@ def plan(  # noqa: PLR0913, PLR0917
     width: Annotated[
         float | None,
         typer.Option(
-            help="A wished precision, as in estimate ± WIDTH: tells the epsilon or the number of people for it."
+            help="A target precision, as in estimate ± WIDTH: tells the epsilon or the number of people for it."
         ),
     ] = None,
     as_json: AsJson = False,
@@ -66,7 +66,7 @@ def plan(  # noqa: PLR0913, PLR0917
             raise typer.BadParameter("expected a .png file in a folder that exists", param_hint="--figure")
     if width is not None and not 0 < width < float("inf"):
         raise typer.BadParameter("expected a number greater than 0", param_hint="--width")
-    from dpcausal.planning import plan as planned  # noqa: PLC0415 (slow to load, as is the one below)
+    from dpcausal.planning.plan import plan as planned  # noqa: PLC0415 (slow to load, as is the one below)
     from dpcausal.report.widths import widths_plot  # noqa: PLC0415
 
     read = read_study(study)
@@ -93,7 +93,7 @@ def plan(  # noqa: PLR0913, PLR0917
     if before:
         typer.echo(f"In all: {price_in_all(read)}.", err=as_json)
     if figure:
-        widths_plot(made.widths(), chosen=read.epsilon, wished=width).savefig(figure)
+        widths_plot(made.widths(), chosen=read.epsilon, target_width=width).savefig(figure)
 
 
 def _cut(text: str) -> "Cut":

@@ -45,7 +45,7 @@ def run(  # noqa: PLR0913, PLR0917
     """
     if not out.absolute().parent.is_dir():
         raise typer.BadParameter("expected a file in a folder that exists", param_hint="--out")
-    from dpcausal.unpaid import unpaid  # noqa: PLC0415 (slow to load)
+    from dpcausal.rehearsal.pricing import outstanding_cost  # noqa: PLC0415 (slow to load)
 
     read = read_study(study)
     vault = _vault(read, table, open_ledger(ledger, witness), as_of)
@@ -55,7 +55,7 @@ def run(  # noqa: PLR0913, PLR0917
         wanted = read.diagnostics().items()
         return {name: each.estimate(source, epsilon=epsilon) for name, (each, epsilon) in wanted}
 
-    due = unpaid(vault, diagnose, estimate)
+    due = outstanding_cost(vault, diagnose, estimate)
     typer.echo(_price(read, vault, due=bool(due)), err=True)
     try:
         vault.ledger.check_affords(due)
@@ -99,13 +99,13 @@ def _vault(study: "Study", table: str, ledger: "Ledger", as_of: str) -> "Vault":
 
 def _price(study: "Study", vault: "Vault", *, due: bool) -> str:
     """What a person should know before saying yes."""
-    from dpcausal.effect import bill  # noqa: PLC0415 (slow to load, as are those below)
+    from dpcausal.effect import format_receipt  # noqa: PLC0415 (slow to load, as are those below)
+    from dpcausal.planning.interval_refusals import count_refusals, odds  # noqa: PLC0415
     from dpcausal.planning.precision import half_width  # noqa: PLC0415
-    from dpcausal.planning.refusals import odds, refusals  # noqa: PLC0415
     from dpcausal.text import format_number, table_rows, text_table  # noqa: PLC0415 (slow to load, as are those below)
 
     effect = study.rehearsed(vault.n)
-    refused = refusals(study.estimator, study.rehearsal(vault.n), study.guarantee())
+    refused = count_refusals(study.estimator, study.rehearsal(vault.n), study.guarantee())
     half = half_width(effect)
     expected = f"expect about ± {format_number(half)}" if math.isfinite(half) else f"none: {effect.no_interval}"
     table = [
@@ -117,7 +117,7 @@ def _price(study: "Study", vault: "Vault", *, due: bool) -> str:
         *table_rows(
             "requires", tuple(f"{name} not to fail: epsilon {e:g}" for name, (_, e) in study.diagnostics().items())
         ),
-        *table_rows("price", tuple(map(bill, effect.receipts))),
+        *table_rows("price", tuple(map(format_receipt, effect.receipts))),
         ("95 % interval", f"{expected} (`dpcausal plan` tells more)"),
         ("no interval", odds(refused)),
         ("spent so far", f"{vault.ledger.spent}, of {vault.ledger.budget}"),

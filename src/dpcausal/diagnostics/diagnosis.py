@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcausal.effect import as_of, bill, units_of
+from dpcausal.effect import as_of, format_receipt, units_of
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import simulated
 from dpcausal.release import Receipt, Release
@@ -141,7 +141,7 @@ class Diagnosis(ABC):
         table += [*self._lines(), *units_of(self.n, self.receipts)]
         table += [("method", self.method), ("privacy", str(self.guarantee))]
         table += table_rows("note", self.notes)
-        return table + table_rows("price" if self.rehearsed else "paid", tuple(map(bill, self.receipts)))
+        return table + table_rows("price" if self.rehearsed else "paid", tuple(map(format_receipt, self.receipts)))
 
     @abstractmethod
     def _lines(self) -> Sequence[tuple[str, str]]:

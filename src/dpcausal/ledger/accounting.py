@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from dpcausal.guarantee import Event, exact
-from dpcausal.ledger.rules import Total
+from dpcausal.ledger.budget import Total
 
 
 def tight_epsilon(events: Iterable[Event], delta: float) -> float:

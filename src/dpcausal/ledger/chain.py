@@ -63,7 +63,7 @@ class Entry:
         """What a grant reserves."""
         return Event(**self.content["event"])
 
-    def check_whole(self) -> None:
+    def check_digest(self) -> None:
         """Raise unless the entry is what its digest was made from."""
         if self.digest != digest_of(self.number, self.kind, self.request, self.body, self.previous):
             raise broken_at(self.number)
@@ -73,7 +73,7 @@ class Entry:
         number, link = (previous.number + 1, previous.digest) if previous else (0, "")
         if self.number != number or self.previous != link:
             raise broken_at(number)
-        self.check_whole()
+        self.check_digest()
 
 
 def broken_at(number: int) -> LedgerError:

@@ -10,17 +10,17 @@ from dpcausal.errors import BudgetExceededError, LedgerError
 from dpcausal.guarantee import Event, ProofStatus
 from dpcausal.ledger import refusals, verification
 from dpcausal.ledger.accounting import tight_epsilon
+from dpcausal.ledger.budget import Budget, Spending, Total
 from dpcausal.ledger.chain import Entry, broken_at, digest_of
 from dpcausal.ledger.data_set import DataSet, check_version
-from dpcausal.ledger.hash_chain import HashChain
+from dpcausal.ledger.journal import Journal
 from dpcausal.ledger.restoring import Lost, check_line, stated_event
-from dpcausal.ledger.rules import Budget, Spending, Total
 from dpcausal.ledger.store import Store
 from dpcausal.ledger.witness import Sighting, open_witness
 from dpcausal.release import Receipt
 
 
-class Ledger(HashChain):
+class Ledger(Journal):
     """What may be, and was, spent on one data set.
 
     A request is granted (its price is reserved), debited (spent for good, durably, before any record is read) and at
@@ -142,18 +142,18 @@ class Ledger(HashChain):
     def _check_data_set(self, as_of: str | None, data_set: DataSet, n: int | None) -> None:
         if as_of is not None:
             check_version(as_of)
-        if as_of not in self._balance.versions:
-            raise refusals.undeclared(as_of, self._store, self._balance)
-        if self._balance.data_set not in (None, data_set):
-            raise refusals.other_data_set(self._balance.data_set, data_set)
-        if n is not None and self._balance.versions[as_of] not in (None, n):
+        if as_of not in self._running.versions:
+            raise refusals.undeclared(as_of, self._store, self._running)
+        if self._running.data_set not in (None, data_set):
+            raise refusals.other_data_set(self._running.data_set, data_set)
+        if n is not None and self._running.versions[as_of] not in (None, n):
             raise refusals.other_count(as_of)
 
     def bind(self, as_of: str | None, data_set: DataSet, n: int) -> None:
         """Tie a version to its number of units; raise where it is tied to another, which is not told."""
         with self._transaction() as connection:
             self._check_data_set(as_of, data_set, n)
-            if self._balance.versions[as_of] is None:
+            if self._running.versions[as_of] is None:
                 content = {"as_of": as_of, "data_set": data_set.to_dict(), "n": n}
                 self._append(connection, "bind", as_of or "", content)
 
@@ -165,8 +165,8 @@ class Ledger(HashChain):
         """
         check_version(as_of)
         with self._transaction() as connection:
-            if as_of in self._balance.versions:
-                raise refusals.declared_before(as_of, self._balance)
+            if as_of in self._running.versions:
+                raise refusals.declared_before(as_of, self._running)
             self._append(connection, "version", as_of, {"as_of": as_of})
 
     @property
@@ -186,19 +186,19 @@ class Ledger(HashChain):
             BudgetExceededError: If the budget does not have this much left. Nothing is reserved then.
         """
         with self._transaction() as connection:
-            life = self._life(connection, request)
-            if "grant" in life:
-                self._check_unanswered_since(connection, life["grant"])
-                _check_price(life["grant"].event, event)
+            made = self._request(connection, request)
+            if "grant" in made:
+                self._check_unanswered_since(connection, made["grant"])
+                _check_price(made["grant"].event, event)
                 return
-            if not self.budget.covers(self._balance.total.plus(event)):
-                expected, got, hint = self.budget.refusal(self._balance.total, event)
+            if not self.budget.covers(self._running.total.plus(event)):
+                expected, got, hint = self.budget.refusal(self._running.total, event)
                 raise BudgetExceededError(
                     expected=expected, got=got, hint=f"{hint} Nothing was spent on this question."
                 )
             self._append(connection, "grant", request, {"event": event.to_dict(), "question": question})
 
-    def check_whole(self, asks: Sequence[tuple[dict[str, Any], Event]]) -> None:
+    def check_affords_all(self, asks: Sequence[tuple[dict[str, Any], Event]]) -> None:
         """Raise unless questions, each with its price, fit into what is left, or the first was answered already.
 
         Those that follow may be asked with other numbers in them than here: they are told apart by their place.
@@ -220,8 +220,8 @@ class Ledger(HashChain):
             BudgetExceededError: If they do not fit.
         """
         with self._transaction() as connection:
-            spent = self._balance.total
-            due = [event for request, event in prices.items() if "grant" not in self._life(connection, request)]
+            spent = self._running.total
+            due = [event for request, event in prices.items() if "grant" not in self._request(connection, request)]
         price, total = Total(), spent
         for event in due:
             price, total = price.plus(event), total.plus(event)
@@ -242,17 +242,17 @@ class Ledger(HashChain):
     def _check_unanswered_since(self, connection: Connection, grant: Entry) -> None:
         """Raise unless the chain holds from a reservation on: a lost answer to it would be drawn, and told, twice."""
         start = verification.at_checkpoint_before(self._store, connection, grant.number)
-        balance = verification.to_the_end(self._store, connection, start)
-        if balance != self._balance:
+        running = verification.to_the_end(self._store, connection, start)
+        if running != self._running:
             raise broken_at(grant.number)
 
     def debit(self, request: str) -> Entry:
         """Spend what was reserved for a request, durably; nothing more is spent if it was spent already."""
         with self._transaction() as connection:
-            life = self._life(connection, request)
-            if "debit" in life:
-                return life["debit"]
-            if "grant" not in life:
+            made = self._request(connection, request)
+            if "debit" in made:
+                return made["debit"]
+            if "grant" not in made:
                 raise LedgerError(
                     expected="a request that was granted", got="one that was not", hint="grant it before the debit."
                 )
@@ -261,10 +261,10 @@ class Ledger(HashChain):
     def store(self, request: str, release: str) -> str:
         """Keep the answer to a request, and return the answer that is kept: the first one, for ever."""
         with self._transaction() as connection:
-            life = self._life(connection, request)
-            if "release" in life:
-                return _kept(life["release"])
-            if "debit" not in life:
+            made = self._request(connection, request)
+            if "release" in made:
+                return _kept(made["release"])
+            if "debit" not in made:
                 raise LedgerError(
                     expected="a request that was debited", got="one that was not", hint="debit it before the answer."
                 )
@@ -274,8 +274,8 @@ class Ledger(HashChain):
     def stored(self, request: str) -> str | None:
         """The answer kept for a request, or None."""
         with self._transaction() as connection:
-            life = self._life(connection, request)
-            return _kept(life["release"]) if "release" in life else None
+            made = self._request(connection, request)
+            return _kept(made["release"]) if "release" in made else None
 
     def check_receipts(self, receipts: Iterable[Receipt]) -> tuple[Receipt, ...]:
         """Return the receipts whose debits this ledger does not hold; none, if all is well.
@@ -323,8 +323,8 @@ class Ledger(HashChain):
     def __repr__(self) -> str:
         # As last seen, without a look at the store: a debugger may print this while the store is locked.
         place = "in memory: forgets everything when this process ends" if self._store.forgets else self._store.address
-        unproved = "" if self._balance.proof_status == "proved" else ", of which a part without proof"
-        return f"Ledger({place}; spent {self.budget.spent(self._balance.total)}{unproved}; budget {self.budget})"
+        unproved = "" if self._running.proof_status == "proved" else ", of which a part without proof"
+        return f"Ledger({place}; spent {self.budget.spent(self._running.total)}{unproved}; budget {self.budget})"
 
 
 def _check_price(reserved: Event, event: Event) -> None:

@@ -1,9 +1,9 @@
 """What a ledger says when it refuses: what was expected, what was got, and what to do."""
 
 from dpcausal.errors import LedgerError
-from dpcausal.ledger.balance import Balance
+from dpcausal.ledger.budget import Budget
 from dpcausal.ledger.data_set import DataSet
-from dpcausal.ledger.rules import Budget
+from dpcausal.ledger.running_total import RunningTotal
 from dpcausal.ledger.store import Store
 
 
@@ -55,17 +55,17 @@ def in_use(store: Store) -> LedgerError:
     )
 
 
-def declared_before(as_of: str, balance: Balance) -> LedgerError:
+def declared_before(as_of: str, running: RunningTotal) -> LedgerError:
     """Refuse to declare a version twice."""
     return LedgerError(
         expected="a version that was not declared yet",
         got=as_of,
-        hint=f"declared are {_listed(balance)}; give a new one another date or name.",
+        hint=f"declared are {_listed(running)}; give a new one another date or name.",
     )
 
 
-def _listed(balance: Balance) -> str:
-    return ", ".join(as_of or "one without a name" for as_of in balance.versions)
+def _listed(running: RunningTotal) -> str:
+    return ", ".join(as_of or "one without a name" for as_of in running.versions)
 
 
 def absent(store: Store, got: str) -> LedgerError:
@@ -98,7 +98,7 @@ def other_witness(named: str | None) -> LedgerError:
     )
 
 
-def undeclared(as_of: str | None, store: Store, balance: Balance) -> LedgerError:
+def undeclared(as_of: str | None, store: Store, running: RunningTotal) -> LedgerError:
     """Refuse a version of the data that nobody declared."""
     if as_of is None:
         hint = "say which version of the data this is: as_of=… or --as-of."
@@ -108,7 +108,7 @@ def undeclared(as_of: str | None, store: Store, balance: Balance) -> LedgerError
             f'"{as_of}", or ledger.add_version. Budgets of versions add up.'
         )
     return LedgerError(
-        expected=f"a version of the data that this ledger knows: {_listed(balance)}",
+        expected=f"a version of the data that this ledger knows: {_listed(running)}",
         got=as_of if as_of is not None else "none",
         hint=hint,
     )

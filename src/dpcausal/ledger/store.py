@@ -20,7 +20,7 @@ from sqlalchemy import (
 
 from dpcausal.ledger.chain import Entry, Kind
 from dpcausal.ledger.database import Database
-from dpcausal.ledger.life import LIFE
+from dpcausal.ledger.life import REQUEST_ORDER
 
 ENTRIES = Table(
     "dpcausal_ledger",
@@ -54,7 +54,7 @@ class Store(Database):
 
     def entries_of(self, connection: Connection, request: str) -> list[Entry]:
         """All entries of a request, in order."""
-        chosen = select(ENTRIES).where(ENTRIES.c.kind.in_(LIFE), ENTRIES.c.request == request)
+        chosen = select(ENTRIES).where(ENTRIES.c.kind.in_(REQUEST_ORDER), ENTRIES.c.request == request)
         return [Entry(*entry) for entry in connection.execute(chosen.order_by(ENTRIES.c.number))]
 
     def entries_of_kind(self, connection: Connection, kind: Kind) -> list[Entry]:
@@ -62,13 +62,15 @@ class Store(Database):
         chosen = select(ENTRIES).where(ENTRIES.c.kind == kind).order_by(ENTRIES.c.number)
         entries = [Entry(*entry) for entry in connection.execute(chosen)]
         for entry in entries:
-            entry.check_whole()
+            entry.check_digest()
         return entries
 
     def kinds_of(self, connection: Connection, requests: Collection[str]) -> dict[str, list[str]]:
         """For each of some requests, the kinds of its entries, in order."""
         chosen = select(ENTRIES.c.request, ENTRIES.c.kind)
-        chosen = chosen.where(ENTRIES.c.kind.in_(LIFE), ENTRIES.c.request.in_(requests)).order_by(ENTRIES.c.number)
+        chosen = chosen.where(ENTRIES.c.kind.in_(REQUEST_ORDER), ENTRIES.c.request.in_(requests)).order_by(
+            ENTRIES.c.number
+        )
         kinds = defaultdict(list)
         for request, kind in connection.execute(chosen):
             kinds[request].append(kind)

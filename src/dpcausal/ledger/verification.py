@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from sqlalchemy import Connection
 
 from dpcausal.errors import DpcausalError, LedgerError
-from dpcausal.ledger.balance import Balance, last_checkpoint_up_to
 from dpcausal.ledger.chain import Entry, Kind, broken_at, unreadable_at
-from dpcausal.ledger.life import check_life
+from dpcausal.ledger.life import check_order
+from dpcausal.ledger.running_total import RunningTotal, last_checkpoint_up_to
 from dpcausal.ledger.store import Store
 from dpcausal.ledger.witness import Witness
 
@@ -34,9 +34,9 @@ def entry_at(store: Store, connection: Connection, number: int) -> Entry:
     raise broken_at(number)
 
 
-def at_checkpoint_before(store: Store, connection: Connection, number: int) -> Balance:
-    """Return the balance at the last checkpoint up to an entry; where there is none, at the opening."""
-    opening = Balance().after(entry_at(store, connection, 0))
+def at_checkpoint_before(store: Store, connection: Connection, number: int) -> RunningTotal:
+    """Return the running total at the last checkpoint up to an entry; where there is none, at the opening."""
+    opening = RunningTotal().after(entry_at(store, connection, 0))
     place = entry_at(store, connection, last_checkpoint_up_to(number))
     if place.kind != "checkpoint":  # the opening; or checkpoints are elsewhere, and all is read
         return opening
@@ -48,9 +48,9 @@ def at_checkpoint_before(store: Store, connection: Connection, number: int) -> B
         raise unreadable_at(place.number) from None
 
 
-def read_on(store: Store, connection: Connection, balance: Balance) -> tuple[Balance, list[Entry]]:
-    """Return the next piece of the chain, verified, and the balance after it."""
-    known = [balance.head] if balance.head else []
+def read_on(store: Store, connection: Connection, running: RunningTotal) -> tuple[RunningTotal, list[Entry]]:
+    """Return the next piece of the chain, verified, and the running total after it."""
+    known = [running.head] if running.head else []
     entries = store.entries_from(connection, known[0].number if known else 0, PIECE + len(known))
     if entries[: len(known)] != known:
         raise LedgerError(
@@ -60,27 +60,27 @@ def read_on(store: Store, connection: Connection, balance: Balance) -> tuple[Bal
         )
     new = entries[len(known) :]
     for entry in new:
-        balance = balance.after(entry)
+        running = running.after(entry)
     for kinds in store.kinds_of(connection, {entry.request for entry in new}).values():
-        check_life(kinds)
-    return balance, new
+        check_order(kinds)
+    return running, new
 
 
-def to_the_end(store: Store, connection: Connection, balance: Balance) -> Balance:
-    """Return the balance at the last entry; all entries on the way are verified."""
+def to_the_end(store: Store, connection: Connection, running: RunningTotal) -> RunningTotal:
+    """Return the running total at the last entry; all entries on the way are verified."""
     while True:
-        balance, entries = read_on(store, connection, balance)
+        running, entries = read_on(store, connection, running)
         if len(entries) < PIECE:
-            return balance
+            return running
 
 
-def check_witnessed(store: Store, connection: Connection, balance: Balance, witness: Witness) -> None:
+def check_witnessed(store: Store, connection: Connection, running: RunningTotal, witness: Witness) -> None:
     """Raise unless a ledger goes on from the entry that its witness was told last.
 
     The ledger may be ahead: whoever wrote the rest was stopped before the witness was told, and before an answer left.
     It is never behind, since a witness is told after the commit.
     """
-    seen, last = witness.last(balance.opening), balance.sighting.number
+    seen, last = witness.last(running.opening), running.sighting.number
     if seen is None:
         raise LedgerError(
             expected="the witness that this ledger was created with",
@@ -111,10 +111,10 @@ def _entries_from(store: Store, connection: Connection, number: int) -> Iterator
         number = entries[-1].number + 1
 
 
-def life_of(store: Store, connection: Connection, request: str) -> dict[Kind, Entry]:
+def request_entries(store: Store, connection: Connection, request: str) -> dict[Kind, Entry]:
     """Return the entries of one request, each whole, looked up each time: there are too many requests to remember."""
     entries = store.entries_of(connection, request)
-    check_life([entry.kind for entry in entries])
+    check_order([entry.kind for entry in entries])
     for entry in entries:
-        entry.check_whole()
+        entry.check_digest()
     return {entry.kind: entry for entry in entries}

@@ -6,22 +6,22 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from dpcausal.columns import Real
-from dpcausal.effect import Effect, Estimator, bill
+from dpcausal.effect import Effect, Estimator, format_receipt
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import half_width as half_width_of
-from dpcausal.planning.choose import Choice, choose
+from dpcausal.planning.interval_refusals import REHEARSALS, cautious, count_refusals, odds
 from dpcausal.planning.precision import (
-    MOST_CONFOUNDERS,
-    confounders_carried,
+    MOST_TRIED,
     epsilon_for,
     half_width,
+    max_confounders,
     smallest_detectable,
     units_for,
     width_curve,
 )
-from dpcausal.planning.refusals import REHEARSALS, cautious, odds, refusals
-from dpcausal.planning.rehearsal import Rehearsal
+from dpcausal.planning.ranking import Ranking, rank_estimators
 from dpcausal.queries import Cut
+from dpcausal.rehearsal import Rehearsal
 from dpcausal.text import format_number, html_table, table_rows, text_table
 
 THIS = "this study"
@@ -37,12 +37,12 @@ class Plan:
         effect: The rehearsed effect: what will be asked, its price, and the errors to expect.
         rehearsal: What was expected of the table.
         refusals: In how many of 40 rehearsals with noise there was no interval.
-        width: The half width that is wished for; infinite where any interval is, None where nothing is.
-        epsilon_needed: The epsilon that gives this width; None where no width is wished for, or none gives it.
+        width: The half width to aim at; infinite where any interval is, None where nothing is.
+        epsilon_needed: The epsilon that gives this width; None where there is no target, or none gives it.
         units_needed: The number of units that gives it at this epsilon; None likewise.
-        confounders_carried: For how many numeric confounders a regression adds less privacy noise than there is
+        max_confounders: For how many numeric confounders a regression adds less privacy noise than there is
             sampling error.
-        choice: The estimators that fit, in the order of the error to expect.
+        ranking: The estimators that fit, in the order of the error to expect.
     """
 
     estimator: Estimator
@@ -52,8 +52,8 @@ class Plan:
     width: float | None
     epsilon_needed: float | None
     units_needed: int | None
-    confounders_carried: int
-    choice: Choice
+    max_confounders: int
+    ranking: Ranking
 
     @property
     def half_width(self) -> float:
@@ -70,14 +70,14 @@ class Plan:
 
         Where an estimator would give no interval, there is no width.
         """
-        fitting = {each.label: each for each in self.choice.candidates if not _alike(each.estimator, self.estimator)}
+        fitting = {each.label: each for each in self.ranking.candidates if not _alike(each.estimator, self.estimator)}
         curves = {THIS: width_curve(self.estimator, self.rehearsal, self.effect.guarantee.delta)}
         curves |= {name: width_curve(each.estimator, self.rehearsal, each.delta) for name, each in fitting.items()}
         return {name: curve for name, curve in curves.items() if curve}
 
     def __str__(self) -> str:
         table = text_table(self._title(), self._table())
-        return f"{table}\n\nEstimators by the error to expect\n{self.choice.ranking}"
+        return f"{table}\n\nEstimators by the error to expect\n{self.ranking.table}"
 
     def _repr_html_(self) -> str:
         """The same table for a notebook, without the ranking."""
@@ -92,11 +92,11 @@ class Plan:
         table = table_rows("WARNING", effect.guarantee.warnings)
         table += [("units", f"{effect.n:,}"), ("method", effect.method), *self._precision()]
         table += [("no interval", odds(self.refusals))]
-        table += table_rows("will ask", tuple(map(bill, effect.receipts)))
+        table += table_rows("will ask", tuple(map(format_receipt, effect.receipts)))
         table += [("privacy", str(effect.guarantee)), *self._wish(), ("carries", self._carries())]
-        table += [("ranking", f"first {self.choice.candidates[0].label}: {self.choice.why}")]
+        table += [("ranking", f"first {self.ranking.candidates[0].label}: {self.ranking.why}")]
         table += table_rows("note", tuple(note for note in effect.notes if note not in self.rehearsal.caveats))
-        return table + table_rows("assumes", (*self.choice.assumed, *self._left_open()))
+        return table + table_rows("assumes", (*self.ranking.assumed, *self._left_open()))
 
     def _precision(self) -> list[tuple[str, str]]:
         effect = self.effect
@@ -126,12 +126,12 @@ class Plan:
         return [(wish, f"{epsilon} with {now[0]}; or {units} units with {now[1]}")]
 
     def _carries(self) -> str:
-        count = self.confounders_carried
+        count = self.max_confounders
         if count == 0:
             return (
                 "no numeric confounder: a regression on one would add more privacy noise than there is sampling error"
             )
-        most = " or more" if count == MOST_CONFOUNDERS else ""
+        most = " or more" if count == MOST_TRIED else ""
         few = f"{count}{most} numeric confounder{'s' if count > 1 else ''}"
         return f"{few}: a regression on so many adds less privacy noise than there is sampling error"
 
@@ -161,16 +161,16 @@ class Plan:
             "refused_share": self.refusals / REHEARSALS,
             "sampling_sd": self.effect.sampling_sd,
             "privacy_sd": self.effect.privacy_sd,
-            "wished": None if self.width is None or math.isinf(self.width) else self.width,
+            "target_width": None if self.width is None or math.isinf(self.width) else self.width,
             "epsilon_needed": self.epsilon_needed,
             "units_needed": self.units_needed,
-            "confounders_carried": self.confounders_carried,
+            "max_confounders": self.max_confounders,
             "estimators": [
                 {name: value for name, value in vars(each).items() if name != "estimator"}
-                for each in self.choice.candidates
+                for each in self.ranking.candidates
             ],
             "widths": self.widths(),
-            "assumes": [*self.choice.assumed, *self._left_open()],
+            "assumes": [*self.ranking.assumed, *self._left_open()],
             "public": {name: value for name, value in asdict(self.rehearsal).items() if name not in ("schema", "n")},
         }
         return json.dumps(document, sort_keys=True, allow_nan=False)
@@ -197,9 +197,9 @@ def plan(  # noqa: PLR0913
         estimator: How the effect is to be estimated.
         rehearsal: What is expected of the table.
         guarantee: The guarantee to give.
-        covariates: The confounders, as for `choose`; none for a trial: `covariates=[]`.
-        by: Strata to rank as well, as for `choose`; the estimator's own if left out.
-        width: A wished half width: the ± around the estimate. Any, if left out where there would be no interval.
+        covariates: The confounders, as for `rank_estimators`; none for a trial: `covariates=[]`.
+        by: Strata to rank as well, as for `rank_estimators`; the estimator's own if left out.
+        width: The target half width: the ± around the estimate. Any, if left out where there would be no interval.
 
     Example:
         >>> from dpcausal import DifferenceInMeans, Guarantee, Real, Rehearsal, Schema, Treatment
@@ -218,12 +218,12 @@ def plan(  # noqa: PLR0913
         estimator=estimator,
         effect=effect,
         rehearsal=rehearsal,
-        refusals=refusals(estimator, rehearsal, guarantee),
+        refusals=count_refusals(estimator, rehearsal, guarantee),
         width=width,
         epsilon_needed=None if width is None else epsilon_for(width, estimator, rehearsal, guarantee.delta),
         units_needed=None if width is None else units_for(width, estimator, rehearsal, guarantee),
-        confounders_carried=confounders_carried(rehearsal, guarantee),
-        choice=choose(
+        max_confounders=max_confounders(rehearsal, guarantee),
+        ranking=rank_estimators(
             rehearsal.schema,
             rehearsal.n,
             guarantee,

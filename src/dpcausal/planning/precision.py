@@ -10,11 +10,11 @@ from dpcausal.columns import Real
 from dpcausal.effect import Effect, Estimator
 from dpcausal.estimators.average import RegressionAdjustment
 from dpcausal.guarantee import Guarantee
-from dpcausal.planning.rehearsal import Rehearsal
+from dpcausal.rehearsal import Rehearsal
 
 Size = TypeVar("Size", int, float)
 
-MOST_CONFOUNDERS = 30
+MOST_TRIED = 30
 """More numeric confounders than this are not tried."""
 
 EPSILONS = tuple(round(10 ** (place / 6), 2) for place in range(-6, 7))
@@ -86,7 +86,7 @@ def units_for(width: float, estimator: Estimator, rehearsal: Rehearsal, guarante
     return _least(_NUMBERS, narrow)
 
 
-def confounders_carried(rehearsal: Rehearsal, guarantee: Guarantee) -> int:
+def max_confounders(rehearsal: Rehearsal, guarantee: Guarantee) -> int:
     """For how many numeric confounders a regression adds less privacy noise than there is sampling error."""
 
     def drowned(count: int) -> bool:
@@ -96,7 +96,7 @@ def confounders_carried(rehearsal: Rehearsal, guarantee: Guarantee) -> int:
         effect = regression.estimate(source, epsilon=guarantee.epsilon, delta=guarantee.delta)
         return effect.sampling_sd is None or effect.privacy_sd >= effect.sampling_sd
 
-    return bisect_left(range(1, MOST_CONFOUNDERS + 1), x=True, key=drowned)
+    return bisect_left(range(1, MOST_TRIED + 1), x=True, key=drowned)
 
 
 def width_curve(estimator: Estimator, rehearsal: Rehearsal, delta: float) -> list[tuple[float, float]]:

@@ -16,13 +16,13 @@ Widths = Mapping[str, Sequence[tuple[float, float]]]
 _STYLES = ("o-", "s--", "^:", "D-.", "v-", "P--", "X:", "*-.")
 
 
-def widths_plot(widths: Widths, *, chosen: float | None = None, wished: float | None = None) -> "Figure":
+def widths_plot(widths: Widths, *, chosen: float | None = None, target_width: float | None = None) -> "Figure":
     """Half width against epsilon for several estimators.
 
     Args:
         widths: Epsilons and half widths, for each estimator.
         chosen: The study's epsilon, to be marked.
-        wished: A half width that is wished for, to be marked.
+        target_width: The target half width, to be marked.
 
     Example:
         >>> figure = widths_plot({"difference in means": [(0.5, 0.4), (1, 0.22), (2, 0.15)]}, chosen=1)
@@ -35,8 +35,8 @@ def widths_plot(widths: Widths, *, chosen: float | None = None, wished: float | 
         axes.plot(epsilons, halves, style, color="black", markerfacecolor="white", linewidth=1.2, label=shortened(name))
     if chosen is not None:
         axes.axvline(chosen, color="0.5", linewidth=0.9, linestyle=(0, (8, 3)), label="epsilon of the study")
-    if wished is not None:
-        axes.axhline(wished, color="0.5", linewidth=0.9, label="wished for")
+    if target_width is not None:
+        axes.axhline(target_width, color="0.5", linewidth=0.9, label="target")
     axes.set_xscale("log")
     axes.set_yscale("log")
     for axis in (axes.xaxis, axes.yaxis):  # 0.5, not a power of ten

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from dpcausal.columns import Binary, Indicator, Real, Unit
-from dpcausal.effect import bill
+from dpcausal.effect import format_receipt
 from dpcausal.ledger import Ledger
 from dpcausal.site.audit_log import LogEntry, StudyStatus
 from dpcausal.site.policy import Policy
@@ -72,7 +72,7 @@ class Review:
         table += table_rows("adjusted for", tuple(reasons) or ("nothing",))
         table += [("bounds", ", ".join(f"{what} {word}" for what, word in study.bounds.items()))]
         table += [("method", effect.method), ("parameters", estimator), ("pooled by", made)]
-        table += table_rows("asks for", tuple(map(bill, effect.receipts)))
+        table += table_rows("asks for", tuple(map(format_receipt, effect.receipts)))
         table.append(("privacy", str(study.guarantee(site))))
         if self.n is not None:
             sampling = "unknown" if effect.sampling_sd is None else format_number(effect.sampling_sd)

@@ -11,14 +11,14 @@ from dpcausal.errors import BudgetExceededError, DpcausalError, EngineError, Led
 from dpcausal.federation.protocol import Code, Message, Request, digest_of_text
 from dpcausal.federation.signatures import Key, claimed_body, opened
 from dpcausal.ledger import IN_MEMORY, Budget, DataSet, Ledger
-from dpcausal.release import Listening
+from dpcausal.rehearsal.pricing import outstanding_cost
+from dpcausal.release import RecordingSource
 from dpcausal.site.audit_log import AUDIT_LOG, AuditLog, StudyStatus
 from dpcausal.site.inbox import Inbox
 from dpcausal.site.policy import KEY, Policy, address_in
 from dpcausal.site.responses import ResponseStore
 from dpcausal.site.review import Review, objections
 from dpcausal.study import Study
-from dpcausal.unpaid import unpaid
 from dpcausal.vault import Vault
 from dpcausal.vault.engines.resources import Resources
 
@@ -109,10 +109,10 @@ class Site:
             return facts
         guarantee = study.guarantee(self.policy.site)
         ask = partial(study.estimator.estimate, epsilon=guarantee.epsilon, delta=guarantee.delta)
-        vault.ledger.check_affords(unpaid(vault, ask))
-        listening = Listening(vault)
-        ask(listening)
-        return facts | {"answer": {"releases": [json.loads(release.to_json()) for release in listening.heard]}}
+        vault.ledger.check_affords(outstanding_cost(vault, ask))
+        recording = RecordingSource(vault)
+        ask(recording)
+        return facts | {"answer": {"releases": [json.loads(release.to_json()) for release in recording.releases]}}
 
     def create_ledger(self) -> Ledger:
         """Make the ledger that the policy describes, once and for all."""

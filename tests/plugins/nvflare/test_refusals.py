@@ -43,7 +43,7 @@ def workspace(tmp_path: Path) -> Workspace:
     return Workspace(str(tmp_path / "kit"), "north")
 
 
-@pytest.mark.parametrize("path", ["subprocess.Popen", "dpcausal.notebook.estimate", f"{EXECUTOR}s", "os.system"])
+@pytest.mark.parametrize("path", ["subprocess.Popen", "dpcausal.quick.estimate", f"{EXECUTOR}s", "os.system"])
 def test_no_other_class_is_made(workspace: Workspace, path: str) -> None:
     ComponentPathAuthorizer().authorize_component_config({"path": EXECUTOR}, workspace=workspace)
     with pytest.raises(UnsafeComponentError):

@@ -11,8 +11,8 @@ from dpcausal.columns import Real
 from dpcausal.effect import Estimator
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import Family, simulated
-from dpcausal.planning.rehearsal import Rehearsal
 from dpcausal.queries import Query
+from dpcausal.rehearsal import Rehearsal
 from dpcausal.release import Release
 
 REHEARSALS = 40
@@ -25,7 +25,7 @@ _NARROW, _RARE, _UNEVEN = 1 / 8, 0.1, 0.4
 """Where nobody says: the standard deviation of an outcome as a share of its range, its risk, and the share treated."""
 
 
-def refusals(estimator: Estimator, rehearsal: Rehearsal, guarantee: Guarantee) -> int:
+def count_refusals(estimator: Estimator, rehearsal: Rehearsal, guarantee: Guarantee) -> int:
     """In how many of `REHEARSALS` rehearsals with noise there is no interval.
 
     An interval is refused where noise is large beside sampling error, and more often where arms are uneven. So where

@@ -7,9 +7,9 @@ from typing import Any
 
 from dpcausal.errors import DpcausalError, LedgerError
 from dpcausal.guarantee import ProofStatus
+from dpcausal.ledger.budget import Total
 from dpcausal.ledger.chain import Entry, Kind, broken_at, unreadable_at
 from dpcausal.ledger.data_set import DataSet
-from dpcausal.ledger.rules import Total
 from dpcausal.ledger.witness import Sighting
 
 CHECKPOINT_EVERY = 1_000
@@ -17,7 +17,7 @@ CHECKPOINT_EVERY = 1_000
 
 
 @dataclass(frozen=True)
-class Balance:
+class RunningTotal:
     """What all entries up to one of them come to: all that is needed to go on from there.
 
     Attributes:
@@ -43,8 +43,8 @@ class Balance:
             raise broken_at(0)
         return Sighting(self.head.number, self.head.digest)
 
-    def after(self, entry: Entry) -> "Balance":
-        """The balance with one entry more.
+    def after(self, entry: Entry) -> "RunningTotal":
+        """The running total with one entry more.
 
         Raises:
             LedgerError: If the entry does not follow, or is a checkpoint that says something else.
@@ -62,8 +62,8 @@ class Balance:
             )
         return replace(following, head=entry)
 
-    def _with(self, entry: Entry) -> "Balance | None":
-        """The balance with what an entry says; None where it may not say so here."""
+    def _with(self, entry: Entry) -> "RunningTotal | None":
+        """The running total with what an entry says; None where it may not say so here."""
         content = entry.content
         match self.head, entry.kind:
             case None, "open":
@@ -86,16 +86,16 @@ class Balance:
     def _may_be(self, data_set: DataSet) -> bool:
         return self.data_set in (None, data_set)
 
-    def _charged(self, entry: Entry) -> "Balance":
+    def _charged(self, entry: Entry) -> "RunningTotal":
         total, proof_status = self.total, self.proof_status
         for event in entry.events:
             total = total.plus(event)
             proof_status = "heuristic" if event.family == "heuristic" else proof_status
         return replace(self, total=total, proof_status=proof_status)
 
-    def at(self, checkpoint: Entry) -> "Balance":
-        """The balance that a checkpoint says, taken at its word, of a ledger with this opening."""
-        checkpoint.check_whole()
+    def at(self, checkpoint: Entry) -> "RunningTotal":
+        """The running total that a checkpoint says, taken at its word, of a ledger with this opening."""
+        checkpoint.check_digest()
         said = _said(checkpoint)
         if said.get("opening") != self.opening or set(said) != set(self._carried()):
             raise LedgerError(
@@ -106,7 +106,7 @@ class Balance:
         total = Total(*(Fraction(said[name]) for name in ("epsilon", "delta", "rho")))
         versions = dict(said["versions"])
         data_set = DataSet.from_dict(said["data_set"]) if said["data_set"] else None
-        return Balance(checkpoint, self.opening, total, said["proof_status"], versions, data_set)
+        return RunningTotal(checkpoint, self.opening, total, said["proof_status"], versions, data_set)
 
     def followed_by(self, kind: Kind, request: str, content: dict[str, Any]) -> list[Entry]:
         """The entries that write this down next: a checkpoint comes first where one is due."""

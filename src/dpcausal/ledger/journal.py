@@ -9,19 +9,19 @@ from typing import Any
 from sqlalchemy import Connection
 
 from dpcausal.ledger import refusals, verification
-from dpcausal.ledger.balance import Balance
+from dpcausal.ledger.budget import Budget
 from dpcausal.ledger.chain import Entry, Kind, unreadable_at
-from dpcausal.ledger.rules import Budget
+from dpcausal.ledger.running_total import RunningTotal
 from dpcausal.ledger.store import Store
 from dpcausal.ledger.witness import Sighting, Witness
 
 
-class HashChain:
+class Journal:
     """The entries of one ledger, and what they come to."""
 
     def _open(self, store: Store, witness: Witness | None, *, restoring: bool = False) -> None:
         self._store, self._witness, self._restoring = store, witness, restoring
-        self._lock, self._balance = threading.Lock(), Balance()
+        self._lock, self._running = threading.Lock(), RunningTotal()
         if store.is_absent:
             raise refusals.absent(store, "no file")
         with store.exclusive() as connection:
@@ -31,7 +31,7 @@ class HashChain:
             if last < 0:
                 raise refusals.absent(store, "a ledger without its entries: somebody emptied it")
             start = verification.at_checkpoint_before(store, connection, last)
-            self._balance = verification.to_the_end(store, connection, start)
+            self._running = verification.to_the_end(store, connection, start)
             opening = verification.entry_at(store, connection, 0).content
             try:
                 self.budget, named = Budget(**opening["budget"]), opening["witness"]
@@ -54,42 +54,42 @@ class HashChain:
     @property
     def opening(self) -> str:
         """The digest of the first entry, which no other ledger has."""
-        return self._balance.opening
+        return self._running.opening
 
-    def _current(self) -> Balance:
+    def _current(self) -> RunningTotal:
         with self._transaction():
-            return self._balance
+            return self._running
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
         """Read what others appended, let one append, commit; then tell the witness, before anything leaves."""
         with self._lock:
-            seen = self._balance
+            seen = self._running
             try:
                 with self._store.exclusive() as connection:
-                    seen = self._balance = verification.to_the_end(self._store, connection, seen)
+                    seen = self._running = verification.to_the_end(self._store, connection, seen)
                     self._check_witnessed(connection)
                     yield connection
             except BaseException:
-                self._balance = seen  # what was appended may not have been committed
+                self._running = seen  # what was appended may not have been committed
                 raise
             if self._witness is not None and not self._restoring:
-                self._witness.write(self.opening, self._balance.sighting)
+                self._witness.write(self.opening, self._running.sighting)
 
     def _check_witnessed(self, connection: Connection) -> None:
         if self._witness is not None and not self._restoring:
-            verification.check_witnessed(self._store, connection, self._balance, self._witness)
+            verification.check_witnessed(self._store, connection, self._running, self._witness)
 
     def _append(self, connection: Connection, kind: Kind, request: str, content: dict[str, Any]) -> Entry:
         """Write an entry, and with it the checkpoint that is due before it: both or none of them."""
-        entries = self._balance.followed_by(kind, request, content)
+        entries = self._running.followed_by(kind, request, content)
         for entry in entries:
             self._store.append(connection, entry)
-            self._balance = self._balance.after(entry)
+            self._running = self._running.after(entry)
         return entries[-1]
 
-    def _life(self, connection: Connection, request: str) -> dict[Kind, Entry]:
-        return verification.life_of(self._store, connection, request)
+    def _request(self, connection: Connection, request: str) -> dict[Kind, Entry]:
+        return verification.request_entries(self._store, connection, request)
 
     def entries(self) -> tuple[Entry, ...]:
         """Every entry, verified from the first to the last."""
@@ -107,10 +107,10 @@ class HashChain:
         deque(self._verified(), maxlen=0)
 
     def _verified(self) -> Iterator[Entry]:
-        balance = Balance()
+        running = RunningTotal()
         while True:
             with self._transaction() as connection:  # what this process has seen before is part of what is verified
-                balance, entries = verification.read_on(self._store, connection, balance)
+                running, entries = verification.read_on(self._store, connection, running)
                 if not entries:
                     verification.check_count(self._store, connection)
                     return
@@ -123,9 +123,9 @@ class HashChain:
                 if store.exists(connection):
                     raise refusals.there_already(store)
                 store.create(connection)
-            elif verification.to_the_end(store, connection, self._balance) != self._balance:
+            elif verification.to_the_end(store, connection, self._running) != self._running:
                 raise refusals.in_use(store)
-            following = self._balance.followed_by("restore", str(self._balance.sighting.number + 1), content)
+            following = self._running.followed_by("restore", str(self._running.sighting.number + 1), content)
             for entry in (*entries, *following):
                 store.append(connection, entry)
         if self._witness is not None:

@@ -9,14 +9,14 @@ from collections.abc import Callable
 from dpcausal.calibration import calibrate
 from dpcausal.guarantee import Event, Guarantee
 from dpcausal.ledger.chain import digest_of
-from dpcausal.planning import Rehearsal
 from dpcausal.queries import Query
+from dpcausal.rehearsal import Rehearsal
 from dpcausal.release import Release, Source
 from dpcausal.schema import Schema
 from dpcausal.vault import Vault
 
 
-def unpaid(vault: Vault, *asks: Callable[[Source], object]) -> dict[str, Event]:
+def outstanding_cost(vault: Vault, *asks: Callable[[Source], object]) -> dict[str, Event]:
     """The prices, by request, of all that some functions will ask of a vault and that its ledger has no answer to.
 
     Each function is run on what the ledger has stored, and on expectations where it has nothing. The table is not read,
@@ -32,17 +32,17 @@ def unpaid(vault: Vault, *asks: Callable[[Source], object]) -> dict[str, Event]:
         >>> schema = Schema(treatment=Treatment("t"), outcome=Real("y", 0, 1))
         >>> table = pa.table({"t": [0, 1], "y": [0.2, 0.7]})
         >>> vault = Vault(table, schema, ledger="sqlite://", budget=Budget(epsilon=3))
-        >>> prices = unpaid(vault, lambda source: DifferenceInMeans().estimate(source, epsilon=2.0))
+        >>> prices = outstanding_cost(vault, lambda source: DifferenceInMeans().estimate(source, epsilon=2.0))
         >>> [event.epsilon for event in prices.values()]
         [2.0]
     """
-    till = _Till(vault)
+    pricing = _PricingSource(vault)
     for ask in asks:
-        ask(till)
-    return till.prices
+        ask(pricing)
+    return pricing.prices
 
 
-class _Till:
+class _PricingSource:
     """A source that writes down what a vault would charge."""
 
     def __init__(self, vault: Vault) -> None:

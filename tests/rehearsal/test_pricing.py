@@ -6,8 +6,8 @@ import pytest
 import dpcausal as dpc
 from dpcausal.errors import BudgetExceededError
 from dpcausal.queries import Query
+from dpcausal.rehearsal.pricing import outstanding_cost
 from dpcausal.release import Source
-from dpcausal.unpaid import unpaid
 
 
 def robust(source: Source) -> dpc.Effect:
@@ -20,7 +20,7 @@ def opened(table: pa.Table, schema: dpc.Schema, budget: dpc.Budget) -> dpc.Vault
 
 def test_all_that_will_be_asked_is_priced_and_nothing_spent(table: pa.Table, schema: dpc.Schema) -> None:
     vault = opened(table, schema, dpc.Budget(epsilon=1.0))
-    due = unpaid(vault, robust)
+    due = outstanding_cost(vault, robust)
     assert len(due) == 3
     assert sum(event.epsilon for event in due.values()) == pytest.approx(1.0)
     assert len(vault.ledger.entries()) == 2
@@ -32,7 +32,7 @@ def test_all_that_will_be_asked_is_priced_and_nothing_spent(table: pa.Table, sch
 def test_a_study_that_fits_only_in_part_is_refused_whole(table: pa.Table, schema: dpc.Schema) -> None:
     vault = opened(table, schema, dpc.Budget(epsilon=0.9))
     with pytest.raises(BudgetExceededError, match=r"got 3 questions for epsilon 1, delta 0 in all"):
-        vault.ledger.check_affords(unpaid(vault, robust))
+        vault.ledger.check_affords(outstanding_cost(vault, robust))
     assert vault.ledger.spent.epsilon == 0
 
 
@@ -42,7 +42,7 @@ def test_what_fits_one_by_one_and_not_together_is_refused(table: pa.Table, schem
 
     vault = opened(table, schema, dpc.Budget(epsilon=1.5))
     with pytest.raises(BudgetExceededError, match="questions for epsilon 2, delta 0 in all"):
-        vault.ledger.check_affords(unpaid(vault, robust, plain))
+        vault.ledger.check_affords(outstanding_cost(vault, robust, plain))
     assert vault.ledger.spent.epsilon == 0
     # What the check is there for: without it the first is spent before anyone is told.
     robust(vault)
@@ -54,7 +54,7 @@ def test_what_fits_one_by_one_and_not_together_is_refused(table: pa.Table, schem
 def test_what_was_answered_costs_nothing(table: pa.Table, schema: dpc.Schema) -> None:
     vault = opened(table, schema, dpc.Budget(epsilon=1.0))
     robust(vault)
-    assert unpaid(vault, robust) == {}
+    assert outstanding_cost(vault, robust) == {}
     vault.ledger.check_affords({})
 
 
@@ -75,7 +75,7 @@ def test_a_study_that_was_cut_short_pays_for_the_rest_only(
         robust(vault)
     monkeypatch.undo()
     assert vault.ledger.remaining.epsilon == pytest.approx(0, abs=1e-12)
-    due = unpaid(vault, robust)
+    due = outstanding_cost(vault, robust)
     assert len(due) == 1
     vault.ledger.check_affords(due)  # it is reserved already
     robust(vault)
@@ -87,7 +87,7 @@ def test_several_askers_are_added_up(table: pa.Table, schema: dpc.Schema) -> Non
 
     vault = opened(table, schema, dpc.Budget(epsilon=1.2))
     for ask in (robust, plain):
-        vault.ledger.check_affords(unpaid(vault, ask))
+        vault.ledger.check_affords(outstanding_cost(vault, ask))
     with pytest.raises(BudgetExceededError):
-        vault.ledger.check_affords(unpaid(vault, robust, plain))
-    assert len(unpaid(vault, plain, plain)) == 1  # the same question is asked once
+        vault.ledger.check_affords(outstanding_cost(vault, robust, plain))
+    assert len(outstanding_cost(vault, plain, plain)) == 1  # the same question is asked once

@@ -10,7 +10,7 @@ from dpcausal.calibration import calibrate
 from dpcausal.errors import GuaranteeError
 from dpcausal.guarantee import Event
 from dpcausal.ledger.accounting import tight_epsilon
-from dpcausal.ledger.rules import Total
+from dpcausal.ledger.budget import Total
 from dpcausal.queries import ArmTotals
 
 

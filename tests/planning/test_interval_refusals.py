@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
-from dpcausal.planning.refusals import REHEARSALS, refusals
+from dpcausal.planning.interval_refusals import REHEARSALS, count_refusals
 
 
 def table(n: int, count: int, seed: int) -> pa.Table:
@@ -28,7 +28,7 @@ def test_as_many_are_refused_as_rehearsals_say(n: int, count: int, least: float,
     columns = [dpc.Real(name, -1, 1) for name in names]
     schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=columns)
     estimator, guarantee = dpc.RegressionAdjustment(covariates=names), dpc.Guarantee(epsilon=1.0)
-    expected = refusals(estimator, dpc.Rehearsal(schema, n=n, outcome_sd=0.22, confounding=0.15), guarantee)
+    expected = count_refusals(estimator, dpc.Rehearsal(schema, n=n, outcome_sd=0.22, confounding=0.15), guarantee)
     assert least <= expected / REHEARSALS <= most
     refused = 0
     for seed in range(24):
@@ -54,7 +54,7 @@ def test_the_plan_says_so() -> None:
 
 def test_the_same_plan_says_the_same(schema: dpc.Schema) -> None:
     asked = dpc.DoublyRobust(covariates=["age"]), dpc.Rehearsal(schema, n=3_000), dpc.Guarantee(epsilon=1.0)
-    assert refusals(*asked) == refusals(*asked)
+    assert count_refusals(*asked) == count_refusals(*asked)
 
 
 def test_an_estimator_may_ask_as_much_as_it_likes() -> None:
@@ -64,7 +64,7 @@ def test_an_estimator_may_ask_as_much_as_it_likes() -> None:
             return asked[-1]
 
     schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1))
-    assert refusals(Often(), dpc.Rehearsal(schema, n=1_000), dpc.Guarantee(epsilon=1.0)) == 0
+    assert count_refusals(Often(), dpc.Rehearsal(schema, n=1_000), dpc.Guarantee(epsilon=1.0)) == 0
 
 
 def test_a_plan_that_is_told_little_does_not_promise_an_interval() -> None:
@@ -74,5 +74,5 @@ def test_a_plan_that_is_told_little_does_not_promise_an_interval() -> None:
         treatment=dpc.Treatment("treated", undeclared=0), outcome=dpc.Real("y", 0, 100), covariates=columns
     )
     asked, guarantee = dpc.RegressionAdjustment(covariates=["age", "severity"]), dpc.Guarantee(epsilon=1.0)
-    assert refusals(asked, dpc.Rehearsal(schema, n=8_000), guarantee) > REHEARSALS / 2
-    assert refusals(asked, dpc.Rehearsal(schema, n=8_000, confounding=0.0), guarantee) < REHEARSALS / 4
+    assert count_refusals(asked, dpc.Rehearsal(schema, n=8_000), guarantee) > REHEARSALS / 2
+    assert count_refusals(asked, dpc.Rehearsal(schema, n=8_000, confounding=0.0), guarantee) < REHEARSALS / 4

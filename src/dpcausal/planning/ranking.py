@@ -17,11 +17,11 @@ from dpcausal.estimators.average import (
 )
 from dpcausal.estimators.propensity import ScoreDoubt
 from dpcausal.guarantee import Guarantee
-from dpcausal.planning.rehearsal import Rehearsal
 from dpcausal.queries import Cut
 from dpcausal.queries.regression_moments import design_names
 from dpcausal.queries.scores import feature_names
 from dpcausal.queries.strata import bins, cuts_of
+from dpcausal.rehearsal import Rehearsal
 from dpcausal.release import Source
 from dpcausal.schema import Schema
 from dpcausal.text import format_number, table_rows, text_lines
@@ -68,7 +68,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Ranking:
     """Estimators in the order of the error to expect, and why.
 
     Attributes:
@@ -116,7 +116,7 @@ class Choice:
         )
 
     @property
-    def ranking(self) -> str:
+    def table(self) -> str:
         """The candidates, the best first, as a table in text."""
         lines = [f"{'':>3} {'expected error':>14} {'sampling':>10} {'privacy':>10} {'bias':>10}  estimator"]
         for place, each in enumerate(self.candidates, start=1):
@@ -127,7 +127,7 @@ class Choice:
 
     def __str__(self) -> str:
         table = [("why", self.why), ("adjusting", self._worthwhile()), ("privacy", str(self.guarantee))]
-        return "\n".join([self.ranking, "", *text_lines(table + table_rows("assumes", self.assumed))])
+        return "\n".join([self.table, "", *text_lines(table + table_rows("assumes", self.assumed))])
 
     def _worthwhile(self) -> str:
         if self.worthwhile == 0:
@@ -138,7 +138,7 @@ class Choice:
         )
 
 
-def choose(  # noqa: PLR0913
+def rank_estimators(  # noqa: PLR0913
     schema: Schema,
     n: int,
     guarantee: Guarantee,
@@ -151,7 +151,7 @@ def choose(  # noqa: PLR0913
     confounding: float = 0.3,
     covariate_sd: float = 1 / 3,
     compared_share: float = 1.0,
-) -> Choice:
+) -> Ranking:
     """Estimators of the average treatment effect, ranked by the error to expect. It reads nothing and spends nothing.
 
     Args:
@@ -173,7 +173,7 @@ def choose(  # noqa: PLR0913
         >>> covariates = [Real("age", 18, 90), Real("weight", 40, 160)]
         >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
         >>> for n in (200, 200_000):
-        ...     print(choose(schema, n, Guarantee(epsilon=1.0)).candidates[0].label)
+        ...     print(rank_estimators(schema, n, Guarantee(epsilon=1.0)).candidates[0].label)
         difference in means
         doubly robust, of age, weight
     """
@@ -185,12 +185,12 @@ def choose(  # noqa: PLR0913
         )
     rehearsal = Rehearsal(schema, n, treated_share, outcome_mean, outcome_sd, confounding, covariate_sd, compared_share)
     names = [column.name for column in schema.covariates] if covariates is None else covariates
-    world = _World(rehearsal, guarantee, len(names))
-    candidates = [world.difference_in_means(), *([world.stratification(by, names)] if by else ())]
-    candidates += world.adjusted(names) if names else ()
+    scenario = _Scenario(rehearsal, guarantee, len(names))
+    candidates = [scenario.difference_in_means(), *([scenario.stratification(by, names)] if by else ())]
+    candidates += scenario.adjusted(names) if names else ()
     ranked = sorted(candidates, key=lambda each: each.error)
-    assumed = (*rehearsal.caveats, *world.caveats)
-    return Choice(tuple(ranked), len(names), _worthwhile(rehearsal, guarantee), guarantee, assumed)
+    assumed = (*rehearsal.caveats, *scenario.caveats)
+    return Ranking(tuple(ranked), len(names), _worthwhile(rehearsal, guarantee), guarantee, assumed)
 
 
 def _worthwhile(rehearsal: Rehearsal, guarantee: Guarantee) -> int:
@@ -198,16 +198,18 @@ def _worthwhile(rehearsal: Rehearsal, guarantee: Guarantee) -> int:
 
     def too_many(count: int) -> bool:
         covariates = [Real(f"confounder {place}", 0, 1) for place in range(count)]
-        world = _World(replace(rehearsal, schema=replace(rehearsal.schema, covariates=covariates)), guarantee, count)
-        adjusted = world.adjusted([column.name for column in covariates])
-        return min(each.error for each in adjusted) >= world.difference_in_means().error
+        scenario = _Scenario(
+            replace(rehearsal, schema=replace(rehearsal.schema, covariates=covariates)), guarantee, count
+        )
+        adjusted = scenario.adjusted([column.name for column in covariates])
+        return min(each.error for each in adjusted) >= scenario.difference_in_means().error
 
     place = bisect_left(_COUNTS, x=1, key=too_many)
     return _COUNTS[place - 1] if place else 0
 
 
 @dataclass(frozen=True)
-class _World:
+class _Scenario:
     """What is expected, and what each estimator would make of it."""
 
     rehearsal: Rehearsal
@@ -230,7 +232,7 @@ class _World:
         """The confounding in a plain difference."""
         return self.rehearsal.confounding * self.rehearsal.sd if self.confounders else 0.0
 
-    def rare(self, clip: float) -> float:
+    def clipping_bias(self, clip: float) -> float:
         """What clipping scores leaves in where an arm is rare."""
         treated = self.rehearsal.treated_share
         return self.bias * max(1 - min(treated, 1 - treated) / 2 / clip, 0.0)
@@ -282,20 +284,23 @@ class _World:
         )
         doubt = ScoreDoubt.of(self.rehearsal.n, self.guarantee.epsilon / 2, len(covariates), features, spread)
         moved, ridge = doubt.moved * self.rehearsal.sd / 4, self.bias * min(doubt.ridge, 1.0)
-        away = math.hypot(ridge, abs(1 - 2 * treated) * _VARIED * self.rehearsal.sd)
+        overlap_bias = math.hypot(ridge, abs(1 - 2 * treated) * _VARIED * self.rehearsal.sd)
         overlap = InverseWeighting(covariates=covariates, estimand="ATO")
-        rare = [self.rare(clip) for clip in (InverseWeighting.clip, DoublyRobust.clip)]
+        clipping_bias = [self.clipping_bias(clip) for clip in (InverseWeighting.clip, DoublyRobust.clip)]
         candidates = [
             self.candidate(
-                InverseWeighting(covariates=covariates), f"weighting of {listed}", bias=ridge + rare[0], noise=moved
+                InverseWeighting(covariates=covariates),
+                f"weighting of {listed}",
+                bias=ridge + clipping_bias[0],
+                noise=moved,
             ),
-            self.candidate(overlap, f"overlap weighting of {listed}", bias=away, noise=moved),
+            self.candidate(overlap, f"overlap weighting of {listed}", bias=overlap_bias, noise=moved),
         ]
         if len(design_names(covariates, schema)) <= _MOST_FEATURES:
             regression, both = RegressionAdjustment(covariates=covariates), DoublyRobust(covariates=covariates)
             shrunk = abs(self.plan(regression)[0].estimate)  # without an effect, what it finds is what it leaves in
             candidates += [
-                self.candidate(both, f"doubly robust, of {listed}", bias=rare[1], explained=_EXPLAINED),
+                self.candidate(both, f"doubly robust, of {listed}", bias=clipping_bias[1], explained=_EXPLAINED),
                 self.candidate(regression, f"regression on {listed}", bias=shrunk, explained=_EXPLAINED),
             ]
         return candidates
