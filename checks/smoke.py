@@ -62,7 +62,7 @@ def main() -> None:
     text = study.to_toml()
     assert dpc.Study.from_toml(text).to_toml() == text
     effect = study.estimator.estimate(vault, epsilon=study.epsilon)
-    assert "<html" in dpc.Report.of(effect, study, vault.ledger, on=date(2026, 9, 1)).to_html()
+    assert "<html" in dpc.Report.of(effect, study, vault.ledger, date=date(2026, 9, 1)).to_html()
     vault.ledger.verify()
     print(f"spent {vault.ledger.spent}; all together epsilon {vault.ledger.tight_epsilon(1e-6):.1f}, delta 1e-06")
     # For the commands that come next.

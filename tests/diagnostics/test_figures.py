@@ -9,7 +9,7 @@ from matplotlib.patches import Rectangle
 
 import dpcausal as dpc
 from dpcausal.diagnostics import Balance, Overlap
-from dpcausal.report.diagnostics import alt_text, love_plot, overlap_plot
+from dpcausal.report.figures.diagnostics import alt_text, love_plot, overlap_plot
 from dpcausal.testing import standard_schema
 
 PLAN = dpc.Rehearsal(standard_schema(), n=20_000)

@@ -10,7 +10,7 @@ import dpcausal as dpc
 from dpcausal.errors import BudgetExceededError, GuaranteeError, LedgerError
 from dpcausal.guarantee import Event
 from dpcausal.release import Receipt
-from dpcausal.report.spent import Spent
+from dpcausal.report.ledger_summary import LedgerSummary
 from tests.ledger.long_ledgers import AS_OF, GAUSSIAN, LAPLACE, answer
 
 BY: dict[str, Any] = {"by": "bob", "reason": "the disk failed"}
@@ -49,7 +49,7 @@ def test_what_receipts_tell_is_counted_once_more(tmp_path: Path) -> None:
     assert [entry.kind for entry in restored.entries()][-2:] == ["release", "restore"]
     assert restored.check_receipts(receipts) == ()
     assert dpc.Ledger(lost.url, witness=lost.witness).spent == restored.spent
-    [told] = Spent.of(restored).restores
+    [told] = LedgerSummary.of(restored).restores
     assert "by bob (the disk failed): 6 entries lost at the end, 2 of the lost answers by receipt" in told
     answer(restored, "one")
     assert restored.spent.epsilon == pytest.approx(0.6)

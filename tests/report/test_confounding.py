@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from dpcausal.report.confounding import confounding_of, e_value, nearer_to_zero, robustness_value
+from dpcausal.report.confounding import e_value, limit_nearer_to_zero, robustness_value, sensitivity_to_confounding
 from tests.report.conftest import Made
 
 
@@ -24,7 +24,7 @@ def test_a_confounder_as_strong_as_the_robustness_value_explains_all(f: float) -
 def test_the_standard_deviation_is_what_equal_arms_imply(made: Made) -> None:
     error = 1.0 * math.sqrt(4 / 1_000)  # that of arms of 500 with a standard deviation of 1
     effect = made(estimate=0.5, sampling_sd=error, noise=())
-    found = confounding_of(effect, covariates=0)
+    found = sensitivity_to_confounding(effect, covariates=0)
     assert found is not None
     assert found.e_value == pytest.approx(e_value(math.exp(0.91 * 0.5)))
     low, _ = effect.interval()
@@ -35,7 +35,10 @@ def test_the_standard_deviation_is_what_equal_arms_imply(made: Made) -> None:
 
 
 def test_privacy_noise_weakens_the_limit_only(made: Made) -> None:
-    noisy, quiet = confounding_of(made(), covariates=2), confounding_of(made(noise=()), covariates=2)
+    noisy, quiet = (
+        sensitivity_to_confounding(made(), covariates=2),
+        sensitivity_to_confounding(made(noise=()), covariates=2),
+    )
     assert noisy is not None
     assert quiet is not None
     assert noisy.e_value == quiet.e_value
@@ -44,7 +47,7 @@ def test_privacy_noise_weakens_the_limit_only(made: Made) -> None:
 
 def test_noisy_risks_are_used_where_they_are_known(made: Made) -> None:
     effect = made(estimate=0.2, sampling_sd=0.03, noise=(), control_mean=0.2, treated_mean=0.4)
-    found = confounding_of(effect, covariates=0, yes_or_no=True)
+    found = sensitivity_to_confounding(effect, covariates=0, binary=True)
     assert found is not None
     assert found.e_value == pytest.approx(e_value(2.0))
     assert found.e_value_limit == pytest.approx(e_value(1 + effect.interval()[0] / 0.2))
@@ -53,33 +56,33 @@ def test_noisy_risks_are_used_where_they_are_known(made: Made) -> None:
 
 @pytest.mark.parametrize("risks", [(0.0, 0.4), (-0.1, 0.4), (0.2, 1.3)])
 def test_risks_that_noise_carried_away_are_not_used(made: Made, risks: tuple[float, float]) -> None:
-    found = confounding_of(made(control_mean=risks[0], treated_mean=risks[1]), covariates=0, yes_or_no=True)
+    found = sensitivity_to_confounding(made(control_mean=risks[0], treated_mean=risks[1]), covariates=0, binary=True)
     assert found is not None
     assert found.scale.startswith("standardised mean difference")
     assert found.scale.endswith("this effect has no risks of both arms between 0 and 1")
 
 
 def test_means_of_a_number_are_no_risks(made: Made) -> None:
-    found = confounding_of(made(control_mean=0.2, treated_mean=0.4), covariates=0)
+    found = sensitivity_to_confounding(made(control_mean=0.2, treated_mean=0.4), covariates=0)
     assert found is not None
     assert found.scale.startswith("standardised mean difference")
 
 
 def test_an_interval_that_holds_nothing_needs_no_confounder(made: Made) -> None:
-    found = confounding_of(made(estimate=0.1), covariates=0)
+    found = sensitivity_to_confounding(made(estimate=0.1), covariates=0)
     assert found is not None
     assert (found.e_value_limit, found.robustness_limit) == (1.0, 0.0)
-    assert nearer_to_zero((-3.0, -1.0)) == -1.0
+    assert limit_nearer_to_zero((-3.0, -1.0)) == -1.0
 
 
 @pytest.mark.parametrize(
     "changes", [{"no_interval": "too noisy"}, {"sampling_sd": 0.0}, {"sampling_sd": None}, {"n": 2}]
 )
 def test_where_it_cannot_be_told_there_is_none(made: Made, changes: dict[str, object]) -> None:
-    assert confounding_of(made(**changes), covariates=0) is None
+    assert sensitivity_to_confounding(made(**changes), covariates=0) is None
 
 
 def test_a_huge_effect_has_a_number_all_the_same(made: Made) -> None:
-    found = confounding_of(made(estimate=30.0, sampling_sd=0.01), covariates=0)
+    found = sensitivity_to_confounding(made(estimate=30.0, sampling_sd=0.01), covariates=0)
     assert found is not None
     assert math.isfinite(found.e_value)

@@ -7,19 +7,19 @@ from dpcausal.effect import SiteShare
 from dpcausal.errors import MissingExtraError
 from dpcausal.interval import half_width
 from dpcausal.report import (
-    Spent,
-    drawn,
-    sites_alt,
-    sites_plot,
-    spending_alt,
-    spending_plot,
-    split_alt,
-    split_plot,
-    widths_alt,
-    widths_plot,
+    LedgerSummary,
+    budget_alt,
+    budget_plot,
+    precision_alt,
+    precision_plot,
+    render,
+    site_forest_alt,
+    site_forest_plot,
+    uncertainty_alt,
+    uncertainty_plot,
 )
+from dpcausal.report.figures.uncertainty import privacy_share, variance_shares
 from dpcausal.report.section import Picture
-from dpcausal.report.split import privacy_share, variance_shares
 from tests.report.conftest import Made
 
 WIDTHS = {"difference in means": [(2, 0.15), (0.5, 0.4), (1, 0.22)], "cost $5 and $": [(0.5, 1.0), (2, 0.5)]}
@@ -39,34 +39,36 @@ def test_privacy_s_share_of_the_width_is_what_would_fall_away(made: Made) -> Non
 
 
 def test_alt_texts_tell_the_numbers(made: Made, sites: tuple[SiteShare, ...], vault: dpc.Vault) -> None:
-    assert split_alt(made(noise=())) == "Bar of the estimate's variance in parts: sampling 100%, privacy noise 0%."
-    assert sites_alt(made(sites=sites)) == (
+    assert (
+        uncertainty_alt(made(noise=())) == "Bar of the estimate's variance in parts: sampling 100%, privacy noise 0%."
+    )
+    assert site_forest_alt(made(sites=sites)) == (
         "Forest plot of the effects at 2 sites: north 2.100 give or take 0.7840; south 1.800 give or take 1.176. "
         "Pooled: 2.000."
     )
-    assert "difference in means from 0.4000 at epsilon 0.5 to 0.1500 at epsilon 2" in widths_alt(WIDTHS)
-    assert spending_alt(Spent.of(vault.ledger)) == "Budget spent over time: nothing of epsilon 10."
+    assert "difference in means from 0.4000 at epsilon 0.5 to 0.1500 at epsilon 2" in precision_alt(WIDTHS)
+    assert budget_alt(LedgerSummary.of(vault.ledger)) == "Budget spent over time: nothing of epsilon 10."
     dpc.DifferenceInMeans().estimate(vault, epsilon=1.0)
-    assert "in 1 steps" in spending_alt(Spent.of(vault.ledger))
+    assert "in 1 steps" in budget_alt(LedgerSummary.of(vault.ledger))
 
 
 def test_figures_are_the_same_bytes_each_time(made: Made, sites: tuple[SiteShare, ...]) -> None:
     effect = made(sites=(replace(sites[1], site="$north$ & " + "long" * 30), sites[2]), outcome="$")
-    one, two = (drawn("sites", sites_plot(effect), "").image for _ in range(2))
+    one, two = (render("sites", site_forest_plot(effect), "").image for _ in range(2))
     assert one == two
     assert one.startswith(b"<?xml")
     assert b"20" + b"26-" not in one  # no date
 
 
 def test_names_with_dollars_are_drawn_as_they_are(made: Made) -> None:
-    for figure in (widths_plot(WIDTHS, chosen=1, target_width=0.2), split_plot(made())):
-        assert drawn("", figure, "").kind == "image/svg+xml"
+    for figure in (precision_plot(WIDTHS, chosen=1, target_width=0.2), uncertainty_plot(made())):
+        assert render("", figure, "").kind == "image/svg+xml"
 
 
 def test_the_spending_is_drawn_below_the_budget(vault: dpc.Vault) -> None:
     for epsilon in (1.0, 2.0):
         dpc.DifferenceInMeans().estimate(vault, epsilon=epsilon)
-    (axes,) = spending_plot(Spent.of(vault.ledger)).axes
+    (axes,) = budget_plot(LedgerSummary.of(vault.ledger)).axes
     spent, budget = axes.get_lines()
     assert list(spent.get_ydata()) == [1.0, 3.0]  # type: ignore[arg-type]
     assert set(budget.get_ydata()) == {10.0}  # type: ignore[arg-type]
@@ -75,7 +77,7 @@ def test_the_spending_is_drawn_below_the_budget(vault: dpc.Vault) -> None:
 def test_without_matplotlib_a_figure_says_what_to_install(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError, match="dpcausal\\[plots\\]"):
-        split_plot(made())
+        uncertainty_plot(made())
 
 
 def test_pictures_know_their_kind() -> None:

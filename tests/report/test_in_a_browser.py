@@ -46,7 +46,7 @@ def html(made: Made, study: dpc.Study, sites: tuple[SiteShare, ...]) -> str:
     treatment = dpc.Treatment("treat", labels=effect.arms, undeclared=0)
     schema = dataclasses.replace(study.schema, treatment=treatment, outcome=dpc.Real(effect.outcome, 0, 10))
     effect = dataclasses.replace(effect, assumptions=schema.data_handling)
-    return Report.of(effect, dataclasses.replace(study, schema=schema), on=date(2026, 1, 31)).to_html()
+    return Report.of(effect, dataclasses.replace(study, schema=schema), date=date(2026, 1, 31)).to_html()
 
 
 @pytest.mark.parametrize("width", [1280, 390])
@@ -63,7 +63,7 @@ def test_a_page_that_is_too_wide_is_caught(html: str, tmp_path: Path) -> None:
 def test_no_word_in_a_table_is_broken_before_its_last_column(study: dpc.Study, width: int, tmp_path: Path) -> None:
     rehearsal = dpc.Rehearsal(study.schema, n=5_000)
     overlap = dpc.Overlap(covariates=["age", "race"]).estimate(rehearsal, epsilon=1.0)
-    html = Report.of(study.rehearsed(5_000), study, diagnoses=[overlap], on=date(2026, 1, 31)).to_html()
+    html = Report.of(study.rehearsed(5_000), study, diagnoses=[overlap], date=date(2026, 1, 31)).to_html()
     wholes, pieces = words(html, width, tmp_path)
     assert wholes == pieces > 5
     wholes, pieces = words(html.replace(".wide {", "td { overflow-wrap: anywhere; } .wide {", 1), width, tmp_path)

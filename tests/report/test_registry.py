@@ -17,7 +17,7 @@ def read(report: Report) -> Any:
 
 
 def test_the_record_has_the_registry_s_parts(made: Made, study: dpc.Study) -> None:
-    record = read(Report.of(made(), study, on=date(2026, 1, 31)))
+    record = read(Report.of(made(), study, date=date(2026, 1, 31)))
     assert (record["status"], record["tier"], record["url_slug"]) == ("Draft", 3, "training")
     deployment = record["deployment"]
     assert list(deployment) == [
@@ -39,7 +39,7 @@ def test_the_record_has_the_registry_s_parts(made: Made, study: dpc.Study) -> No
 def test_a_delta_and_sites_show(made: Made, study: dpc.Study, sites: tuple[SiteShare, ...]) -> None:
     effect = made(guarantee=dpc.Guarantee(epsilon=1.0, delta=1e-6), sites=sites)
     asked = dataclasses.replace(study, delta=1e-6)
-    deployment = read(Report.of(effect, asked, on=date(2026, 1, 31)))["deployment"]
+    deployment = read(Report.of(effect, asked, date=date(2026, 1, 31)))["deployment"]
     assert deployment["dp_variant"]["variant_name"] == "Approximate DP"
     assert deployment["privacy_loss"]["privacy_parameters"] == {"epsilon": 1.0, "delta": 1e-6}
     assert deployment["deployment_model"]["model_name"] == "Federated"
@@ -47,5 +47,5 @@ def test_a_delta_and_sites_show(made: Made, study: dpc.Study, sites: tuple[SiteS
 
 def test_what_is_not_proved_says_so(made: Made) -> None:
     effect = made(guarantee=dpc.Guarantee(epsilon=1.0, proof_status="heuristic"))
-    loss = read(Report.of(effect, on=date(2026, 1, 31)))["deployment"]["privacy_loss"]
+    loss = read(Report.of(effect, date=date(2026, 1, 31)))["deployment"]["privacy_loss"]
     assert "NOT PROVED" in loss["privacy_parameters_details"]

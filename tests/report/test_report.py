@@ -13,7 +13,8 @@ from dpcausal.diagnostics import BalanceTable, OverlapTable
 from dpcausal.effect import SiteShare
 from dpcausal.interval import NoiseTerm
 from dpcausal.release import Receipt
-from dpcausal.report import Picture, Report, page
+from dpcausal.report import Picture, Report
+from dpcausal.report import html as renderer
 from tests.report.conftest import Made
 
 DAY = date(2026, 1, 31)
@@ -63,7 +64,7 @@ def diagnoses(schema: dpc.Schema, covariate: str) -> tuple[OverlapTable, Balance
 
 @pytest.fixture
 def report(made: Made, study: dpc.Study) -> Report:
-    return Report.of(made(), study, on=DAY)
+    return Report.of(made(), study, date=DAY)
 
 
 @pytest.fixture
@@ -101,7 +102,7 @@ def hostile(made: Made, sites: tuple[SiteShare, ...]) -> Report:
         sites=(dataclasses.replace(sites[1], site=HOSTILE, status=HOSTILE), sites[2]),
     )
     return dataclasses.replace(
-        Report.of(honest, study, on=DAY, figures=[Picture(HOSTILE, b"\x89PNG", HOSTILE)]),
+        Report.of(honest, study, date=DAY, figures=[Picture(HOSTILE, b"\x89PNG", HOSTILE)]),
         effect=effect,
         diagnoses=tuple(
             dataclasses.replace(each, arms=effect.arms, method=HOSTILE, notes=(HOSTILE,))
@@ -117,7 +118,7 @@ def test_every_text_is_escaped(hostile: Report) -> None:
 
 
 def test_a_page_that_forgets_to_escape_is_caught(hostile: Report, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page, "escape", str)
+    monkeypatch.setattr(renderer, "escape", str)
     with pytest.raises(AssertionError):
         check_harmless(hostile.to_html())
 
@@ -142,7 +143,7 @@ def test_the_page_is_whole_and_made_for_everybody(report: Report) -> None:
 
 
 def test_the_same_report_is_the_same_page(report: Report) -> None:
-    later = dataclasses.replace(report, on=date(2026, 2, 28))
+    later = dataclasses.replace(report, date=date(2026, 2, 28))
     assert report.to_html() == report.to_html()
     assert later.to_html() == report.to_html().replace("2026-01-31", "2026-02-28")
     assert later.to_json() == report.to_json().replace("2026-01-31", "2026-02-28")
@@ -153,17 +154,17 @@ def test_the_document_says_what_the_page_says(report: Report) -> None:
     for section in document["sections"]:
         for text in (
             section["title"],
-            *section["says"],
+            *section["paragraphs"],
             *section["notes"],
-            *(each for fact in section["facts"] for each in fact),
+            *(each for fact in section["items"] for each in fact),
         ):
-            assert page.text(text) in html
+            assert renderer.text(text) in html
     assert dpc.Effect.from_json(json.dumps(document["effect"])) == report.effect
     assert dpc.Study.from_toml(document["study"]) == report.study
 
 
 def test_the_summary_is_in_plain_words(report: Report) -> None:
-    verdict, question, finding, *rest = report.sections[0].says
+    verdict, question, finding, *rest = report.sections[0].paragraphs
     assert verdict == "Mean score is higher with training than with usual care."
     assert question == "The question: Does training help?"
     assert finding.startswith(
@@ -174,41 +175,41 @@ def test_the_summary_is_in_plain_words(report: Report) -> None:
 
 
 def test_inconclusive_comes_with_the_cheapest_remedy(made: Made, study: dpc.Study) -> None:
-    report = Report.of(made(estimate=0.5, noise=(NoiseTerm("laplace", 1.0),), sampling_sd=0.1), study, on=DAY)
-    assert any(text.startswith("The cheapest remedy: More epsilon") for text in report.sections[0].says)
+    report = Report.of(made(estimate=0.5, noise=(NoiseTerm("laplace", 1.0),), sampling_sd=0.1), study, date=DAY)
+    assert any(text.startswith("The cheapest remedy: More epsilon") for text in report.sections[0].paragraphs)
 
 
 def test_the_raw_value_stands_beside_the_nearest_possible_one(made: Made, study: dpc.Study) -> None:
-    facts = dict(Report.of(made(estimate=-12.5), study, on=DAY).sections[2].facts)
-    assert facts["estimate"].startswith("-12.50 (as it was released")
-    assert facts["nearest possible value"] == "-10.00"
-    assert "nearest possible value" not in dict(Report.of(made(), study, on=DAY).sections[2].facts)
+    items = dict(Report.of(made(estimate=-12.5), study, date=DAY).sections[2].items)
+    assert items["estimate"].startswith("-12.50 (as it was released")
+    assert items["nearest possible value"] == "-10.00"
+    assert "nearest possible value" not in dict(Report.of(made(), study, date=DAY).sections[2].items)
 
 
 def test_planned_precision_stands_beside_what_came(report: Report, study: dpc.Study) -> None:
     low, high = study.rehearsed(1_000).interval()
     assert report.planned == pytest.approx((high - low) / 2)
-    assert "planned precision" in dict(report.sections[2].facts)
+    assert "planned precision" in dict(report.sections[2].items)
 
 
 def test_a_trial_needs_no_story_about_confounders(made: Made, study: dpc.Study) -> None:
-    trial = Report.of(made(), dataclasses.replace(study, design="trial"), on=DAY)
+    trial = Report.of(made(), dataclasses.replace(study, design="trial"), date=DAY)
     assert trial.confounding is None
-    assert trial.sections[4].says == ("A trial: chance decided who was treated, so none is computed.",)
-    assert Report.of(made(), study, on=DAY).confounding is not None
+    assert trial.sections[4].paragraphs == ("A trial: chance decided who was treated, so none is computed.",)
+    assert Report.of(made(), study, date=DAY).confounding is not None
 
 
 def test_an_effect_alone_is_enough(made: Made) -> None:
-    html = Report.of(made(no_interval="too noisy", sampling_sd=None), on=DAY).to_html()
+    html = Report.of(made(no_interval="too noisy", sampling_sd=None), date=DAY).to_html()
     check_harmless(html)
     assert "No study file was given" in html
     assert "too noisy" in html
 
 
 def test_a_rehearsal_is_marked(study: dpc.Study) -> None:
-    report = Report.of(study.rehearsed(n=500), study, on=DAY)
+    report = Report.of(study.rehearsed(n=500), study, date=DAY)
     assert report.title.startswith("Rehearsal: ")
-    assert "estimate" not in dict(report.sections[2].facts)
+    assert "estimate" not in dict(report.sections[2].items)
     assert "What it would cost" in report.to_html()
 
 
@@ -221,21 +222,25 @@ def test_without_matplotlib_the_page_says_what_to_install(report: Report, monkey
 
 
 def test_what_is_not_proved_is_said_loudly(made: Made) -> None:
-    html = Report.of(made(guarantee=dpc.Guarantee(epsilon=1.0, proof_status="heuristic")), on=DAY).to_html()
+    html = Report.of(made(guarantee=dpc.Guarantee(epsilon=1.0, proof_status="heuristic")), date=DAY).to_html()
     assert html.count("NOT PROVED") >= 2
 
 
 def test_the_ledger_tells_what_was_spent_in_all(vault: dpc.Vault, study: dpc.Study) -> None:
     effect = dpc.DifferenceInMeans().estimate(vault, epsilon=1.0)
     dpc.DifferenceInMeans().estimate(vault, epsilon=2.0)
-    report = Report.of(effect, study, vault.ledger, on=DAY)
-    assert report.spent is not None
-    assert (report.spent.total.epsilon, report.spent.left.epsilon, report.spent.found) == (3.0, 7.0, 1)
-    assert [payment.query for payment in report.spent.payments] == ["arm_moments"] * 2
-    facts = dict(report.sections[5].facts)
-    assert facts["this release"].startswith("epsilon 1, delta 0")
-    assert facts["everything ever released"] == "epsilon 3, delta 0, in 2 answers"
-    assert dict(report.sections[9].facts)["receipts in this ledger"] == "1 of 1"
+    report = Report.of(effect, study, vault.ledger, date=DAY)
+    assert report.ledger_summary is not None
+    assert (report.ledger_summary.total.epsilon, report.ledger_summary.left.epsilon, report.ledger_summary.found) == (
+        3.0,
+        7.0,
+        1,
+    )
+    assert [payment.query for payment in report.ledger_summary.payments] == ["arm_moments"] * 2
+    items = dict(report.sections[5].items)
+    assert items["this release"].startswith("epsilon 1, delta 0")
+    assert items["everything ever released"] == "epsilon 3, delta 0, in 2 answers"
+    assert dict(report.sections[9].items)["receipts in this ledger"] == "1 of 1"
 
 
 def test_diagnoses_are_told_drawn_and_added_to_the_price(made: Made, study: dpc.Study, schema: dpc.Schema) -> None:
@@ -247,16 +252,18 @@ def test_diagnoses_are_told_drawn_and_added_to_the_price(made: Made, study: dpc.
     )
     failed = dataclasses.replace(passed[0], thin=(0.5, 0.6)), passed[1]
     effect = made(n=50_000)
-    told = {name: Report.of(effect, study, on=DAY, diagnoses=each) for name, each in (("yes", passed), ("no", failed))}
-    says = {name: " ".join(each.sections[0].says) for name, each in told.items()}
+    told = {
+        name: Report.of(effect, study, date=DAY, diagnoses=each) for name, each in (("yes", passed), ("no", failed))
+    }
+    says = {name: " ".join(each.sections[0].paragraphs) for name, each in told.items()}
     assert "a private check failed (overlap)" in says["no"]
     assert "a private check failed" not in says["yes"]
     assert [line[0] for line in told["no"].sections[3].tables[0].lines] == ["overlap", "balance"]
     assert [line[2] for line in told["no"].sections[3].tables[0].lines] == ["fails", "passes"]
-    assert dict(told["no"].sections[5].facts)["diagnostics besides"].startswith("epsilon 0.75, delta 0; together")
+    assert dict(told["no"].sections[5].items)["diagnostics besides"].startswith("epsilon 0.75, delta 0; together")
     assert "arm_moments epsilon 1; " in told["no"].to_registry()
     assert "covariate_sums epsilon 0.25" in told["no"].to_registry()
-    assert told["no"].to_html().count("<img") == 2 + Report.of(effect, study, on=DAY).to_html().count("<img")
+    assert told["no"].to_html().count("<img") == 2 + Report.of(effect, study, date=DAY).to_html().count("<img")
     kinds = [each["kind"] for each in json.loads(told["no"].to_json())["diagnoses"]]
     assert kinds == ["overlap", "balance"]
 
@@ -272,15 +279,15 @@ def test_guidelines_point_to_sections_that_exist(report: Report) -> None:
 def test_the_digest_is_that_of_the_file(made: Made, study: dpc.Study) -> None:
     """Which sites approve: with its comments, not as this package would write it."""
     text = f"# approved on Monday\n{study.to_toml()}"
-    report = Report.of(made(), dpc.Study.from_toml(text), on=DAY)
-    assert hashlib.sha256(text.encode()).hexdigest() in dict(report.sections[9].facts)["study, SHA-256"]
+    report = Report.of(made(), dpc.Study.from_toml(text), date=DAY)
+    assert hashlib.sha256(text.encode()).hexdigest() in dict(report.sections[9].items)["study, SHA-256"]
     assert json.loads(report.to_json())["study"] == text
 
 
 def test_what_was_adjusted_for_comes_from_the_estimator(made: Made, study: dpc.Study) -> None:
     def adjusted(**changes: Any) -> list[tuple[str, str]]:
-        report = Report.of(made(), dataclasses.replace(study, **changes), on=DAY)
-        return [fact for fact in report.sections[1].facts if fact[0].startswith("adjusted for")]
+        report = Report.of(made(), dataclasses.replace(study, **changes), date=DAY)
+        return [fact for fact in report.sections[1].items if fact[0].startswith("adjusted for")]
 
     assert adjusted() == [("adjusted for race", "who is trained differs, and so do outcomes")]
     assert adjusted(confounders={}) == [("adjusted for race", "no reason given")]
@@ -293,7 +300,7 @@ def test_a_yes_or_no_outcome_has_the_e_value_of_its_risk_ratio(made: Made) -> No
     )
     study = dpc.Study(name="a", question="b", schema=schema, estimator=dpc.DifferenceInMeans(), epsilon=1.0)
     effect = made(estimate=0.2, sampling_sd=0.03, assumptions=schema.data_handling, control_mean=0.2, treated_mean=0.4)
-    report = Report.of(effect, study, on=DAY)
+    report = Report.of(effect, study, date=DAY)
     assert report.confounding is not None
     assert report.confounding.e_value == pytest.approx(2 + 2**0.5)
 
@@ -314,13 +321,13 @@ def test_an_effect_carries_the_means_that_it_compares(vault: dpc.Vault, estimato
 
 
 def test_warnings_stand_below_the_verdict(made: Made, study: dpc.Study) -> None:
-    report = Report.of(made(warnings=("every age is 38",)), study, on=DAY)
-    assert report.sections[0].says[1] == "Warning: every age is 38"
+    report = Report.of(made(warnings=("every age is 38",)), study, date=DAY)
+    assert report.sections[0].paragraphs[1] == "Warning: every age is 38"
     assert json.loads(report.to_json())["effect"]["warnings"][0] == "every age is 38"
 
 
 def test_no_section_is_referred_to_by_a_number_that_is_written_down(report: Report) -> None:
-    assert not any("section 3" in text for section in report.sections for text in section.says)
+    assert not any("section 3" in text for section in report.sections for text in section.paragraphs)
 
 
 def test_the_version_of_the_data_and_the_day_of_payment_are_told(made: Made, study: dpc.Study) -> None:
@@ -330,7 +337,7 @@ def test_the_version_of_the_data_and_the_day_of_payment_are_told(made: Made, stu
     assert dpc.Effect.from_json(effect.to_json()).as_of == "2026-06-30"
     assert dpc.tidy(effect, backend="pyarrow")["as_of"].to_pylist() == ["2026-06-30"]
     for planned in (study, None):
-        page = dpc.Report.of(effect, planned, on=date(2026, 9, 1)).to_html()
+        page = dpc.Report.of(effect, planned, date=date(2026, 9, 1)).to_html()
         assert "2026-06-30" in page
         assert "2026-07-01" in page
 

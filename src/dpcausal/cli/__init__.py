@@ -19,7 +19,7 @@ from dpcausal.errors import DpcausalError, StudyError
 from dpcausal.plain_text import check_plain_text
 
 
-class _Told(TyperGroup):
+class _FriendlyErrors(TyperGroup):
     """Commands whose errors are told in words, without a traceback."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 (as the parent has it)
@@ -39,14 +39,14 @@ class _Told(TyperGroup):
             raise typer.Exit(2) from None
 
 
-app = typer.Typer(cls=_Told, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(cls=_FriendlyErrors, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 for command in (init, check, plan, run, report, audit):
     app.command()(command)
 for group in (ledger, site, federation):
     app.add_typer(group)
 
 
-def _tell_version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"dpcausal {version_of('dpcausal')}")
         raise typer.Exit
@@ -56,7 +56,7 @@ def _tell_version(wanted: bool) -> None:
 def main(
     *,
     version: Annotated[
-        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Tell the version.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Tell the version.")
     ] = False,
 ) -> None:
     """Treatment effects from sensitive records, with a differential-privacy guarantee that an expert can check.

@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from dpcausal.cli.needs import needs
+from dpcausal.cli.requirements import require_extra
 
 if TYPE_CHECKING:
     from dpcausal.audit import Finding
@@ -23,9 +23,9 @@ def audit(
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; as many as cores, if left out.")] = None,
 ) -> None:
     """Try to break every guarantee of this installation, on made-up tables. Exits with 1 if a check fails."""
-    needs("hypothesis", "audit")
+    require_extra("hypothesis", "audit")
     if figure:
-        needs("matplotlib", "plots")
+        require_extra("matplotlib", "plots")
         if figure.suffix != ".png" or not figure.absolute().parent.is_dir():
             raise typer.BadParameter("expected a .png file in a folder that exists", param_hint="--figure")
     from dpcausal import audit as room  # noqa: PLC0415 (an extra, and slow to load)

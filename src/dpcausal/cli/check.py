@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from dpcausal.cli.needs import needs
-from dpcausal.cli.reading import StudyFile, read_study
+from dpcausal.cli.options import StudyFile, read_study
+from dpcausal.cli.requirements import require_extra
 from dpcausal.errors import StudyError
 
 MARK = "[not private, not for sharing]"
@@ -53,7 +53,7 @@ def _policies(given: Path | None, table: str) -> list[Path]:
 
 
 def _check_allowed(file: Path) -> None:
-    needs("cryptography", "federation")
+    require_extra("cryptography", "federation")
     from dpcausal.site.policy import Policy  # noqa: PLC0415 (slow to load)
 
     if file.name != _POLICY:

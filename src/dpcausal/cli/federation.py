@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from dpcausal.cli.needs import check_there, needs
+from dpcausal.cli.requirements import check_folder_exists, require_extra
 from dpcausal.errors import RefusedError, StudyError, TransportError
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ def init(
     port: Annotated[int, typer.Option(help="Where that server listens.")] = 8002,
 ) -> None:
     """Make a coordinator: a key and a roster, and with --host the authority and the server of a network."""
-    needs("cryptography", "federation")
+    require_extra("cryptography", "federation")
     if host:
-        needs("nvflare", "federation")
+        require_extra("nvflare", "federation")
     from dpcausal.federation.workspace import Workspace  # noqa: PLC0415 (an extra)
 
     workspace = Workspace.new(folder, name)
@@ -54,7 +54,7 @@ def init(
 @federation.command()
 def key(folder: Folder) -> None:
     """Print the public key of who asks from here, for the requesters in a site's policy."""
-    needs("cryptography", "federation")
+    require_extra("cryptography", "federation")
     from dpcausal.federation.workspace import Workspace  # noqa: PLC0415 (an extra)
 
     names = sorted(file.stem for file in folder.glob("*.key"))
@@ -70,12 +70,12 @@ def key(folder: Folder) -> None:
 @federation.command()
 def fingerprint(folder: Folder) -> None:
     """Print the fingerprint of the network's authority, to be read out to each site on the telephone."""
-    needs("cryptography", "federation")
+    require_extra("cryptography", "federation")
     from dpcausal.federation.workspace import Workspace  # noqa: PLC0415
     from dpcausal.plugins.nvflare.provision import fingerprint_of  # noqa: PLC0415 (an extra)
 
     network = Workspace(folder).network
-    check_there(network / "authority", _MAKE_A_NETWORK)
+    check_folder_exists(network / "authority", _MAKE_A_NETWORK)
     typer.echo(fingerprint_of(network))
 
 
@@ -91,14 +91,14 @@ def admit(  # noqa: PLR0913, PLR0917
     days: Annotated[int, typer.Option(min=1, help="For NVFlare: how long it is let in.")] = 365,
 ) -> None:
     """Enter a site into the roster, and with --request let it into the network."""
-    needs("cryptography", "federation")
+    require_extra("cryptography", "federation")
     from dpcausal.federation.workspace import Workspace  # noqa: PLC0415 (an extra)
 
     workspace = Workspace(folder)
     workspace.admit(site, key, units)
     typer.echo(f"{site} is in the roster.")
     if request:
-        needs("nvflare", "federation")
+        require_extra("nvflare", "federation")
         from dpcausal.plugins.nvflare.provision import sign  # noqa: PLC0415 (slow to load)
 
         typer.echo(f"Send this back to {site}: {sign(workspace.network, request, site, days)}")
@@ -107,12 +107,12 @@ def admit(  # noqa: PLR0913, PLR0917
 @federation.command()
 def serve(folder: Folder) -> None:
     """Be the server of the network, until stopped."""
-    needs("nvflare", "federation")
+    require_extra("nvflare", "federation")
     from dpcausal.federation.workspace import Workspace  # noqa: PLC0415
     from dpcausal.plugins.nvflare.start import start_server  # noqa: PLC0415 (slow to load)
 
     kit = Workspace(folder).network / "server"
-    check_there(kit, _MAKE_A_NETWORK)
+    check_folder_exists(kit, _MAKE_A_NETWORK)
     start_server(kit)
 
 
@@ -123,7 +123,7 @@ def ask(
     files: Annotated[Path, typer.Option(file_okay=False, help="Where its out and its in are.")],
 ) -> None:
     """Write a study's request to a file that people carry to the sites."""
-    needs("cryptography", "federation")
+    require_extra("cryptography", "federation")
     from dpcausal.federation.transport import FileTransport  # noqa: PLC0415 (an extra)
 
     transport = FileTransport(files)
@@ -146,7 +146,7 @@ def run(  # noqa: PLR0913, PLR0917
     as_json: Annotated[bool, typer.Option("--json", help="Print the effect as JSON.")] = False,
 ) -> None:
     """Ask every site that has not answered yet, and print one effect. Exits with 1 if too few answered."""
-    needs("cryptography", "federation")
+    require_extra("cryptography", "federation")
     transport = _transport(folder, files, kit)
     waits = timeout if timeout is not None else 0.0 if files else 60.0
     with Progress(console=Console(file=sys.stderr), transient=True) as progress:
@@ -179,8 +179,10 @@ def _transport(folder: Path, files: Path | None, kit: Path | None) -> "Transport
     if files:
         return FileTransport(files)
     kit = kit or Workspace(folder).network / "requester"
-    check_there(kit, "give --files FOLDER; or make a network: dpcausal federation init FOLDER NAME --host HOST.")
-    needs("nvflare", "federation")
+    check_folder_exists(
+        kit, "give --files FOLDER; or make a network: dpcausal federation init FOLDER NAME --host HOST."
+    )
+    require_extra("nvflare", "federation")
     from dpcausal.plugins.nvflare.transport import FlareTransport  # noqa: PLC0415 (slow to load)
 
     return FlareTransport(kit)

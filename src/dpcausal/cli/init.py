@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dpcausal.cli.reading import AsJson, counted
+from dpcausal.cli.options import AsJson, count_of
 from dpcausal.errors import TableError
 
 
@@ -44,7 +44,7 @@ def init(
         return
     untyped = None in columns.values()
     made_of = "names" if untyped else "names and types"
-    typer.echo(f"Wrote {out} from the {made_of} of {counted(len(columns), 'column')}; no value was read.")
+    typer.echo(f"Wrote {out} from the {made_of} of {count_of(len(columns), 'column')}; no value was read.")
     if untyped:
         typer.echo(
             "Not checked: that the first line of the file holds names. A record of words alone looks the same: check "

@@ -10,21 +10,21 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dpcausal.cli.reading import (
+from dpcausal.cli.options import (
     AsJson,
     AsOf,
-    LedgerPlace,
-    WitnessPlace,
-    counted,
+    LedgerAddress,
+    WitnessAddress,
+    count_of,
     ledger_address,
     open_ledger,
-    witness_place,
+    witness_address,
 )
 from dpcausal.errors import LedgerError, StudyError
 
 if TYPE_CHECKING:
     from dpcausal.release import Receipt
-    from dpcausal.report.spent import Spent
+    from dpcausal.report.ledger_summary import LedgerSummary
 
 ledger = typer.Typer(
     name="ledger", no_args_is_help=True, help="Make a ledger, and see what was spent on a table and what is left."
@@ -37,25 +37,25 @@ Files = Annotated[
 
 @ledger.command()
 def create(  # noqa: PLR0913, PLR0917
-    place: LedgerPlace,
+    place: LedgerAddress,
     epsilon: Annotated[float, typer.Option(help="The most that may ever be spent. It cannot be raised later.")],
     as_of: AsOf,
     delta: Annotated[float, typer.Option(help="Likewise.")] = 0.0,
     rule: Annotated[str, typer.Option(help="How spending adds up: additive or zcdp.")] = "additive",
-    witness: WitnessPlace = "",
+    witness: WitnessAddress = "",
 ) -> None:
     """Make the ledger of a table that nothing was ever asked of. Its budget is for ever."""
     from dpcausal.ledger import Budget, Ledger  # noqa: PLC0415 (slow to load)
 
     budget = Budget(epsilon=epsilon, delta=delta, rule=rule)  # type: ignore[arg-type]
-    made = Ledger.create(ledger_address(place), budget, as_of=as_of, witness=witness_place(witness))
+    made = Ledger.create(ledger_address(place), budget, as_of=as_of, witness=witness_address(witness))
     typer.echo(f"Made {made.address} for data as of {as_of}, with a budget of {budget}.")
     if witness:
         typer.echo("It is used only together with its witness: keep the two apart, and name both.")
 
 
 @ledger.command("add-version")
-def add_version(place: LedgerPlace, as_of: AsOf, witness: WitnessPlace = "") -> None:
+def add_version(place: LedgerAddress, as_of: AsOf, witness: WitnessAddress = "") -> None:
     """Declare that the data was brought up to date. The budget stays: what is spent on all versions adds up."""
     opened = open_ledger(place, witness)
     opened.add_version(as_of)
@@ -63,7 +63,7 @@ def add_version(place: LedgerPlace, as_of: AsOf, witness: WitnessPlace = "") -> 
 
 
 @ledger.command()
-def show(place: LedgerPlace, as_json: AsJson = False, witness: WitnessPlace = "") -> None:
+def show(place: LedgerAddress, as_json: AsJson = False, witness: WitnessAddress = "") -> None:
     """Show what was spent, on what and when, and what is left. All entries are verified on the way."""
     spent = _read(place, witness)
     if as_json:
@@ -88,7 +88,7 @@ def show(place: LedgerPlace, as_json: AsJson = False, witness: WitnessPlace = ""
 
 
 @ledger.command()
-def verify(place: LedgerPlace, as_json: AsJson = False, witness: WitnessPlace = "") -> None:
+def verify(place: LedgerAddress, as_json: AsJson = False, witness: WitnessAddress = "") -> None:
     """Walk through all entries from the first to the last. Exits with 1 if one was changed, removed or put in."""
     try:
         spent = _read(place, witness)
@@ -100,16 +100,16 @@ def verify(place: LedgerPlace, as_json: AsJson = False, witness: WitnessPlace = 
     if as_json:
         typer.echo(json.dumps({"whole": True, "entries": spent.entries, "opening": spent.opening, "head": spent.head}))
         return
-    typer.echo(f"Whole: {counted(spent.entries, 'entry', 'entries')}, the last of which is {spent.head}.")
+    typer.echo(f"Whole: {count_of(spent.entries, 'entry', 'entries')}, the last of which is {spent.head}.")
     typer.echo("Write that down, or use a witness: a later look must still find this entry, or the end was cut off.")
 
 
 @ledger.command("check-receipts")
 def check_receipts(
-    place: LedgerPlace,
+    place: LedgerAddress,
     files: Files,
     site: Annotated[str, typer.Option(help="Of an effect of several sites: look only for this site's receipts.")] = "",
-    witness: WitnessPlace = "",
+    witness: WitnessAddress = "",
 ) -> None:
     """Look for the receipts of effects or releases in a ledger. Exits with 1 if one is missing."""
     receipts = [receipt for file in files for receipt in _receipts_in(file) if receipt.entry is not None]
@@ -120,18 +120,18 @@ def check_receipts(
         typer.echo(f"Missing: {receipt.query}, entry {receipt.entry}, {receipt.digest}", err=True)
     if missing:
         typer.echo(
-            f"{opened.address} does not hold {len(missing)} of {counted(len(receipts), 'receipt')}: this ledger was "
+            f"{opened.address} does not hold {len(missing)} of {count_of(len(receipts), 'receipt')}: this ledger was "
             "cut, restored from a copy or is another one.\n\nHint: release nothing from it. Find the right one, or "
             "write down what is lost with: dpcausal ledger restore.",
             err=True,
         )
         raise typer.Exit(1)
-    typer.echo(f"{opened.address} holds all of {counted(len(receipts), 'receipt')}.")
+    typer.echo(f"{opened.address} holds all of {count_of(len(receipts), 'receipt')}.")
 
 
 @ledger.command()
 def restore(  # noqa: PLR0913, PLR0917
-    place: LedgerPlace,
+    place: LedgerAddress,
     by: Annotated[str, typer.Option(help="Who decides this: your name, as it is to stand in the ledger.")],
     reason: Annotated[str, typer.Option(help="Why, for the ledger.")],
     copy: Annotated[
@@ -145,7 +145,7 @@ def restore(  # noqa: PLR0913, PLR0917
         float | None, typer.Option(help="The most that lost answers without a receipt may have cost together.")
     ] = None,
     lost_delta: Annotated[float, typer.Option(help="Likewise.")] = 0.0,
-    witness: WitnessPlace = "",
+    witness: WitnessAddress = "",
 ) -> None:
     """Put an older copy of a ledger back, on purpose. What may be spent twice is written down, and counted."""
     from dpcausal.ledger import Ledger  # noqa: PLC0415 (slow to load)
@@ -155,7 +155,7 @@ def restore(  # noqa: PLR0913, PLR0917
         by=by,
         reason=reason,
         copy=ledger_address(copy) if copy else None,
-        witness=witness_place(witness),
+        witness=witness_address(witness),
         receipts=[receipt for file in receipts or () for receipt in _receipts_in(file)],
         lost_epsilon=lost_epsilon,
         lost_delta=lost_delta,
@@ -183,7 +183,7 @@ def _is_absent(place: str) -> bool:
     return Store(ledger_address(place)).is_absent
 
 
-def _read(place: str, witness: str) -> "Spent":
-    from dpcausal.report.spent import Spent  # noqa: PLC0415 (slow to load)
+def _read(place: str, witness: str) -> "LedgerSummary":
+    from dpcausal.report.ledger_summary import LedgerSummary  # noqa: PLC0415 (slow to load)
 
-    return Spent.of(open_ledger(place, witness))
+    return LedgerSummary.of(open_ledger(place, witness))

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpcausal.cli.needs import needs
-from dpcausal.cli.reading import AsJson, StudyFile, price_in_all, read_study
+from dpcausal.cli.options import AsJson, StudyFile, read_study, total_price
+from dpcausal.cli.requirements import require_extra
 
 if TYPE_CHECKING:
     from dpcausal.queries import Cut
@@ -61,13 +61,13 @@ def plan(  # noqa: PLR0913, PLR0917
     What to expect of the table may stand in the study, in its table "expected"; options here count in its place.
     """
     if figure:
-        needs("matplotlib", "plots")
+        require_extra("matplotlib", "plots")
         if figure.suffix != ".png" or not figure.absolute().parent.is_dir():
             raise typer.BadParameter("expected a .png file in a folder that exists", param_hint="--figure")
     if width is not None and not 0 < width < float("inf"):
         raise typer.BadParameter("expected a number greater than 0", param_hint="--width")
     from dpcausal.planning.plan import plan as planned  # noqa: PLC0415 (slow to load, as is the one below)
-    from dpcausal.report.widths import widths_plot  # noqa: PLC0415
+    from dpcausal.report.figures.precision import precision_plot  # noqa: PLC0415
 
     read = read_study(study)
     made = planned(
@@ -91,9 +91,9 @@ def plan(  # noqa: PLR0913, PLR0917
     for name, (_, epsilon) in before.items():
         typer.echo(f"Before that {name} must not fail, for epsilon {epsilon:g} more.", err=as_json)
     if before:
-        typer.echo(f"In all: {price_in_all(read)}.", err=as_json)
+        typer.echo(f"In all: {total_price(read)}.", err=as_json)
     if figure:
-        widths_plot(made.widths(), chosen=read.epsilon, target_width=width).savefig(figure)
+        precision_plot(made.widths(), chosen=read.epsilon, target_width=width).savefig(figure)
 
 
 def _cut(text: str) -> "Cut":

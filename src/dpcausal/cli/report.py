@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpcausal.cli.reading import AsJson, WitnessPlace, open_ledger, read_study
+from dpcausal.cli.options import AsJson, WitnessAddress, open_ledger, read_study
 from dpcausal.errors import StudyError
 
 
@@ -16,7 +16,7 @@ def report(  # noqa: PLR0913, PLR0917
     ],
     study: Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="The study's file.")] = None,
     ledger: Annotated[str, typer.Option(help="The ledger, for what was spent in all.")] = "",
-    witness: WitnessPlace = "",
+    witness: WitnessAddress = "",
     overlap: Annotated[
         Path | None, typer.Option(exists=True, dir_okay=False, help="An overlap as `dpcausal run` wrote it.")
     ] = None,
@@ -28,7 +28,9 @@ def report(  # noqa: PLR0913, PLR0917
         Path | None,
         typer.Option(dir_okay=False, help="Where to write a record for a registry of deployments, as YAML."),
     ] = None,
-    smallest: Annotated[float, typer.Option(min=0, help="The smallest effect that would be worth having.")] = 0.0,
+    smallest_worthwhile_effect: Annotated[
+        float, typer.Option(min=0, help="The smallest effect that would be worth having.")
+    ] = 0.0,
     as_json: AsJson = False,
 ) -> None:
     """Write one page that says what was found, how sure that is, and what it cost. Costs nothing itself."""
@@ -40,14 +42,14 @@ def report(  # noqa: PLR0913, PLR0917
         _read(effect, Effect),
         read_study(study) if study else None,
         open_ledger(ledger, witness) if ledger else None,
-        on=date.today(),  # noqa: DTZ011 (the day where the reader is)
+        date=date.today(),  # noqa: DTZ011 (the day where the reader is)
         diagnoses=[_read(file, kind) for file, kind in ((overlap, OverlapTable), (balance, BalanceTable)) if file],
-        smallest=smallest,
+        smallest_worthwhile_effect=smallest_worthwhile_effect,
     )
     out.write_text(made.to_html(), encoding="utf-8")
     if registry:
         registry.write_text(made.to_registry(), encoding="utf-8")
-    typer.echo(made.to_json() if as_json else f"{made.verdict.says}\n\nWrote {out}. Open it in any browser.")
+    typer.echo(made.to_json() if as_json else f"{made.verdict.text}\n\nWrote {out}. Open it in any browser.")
 
 
 def _read(file: Path, kind: Any) -> Any:  # noqa: ANN401 (one of that kind)

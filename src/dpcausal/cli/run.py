@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpcausal.cli.reading import AsJson, AsOf, StudyFile, WitnessPlace, open_ledger, price_in_all, read_study
+from dpcausal.cli.options import AsJson, AsOf, StudyFile, WitnessAddress, open_ledger, read_study, total_price
 from dpcausal.errors import BudgetExceededError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def run(  # noqa: PLR0913, PLR0917
         ),
     ],
     as_of: AsOf,
-    witness: WitnessPlace = "",
+    witness: WitnessAddress = "",
     as_json: AsJson = False,
     out: Annotated[Path, typer.Option(dir_okay=False, help="Where to write the effect as JSON.")] = Path("effect.json"),
     yes: Annotated[bool, typer.Option("--yes", help="Spend without asking.")] = False,
@@ -134,7 +134,7 @@ def _confirm(study: "Study", yes: bool) -> None:
     if not _is_terminal():
         typer.echo("Nothing was spent: there is nobody to ask.\n\nHint: give --yes to spend without asking.", err=True)
         raise typer.Exit(2)
-    if not typer.confirm(f"Spend {price_in_all(study)}, for good?", err=True):
+    if not typer.confirm(f"Spend {total_price(study)}, for good?", err=True):
         typer.echo("Nothing was spent.", err=True)
         raise typer.Exit(1)
 

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 from typer.core import TyperGroup
 
-from dpcausal.cli.needs import check_there, needs
+from dpcausal.cli.requirements import check_folder_exists, require_extra
 from dpcausal.errors import StudyError, TransportError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dpcausal.site.site import Site
 
 
-class _OnDisk(TyperGroup):
+class _FriendlyFileErrors(TyperGroup):
     """Commands that say in words which file they could not use."""
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 (as the parent has it)
@@ -35,7 +35,9 @@ class _OnDisk(TyperGroup):
             ) from None
 
 
-site = typer.Typer(cls=_OnDisk, name="site", no_args_is_help=True, help="Keep a table, and decide who may ask it what.")
+site = typer.Typer(
+    cls=_FriendlyFileErrors, name="site", no_args_is_help=True, help="Keep a table, and decide who may ask it what."
+)
 
 Folder = Annotated[Path, typer.Argument(file_okay=False, help="The site's folder.")]
 StudyFile = Annotated[str, typer.Argument(help="The first digits of a study's digest, or the study file itself.")]
@@ -46,7 +48,7 @@ Why = Annotated[str, typer.Option(help="The reason, for the audit log.")]
 @site.command()
 def init(folder: Folder, name: Annotated[str, typer.Argument(help="The site's name, for instance north.")]) -> None:
     """Make a site: a key, and a policy to be filled in by hand."""
-    needs("cryptography", "federation")
+    require_extra("cryptography", "federation")
     from dpcausal.site.policy_template import new_site  # noqa: PLC0415 (slow to load)
 
     public = new_site(folder, name)
@@ -65,7 +67,7 @@ def create_ledger(folder: Folder) -> None:
 @site.command()
 def key(folder: Folder) -> None:
     """Print the site's public key, for a coordinator's roster."""
-    needs("cryptography", "federation")
+    require_extra("cryptography", "federation")
     from dpcausal.federation.signatures import Key  # noqa: PLC0415 (an extra)
     from dpcausal.site.policy import KEY, Policy  # noqa: PLC0415
 
@@ -116,7 +118,7 @@ def answer(
     out: Annotated[Path, typer.Option(dir_okay=False, help="Where to write the message.")],
 ) -> None:
     """Answer a request that was brought as a file."""
-    needs("cryptography", "federation")
+    require_extra("cryptography", "federation")
     from dpcausal.federation.protocol import MEANINGS, Message  # noqa: PLC0415 (an extra)
     from dpcausal.federation.signatures import claimed_body  # noqa: PLC0415
     from dpcausal.site.worker import run_in_subprocess  # noqa: PLC0415
@@ -137,7 +139,7 @@ def request_network_kit(
     federation: Annotated[str, typer.Argument(help="The federation's name: the name of who asks.")],
 ) -> None:
     """Make a key for the network, and the file to send to the coordinator."""
-    needs("nvflare", "federation")
+    require_extra("nvflare", "federation")
     from dpcausal.plugins.nvflare.provision import request_kit  # noqa: PLC0415 (slow to load)
     from dpcausal.site.policy import Policy  # noqa: PLC0415
 
@@ -158,7 +160,7 @@ def install_network_kit(
     fingerprint: Annotated[str, typer.Argument(help="What the coordinator said on the telephone.")],
 ) -> None:
     """Make the kit for the network from what the coordinator sent back."""
-    needs("nvflare", "federation")
+    require_extra("nvflare", "federation")
     from dpcausal.plugins.nvflare.provision import install_kit  # noqa: PLC0415 (slow to load)
 
     if (folder / "nvflare" / "kit").exists():
@@ -167,7 +169,7 @@ def install_network_kit(
             got=f"{folder / 'nvflare' / 'kit'}, which is there",
             hint=f"go on with: dpcausal site serve {folder}.",
         )
-    check_there(folder / "nvflare" / "key", "begin with: dpcausal site request-kit FOLDER FEDERATION.")
+    check_folder_exists(folder / "nvflare" / "key", "begin with: dpcausal site request-kit FOLDER FEDERATION.")
     install_kit(folder / "nvflare", signed, fingerprint)
     typer.echo(f"Wait for requests with: dpcausal site serve {folder}")
 
@@ -175,11 +177,11 @@ def install_network_kit(
 @site.command()
 def serve(folder: Folder) -> None:
     """Dial the server and answer what the site's people approved, until stopped."""
-    needs("nvflare", "federation")
+    require_extra("nvflare", "federation")
     from dpcausal.plugins.nvflare.start import start_site  # noqa: PLC0415 (slow to load)
 
     kit = folder / "nvflare" / "kit"
-    check_there(kit, "make it with: dpcausal site request-kit, and then: dpcausal site install-kit.")
+    check_folder_exists(kit, "make it with: dpcausal site request-kit, and then: dpcausal site install-kit.")
     start_site(kit, folder)
 
 
@@ -197,7 +199,7 @@ def audit_log(folder: Folder) -> None:
 
 
 def _site(folder: Path) -> "Site":
-    needs("cryptography", "federation")
+    require_extra("cryptography", "federation")
     from dpcausal.site.site import Site  # noqa: PLC0415 (slow to load)
 
     return Site(folder)

@@ -29,20 +29,20 @@ class Confounding:
     scale: str
 
 
-def confounding_of(effect: Effect, covariates: int, *, yes_or_no: bool = False) -> Confounding | None:
+def sensitivity_to_confounding(effect: Effect, covariates: int, *, binary: bool = False) -> Confounding | None:
     """What it would take to explain an effect away; None where the sampling error, which it is measured by, is unknown.
 
     Args:
         effect: The effect.
         covariates: How many columns were adjusted for.
-        yes_or_no: Whether the outcome is; then the ratio is that of the risks, where the effect has them.
+        binary: Whether the outcome is; then the ratio is that of the risks, where the effect has them.
     """
     freedom = effect.n - 2 - covariates
     if effect.no_interval or effect.rehearsed or not effect.sampling_sd or freedom < 1:
         return None
-    limit = nearer_to_zero(effect.interval())
+    limit = limit_nearer_to_zero(effect.interval())
     control, treated = effect.control_mean, effect.treated_mean
-    if yes_or_no and control is not None and treated is not None and 0 < control < 1 and 0 < treated < 1:
+    if binary and control is not None and treated is not None and 0 < control < 1 and 0 < treated < 1:
         ratio = treated / control
         # The limit on the scale of ratios, as if the risk without treatment were known.
         ratio_limit = max(control + limit, 1e-3) / control if limit else 1.0
@@ -56,7 +56,7 @@ def confounding_of(effect: Effect, covariates: int, *, yes_or_no: bool = False) 
             "standardised mean difference d read as the risk ratio exp(0.91 d); the standard deviation is what the "
             "sampling error implies for two arms of one size"
         )
-        if yes_or_no:
+        if binary:
             scale += "; a risk ratio would be better, but this effect has no risks of both arms between 0 and 1"
     size = effect.sampling_sd * math.sqrt(freedom)
     return Confounding(
@@ -68,7 +68,7 @@ def confounding_of(effect: Effect, covariates: int, *, yes_or_no: bool = False) 
     )
 
 
-def nearer_to_zero(interval: tuple[float, float]) -> float:
+def limit_nearer_to_zero(interval: tuple[float, float]) -> float:
     """The limit of an interval that is nearer to 0; 0 where the interval holds it."""
     low, high = interval
     return 0.0 if low <= 0 <= high else min(interval, key=abs)

@@ -6,14 +6,14 @@ Its names are those of the registry's own records as of September 2026. What onl
 import re
 from typing import Any
 
-from dpcausal.report.facts import Facts
-from dpcausal.report.protection import NOISE, NOT_PROMISED, PUBLIC, SOURCE, answers, model, privacy_unit
+from dpcausal.report.inputs import ReportInputs
+from dpcausal.report.sections.privacy import NOISE, NOT_PROMISED, PUBLIC, SOURCE, answers, model, privacy_unit
 from dpcausal.text import format_number
 
 TO_FILL_IN = "TO BE FILLED IN"
 
 
-def registry_record(report: Facts) -> dict[str, Any]:
+def registry_record(report: ReportInputs) -> dict[str, Any]:
     """The record: a draft, in which a person fills in who publishes it and where."""
     effect, study = report.effect, report.study
     slug = re.sub(r"[^a-z0-9]+", "-", (study.name if study else report.title).lower()).strip("-")
@@ -29,7 +29,7 @@ def registry_record(report: Facts) -> dict[str, Any]:
                 "data_product_type": "Summary statistics",
                 "data_product_region": TO_FILL_IN,
                 "description": f"{report.title}: {effect.estimand}. {_published(report)}",
-                "publication_date": report.on.isoformat(),
+                "publication_date": report.date.isoformat(),
                 "data_product_sector": TO_FILL_IN,
             },
             "dp_variant": {
@@ -62,7 +62,7 @@ def registry_record(report: Facts) -> dict[str, Any]:
     }
 
 
-def _published(report: Facts) -> str:
+def _published(report: ReportInputs) -> str:
     if report.effect.rehearsed:
         return "A rehearsal: nothing was published."
     if report.interval is None:
@@ -71,7 +71,7 @@ def _published(report: Facts) -> str:
     return f"Estimate {format_number(report.effect.estimate)}, 95 % interval {format_number(low)} to {format_number(high)}."
 
 
-def _loss(report: Facts) -> dict[str, Any]:
+def _loss(report: ReportInputs) -> dict[str, Any]:
     guarantee, asked = report.effect.guarantee, (report.effect, *report.diagnoses)
     epsilon, delta = (sum(getattr(each.guarantee, part) for each in asked) for part in ("epsilon", "delta"))
     parameters = {"epsilon": epsilon} | ({"delta": delta} if delta else {})
@@ -85,14 +85,14 @@ def _loss(report: Facts) -> dict[str, Any]:
     }
 
 
-def _releases(report: Facts) -> str:
-    if report.spent is None:
+def _releases(report: ReportInputs) -> str:
+    if report.ledger_summary is None:
         return "What else was or will be released about the data set is in its ledger, which was not read for this."
-    spent = report.spent
+    spent = report.ledger_summary
     return f"Spent on the data set in all: {spent.total}, in {answers(spent)}; budget {spent.budget}."
 
 
-def _before(report: Facts) -> str:
+def _before(report: ReportInputs) -> str:
     bounds = dict(report.study.bounds) if report.study else {}
     who = ", ".join(f"{key}: {value}" for key, value in bounds.items()) or "not said"
     return (
@@ -101,6 +101,6 @@ def _before(report: Facts) -> str:
     )
 
 
-def _justified(report: Facts) -> str:
+def _justified(report: ReportInputs) -> str:
     planned = "" if report.planned is None else f" Planned half width of the interval: {format_number(report.planned)}."
-    return f"{report.verdict.says}{planned}"
+    return f"{report.verdict.text}{planned}"

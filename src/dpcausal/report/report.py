@@ -1,32 +1,32 @@
 """An effect with all that is needed to judge it, for people and for registers."""
 
+import datetime
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import date
 from typing import Any, Self
 
 from dpcausal.columns import Binary
 from dpcausal.diagnostics import BalanceTable, OverlapTable
 from dpcausal.effect import Effect
 from dpcausal.ledger import Ledger
-from dpcausal.report import declared, findings, protection
-from dpcausal.report.belonging import check_diagnoses, check_ledger, check_study
-from dpcausal.report.confounding import Confounding, confounding_of
-from dpcausal.report.crossref import cross_references
-from dpcausal.report.facts import Facts, interval_of
-from dpcausal.report.page import page
-from dpcausal.report.pictures import pictures_of
-from dpcausal.report.plain_yaml import to_yaml
+from dpcausal.report.confounding import Confounding, sensitivity_to_confounding
+from dpcausal.report.consistency import check_diagnoses, check_ledger, check_study
+from dpcausal.report.figures.gallery import figures_of
+from dpcausal.report.html import page
+from dpcausal.report.inputs import ReportInputs, interval_of
+from dpcausal.report.ledger_summary import LedgerSummary
 from dpcausal.report.registry import registry_record
 from dpcausal.report.section import Picture, Section
-from dpcausal.report.spent import Spent
-from dpcausal.report.verdict import verdict_of
+from dpcausal.report.sections import declared, findings, privacy
+from dpcausal.report.sections.guidelines import guidelines
+from dpcausal.report.verdict import verdict_on
+from dpcausal.report.yaml import to_yaml
 from dpcausal.study import Study
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report(Facts):
+class Report(ReportInputs):
     """An effect with all that is needed to judge it. Public, as the effect is; making one costs no budget."""
 
     @classmethod
@@ -36,10 +36,10 @@ class Report(Facts):
         study: Study | None = None,
         ledger: Ledger | None = None,
         *,
-        on: date,
+        date: datetime.date,
         diagnoses: Sequence[BalanceTable | OverlapTable] = (),
         figures: Sequence[Picture] = (),
-        smallest: float = 0.0,
+        smallest_worthwhile_effect: float = 0.0,
     ) -> Self:
         """A report on an effect.
 
@@ -47,10 +47,10 @@ class Report(Facts):
             effect: The effect.
             study: The study that asked for it, without which a report says little about its design.
             ledger: The ledger that paid for it, without which a report cannot tell what was spent in all.
-            on: The date of the report.
+            date: The date of the report.
             diagnoses: What private checks found: results of `Overlap` and `Balance`.
             figures: More figures to show beside them.
-            smallest: The smallest effect that would be worthwhile, if one was chosen before anything was released.
+            smallest_worthwhile_effect: The smallest effect that would be worthwhile, if one was chosen before anything was released.
 
         Raises:
             StudyError: If diagnoses, study or ledger are not those of the effect, as far as public things tell.
@@ -62,7 +62,7 @@ class Report(Facts):
             >>> study = Study(
             ...     name="scores", question="Does it help?", schema=schema, estimator=DifferenceInMeans(), epsilon=1
             ... )
-            >>> Report.of(study.rehearsed(n=1_000), study, on=date(2026, 1, 31)).verdict.kind
+            >>> Report.of(study.rehearsed(n=1_000), study, date=date(2026, 1, 31)).verdict.kind
             'rehearsal'
         """
         check_diagnoses(effect, diagnoses)
@@ -70,24 +70,24 @@ class Report(Facts):
             check_study(effect, study)
             effect = study.warned(effect)
         receipts = [receipt for each in (effect, *diagnoses) for receipt in each.receipts]
-        spent = Spent.of(ledger, receipts) if ledger else None
+        spent = LedgerSummary.of(ledger, receipts) if ledger else None
         if spent:
             check_ledger(effect, len(receipts), spent)
         observed = study is not None and study.design == "observational"
         return cls(
             effect=effect,
-            on=on,
+            date=date,
             study=study,
-            spent=spent,
-            verdict=verdict_of(
+            ledger_summary=spent,
+            verdict=verdict_on(
                 effect,
-                smallest=smallest,
+                smallest=smallest_worthwhile_effect,
                 schema=study.schema if study else None,
                 left=spent.left.epsilon if spent else None,
             ),
             confounding=_confounding(effect, study) if study and observed else None,
             planned=_planned(effect, study),
-            smallest=smallest,
+            smallest_worthwhile_effect=smallest_worthwhile_effect,
             diagnoses=tuple(diagnoses),
             figures=tuple(figures),
         )
@@ -101,33 +101,33 @@ class Report(Facts):
             findings.result(self),
             findings.diagnostics(self),
             findings.confounding(self),
-            protection.privacy(self),
+            privacy.privacy(self),
             declared.inputs(self),
-            protection.unprotected(self),
-            protection.made(),
-            protection.record(self),
+            privacy.limitations(self),
+            privacy.provenance(),
+            privacy.record(self),
         )
         numbers = {section.key: place for place, section in enumerate(sections, start=1)}
-        return (*sections, cross_references(numbers))
+        return (*sections, guidelines(numbers))
 
     def to_html(self) -> str:
         """The report as one page that needs nothing else: no script, no other file, no network."""
-        subtitle = f"{self.study.name}. {self.on.isoformat()}" if self.study else self.on.isoformat()
-        return page(self.title, subtitle, self.sections, pictures_of(self))
+        subtitle = f"{self.study.name}. {self.date.isoformat()}" if self.study else self.date.isoformat()
+        return page(self.title, subtitle, self.sections, figures_of(self))
 
     def to_json(self) -> str:
         """The report as JSON: what the page says, and the numbers behind it."""
         document: dict[str, Any] = {
             "title": self.title,
-            "on": self.on.isoformat(),
+            "date": self.date.isoformat(),
             "verdict": asdict(self.verdict),
             "interval": self.interval,
             "planned_half_width": self.planned,
-            "smallest_worthwhile_effect": self.smallest or None,
+            "smallest_worthwhile_effect": self.smallest_worthwhile_effect or None,
             "confounding": asdict(self.confounding) if self.confounding else None,
             "effect": json.loads(self.effect.to_json()),
             "study": self.study.text if self.study else None,
-            "spent": asdict(self.spent) if self.spent else None,
+            "ledger_summary": asdict(self.ledger_summary) if self.ledger_summary else None,
             "diagnoses": [{"kind": each.name} | json.loads(each.to_json()) for each in self.diagnoses],
             "figures": [{"title": each.title, "alt": each.alt} for each in self.figures],
             "sections": [asdict(section) for section in self.sections],
@@ -140,7 +140,7 @@ class Report(Facts):
 
 
 def _confounding(effect: Effect, study: Study) -> Confounding | None:
-    return confounding_of(effect, len(study.adjusts_for), yes_or_no=isinstance(study.schema.outcome, Binary))
+    return sensitivity_to_confounding(effect, len(study.adjusts_for), binary=isinstance(study.schema.outcome, Binary))
 
 
 def _planned(effect: Effect, study: Study | None) -> float | None:

@@ -1,4 +1,4 @@
-"""What a report is made of, before it is a page: sections of text, facts, tables and pictures."""
+"""What a report is made of, before it is a page: sections of text, items, tables and pictures."""
 
 from dataclasses import dataclass
 
@@ -48,15 +48,15 @@ class Section:
     Attributes:
         key: Its short name, by which other parts refer to it.
         title: Its heading.
-        says: Paragraphs.
-        facts: Labels with their texts.
+        paragraphs: Paragraphs.
+        items: Labels with their texts.
         tables: Tables.
         notes: What to keep in mind when reading it.
     """
 
     key: str
     title: str
-    says: tuple[str, ...] = ()
-    facts: tuple[Fact, ...] = ()
+    paragraphs: tuple[str, ...] = ()
+    items: tuple[Fact, ...] = ()
     tables: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()

@@ -23,16 +23,16 @@ class Verdict:
 
     Attributes:
         kind: The conclusion in a word.
-        says: The conclusion in a sentence.
+        text: The conclusion in a sentence.
         remedies: Where it is inconclusive, what would settle it, cheapest first.
     """
 
     kind: Kind
-    says: str
+    text: str
     remedies: tuple[str, ...] = ()
 
 
-def verdict_of(
+def verdict_on(
     effect: Effect, *, smallest: float = 0.0, schema: Schema | None = None, left: float | None = None
 ) -> Verdict:
     """What an effect's 95 % interval lets one conclude.

@@ -8,7 +8,7 @@ import numpy as np
 from dpcausal.columns import Real
 from dpcausal.curve import EffectCurve
 from dpcausal.errors import QueryError
-from dpcausal.report.canvas import canvas
+from dpcausal.report.figures.canvas import blank_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,7 +31,7 @@ def forest_plot(curve: EffectCurve, *, alpha: float = 0.05) -> "Figure":
     """
     names, profiles = curve.examples()
     effects, (sampling, privacy) = curve.effect(profiles), curve.standard_errors(profiles)
-    figure, axes = canvas(8.0, 1.2 + 0.36 * len(names))
+    figure, axes = blank_figure(8.0, 1.2 + 0.36 * len(names))
     places = np.arange(len(names))[::-1]
     if not curve.no_interval:
         low, high = curve.effect_interval(profiles, alpha=alpha, simultaneous=True)
@@ -62,7 +62,7 @@ def effect_plot(
         at: Values of the other covariates; in the middle, or the first listed, where left out.
         alpha: How often the band may miss.
     """
-    figure, axes = canvas(7.0, 4.2)
+    figure, axes = blank_figure(7.0, 4.2)
     draw_effect(axes, curve, covariate, at=at, alpha=alpha)
     axes.set_title(_promise(curve), loc="left", fontsize=9)
     return figure

@@ -1,42 +1,42 @@
 """What a report is made of."""
 
+import datetime
 from dataclasses import dataclass
-from datetime import date
 
 from dpcausal.diagnostics import BalanceTable, OverlapTable
 from dpcausal.effect import Effect
 from dpcausal.report.confounding import Confounding
+from dpcausal.report.ledger_summary import LedgerSummary
 from dpcausal.report.section import Picture
-from dpcausal.report.spent import Spent
 from dpcausal.report.verdict import Verdict
 from dpcausal.study import Study
 
 
 @dataclass(frozen=True, kw_only=True)
-class Facts:
+class ReportInputs:
     """What a report is made of: each of its sections reads from these.
 
     Attributes:
         effect: What was found.
-        on: The date of the report.
+        date: The date of the report.
         study: What was planned.
-        spent: What was spent on the data set, ever.
+        ledger_summary: What was spent on the data set, ever.
         verdict: What may be concluded.
         confounding: How strong a confounder would have to be; None for a trial, or where it cannot be told.
         planned: The half width of the interval that was to be expected from public inputs.
-        smallest: The smallest effect that would be worthwhile; 0 where nobody said.
+        smallest_worthwhile_effect: The smallest effect that would be worthwhile; 0 where nobody said.
         diagnoses: What private checks found.
         figures: More figures to show.
     """
 
     effect: Effect
-    on: date
+    date: datetime.date
     study: Study | None
-    spent: Spent | None
+    ledger_summary: LedgerSummary | None
     verdict: Verdict
     confounding: Confounding | None
     planned: float | None
-    smallest: float
+    smallest_worthwhile_effect: float
     diagnoses: tuple[BalanceTable | OverlapTable, ...]
     figures: tuple[Picture, ...]
 

@@ -14,7 +14,7 @@ STROBE = (
     ("9, efforts to address bias", "question diagnostics confounding"),
     ("10, study size", "result"),
     ("11, quantitative variables and groupings", "inputs"),
-    ("12a, statistical methods", "result made"),
+    ("12a, statistical methods", "result provenance"),
     ("12c, missing data", "inputs"),
     ("12e, sensitivity analyses", "confounding"),
     ("13a, numbers of individuals", "result"),
@@ -22,7 +22,7 @@ STROBE = (
     ("16b, category boundaries", "inputs"),
     ("17, other analyses", "diagnostics confounding"),
     ("18, key results", "summary"),
-    ("19, limitations", "result unprotected"),
+    ("19, limitations", "result limitations"),
     ("2, 5, 8, 14, 15, 20, 21 and 22: background, setting, sources, participants, discussion, funding", ""),
 )
 TARGET = (
@@ -31,25 +31,25 @@ TARGET = (
     ("methods: eligibility, time zero, strategies, outcome, estimand of the target trial", "question"),
     ("methods: how treatment was assigned, and the identifying assumptions", "question result"),
     ("methods: how each part was mapped to the data", "inputs"),
-    ("methods: the analysis plan", "inputs made"),
+    ("methods: the analysis plan", "inputs provenance"),
     ("results: the estimate of each estimand, with its precision", "result"),
     ("results: sensitivity to assumptions", "confounding diagnostics"),
-    ("discussion: limitations", "result unprotected"),
-    ("other information: registration, data, code, funding", "record made"),
+    ("discussion: limitations", "result limitations"),
+    ("other information: registration, data, code, funding", "record provenance"),
 )
 NIST = (
     ("the guarantee: epsilon, delta, variant", "privacy"),
     ("the privacy unit, and bounded neighbours", "privacy"),
     ("composition and the privacy budget", "privacy record"),
     ("utility, and bias from bounds and noise", "result inputs"),
-    ("correctness of the algorithms: sensitivity, noise, floating point, random numbers", "made"),
+    ("correctness of the algorithms: sensitivity, noise, floating point, random numbers", "provenance"),
     ("the trust model", "privacy"),
-    ("security, access and side channels", "unprotected record"),
-    ("data collection and what happened before", "unprotected inputs"),
+    ("security, access and side channels", "limitations record"),
+    ("data collection and what happened before", "limitations inputs"),
 )
 
 
-def cross_references(numbers: dict[str, int]) -> Section:
+def guidelines(numbers: dict[str, int]) -> Section:
     """For each guideline, which section answers which of its topics.
 
     Args:
@@ -64,7 +64,7 @@ def cross_references(numbers: dict[str, int]) -> Section:
         )
     )
     says = ("Where this report answers what guidelines ask for. It replaces none of their checklists.",)
-    return Section("guidelines", "TARGET, STROBE and NIST SP 800-226", says=says, tables=tables)
+    return Section("guidelines", "TARGET, STROBE and NIST SP 800-226", paragraphs=says, tables=tables)
 
 
 def _places(keys: str, numbers: dict[str, int]) -> str:

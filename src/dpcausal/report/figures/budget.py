@@ -3,16 +3,16 @@
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from dpcausal.report.canvas import canvas
-from dpcausal.report.spent import Spent
+from dpcausal.report.figures.canvas import blank_figure
+from dpcausal.report.ledger_summary import LedgerSummary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def spending_plot(spent: Spent) -> "Figure":
+def budget_plot(spent: LedgerSummary) -> "Figure":
     """The sum of all epsilons that were granted, step by step, below the budget."""
-    figure, axes = canvas(7.0, 2.8)
+    figure, axes = blank_figure(7.0, 2.8)
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num  # noqa: PLC0415 (an extra)
 
     times = [date2num(payment.when) for payment in spent.payments]  # type: ignore[no-untyped-call]
@@ -28,7 +28,7 @@ def spending_plot(spent: Spent) -> "Figure":
     return figure
 
 
-def spending_alt(spent: Spent) -> str:
+def budget_alt(spent: LedgerSummary) -> str:
     """What a person sees in the figure."""
     total = sum(payment.epsilon for payment in spent.payments)
     if not spent.payments:

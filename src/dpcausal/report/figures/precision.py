@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import cycle
 from typing import TYPE_CHECKING
 
-from dpcausal.report.canvas import canvas, shortened
+from dpcausal.report.figures.canvas import blank_figure, shorten
 from dpcausal.text import format_number
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ Widths = Mapping[str, Sequence[tuple[float, float]]]
 _STYLES = ("o-", "s--", "^:", "D-.", "v-", "P--", "X:", "*-.")
 
 
-def widths_plot(widths: Widths, *, chosen: float | None = None, target_width: float | None = None) -> "Figure":
+def precision_plot(widths: Widths, *, chosen: float | None = None, target_width: float | None = None) -> "Figure":
     """Half width against epsilon for several estimators.
 
     Args:
@@ -25,14 +25,14 @@ def widths_plot(widths: Widths, *, chosen: float | None = None, target_width: fl
         target_width: The target half width, to be marked.
 
     Example:
-        >>> figure = widths_plot({"difference in means": [(0.5, 0.4), (1, 0.22), (2, 0.15)]}, chosen=1)
+        >>> figure = precision_plot({"difference in means": [(0.5, 0.4), (1, 0.22), (2, 0.15)]}, chosen=1)
     """
-    figure, axes = canvas(7.0, 4.0)
+    figure, axes = blank_figure(7.0, 4.0)
     from matplotlib.ticker import LogLocator  # noqa: PLC0415 (an extra)
 
     for style, (name, points) in zip(cycle(_STYLES), widths.items(), strict=False):
         epsilons, halves = zip(*sorted(points), strict=True)
-        axes.plot(epsilons, halves, style, color="black", markerfacecolor="white", linewidth=1.2, label=shortened(name))
+        axes.plot(epsilons, halves, style, color="black", markerfacecolor="white", linewidth=1.2, label=shorten(name))
     if chosen is not None:
         axes.axvline(chosen, color="0.5", linewidth=0.9, linestyle=(0, (8, 3)), label="epsilon of the study")
     if target_width is not None:
@@ -50,7 +50,7 @@ def widths_plot(widths: Widths, *, chosen: float | None = None, target_width: fl
     return figure
 
 
-def widths_alt(widths: Widths) -> str:
+def precision_alt(widths: Widths) -> str:
     """What a person sees in the figure."""
     lines = []
     for name, points in widths.items():

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dpcausal.diagnostics import BalanceTable, Diagnosis, OverlapTable
 from dpcausal.effect import Effect
 from dpcausal.errors import StudyError
-from dpcausal.report.spent import Spent
+from dpcausal.report.ledger_summary import LedgerSummary
 from dpcausal.study import Study
 
 _SAME: dict[str, Callable[[Effect | Diagnosis], object]] = {
@@ -62,7 +62,7 @@ def check_study(effect: Effect, study: Study) -> None:
             )
 
 
-def check_ledger(effect: Effect, receipts: int, spent: Spent) -> None:
+def check_ledger(effect: Effect, receipts: int, spent: LedgerSummary) -> None:
     """Raise unless a ledger holds all the receipts; of many sites each has its own, and a rehearsal has none."""
     if effect.sites or effect.rehearsed or spent.found == receipts:
         return

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dpcausal.report.plain_yaml import to_yaml
+from dpcausal.report.yaml import to_yaml
 
 yaml: Any = pytest.importorskip("yaml")
 

@@ -23,22 +23,22 @@ def other_vault(table: pa.Table, schema: dpc.Schema) -> dpc.Vault:
 def test_parts_that_belong_together_make_a_report(vault: dpc.Vault, study: dpc.Study) -> None:
     effect = study.estimator.estimate(vault, epsilon=1.0)
     overlap = dpc.Overlap(by=["race"]).estimate(vault, epsilon=1.0)
-    report = Report.of(effect, study, vault.ledger, diagnoses=[overlap], on=DAY)
-    assert dict(report.sections[9].facts)["receipts in this ledger"] == "2 of 2"
+    report = Report.of(effect, study, vault.ledger, diagnoses=[overlap], date=DAY)
+    assert dict(report.sections[9].items)["receipts in this ledger"] == "2 of 2"
     assert len(report.sections[9].tables[0].lines) == 2
-    assert dict(report.sections[5].facts)["everything ever released"] == "epsilon 2, delta 0, in 2 answers"
+    assert dict(report.sections[5].items)["everything ever released"] == "epsilon 2, delta 0, in 2 answers"
     assert "in 2 answers; budget" in report.to_registry()
     rehearsal = dpc.Overlap(by=["race"]).estimate(dpc.Rehearsal(study.schema, n=1_000), epsilon=1.0)
-    assert Report.of(study.rehearsed(1_000), study, vault.ledger, diagnoses=[rehearsal], on=DAY).effect.rehearsed
+    assert Report.of(study.rehearsed(1_000), study, vault.ledger, diagnoses=[rehearsal], date=DAY).effect.rehearsed
 
 
 def test_a_rehearsed_check_is_no_check_of_the_data(vault: dpc.Vault, study: dpc.Study) -> None:
     effect, overlap = study.estimator.estimate(vault, epsilon=1.0), dpc.Overlap(by=["race"])
     expected = overlap.estimate(dpc.Rehearsal(study.schema, n=effect.n), epsilon=1.0)
     with pytest.raises(StudyError, match="effect's standing, 'released', got overlap with 'rehearsed'"):
-        Report.of(effect, study, on=DAY, diagnoses=[expected])
+        Report.of(effect, study, date=DAY, diagnoses=[expected])
     with pytest.raises(StudyError, match="effect's standing, 'rehearsed', got overlap with 'released'"):
-        Report.of(study.rehearsed(effect.n), study, on=DAY, diagnoses=[overlap.estimate(vault, epsilon=1.0)])
+        Report.of(study.rehearsed(effect.n), study, date=DAY, diagnoses=[overlap.estimate(vault, epsilon=1.0)])
 
 
 def test_a_check_of_other_arms_or_of_another_table_is_none(vault: dpc.Vault, table: pa.Table, study: dpc.Study) -> None:
@@ -47,16 +47,16 @@ def test_a_check_of_other_arms_or_of_another_table_is_none(vault: dpc.Vault, tab
         study.schema, treatment=dpc.Treatment("treat", labels=("before", "after"), undeclared=0)
     )
     with pytest.raises(StudyError, match="effect's arms"):
-        Report.of(effect, on=DAY, diagnoses=[overlap.estimate(other_vault(table, other), epsilon=1.0)])
+        Report.of(effect, date=DAY, diagnoses=[overlap.estimate(other_vault(table, other), epsilon=1.0)])
     half = overlap.estimate(other_vault(table.slice(0, 500), study.schema), epsilon=1.0)
     with pytest.raises(StudyError, match="effect's number of units, 1000, got overlap with 500"):
-        Report.of(effect, on=DAY, diagnoses=[half])
+        Report.of(effect, date=DAY, diagnoses=[half])
 
 
 @pytest.mark.parametrize("wrong", [None, "overlap", Picture("a", b"", "b")])
 def test_what_is_no_diagnosis_is_refused(made: Made, wrong: Any) -> None:
     with pytest.raises(StudyError, match="what Overlap and Balance found"):
-        Report.of(made(), on=DAY, diagnoses=[wrong])
+        Report.of(made(), date=DAY, diagnoses=[wrong])
 
 
 @pytest.mark.parametrize(
@@ -73,16 +73,16 @@ def test_what_is_no_diagnosis_is_refused(made: Made, wrong: Any) -> None:
 def test_an_effect_of_another_study_is_refused(
     made: Made, study: dpc.Study, changes: dict[str, Any], told: str
 ) -> None:
-    Report.of(made(**changes), on=DAY)
+    Report.of(made(**changes), date=DAY)
     with pytest.raises(StudyError, match=told):
-        Report.of(made(**changes), study, on=DAY)
+        Report.of(made(**changes), study, date=DAY)
 
 
 def test_other_bounds_are_another_study(vault: dpc.Vault, study: dpc.Study) -> None:
     effect = study.estimator.estimate(vault, epsilon=1.0)
     wider = dataclasses.replace(study.schema, outcome=dpc.Real("score", 0, 100))
     with pytest.raises(StudyError, match=r"which assumes: .* as 50"):
-        Report.of(effect, dataclasses.replace(study, schema=wider), on=DAY)
+        Report.of(effect, dataclasses.replace(study, schema=wider), date=DAY)
 
 
 def test_a_pooled_effect_may_have_the_epsilon_of_any_of_its_sites(
@@ -90,33 +90,33 @@ def test_a_pooled_effect_may_have_the_epsilon_of_any_of_its_sites(
 ) -> None:
     many = dataclasses.replace(study, epsilons={"north": 2.0})
     effect = made(guarantee=dpc.Guarantee(epsilon=2.0), sites=sites)
-    assert Report.of(effect, many, on=DAY).effect is effect
+    assert Report.of(effect, many, date=DAY).effect is effect
     for wrong in (
         dataclasses.replace(effect, sites=()),
         dataclasses.replace(effect, guarantee=dpc.Guarantee(epsilon=3)),
     ):
         with pytest.raises(StudyError, match="epsilon"):
-            Report.of(wrong, many, on=DAY)
+            Report.of(wrong, many, date=DAY)
 
 
 def test_pooled_effects_of_a_study_are_of_that_study(table: pa.Table, study: dpc.Study, schema: dpc.Schema) -> None:
     vaults = {site: other_vault(table, schema) for site in ("north", "south")}
     effects = {site: study.estimator.estimate(vault, epsilon=1.0) for site, vault in vaults.items()}
     pooled = dpc.pool(effects)
-    report = Report.of(pooled, study, vaults["north"].ledger, on=DAY)
-    assert dict(report.sections[9].facts)["receipts in this ledger"] == "1 of 2"
+    report = Report.of(pooled, study, vaults["north"].ledger, date=DAY)
+    assert dict(report.sections[9].items)["receipts in this ledger"] == "1 of 2"
 
 
 def test_a_ledger_that_did_not_pay_is_refused(vault: dpc.Vault, table: pa.Table, study: dpc.Study) -> None:
     effect = study.estimator.estimate(vault, epsilon=1.0)
-    paid = Report.of(effect, study, vault.ledger, on=DAY)
-    assert dict(paid.sections[5].facts)["everything ever released"] == "epsilon 1, delta 0, in 1 answer"
+    paid = Report.of(effect, study, vault.ledger, date=DAY)
+    assert dict(paid.sections[5].items)["everything ever released"] == "epsilon 1, delta 0, in 1 answer"
     other = other_vault(table, study.schema)
     with pytest.raises(StudyError, match="all receipts: 1, got one that holds 0 of them"):
-        Report.of(effect, study, other.ledger, on=DAY)
+        Report.of(effect, study, other.ledger, date=DAY)
     overlap = dpc.Overlap(by=["race"]).estimate(other, epsilon=1.0)
     with pytest.raises(StudyError, match="all receipts: 2, got one that holds 1 of them"):
-        Report.of(effect, study, vault.ledger, diagnoses=[overlap], on=DAY)
+        Report.of(effect, study, vault.ledger, diagnoses=[overlap], date=DAY)
 
 
 def test_a_study_is_told_without_what_nobody_chose(made: Made, study: dpc.Study) -> None:
@@ -125,5 +125,5 @@ def test_a_study_is_told_without_what_nobody_chose(made: Made, study: dpc.Study)
         (dpc.DoublyRobust(covariates=["age", "race"]), "DoublyRobust (of age; race)"),
         (dpc.DoublyRobust(covariates=["age"], clip=0.2), "DoublyRobust (of age, clip 0.2)"),
     ):
-        report = Report.of(made(), dataclasses.replace(study, estimator=estimator, confounders={}), on=DAY)
-        assert dict(report.sections[6].facts)["estimator"] == told
+        report = Report.of(made(), dataclasses.replace(study, estimator=estimator, confounders={}), date=DAY)
+        assert dict(report.sections[6].items)["estimator"] == told

@@ -4,22 +4,22 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from dpcausal.columns import Binary, Real
-from dpcausal.report.facts import Facts
+from dpcausal.report.inputs import ReportInputs
 from dpcausal.report.section import Section, Table
 from dpcausal.treatment import TableColumn, Treatment
 
 _UNSAID = "not said"
 
 
-def question(report: Facts) -> Section:
+def question(report: ReportInputs) -> Section:
     """What was asked, of whom, by which design."""
     study, effect = report.study, report.effect
     if study is None:
         asked = f"The effect of {effect.arms[1]} against {effect.arms[0]} on {effect.outcome}."
         version = (f"Data as of {effect.as_of}.",) if effect.as_of else ()
         says = (asked, *version, "No study file was given with this report.")
-        return Section("question", "Question and design", says=says)
-    facts = [
+        return Section("question", "Question and design", paragraphs=says)
+    items = [
         ("study", study.name),
         *([("data as of", effect.as_of)] if effect.as_of else []),
         ("question", study.question),
@@ -30,18 +30,18 @@ def question(report: Facts) -> Section:
         ("outcome", effect.outcome),
         ("estimand", effect.estimand),
     ]
-    facts += [(f"adjusted for {name}", study.confounders.get(name, "no reason given")) for name in study.adjusts_for]
-    facts += [] if study.adjusts_for else [("adjusted for", "nothing")]
-    return Section("question", "Question and design", facts=tuple(facts))
+    items += [(f"adjusted for {name}", study.confounders.get(name, "no reason given")) for name in study.adjusts_for]
+    items += [] if study.adjusts_for else [("adjusted for", "nothing")]
+    return Section("question", "Question and design", items=tuple(items))
 
 
-def inputs(report: Facts) -> Section:
+def inputs(report: ReportInputs) -> Section:
     """Every public input, who supplied it, and what was done with values before anything was added up."""
     title, study = "Public inputs, and how values were read", report.study
     if study is None:
-        return Section("inputs", title, says=("No study file was given with this report; see the assumptions.",))
+        return Section("inputs", title, paragraphs=("No study file was given with this report; see the assumptions.",))
     schema, bounds = study.schema, study.bounds
-    facts = [
+    items = [
         ("who chose bounds and values", bounds.get("by", _UNSAID)),
         ("when", bounds.get("on", _UNSAID)),
         ("where they come from", bounds.get("source", _UNSAID)),
@@ -51,9 +51,9 @@ def inputs(report: Facts) -> Section:
     ]
     if schema.unit is not None:
         rule = f"{schema.unit.keep} record by {schema.unit.by} of each {schema.unit.name}; others were not read"
-        facts.append(("several records of one unit", rule))
+        items.append(("several records of one unit", rule))
     if report.effect.sites:
-        facts.append(("several sites", f"pooled by {study.pooling.replace('_', ' ')}"))
+        items.append(("several sites", f"pooled by {study.pooling.replace('_', ' ')}"))
     columns: list[tuple[str, TableColumn]] = [("treatment", schema.treatment), ("outcome", schema.outcome)]
     columns += [("covariate", column) for column in schema.covariates]
     lines = tuple((column.name, role, _read(column), str(_missing(column))) for role, column in columns)
@@ -63,7 +63,7 @@ def inputs(report: Facts) -> Section:
         "Values outside bounds were moved to the bound, and unknown ones count as missing.",
         "dpcausal tuned nothing on the data, and looked at nothing that is not paid for.",
     )
-    return Section("inputs", title, facts=tuple(facts), tables=(table,), notes=notes)
+    return Section("inputs", title, items=tuple(items), tables=(table,), notes=notes)
 
 
 def _missing(column: TableColumn) -> object:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from dpcausal.study import Study
 
 StudyFile = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="The study's file, such as study.toml.")]
-LedgerPlace = Annotated[str, typer.Argument(help="The ledger: a file such as ledger.db, or postgresql+psycopg://…")]
-WitnessPlace = Annotated[
+LedgerAddress = Annotated[str, typer.Argument(help="The ledger: a file such as ledger.db, or postgresql+psycopg://…")]
+WitnessAddress = Annotated[
     str,
     typer.Option("--witness", help="The ledger's witness: a file such as witness.log or witness.db, or an address."),
 ]
@@ -55,20 +55,20 @@ def open_ledger(place: str, witness: str = "") -> "Ledger":
     """A ledger that is there: looking for one does not make one."""
     from dpcausal.ledger import Ledger  # noqa: PLC0415 (slow to load)
 
-    return Ledger(ledger_address(place), witness=witness_place(witness))
+    return Ledger(ledger_address(place), witness=witness_address(witness))
 
 
-def witness_place(place: str) -> str | None:
+def witness_address(place: str) -> str | None:
     """Where a witness is that was given as an address or as a file's name; None where none was."""
     return (place if "://" in place or place.endswith(".log") else f"{_FILE}{place}") if place else None
 
 
-def counted(number: int, thing: str, things: str = "") -> str:
+def count_of(number: int, thing: str, things: str = "") -> str:
     """A number of things, in words."""
     return f"{number:,} {thing if number == 1 else things or f'{thing}s'}"
 
 
-def price_in_all(study: "Study") -> str:
+def total_price(study: "Study") -> str:
     """What a study costs with all that must not fail before its effect is asked for."""
     epsilon = math.fsum([study.epsilon, *(epsilon for _, epsilon in study.diagnostics().values())])
     return f"epsilon {epsilon:g}, delta {study.delta:g}"

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpcausal.diagnostics import BalanceTable, OverlapTable, Reading
-from dpcausal.report.canvas import canvas, drawn, shortened
+from dpcausal.report.figures.canvas import blank_figure, render, shorten
 from dpcausal.report.section import Picture
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def diagnosis_picture(result: BalanceTable | OverlapTable) -> Picture:
     """A diagnosis drawn, with its words: a love plot, or bars of the arms."""
     figure = love_plot(result) if isinstance(result, BalanceTable) else overlap_plot(result)
-    return drawn(result.name, figure, alt_text(result))
+    return render(result.name, figure, alt_text(result))
 
 
 def love_plot(balance: BalanceTable) -> "Figure":
@@ -31,7 +31,7 @@ def love_plot(balance: BalanceTable) -> "Figure":
         >>> balance = Balance(covariates=["age"]).estimate(Rehearsal(schema, n=5_000), epsilon=1.0)
         >>> figure = love_plot(balance)  # figure.savefig("love.png")
     """
-    figure, axes = canvas(7.0, 1.7 + 0.42 * len(balance.lines))
+    figure, axes = blank_figure(7.0, 1.7 + 0.42 * len(balance.lines))
     places = np.arange(len(balance.lines))[::-1]
     axes.axvspan(-balance.most, balance.most, color="0.93", zorder=0)
     axes.axvline(0.0, color="0.5", linewidth=0.8, linestyle="--", zorder=1)
@@ -40,9 +40,9 @@ def love_plot(balance: BalanceTable) -> "Figure":
     _marked(axes, places + lift, before, "white", "before")
     if balance.weighted:
         _marked(axes, places - lift, after, "black", "after weighting")
-    axes.set_yticks(places, [shortened(line.name) for line in balance.lines], parse_math=False)
+    axes.set_yticks(places, [shorten(line.name) for line in balance.lines], parse_math=False)
     axes.set_ylim(-0.6, len(places) - 0.4)
-    control, treated = map(shortened, balance.arms)
+    control, treated = map(shorten, balance.arms)
     words = f"standardised mean difference, {treated} less {control}\nbars: 95 % privacy noise"
     axes.set_xlabel(words, parse_math=False)
     axes.set_title(_headline(balance), loc="left", fontsize=9)
@@ -73,18 +73,18 @@ def _marked(axes: "Axes", places: np.ndarray, found: list[Reading | None], colou
 
 def overlap_plot(overlap: OverlapTable) -> "Figure":
     """How many units each arm has in each bin: treated above the line, control below it, with noise bars."""
-    figure, axes = canvas(8.0, 4.4)
+    figure, axes = blank_figure(8.0, 4.4)
     places = np.arange(len(overlap.bins))
     for arm, sign, colour, hatch in (("treated", 1, "0.45", ""), ("control", -1, "0.9", "///")):
         found = [getattr(bin_, arm) for bin_ in overlap.bins]
         heights = [sign * max(each.value, 0.0) for each in found]
-        label = shortened(overlap.arms[1 if arm == "treated" else 0])
+        label = shorten(overlap.arms[1 if arm == "treated" else 0])
         axes.bar(places, heights, width=0.85, color=colour, hatch=hatch, edgecolor="black", linewidth=0.8, label=label)
         shift = 0.06 * sign  # so that the bars of counts next to 0 do not hide each other
         values, bars = [sign * each.value for each in found], [each.bar for each in found]
         axes.errorbar(places + shift, values, yerr=bars, fmt="none", ecolor="black", elinewidth=1.2, capsize=2)
     axes.axhline(0.0, color="black", linewidth=0.8)
-    names = [shortened(bin_.name) for bin_ in overlap.bins]
+    names = [shorten(bin_.name) for bin_ in overlap.bins]
     axes.set_xticks(places, names, rotation=40, ha="right", fontsize=8, parse_math=False)
     axes.yaxis.set_major_formatter(lambda value, _: f"{abs(value):,.0f}")
     axes.set_ylabel("units\nbars: 95 % privacy noise")

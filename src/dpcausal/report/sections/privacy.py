@@ -5,9 +5,9 @@ import platform
 from importlib.metadata import version
 
 from dpcausal.release import Receipt
-from dpcausal.report.facts import Facts
+from dpcausal.report.inputs import ReportInputs
+from dpcausal.report.ledger_summary import LedgerSummary
 from dpcausal.report.section import Section, Table
-from dpcausal.report.spent import Spent
 
 NOISE = (
     "Discrete Laplace noise where delta is 0, discrete Gaussian noise where it is not, unless a question's proof says "
@@ -33,7 +33,7 @@ NOT_PROMISED = (
 _LIBRARIES = ("dpcausal", "opendp", "duckdb", "numpy")
 
 
-def _besides(report: Facts) -> list[tuple[str, str]]:
+def _besides(report: ReportInputs) -> list[tuple[str, str]]:
     """What diagnostics cost on top of the effect."""
     if not report.diagnoses:
         return []
@@ -44,11 +44,11 @@ def _besides(report: Facts) -> list[tuple[str, str]]:
     return [("diagnostics besides", f"epsilon {epsilon:g}, delta {delta:g}; {together}")]
 
 
-def privacy(report: Facts) -> Section:
+def privacy(report: ReportInputs) -> Section:
     """What is promised for this release, and for everything ever released about the data set."""
-    guarantee, spent = report.effect.guarantee, report.spent
+    guarantee, spent = report.effect.guarantee, report.ledger_summary
     kind = "approximate" if guarantee.delta else "pure"
-    facts = [
+    items = [
         ("unit", privacy_unit(report)),
         ("neighbours", guarantee.neighbours),
         ("variant", f"{kind} differential privacy, bounded: neighbouring tables have as many units"),
@@ -59,20 +59,20 @@ def privacy(report: Facts) -> Section:
     ]
     if spent is None:
         where = "each site has its own; none was given" if report.effect.sites else "none was given with this report"
-        facts.append(("everything ever released", f"not known here: the ledger says ({where})"))
+        items.append(("everything ever released", f"not known here: the ledger says ({where})"))
     else:
         unproved = "" if spent.proof_status == "proved" else "; a part of it is NOT PROVED"
-        facts += [
+        items += [
             ("everything ever released", f"{spent.total}, in {answers(spent)}{unproved}"),
             ("budget", f"{spent.budget}"),
             ("left", f"{spent.left}"),
             ("rule of addition", _rule(spent.budget.rule)),
             *(("an older copy of the ledger was restored", told) for told in spent.restores),
         ]
-    return Section("privacy", "What is promised", facts=tuple(facts), tables=_bill(report))
+    return Section("privacy", "What is promised", items=tuple(items), tables=_bill(report))
 
 
-def answers(spent: Spent) -> str:
+def answers(spent: LedgerSummary) -> str:
     """How many answers were paid for."""
     return "1 answer" if len(spent.payments) == 1 else f"{len(spent.payments)} answers"
 
@@ -82,13 +82,13 @@ def _rule(rule: str) -> str:
     return f"{kind}; it holds for questions chosen after seeing earlier answers"
 
 
-def privacy_unit(report: Facts) -> str:
+def privacy_unit(report: ReportInputs) -> str:
     """Whose data the promise is about."""
     unit = report.study.schema.unit if report.study else None
     return f"whoever {unit.name} names; {unit.keep} record by {unit.by}" if unit else "one record of the table"
 
 
-def model(report: Facts) -> str:
+def model(report: ReportInputs) -> str:
     """Who sees data, and who only sees what was made noisy."""
     if report.effect.sites:
         return (
@@ -98,7 +98,7 @@ def model(report: Facts) -> str:
     return "central: whoever holds the table adds noise; everybody else sees noisy answers only"
 
 
-def _bill(report: Facts) -> tuple[Table, ...]:
+def _bill(report: ReportInputs) -> tuple[Table, ...]:
     lines = tuple((_asked(receipt), f"{receipt.epsilon:g}", f"{receipt.delta:g}") for receipt in report.effect.receipts)
     paid = "What it would cost" if report.effect.rehearsed else "What was paid, step by step"
     return (Table(paid, ("question", "epsilon", "delta"), lines),)
@@ -109,21 +109,23 @@ def _asked(receipt: Receipt) -> str:
     return f"{site}{receipt.query.replace('_', ' ')}"
 
 
-def unprotected(report: Facts) -> Section:
+def limitations(report: ReportInputs) -> Section:
     """What is published as it is, and what nobody promises."""
-    facts = [
+    items = [
         ("published without noise", PUBLIC[report.effect.guarantee.protects]),
         ("public by declaration", "the study, the schema, every question, its price, and the size of its noise"),
     ]
-    if report.spent is not None:
-        facts.append(("as the ledger holds it", "; ".join((report.spent.data_set, *report.spent.versions))))
+    if report.ledger_summary is not None:
+        items.append(
+            ("as the ledger holds it", "; ".join((report.ledger_summary.data_set, *report.ledger_summary.versions)))
+        )
     says = ("What is not promised:",)
-    return Section("unprotected", "What was not protected", says=says, facts=tuple(facts), notes=NOT_PROMISED)
+    return Section("limitations", "What was not protected", paragraphs=says, items=tuple(items), notes=NOT_PROMISED)
 
 
-def made() -> Section:
+def provenance() -> Section:
     """By what it was made."""
-    facts = (
+    items = (
         ("noise", NOISE),
         ("random source", SOURCE),
         *((f"version of {name}", version(name)) for name in _LIBRARIES),
@@ -134,21 +136,21 @@ def made() -> Section:
         "Versions are those of the installation that wrote this report.",
         "The proofs are dpcausal's own. The samplers are OpenDP's, which has not passed them through its last vetting.",
     )
-    return Section("made", "How it was made", facts=facts, notes=notes)
+    return Section("provenance", "How it was made", items=items, notes=notes)
 
 
-def record(report: Facts) -> Section:
+def record(report: ReportInputs) -> Section:
     """Where it is written down: approvals, hashes, receipts."""
-    effect, spent, study = report.effect, report.spent, report.study
+    effect, spent, study = report.effect, report.ledger_summary, report.study
     receipts = [receipt for each in (effect, *report.diagnoses) for receipt in each.receipts]
-    facts = [("report made on", report.on.isoformat())]
+    items = [("report made on", report.date.isoformat())]
     if study is not None:
-        facts.append(("study, SHA-256", f"{study.digest} (of the file to the letter, which is what sites approve)"))
-        facts += [("asked by", study.requester)] * bool(study.requester)
+        items.append(("study, SHA-256", f"{study.digest} (of the file to the letter, which is what sites approve)"))
+        items += [("asked by", study.requester)] * bool(study.requester)
     approvals = "each site approved the study by its digest and keeps the names of who did in its audit log"
-    facts.append(("approvals", approvals if effect.sites else "none are recorded for a single table"))
+    items.append(("approvals", approvals if effect.sites else "none are recorded for a single table"))
     if spent is not None:
-        facts += [
+        items += [
             ("ledger, first entry", spent.opening),
             ("ledger, last entry", spent.head),
             ("ledger, entries verified", f"{spent.entries}, each holding the digest of the one before"),
@@ -165,4 +167,4 @@ def record(report: Facts) -> Section:
     )
     table = Table("Receipts", ("question", "ledger entry", "paid on", "digest of the debit"), lines)
     notes = ("Keep receipts apart from the ledger: a ledger that was replaced as a whole does not hold them.",)
-    return Section("record", "Where it is written down", facts=tuple(facts), tables=(table,), notes=notes)
+    return Section("record", "Where it is written down", items=tuple(items), tables=(table,), notes=notes)

@@ -4,7 +4,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from dpcausal.effect import Effect
-from dpcausal.report.canvas import canvas, shortened
+from dpcausal.report.figures.canvas import blank_figure, shorten
 from dpcausal.text import format_number
 
 if TYPE_CHECKING:
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 _LEVEL = NormalDist().inv_cdf(0.975)
 
 
-def sites_plot(effect: Effect) -> "Figure":
+def site_forest_plot(effect: Effect) -> "Figure":
     """A forest plot: each site's own effect, a square as large as its weight, and below them the pooled one."""
     sites = [share for share in effect.sites if share.estimate is not None]
-    figure, axes = canvas(7.0, 1.6 + 0.34 * len(sites))
-    names = [*(shortened(share.site) for share in sites), "all sites"]
+    figure, axes = blank_figure(7.0, 1.6 + 0.34 * len(sites))
+    names = [*(shorten(share.site) for share in sites), "all sites"]
     for place, share in zip(range(len(sites), 0, -1), sites, strict=True):
         estimate, error = share.estimate or 0.0, _LEVEL * (share.standard_error or 0.0)
         axes.plot([estimate - error, estimate + error], [place, place], color="0.35", linewidth=1.2)
@@ -31,14 +31,14 @@ def sites_plot(effect: Effect) -> "Figure":
     axes.set_yticks(range(len(sites), -1, -1), names, parse_math=False)
     axes.set_ylim(-0.6, len(sites) + 0.6)
     axes.set_xlabel(
-        f"effect on {shortened(effect.outcome)} of {shortened(effect.arms[1])}\n"
+        f"effect on {shorten(effect.outcome)} of {shorten(effect.arms[1])}\n"
         "squares: sites, larger with more weight, white if left out\ndiamond: pooled; lines: 95 % intervals",
         parse_math=False,
     )
     return figure
 
 
-def sites_alt(effect: Effect) -> str:
+def site_forest_alt(effect: Effect) -> str:
     """What a person sees in the figure."""
     sites = [
         f"{share.site} {format_number(share.estimate)}"

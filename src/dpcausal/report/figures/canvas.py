@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _LONGEST = 40
 
 
-def canvas(width: float, height: float) -> "tuple[Figure, Axes]":
+def blank_figure(width: float, height: float) -> "tuple[Figure, Axes]":
     """An empty figure of this many inches, and its axes.
 
     Raises:
@@ -33,7 +33,7 @@ def canvas(width: float, height: float) -> "tuple[Figure, Axes]":
     return figure, axes
 
 
-def drawn(title: str, figure: "Figure", alt: str) -> Picture:
+def render(title: str, figure: "Figure", alt: str) -> Picture:
     """A figure as an SVG image, the same bytes each time."""
     from matplotlib import rc_context  # noqa: PLC0415 (an extra)
 
@@ -43,7 +43,7 @@ def drawn(title: str, figure: "Figure", alt: str) -> Picture:
     return Picture(title, image.getvalue(), alt)
 
 
-def shortened(name: str) -> str:
+def shorten(name: str) -> str:
     """A name that fits beside an axis, and that can be drawn."""
     line = "".join(letter if letter.isprintable() else "\ufffd" for letter in " ".join(name.split()))
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"

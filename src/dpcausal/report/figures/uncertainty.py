@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from dpcausal.effect import Effect
 from dpcausal.interval import half_width
-from dpcausal.report.canvas import canvas
+from dpcausal.report.figures.canvas import blank_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,9 +32,9 @@ def privacy_share(effect: Effect) -> float:
     return 1 - 2 * without / (high - low) if high > low else 0.0
 
 
-def split_plot(effect: Effect) -> "Figure":
+def uncertainty_plot(effect: Effect) -> "Figure":
     """One bar, as long as the variance, in parts."""
-    figure, axes = canvas(7.0, 1.3)
+    figure, axes = blank_figure(7.0, 1.3)
     start = 0.0
     for name, share in variance_shares(effect).items():
         label = f"{name} {share:.0%}"
@@ -48,7 +48,7 @@ def split_plot(effect: Effect) -> "Figure":
     return figure
 
 
-def split_alt(effect: Effect) -> str:
+def uncertainty_alt(effect: Effect) -> str:
     """What a person sees in the figure."""
     parts = ", ".join(f"{name} {share:.0%}" for name, share in variance_shares(effect).items())
     return f"Bar of the estimate's variance in parts: {parts}."

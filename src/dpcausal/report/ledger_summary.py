@@ -37,7 +37,7 @@ class Payment:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spent:
+class LedgerSummary:
     """All that was spent on one data set.
 
     Attributes:

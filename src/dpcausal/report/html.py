@@ -99,10 +99,10 @@ def text(words: str) -> str:
 def _section(place: int, section: Section, pictures: Sequence[Picture]) -> str:
     parts = [f'<section id="{section.key}" aria-labelledby="{section.key}-title">']
     parts.append(f'<h2 id="{section.key}-title">{place}. {text(section.title)}</h2>')
-    if section.facts:
-        lines = "".join(f"<dt>{text(label)}</dt><dd>{text(words)}</dd>\n" for label, words in section.facts)
+    if section.items:
+        lines = "".join(f"<dt>{text(label)}</dt><dd>{text(words)}</dd>\n" for label, words in section.items)
         parts.append(f"<dl>\n{lines}</dl>")
-    parts += [f"<p>{text(paragraph)}</p>" for paragraph in section.says]
+    parts += [f"<p>{text(paragraph)}</p>" for paragraph in section.paragraphs]
     parts += map(_picture, pictures)
     parts += map(_table, section.tables)
     if section.notes:

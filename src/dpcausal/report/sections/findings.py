@@ -2,17 +2,17 @@
 
 import math
 
-from dpcausal.report.facts import Facts
+from dpcausal.report.figures.uncertainty import privacy_share, variance_shares
+from dpcausal.report.inputs import ReportInputs
 from dpcausal.report.section import Section, Table
-from dpcausal.report.split import privacy_share, variance_shares
 from dpcausal.text import format_number
 
 
-def summary(report: Facts) -> Section:
+def summary(report: ReportInputs) -> Section:
     """What a clinician needs, in a few sentences."""
     asked = [f"The question: {report.study.question}"] if report.study else []
     says = (
-        report.verdict.says,
+        report.verdict.text,
         *(f"Warning: {text}" for text in report.effect.warnings),
         *_failed(report),
         *asked,
@@ -21,10 +21,10 @@ def summary(report: Facts) -> Section:
         *_trust(report),
         *_noise(report),
     )
-    return Section("summary", "In plain words", says=(*says, _promise(report)))
+    return Section("summary", "In plain words", paragraphs=(*says, _promise(report)))
 
 
-def _finding(report: Facts) -> str:
+def _finding(report: ReportInputs) -> str:
     effect = report.effect
     control, treated = effect.arms
     if effect.rehearsed:
@@ -40,16 +40,16 @@ def _finding(report: Facts) -> str:
     return f"Mean {effect.outcome} was estimated to be {size}, among {effect.n:,} units; {fits}."
 
 
-def _failed(report: Facts) -> tuple[str, ...]:
+def _failed(report: ReportInputs) -> tuple[str, ...]:
     failed = ", ".join(each.name for each in report.diagnoses if each.passes is False)
     return (f"But the arms may not be comparable: a private check failed ({failed}).",) if failed else ()
 
 
-def _cheapest(report: Facts) -> tuple[str, ...]:
+def _cheapest(report: ReportInputs) -> tuple[str, ...]:
     return tuple(f"The cheapest remedy: {remedy}" for remedy in report.verdict.remedies[:1])
 
 
-def _trust(report: Facts) -> tuple[str, ...]:
+def _trust(report: ReportInputs) -> tuple[str, ...]:
     if report.study is None or report.effect.rehearsed:
         return ()
     if report.study.design == "trial":
@@ -59,7 +59,7 @@ def _trust(report: Facts) -> tuple[str, ...]:
     return (f"Nobody drew lots about who was treated. This is an effect if {holds}: {left_out}.",)
 
 
-def _noise(report: Facts) -> tuple[str, ...]:
+def _noise(report: ReportInputs) -> tuple[str, ...]:
     if report.effect.rehearsed:
         return ()
     if report.interval is None or not report.effect.sampling_sd:
@@ -73,7 +73,7 @@ def _noise(report: Facts) -> tuple[str, ...]:
     return (f"Noise was added to protect every unit. {due}",)
 
 
-def _promise(report: Facts) -> str:
+def _promise(report: ReportInputs) -> str:
     guarantee = report.effect.guarantee
     factor = math.exp(guarantee.epsilon)
     but = f", but for a probability of {guarantee.delta:g}" if guarantee.delta else ""
@@ -86,29 +86,29 @@ def _promise(report: Facts) -> str:
     )
 
 
-def result(report: Facts) -> Section:
+def result(report: ReportInputs) -> Section:
     """The estimate, its interval, and where the width comes from."""
     effect = report.effect
-    facts = [("estimand", effect.estimand), ("arms", f"{effect.arms[1]} against {effect.arms[0]}")]
-    facts += [("outcome", effect.outcome), ("method", effect.method), ("units", f"{effect.n:,}")]
+    items = [("estimand", effect.estimand), ("arms", f"{effect.arms[1]} against {effect.arms[0]}")]
+    items += [("outcome", effect.outcome), ("method", effect.method), ("units", f"{effect.n:,}")]
     if not effect.rehearsed:
-        facts.append(
+        items.append(
             (
                 "estimate",
                 f"{format_number(effect.estimate)} (as it was released, noise included; all digits are in the JSON)",
             )
         )
-        facts += [("nearest possible value", format_number(nearest)) for nearest in _possible(report)]
-    facts += [*_interval(report), *_planned(report), *_errors(report)]
-    if report.smallest:
-        facts.append(("smallest worthwhile effect", format_number(report.smallest)))
-    facts.append(("verdict", report.verdict.says))
-    facts += [("remedy", remedy) for remedy in report.verdict.remedies]
+        items += [("nearest possible value", format_number(nearest)) for nearest in _possible(report)]
+    items += [*_interval(report), *_planned(report), *_errors(report)]
+    if report.smallest_worthwhile_effect:
+        items.append(("smallest worthwhile effect", format_number(report.smallest_worthwhile_effect)))
+    items.append(("verdict", report.verdict.text))
+    items += [("remedy", remedy) for remedy in report.verdict.remedies]
     notes = tuple(f"Assumes: {text}." for text in effect.assumptions) + tuple(f"Note: {text}." for text in effect.notes)
-    return Section("result", "Result", facts=tuple(facts), tables=_sites(report), notes=notes)
+    return Section("result", "Result", items=tuple(items), tables=_sites(report), notes=notes)
 
 
-def _interval(report: Facts) -> list[tuple[str, str]]:
+def _interval(report: ReportInputs) -> list[tuple[str, str]]:
     if report.interval is None:
         return [("95 % interval", f"none: {report.effect.why_no_interval}")]
     low, high = report.interval
@@ -117,7 +117,7 @@ def _interval(report: Facts) -> list[tuple[str, str]]:
     return [("95 % interval", f"{format_number(low)} to {format_number(high)} (sampling and privacy noise together)")]
 
 
-def _possible(report: Facts) -> tuple[float, ...]:
+def _possible(report: ReportInputs) -> tuple[float, ...]:
     """The estimate moved to what a difference of two means can be, where noise has carried it beyond."""
     if report.study is None:
         return ()
@@ -126,7 +126,7 @@ def _possible(report: Facts) -> tuple[float, ...]:
     return () if nearest == report.effect.estimate else (nearest,)
 
 
-def _planned(report: Facts) -> list[tuple[str, str]]:
+def _planned(report: ReportInputs) -> list[tuple[str, str]]:
     if report.planned is None or report.interval is None:
         return []
     low, high = report.interval
@@ -138,7 +138,7 @@ def _planned(report: Facts) -> list[tuple[str, str]]:
     ]
 
 
-def _errors(report: Facts) -> list[tuple[str, str]]:
+def _errors(report: ReportInputs) -> list[tuple[str, str]]:
     effect = report.effect
     sds = {"sampling": effect.sampling_sd, "privacy noise": effect.privacy_sd}
     sds |= {"differences between sites": effect.between_sd} if effect.between_sd else {}
@@ -149,7 +149,7 @@ def _errors(report: Facts) -> list[tuple[str, str]]:
     ]
 
 
-def _sites(report: Facts) -> tuple[Table, ...]:
+def _sites(report: ReportInputs) -> tuple[Table, ...]:
     if not report.effect.sites:
         return ()
     lines = tuple(
@@ -166,30 +166,32 @@ def _sites(report: Facts) -> tuple[Table, ...]:
     return (Table("Sites", ("site", "status", "units", "own effect", "standard error", "weight"), lines),)
 
 
-def diagnostics(report: Facts) -> Section:
+def diagnostics(report: ReportInputs) -> Section:
     """What private checks of the data found."""
     if not report.diagnoses:
         none = "No private diagnostics came with this report: it does not tell how well the arms overlap and balance."
-        return Section("diagnostics", "Diagnostics", says=(none,))
+        return Section("diagnostics", "Diagnostics", paragraphs=(none,))
     lines = tuple(
         (each.name, each.found, each.verdict, f"epsilon {each.guarantee.epsilon:g}, delta {each.guarantee.delta:g}")
         for each in report.diagnoses
     )
     says = ("Each of these was a question with a price of its own. What they found holds privacy noise.",)
     table = Table("Private diagnostics", ("check", "found", "verdict", "price"), lines)
-    return Section("diagnostics", "Diagnostics", says=says, tables=(table,))
+    return Section("diagnostics", "Diagnostics", paragraphs=says, tables=(table,))
 
 
-def confounding(report: Facts) -> Section:
+def confounding(report: ReportInputs) -> Section:
     """How strong a confounder would have to be that nobody measured."""
     title = "Sensitivity to unmeasured confounding"
     if report.study is not None and report.study.design == "trial":
-        return Section("confounding", title, says=("A trial: chance decided who was treated, so none is computed.",))
+        return Section(
+            "confounding", title, paragraphs=("A trial: chance decided who was treated, so none is computed.",)
+        )
     found = report.confounding
     if found is None:
         missing = "the study file" if report.study is None else "an interval, and a sampling error above 0"
-        return Section("confounding", title, says=(f"Not computed: it needs {missing}.",))
-    facts = (
+        return Section("confounding", title, paragraphs=(f"Not computed: it needs {missing}.",))
+    items = (
         ("E-value of the estimate", f"{found.e_value:.2f}"),
         ("E-value of the limit nearer to 0", f"{found.e_value_limit:.2f}"),
         ("robustness value of the estimate", f"{found.robustness:.1%}"),
@@ -208,4 +210,4 @@ def confounding(report: Facts) -> Section:
         "The limit is that of the interval with privacy noise. The sampling error was released with noise of its own.",
         "They say how strong a confounder would have to be, not whether there is one.",
     )
-    return Section("confounding", title, says=says, facts=facts, notes=notes)
+    return Section("confounding", title, paragraphs=says, items=items, notes=notes)

@@ -1,0 +1,1 @@
+"""Figures of effects, curves, diagnoses and budgets."""
