@@ -20,11 +20,11 @@ from scipy import stats
 
 from benchmarks.simulation import add_arguments, simulated
 from dpcausal.effect import Effect
-from dpcausal.estimators.pooling import RULES, Rule, minimum_variance, pool
-from dpcausal.estimators.pooling.heterogeneity import Heterogeneity
-from dpcausal.estimators.pooling.weights import inverse_variance, weights_of
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm
+from dpcausal.pooling import RULES, Rule, minimum_variance, pool
+from dpcausal.pooling.heterogeneity import Heterogeneity
+from dpcausal.pooling.weights import inverse_variance, weights_of
 from dpcausal.release import Receipt
 
 Array = NDArray[np.float64]

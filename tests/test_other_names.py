@@ -11,7 +11,7 @@ import pytest
 import dpcausal as dpc
 from dpcausal.errors import DpcausalError, GuaranteeError, LedgerError, QueryError, StudyError
 from dpcausal.estimators import average, conditional
-from dpcausal.estimators.average import ESTIMATORS, estimator_meant
+from dpcausal.estimators.average import ESTIMATORS, suggest_estimator
 
 SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Real("x", 0, 1)]
@@ -105,7 +105,7 @@ def test_every_other_name_leads_to_one_estimator() -> None:
     others = [(own, other) for own, words in average._OTHER_NAMES.items() for other in words.split()]
     assert {own for own, _ in others} == set(ESTIMATORS)
     assert len({other for _, other in others}) == len(others)
-    assert all(repr(own) in estimator_meant(other) for own, other in others)
+    assert all(repr(own) in suggest_estimator(other) for own, other in others)
 
 
 @pytest.mark.parametrize("epsilon", [10.5, 50, 100])

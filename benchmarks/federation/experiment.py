@@ -18,8 +18,8 @@ from benchmarks.federation import printed
 from benchmarks.federation.tables import SEED, Floats, Setting, epsilons, protected, reference, settings
 from benchmarks.progress import progress
 from dpcausal.effect import Estimator
-from dpcausal.estimators.pooling import RULES, Rule, pool
-from dpcausal.estimators.pooling.weights import NEED_VARIANCES
+from dpcausal.pooling import RULES, Rule, pool
+from dpcausal.pooling.weights import NEED_VARIANCES
 from dpcausal.schema import Protects
 
 ALPHAS = (1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 8.0)

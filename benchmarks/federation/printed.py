@@ -22,7 +22,7 @@ from numpy.random import Generator
 from benchmarks.datasets import DataSet
 from benchmarks.federation.tables import Floats, Int64s, arms_of, cells_of
 from benchmarks.studies.exact_matching import paper_beta, smoothed
-from dpcausal.estimators.pooling.weights import Rule, weights_of
+from dpcausal.pooling.weights import Rule, weights_of
 
 
 @dataclass(frozen=True)

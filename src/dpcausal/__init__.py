@@ -13,8 +13,8 @@ The map, in the order in which a study meets it:
   where covariates and arms are public; `ExactMatching` to compare with. Every estimator has
   `estimate(source, epsilon=…, delta=…)` and returns an `Effect`. `estimate` does all of this in one call, for a table
   that is asked one question. `OutcomeRange` finds a narrower range of the outcome, for a price.
-- Effects that vary: `SubgroupEffects` for a public partition; `RLearner` and `DRLearner` on a public basis
-  (`Polynomial`, `Spline`, `Fourier`, `Cells`); `KernelLearner`; `BlockEnsemble` around any `Learner`;
+- Heterogeneous treatment effects: `SubgroupEffects` for a public partition; `RLearner` and `DRLearner` on a public
+  basis (`Polynomial`, `Spline`, `Fourier`, `Cells`); `KernelLearner`; `BlockEnsemble` around any `Learner`;
   `InfluenceLearner`, which is not proved, to compare with. They return an `EffectCurve`, which answers any number of
   questions for nothing.
 - Federated analysis: a `Study` is one file that each of them approves; a `Site` answers from behind its own policy, vault
@@ -55,12 +55,12 @@ if TYPE_CHECKING:
         SubgroupEffects,
     )
     from dpcausal.estimators.outcome_range import OutcomeRange
-    from dpcausal.estimators.pooling import pool
     from dpcausal.federation.coordinator import Coordinator
     from dpcausal.guarantee import Guarantee
     from dpcausal.ledger import Budget, Ledger
     from dpcausal.planning.plan import Plan, plan
     from dpcausal.planning.ranking import Ranking, rank_estimators
+    from dpcausal.pooling import pool
     from dpcausal.queries import Cells, Cut, Fourier, Polynomial, Spline
     from dpcausal.quick import estimate
     from dpcausal.rehearsal.rehearsal import Rehearsal
@@ -179,7 +179,7 @@ _HOMES = {
     "rank_estimators": "dpcausal.planning.ranking",
     "estimate": "dpcausal.quick",
     "plan": "dpcausal.planning.plan",
-    "pool": "dpcausal.estimators.pooling",
+    "pool": "dpcausal.pooling",
     "tidy": "dpcausal.report.tidy",
 }
 """Where each name lives. It is fetched when first used, so that a site's small processes load only their own part."""
@@ -195,7 +195,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 (whatever lives there)
     from dpcausal.errors import MissingExtraError, NoSuchAttributeError  # noqa: PLC0415
 
     if name not in _HOMES:
-        from dpcausal.columns import did_you_mean  # noqa: PLC0415 (only where somebody mistyped)
+        from dpcausal.validation import did_you_mean  # noqa: PLC0415 (only where somebody mistyped)
 
         raise AttributeError(f"dpcausal has no {name!r}; {did_you_mean(name, __all__)}".rstrip("; "))
     try:

@@ -1,14 +1,14 @@
 """Columns of a table, and whose records they are: each with what is public about it."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, MISSING, dataclass, field, fields
-from difflib import get_close_matches
-from typing import Any, Literal, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, fields
+from typing import Any, Literal
 
 from dpcausal.cells import Aliases, Value, checked_aliases, spellings
 from dpcausal.errors import SchemaError
 from dpcausal.plain_text import check_plain_text
-from dpcausal.real import Real, check_name, is_number
+from dpcausal.real import Real, check_name
+from dpcausal.validation import build, is_number
 
 __all__ = [
     "Binary",
@@ -17,18 +17,13 @@ __all__ = [
     "Real",
     "Unit",
     "Value",
-    "build",
-    "check_keys",
     "check_name",
     "check_values",
     "column_from_dict",
     "column_to_dict",
     "declared_dict",
     "indicator_of",
-    "is_number",
-    "is_version",
     "meaning_of",
-    "did_you_mean",
     "plain",
     "rules_of",
     "spelled_out",
@@ -289,16 +284,6 @@ class Unit:
             )
 
 
-LONGEST_VERSION = 64
-
-
-def is_version(text: object) -> bool:
-    """Return whether a text may name a version of a data set: one short line without control characters."""
-    return isinstance(text, str) and 0 < len(text) <= LONGEST_VERSION and text.isprintable() and text == text.strip()
-
-
-Declared = TypeVar("Declared")
-
 _KINDS: dict[str, Callable[..., Column]] = {"real": Real, "binary": Binary, "category": Category}
 
 
@@ -322,39 +307,6 @@ def _plain_part(name: str, value: Any) -> object:  # noqa: ANN401 (of any declar
     if name == "aliases":
         return {key if isinstance(key, str) else str(key).lower(): list(texts) for key, texts in value}
     return list(value) if isinstance(value, tuple) else value
-
-
-def did_you_mean(name: object, names: Iterable[str]) -> str:
-    """Which of some public names a person may have meant, as a question for a hint; empty where none is near.
-
-    Example:
-        >>> did_you_mean("DoublyRobust", ["difference_in_means", "doubly_robust"])
-        "did you mean 'doubly_robust'? "
-    """
-    known = {str(each).casefold(): str(each) for each in names}
-    near = get_close_matches(str(name).casefold(), known, n=1)
-    return f"did you mean {known[near[0]]!r}? " if near else ""
-
-
-def check_keys(what: str, document: object, needed: tuple[str, ...], optional: tuple[str, ...]) -> None:
-    """Raise unless a document holds every needed name and no unknown one."""
-    keys = set(document) if isinstance(document, Mapping) else set()
-    if not set(needed) <= keys <= {*needed, *optional}:
-        strange = sorted(map(str, keys - {*needed, *optional}))
-        near = did_you_mean(strange[0], {*needed, *optional} - keys) if strange else ""
-        raise SchemaError(
-            expected=f"{what} with {', '.join(needed)} and at most {', '.join(optional)}",
-            got=", ".join(sorted(map(str, keys))) or repr(document),
-            hint=f"{near}correct the names in the document.",
-        )
-
-
-def build(what: str, made: Callable[..., Declared], document: object) -> Declared:
-    """A declaration from a document that must hold its parts and nothing else."""
-    parts = fields(made)  # type: ignore[arg-type]
-    needed = tuple(part.name for part in parts if part.default is MISSING)
-    check_keys(what, document, needed, tuple(part.name for part in parts if part.name not in needed))
-    return made(**document)  # type: ignore[arg-type]
 
 
 def column_from_dict(what: str, document: object) -> Column:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NoReturn, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcausal.columns import Column, Real, Value, is_number
+from dpcausal.columns import Column, Real, Value
 from dpcausal.effect import as_of, format_receipt, printed_texts, units_of
 from dpcausal.errors import QueryError, RefusedError
 from dpcausal.guarantee import Guarantee
@@ -22,6 +22,7 @@ from dpcausal.queries.profiles import Codes, by_covariate, codes_of
 from dpcausal.release import Receipt, Source
 from dpcausal.schema import Schema
 from dpcausal.text import format_number, html_table, table_rows, text_table
+from dpcausal.validation import is_number
 
 Array = NDArray[np.float64]
 Matrix = tuple[tuple[float, ...], ...]

@@ -10,7 +10,6 @@ import pandas as pd
 from dowhy.causal_estimator import CausalEstimate, CausalEstimator
 from dowhy.causal_identifier import IdentifiedEstimand
 
-from dpcausal.columns import is_number
 from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import QueryError, RefusedError
 from dpcausal.queries import Cut
@@ -18,6 +17,7 @@ from dpcausal.rehearsal import Rehearsal
 from dpcausal.release import Source, guarantee_for
 from dpcausal.schema import Schema
 from dpcausal.treatment import TableColumn, listed_values
+from dpcausal.validation import is_number
 
 
 def empty_frame(schema: Schema) -> pd.DataFrame:
@@ -112,7 +112,7 @@ class PrivateEstimator(CausalEstimator):  # type: ignore[misc] # DoWhy ships no 
             self._effect = self._estimator.estimate(source, epsilon=epsilon, delta=delta)
             del self._asking  # a result must not lead back to the table
             # DoWhy would ask for the interval on its own, and fail with it: what was paid for is to be seen.
-            if self._effect.why_no_interval:
+            if self._effect.no_interval:
                 self._confidence_intervals = False
         estimate = CausalEstimate(
             data,

@@ -71,6 +71,8 @@ class Effect(OtherNames):
     warnings: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.sampling_sd is None and not self.no_interval:
+            object.__setattr__(self, "no_interval", "the sampling error was not asked for")
         check_plain_text("texts of an effect", printed_texts(self))
 
     @property
@@ -93,22 +95,16 @@ class Effect(OtherNames):
         """Whether this came from a rehearsal: the widths are what to expect, the estimate is a placeholder."""
         return all(receipt.digest is None for receipt in self.receipts)
 
-    @property
-    def why_no_interval(self) -> str:
-        """Why there is no interval; empty where there is one."""
-        unknown = "the sampling error was not asked for" if self.sampling_sd is None else ""
-        return self.no_interval or unknown
-
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """A confidence interval for the estimand that accounts for sampling and for privacy noise.
 
         Raises:
             RefusedError: Where no interval of this level could be shown to cover; the message says why.
         """
-        if self.why_no_interval:
+        if self.no_interval:
             raise RefusedError(
                 expected="an effect that carries an interval",
-                got=f"none: {self.why_no_interval}",
+                got=f"none: {self.no_interval}",
                 hint="print the effect to read what it can tell; privacy_sd is known in any case.",
             )
         if not 0 < level < 1:
@@ -151,15 +147,15 @@ class Effect(OtherNames):
 
     def _reading(self) -> tuple[str, ...]:
         """What the two errors mean for whoever reads or plans this."""
-        if self.why_no_interval or self.privacy_sd <= (self.sampling_sd or 0.0):
+        if self.no_interval or self.privacy_sd <= (self.sampling_sd or 0.0):
             return ()
         if self.sampling_sd == 0:
             return ("the sampling error cannot be seen under the privacy noise; take the interval as noise only",)
         return ("privacy noise outweighs sampling error: more epsilon, or tighter bounds, would narrow the interval",)
 
     def _interval_line(self) -> tuple[str, str]:
-        if self.why_no_interval:
-            return "interval", f"none: {self.why_no_interval}"
+        if self.no_interval:
+            return "interval", f"none: {self.no_interval}"
         low, high = self.interval(0.95)
         if self.rehearsed:
             return "95 % interval", f"expect the estimate ± {format_number((high - low) / 2)}"

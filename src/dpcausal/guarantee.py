@@ -5,9 +5,9 @@ from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal
 
-from dpcausal.columns import is_number
 from dpcausal.errors import GuaranteeError
 from dpcausal.schema import PROTECTS, Protects
+from dpcausal.validation import is_number
 
 ProofStatus = Literal["proved", "heuristic"]
 

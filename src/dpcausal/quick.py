@@ -6,8 +6,8 @@ from typing import overload
 from dpcausal.curve import CurveEstimator, EffectCurve
 from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import QueryError
-from dpcausal.estimators.average import ESTIMATORS, estimator_meant
-from dpcausal.estimators.calls import epsilon_by_name
+from dpcausal.estimators.average import ESTIMATORS, suggest_estimator
+from dpcausal.estimators.base import epsilon_by_name
 from dpcausal.ledger import Budget
 from dpcausal.schema import Schema
 from dpcausal.vault import Vault
@@ -66,7 +66,7 @@ def estimate(  # noqa: PLR0913
         raise QueryError(
             expected=f"an estimator, or one of the names {', '.join(ESTIMATORS)}",
             got=repr(estimator),
-            hint=f"{estimator_meant(estimator)}For anything with parameters of its own pass the estimator itself.",
+            hint=f"{suggest_estimator(estimator)}For anything with parameters of its own pass the estimator itself.",
         )
     chosen = _named(estimator, schema) if isinstance(estimator, str) else estimator
     budget = Budget(epsilon=epsilon, delta=delta)

@@ -1,7 +1,6 @@
 """A number between public bounds: the column of a table that holds it, and how its cells are read."""
 
 import math
-import numbers
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from datetime import date
@@ -10,6 +9,7 @@ from typing import Any
 from dpcausal.cells import ISO, check_number_format, checked_day, checked_formats, folded, spaced
 from dpcausal.errors import SchemaError
 from dpcausal.plain_text import check_plain_text
+from dpcausal.validation import is_number
 
 
 def check_name(name: object) -> None:
@@ -21,14 +21,6 @@ def check_name(name: object) -> None:
             hint="give the name of a column as a non-empty string without NUL characters.",
         )
     check_plain_text("column name", [name])
-
-
-def is_number(value: object) -> bool:
-    """Whether a value is a finite number, of Python or of numpy; True and False are none."""
-    try:
-        return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
-    except OverflowError:  # a whole number beyond all floats
-        return False
 
 
 @dataclass(frozen=True)

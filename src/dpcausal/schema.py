@@ -15,8 +15,6 @@ from dpcausal.columns import (
     Indicator,
     Real,
     Unit,
-    build,
-    check_keys,
     column_from_dict,
     column_to_dict,
     declared_dict,
@@ -24,6 +22,7 @@ from dpcausal.columns import (
 )
 from dpcausal.errors import SchemaError
 from dpcausal.treatment import TableColumn, Treatment, table_column
+from dpcausal.validation import build, check_keys
 
 Protects = Literal["record", "record_within_arm", "outcome"]
 """What one person may change between two neighbouring tables, from most to least; n is public in all three.

@@ -8,7 +8,6 @@ from typing import Any, Literal, Self, get_args
 
 import tomli_w
 
-from dpcausal.columns import check_keys, did_you_mean, is_number
 from dpcausal.diagnostics import Balance, Overlap
 from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import StudyError
@@ -17,19 +16,20 @@ from dpcausal.estimators.average import (
     DifferenceInMeans,
     DoublyRobust,
     InverseWeighting,
-    estimator_meant,
+    suggest_estimator,
 )
 from dpcausal.estimators.plausibility import warned_of_width
-from dpcausal.estimators.pooling import Rule
 from dpcausal.guarantee import Guarantee
 from dpcausal.plain_text import is_plain_text
 from dpcausal.planning.precision import half_width
+from dpcausal.pooling import Rule
 from dpcausal.queries import Cut, Query
 from dpcausal.queries.strata import cuts_of
 from dpcausal.rehearsal import Rehearsal
 from dpcausal.release import RecordingSource
 from dpcausal.schema import Schema
 from dpcausal.study_template import check_filled_in
+from dpcausal.validation import check_keys, did_you_mean, is_number
 
 DIAGNOSTICS: dict[str, type[Any]] = {"overlap": Overlap, "balance": Balance}
 """What a study can require to pass."""
@@ -326,7 +326,7 @@ def _estimator(document: object) -> Any:  # noqa: ANN401 (one of those above)
         raise StudyError(
             expected=f"an [estimator] with a name out of {', '.join(ESTIMATORS)}",
             got=repr(document)[:100],
-            hint=(estimator_meant(document.get("name")) if isinstance(document, dict) else "")
+            hint=(suggest_estimator(document.get("name")) if isinstance(document, dict) else "")
             + 'write for instance [estimator] and below it name = "difference_in_means".',
         )
     parameters = {name: value for name, value in document.items() if name != "name"}

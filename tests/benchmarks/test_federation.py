@@ -13,7 +13,7 @@ from benchmarks.datasets import DataSet
 from benchmarks.federation import experiment, figures, printed
 from benchmarks.federation.tables import Setting, epsilons, matching, settings
 from benchmarks.studies.tables import cells
-from dpcausal.estimators.pooling import RULES
+from dpcausal.pooling import RULES
 
 FOLDER = os.environ.get("DPCAUSAL_DATA")
 

@@ -6,7 +6,7 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.errors import QueryError, RefusedError
-from dpcausal.estimators.regression import as_score_coefficients, regressions
+from dpcausal.estimators.outcome_regression import as_score_coefficients, fit_regressions
 from dpcausal.queries import RegressionMoments
 from dpcausal.schema import PROTECTS, Protects
 
@@ -106,7 +106,7 @@ def test_an_arm_that_noise_hides_refuses_an_interval() -> None:
 def test_score_coefficients_say_the_same_as_the_regression() -> None:
     vault = vault_of(20_000)
     release = vault.release(RegressionMoments(ALL), dpc.Guarantee(epsilon=100, delta=1e-3))
-    fit = regressions(release, vault, np.array([release.values]))
+    fit = fit_regressions(release, vault, np.array([release.values]))
     for arm in (0, 1):
         coefficients = np.array(as_score_coefficients(fit, arm, ALL, SCHEMA)) / np.sqrt(4)
         for x, k, b in ((0.0, "p", "no"), (2.0, "q", "yes"), (0.5, "r", "yes")):

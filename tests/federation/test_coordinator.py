@@ -8,13 +8,13 @@ import pytest
 import dpcausal as dpc
 from dpcausal import Coordinator, Effect
 from dpcausal.errors import LedgerError, RefusedError, StudyError, TransportError
-from dpcausal.estimators.pooling import pool
 from dpcausal.federation.protocol import MEANINGS
 from dpcausal.federation.requests import Requests
 from dpcausal.federation.roster import Roster
 from dpcausal.federation.signatures import Key
 from dpcausal.federation.transport import FileTransport, LocalTransport
 from dpcausal.ledger import Ledger
+from dpcausal.pooling import pool
 from dpcausal.release import Source
 from tests.federation.conftest import Federation
 

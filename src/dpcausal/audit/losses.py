@@ -215,7 +215,7 @@ def _of_averages() -> list[Asked]:
 
 
 def _of_curves() -> list[Asked]:
-    """The questions behind effects that vary between units."""
+    """The questions behind heterogeneous treatment effects."""
     groups, parts = Cells([Cut("ward")]), Cells([Cut("smoker"), Cut("age", [40.0, 70.0])])
     asked: list[Asked] = [(SubgroupMoments(groups), protects, 0.0) for protects in PROTECTS]
     asked += [(SubgroupMoments(groups), "record", 1e-5), (SubgroupMoments(parts), "record", 0.0)]

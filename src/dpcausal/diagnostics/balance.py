@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from dpcausal.columns import is_number
 from dpcausal.diagnostics.diagnosis import Array, Diagnosis, Reading, reading_of, readings, versions
 from dpcausal.diagnostics.score import BEFORE, Asks, scored
 from dpcausal.errors import QueryError
-from dpcausal.estimators.regression import regressions
+from dpcausal.estimators.outcome_regression import fit_regressions
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import CovariateSums, RegressionMoments, WeightedCovariates
 from dpcausal.queries.regression_moments import design_names
 from dpcausal.queries.scores import Estimand, feature_names
 from dpcausal.release import Release, Source, guarantee_for
 from dpcausal.text import table_rows
+from dpcausal.validation import is_number
 
 _FIRST = 0.25
 """The part of what is left after the score that the comparison before weighting gets: it needs far less noise."""
@@ -273,8 +273,8 @@ def balance_from_moments(moments: Release, source: Source, most: float = 0.1) ->
             expected="a release of regression_moments", got=query.name, hint="Balance(of=...) asks for what it needs."
         )
     (drawn,) = versions(moments)
-    fit = regressions(moments, source, drawn)
-    spread = np.sqrt(_seen(np.diagonal(fit.spreads, axis1=2, axis2=3).mean(axis=1)))
+    fit = fit_regressions(moments, source, drawn)
+    spread = np.sqrt(_seen(np.diagonal(fit.covariances, axis1=2, axis2=3).mean(axis=1)))
     names = design_names(query.covariates, source.schema)
     return BalanceTable(
         arms=source.schema.treatment.labels_or_values,

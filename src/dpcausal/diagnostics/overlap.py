@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from dpcausal.columns import is_number
 from dpcausal.diagnostics.diagnosis import LEVEL, Array, Diagnosis, Reading, reading_of, readings, versions
 from dpcausal.diagnostics.score import BEFORE, Asks, scored
 from dpcausal.errors import QueryError
@@ -17,6 +16,7 @@ from dpcausal.queries import Cells, Cut, ScoreCounts, StratumCounts
 from dpcausal.queries.scores import feature_names
 from dpcausal.queries.strata import cuts_of
 from dpcausal.release import Release, Source, guarantee_for
+from dpcausal.validation import is_number
 
 
 @dataclass(frozen=True)

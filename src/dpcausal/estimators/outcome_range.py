@@ -4,15 +4,16 @@ import math
 from dataclasses import dataclass, replace
 
 from dpcausal.calibration import calibrate
-from dpcausal.columns import Real, is_number
+from dpcausal.columns import Real
 from dpcausal.errors import QueryError, RefusedError, SchemaError
-from dpcausal.estimators.calls import Estimating
+from dpcausal.estimators.base import BaseEstimator
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm
 from dpcausal.queries import OutcomesBelow
 from dpcausal.release import Receipt, Release, Source, check_affords, guarantee_for
 from dpcausal.schema import Schema
 from dpcausal.text import format_number
+from dpcausal.validation import is_number
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Range:
 
 
 @dataclass(frozen=True)
-class OutcomeRange(Estimating):
+class OutcomeRange(BaseEstimator):
     """A search for narrower bounds of a real outcome, by halving the public range.
 
     Worth its price where the public range is several times wider than where outcomes lie, and n is large: each count

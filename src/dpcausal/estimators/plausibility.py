@@ -154,7 +154,7 @@ def warned_of_width(effect: Effect, planned: float, *, informed: bool) -> Effect
         informed: Whether somebody said what to expect of the outcome. Otherwise outcomes were taken to be spread evenly
             over their bounds, which hardly any are: then only a wider interval is a sign.
     """
-    if effect.rehearsed or effect.why_no_interval or not math.isfinite(planned):
+    if effect.rehearsed or effect.no_interval or not math.isfinite(planned):
         return effect
     low, high = effect.interval()
     times = (high - low) / 2 / planned

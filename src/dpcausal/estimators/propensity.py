@@ -17,20 +17,20 @@ ESTIMANDS: dict[Estimand, str] = {
 
 
 @dataclass(frozen=True)
-class ScoreDoubt:
+class PropensityUncertainty:
     """How far a private propensity score is from the one that it is about, as far as public numbers tell.
 
     A coefficient is known from n units to within 1 / information; as a rule, treatment is neither rare nor common and
-    covariates are spread over their ranges. Noise moves the predictor by `moved`, and a weighted estimate, in
+    covariates are spread over their ranges. Noise moves the predictor by `noise_sd`, and a weighted estimate, in
     simulations, by about a quarter of that times the outcome's spread; the ridge shrinks the adjustment by its part of
     the information.
 
     Attributes:
-        moved: The standard deviation of the noise in the predictor.
+        noise_sd: The standard deviation of the noise in the predictor.
         ridge: The ridge as a share of the information.
     """
 
-    moved: float
+    noise_sd: float
     ridge: float
 
     @classmethod
@@ -46,5 +46,5 @@ class ScoreDoubt:
         """
         information = spread * n / (covariates + 1)
         tilt = ObjectivePerturbedLogistic.tilt_sd(epsilon, covariates + 1, features)
-        moved = math.sqrt(features / 3 / (covariates + 1)) * tilt / information
-        return cls(moved, ObjectivePerturbedLogistic.penalty(epsilon) / information)
+        noise_sd = math.sqrt(features / 3 / (covariates + 1)) * tilt / information
+        return cls(noise_sd, ObjectivePerturbedLogistic.penalty(epsilon) / information)

@@ -5,10 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from dpcausal.calibration import calibrate
-from dpcausal.columns import is_number
 from dpcausal.effect import Effect, SiteShare
 from dpcausal.errors import RefusedError, StudyError
-from dpcausal.estimators.pooling import pool
 from dpcausal.federation.aggregate import sum_releases
 from dpcausal.federation.dispatch import Dispatcher
 from dpcausal.federation.protocol import Message, Request
@@ -19,10 +17,12 @@ from dpcausal.federation.signatures import Key
 from dpcausal.federation.transport import Transport
 from dpcausal.federation.validation import Question, SiteResponse, releases_of
 from dpcausal.guarantee import Guarantee
+from dpcausal.pooling import pool
 from dpcausal.queries import Query, StratumContrasts
 from dpcausal.release import Release
 from dpcausal.schema import Schema
 from dpcausal.study import Study
+from dpcausal.validation import is_number
 
 
 class Coordinator:

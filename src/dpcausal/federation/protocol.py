@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, Self, get_args
 
-from dpcausal.columns import is_version
 from dpcausal.errors import TransportError, redact_errors
+from dpcausal.validation import is_version
 
 VERSION = 2
 

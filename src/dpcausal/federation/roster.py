@@ -8,9 +8,9 @@ from typing import Any, Self
 
 import tomli_w
 
-from dpcausal.columns import build
 from dpcausal.errors import SchemaError, StudyError
 from dpcausal.federation.signatures import is_name, is_public_key
+from dpcausal.validation import build
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dpcausal.calibration import calibrate
-from dpcausal.columns import is_number
 from dpcausal.errors import TransportError
 from dpcausal.federation.aggregate import ticks_of
 from dpcausal.federation.protocol import Message, Request, digest_of_text
@@ -22,6 +21,7 @@ from dpcausal.federation.signatures import opened
 from dpcausal.release import Receipt, Release
 from dpcausal.schema import Schema
 from dpcausal.study import Study
+from dpcausal.validation import is_number
 
 _FAR = 100.0
 """Honest noise is never so many times its size away: the odds are below 1 in 10^43."""

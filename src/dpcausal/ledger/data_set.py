@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from dpcausal.columns import LONGEST_VERSION, Unit, build, check_keys, declared_dict, is_version
+from dpcausal.columns import Unit, declared_dict
 from dpcausal.errors import LedgerError
 from dpcausal.schema import Schema
+from dpcausal.validation import LONGEST_VERSION, build, check_keys, is_version
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,7 @@ class Plan:
         if math.isinf(self.half_width):
             sampling = "not asked for" if effect.sampling_sd is None else format_number(effect.sampling_sd)
             return [
-                ("95 % interval", f"none: {effect.why_no_interval}"),
+                ("95 % interval", f"none: {effect.no_interval}"),
                 ("standard error", f"sampling {sampling}, privacy noise {format_number(effect.privacy_sd)}"),
             ]
         parts = half_width_of(effect.sampling_sd or 0.0, (), 0.95), half_width_of(0.0, effect.noise, 0.95)

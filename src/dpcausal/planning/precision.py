@@ -27,7 +27,7 @@ _NUMBERS = [*range(10, 1000), *(digits * 10**power for power in range(1, 7) for 
 
 def half_width(effect: Effect, level: float = 0.95) -> float:
     """Half the width of an effect's interval: the ± around its estimate. Infinite where it has no interval."""
-    if effect.why_no_interval:
+    if effect.no_interval:
         return math.inf
     low, high = effect.interval(level)
     return (high - low) / 2

@@ -15,7 +15,7 @@ from dpcausal.estimators.average import (
     RegressionAdjustment,
     Stratification,
 )
-from dpcausal.estimators.propensity import ScoreDoubt
+from dpcausal.estimators.propensity import PropensityUncertainty
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import Cut
 from dpcausal.queries.regression_moments import design_names
@@ -282,8 +282,10 @@ class _Scenario:
             treated * (1 - treated) * self.rehearsal.covariate_sd**2,
             len(feature_names(covariates, schema)),
         )
-        doubt = ScoreDoubt.of(self.rehearsal.n, self.guarantee.epsilon / 2, len(covariates), features, spread)
-        moved, ridge = doubt.moved * self.rehearsal.sd / 4, self.bias * min(doubt.ridge, 1.0)
+        uncertainty = PropensityUncertainty.of(
+            self.rehearsal.n, self.guarantee.epsilon / 2, len(covariates), features, spread
+        )
+        moved, ridge = uncertainty.noise_sd * self.rehearsal.sd / 4, self.bias * min(uncertainty.ridge, 1.0)
         overlap_bias = math.hypot(ridge, abs(1 - 2 * treated) * _VARIED * self.rehearsal.sd)
         overlap = InverseWeighting(covariates=covariates, estimand="ATO")
         clipping_bias = [self.clipping_bias(clip) for clip in (InverseWeighting.clip, DoublyRobust.clip)]

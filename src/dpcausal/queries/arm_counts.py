@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpcausal.columns import is_number
 from dpcausal.errors import QueryError
 from dpcausal.queries.basis import Cells, basis_of
 from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity
@@ -14,6 +13,7 @@ from dpcausal.queries.regression_moments import root_above
 from dpcausal.queries.scores import check_coefficients, kept_within, score_columns
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
+from dpcausal.validation import is_number
 
 MOST_EDGES = 100
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal
 
-from dpcausal.columns import Value, is_number
+from dpcausal.columns import Value
 from dpcausal.errors import QueryError
 from dpcausal.queries.profiles import by_covariate, codes_of, profile_names, profiles_of
 from dpcausal.queries.query import GRID, Coordinate, NoiseKind, Norm, Query, Sensitivity, outcome_tick
@@ -14,6 +14,7 @@ from dpcausal.queries.regression_moments import root_above
 from dpcausal.queries.scores import covariates_named, score_columns
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
+from dpcausal.validation import is_number
 
 
 @dataclass(frozen=True)

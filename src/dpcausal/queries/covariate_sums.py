@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, get_args
 
-from dpcausal.columns import Real, is_number
+from dpcausal.columns import Real
 from dpcausal.errors import QueryError
 from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, compared
 from dpcausal.queries.regression_moments import MOST_FEATURES, root_above
@@ -21,6 +21,7 @@ from dpcausal.queries.scores import (
 )
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
+from dpcausal.validation import is_number
 
 
 @dataclass(frozen=True)

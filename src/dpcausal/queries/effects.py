@@ -1,11 +1,11 @@
-"""Questions about effects that vary between units: as a sum of public functions of covariates, with weights."""
+"""Questions about heterogeneous treatment effects: as a sum of public functions of covariates, with weights."""
 
 import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal, get_args
 
-from dpcausal.columns import Real, is_number
+from dpcausal.columns import Real
 from dpcausal.errors import QueryError
 from dpcausal.queries.basis import LENGTH, Basis, basis_of
 from dpcausal.queries.models import Modelled, check_limits
@@ -14,6 +14,7 @@ from dpcausal.queries.regression_moments import root_above
 from dpcausal.queries.scores import COEFFICIENT_TICK, covariates_named
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
+from dpcausal.validation import is_number
 
 Learner = Literal["residual", "augmented"]
 """How a unit tells of its effect.

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpcausal.columns import is_number
 from dpcausal.errors import QueryError
 from dpcausal.queries.query import (
     GRID,
@@ -21,6 +20,7 @@ from dpcausal.queries.query import (
 from dpcausal.queries.scores import check_coefficients, covariates_named, kept_within, score_columns
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
+from dpcausal.validation import is_number
 
 COEFFICIENT_TICKS = 2**16
 """Into how many ticks the largest coefficient of a matched contrast is divided."""

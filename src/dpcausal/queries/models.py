@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpcausal.columns import is_number
 from dpcausal.errors import QueryError
 from dpcausal.queries.query import Query
 from dpcausal.queries.scores import check_coefficients, kept_within, score_columns
 from dpcausal.schema import Schema
 from dpcausal.treatment import TableColumn
+from dpcausal.validation import is_number
 
 
 @dataclass(frozen=True)

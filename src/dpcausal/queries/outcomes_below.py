@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpcausal.columns import Column, Real, is_number
+from dpcausal.columns import Column, Real
 from dpcausal.errors import QueryError
 from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity
 from dpcausal.schema import Protects, Schema
+from dpcausal.validation import is_number
 
 
 @dataclass(frozen=True)

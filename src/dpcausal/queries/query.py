@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal, Protocol
 
-from dpcausal.columns import Binary, Category, Value, is_number
+from dpcausal.columns import Binary, Category, Value
 from dpcausal.errors import QueryError
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
+from dpcausal.validation import is_number
 
 GRID = 2**20
 """Ticks from the middle of a column's range to its bounds. Values are rounded to these ticks before anything else."""

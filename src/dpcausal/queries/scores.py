@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal, get_args
 
-from dpcausal.columns import Column, Real, did_you_mean, is_number
+from dpcausal.columns import Column, Real
 from dpcausal.errors import QueryError
 from dpcausal.queries.query import (
     GRID,
@@ -21,6 +21,7 @@ from dpcausal.queries.query import (
 )
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
+from dpcausal.validation import did_you_mean, is_number
 
 Estimand = Literal["ATE", "ATT", "ATC", "ATO"]
 

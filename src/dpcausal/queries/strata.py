@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Literal
 
-from dpcausal.columns import Binary, Category, Real, is_number
+from dpcausal.columns import Binary, Category, Real
 from dpcausal.errors import QueryError
 from dpcausal.queries.query import (
     GRID,
@@ -24,6 +24,7 @@ from dpcausal.queries.query import (
 )
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
+from dpcausal.validation import is_number
 
 
 @dataclass(frozen=True)

@@ -55,4 +55,4 @@ class ReportInputs:
 
 def interval_of(effect: Effect) -> tuple[float, float] | None:
     """An effect's 95 % interval, where it has one."""
-    return None if effect.why_no_interval else effect.interval()
+    return None if effect.no_interval else effect.interval()

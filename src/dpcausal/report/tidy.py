@@ -100,8 +100,8 @@ def _of_both(result: Effect | EffectCurve, level: float) -> dict[str, object]:
 def _of_effect(effect: Effect, level: float) -> Iterator[dict[str, object]]:
     numbers = {name: getattr(effect, name) for name in ("estimate", *_ERRORS)}
     numbers |= {"warnings": " ".join(effect.warnings) or None}
-    if effect.why_no_interval:
-        yield numbers | {"level": None, "no_interval": effect.why_no_interval}
+    if effect.no_interval:
+        yield numbers | {"level": None, "no_interval": effect.no_interval}
     else:
         yield numbers | dict(zip(("low", "high"), effect.interval(level), strict=True))
 

@@ -46,8 +46,8 @@ def verdict_on(
     control, treated = effect.arms
     if effect.rehearsed:
         return Verdict("rehearsal", "Nothing was asked of any table yet: the widths are what to expect.")
-    if effect.why_no_interval:
-        return Verdict("no interval", f"No conclusion: no interval could be shown to cover ({effect.why_no_interval}).")
+    if effect.no_interval:
+        return Verdict("no interval", f"No conclusion: no interval could be shown to cover ({effect.no_interval}).")
     low, high = effect.interval()
     beyond = f" by more than {format_number(smallest)}, the smallest effect called worthwhile" if smallest else ""
     if low > smallest:

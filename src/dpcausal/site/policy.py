@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from dpcausal.columns import Unit, build, check_keys, is_number, is_version
+from dpcausal.columns import Unit
 from dpcausal.errors import DpcausalError, StudyError
 from dpcausal.federation.signatures import is_name, is_public_key
 from dpcausal.plain_text import is_plain_text
+from dpcausal.validation import build, check_keys, is_number, is_version
 
 FILE = "policy.toml"
 KEY = "site.key"

@@ -3,7 +3,6 @@
 import re
 from typing import Any
 
-from dpcausal.columns import did_you_mean
 from dpcausal.estimators.average.difference_in_means import DifferenceInMeans
 from dpcausal.estimators.average.doubly_robust import DoublyRobust
 from dpcausal.estimators.average.exact_matching import ExactMatching
@@ -11,6 +10,7 @@ from dpcausal.estimators.average.inverse_weighting import InverseWeighting
 from dpcausal.estimators.average.propensity_matching import PropensityMatching
 from dpcausal.estimators.average.regression_adjustment import RegressionAdjustment
 from dpcausal.estimators.average.stratification import Stratification
+from dpcausal.validation import did_you_mean
 
 ESTIMATORS: dict[str, type[Any]] = {
     "difference_in_means": DifferenceInMeans,
@@ -35,11 +35,11 @@ _OTHER_NAMES = {
 """What other libraries and textbooks call them."""
 
 
-def estimator_meant(name: object) -> str:
+def suggest_estimator(name: object) -> str:
     """Return which estimator a person may have meant by a name that is none here, as a beginning of a hint.
 
     Example:
-        >>> estimator_meant("AIPW"), estimator_meant("t-test"), estimator_meant("stratificaton")
+        >>> suggest_estimator("AIPW"), suggest_estimator("t-test"), suggest_estimator("stratificaton")
         ("here that is 'doubly_robust'. ", "here that is 'difference_in_means'. ", "did you mean 'stratification'? ")
     """
     plain = re.sub(r"[^a-z]+", "_", str(name).casefold()).strip("_")

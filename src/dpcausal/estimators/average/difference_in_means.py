@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from dpcausal.columns import Binary
 from dpcausal.effect import Effect
-from dpcausal.estimators.calls import Estimating
+from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.plausibility import Measured, Signs, warned
 from dpcausal.queries import ArmMoments, ArmTotals
 from dpcausal.release import Release, Source, guarantee_for, units_compared
@@ -13,7 +13,7 @@ from dpcausal.text import format_number
 
 
 @dataclass(frozen=True)
-class DifferenceInMeans(Estimating):
+class DifferenceInMeans(BaseEstimator):
     """Difference in mean outcome between the two arms.
 
     Estimand:

@@ -7,19 +7,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpcausal.calibration import calibrate
-from dpcausal.columns import Binary, is_number
+from dpcausal.columns import Binary
 from dpcausal.effect import Effect
-from dpcausal.estimators.calls import Estimating
-from dpcausal.estimators.plausibility import warned
-from dpcausal.estimators.propensity import ESTIMANDS, ScoreDoubt
-from dpcausal.estimators.regression import (
-    Regressions,
+from dpcausal.estimators.base import BaseEstimator
+from dpcausal.estimators.messages import SAMPLING_BELOW_NOISE, confounding_message
+from dpcausal.estimators.outcome_regression import (
+    OutcomeRegressions,
     as_score_coefficients,
+    fit_regressions,
     hidden_arm,
-    regressions,
     signs_of_moments,
 )
-from dpcausal.estimators.words import FLOORED, left_in
+from dpcausal.estimators.plausibility import warned
+from dpcausal.estimators.propensity import ESTIMANDS, PropensityUncertainty
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm
 from dpcausal.queries import AugmentedScores, ObjectivePerturbedLogistic, Query, RegressionMoments
@@ -28,6 +28,7 @@ from dpcausal.queries.regression_moments import FIRST_FEATURE, OUTCOME, Moment, 
 from dpcausal.queries.scores import feature_names
 from dpcausal.release import Release, Source, check_affords, guarantee_for
 from dpcausal.schema import Schema
+from dpcausal.validation import is_number
 
 _WEIGHTS: dict[AugmentedEstimand, float] = {"ATE": 1.0, "ATT": 0.5, "ATO": 0.25}
 """How large weights are beside those of ATE where arms are even, and so how large scores are."""
@@ -37,7 +38,7 @@ _SHARES = tuple((moments, propensity) for moments in (0.1, 0.2, 0.3, 0.4) for pr
 
 
 @dataclass(frozen=True)
-class DoublyRobust(Estimating):
+class DoublyRobust(BaseEstimator):
     """The mean of augmented scores: what outcome regressions say, plus weighted means of what they missed.
 
     Estimand:
@@ -91,7 +92,7 @@ class DoublyRobust(Estimating):
         check_affords(source, (score, propensity_from), (outcomes, moments_from), (last, sums_from))
         propensity = source.release(score, propensity_from)  # of fewest units: first
         moments = source.release(outcomes, moments_from)
-        fit = regressions(moments, source, np.array([moments.values]))
+        fit = fit_regressions(moments, source, np.array([moments.values]))
         models = [as_score_coefficients(fit, arm, self.covariates, source.schema) for arm in (0, 1)]
         sums = source.release(self._query(source.schema, propensity.values, *models), sums_from)
         return self._effect(source, guarantee, fit, (moments, propensity, sums))
@@ -124,17 +125,17 @@ class DoublyRobust(Estimating):
         missed = 0.2 * (schema.outcome_bounds[1] - schema.outcome_bounds[0]) / 2 / math.sqrt(features)
 
         def expected(shares: tuple[float, float]) -> float:
-            moved = self._score_doubt(source, guarantee.epsilon * shares[1], variance / 4).moved
-            blurred = min((features + 1) * (square / shares[0] / variance) ** 2, 1.0)
-            left = moved * math.hypot(slope / shares[0] / math.sqrt(variance), blurred * missed)
-            return math.hypot(noise / _WEIGHTS[self.estimand] / (1 - shares[0] - shares[1]), left)
+            noise_sd = self._propensity_uncertainty(source, guarantee.epsilon * shares[1], variance / 4).noise_sd
+            attenuation = min((features + 1) * (square / shares[0] / variance) ** 2, 1.0)
+            residual_confounding = noise_sd * math.hypot(slope / shares[0] / math.sqrt(variance), attenuation * missed)
+            return math.hypot(noise / _WEIGHTS[self.estimand] / (1 - shares[0] - shares[1]), residual_confounding)
 
         best = min(_SHARES, key=expected)
         second, rest = guarantee.split(best[1], pure_first=True)
         first, third = rest.split(best[0] / (1 - best[1]))
         return first, second, third
 
-    def _left(self, source: Source, fit: Regressions, epsilon: float) -> float:
+    def _residual_confounding(self, source: Source, fit: OutcomeRegressions, epsilon: float) -> float:
         """What noise in the models leaves in.
 
         Where propensities are not clipped that is the product of the two models' errors, which have random directions;
@@ -146,12 +147,12 @@ class DoublyRobust(Estimating):
         shares, uneven = (treated, 1 - treated), 1 - 2 * treated
         if self.estimand == "ATT":
             shares, uneven = (1.0, 0.0), treated
-        noise = np.sqrt(fit.doubts[0] * inverse) * shares
-        differing = uneven * float(fit.unseen[0]) * math.sqrt(inverse)
-        missed = min(fit.blurred, 1.0) * math.sqrt(float(fit.variances[0].mean()) / len(fit.feature_variances)) / 2
-        moved = self._score_doubt(source, epsilon, treated * (1 - treated) / inverse).moved
-        product = moved * math.hypot(*noise, differing, missed)
-        own = fit.doubts[0] + ((1 - fit.sizes[0] / fit.n[0]) * fit.unseen[0]) ** 2  # each arm's own error
+        noise = np.sqrt(fit.noise_variance[0] * inverse) * shares
+        differing = uneven * float(fit.undetected[0]) * math.sqrt(inverse)
+        missed = min(fit.attenuation, 1.0) * math.sqrt(float(fit.variances[0].mean()) / len(fit.feature_variances)) / 2
+        noise_sd = self._propensity_uncertainty(source, epsilon, treated * (1 - treated) / inverse).noise_sd
+        product = noise_sd * math.hypot(*noise, differing, missed)
+        own = fit.noise_variance[0] + ((1 - fit.sizes[0] / fit.n[0]) * fit.undetected[0]) ** 2  # each arm's own error
         clipped = np.sqrt(own * inverse * len(fit.feature_variances)) * self._clipped(treated)
         return math.hypot(product, *clipped)
 
@@ -163,16 +164,16 @@ class DoublyRobust(Estimating):
         control, of_treated = (np.maximum(1 - 1 / (1 + np.exp(-each)) / self.clip, 0.0) @ density for each in logits)
         return float(control), float(of_treated)
 
-    def _score_doubt(self, source: Source, epsilon: float, spread: float) -> ScoreDoubt:
-        return ScoreDoubt.of(
+    def _propensity_uncertainty(self, source: Source, epsilon: float, spread: float) -> PropensityUncertainty:
+        return PropensityUncertainty.of(
             source.n, epsilon, len(self.covariates), len(feature_names(self.covariates, source.schema)), spread
         )
 
     def _effect(
-        self, source: Source, guarantee: Guarantee, fit: Regressions, releases: tuple[Release, Release, Release]
+        self, source: Source, guarantee: Guarantee, fit: OutcomeRegressions, releases: tuple[Release, Release, Release]
     ) -> Effect:
         mean = _Mean(releases[2], source, fit, releases[0])
-        left = self._left(source, fit, releases[1].guarantee.epsilon)
+        residual_confounding = self._residual_confounding(source, fit, releases[1].guarantee.epsilon)
         # The regression tells the mean without treatment, of all units; the scores tell how far the other is from it.
         control = sum(source.schema.outcome_bounds) / 2 + float(fit.standardised[0, 0])
         ate = self.estimand == "ATE"
@@ -182,7 +183,7 @@ class DoublyRobust(Estimating):
             outcome=source.schema.outcome.name,
             estimate=mean.estimate,
             sampling_sd=mean.sampling_sd,
-            noise=(*mean.noise, NoiseTerm("gaussian", left)),
+            noise=(*mean.noise, NoiseTerm("gaussian", residual_confounding)),
             n=source.n,
             method=f"{self.estimand} by augmented scores with private models of {', '.join(self.covariates)}",
             guarantee=guarantee,
@@ -194,28 +195,29 @@ class DoublyRobust(Estimating):
                 *source.schema.data_handling,
             ),
             receipts=tuple(release.receipt for release in releases),
-            notes=(FLOORED,) * mean.floored + source.caveats,
-            no_interval=hidden_arm(releases[0], source, fit) or self._doubt(mean, left, fit.treated_share),
+            notes=(SAMPLING_BELOW_NOISE,) * mean.floored + source.caveats,
+            no_interval=hidden_arm(releases[0], source, fit)
+            or self._doubt(mean, residual_confounding, fit.treated_share),
             control_mean=control if ate else None,
             treated_mean=control + mean.estimate if ate else None,
         )
         return warned(effect, source.schema, signs_of_moments(releases[0], source, fit))
 
-    def _doubt(self, mean: "_Mean", left: float, treated: float) -> str:
+    def _doubt(self, mean: "_Mean", residual_confounding: float, treated: float) -> str:
         if max(self._clipped(treated)) > 0.02:
             return f"an arm is so small that many of its propensities may lie beyond {self.clip:g}; lower clip"
         error = math.hypot(mean.sampling_sd, *(math.sqrt(term.variance) for term in mean.noise))
         if mean.cut_off > error or mean.could_be_cut_off > 2 * error:
             return "scores beyond the limit may bias the estimate by more than the interval would show; raise limit"
-        if left > error:
-            return left_in("the models", self.covariates)
+        if residual_confounding > error:
+            return confounding_message("the models", self.covariates)
         return ""
 
 
 class _Mean:
     """The mean score for each unit of target, as it follows from the released sums, and what the limit may take off."""
 
-    def __init__(self, sums: Release, source: Source, fit: Regressions, moments: Release) -> None:
+    def __init__(self, sums: Release, source: Source, fit: OutcomeRegressions, moments: Release) -> None:
         query: AugmentedScores = sums.query  # type: ignore[assignment]
         value = {name: sums.value(name) for name in sums.names}
         counted = "compared" in moments.names

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from dpcausal.calibration import smoothness
 from dpcausal.effect import Effect
 from dpcausal.estimators.average.stratification import variance_within, within_strata
-from dpcausal.estimators.calls import Estimating
+from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.plausibility import Signs, warned
 from dpcausal.interval import NoiseTerm
 from dpcausal.queries import Cut, StratumMatches
@@ -17,7 +17,7 @@ from dpcausal.release import Release, Source, guarantee_for
 
 
 @dataclass(frozen=True)
-class ExactMatching(Estimating):
+class ExactMatching(BaseEstimator):
     """Each unit against the mean of the other arm in its stratum, averaged over all units.
 
     `Stratification` answers the same question, with a fraction of the noise where strata are many; this is here to

@@ -5,21 +5,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from dpcausal.columns import is_number
 from dpcausal.effect import Effect
 from dpcausal.errors import GuaranteeError, QueryError, TableError
-from dpcausal.estimators.calls import Estimating
+from dpcausal.estimators.base import BaseEstimator
+from dpcausal.estimators.messages import confounding_message
 from dpcausal.estimators.plausibility import Measured, Signs, warned
-from dpcausal.estimators.propensity import ESTIMANDS, ScoreDoubt
-from dpcausal.estimators.words import left_in
+from dpcausal.estimators.propensity import ESTIMANDS, PropensityUncertainty
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import ObjectivePerturbedLogistic, OutputPerturbedLogistic, WeightedArms
 from dpcausal.queries.scores import Estimand, feature_names
 from dpcausal.release import Release, Source, check_affords, guarantee_for, units_compared
+from dpcausal.validation import is_number
 
 
 @dataclass(frozen=True)
-class InverseWeighting(Estimating):
+class InverseWeighting(BaseEstimator):
     """Difference between weighted mean outcomes of the arms, weighted so that both look like the same population.
 
     Estimand:
@@ -149,9 +149,11 @@ class InverseWeighting(Estimating):
         """Why the score may leave more confounding in than an interval could hide; from released numbers only."""
         if self.scores == "output":
             return "the ridge that output perturbation needs leaves confounding in, by an amount nobody knows"
-        doubt = ScoreDoubt.of(n, score.guarantee.epsilon, len(self.covariates), len(score.names))
-        if doubt.ridge > 0.1 or doubt.moved * arms.spread > 2 * math.hypot(arms.sampling_sd, arms.privacy_sd):
-            return left_in("the score", self.covariates)
+        uncertainty = PropensityUncertainty.of(n, score.guarantee.epsilon, len(self.covariates), len(score.names))
+        if uncertainty.ridge > 0.1 or uncertainty.noise_sd * arms.spread > 2 * math.hypot(
+            arms.sampling_sd, arms.privacy_sd
+        ):
+            return confounding_message("the score", self.covariates)
         return ""
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from dpcausal.effect import Effect
 from dpcausal.errors import GuaranteeError, QueryError
-from dpcausal.estimators.calls import Estimating
+from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.plausibility import Measured, Signs, warned
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import MatchedContrast, NoisyMatchedContrast, OutputPerturbedLogistic
@@ -17,7 +17,7 @@ from dpcausal.schema import Protects
 
 
 @dataclass(frozen=True)
-class PropensityMatching(Estimating):
+class PropensityMatching(BaseEstimator):
     """Each unit against its nearest neighbours in the other arm by propensity score.
 
     Estimand:

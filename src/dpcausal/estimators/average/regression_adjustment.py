@@ -7,10 +7,16 @@ import numpy as np
 
 from dpcausal.columns import Binary
 from dpcausal.effect import Effect
-from dpcausal.estimators.calls import Estimating
+from dpcausal.estimators.base import BaseEstimator
+from dpcausal.estimators.messages import remedy
+from dpcausal.estimators.outcome_regression import (
+    Array,
+    OutcomeRegressions,
+    fit_regressions,
+    hidden_arm,
+    signs_of_moments,
+)
 from dpcausal.estimators.plausibility import warned
-from dpcausal.estimators.regression import Array, Regressions, hidden_arm, regressions, signs_of_moments
-from dpcausal.estimators.words import remedy
 from dpcausal.interval import NoiseTerm, simulated
 from dpcausal.queries import RegressionMoments
 from dpcausal.release import Release, Source, guarantee_for
@@ -18,7 +24,7 @@ from dpcausal.release import Release, Source, guarantee_for
 _OUTWEIGHS = 4.0
 """Noise in the adjustment counts as too much where its variance is so many times that of all other error."""
 
-_BLURRED = 0.05
+_MAX_ATTENUATION = 0.05
 """And where noise takes so much of the adjustment for a covariate."""
 
 _DRAWS = 400
@@ -28,7 +34,7 @@ _NO_INTERVAL = "privacy noise leaves some confounding in, by an amount nobody kn
 
 
 @dataclass(frozen=True)
-class RegressionAdjustment(Estimating):
+class RegressionAdjustment(BaseEstimator):
     """Difference in means, less what covariates explain of it by linear regressions.
 
     Estimand:
@@ -72,10 +78,10 @@ class RegressionAdjustment(Estimating):
         """The effect, for epsilon and delta in all; delta 0 gives Laplace noise, a positive delta Gaussian noise."""
         guarantee = guarantee_for(source, epsilon, delta)
         release = source.release(RegressionMoments(self.covariates, self.interaction), guarantee)
-        fit = regressions(release, source, np.array([release.values]))
+        fit = fit_regressions(release, source, np.array([release.values]))
         difference, adjustment = float(fit.difference[0]), float(fit.adjustment[0])
         sampling = float(fit.sampling_variance[0])
-        noisier = regressions(release, source, release.values + _noise(release))
+        noisier = fit_regressions(release, source, release.values + _noise(release))
         doubt = float(noisier.adjustment.var())
         too_noisy = doubt > _OUTWEIGHS * (sampling + float(noisier.difference.var()))
         kept = max(1 - doubt / adjustment**2, 0.0) if too_noisy and adjustment else 1.0
@@ -90,7 +96,7 @@ class RegressionAdjustment(Estimating):
             sampling_sd=sampling**0.5,
             noise=(
                 *_terms(release, fit, float((noisier.difference - kept * noisier.adjustment).var())),
-                NoiseTerm("gaussian", fit.left),
+                NoiseTerm("gaussian", fit.residual_confounding),
             ),
             n=source.n,
             method=f"difference in means adjusted by regression {'in each arm ' * self.interaction}on {listed}",
@@ -104,7 +110,9 @@ class RegressionAdjustment(Estimating):
             receipts=(release.receipt,),
             notes=(f"the adjustment was multiplied by {kept:.2f}",) * (kept < 1) + source.caveats,
             no_interval=hidden_arm(release, source, fit)
-            or (f"{_NO_INTERVAL}; {remedy(self.covariates)}" if too_noisy or fit.blurred > _BLURRED else ""),
+            or (
+                f"{_NO_INTERVAL}; {remedy(self.covariates)}" if too_noisy or fit.attenuation > _MAX_ATTENUATION else ""
+            ),
             control_mean=float(means[0]),
             treated_mean=float(means[1]),
         )
@@ -116,7 +124,7 @@ def _noise(release: Release) -> Array:
     return simulated(release.family, [release.scale(name) for name in release.names], _DRAWS)
 
 
-def _terms(release: Release, fit: Regressions, variance: float) -> tuple[NoiseTerm, ...]:
+def _terms(release: Release, fit: OutcomeRegressions, variance: float) -> tuple[NoiseTerm, ...]:
     """The noise in the difference of the arms' totals by itself, and the many other parts as one, nearly normal."""
     contrast = release.noise_term("arm * outcome", float((1 / fit.sizes[0]).mean()))
     return contrast, NoiseTerm("gaussian", max(variance - contrast.variance, 0.0) ** 0.5)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dpcausal.effect import Effect
-from dpcausal.estimators.calls import Estimating
+from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.plausibility import Measured, Signs, warned
 from dpcausal.queries import Cut, StratumContrasts
 from dpcausal.queries.strata import bins, cuts_of
@@ -13,7 +13,7 @@ from dpcausal.release import Release, Source, guarantee_for, units_compared
 
 
 @dataclass(frozen=True)
-class Stratification(Estimating):
+class Stratification(BaseEstimator):
     """Difference in mean outcome between the arms within strata, averaged over strata.
 
     Estimand:

@@ -9,7 +9,7 @@ import numpy as np
 from dpcausal.columns import Column, Value
 from dpcausal.curve import Array, EffectCurve, matrix
 from dpcausal.errors import QueryError
-from dpcausal.estimators.calls import Estimating
+from dpcausal.estimators.base import BaseEstimator
 from dpcausal.queries import Basis, BlockEffects, Points
 from dpcausal.queries.basis import basis_of, basis_values
 from dpcausal.queries.profiles import by_covariate, codes_of, spread_out, values_of
@@ -19,7 +19,7 @@ from dpcausal.schema import Schema
 
 
 @dataclass(frozen=True)
-class BlockEnsemble(Estimating):
+class BlockEnsemble(BaseEstimator):
     """The mean over blocks of what any learner makes of each block by itself.
 
     Estimand:

@@ -7,7 +7,7 @@ import numpy as np
 
 from dpcausal.columns import Value
 from dpcausal.curve import EffectCurve, matrix
-from dpcausal.estimators.calls import Estimating
+from dpcausal.estimators.base import BaseEstimator
 from dpcausal.queries import InfluenceEffects, Points
 from dpcausal.queries.profiles import codes_of, values_of
 from dpcausal.queries.scores import covariates_named
@@ -15,7 +15,7 @@ from dpcausal.release import Source, guarantee_for
 
 
 @dataclass(frozen=True)
-class InfluenceLearner(Estimating):
+class InfluenceLearner(BaseEstimator):
     """Effects at some profiles by an R-learner, with noise sized by influence functions. Not proved private.
 
     Estimand:

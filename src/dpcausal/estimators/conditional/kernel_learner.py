@@ -7,29 +7,30 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpcausal.calibration import calibrate
-from dpcausal.columns import Binary, is_number
+from dpcausal.columns import Binary
 from dpcausal.curve import EffectCurve, matrix
 from dpcausal.errors import QueryError
-from dpcausal.estimators.calls import Estimating
-from dpcausal.estimators.conditional.learners import assumptions
-from dpcausal.estimators.conditional.models import private_models
+from dpcausal.estimators.base import BaseEstimator
+from dpcausal.estimators.conditional.meta_learners import assumptions
+from dpcausal.estimators.conditional.nuisance import fit_nuisance_models
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm
 from dpcausal.queries import EffectWeights, Fourier
 from dpcausal.queries.scores import COEFFICIENT_TICK
 from dpcausal.release import Source, guarantee_for
+from dpcausal.validation import is_number
 
 _RIDGE, _POWER = 40.0, 0.9
 """The ridge for noise of size 1, and how it grows with the noise: found on generated tables."""
 
 
 @dataclass(frozen=True)
-class KernelLearner(Estimating):
+class KernelLearner(BaseEstimator):
     """The effect as a smooth function of covariates, by kernel regression with a loss that no unit can pull far.
 
-    The kernel is a Gaussian one, by way of `n_features` random Fourier features; the weights of these get Gaussian noise. So the noise in the
-    function is a Gaussian process whose covariance is the kernel, and one draw of it answers all questions: those asked
-    at once and those asked one after another, now or after a restart, agree.
+    The kernel is Gaussian, approximated by `n_features` random Fourier features, whose weights get Gaussian noise.
+    So the noise in the function is a Gaussian process whose covariance is the kernel, and one draw of it answers all
+    questions: those asked at once and those asked one after another, now or after a restart, agree.
 
     Estimand:
         The conditional average treatment effect as a function of covariates, drawn towards 0 by a ridge.
@@ -96,7 +97,7 @@ class KernelLearner(Estimating):
             limit = 1.0 if isinstance(source.schema.outcome, Binary) else 0.15
         # Made before anything is spent, so that what is wrong with it is said for free.
         plan = EffectWeights(self.covariates, (), (), (), basis, self.clip, limit, 25.0)
-        models = private_models(source, guarantee, self, plan)
+        models = fit_nuisance_models(source, guarantee, self, plan)
         plan = models.put_into(plan)
         query = replace(plan, penalty=self._penalty(plan, source, models.rest))
         release = source.release(query, models.rest)

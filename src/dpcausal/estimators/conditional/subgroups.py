@@ -8,15 +8,15 @@ import numpy as np
 
 from dpcausal.curve import Array, EffectCurve, matrix
 from dpcausal.errors import QueryError
-from dpcausal.estimators.calls import Estimating
-from dpcausal.estimators.conditional.learners import DRLearner, learn
+from dpcausal.estimators.base import BaseEstimator
+from dpcausal.estimators.conditional.meta_learners import DRLearner, learn
 from dpcausal.queries import Cells, Cut, SubgroupMoments
 from dpcausal.queries.strata import cuts_of
 from dpcausal.release import Release, Source, guarantee_for
 
 
 @dataclass(frozen=True)
-class SubgroupEffects(Estimating):
+class SubgroupEffects(BaseEstimator):
     """The effect in each group of a public partition, with intervals that hold for all groups together.
 
     Estimand:

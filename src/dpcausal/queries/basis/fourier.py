@@ -10,13 +10,14 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcausal.columns import Column, is_number
+from dpcausal.columns import Column
 from dpcausal.errors import QueryError
 from dpcausal.queries.basis.functions import LENGTH, MOST_FUNCTIONS, PLACES, Int64s, check_integer, name_tuple, rounded
 from dpcausal.queries.profiles import Codes, design_lines, even_points
 from dpcausal.queries.query import GRID
 from dpcausal.queries.scores import covariates_named
 from dpcausal.schema import Schema
+from dpcausal.validation import is_number
 
 _ANGLES = np.arange(PLACES) * (math.tau / PLACES)
 

@@ -1,4 +1,4 @@
-"""Figures of effects that vary. They read as well in black and white."""
+"""Figures of heterogeneous treatment effects. They read as well in black and white."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any

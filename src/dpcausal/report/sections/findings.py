@@ -110,7 +110,7 @@ def result(report: ReportInputs) -> Section:
 
 def _interval(report: ReportInputs) -> list[tuple[str, str]]:
     if report.interval is None:
-        return [("95 % interval", f"none: {report.effect.why_no_interval}")]
+        return [("95 % interval", f"none: {report.effect.no_interval}")]
     low, high = report.interval
     if report.effect.rehearsed:
         return [("95 % interval", f"expect the estimate ± {format_number((high - low) / 2)}")]

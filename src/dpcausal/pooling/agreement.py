@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Mapping
 
-from dpcausal.columns import is_number
 from dpcausal.effect import Effect
 from dpcausal.errors import QueryError
-from dpcausal.estimators.pooling.weights import RULES, Rule
+from dpcausal.pooling.weights import RULES, Rule
+from dpcausal.validation import is_number
 
 _LARGEST = 1e50
 """Numbers beyond this, or noise of less than its inverse, cannot be squared and divided without loss."""

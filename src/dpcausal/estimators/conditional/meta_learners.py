@@ -1,14 +1,14 @@
-"""Learners of effects that vary, from noisy sums of products: the released weights are the function."""
+"""Learners of heterogeneous treatment effects, from noisy sums of products: the released weights are the function."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dpcausal.columns import Binary
 from dpcausal.curve import EffectCurve, matrix
-from dpcausal.estimators.calls import Estimating
-from dpcausal.estimators.conditional.models import Models, private_models
-from dpcausal.estimators.conditional.weighing import Weighed, weigh
-from dpcausal.estimators.words import left_in
+from dpcausal.estimators.base import BaseEstimator
+from dpcausal.estimators.conditional.nuisance import NuisanceModels, fit_nuisance_models
+from dpcausal.estimators.conditional.posterior import WeightPosterior, fit_weights
+from dpcausal.estimators.messages import confounding_message
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import Basis, EffectMoments
 from dpcausal.queries.effects import Learner
@@ -16,7 +16,7 @@ from dpcausal.release import Source, guarantee_for
 
 
 @dataclass(frozen=True)
-class RLearner(Estimating):
+class RLearner(BaseEstimator):
     """The effect as a sum of public functions of covariates, by the R-learner.
 
     Estimand:
@@ -68,7 +68,7 @@ class RLearner(Estimating):
 
 
 @dataclass(frozen=True)
-class DRLearner(Estimating):
+class DRLearner(BaseEstimator):
     """The effect as a sum of public functions of covariates, by the DR-learner.
 
     Estimand:
@@ -130,45 +130,43 @@ def learn(
     # Made before anything is spent, so that what is wrong with it is said for free.
     plan = EffectMoments(parameters.covariates, (), (), (), parameters.basis, learner, parameters.clip, limit)
     plan.basis.names(source.schema)
-    models = private_models(source, guarantee, parameters, plan)
+    models = fit_nuisance_models(source, guarantee, parameters, plan)
     query = models.put_into(plan)
     release = source.release(query, models.rest)
-    weighed = weigh(release, source.schema, models, level=level)
+    posterior = fit_weights(release, source.schema, models, level=level)
     overlap = ", units counting by e (1 - e), e their propensity" if query.learner == "residual" else ""
     estimand = "average treatment effect in each group"
     smooth: tuple[str, ...] = ()
     if level:
-        estimand = f"conditional average treatment effect{overlap}, as a sum of {len(weighed.weights)} functions"
+        estimand = f"conditional average treatment effect{overlap}, as a sum of {len(posterior.weights)} functions"
         smooth = ("for the intervals: the effect is nearly a sum of the functions, and varies no more than they show",)
     return EffectCurve.of(
         source,
         estimand=estimand,
         basis=query.basis,
-        weights=tuple(float(each) for each in weighed.weights),
-        sampling=matrix(weighed.sampling),
-        privacy=matrix(weighed.privacy),
+        weights=tuple(float(each) for each in posterior.weights),
+        sampling=matrix(posterior.sampling),
+        privacy=matrix(posterior.privacy),
         family=release.family,
         method=f"{_METHODS[query.learner]} with private models of {', '.join(query.covariates)}",
         guarantee=guarantee,
         assumptions=(*assumptions(query.covariates, parameters.propensity, source), *smooth),
         receipts=(*models.receipts, release.receipt),
-        no_interval=_doubt(weighed, models, query),
+        no_interval=_doubt(posterior, models, query),
     )
 
 
-def _doubt(weighed: Weighed, models: Models, query: EffectMoments) -> str:
+def _doubt(posterior: WeightPosterior, models: NuisanceModels, query: EffectMoments) -> str:
     """Why there can be no interval; empty where there can be one."""
-    if weighed.cut_off > 0.02:
-        return (
-            f"the limit of {query.limit:g} half ranges cut off about {weighed.cut_off:.0%} of units' parts; raise limit"
-        )
-    if models.left > weighed.error or models.moved > 1:
-        return left_in("the models", query.covariates)
+    if posterior.cut_off > 0.02:
+        return f"the limit of {query.limit:g} half ranges cut off about {posterior.cut_off:.0%} of scores; raise limit"
+    if models.residual_confounding > posterior.error or models.noise_sd > 1:
+        return confounding_message("the models", query.covariates)
     return ""
 
 
 def assumptions(covariates: Sequence[str], known: float | None, source: Source) -> tuple[str, ...]:
-    """What learners of effects that vary rest on."""
+    """What learners of heterogeneous treatment effects rest on."""
     if known is None:
         models = "treatment follows a logistic regression on these, or outcomes are linear in them in each arm"
         design: tuple[str, ...] = (f"no confounders but {', '.join(covariates)}", models)

@@ -39,7 +39,7 @@ def epsilon_by_name(
     return decorate
 
 
-class Estimating(OtherNames):
+class BaseEstimator(OtherNames):
     """An estimator that says how it is to be called."""
 
     _instead: ClassVar[dict[str, str]] = {

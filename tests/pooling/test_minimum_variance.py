@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from benchmarks.pooling import Setting, agreement, brute_force, errors, subsets
-from dpcausal.estimators.pooling import minimum_variance
+from dpcausal.pooling import minimum_variance
 
 Array = NDArray[np.float64]
 

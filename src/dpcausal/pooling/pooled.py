@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from dpcausal.effect import Effect, SiteShare
-from dpcausal.estimators.pooling.agreement import agreed, check_named, has_interval
-from dpcausal.estimators.pooling.heterogeneity import Heterogeneity
-from dpcausal.estimators.pooling.weights import Array, Rule, inverse_variance, median_sd, weights_of
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm
+from dpcausal.pooling.agreement import agreed, check_named, has_interval
+from dpcausal.pooling.heterogeneity import Heterogeneity
+from dpcausal.pooling.weights import Array, Rule, inverse_variance, median_sd, weights_of
 from dpcausal.text import format_number
 
 _TERMS = 24
@@ -289,7 +289,7 @@ def _of_those_with_intervals(rule: Rule, sites: Mapping[str, Effect]) -> tuple[s
     if not sure or len(sure) == len(sites):
         return ()
     alone = pool(sure, rule)
-    if alone.why_no_interval or alone.rehearsed:
+    if alone.no_interval or alone.rehearsed:
         return ()
     low, high = alone.interval()
     told = f"{format_number(alone.estimate)}, 95 % interval {format_number(low)} to {format_number(high)}"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Self
 
-from dpcausal.estimators.pooling.weights import Array, inverse_variance
+from dpcausal.pooling.weights import Array, inverse_variance
 from dpcausal.text import format_number
 
 _DOUBT = 0.1

@@ -23,7 +23,7 @@ _SPREAD = 0.05
 
 
 @dataclass(frozen=True)
-class Regressions:
+class OutcomeRegressions:
     """Regressions of the outcome on features, one for each arm, for several versions of the moments at once.
 
     Features are those of the query, from -1 to 1. The first axis of every array is the version, the second the arm.
@@ -33,24 +33,24 @@ class Regressions:
         sizes: Units in each arm.
         means: The outcome's mean, from the middle of its range.
         centres: The features' means.
-        spreads: The features' covariances.
+        covariances: The features' covariances.
         slopes: The regressions' coefficients.
         variances: The outcome's variance around the regression, at least what noise could hide.
-        doubts: The variance of the noise in the covariances of features with the outcome.
-        spread_doubts: The variance of the noise in the features' covariances.
-        unseen: How far the arms' covariances of features with the outcome may differ without being seen under noise.
+        noise_variance: The variance of the noise in the covariances of features with the outcome.
+        covariance_noise_variance: The variance of the noise in the features' covariances.
+        undetected: How far the arms' covariances of features with the outcome may differ below the noise.
     """
 
     n: Array
     sizes: Array
     means: Array
     centres: Array
-    spreads: Array
+    covariances: Array
     slopes: Array
     variances: Array
-    doubts: Array
-    spread_doubts: Array
-    unseen: Array
+    noise_variance: Array
+    covariance_noise_variance: Array
+    undetected: Array
 
     @property
     def treated_share(self) -> float:
@@ -61,11 +61,11 @@ class Regressions:
     def feature_variances(self) -> Array:
         """The features' variances in the first version, over both arms, at least what noise lets one see."""
         shares = self.sizes[0, :, None] / self.n[0]
-        variances: Array = (shares * np.diagonal(self.spreads[0], axis1=1, axis2=2)).sum(axis=0)
+        variances: Array = (shares * np.diagonal(self.covariances[0], axis1=1, axis2=2)).sum(axis=0)
         return np.maximum(variances, max(math.sqrt(self._excess), 1e-6))
 
     @property
-    def blurred(self) -> float:
+    def attenuation(self) -> float:
         """How much of the adjustment for a feature the correction for noise in covariances takes, at most.
 
         It is right while small; beyond a twentieth the adjustment is incomplete by more than this.
@@ -74,13 +74,13 @@ class Regressions:
 
     @property
     def _excess(self) -> float:
-        return float(_excess(self.spread_doubts[0].max(), self.slopes.shape[2]))
+        return float(_excess(self.covariance_noise_variance[0].max(), self.slopes.shape[2]))
 
     @property
-    def left(self) -> float:
-        """What slopes that differ between arms, unseen, may leave in a first version with arms of different sizes."""
+    def residual_confounding(self) -> float:
+        """Residual confounding from undetected differences in slopes, where arms differ in size (first version)."""
         uneven = abs(float(self.sizes[0, 1] - self.sizes[0, 0])) / float(self.n[0])
-        return uneven * float(self.unseen[0]) * float(np.linalg.norm(self.imbalance[0] / self.feature_variances))
+        return uneven * float(self.undetected[0]) * float(np.linalg.norm(self.imbalance[0] / self.feature_variances))
 
     @property
     def difference(self) -> Array:
@@ -112,18 +112,20 @@ class Regressions:
     def sampling_variance(self) -> Array:
         """The variance of difference less adjustment over samples of units, without privacy noise."""
         imbalance = np.broadcast_to(self.imbalance[:, None, :], self.slopes.shape)
-        length = np.maximum((imbalance * _solved(self.spreads, imbalance, self.spread_doubts)).sum(axis=2), 0.0)
+        length = np.maximum(
+            (imbalance * _solved(self.covariances, imbalance, self.covariance_noise_variance)).sum(axis=2), 0.0
+        )
         others = self.sizes[:, ::-1] / self.n[:, None]
         around = (self.variances / self.sizes * (1 + others**2 * length)).sum(axis=1)
         change = self.slopes[:, 1] - self.slopes[:, 0]
-        spread = (self.sizes[:, :, None, None] / self.n[:, None, None, None] * self.spreads).sum(axis=1)
+        spread = (self.sizes[:, :, None, None] / self.n[:, None, None, None] * self.covariances).sum(axis=1)
         varied = np.einsum("vi,vij,vj->v", change, spread, change)
         varied += others.prod(axis=1) * (self.imbalance * change).sum(axis=1) ** 2
         variance: Array = around + np.maximum(varied, 0.0) / self.n
         return variance
 
 
-def regressions(release: Release, source: Source, versions: Array) -> Regressions:
+def fit_regressions(release: Release, source: Source, versions: Array) -> OutcomeRegressions:
     """The regressions that versions of the values in a release of `RegressionMoments` give, one version a line."""
     query: RegressionMoments = release.query  # type: ignore[assignment]
     variances = [release.variance(name) for name in release.names]
@@ -145,18 +147,18 @@ def regressions(release: Release, source: Source, versions: Array) -> Regression
     own = arms - squares if query.interaction else shared
 
     features = slice(FIRST_FEATURE, None)
-    spreads, doubt, _ = _told_apart(
+    covariances, doubt, _ = _told_apart(
         shared[:, :, features, features], own[:, :, features, features], sizes, noise, FIRST_FEATURE
     )
-    along, doubts, unseen = _told_apart(
+    along, noise_variance, undetected = _told_apart(
         shared[:, :, OUTCOME, features], own[:, :, OUTCOME, features], sizes, noise, OUTCOME
     )
-    slopes = _solved(spreads, along, doubt)
+    slopes = _solved(covariances, along, doubt)
     deficits = sum(variance for moment, variance in noise.items() if moment.deficit and moment.first == OUTCOME)
     hidden = np.minimum(math.sqrt(deficits) / 2 / sizes, half**2)
     around = np.clip(own[:, :, OUTCOME, OUTCOME] - (slopes * along).sum(axis=2), hidden, half**2)
     means, centres = lines[:, :, OUTCOME], lines[:, :, features]
-    return Regressions(n, sizes, means, centres, spreads, slopes, around, doubts, doubt, unseen)
+    return OutcomeRegressions(n, sizes, means, centres, covariances, slopes, around, noise_variance, doubt, undetected)
 
 
 def _told_apart(
@@ -185,7 +187,7 @@ def _told_apart(
     return told, own_noise + parts**2 * between[:, None], (1 - seen) * np.sqrt(between)
 
 
-def hidden_arm(release: Release, source: Source, fit: Regressions) -> str:
+def hidden_arm(release: Release, source: Source, fit: OutcomeRegressions) -> str:
     """Why there is no interval where an arm may be nearly empty."""
     doubt = 0.0 if source.arm_sizes is not None else release.variance("arm") ** 0.5 / 2
     if fit.sizes[0].min() > 3 * doubt:
@@ -193,7 +195,7 @@ def hidden_arm(release: Release, source: Source, fit: Regressions) -> str:
     return "an arm's size cannot be told from noise; see that the treatment's declared values are those in the table"
 
 
-def signs_of_moments(release: Release, source: Source, fit: Regressions) -> Signs:
+def signs_of_moments(release: Release, source: Source, fit: OutcomeRegressions) -> Signs:
     """What the moments of a regression tell of arms, outcome and covariates."""
     schema, n, sizes = source.schema, float(fit.n[0]), fit.sizes[0]
     low, high = schema.outcome_bounds
@@ -240,7 +242,9 @@ def _unread(release: Release, source: Source, n: float) -> tuple[str, ...]:
     return tuple(found)
 
 
-def as_score_coefficients(fit: Regressions, arm: int, covariates: Sequence[str], schema: Schema) -> tuple[float, ...]:
+def as_score_coefficients(
+    fit: OutcomeRegressions, arm: int, covariates: Sequence[str], schema: Schema
+) -> tuple[float, ...]:
     """One arm's regression as coefficients of the features of a score, for outcomes in half ranges.
 
     There every value of a category has a feature that is 0 or 1, and features are divided by their largest length.
@@ -280,14 +284,14 @@ def _tables(query: RegressionMoments, source: Source, versions: Array, half: flo
     return tables[0], tables[1]
 
 
-def _solved(spreads: Array, right: Array, doubt: Array | float = 0.0) -> Array:
+def _solved(covariances: Array, right: Array, doubt: Array | float = 0.0) -> Array:
     """The solution of spread · slopes = right, where each entry of spread has noise of variance `doubt`.
 
     The inverse of a noisy matrix is too large on average, by excess / eigenvalue² of itself. The damping takes that off
     again, and keeps directions that noise has drowned out of the result.
     """
-    values, vectors = np.linalg.eigh(spreads)
-    damping = np.asarray(_excess(doubt, spreads.shape[-1]))[..., None] + 1e-12
+    values, vectors = np.linalg.eigh(covariances)
+    damping = np.asarray(_excess(doubt, covariances.shape[-1]))[..., None] + 1e-12
     inverse = np.where(values > 0, values / (values**2 + damping), 0.0)
     solution: Array = np.einsum("vaij,vaj->vai", vectors, inverse * np.einsum("vaji,vaj->vai", vectors, right))
     return solution

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-FLOORED = "noise hides how small the sampling error is: it is at most what is told"
+SAMPLING_BELOW_NOISE = "noise hides how small the sampling error is: it is at most what is told"
 """A note where a sampling error is the least that can be told from noise."""
 
 
-def left_in(models: str, covariates: Sequence[str]) -> str:
+def confounding_message(models: str, covariates: Sequence[str]) -> str:
     """Why there is no interval where noise in models of these covariates counts for more than all other error."""
     told = f"noise in {models} may leave more confounding in than sampling and privacy noise add"
     return f"{told}; {remedy(covariates)}"

@@ -12,10 +12,10 @@ from scipy import stats
 import dpcausal as dpc
 from dpcausal.effect import SiteShare
 from dpcausal.errors import QueryError, RefusedError
-from dpcausal.estimators.pooling import RULES, Rule, leave_one_out, pool
-from dpcausal.estimators.pooling.heterogeneity import Heterogeneity
-from dpcausal.estimators.pooling.weights import median_sd
 from dpcausal.interval import NoiseTerm, half_width
+from dpcausal.pooling import RULES, Rule, leave_one_out, pool
+from dpcausal.pooling.heterogeneity import Heterogeneity
+from dpcausal.pooling.weights import median_sd
 from dpcausal.release import Receipt
 
 Array = NDArray[np.float64]

@@ -7,33 +7,33 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from dpcausal.columns import is_number
 from dpcausal.errors import QueryError
-from dpcausal.estimators.propensity import ScoreDoubt
-from dpcausal.estimators.regression import as_score_coefficients, regressions
+from dpcausal.estimators.outcome_regression import as_score_coefficients, fit_regressions
+from dpcausal.estimators.propensity import PropensityUncertainty
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import ObjectivePerturbedLogistic, RegressionMoments
 from dpcausal.queries.models import Modelled
 from dpcausal.queries.regression_moments import design_names
 from dpcausal.queries.scores import feature_names
 from dpcausal.release import Receipt, Source, check_affords
+from dpcausal.validation import is_number
 
-Asked = TypeVar("Asked", bound=Modelled)
+QueryT = TypeVar("QueryT", bound=Modelled)
 
-_MODELS = 0.4
+_NUISANCE_SHARE = 0.4
 """What both models get of epsilon where there are two; one alone gets half of that."""
 
 
 @dataclass(frozen=True)
-class Models:
+class NuisanceModels:
     """Coefficients of a propensity score and of a regression of the outcome in each arm; public.
 
     Attributes:
         propensity: The score's.
         control: The control arm's.
         treated: The treated arm's.
-        moved: How far noise moves the predictor of the propensity, as a standard deviation.
-        left: What noise in both together leaves in an average effect, likewise.
+        noise_sd: How far noise moves the predictor of the propensity, as a standard deviation.
+        residual_confounding: What noise in both together leaves in an average effect, likewise.
         units: The number of units in the comparison, as the moments tell it.
         units_variance: The variance of the noise in it; 0 where it is public.
         rest: What is left of the guarantee.
@@ -43,19 +43,19 @@ class Models:
     propensity: tuple[float, ...]
     control: tuple[float, ...]
     treated: tuple[float, ...]
-    moved: float
-    left: float
+    noise_sd: float
+    residual_confounding: float
     units: float
     units_variance: float
     rest: Guarantee
     receipts: tuple[Receipt, ...]
 
-    def put_into(self, plan: Asked) -> Asked:
+    def put_into(self, plan: QueryT) -> QueryT:
         """A question with these models in place of none."""
         return replace(plan, propensity=self.propensity, control=self.control, treated=self.treated)
 
 
-class Modelling(Protocol):
+class NeedsNuisanceModels(Protocol):
     """A learner that needs models."""
 
     @property
@@ -74,7 +74,9 @@ class Modelling(Protocol):
         ...
 
 
-def private_models(source: Source, guarantee: Guarantee, learner: Modelling, plan: Modelled) -> Models:
+def fit_nuisance_models(
+    source: Source, guarantee: Guarantee, learner: NeedsNuisanceModels, plan: Modelled
+) -> NuisanceModels:
     """The models that a learner needs, and the part of the guarantee that they do not, which is for what it plans."""
     covariates, known = learner.covariates, learner.propensity
     design_names(covariates, source.schema)  # too many are refused before anything is spent
@@ -84,8 +86,8 @@ def private_models(source: Source, guarantee: Guarantee, learner: Modelling, pla
     receipts: tuple[Receipt, ...] = ()
     if known is None:
         query = ObjectivePerturbedLogistic(covariates)
-        part, guarantee = guarantee.split(_MODELS / 2, pure_first=True)
-        first, rest = guarantee.split((_MODELS / 2) / (1 - _MODELS / 2))
+        part, guarantee = guarantee.split(_NUISANCE_SHARE / 2, pure_first=True)
+        first, rest = guarantee.split((_NUISANCE_SHARE / 2) / (1 - _NUISANCE_SHARE / 2))
         check_affords(source, (query, part), (outcomes, first), (last, rest))
         score = source.release(query, part)
         propensity, receipts = score.values, (score.receipt,)
@@ -98,25 +100,25 @@ def private_models(source: Source, guarantee: Guarantee, learner: Modelling, pla
             )
         logit = math.log(known / (1 - known)) * math.sqrt(len(covariates) + 1)
         propensity = (logit, *(0.0 for _ in names[1:]))
-        first, rest = guarantee.split(_MODELS / 2)
+        first, rest = guarantee.split(_NUISANCE_SHARE / 2)
         check_affords(source, (outcomes, first), (last, rest))
     moments = source.release(outcomes, first)
-    fit = regressions(moments, source, np.array([moments.values]))
-    moved = left = 0.0
+    fit = fit_regressions(moments, source, np.array([moments.values]))
+    noise_sd = residual_confounding = 0.0
     if known is None:
         treated, inverse = fit.treated_share, float((1 / fit.feature_variances).mean())
         spread = treated * (1 - treated) / inverse
-        moved = ScoreDoubt.of(source.n, receipts[0].epsilon, len(covariates), len(names), spread).moved
-        noise = float(np.sqrt(fit.doubts[0] * inverse).mean())
+        noise_sd = PropensityUncertainty.of(source.n, receipts[0].epsilon, len(covariates), len(names), spread).noise_sd
+        noise = float(np.sqrt(fit.noise_variance[0] * inverse).mean())
         # As far as noise blurs the regressions they miss what covariates explain: half of the outcome's spread, say.
-        missed = min(fit.blurred, 1.0) * math.sqrt(float(fit.variances[0].mean()) / len(fit.feature_variances)) / 2
-        left = moved * math.hypot(noise, missed)
-    return Models(
+        missed = min(fit.attenuation, 1.0) * math.sqrt(float(fit.variances[0].mean()) / len(fit.feature_variances)) / 2
+        residual_confounding = noise_sd * math.hypot(noise, missed)
+    return NuisanceModels(
         propensity=tuple(propensity),
         control=as_score_coefficients(fit, 0, covariates, source.schema),
         treated=as_score_coefficients(fit, 1, covariates, source.schema),
-        moved=moved,
-        left=left,
+        noise_sd=noise_sd,
+        residual_confounding=residual_confounding,
         units=float(fit.n[0]),
         units_variance=moments.variance("compared") if "compared" in moments.names else 0.0,
         rest=rest,

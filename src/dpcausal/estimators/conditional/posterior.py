@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcausal.estimators.conditional.models import Models
+from dpcausal.estimators.conditional.nuisance import NuisanceModels
 from dpcausal.queries import EffectMoments
 from dpcausal.queries.basis import basis_values
 from dpcausal.queries.profiles import spread_out
@@ -15,15 +15,15 @@ from dpcausal.schema import Schema
 
 Array = NDArray[np.float64]
 
-_SPREADS = np.geomspace(1e-3, 0.5, 25)
+PRIOR_SDS = np.geomspace(1e-3, 0.5, 25)
 """By how much effects may vary between profiles: standard deviations, in whole ranges of the outcome."""
 
-_LIKELY = np.log(_SPREADS) - (_SPREADS / 0.2) ** 2 / 2
+LOG_PRIOR = np.log(PRIOR_SDS) - (PRIOR_SDS / 0.2) ** 2 / 2
 """How likely each is beforehand, as a logarithm: all alike up to a fifth of the range, and hardly any beyond."""
 
 
 @dataclass(frozen=True)
-class Weighed:
+class WeightPosterior:
     """Weights of the functions of a basis.
 
     Attributes:
@@ -41,7 +41,7 @@ class Weighed:
     cut_off: float
 
 
-def weigh(release: Release, schema: Schema, models: Models, *, level: bool) -> Weighed:
+def fit_weights(release: Release, schema: Schema, models: NuisanceModels, *, level: bool) -> WeightPosterior:
     """The weights that noisy sums of products tell.
 
     Weights are given a normal distribution beforehand: wide along the constant, and otherwise so that effects vary by
@@ -82,8 +82,8 @@ def weigh(release: Release, schema: Schema, models: Models, *, level: bool) -> W
     privacy = gain @ private @ gain.T
     cut = (release.value("clipped") - 2 * math.sqrt(release.variance("clipped"))) / n
     error = math.sqrt(max(float(((values @ covariance) * values).sum(axis=1).mean()), 0.0))
-    rest = _positive(covariance - privacy) + models.left**2 * np.outer(constant, constant)
-    return Weighed(weights, rest, privacy, error, max(cut, 0.0))
+    rest = _positive(covariance - privacy) + models.residual_confounding**2 * np.outer(constant, constant)
+    return WeightPosterior(weights, rest, privacy, error, max(cut, 0.0))
 
 
 def _priors(values: Array, constant: Array, span: float) -> list[Array]:
@@ -92,7 +92,7 @@ def _priors(values: Array, constant: Array, span: float) -> list[Array]:
     along = np.outer(constant, constant) / length**2
     across = np.eye(len(constant)) - along
     varied = float(((values @ across) * values).sum(axis=1).mean())
-    return [span**2 * (length**2 * along + spread**2 / max(varied, 1e-9) * across) for spread in _SPREADS]
+    return [span**2 * (length**2 * along + spread**2 / max(varied, 1e-9) * across) for spread in PRIOR_SDS]
 
 
 def _gram(release: Release, query: EffectMoments, schema: Schema, n: float) -> tuple[Array, float]:
@@ -119,7 +119,7 @@ class _Fit:
 
     def __init__(self, gram: Array, along: Array, priors: list[Array]) -> None:
         self._gram, self._along, self._priors = gram, along, priors
-        self._likely = _LIKELY if len(priors) > 1 else np.zeros(1)
+        self._likely = LOG_PRIOR if len(priors) > 1 else np.zeros(1)
 
     def posterior(self, errors: Array) -> tuple[Array, Array, Array]:
         """Weights, their covariance, and what they are of the sums: averages over the variances beforehand."""

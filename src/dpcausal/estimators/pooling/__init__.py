@@ -1,6 +1,0 @@
-"""One effect out of several sites' effects."""
-
-from dpcausal.estimators.pooling.pooled import leave_one_out, pool
-from dpcausal.estimators.pooling.weights import RULES, Rule, minimum_variance
-
-__all__ = ["RULES", "Rule", "leave_one_out", "minimum_variance", "pool"]

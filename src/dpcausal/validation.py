@@ -1,0 +1,62 @@
+"""Checks of values and documents that people wrote, and what they may have meant."""
+
+import math
+import numbers
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, fields
+from difflib import get_close_matches
+from typing import TypeVar
+
+from dpcausal.errors import SchemaError
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a finite number, of Python or of numpy; True and False are none."""
+    try:
+        return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # a whole number beyond all floats
+        return False
+
+
+LONGEST_VERSION = 64
+
+
+def is_version(text: object) -> bool:
+    """Return whether a text may name a version of a data set: one short line without control characters."""
+    return isinstance(text, str) and 0 < len(text) <= LONGEST_VERSION and text.isprintable() and text == text.strip()
+
+
+Declared = TypeVar("Declared")
+
+
+def did_you_mean(name: object, names: Iterable[str]) -> str:
+    """Which of some public names a person may have meant, as a question for a hint; empty where none is near.
+
+    Example:
+        >>> did_you_mean("DoublyRobust", ["difference_in_means", "doubly_robust"])
+        "did you mean 'doubly_robust'? "
+    """
+    known = {str(each).casefold(): str(each) for each in names}
+    near = get_close_matches(str(name).casefold(), known, n=1)
+    return f"did you mean {known[near[0]]!r}? " if near else ""
+
+
+def check_keys(what: str, document: object, needed: tuple[str, ...], optional: tuple[str, ...]) -> None:
+    """Raise unless a document holds every needed name and no unknown one."""
+    keys = set(document) if isinstance(document, Mapping) else set()
+    if not set(needed) <= keys <= {*needed, *optional}:
+        strange = sorted(map(str, keys - {*needed, *optional}))
+        near = did_you_mean(strange[0], {*needed, *optional} - keys) if strange else ""
+        raise SchemaError(
+            expected=f"{what} with {', '.join(needed)} and at most {', '.join(optional)}",
+            got=", ".join(sorted(map(str, keys))) or repr(document),
+            hint=f"{near}correct the names in the document.",
+        )
+
+
+def build(what: str, made: Callable[..., Declared], document: object) -> Declared:
+    """A declaration from a document that must hold its parts and nothing else."""
+    parts = fields(made)  # type: ignore[arg-type]
+    needed = tuple(part.name for part in parts if part.default is MISSING)
+    check_keys(what, document, needed, tuple(part.name for part in parts if part.name not in needed))
+    return made(**document)  # type: ignore[arg-type]
