@@ -26,14 +26,14 @@ from statistics import median
 import pyarrow as pa
 
 import dpcausal as dpc
-from benchmarks.postgres import VARIABLE, fresh_database
 from benchmarks.progress import progress
 from dpcausal.errors import BudgetExceededError
 from dpcausal.ledger.chain import Entry
+from tests.support.postgres import VARIABLE, fresh_database
 
 # Processes are forked from a clean server: a process that has run queries holds threads, which do not survive a fork.
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["dpcausal", "benchmarks.postgres"])
+PROCESSES.set_forkserver_preload(["dpcausal", "tests.support.postgres"])
 RACERS, ATTEMPTS, AFFORDABLE = 8, 5, 12
 PRICE = 0.1
 AS_OF = "2026-06-30"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import settings
 
 import dpcausal as dpc
-from benchmarks.postgres import VARIABLE, fresh_database
+from tests.support.postgres import VARIABLE, fresh_database
 
 settings.register_profile("shared machine", deadline=None)
 settings.load_profile("shared machine")

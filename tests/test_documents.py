@@ -58,7 +58,7 @@ def start(page: Path, folder: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.timeout(600)  # where a page starts servers and is not alone on the machine
 @pytest.mark.parametrize("path", PAGES)
-def test_the_code_runs(path: Path, tmp_path: Path) -> None:
+def test_page_runs_and_prints_what_it_shows(path: Path, tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     program = PROGRAMS.get(name(path))
@@ -80,7 +80,7 @@ EXTRAS = set(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name)
-def test_no_block_escapes_being_run(path: Path) -> None:
+def test_every_block_is_run_or_exempt(path: Path) -> None:
     assert not faults(path.read_text(encoding="utf-8"), EXTRAS)
 
 
@@ -99,7 +99,7 @@ def test_no_block_escapes_being_run(path: Path) -> None:
         "```python\n1 / 0\n",
     ],
 )
-def test_a_block_that_escapes_is_caught(page: str) -> None:
+def test_block_that_would_not_be_run_is_caught(page: str) -> None:
     assert faults(page, EXTRAS)
 
 
@@ -140,7 +140,7 @@ print(value, end="\\n")
         ("```text\na = 2\n```\n", "was not printed"),
     ],
 )
-def test_a_page_that_does_not_do_what_it_says_is_caught(added: str, said: str, tmp_path: Path) -> None:
+def test_page_that_fails_or_prints_otherwise_is_caught(added: str, said: str, tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     page = tmp_path / "page.md"
@@ -150,7 +150,7 @@ def test_a_page_that_does_not_do_what_it_says_is_caught(added: str, said: str, t
     assert said in done.stdout
 
 
-def test_the_readme_shows_an_effect_as_it_is_printed() -> None:
+def test_readme_shows_an_effect_as_it_is_printed() -> None:
     (shown,) = [block.body for block in blocks(DOCUMENTS[0].read_text(encoding="utf-8")) if block.language == "console"]
     schema = dpcausal.Schema(treatment=dpcausal.Treatment("treat"), outcome=dpcausal.Real("earnings", 0, 60_000))
     vault = dpcausal.Vault(
@@ -175,7 +175,7 @@ def test_every_command_is_in_the_reference() -> None:
     assert shown == [" ".join([*words, "--help"]) for words in all_commands()], "run python -m checks.commands"
 
 
-def test_nothing_private_to_a_workplace_is_written_down() -> None:
+def test_no_page_names_a_private_folder() -> None:
     for path in [*DOCUMENTS, *sorted((ROOT / "docs").rglob("*.ipynb"))]:
         text = path.read_text(encoding="utf-8")
         assert not re.search(r"/root\b|/work/|/tmp/dev|shared/", text), name(path)

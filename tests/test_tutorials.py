@@ -11,12 +11,12 @@ TUTORIALS = pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.s
 
 
 @TUTORIALS
-def test_it_runs_without_a_word_of_complaint(path: Path, tmp_path: Path) -> None:
+def test_tutorial_runs_without_errors_or_warnings(path: Path, tmp_path: Path) -> None:
     assert complaints(executed(read(path), tmp_path)) == []
 
 
 @TUTORIALS
-def test_it_was_run_and_stripped(path: Path) -> None:
+def test_tutorial_is_committed_as_it_ran(path: Path) -> None:
     committed = json.loads(path.read_text(encoding="utf-8"))
     assert json.loads(json.dumps(stripped(read(path)))) == json.loads(json.dumps(read(path)))
     assert set(committed["metadata"]) == {"kernelspec", "language_info"}
@@ -27,7 +27,7 @@ def test_it_was_run_and_stripped(path: Path) -> None:
 
 
 @TUTORIALS
-def test_its_figures_are_pictures_that_were_drawn(path: Path) -> None:
+def test_tutorial_figures_are_images(path: Path) -> None:
     outputs = [output for cell in read(path).cells for output in cell.get("outputs", ())]
     kinds = {kind for output in outputs for kind in output.get("data", ())}
     assert kinds <= {"image/png", "text/html", "text/plain"}
@@ -35,7 +35,7 @@ def test_its_figures_are_pictures_that_were_drawn(path: Path) -> None:
 
 
 @TUTORIALS
-def test_it_says_what_it_is_for_and_what_to_doubt(path: Path) -> None:
+def test_tutorial_states_goal_needs_and_limitations(path: Path) -> None:
     texts = [cell.source for cell in read(path).cells if cell.cell_type == "markdown"]
     assert texts[0].startswith("# ")
     for words in ("**At the end you have**", "**Time**", "**Needs**"):
@@ -44,7 +44,7 @@ def test_it_says_what_it_is_for_and_what_to_doubt(path: Path) -> None:
     assert "## Next" in texts[-1]
 
 
-def test_the_list_has_all_of_them() -> None:
+def test_index_lists_every_tutorial() -> None:
     listed = (FOLDER / "index.md").read_text(encoding="utf-8")
     assert notebooks()
     for path in notebooks():
@@ -60,19 +60,19 @@ def test_the_list_has_all_of_them() -> None:
         ("print('/home/somebody/table.parquet')", "/home/somebody"),
     ],
 )
-def test_a_complaint_is_heard(source: str, said_in_vain: str, tmp_path: Path) -> None:
+def test_warning_stderr_or_machine_path_is_caught(source: str, said_in_vain: str, tmp_path: Path) -> None:
     heard = complaints(executed(_notebook(source), tmp_path))
     assert heard
     assert said_in_vain in heard[0]
 
 
 @pytest.mark.parametrize("source", ["1 / 0", "!dpcausal no-such-command", "!exit 1"])
-def test_what_fails_is_not_passed_over(source: str, tmp_path: Path) -> None:
+def test_failing_cell_is_caught(source: str, tmp_path: Path) -> None:
     with pytest.raises(Exception, match="An error occurred while executing"):
         executed(_notebook(source), tmp_path)
 
 
-def test_what_differs_from_run_to_run_is_stripped(tmp_path: Path) -> None:
+def test_stripped_notebook_has_nothing_that_differs_between_runs(tmp_path: Path) -> None:
     made = executed(_notebook("for word in ('a', 'b'):\n    !echo {word}\n1"), tmp_path)
     text = json.dumps(made)
     assert "execution_count" in text

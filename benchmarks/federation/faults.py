@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import dpcausal as dpc
-from benchmarks.federation.processes import SERVER
 from benchmarks.federation.scene import PATIENT, SITES, Scene, scene_in
 from dpcausal.federation.protocol import MEANINGS, Code, Message, Request
 from dpcausal.federation.roster import Roster
 from dpcausal.federation.signatures import claimed_body
 from dpcausal.site.site import Site
+from tests.support.federation_processes import SERVER
 
 # In the process that answers: stop at a point, say so, and wait for what comes.
 PAUSE = """

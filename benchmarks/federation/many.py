@@ -7,11 +7,11 @@ from statistics import mean
 from typing import Any
 
 import dpcausal as dpc
-from benchmarks.federation.hospitals import approved, hospital
-from benchmarks.federation.processes import SERVER, Federation, Memory
 from dpcausal.federation.roster import Member, Roster
 from dpcausal.federation.signatures import Key
 from dpcausal.testing import standard_schema, synthetic_table
+from tests.support.federation_processes import SERVER, Federation, Memory
+from tests.support.site_folders import approve_study, make_site_folder
 
 
 def measure(folder: Path, sites: int = 50, units: int = 200) -> dict[str, Any]:
@@ -31,8 +31,8 @@ def measure(folder: Path, sites: int = 50, units: int = 200) -> dict[str, Any]:
     for place in range(sites):
         name = f"site{place:03}"
         table = synthetic_table(schema, units, seed=place)
-        members[name] = Member(hospital(folder / name, name, table, schema, {"anna": key.public}, seconds=300))
-        approved(folder / name, study)
+        members[name] = Member(make_site_folder(folder / name, name, table, schema, {"anna": key.public}, seconds=300))
+        approve_study(folder / name, study)
     start = time.monotonic()
     federation = Federation(folder / "kits", {name: folder / name for name in members})
     provisioned = time.monotonic() - start

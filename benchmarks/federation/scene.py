@@ -12,12 +12,12 @@ from unittest import mock
 import pyarrow as pa
 
 import dpcausal as dpc
-from benchmarks.federation.hospitals import approved, hospital
-from benchmarks.federation.processes import SERVER, Federation, holding
 from dpcausal.errors import RefusedError
 from dpcausal.federation.roster import Member, Roster
 from dpcausal.federation.signatures import Key
 from dpcausal.testing import standard_schema, synthetic_table
+from tests.support.federation_processes import SERVER, Federation, holding
+from tests.support.site_folders import approve_study, make_site_folder
 
 SITES = ("north", "south", "west")
 UNITS = 400
@@ -70,7 +70,7 @@ class Scene:
         """The same, approved by all sites."""
         study = self.study(**changes)
         for site in SITES:
-            approved(self.federation.sites[site], study)
+            approve_study(self.federation.sites[site], study)
         return study
 
     def run(self, study: dpc.Study, *, timeout: float = TIMEOUT, roster: Roster | None = None) -> dict[str, str]:
@@ -145,7 +145,9 @@ def scene_in(folder: Path) -> Iterator[Scene]:
         names = pa.array([PATIENT.format(site)] * (UNITS + place))
         table = synthetic_table(schema, UNITS + place, seed=place).append_column("name", names)
         members[site] = Member(
-            hospital(folder / site, site, table, schema, {"anna": key.public}, seconds=10, epsilon_per_study=50.0),
+            make_site_folder(
+                folder / site, site, table, schema, {"anna": key.public}, seconds=10, epsilon_per_study=50.0
+            ),
             units=len(table),
         )
         (folder / site / "patient").write_text(PATIENT.format(site), encoding="utf-8")

@@ -18,13 +18,13 @@ import numpy as np
 import pyarrow as pa
 
 import dpcausal as dpc
-from benchmarks.federation.hospitals import approved, hospital
 from benchmarks.progress import progress
 from dpcausal.federation.roster import Member, Roster
 from dpcausal.federation.signatures import Key
 from dpcausal.federation.transport import LocalTransport
 from dpcausal.queries import Query
 from dpcausal.site.site import Site
+from tests.support.site_folders import approve_study, make_site_folder
 
 UNITS = 20_000
 TRUTH = 4.0
@@ -75,8 +75,8 @@ class Federation:
         members, answers = {}, {}
         for place, table in enumerate(tables):
             name = f"site{place}"
-            public = hospital(folder / name, name, table, study.schema, {"anna": key.public})
-            approved(folder / name, study)
+            public = make_site_folder(folder / name, name, table, study.schema, {"anna": key.public})
+            approve_study(folder / name, study)
             members[name], answers[name] = Member(public), Site(folder / name).answer
         return cls(folder, study, Roster(members), key, LocalTransport(answers))
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import dpcausal as dpc
 from benchmarks.federation.experiment import ALPHAS, asked
-from benchmarks.federation.hospitals import approved, hospital
-from benchmarks.federation.processes import Federation
 from benchmarks.federation.tables import Setting, protected, reference
 from benchmarks.progress import progress
 from dpcausal.federation.roster import Member, Roster
 from dpcausal.federation.signatures import Key
+from tests.support.federation_processes import Federation
+from tests.support.site_folders import approve_study, make_site_folder
 
 
 def measure(folder: Path, data: Path, alphas: Sequence[float] = ALPHAS) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def _asked(folder: Path, setting: Setting, alphas: Sequence[float]) -> dict[str,
     folder.mkdir()
     key = Key.make("anna", folder / "anna.key")
     members = {
-        name: Member(hospital(folder / name, name, each.table, each.schema, {"anna": key.public}))
+        name: Member(make_site_folder(folder / name, name, each.table, each.schema, {"anna": key.public}))
         for name, each in points[0].items()
     }
     found = []
@@ -57,7 +57,7 @@ def _asked(folder: Path, setting: Setting, alphas: Sequence[float]) -> dict[str,
                 epsilons={name: each.epsilon for name, each in point.items()},
             )
             for name in members:
-                approved(folder / name, study)
+                approve_study(folder / name, study)
             start = time.monotonic()
             store = folder / f"{alpha:g}.db"
             coordinator = dpc.Coordinator(study.to_toml(), Roster(members), key, federation.transport, store=store)

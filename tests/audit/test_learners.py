@@ -87,7 +87,7 @@ def test_a_heuristic_on_hostile_tables_is_not_seen(
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
-def test_every_learner_learns(learner: str) -> None:
+def test_every_audited_learner_finds_the_effect(learner: str) -> None:
     """One that fails says 0 and nothing else, so somebody has to ask."""
     random = np.random.default_rng(0)
     covariates, arms = random.uniform(-1, 1, (400, 2)), random.integers(0, 2, 400).astype(float)

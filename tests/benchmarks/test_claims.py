@@ -19,7 +19,7 @@ def says(page: str, words: str) -> bool:
     return words in " ".join((ROOT / "docs" / page).read_text(encoding="utf-8").split())
 
 
-def test_the_heuristic_against_the_learner() -> None:
+def test_docs_ratio_of_heuristic_and_learner_is_the_stored_one() -> None:
     cells: dict[tuple[str, int, float], dict[str, float]] = {}
     for each in results("heterogeneity")["rows"]:
         cells.setdefault((each["table"], each["n"], each["epsilon"]), {})[each["contestant"]] = each["pehe"]

@@ -7,7 +7,7 @@ import pytest
 
 import dpcausal as dpc
 from benchmarks import ledger_faults
-from benchmarks.postgres import VARIABLE
+from tests.support.postgres import VARIABLE
 
 POSTGRESQL = pytest.param("postgresql", marks=pytest.mark.xdist_group("postgresql"))
 

@@ -103,7 +103,7 @@ def test_moments_by_hand_are_the_vaults_own(options: Options) -> None:
     assert_costs(found["costs"])
 
 
-def test_a_row_is_priced_at_every_size(options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cost_per_row_is_measured_at_every_size(options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sizes, "SMALLEST", 300)
     found = sizes.measure(options)
     assert [line["rows"] for line in found["lines"] if line["query"] == "moments"] == [300, 3_000]
@@ -175,7 +175,7 @@ def test_engines_that_differ_are_named() -> None:
     assert (line["identical"], line["differs_with_partitions"], line["spark_to_duckdb"]) == (False, [7], 4.0)
 
 
-def test_processes_are_on_their_own(tmp_path: Path) -> None:
+def test_measured_processes_are_separate(tmp_path: Path) -> None:
     """What this process holds is not counted as theirs, and what they use is counted."""
     held = np.ones(2**26)  # half a gigabyte
     found = processes.run(Task("sort", rows=200_000))
@@ -185,7 +185,7 @@ def test_processes_are_on_their_own(tmp_path: Path) -> None:
         processes.run(Task("No such work"))
 
 
-def test_parts_are_kept_one_by_one(
+def test_each_finished_part_is_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def told(options: Options) -> dict[str, Any]:

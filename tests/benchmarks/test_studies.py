@@ -49,7 +49,7 @@ def test_exact_matching_needs_five_times_the_noise_of_stratification() -> None:
     assert math.sqrt(2) * 2 * bound / share > 5 * capped.privacy_sd
 
 
-def test_the_stored_result_keeps_that_ratio() -> None:
+def test_stored_result_has_the_same_noise_ratio() -> None:
     stored = json.loads((RESULTS / "study_exact_matching.json").read_text(encoding="utf-8"))
     assert stored["ratio_at_epsilon_1"] >= 5
     assert min(line["repeats"] for line in stored["errors"]) >= 100

@@ -29,12 +29,12 @@ BREACHES = {
 
 
 @pytest.mark.parametrize(("file", "text"), BREACHES.values(), ids=BREACHES.keys())
-def test_a_breach_is_caught(file: str, text: str, tmp_path: Path) -> None:
+def test_breach_of_a_rule_is_caught(file: str, text: str, tmp_path: Path) -> None:
     path = tmp_path / file
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     assert list(violations(tmp_path))
 
 
-def test_the_package_keeps_its_rules() -> None:
+def test_tree_keeps_the_rules() -> None:
     assert list(violations(Path(__file__).parents[2] / "src" / "dpcausal")) == []

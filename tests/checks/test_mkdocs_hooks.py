@@ -65,11 +65,11 @@ plot()
 """
 
 
-def test_a_notebook_as_a_page() -> None:
+def test_notebook_becomes_a_page() -> None:
     assert markdown(NOTEBOOK, "trial") == PAGE
 
 
-def test_a_docstring_as_the_reference_shows_it() -> None:
+def test_docstring_is_shown_in_the_reference() -> None:
     docstring = Docstring("A sum. Proof: docs/proofs/sums.md.\n\nExample:\n    >>> 1 + 1\n    2")
     Docstrings().on_object(obj=Function("add", docstring=docstring))
     shown = "A sum. Proof: [docs/proofs/sums.md](../proofs/sums.md).\n\nExamples:\n    >>> 1 + 1\n    2"
@@ -89,7 +89,7 @@ def test_a_docstring_as_the_reference_shows_it() -> None:
         'const library = await import("https://cdn.example.org/x.mjs")',
     ],
 )
-def test_what_would_be_fetched_is_caught(text: str) -> None:
+def test_page_that_fetches_from_elsewhere_is_caught(text: str) -> None:
     assert FETCHED.search(text)
 
 
@@ -103,12 +103,12 @@ def test_what_would_be_fetched_is_caught(text: str) -> None:
         "import dpcausal as dpc",
     ],
 )
-def test_what_is_not_fetched_is_left_alone(text: str) -> None:
+def test_page_that_fetches_nothing_passes(text: str) -> None:
     assert not FETCHED.search(text)
 
 
 @pytest.mark.parametrize(("link", "fails"), [("other.md", False), ("absent.md", True)])
-def test_the_documentation_is_not_built_with_a_dead_link(link: str, fails: bool, tmp_path: Path) -> None:
+def test_build_fails_on_a_dead_link(link: str, fails: bool, tmp_path: Path) -> None:
     """With the options that `make docs` gives to mkdocs."""
     recipe = (Path(__file__).parents[2] / "Makefile").read_text(encoding="utf-8")
     (options,) = re.findall(r"-m mkdocs build(.*)", recipe)

@@ -24,7 +24,7 @@ def document(path: str) -> Any:
     return yaml.safe_load((ROOT / path).read_text(encoding="utf-8"))
 
 
-def test_one_version() -> None:
+def test_version_is_the_same_everywhere() -> None:
     assert document("CITATION.cff")["version"] == dpcausal.__version__
     assert re.search(rf"^## {re.escape(dpcausal.__version__)}\b", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert "version" not in PROJECT
@@ -58,7 +58,7 @@ def needed(requirement: Requirement, found: dict[str, set[str]], *, covariates: 
         needed(Requirement(line), found, covariates=tuple(new))
 
 
-def test_everything_that_is_used_is_pinned() -> None:
+def test_constraints_pin_every_dependency() -> None:
     found: dict[str, set[str]] = {}
     for line in GROUPS["dev"]:
         needed(Requirement(line), found)
@@ -91,11 +91,11 @@ def test_every_extra_is_tried() -> None:
         "docs/ledger.db",
     ],
 )
-def test_junk_is_caught(junk: str) -> None:
+def test_junk_in_an_archive_is_caught(junk: str) -> None:
     assert faults(["LICENSE", "src/dpcausal/site/site.py", junk], ["LICENSE"]) == [f"has {junk}"]
 
 
-def test_what_is_missing_is_caught() -> None:
+def test_missing_file_in_an_archive_is_caught() -> None:
     assert faults(["LICENSE"], ["LICENSE", "dpcausal/py.typed"]) == ["lacks dpcausal/py.typed"]
 
 

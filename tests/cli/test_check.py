@@ -45,7 +45,7 @@ def run(folder: Path, *words: object, table: str = "table.csv") -> Result:
     )
 
 
-def test_it_tells_what_does_not_read_as_declared(tmp_path: Path) -> None:
+def test_check_reports_cells_that_do_not_read_as_declared(tmp_path: Path) -> None:
     write(tmp_path)
     done = run(tmp_path)
     assert done.exit_code == 0, done.output
@@ -118,7 +118,7 @@ def test_a_policy_that_forbids_it_is_heeded_before_anything_is_read(where: str, 
     assert run(tmp_path, *words).exit_code == 2
 
 
-def test_it_leaves_no_ledger_and_no_file(tmp_path: Path) -> None:
+def test_check_leaves_no_ledger_and_no_file(tmp_path: Path) -> None:
     write(tmp_path)
     before = sorted(tmp_path.iterdir())
     run(tmp_path)

@@ -13,12 +13,12 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import dpcausal as dpc
-from benchmarks.postgres import VARIABLE, fresh_database
 from dpcausal import Study
 from dpcausal.cli import app
 from dpcausal.errors import TableError
 from dpcausal.study_template import BLANK, study_to_fill_in
 from dpcausal.vault.table import column_families
+from tests.support.postgres import VARIABLE, fresh_database
 
 FAMILIES = {"arm": "text", "age": "number", "visits": "integer", "smoker": "boolean", "seen": "date", "tags": "other"}
 
@@ -52,7 +52,7 @@ def test_every_way_in_gives_the_same_columns(tmp_path: Path) -> None:
 
 @pytest.mark.xdist_group("postgresql")
 @pytest.mark.skipif(VARIABLE not in os.environ, reason=f"no PostgreSQL server: {VARIABLE} is not set")
-def test_a_server_gives_them_too() -> None:
+def test_postgresql_gives_the_same_columns() -> None:
     kinds = "arm text, age numeric, visits integer, smoker boolean, seen date, tags text[]"
     with fresh_database() as url:
         address = url.replace("+psycopg", "")
@@ -71,7 +71,7 @@ def test_a_table_that_is_not_there_is_told_without_passwords(place: str) -> None
     assert "secret" not in str(told.value)
 
 
-def test_no_value_gets_into_the_file(tmp_path: Path) -> None:
+def test_study_template_holds_no_value_of_the_table(tmp_path: Path) -> None:
     texts = []
     for place, secret in enumerate((41.5, 99.75)):
         pq.write_table(columns(secret=secret), tmp_path / "table.parquet")
@@ -87,7 +87,7 @@ def test_no_value_gets_into_the_file(tmp_path: Path) -> None:
     assert "30.25" not in texts[0]
 
 
-def test_it_does_not_write_over_anything(tmp_path: Path) -> None:
+def test_init_overwrites_no_file(tmp_path: Path) -> None:
     pq.write_table(columns(), tmp_path / "table.parquet")
     (tmp_path / "study.toml").write_text("mine")
     done = run(tmp_path / "table.parquet", "--out", tmp_path / "study.toml")
@@ -96,7 +96,7 @@ def test_it_does_not_write_over_anything(tmp_path: Path) -> None:
     assert (tmp_path / "study.toml").read_text() == "mine"
 
 
-def test_json(tmp_path: Path) -> None:
+def test_json_output_lists_the_columns(tmp_path: Path) -> None:
     pq.write_table(columns(), tmp_path / "table.parquet")
     done = run(tmp_path / "table.parquet", "--out", tmp_path / "study.toml", "--json")
     assert json.loads(done.output) == {"written": str(tmp_path / "study.toml"), "columns": FAMILIES}

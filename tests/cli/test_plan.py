@@ -28,7 +28,7 @@ def run(*words: object) -> Result:
     return CliRunner().invoke(app, ["plan", *map(str, words)])
 
 
-def test_it_prints_a_plan(study: Path) -> None:
+def test_command_prints_a_plan(study: Path) -> None:
     done = run(study, "--n", 5_000, "--outcome-sd", 1.5)
     assert done.exit_code == 0, done.output
     for words in ("regression_moments: epsilon 1, delta 0", "95 % interval", "Estimators by the error to expect"):
@@ -66,7 +66,7 @@ def test_what_is_required_first_is_printed_with_the_price_of_all(study: Path) ->
     assert document.stderr.splitlines() == [*told, "In all: epsilon 1.7, delta 0."]
 
 
-def test_a_figure(study: Path, tmp_path: Path) -> None:
+def test_plan_writes_a_figure(study: Path, tmp_path: Path) -> None:
     assert run(study, "--n", 20_000, "--figure", tmp_path / "plan.png").exit_code == 0
     assert (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")
 
@@ -83,7 +83,7 @@ def test_a_figure(study: Path, tmp_path: Path) -> None:
         ("--n", 100, "--figure", "plan.jpeg"),
     ],
 )
-def test_wrong_use_is_told(study: Path, wrong: tuple[object, ...]) -> None:
+def test_wrong_options_are_refused_in_words(study: Path, wrong: tuple[object, ...]) -> None:
     done = run(study, *wrong)
     assert done.exit_code == 2
     assert "Traceback" not in done.output

@@ -57,7 +57,7 @@ def ratio(told: Sequence[float] | Array, found: Sequence[float] | Array) -> floa
     return float(np.median(told) / np.std(found))
 
 
-def test_the_sampling_error_of_a_regression_is_as_large_as_it_says() -> None:
+def test_regression_sampling_sd_matches_the_spread_of_estimates() -> None:
     estimator = dpc.RegressionAdjustment(covariates=OF)
     effects = [estimator.estimate(vault_of(table(1_500, seed)), epsilon=100.0, delta=0.01) for seed in range(50)]
     assert max(effect.privacy_sd for effect in effects) < 0.5 * min(effect.sampling_sd or 0 for effect in effects)
@@ -78,7 +78,7 @@ class Noisier(RecordingSource):
         return replace(release, values=tuple(map(float, release.values + noise)))
 
 
-def test_the_privacy_noise_of_a_regression_is_as_large_as_it_says() -> None:
+def test_regression_noise_sd_matches_the_spread_of_estimates() -> None:
     """Most of it in the adjustment: the noise in the arms' totals, which is told apart from it, is a small part."""
     vault, estimator = vault_of(table(20_000, 0, apart=2.0)), dpc.RegressionAdjustment(covariates=OF)
     effects = [estimator.estimate(Noisier(vault, seed), epsilon=1.0) for seed in range(200)]
@@ -91,7 +91,7 @@ PROFILES = {"a": np.array([-0.8, 0.0, 0.8]), "b": np.array([0.5, 0.0, -0.5])}
 
 
 @pytest.mark.parametrize("kind", [dpc.RLearner, dpc.DRLearner])
-def test_the_errors_of_a_learner_are_as_large_as_they_say(kind: type[dpc.RLearner | dpc.DRLearner]) -> None:
+def test_learner_errors_match_the_spread_of_estimates(kind: type[dpc.RLearner | dpc.DRLearner]) -> None:
     """Sampling and privacy noise together, in a trial, at three profiles."""
     learner = kind(OF, dpc.Polynomial(OF), propensity=0.5)
     curves = [learner.estimate(vault_of(table(3_000, seed, apart=0.0)), epsilon=6.0, delta=1e-3) for seed in range(30)]

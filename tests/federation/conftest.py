@@ -9,7 +9,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from benchmarks.federation.hospitals import approved, hospital
 from dpcausal import Coordinator, DifferenceInMeans, Study
 from dpcausal.federation.protocol import Message
 from dpcausal.federation.roster import Member, Roster
@@ -19,6 +18,7 @@ from dpcausal.schema import Schema
 from dpcausal.site.policy import KEY
 from dpcausal.site.site import Site
 from dpcausal.testing import standard_schema, synthetic_table
+from tests.support.site_folders import approve_study, make_site_folder
 
 Answerer = Callable[[str], str]
 
@@ -36,7 +36,7 @@ class Federation:
     def __post_init__(self) -> None:
         self.anna = Key.make("anna", self.folder / "anna.key")
         keys = {
-            name: hospital(self.folder / name, name, table, self.schema, {"anna": self.anna.public})
+            name: make_site_folder(self.folder / name, name, table, self.schema, {"anna": self.anna.public})
             for name, table in self.tables.items()
         }
         self.roster = Roster({name: Member(key) for name, key in keys.items()})
@@ -59,7 +59,7 @@ class Federation:
         }
         study = Study(**usual | changes)
         for name in self.tables:
-            approved(self.folder / name, study)
+            approve_study(self.folder / name, study)
         return study
 
     def coordinator(self, study: Study, **changes: Any) -> Coordinator:

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 import pytest
 
 import dpcausal as dpc
-from benchmarks.postgres import VARIABLE, fresh_database
 from checks.documents import ROOT, blocks
+from tests.support.postgres import VARIABLE, fresh_database
 
 Run = Callable[[str], list[Any]]
 COLUMNS = ("drug", "stay", "age", "sex", "diabetes", "stay_before", "systolic")

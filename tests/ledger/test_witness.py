@@ -14,7 +14,6 @@ import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
-from benchmarks.postgres import VARIABLE, fresh_database
 from dpcausal.errors import LedgerError
 from dpcausal.ledger import witness as witness_module
 from dpcausal.ledger.chain import Entry, Kind
@@ -22,6 +21,7 @@ from dpcausal.ledger.witness import LogWitness, Sighting, open_witness
 from dpcausal.queries import ArmTotals
 from tests.conftest import POSTGRESQL
 from tests.ledger.long_ledgers import AS_OF, LAPLACE, answer, forge
+from tests.support.postgres import VARIABLE, fresh_database
 
 BUDGET = dpc.Budget(epsilon=3)
 ONE = dpc.Guarantee(epsilon=1.0)

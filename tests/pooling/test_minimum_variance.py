@@ -16,7 +16,7 @@ def test_the_best_prefix_is_the_best_of_all_sets() -> None:
     assert agreement(400, most=9)["agree"]
 
 
-def test_the_check_finds_a_wrong_order() -> None:
+def test_order_by_variance_alone_is_caught() -> None:
     """Mutant: sites in the order of variance alone."""
 
     def by_variance_alone(sizes: Array, variances: Array) -> float:
@@ -61,7 +61,7 @@ def test_a_million_sites_take_under_two_seconds() -> None:
     assert time.process_time() - start < 2
 
 
-def test_ours_is_no_worse_than_the_printed_rule() -> None:
+def test_floored_rule_is_no_worse_than_the_printed_rule() -> None:
     """Small sites, where noise makes printed variances negative: there the printed rule loses, and ours does not."""
     small, plain = errors(Setting(3, "small", 1.0, 0.0), 500), errors(Setting(3, "equal", 1.0, 0.0), 500)
     assert float(str(small["printed_variances_below_0"])) > 0.05

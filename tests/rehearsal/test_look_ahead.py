@@ -47,7 +47,7 @@ def ask(name: str, source: dpc.Source, epsilon: float, delta: float) -> object:
 
 @pytest.mark.parametrize("name", ASKED)
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
-def test_nothing_is_spent_where_not_all_can_be(name: str, delta: float) -> None:
+def test_nothing_is_spent_where_the_budget_cannot_pay_for_all_queries(name: str, delta: float) -> None:
     if name == "matching" and delta:
         pytest.skip("matching of whole records is pure")
     short = vault(epsilon=0.99, delta=1e-5)
@@ -57,7 +57,7 @@ def test_nothing_is_spent_where_not_all_can_be(name: str, delta: float) -> None:
 
 
 @pytest.mark.parametrize("name", ASKED)
-def test_what_fits_is_asked_and_may_be_asked_again(name: str) -> None:
+def test_estimate_that_fits_is_paid_once_and_can_be_repeated(name: str) -> None:
     enough = vault(epsilon=1.0, delta=1e-5)
     first = ask(name, enough, 1.0, 0.0)
     assert 0.99 < enough.ledger.spent.epsilon <= 1
@@ -67,7 +67,7 @@ def test_what_fits_is_asked_and_may_be_asked_again(name: str) -> None:
 @pytest.mark.parametrize(
     "diagnosis", [dpc.Overlap(covariates=OF), dpc.Balance(covariates=OF, weighted_by=OF)], ids=repr
 )
-def test_what_is_asked_about_a_score_that_is_known_may_be_asked_again(diagnosis: Any) -> None:
+def test_estimate_on_a_released_score_can_be_repeated(diagnosis: Any) -> None:
     enough = vault(epsilon=2.0)
     score = enough.release(ObjectivePerturbedLogistic(OF), dpc.Guarantee(epsilon=1.0))
     first = diagnosis.estimate(enough, epsilon=1.0, score=score)
@@ -78,7 +78,7 @@ def test_what_is_asked_about_a_score_that_is_known_may_be_asked_again(diagnosis:
 
 
 @pytest.mark.parametrize("name", ["weighting", "overlap", "R-learner", "groups"])
-def test_likewise_under_the_other_rule(name: str) -> None:
+def test_nothing_is_spent_under_the_zcdp_rule_either(name: str) -> None:
     """There Laplace noise of a part may cost more than the whole with Gaussian noise would."""
     short = vault(epsilon=3.0, delta=1e-6, rule="zcdp")
     with pytest.raises(BudgetExceededError):
@@ -86,7 +86,7 @@ def test_likewise_under_the_other_rule(name: str) -> None:
     assert short.ledger.spent.epsilon == 0
 
 
-def test_a_range_is_searched_for_whole_or_not_at_all() -> None:
+def test_outcome_range_is_paid_in_full_or_not_at_all() -> None:
     short = vault(epsilon=9.9)
     with pytest.raises(BudgetExceededError):
         dpc.OutcomeRange(tail=0.2, steps=3).find(short, epsilon=10.0)
@@ -94,7 +94,7 @@ def test_a_range_is_searched_for_whole_or_not_at_all() -> None:
     dpc.OutcomeRange(tail=0.2, steps=3).find(vault(epsilon=10.0), epsilon=10.0)
 
 
-def test_an_estimator_that_does_not_look_ahead_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_estimator_without_look_ahead_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """The mutant: without the look the first question is paid for in vain."""
     monkeypatch.setattr("dpcausal.estimators.average.doubly_robust.check_affords", lambda *_: None)
     short = vault(epsilon=0.99, delta=1e-5)

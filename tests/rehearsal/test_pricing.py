@@ -18,7 +18,7 @@ def opened(table: pa.Table, schema: dpc.Schema, budget: dpc.Budget) -> dpc.Vault
     return dpc.Vault(table, schema, ledger="sqlite://", budget=budget)
 
 
-def test_all_that_will_be_asked_is_priced_and_nothing_spent(table: pa.Table, schema: dpc.Schema) -> None:
+def test_price_covers_every_query_and_spends_nothing(table: pa.Table, schema: dpc.Schema) -> None:
     vault = opened(table, schema, dpc.Budget(epsilon=1.0))
     due = outstanding_cost(vault, robust)
     assert len(due) == 3
@@ -36,7 +36,7 @@ def test_a_study_that_fits_only_in_part_is_refused_whole(table: pa.Table, schema
     assert vault.ledger.spent.epsilon == 0
 
 
-def test_what_fits_one_by_one_and_not_together_is_refused(table: pa.Table, schema: dpc.Schema) -> None:
+def test_queries_that_fit_singly_but_not_together_are_refused(table: pa.Table, schema: dpc.Schema) -> None:
     def plain(source: dpc.Source) -> object:
         return dpc.DifferenceInMeans().estimate(source, epsilon=1.0)
 
@@ -51,7 +51,7 @@ def test_what_fits_one_by_one_and_not_together_is_refused(table: pa.Table, schem
     assert vault.ledger.spent.epsilon == pytest.approx(1)
 
 
-def test_what_was_answered_costs_nothing(table: pa.Table, schema: dpc.Schema) -> None:
+def test_stored_answers_cost_nothing(table: pa.Table, schema: dpc.Schema) -> None:
     vault = opened(table, schema, dpc.Budget(epsilon=1.0))
     robust(vault)
     assert outstanding_cost(vault, robust) == {}

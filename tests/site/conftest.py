@@ -2,11 +2,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.federation.hospitals import hospital
 from dpcausal import DifferenceInMeans, Study
 from dpcausal.federation.signatures import Key
 from dpcausal.site.site import Site
 from dpcausal.testing import standard_schema, synthetic_table
+from tests.support.site_folders import make_site_folder
 
 SCHEMA = standard_schema()
 
@@ -18,7 +18,7 @@ def requester(tmp_path: Path) -> Key:
 
 @pytest.fixture
 def folder(tmp_path: Path, requester: Key) -> Path:
-    hospital(
+    make_site_folder(
         tmp_path / "north",
         "north",
         synthetic_table(SCHEMA, 400),

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks.federation.hospitals import approved, hospital
 from dpcausal import (
     DifferenceInMeans,
     DoublyRobust,
@@ -25,6 +24,7 @@ from dpcausal.release import receipts_in
 from dpcausal.site.site import Site
 from dpcausal.testing import synthetic_table
 from tests.site.conftest import SCHEMA
+from tests.support.site_folders import approve_study, make_site_folder
 
 
 def say(site: Site, requester: Key, request: Request) -> Message:
@@ -56,7 +56,7 @@ def releases(message: Message) -> list[Release]:
 def test_an_approved_study_is_answered_once_and_for_all(
     north: Site, folder: Path, requester: Key, study: Study
 ) -> None:
-    approved(folder, study)
+    approve_study(folder, study)
     message = say(north, requester, asked_of(study))
     assert (message.code, message.n, message.study) == ("answered", 400, digest_of_text(study.to_toml()))
     [release] = releases(message)
@@ -67,7 +67,7 @@ def test_an_approved_study_is_answered_once_and_for_all(
 
 
 def test_facts_cost_nothing(north: Site, folder: Path, requester: Key, study: Study) -> None:
-    approved(folder, study)
+    approve_study(folder, study)
     message = say(north, requester, Request(study=study.to_toml(), ask="facts"))
     assert (message.code, message.n, message.answer) == ("answered", 400, None)
     assert spent(folder) == 0.0
@@ -83,7 +83,7 @@ def test_nothing_is_read_before_a_person_decides(north: Site, folder: Path, requ
 
 
 def test_a_denied_study_is_denied(north: Site, folder: Path, requester: Key, study: Study) -> None:
-    approved(folder, study)
+    approve_study(folder, study)
     north.reject(digest_of_text(study.to_toml()), by="carol", why="not for this purpose")
     assert say(north, requester, asked_of(study)).code == "rejected"
     north.approve(digest_of_text(study.to_toml()), by="carol", why="cleared")
@@ -103,7 +103,7 @@ def test_two_people_must_approve_where_the_policy_says_so(folder: Path, requeste
 
 
 def test_an_approval_is_of_one_text(north: Site, folder: Path, requester: Key, study: Study) -> None:
-    approved(folder, study)
+    approve_study(folder, study)
     for changed in (
         replace(study, epsilon=1.5),
         replace(study, question="Something else?"),
@@ -147,7 +147,7 @@ def test_a_study_that_is_not_allowed_can_be_reviewed_and_leaves_the_ledger_alone
 
 def test_a_study_does_not_say_which_columns_are_public(tmp_path: Path, requester: Key, study: Study) -> None:
     schema = replace(SCHEMA, protects="record_within_arm")
-    hospital(tmp_path / "west", "west", synthetic_table(schema, 400), schema, {"anna": requester.public})
+    make_site_folder(tmp_path / "west", "west", synthetic_table(schema, 400), schema, {"anna": requester.public})
     west = Site(tmp_path / "west")
     usual = replace(study, schema=schema)
     other = replace(
@@ -185,7 +185,7 @@ def test_the_budget_ends(north: Site, folder: Path, requester: Key, study: Study
         other = replace(
             study, question=question, epsilon=2.0, estimator=DifferenceInMeans(with_interval=question == "first?")
         )
-        approved(folder, other)
+        approve_study(folder, other)
         codes.append(say(north, requester, asked_of(other)).code)
     assert codes == ["answered", "no_budget"]
     assert spent(folder) == 2.0
@@ -197,7 +197,7 @@ def test_the_same_question_in_another_study_spends_nothing(
     answers = []
     for question in ("first?", "second?"):
         other = replace(study, question=question)
-        approved(folder, other)
+        approve_study(folder, other)
         answers.append(say(north, requester, asked_of(other)).answer)
     assert answers[0] == answers[1]
     assert spent(folder) == 1.0
@@ -206,13 +206,13 @@ def test_the_same_question_in_another_study_spends_nothing(
 def test_too_few_units(folder: Path, requester: Key, study: Study) -> None:
     policy = folder / "policy.toml"
     policy.write_text(policy.read_text().replace("minimum_units = 100", "minimum_units = 401"))
-    approved(folder, study)
+    approve_study(folder, study)
     message = say(Site(folder), requester, asked_of(study))
     assert (message.code, message.n) == ("too_few_units", None)
 
 
 def test_strangers_are_not_heard(north: Site, folder: Path, tmp_path: Path, requester: Key, study: Study) -> None:
-    approved(folder, study)
+    approve_study(folder, study)
     body = asked_of(study).to_json()
     eve = Key.make("eve", tmp_path / "eve.key")
     pretender = Key("anna", eve.private)
@@ -276,7 +276,7 @@ class MarkedError(Exception):
 def test_no_error_leaves_a_site(
     monkeypatch: pytest.MonkeyPatch, north: Site, folder: Path, requester: Key, study: Study
 ) -> None:
-    approved(folder, study)
+    approve_study(folder, study)
 
     def broken(*_: object) -> None:
         raise MarkedError("the patient in bed 7")
@@ -289,7 +289,7 @@ def test_no_error_leaves_a_site(
 
 
 def test_a_diary_that_was_changed_stops_the_site(north: Site, folder: Path, requester: Key, study: Study) -> None:
-    approved(folder, study)
+    approve_study(folder, study)
     assert say(north, requester, asked_of(study)).code == "answered"
     file = folder / "audit_log.jsonl"
     file.write_text(file.read_text().replace("a person", "b person"))
@@ -299,7 +299,7 @@ def test_a_diary_that_was_changed_stops_the_site(north: Site, folder: Path, requ
 def test_everything_asked_stands_in_the_diary(north: Site, folder: Path, requester: Key, study: Study) -> None:
     say(north, requester, asked_of(study))
     north.answer("nonsense")
-    approved(folder, study)
+    approve_study(folder, study)
     say(north, requester, asked_of(study))
     told = [(line.kind, line.who, line.what.split()[-1]) for line in north.audit_log.lines()]
     assert told == [
@@ -310,7 +310,7 @@ def test_everything_asked_stands_in_the_diary(north: Site, folder: Path, request
 
 
 def test_half_a_line_at_the_end_of_a_diary_never_counted(north: Site, folder: Path, study: Study) -> None:
-    approved(folder, study)
+    approve_study(folder, study)
     digest = digest_of_text(study.to_toml())
     with (folder / "audit_log.jsonl").open("a") as file:
         file.write('{"kind": "reject", "stu')
@@ -322,7 +322,7 @@ def test_half_a_line_at_the_end_of_a_diary_never_counted(north: Site, folder: Pa
 
 def test_several_questions_are_answered_too(north: Site, folder: Path, requester: Key, study: Study) -> None:
     robust = replace(study, estimator=DoublyRobust(covariates=["age"]))
-    approved(folder, robust)
+    approve_study(folder, robust)
     message = say(north, requester, asked_of(robust))
     assert message.code == "answered"
     assert say(Site(folder), requester, asked_of(robust)) == message
@@ -335,7 +335,7 @@ def test_a_study_that_cannot_be_paid_whole_is_not_begun(folder: Path, requester:
     (folder / "ledger.db").unlink()
     Site(folder).create_ledger()
     robust = replace(study, estimator=DoublyRobust(covariates=["age"]))
-    approved(folder, robust)
+    approve_study(folder, robust)
     assert say(Site(folder), requester, asked_of(robust)).code == "no_budget"
     assert spent(folder) == 0.0
 
@@ -345,14 +345,14 @@ def test_what_was_said_is_said_again_whatever_the_machine_works_out(
 ) -> None:
     """Later questions hold numbers that another processor rounds differently: asked anew, they would be others."""
     robust = replace(study, estimator=DoublyRobust(covariates=["age"]))
-    approved(folder, robust)
+    approve_study(folder, robust)
     message = say(north, requester, asked_of(robust))
     monkeypatch.setattr("dpcausal.site.site.Site._found", lambda *_: pytest.fail("it was worked out again"))
     assert say(north, requester, asked_of(robust)) == message
 
 
 def test_a_site_without_its_ledger_does_not_answer(north: Site, folder: Path, requester: Key, study: Study) -> None:
-    approved(folder, study)
+    approve_study(folder, study)
     (folder / "ledger.db").unlink()
     assert say(north, requester, asked_of(study)).code == "failed"
     assert not (folder / "ledger.db").exists()
@@ -360,12 +360,12 @@ def test_a_site_without_its_ledger_does_not_answer(north: Site, folder: Path, re
 
 def restored_after_an_answer(folder: Path, requester: Key, study: Study) -> Study:
     """Answer a study, put yesterday's ledger back, and return a study that the site has not answered yet."""
-    approved(folder, study)
+    approve_study(folder, study)
     yesterday = (folder / "ledger.db").read_bytes()
     assert say(Site(folder), requester, asked_of(study)).code == "answered"
     (folder / "ledger.db").write_bytes(yesterday)
     later = replace(study, question="And again?", epsilon=1.5)
-    approved(folder, later)
+    approve_study(folder, later)
     return later
 
 
@@ -407,7 +407,7 @@ def test_a_site_with_a_witness(folder: Path, requester: Key, study: Study) -> No
     (folder / "ledger.db").unlink()
     Site(folder).create_ledger()
     yesterday = (folder / "ledger.db").read_bytes()
-    approved(folder, study)
+    approve_study(folder, study)
     assert say(Site(folder), requester, asked_of(study)).code == "answered"
     for kept in (folder / "messages").iterdir():
         kept.unlink()
@@ -417,11 +417,11 @@ def test_a_site_with_a_witness(folder: Path, requester: Key, study: Study) -> No
 
 def test_a_new_version_of_the_data_is_declared_first(folder: Path, requester: Key, study: Study) -> None:
     policy = folder / "policy.toml"
-    approved(folder, study)
+    approve_study(folder, study)
     assert say(Site(folder), requester, asked_of(study)).as_of == "2026-06-30"
     policy.write_text(policy.read_text().replace('as_of = "2026-06-30"', 'as_of = "2026-09-30"'))
     later = replace(study, question="And again?")
-    approved(folder, later)
+    approve_study(folder, later)
     assert say(Site(folder), requester, asked_of(later)).code == "failed"
     Ledger(f"sqlite:///{folder / 'ledger.db'}").add_version("2026-09-30")
     message = say(Site(folder), requester, asked_of(later))
@@ -430,7 +430,7 @@ def test_a_new_version_of_the_data_is_declared_first(folder: Path, requester: Ke
 
 
 def test_the_diary_tells_no_time_of_an_answer(north: Site, folder: Path, requester: Key, study: Study) -> None:
-    approved(folder, study)
+    approve_study(folder, study)
     say(north, requester, asked_of(study))
     times = {line.kind: line.at for line in north.audit_log.lines()}
     assert "T" in times["approve"]

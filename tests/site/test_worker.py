@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.federation.hospitals import approved
 from dpcausal import Study
 from dpcausal.federation.protocol import Message, Request, digest_of_text
 from dpcausal.federation.signatures import Key, opened
 from dpcausal.ledger import Ledger
 from dpcausal.site.site import Site
 from dpcausal.site.worker import run_in_subprocess
+from tests.support.site_folders import approve_study
 
 
 def said(folder: Path, text: str) -> Message:
@@ -29,7 +29,7 @@ def change_policy(folder: Path, was: str, becomes: str) -> None:
 
 @pytest.fixture
 def request_text(folder: Path, requester: Key, study: Study) -> str:
-    approved(folder, study)
+    approve_study(folder, study)
     return requester.seal(Request(study=study.to_toml(), ask="releases").to_json())
 
 

@@ -16,11 +16,11 @@ import pytest
 from psycopg import sql
 
 import dpcausal as dpc
-from benchmarks.postgres import VARIABLE, fresh_database
 from dpcausal.errors import EngineError, TableError
 from dpcausal.vault.engines import Batch
 from dpcausal.vault.readers import postgres
 from dpcausal.vault.table import open_table
+from tests.support.postgres import VARIABLE, fresh_database
 
 pytestmark = [
     pytest.mark.xdist_group("postgresql"),

@@ -19,8 +19,6 @@ from typing import Any
 import pytest
 from nvflare.lighter.utils import Identity, generate_cert, generate_keys, serialize_cert, serialize_pri_key
 
-from benchmarks.federation.hospitals import approved, hospital
-from benchmarks.federation.processes import SERVER, Federation, holding
 from dpcausal import DifferenceInMeans, Study
 from dpcausal.errors import TransportError
 from dpcausal.federation.protocol import Message, Request
@@ -29,6 +27,8 @@ from dpcausal.plugins.nvflare.job import AT_SITES, write_job
 from dpcausal.plugins.nvflare.provision import _request, install_kit, request_kit, sign
 from dpcausal.site.site import Site
 from dpcausal.testing import standard_schema, synthetic_table
+from tests.support.federation_processes import SERVER, Federation, holding
+from tests.support.site_folders import approve_study, make_site_folder
 
 pytestmark = pytest.mark.xdist_group("federation")
 
@@ -123,11 +123,11 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
     )
     sites = {name: folder / MARKER / name for name in (*SITES, OPEN)}
     keys = {
-        name: hospital(where, name, synthetic_table(schema, 400), schema, {"anna": anna.public})
+        name: make_site_folder(where, name, synthetic_table(schema, 400), schema, {"anna": anna.public})
         for name, where in sites.items()
     }
     for where in sites.values():
-        approved(where, study)
+        approve_study(where, study)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", str(folder / "temporary"))
         fed = Federation(folder / "kits", sites)

@@ -9,7 +9,7 @@ from benchmarks.federation import faults
 pytestmark = pytest.mark.xdist_group("federation")
 
 
-def test_a_kill_and_a_lie_end_well(tmp_path: Path) -> None:
+def test_killed_site_and_false_response_leave_the_ledger_right(tmp_path: Path) -> None:
     found = faults.measure(tmp_path, ["site killed between debit and answer", "lie: another number of units"])
     whole = found.pop("in all")
     assert [name for name, row in found.items() if not row["ok"]] == []

@@ -25,7 +25,7 @@ def test_intervals_cover(cell: coverage.Cell) -> None:
     assert sum(run.covered for run in runs) / RUNS > 0.87  # 95 % less 4 standard errors
 
 
-def test_intervals_that_forget_the_privacy_noise_are_caught() -> None:
+def test_intervals_without_privacy_noise_are_caught() -> None:
     """The mutant: the textbook interval on a noisy estimate."""
     cell = coverage.Cell("difference_in_means", "record", "skewed", 400, 0.5, 0.0)
     runs = [coverage.simulate((cell, (98, run))) for run in range(RUNS)]

@@ -24,7 +24,7 @@ def test_the_published_file_is_written_only_on_request(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [["--result", str(PUBLISHED / "scale.json")], ["--publish", "--result", "mine.json"]])
-def test_a_published_file_cannot_be_named_by_the_way(words: list[str]) -> None:
+def test_published_file_cannot_be_named_as_result(words: list[str]) -> None:
     with pytest.raises(SystemExit):
         chosen(*words)
 

@@ -29,7 +29,7 @@ def made(name: str) -> Any:
 
 @pytest.mark.parametrize("name", [*average.__all__, *conditional.__all__])
 @pytest.mark.parametrize("word", ["fit", "predict", "conf_int", "summary"])
-def test_estimators_say_how_they_are_asked(name: str, word: str) -> None:
+def test_estimators_hint_at_estimate_when_called_otherwise(name: str, word: str) -> None:
     estimator = made(name)
     assert not hasattr(estimator, word)
     with pytest.raises(DpcausalError, match=r"estimator\.estimate\(vault, epsilon=1\.0\)") as told:
@@ -52,7 +52,7 @@ def test_estimators_say_how_they_are_asked(name: str, word: str) -> None:
         (CURVE, "summary", "print(curve)"),
     ],
 )
-def test_results_say_what_is_meant(result: Any, word: str, instead: str) -> None:
+def test_results_hint_at_the_right_attribute(result: Any, word: str, instead: str) -> None:
     assert not hasattr(result, word)
     with pytest.raises(DpcausalError) as told:
         getattr(result, word)
@@ -73,7 +73,7 @@ def test_an_epsilon_that_is_left_out_or_without_its_name_is_asked_for(name: str,
 
 
 @pytest.mark.parametrize("given", [(), ("difference_in_means", 1.0)])
-def test_so_it_is_in_one_call(given: tuple[Any, ...]) -> None:
+def test_estimate_hints_at_a_missing_epsilon_too(given: tuple[Any, ...]) -> None:
     with pytest.raises(GuaranteeError, match=r"estimate\(table, schema, epsilon=1\.0\)"):
         dpc.estimate(pa.table({"t": [0, 1], "y": [0.0, 1.0], "x": [0.0, 1.0]}), SCHEMA, *given)  # type: ignore[call-overload]
 
@@ -118,7 +118,7 @@ def test_an_epsilon_that_promises_nothing_is_warned_of(epsilon: float) -> None:
         assert warned in shown._repr_html_()
 
 
-def test_a_plan_warns_of_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plan_warns_of_an_epsilon_that_promises_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     module = importlib.import_module("dpcausal.planning.plan")
     monkeypatch.setattr(module, "count_refusals", lambda *_: 0)  # which takes long
     monkeypatch.setattr(module, "max_confounders", lambda *_: 1)
@@ -131,7 +131,7 @@ def test_a_usual_epsilon_is_not_warned_of() -> None:
     assert "warning" not in str(EFFECT)
 
 
-def test_a_file_name_for_a_ledger_is_told_its_address() -> None:
+def test_ledger_given_as_a_file_name_hints_at_its_address() -> None:
     with pytest.raises(LedgerError, match=r'write "sqlite:///my\.db"'):
         dpc.Ledger("my.db")
     with pytest.raises(LedgerError) as told:

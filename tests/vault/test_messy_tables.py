@@ -12,7 +12,7 @@ from dpcausal.vault.coercion import column_names
 from dpcausal.vault.engines import Engine
 from dpcausal.vault.engines.spark import SparkEngine
 from dpcausal.vault.table import open_table
-from tests.vault.messy import CLEAN, MESSY, tables, write_messy
+from tests.vault.messy_tables import CLEAN, MESSY, tables, write_messy
 from tests.vault.on_spark import MARKS
 
 if TYPE_CHECKING:

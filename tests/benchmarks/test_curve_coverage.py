@@ -28,7 +28,7 @@ def test_intervals_cover(cell: curve_coverage.Cell) -> None:
     assert np.mean([share for share, *_ in runs]) > 0.88
 
 
-def test_intervals_that_forget_the_noise_do_not_cover(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_intervals_without_privacy_noise_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     class Forgets:
         @staticmethod
         def estimate(source: dpc.Source, *, epsilon: float, delta: float = 0.0) -> dpc.EffectCurve:

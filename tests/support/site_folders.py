@@ -17,7 +17,7 @@ from dpcausal.study import Study
 AS_OF = "2026-06-30"
 
 
-def hospital(
+def make_site_folder(
     folder: Path, name: str, table: pa.Table, schema: Schema, requesters: Mapping[str, str], **changes: object
 ) -> str:
     """Make a site's folder, and return the site's public key. Changes are to its policy."""
@@ -46,7 +46,7 @@ def hospital(
     return Key.make(name, folder / KEY).public
 
 
-def approved(folder: Path, study: Study) -> None:
+def approve_study(folder: Path, study: Study) -> None:
     """Let somebody at a site approve a study."""
     from dpcausal.site.site import Site  # noqa: PLC0415 (processes that only make folders stay small)
 

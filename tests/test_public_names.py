@@ -10,7 +10,7 @@ import pytest
 import dpcausal
 
 
-def test_every_name_lives_where_the_front_page_says() -> None:
+def test_every_public_name_is_defined_where_dpcausal_says() -> None:
     tree = ast.parse(Path(str(dpcausal.__file__)).read_text(encoding="utf-8"))
     checked = next(node for node in tree.body if isinstance(node, ast.If))
     seen = {
@@ -22,7 +22,7 @@ def test_every_name_lives_where_the_front_page_says() -> None:
         assert getattr(dpcausal, name).__name__ == name
 
 
-def test_a_name_that_is_not_there() -> None:
+def test_unknown_name_raises_attribute_error() -> None:
     assert not hasattr(dpcausal, "Vaults")
     with pytest.raises(AttributeError, match="did you mean 'DoublyRobust'"):
         dpcausal.DoubleRobust  # noqa: B018

@@ -50,7 +50,7 @@ NAMES = [case[0] for case in CELLS]
 
 
 @pytest.mark.parametrize(("make", "rest", "firsts"), [case[1:] for case in CELLS], ids=NAMES)
-def test_as_an_outcome(make: Make, rest: list[Any], firsts: list[Any]) -> None:
+def test_outcome_cell_leaves_other_cells_alone(make: Make, rest: list[Any], firsts: list[Any]) -> None:
     schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 10))
     seen = set()
     for first in [rest[-1], *firsts]:
@@ -63,7 +63,7 @@ def test_as_an_outcome(make: Make, rest: list[Any], firsts: list[Any]) -> None:
 @pytest.mark.parametrize(
     ("make", "rest", "firsts"), [case[1:] for case in CELLS[:5]], ids=[case[0] for case in CELLS[:5]]
 )
-def test_as_the_column_that_orders_or_names_units(make: Make, rest: list[Any], firsts: list[Any]) -> None:
+def test_cell_of_a_key_or_order_column_leaves_other_cells_alone(make: Make, rest: list[Any], firsts: list[Any]) -> None:
     sums, sizes = set(), set()
     schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 10), unit=UNIT)
     names = {str(cell) for cell in rest}
@@ -130,7 +130,7 @@ def test_bytes_that_are_not_unicode_in_a_key_disturb_nobody(bad: bytes, way: str
 
 
 @pytest.mark.parametrize("last", ["5", "127", None])
-def test_a_new_word_in_a_dictionary_decides_nothing(last: str | None) -> None:
+def test_new_dictionary_value_leaves_other_cells_alone(last: str | None) -> None:
     schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 200))
     kind = pa.dictionary(pa.int8(), pa.string())
     chunks = [pa.array([str(place) for place in range(64)], pa.string()).cast(kind)]
@@ -177,7 +177,7 @@ def test_an_empty_cell_does_not_decide_what_becomes_of_another_that_is_not_a_num
     assert nan_in_a_file(None, tmp_path) == nan_in_a_file(6.0, tmp_path) == [0, 0]
 
 
-def test_a_file_taken_at_its_word_would_be_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_read_with_inferred_types_would_be_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpcausal.vault.engines.duckdb._WITHOUT_STATISTICS", "SET disabled_optimizers = ''")
     monkeypatch.setattr("dpcausal.vault.table._parquet", lambda path, _, duck: duck.read_parquet(str(path)))
     for last in (None, 6.0):
@@ -202,7 +202,7 @@ STRANGE = [
 
 @pytest.mark.parametrize("rule", range(len(RULES)))
 @pytest.mark.parametrize("way", ["frame", "relation"])
-def test_a_cell_that_is_read_by_a_rule(rule: int, way: str) -> None:
+def test_cell_read_by_a_rule_leaves_other_cells_alone(rule: int, way: str) -> None:
     """Whatever one cell holds, the cells of others become the same integers, and nothing fails."""
     schema = dpc.Schema(dpc.Treatment("t", undeclared=0), dpc.Real("y", 0, 10), [RULES[rule]])
     names = [name for name in column_names(schema) if name.startswith("covariate")]
@@ -223,7 +223,7 @@ def test_text_that_is_folded_as_it_is_would_be_caught(monkeypatch: pytest.Monkey
     """The mutant: DuckDB's own functions fail at text that is not Unicode, so one cell would stop the table."""
     monkeypatch.setitem(vars(DUCKDB), "folded", "lower({})".format)
     with pytest.raises(EngineError):
-        test_a_cell_that_is_read_by_a_rule(4, "relation")
+        test_cell_read_by_a_rule_leaves_other_cells_alone(4, "relation")
 
 
 @pytest.mark.parametrize(

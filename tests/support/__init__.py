@@ -1,0 +1,1 @@
+"""What several tests and benchmarks need: databases, site folders, processes."""
