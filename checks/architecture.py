@@ -11,20 +11,8 @@ from pathlib import Path
 
 PACKAGE = "dpcausal"
 NOUNS = (
-    *(
-        "errors",
-        "text",
-        "plain_text",
-        "other_names",
-        "cells",
-        "real",
-        "columns",
-        "treatment",
-        "schema",
-        "guarantee",
-        "queries",
-    ),
-    *("calibration", "interval", "release", "effect", "curve"),
+    *("errors", "text", "plain_text", "other_names", "validation", "cells", "real", "columns", "treatment", "schema"),
+    *("expectations", "interval", "guarantee", "queries", "calibration", "release", "effect", "curve"),
 )
 """The public nouns: each may import only the ones before it, and, where it is a folder, its own files."""
 
@@ -45,12 +33,24 @@ MAY_IMPORT = {
     "dowhy": ("rehearsal", "planning", *NOUNS),
     "study": ("rehearsal", "study_template", "planning", "diagnostics", "estimators", "pooling", *NOUNS),
     "federation": ("federation", "study", "pooling", "ledger", *NOUNS),
-    "plugins/nvflare": ("federation", "site", *NOUNS),
+    "plugins": ("plugins", "federation", "site", *NOUNS),
     "rehearsal": ("rehearsal", "planning", "vault", "ledger", *NOUNS),
     "site": ("site", "federation", "study", "rehearsal", "vault", "ledger", *NOUNS),
     "study_template": NOUNS,
     "cli": (
-        *("cli", "audit", "diagnostics", "federation", "ledger", "planning", "report", "site", "study", "rehearsal"),
+        *(
+            "cli",
+            "audit",
+            "diagnostics",
+            "plugins",
+            "federation",
+            "ledger",
+            "planning",
+            "report",
+            "site",
+            "study",
+            "rehearsal",
+        ),
         *("study_template", "vault", *NOUNS),
     ),
     "__main__": ("cli",),

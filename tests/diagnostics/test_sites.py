@@ -27,15 +27,15 @@ QUERIES: list[Query] = [
 ]
 
 
-def steps(query: Query, table: pa.Table) -> dict[str, int]:
-    return dict(exact_answer(query, SCHEMA, open_table(table, SCHEMA), dpc.Guarantee(epsilon=1.0)).steps)
+def ticks(query: Query, table: pa.Table) -> dict[str, int]:
+    return dict(exact_answer(query, SCHEMA, open_table(table, SCHEMA), dpc.Guarantee(epsilon=1.0)).ticks)
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.name)
 def test_answers_of_two_sites_add_up_to_that_of_one_table(query: Query) -> None:
     assert query.adds_up
-    one, other = (steps(query, part) for part in PARTS)
-    assert {name: one[name] + other[name] for name in one} == steps(query, WHOLE)
+    one, other = (ticks(query, part) for part in PARTS)
+    assert {name: one[name] + other[name] for name in one} == ticks(query, WHOLE)
 
 
 class Sites:

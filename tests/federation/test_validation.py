@@ -333,8 +333,8 @@ def test_an_honest_site_is_believed_whatever_its_table_holds(
         vault = dpc.Vault(
             table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=10, delta=1e-3), as_of="2026-06-30"
         )
-        heard = RecordingSource(vault)
-        estimator.estimate(heard, epsilon=1.0, delta=delta)
+        recording = RecordingSource(vault)
+        estimator.estimate(recording, epsilon=1.0, delta=delta)
         message = Message(
             request=request.id,
             study=digest_of_text(request.study),
@@ -343,6 +343,6 @@ def test_an_honest_site_is_believed_whatever_its_table_holds(
             n=vault.n,
             arm_sizes=vault.arm_sizes,
             as_of=vault.as_of,
-            answer={"releases": [json.loads(release.to_json()) for release in heard.heard]},
+            answer={"releases": [json.loads(release.to_json()) for release in recording.releases]},
         )
         assert why_invalid(message, "north", Question(study, request), 400, []) == ""

@@ -13,9 +13,8 @@ def schema_of(count: int) -> dpc.Schema:
 
 
 def chosen(n: int, *, epsilon: float = 1.0, count: int = 4, **expected: float) -> dpc.Ranking:
-    return dpc.rank_estimators(
-        schema_of(count), n, dpc.Guarantee(epsilon=epsilon, delta=1e-6), outcome_sd=0.2, **expected
-    )  # type: ignore[arg-type]
+    guarantee = dpc.Guarantee(epsilon=epsilon, delta=1e-6)
+    return dpc.rank_estimators(schema_of(count), n, guarantee, outcome_sd=0.2, **expected)  # type: ignore[arg-type]
 
 
 def test_few_units_are_not_adjusted_and_many_are() -> None:

@@ -75,7 +75,7 @@ class Asked:
         return self.messages
 
     def meanwhile(self) -> threading.Thread:
-        thread = threading.Thread(target=self.covariates)
+        thread = threading.Thread(target=self.of)
         thread.start()
         return thread
 

@@ -59,7 +59,7 @@ class NeedsNuisanceModels(Protocol):
     """A learner that needs models."""
 
     @property
-    def of(self) -> Sequence[str]:
+    def covariates(self) -> Sequence[str]:
         """The covariates."""
         ...
 
