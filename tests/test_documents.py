@@ -5,13 +5,16 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 import tomllib
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 import dpcausal
+from checks import fork_server
 from checks.commands import all_commands
 from checks.documents import DOCUMENTS, ROOT, RUN, blocks, commands, faults
 from dpcausal.testing import synthetic_table
@@ -22,6 +25,9 @@ PROGRAMS = {"docs/scaling.md": "java"}
 MODULES = {"docs/scaling.md": ["pyspark"], "docs/interoperation.md": ["dowhy", "econml"]}
 # Pages that start servers: one of a group at a time.
 GROUPS = {"docs/federation-quickstart.md": "federation", "docs/federation.md": "federation", "docs/scaling.md": "spark"}
+
+
+WARNINGS = ("error", "ignore:PySpark does not yet fully support pandas:FutureWarning")
 
 
 def name(path: Path) -> str:
@@ -35,22 +41,39 @@ PAGES = [
 ]
 
 
-def start(page: Path, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a page in a process of its own, in which a warning is an error, with this environment's programs first."""
-    environment = {
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of programs of a fork server in which a warning is an error."""
+    folder = tmp_path_factory.mktemp("forks")
+    with fork_server.running(folder, environment(folder), WARNINGS):
+        yield folder
+
+
+def environment(programs: Path) -> dict[str, str]:
+    """What a page finds in its environment: the programs of the fork server first, then this environment's."""
+    return {
         **os.environ,
         "COLUMNS": "80",
         "MPLBACKEND": "Agg",
         "_TYPER_FORCE_DISABLE_TERMINAL": "1",  # no colours, on whatever machine
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+        "PATH": os.pathsep.join([str(programs), str(Path(sys.executable).parent), os.environ["PATH"]]),
         "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
     }
-    strict = ["-W", "error", "-W", "ignore:PySpark does not yet fully support pandas:FutureWarning"]
-    words = [sys.executable, *strict, "-m", "checks.documents", str(page)]
+
+
+def start(page: Path, folder: Path, programs: Path) -> subprocess.CompletedProcess[str]:
+    """Run a page in a fork of its own, in an empty folder."""
+    words = [str(programs / "page"), str(page)]
     with (folder.parent / "log").open("w+", encoding="utf-8") as log:  # a file: a server may outlive a pipe
         done = subprocess.run(  # noqa: S603
-            words, check=False, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            words,
+            check=False,
+            cwd=folder,
+            env=environment(programs),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
         )
         log.seek(0)
         return subprocess.CompletedProcess(words, done.returncode, log.read(), "")
@@ -58,7 +81,7 @@ def start(page: Path, folder: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.timeout(600)  # where a page starts servers and is not alone on the machine
 @pytest.mark.parametrize("path", PAGES)
-def test_page_runs_and_prints_what_it_shows(path: Path, tmp_path: Path) -> None:
+def test_page_runs_and_prints_what_it_shows(path: Path, programs: Path, tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     program = PROGRAMS.get(name(path))
@@ -72,7 +95,7 @@ def test_page_runs_and_prints_what_it_shows(path: Path, tmp_path: Path) -> None:
         if not published.is_file():
             pytest.skip(f"the environment variable DPCAUSAL_DATA names no folder that holds {source}")
         shutil.copy(published, folder / target)
-    done = start(path, folder)
+    done = start(path, folder, programs)
     assert done.returncode == 0, done.stdout
 
 
@@ -140,14 +163,48 @@ print(value, end="\\n")
         ("```text\na = 2\n```\n", "was not printed"),
     ],
 )
-def test_page_that_fails_or_prints_otherwise_is_caught(added: str, said: str, tmp_path: Path) -> None:
+def test_page_that_fails_or_prints_otherwise_is_caught(added: str, said: str, programs: Path, tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     page = tmp_path / "page.md"
     page.write_text(GOOD + added, encoding="utf-8")
-    done = start(page, folder)
+    done = start(page, folder, programs)
     assert (done.returncode == 0) == (added == ""), done.stdout
     assert said in done.stdout
+
+
+def test_a_page_finds_nothing_of_the_page_before(programs: Path, tmp_path: Path) -> None:
+    page, folder = tmp_path / "page.md", tmp_path / "folder"
+    folder.mkdir()
+    lines = [
+        "import os, sys, dpcausal",
+        "assert not hasattr(dpcausal, 'left_here') and 'LEFT' not in os.environ and 'left_here' not in globals()",
+        "left_here = dpcausal.left_here = os.environ['LEFT'] = 'left'",
+        "assert sys.flags.dev_mode is False and os.getcwd() == sys.path[0]",
+    ]
+    page.write_text("\n".join(["```python", *lines, "```", ""]), encoding="utf-8")
+    for _ in range(2):
+        done = start(page, folder, programs)
+        assert done.returncode == 0, done.stdout
+
+
+def test_a_fork_ends_with_the_program_that_asked_for_it(programs: Path, tmp_path: Path) -> None:
+    page, number = tmp_path / "page.md", tmp_path / "number"
+    lines = [
+        "import os, time",
+        "open('new', 'w').write(str(os.getpid()))",
+        "os.rename('new', 'number')",
+        "time.sleep(60)",
+    ]
+    page.write_text("\n".join(["```python", *lines, "```", ""]), encoding="utf-8")
+    with subprocess.Popen([programs / "page", page], cwd=tmp_path, env=environment(programs)) as client:  # noqa: S603
+        while not number.exists():
+            time.sleep(0.05)
+        client.kill()
+    with pytest.raises(ProcessLookupError):  # noqa: PT012 (until then it goes on)
+        for _ in range(400):
+            os.kill(int(number.read_text(encoding="utf-8")), 0)
+            time.sleep(0.05)
 
 
 def test_readme_shows_an_effect_as_it_is_printed() -> None:
@@ -178,4 +235,4 @@ def test_every_command_is_in_the_reference() -> None:
 def test_no_page_names_a_private_folder() -> None:
     for path in [*DOCUMENTS, *sorted((ROOT / "docs").rglob("*.ipynb"))]:
         text = path.read_text(encoding="utf-8")
-        assert not re.search(r"/root\b|/work/|/tmp/dev|shared/", text), name(path)
+        assert not any(folder in text for folder in ("/root/", "/work/", "/tmp/dev", "shared/")), name(path)
