@@ -26,6 +26,7 @@ from dpcausal.pooling import RULES, Rule, minimum_variance, pool
 from dpcausal.pooling.heterogeneity import Heterogeneity
 from dpcausal.pooling.weights import inverse_variance, weights_of
 from dpcausal.release import Receipt
+from tests.support.subsets import brute_force, subsets
 
 Array = NDArray[np.float64]
 
@@ -104,19 +105,6 @@ def studies(setting: Setting, runs: int, generator: Generator) -> Study:
         sampling += np.clip(within, 0, 0.25) / (units - 1)
     scales = np.broadcast_to(scale / units, shape)
     return Study(truths, estimates, sampling, printed + 4 * scales**2, scales)
-
-
-def subsets(sites: int) -> Array:
-    """Every set of sites but the empty one, a set a line."""
-    return np.array(list(itertools.product((0.0, 1.0), repeat=sites))[1:])
-
-
-def brute_force(sizes: Array, variances: Array, sets: Array) -> Array:
-    """The weights of the best of these sets, as the paper's Algorithm 3 finds it."""
-    found = (sets @ (sizes**2 * variances)) / (sets @ sizes) ** 2
-    chosen = sets[int(np.argmin(found))] * sizes
-    weights: Array = chosen / chosen.sum()
-    return weights
 
 
 def agreement(instances: int, most: int = 12) -> dict[str, object]:

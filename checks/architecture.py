@@ -108,7 +108,7 @@ LONGEST = 400
 
 
 def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Every imported module with its line."""
+    """Yield every imported module with its line."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
@@ -122,12 +122,12 @@ def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def allowed_packages(package: str) -> tuple[str, ...]:
-    """The packages that a package may import from."""
+    """Return the packages that a package may import from."""
     return (*NOUNS[: NOUNS.index(package)], package) if package in NOUNS else MAY_IMPORT.get(package, ())
 
 
 def violations(root: Path) -> Iterator[str]:
-    """Every breach of the rules in the package at `root`."""
+    """Yield every breach of the rules in the package at `root`."""
     for path in sorted(root.rglob("*.py")):
         file = path.relative_to(root).as_posix()
         text = path.read_text(encoding="utf-8")
@@ -150,9 +150,19 @@ def violations(root: Path) -> Iterator[str]:
             yield f"{file}: longer than {LONGEST} lines"
 
 
+def upward_imports(root: Path) -> Iterator[str]:
+    """Yield every import of benchmarks in the tests at `root`, but for the tests of benchmarks themselves."""
+    for path in sorted(root.rglob("*.py")):
+        file = path.relative_to(root).as_posix()
+        if not file.startswith("benchmarks/"):
+            for line, module in imports(ast.parse(path.read_text(encoding="utf-8"))):
+                if module.partition(".")[0] == "benchmarks":
+                    yield f"tests/{file}:{line}: tests may not import {module}"
+
+
 def main() -> None:
     """Print every breach; fail if there is one."""
-    found = list(violations(Path(sys.argv[1] if len(sys.argv) > 1 else f"src/{PACKAGE}")))
+    found = [*violations(Path("src", PACKAGE)), *upward_imports(Path("tests"))]
     print("\n".join(found) or "architecture rules: kept")
     sys.exit(bool(found))
 

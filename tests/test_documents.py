@@ -235,4 +235,4 @@ def test_every_command_is_in_the_reference() -> None:
 def test_no_page_names_a_private_folder() -> None:
     for path in [*DOCUMENTS, *sorted((ROOT / "docs").rglob("*.ipynb"))]:
         text = path.read_text(encoding="utf-8")
-        assert not any(folder in text for folder in ("/root/", "/work/", "/tmp/dev", "shared/")), name(path)
+        assert not any(folder in text for folder in ("/root/", "/work/", "/tmp/dev", "shared/")), name(path)  # noqa: S108

@@ -10,12 +10,12 @@ from numpy.random import Generator
 
 import dpcausal as dpc
 from benchmarks.accuracy.references import features_as_in_library, scores
-from benchmarks.accuracy.runs import KeptEngine
 from benchmarks.datasets import BUDGET, DataSet
 from benchmarks.peers import PEERS, Answer, Study
 from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import RefusedError
 from dpcausal.vault.engines import Engine
+from tests.support.engines import CachedEngine
 
 DELTA = 1e-6
 
@@ -174,7 +174,7 @@ def scene_of(data: DataSet) -> Scene:
     """A data set with the covariates that matter."""
     used = _with(data, {*data.short, *(cut if isinstance(cut, str) else cut.name for cut in data.strata)})
     schema = used.schema("record")
-    return Scene(used, schema, KeptEngine(used.relation(), schema), _study(_with(data, set(data.short))))
+    return Scene(used, schema, CachedEngine(used.relation(), schema), _study(_with(data, set(data.short))))
 
 
 def _with(data: DataSet, names: set[str]) -> DataSet:

@@ -9,11 +9,9 @@ import json
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -51,9 +49,10 @@ from dpcausal.queries import (
 )
 from dpcausal.testing import standard_schema
 from dpcausal.vault.answers.block_effects import for_learners
-from dpcausal.vault.engines import Batch, Engine
+from dpcausal.vault.engines import Engine
 from dpcausal.vault.numerics.learners import find_learner
 from dpcausal.vault.table import open_table
+from tests.support.engines import InOrder, without_draws
 
 SCHEMA = standard_schema("outcome")
 GUARANTEE = Guarantee(epsilon=1.0, delta=1e-6, protects="outcome")
@@ -117,41 +116,6 @@ def _cells(
     odd = random.random(rows) < _ODD
     places = np.where(odd, len(usual) + random.integers(0, len(strange), rows), random.integers(0, len(usual), rows))
     return values.take(pa.array(places, mask=random.random(rows) < 0.01))
-
-
-class InOrder:
-    """An engine whose rows, where they are seen side by side, come in one order."""
-
-    def __init__(self, engine: Engine) -> None:
-        self.aggregate, self.fold, self._engine = engine.aggregate, engine.fold, engine
-
-    def collect(
-        self,
-        columns: Sequence[str],
-        limit: int,
-        kernel: Callable[[Batch], Batch] | None = None,
-        *,
-        whole: bool = False,
-    ) -> Batch:
-        """All rows, sorted by all of their columns."""
-        batch = self._engine.collect(columns, limit, kernel, whole=whole)
-        order = np.lexsort(list(batch.values()))
-        return {name: column[order] for name, column in batch.items()}
-
-
-@contextmanager
-def without_draws() -> Iterator[None]:
-    """Every draw inside an answer replaced by nothing at all."""
-    answers = "dpcausal.vault.answers"
-    with ExitStack() as stack:
-        for place, instead in {
-            f"{answers}.logistic.cube_noise": lambda dimensions, _: np.full(dimensions, 0.5),
-            f"{answers}.matched_contrast.laplace_each": lambda steps, _: steps,
-            f"{answers}.matched_contrast.randomised_response": lambda arms, _: arms,
-            f"{answers}.block_effects.shuffled": np.arange,
-        }.items():
-            stack.enter_context(mock.patch(place, instead))
-        yield
 
 
 def numbers(query: Query, engine: Engine) -> list[Any]:

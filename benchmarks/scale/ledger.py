@@ -10,51 +10,17 @@ import json
 import tempfile
 import time
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-
-import pyarrow as pa
-from sqlalchemy import insert
 
 import dpcausal as dpc
 from benchmarks.progress import progress
 from dpcausal.ledger.accounting import tight_epsilon
-from dpcausal.ledger.chain import Entry, digest_of
-from dpcausal.ledger.running_total import RunningTotal
-from dpcausal.ledger.store import ENTRIES, Store
+from dpcausal.ledger.chain import Entry
+from tests.support.long_ledger import short_ledger, write_long_ledger
 
-PRICE, DELTA = 0.01, 1e-6
+DELTA = 1e-6
 SHORTER = (1_000, 10_000)
-
-
-def short_ledger() -> tuple[Entry, ...]:
-    """The entries of a ledger that answered one question of a trial: opening, grant, debit and release."""
-    table = pa.table({"arm": [0, 1] * 500, "y": [0.25, 0.75] * 500})
-    schema = dpc.Schema(treatment=dpc.Treatment("arm", undeclared=0), outcome=dpc.Real("y", 0, 1))
-    vault = dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=1000))
-    dpc.DifferenceInMeans().estimate(vault, epsilon=PRICE)
-    opening, _, *life = vault.ledger.entries()  # without the entry that ties it to its table
-    return opening, *life
-
-
-def long_chain(opening: Entry, *life: Entry) -> Iterator[Entry]:
-    """The entries of a ledger that goes on answering such questions, without end."""
-    running = RunningTotal().after(opening)
-    yield opening
-    for question in itertools.count():
-        for entry in life:
-            for written in running.followed_by(entry.kind, digest_of(question), entry.content):
-                running = running.after(written)
-                yield written
-
-
-def write(url: str, entries: int) -> None:
-    """A ledger of so many entries, in one transaction: asking so many questions would take all day."""
-    store = Store(url)
-    chain = itertools.islice(long_chain(*short_ledger()), entries)
-    with store.exclusive() as connection:
-        store.create(connection)
-        connection.execute(insert(ENTRIES), [vars(entry) for entry in chain])
 
 
 def ask(ledger: dpc.Ledger, request: str, grant: Entry, release: Entry) -> None:
@@ -91,7 +57,7 @@ def measure_one(entries: int) -> dict[str, float]:
     tight_epsilon([grant.event], DELTA)  # loads what it needs, which takes a second
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{Path(folder) / 'ledger.db'}"
-        write(url, entries)
+        write_long_ledger(url, entries)
         ledger, questions = dpc.Ledger(url), itertools.count()
         return {
             "entries": entries,

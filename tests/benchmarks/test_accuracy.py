@@ -14,11 +14,11 @@ from benchmarks.accuracy.__main__ import main, papers
 from benchmarks.accuracy.entries import ENTRIES
 from benchmarks.accuracy.figures import draw
 from benchmarks.accuracy.references import features_as_in_library, matching, references, scores
-from benchmarks.accuracy.runs import KeptEngine
 from benchmarks.accuracy.summary import printed
 from dpcausal.vault.answers.logistic import public_fit, score
 from dpcausal.vault.engines.duckdb import DuckDBEngine
 from dpcausal.vault.numerics.features import Features
+from tests.support.engines import CachedEngine
 
 FOLDER = os.environ.get("DPCAUSAL_DATA", "")
 needs_files = pytest.mark.skipif(
@@ -61,7 +61,7 @@ def test_the_reference_fits_the_score_that_the_library_fits() -> None:
 def test_the_engine_that_remembers_gives_the_same_integers() -> None:
     data = datasets.synth(n=100, dimensions=2)
     table, schema = duckdb.from_arrow(data.table), data.schema("record")
-    plain, kept = DuckDBEngine(table, schema), KeptEngine(table, schema)
+    plain, kept = DuckDBEngine(table, schema), CachedEngine(table, schema)
     columns = ("treatment", "outcome", "covariate_1")
     for _ in range(2):
         assert (plain.aggregate({"treatment": 2}, ["outcome"]) == kept.aggregate({"treatment": 2}, ["outcome"])).all()

@@ -18,6 +18,7 @@ from benchmarks.scale import (
     clock,
     engines,
     growth,
+    ledger,
     matching,
     moments,
     out_of_core,
@@ -234,3 +235,9 @@ def test_costs_grow_and_are_drawn(options: Options, tmp_path: Path, monkeypatch:
     ]
     draw(found, tmp_path / "figures")
     assert {path.name for path in (tmp_path / "figures").iterdir()} == {f"scale_{part}.png" for part in parts}
+
+
+def test_every_cost_of_a_long_ledger_is_measured() -> None:
+    figures = ledger.measure_one(300)
+    assert figures["entries"] == 300
+    assert all(value > 0 for value in figures.values())

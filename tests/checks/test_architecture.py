@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from checks.architecture import violations
+from checks.architecture import upward_imports, violations
 
 BREACHES = {
     "an estimator that reaches for the vault": ("estimators/new.py", "from dpcausal.vault import Vault"),
@@ -36,5 +36,17 @@ def test_breach_of_a_rule_is_caught(file: str, text: str, tmp_path: Path) -> Non
     assert list(violations(tmp_path))
 
 
+@pytest.mark.parametrize(
+    "text", ["from benchmarks.parts import PUBLISHED", "import benchmarks", "def f():\n    import benchmarks.x"]
+)
+def test_test_that_imports_benchmarks_is_caught(text: str, tmp_path: Path) -> None:
+    for folder in ("benchmarks", "vault"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "test_new.py").write_text(text, encoding="utf-8")
+    assert [found.partition(":")[0] for found in upward_imports(tmp_path)] == ["tests/vault/test_new.py"]
+
+
 def test_tree_keeps_the_rules() -> None:
-    assert list(violations(Path(__file__).parents[2] / "src" / "dpcausal")) == []
+    root = Path(__file__).parents[2]
+    assert list(violations(root / "src" / "dpcausal")) == []
+    assert list(upward_imports(root / "tests")) == []

@@ -7,7 +7,6 @@ import pytest
 from sqlalchemy import Connection
 
 import dpcausal as dpc
-from benchmarks.scale.ledger import measure_one, write
 from dpcausal.errors import LedgerError
 from dpcausal.ledger import running_total, verification
 from dpcausal.ledger.chain import Entry
@@ -25,6 +24,7 @@ from tests.ledger.long_ledgers import (
     tamper,
     verifies,
 )
+from tests.support.long_ledger import write_long_ledger
 
 pytestmark = pytest.mark.usefixtures("close_checkpoints")
 
@@ -90,8 +90,8 @@ def entries_read(monkeypatch: pytest.MonkeyPatch, url: str) -> list[int]:
 
 def test_opening_reads_no_more_of_a_longer_ledger(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     short, long = f"sqlite:///{tmp_path / 'short.db'}", f"sqlite:///{tmp_path / 'long.db'}"
-    write(short, 30)
-    write(long, 3000)
+    write_long_ledger(short, 30)
+    write_long_ledger(long, 3000)
     assert verifies(long)
     assert sum(entries_read(monkeypatch, long)) == sum(entries_read(monkeypatch, short)) < 20
     monkeypatch.setattr(verification, "last_checkpoint_up_to", lambda _: 0)  # the mutant begins at the opening
@@ -100,7 +100,7 @@ def test_opening_reads_no_more_of_a_longer_ledger(monkeypatch: pytest.MonkeyPatc
 
 def test_no_more_than_a_piece_is_held_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
-    write(url, 500)
+    write_long_ledger(url, 500)
     monkeypatch.setattr(verification, "last_checkpoint_up_to", lambda _: 0)
     assert max(entries_read(monkeypatch, url)) == 8
 
@@ -166,9 +166,3 @@ def test_a_ledger_with_checkpoints_elsewhere_is_read_whole(url: str, monkeypatch
     monkeypatch.setattr(running_total, "CHECKPOINT_EVERY", 35)
     assert sum(entries_read(monkeypatch, url)) > 37
     assert verifies(url)
-
-
-def test_the_benchmark_measures_a_long_ledger() -> None:
-    figures = measure_one(300)
-    assert figures["entries"] == 300
-    assert all(value > 0 for value in figures.values())

@@ -6,14 +6,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from benchmarks.pooling import Setting, agreement, brute_force, errors, subsets
 from dpcausal.pooling import minimum_variance
+from tests.support.subsets import brute_force, subsets
 
 Array = NDArray[np.float64]
-
-
-def test_the_best_prefix_is_the_best_of_all_sets() -> None:
-    assert agreement(400, most=9)["agree"]
 
 
 def test_order_by_variance_alone_is_caught() -> None:
@@ -59,11 +55,3 @@ def test_a_million_sites_take_under_two_seconds() -> None:
     start = time.process_time()
     assert minimum_variance(sizes, variances).sum() == pytest.approx(1)
     assert time.process_time() - start < 2
-
-
-def test_floored_rule_is_no_worse_than_the_printed_rule() -> None:
-    """Small sites, where noise makes printed variances negative: there the printed rule loses, and ours does not."""
-    small, plain = errors(Setting(3, "small", 1.0, 0.0), 500), errors(Setting(3, "equal", 1.0, 0.0), 500)
-    assert float(str(small["printed_variances_below_0"])) > 0.05
-    assert float(str(small["z"])) < -5
-    assert float(str(plain["z"])) < 3

@@ -21,13 +21,13 @@ import pytest
 from numpy.typing import NDArray
 
 import dpcausal as dpc
-from benchmarks.scale.agreement import InOrder, without_draws
 from dpcausal.audit.tables import exact_answer
 from dpcausal.queries import ArmMoments, BlockEffects, MatchedContrast, Query, RegressionMoments
 from dpcausal.vault.answer import Answer
 from dpcausal.vault.engines import Batch, Engine
 from dpcausal.vault.engines.spark import SparkEngine
 from dpcausal.vault.numerics.learners import linear
+from tests.support.engines import InOrder, without_draws
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

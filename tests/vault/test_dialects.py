@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
-from benchmarks.scale.agreement import InOrder
 from dpcausal.errors import TableError
 from dpcausal.plain_text import is_plain_text
 from dpcausal.vault.coercion import column_names
@@ -21,6 +20,7 @@ from dpcausal.vault.engines.dialects import DUCKDB, SPARK
 from dpcausal.vault.engines.duckdb import connect
 from dpcausal.vault.engines.spark import SparkEngine
 from dpcausal.vault.table import open_table
+from tests.support.engines import InOrder
 from tests.vault.on_spark import MARKS, NUMBERS, SMALL, TEXTS, frame_of, settings, sizes
 
 if TYPE_CHECKING:

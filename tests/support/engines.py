@@ -1,0 +1,100 @@
+"""Engines for tests: rows in one order, answers without draws, tables read once, noise drawn again and again."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest import mock
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcausal.audit.tables import Unmetered
+from dpcausal.schema import Schema
+from dpcausal.vault.engines import Batch, Engine, ExactInts
+from dpcausal.vault.engines.duckdb import DuckDBEngine, connect
+
+
+class InOrder:
+    """An engine that returns rows in one order."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.aggregate, self.fold, self._engine = engine.aggregate, engine.fold, engine
+
+    def collect(
+        self,
+        columns: Sequence[str],
+        limit: int,
+        kernel: Callable[[Batch], Batch] | None = None,
+        *,
+        whole: bool = False,
+    ) -> Batch:
+        """Return all rows, sorted by all of their columns."""
+        batch = self._engine.collect(columns, limit, kernel, whole=whole)
+        order = np.lexsort(list(batch.values()))
+        return {name: column[order] for name, column in batch.items()}
+
+
+@contextmanager
+def without_draws() -> Iterator[None]:
+    """Replace every draw inside an answer by nothing at all."""
+    answers = "dpcausal.vault.answers"
+    with ExitStack() as stack:
+        for place, instead in {
+            f"{answers}.logistic.cube_noise": lambda dimensions, _: np.full(dimensions, 0.5),
+            f"{answers}.matched_contrast.laplace_each": lambda steps, _: steps,
+            f"{answers}.matched_contrast.randomised_response": lambda arms, _: arms,
+            f"{answers}.block_effects.shuffled": np.arange,
+        }.items():
+            stack.enter_context(mock.patch(place, instead))
+        yield
+
+
+class CachedEngine(DuckDBEngine):
+    """The library's engine with a cache of the integers that it has read.
+
+    Planning a statement takes DuckDB longer than adding up a thousand rows, and a score's fit asks dozens of times. The
+    integers are the same ones, so answers are too. Times are measured without this.
+    """
+
+    __slots__ = ("_columns", "_sums")
+
+    def __init__(self, relation: duckdb.DuckDBPyRelation, schema: Schema) -> None:
+        super().__init__(relation, schema)
+        self._columns: dict[tuple[tuple[str, ...], bool], Batch] = {}
+        self._sums: dict[str, ExactInts] = {}
+
+    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> ExactInts:
+        """See `Engine.aggregate`."""
+        key = f"{dict(cells)} {list(sums)} {whole}"
+        if key not in self._sums:
+            self._sums[key] = super().aggregate(cells, sums, whole=whole)
+        return self._sums[key].copy()
+
+    def fold(self, columns: Sequence[str], kernel: Callable[[Batch], NDArray[Any]]) -> ExactInts:
+        """See `Engine.fold`."""
+        totals = kernel(self.collect(columns, 2**25))
+        return np.array([int(value) for value in totals.ravel()], dtype=object).reshape(totals.shape)
+
+    def collect(
+        self,
+        columns: Sequence[str],
+        limit: int,
+        kernel: Callable[[Batch], Batch] | None = None,
+        *,
+        whole: bool = False,
+    ) -> Batch:
+        """See `Engine.collect`."""
+        key = tuple(columns), whole
+        if key not in self._columns:
+            self._columns[key] = super().collect(columns, limit, whole=whole)
+        return kernel(self._columns[key]) if kernel else self._columns[key]
+
+
+def fresh_noise(table: object, schema: Schema) -> Unmetered:
+    """Return a source that reads a table once and draws fresh noise at each release, for nothing.
+
+    A vault answers the same question once and for all; to see the law of its noise by vaults, each draw takes a new
+    ledger and another reading of the table, 30 times the work.
+    """
+    return Unmetered(CachedEngine(connect(threads=1).from_arrow(table), schema), schema)
