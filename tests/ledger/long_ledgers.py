@@ -58,7 +58,7 @@ def forge(url: str, number: int, **said: str) -> None:
     engine = create_engine(url)
     with engine.begin() as connection:
         chosen = select(ENTRIES).where(ENTRIES.c.number >= number - 1).order_by(ENTRIES.c.number)
-        before, *following = [Entry(*entry) for entry in connection.execute(chosen)]
+        before, *following = [Entry(**found._mapping) for found in connection.execute(chosen)]
         connection.execute(delete(ENTRIES).where(ENTRIES.c.number >= number))
         for entry in following:
             content = entry.content | said if entry.number == number else entry.content

@@ -8,7 +8,7 @@ import dpcausal as dpc
 from dpcausal.audit.spy import SpyVault
 from dpcausal.calibration import Noise
 from dpcausal.errors import EngineError, LedgerError
-from dpcausal.ledger.chain import digest_of
+from dpcausal.hash_chain import digest_of
 from dpcausal.queries import ArmTotals
 from dpcausal.release import Receipt
 from dpcausal.vault import door

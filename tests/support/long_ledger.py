@@ -7,7 +7,8 @@ import pyarrow as pa
 from sqlalchemy import insert
 
 import dpcausal as dpc
-from dpcausal.ledger.chain import Entry, digest_of
+from dpcausal.hash_chain import digest_of
+from dpcausal.ledger.chain import Entry
 from dpcausal.ledger.running_total import RunningTotal
 from dpcausal.ledger.store import ENTRIES, Store
 
@@ -20,16 +21,16 @@ def short_ledger() -> tuple[Entry, ...]:
     schema = dpc.Schema(treatment=dpc.Treatment("arm", undeclared=0), outcome=dpc.Real("y", 0, 1))
     vault = dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=1000))
     dpc.DifferenceInMeans().estimate(vault, epsilon=PRICE)
-    opening, _, *life = vault.ledger.entries()  # without the entry that ties it to its table
-    return opening, *life
+    opening, _, *request = vault.ledger.entries()  # without the entry that ties it to its table
+    return opening, *request
 
 
-def long_chain(opening: Entry, *life: Entry) -> Iterator[Entry]:
+def long_chain(opening: Entry, *request: Entry) -> Iterator[Entry]:
     """Yield the entries of a ledger that goes on answering such questions, without end."""
     running = RunningTotal().after(opening)
     yield opening
     for question in itertools.count():
-        for entry in life:
+        for entry in request:
             for written in running.followed_by(entry.kind, digest_of(question), entry.content):
                 running = running.after(written)
                 yield written

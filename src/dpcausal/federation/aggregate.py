@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from dpcausal.calibration import Noise
 from dpcausal.effect import as_of
 from dpcausal.guarantee import Guarantee
-from dpcausal.ledger.chain import digest_of
+from dpcausal.hash_chain import digest_of
 from dpcausal.queries import Coordinate, Query
 from dpcausal.release import Receipt, Release
 

@@ -1,21 +1,25 @@
 """Entries of a ledger, each holding the digest of the one before it."""
 
-import hashlib
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, Self
 
 from dpcausal.errors import LedgerError
 from dpcausal.guarantee import Event
+from dpcausal.hash_chain import ChainEntry
 
 Kind = Literal["open", "version", "bind", "grant", "debit", "release", "restore", "checkpoint"]
 
+REQUEST_ORDER: tuple[Kind, ...] = ("grant", "debit", "release")
+"""The entries of one request, in order."""
+
 
 @dataclass(frozen=True)
-class Entry:
-    """One line of a ledger.
+class Entry(ChainEntry):
+    """One entry of a ledger.
 
     Attributes:
         number: Its place, from 0, without gaps.
@@ -25,26 +29,21 @@ class Entry:
             `checkpoint` (what all entries before it come to).
         request: The digest of the request it belongs to; of a version its name; of a checkpoint or restore its number.
         body: What the entry says, as JSON.
-        previous: The digest of the entry before it.
-        digest: The digest of all of the above.
     """
 
     number: int
     kind: Kind
     request: str
     body: str
-    previous: str
-    digest: str
 
     @classmethod
     def after(cls, previous: "Entry | None", kind: Kind, request: str, content: dict[str, Any]) -> Self:
-        """The entry that follows another one; the first follows None."""
-        number, link = (previous.number + 1, previous.digest) if previous else (0, "")
+        """Return the entry that follows another one; the first follows None."""
         # The day and no more: the time between two entries would tell how long the table took to read. So a nonce makes
         # every entry another: a debit that is lost and made again must not fit the receipt of the first.
         made = {"at": datetime.now(UTC).date().isoformat(), "nonce": os.urandom(16).hex()}
         body = json.dumps(content | made, sort_keys=True, allow_nan=False)
-        return cls(number, kind, request, body, link, digest_of(number, kind, request, body, link))
+        return cls.append(previous, number=_number_after(previous), kind=kind, request=request, body=body)
 
     @property
     def content(self) -> dict[str, Any]:
@@ -63,17 +62,33 @@ class Entry:
         """What a grant reserves."""
         return Event(**self.content["event"])
 
+    def follows(self, last: "Entry | None") -> bool:
+        """Whether this entry is intact and stands right after `last`, in number too."""
+        return self.number == _number_after(last) and super().follows(last)
+
     def check_digest(self) -> None:
         """Raise unless the entry is what its digest was made from."""
-        if self.digest != digest_of(self.number, self.kind, self.request, self.body, self.previous):
+        if not self.is_intact:
             raise broken_at(self.number)
 
     def check_follows(self, previous: "Entry | None") -> None:
-        """Raise unless this entry is whole and stands right after the other."""
-        number, link = (previous.number + 1, previous.digest) if previous else (0, "")
-        if self.number != number or self.previous != link:
-            raise broken_at(number)
-        self.check_digest()
+        """Raise unless this entry is intact and stands right after the other."""
+        if not self.follows(previous):
+            raise broken_at(_number_after(previous))
+
+
+def _number_after(entry: Entry | None) -> int:
+    return entry.number + 1 if entry else 0
+
+
+def check_order(kinds: Sequence[str]) -> None:
+    """Raise unless the entries of one request are a beginning of grant, debit, release, each once."""
+    if tuple(kinds) != REQUEST_ORDER[: len(kinds)]:
+        raise LedgerError(
+            expected="grant, debit and release of each request once and in this order",
+            got=f"{', '.join(kinds)} of one request",
+            hint="restore the ledger from a copy that verifies; do not release anything before.",
+        )
 
 
 def broken_at(number: int) -> LedgerError:
@@ -92,8 +107,3 @@ def unreadable_at(number: int) -> LedgerError:
         got=f"another kind of entry at number {number}",
         hint="use the version of dpcausal that wrote it.",
     )
-
-
-def digest_of(*parts: object) -> str:
-    """The SHA-256 of some plain values."""
-    return hashlib.sha256(json.dumps(parts, sort_keys=True, allow_nan=False).encode()).hexdigest()

@@ -8,10 +8,11 @@ from sqlalchemy import Connection
 
 from dpcausal.errors import BudgetExceededError, LedgerError
 from dpcausal.guarantee import Event, ProofStatus
+from dpcausal.hash_chain import digest_of
 from dpcausal.ledger import refusals, verification
 from dpcausal.ledger.accounting import tight_epsilon
 from dpcausal.ledger.budget import Budget, Spending, Total
-from dpcausal.ledger.chain import Entry, broken_at, digest_of
+from dpcausal.ledger.chain import Entry, broken_at
 from dpcausal.ledger.data_set import DataSet, check_version
 from dpcausal.ledger.journal import Journal
 from dpcausal.ledger.restoring import Lost, check_line, stated_event

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection
+from typing import Any
 
 from sqlalchemy import (
     Column,
@@ -18,9 +19,8 @@ from sqlalchemy import (
     select,
 )
 
-from dpcausal.ledger.chain import Entry, Kind
+from dpcausal.ledger.chain import REQUEST_ORDER, Entry, Kind
 from dpcausal.ledger.database import Database
-from dpcausal.ledger.life import REQUEST_ORDER
 
 ENTRIES = Table(
     "dpcausal_ledger",
@@ -50,17 +50,17 @@ class Store(Database):
     def entries_from(self, connection: Connection, number: int, at_most: int) -> list[Entry]:
         """So many entries from this number on, in order, or fewer where the ledger ends."""
         chosen = select(ENTRIES).where(ENTRIES.c.number >= number).order_by(ENTRIES.c.number).limit(at_most)
-        return [Entry(*entry) for entry in connection.execute(chosen)]
+        return [_entry(found) for found in connection.execute(chosen)]
 
     def entries_of(self, connection: Connection, request: str) -> list[Entry]:
         """All entries of a request, in order."""
         chosen = select(ENTRIES).where(ENTRIES.c.kind.in_(REQUEST_ORDER), ENTRIES.c.request == request)
-        return [Entry(*entry) for entry in connection.execute(chosen.order_by(ENTRIES.c.number))]
+        return [_entry(found) for found in connection.execute(chosen.order_by(ENTRIES.c.number))]
 
     def entries_of_kind(self, connection: Connection, kind: Kind) -> list[Entry]:
         """All entries of a kind, in order, each whole."""
         chosen = select(ENTRIES).where(ENTRIES.c.kind == kind).order_by(ENTRIES.c.number)
-        entries = [Entry(*entry) for entry in connection.execute(chosen)]
+        entries = [_entry(found) for found in connection.execute(chosen)]
         for entry in entries:
             entry.check_digest()
         return entries
@@ -86,3 +86,7 @@ class Store(Database):
     def append(self, connection: Connection, entry: Entry) -> None:
         """Add one entry; durable when the transaction is left."""
         connection.execute(insert(ENTRIES).values(**vars(entry)))
+
+
+def _entry(found: Any) -> Entry:  # noqa: ANN401 (of SQLAlchemy, which has no type for these columns)
+    return Entry(**found._mapping)  # noqa: SLF001 (public, in spite of its name)

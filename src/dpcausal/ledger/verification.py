@@ -1,12 +1,13 @@
 """Reading a ledger's entries, and finding whether they are what was written."""
 
+from collections import deque
 from collections.abc import Iterator
 
 from sqlalchemy import Connection
 
 from dpcausal.errors import DpcausalError, LedgerError
-from dpcausal.ledger.chain import Entry, Kind, broken_at, unreadable_at
-from dpcausal.ledger.life import check_order
+from dpcausal.hash_chain import verify
+from dpcausal.ledger.chain import Entry, Kind, broken_at, check_order, unreadable_at
 from dpcausal.ledger.running_total import RunningTotal, last_checkpoint_up_to
 from dpcausal.ledger.store import Store
 from dpcausal.ledger.witness import Witness
@@ -99,10 +100,9 @@ def check_witnessed(store: Store, connection: Connection, running: RunningTotal,
 
 
 def check_chain_from(store: Store, connection: Connection, entry: Entry) -> None:
-    """Raise unless every entry after this one is whole and stands right after the one before it."""
-    for following in _entries_from(store, connection, entry.number + 1):
-        following.check_follows(entry)
-        entry = following
+    """Raise unless every entry after this one is intact and stands right after the one before it."""
+    start = entry.number + 1
+    deque(verify(_entries_from(store, connection, start), lambda place: broken_at(start + place), last=entry), maxlen=0)
 
 
 def _entries_from(store: Store, connection: Connection, number: int) -> Iterator[Entry]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from dpcausal.calibration import calibrate
 from dpcausal.guarantee import Event, Guarantee
-from dpcausal.ledger.chain import digest_of
+from dpcausal.hash_chain import digest_of
 from dpcausal.queries import Query
 from dpcausal.rehearsal import Rehearsal
 from dpcausal.release import Release, Source

@@ -7,8 +7,8 @@ from dpcausal import queries
 from dpcausal.calibration import Noise, calibrate
 from dpcausal.errors import CopyRefusedError, GuaranteeError, LedgerError, QueryError, TableError
 from dpcausal.guarantee import Guarantee
+from dpcausal.hash_chain import digest_of
 from dpcausal.ledger import IN_MEMORY, Budget, DataSet, Ledger
-from dpcausal.ledger.chain import digest_of
 from dpcausal.queries import BlockEffects, InfluenceEffects, Query
 from dpcausal.release import Receipt, Release
 from dpcausal.schema import PROTECTS, Schema
