@@ -10,7 +10,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -52,6 +52,7 @@ from dpcausal.queries import (
 from dpcausal.testing import standard_schema
 from dpcausal.vault.answers.block_effects import for_learners
 from dpcausal.vault.engines import Batch, Engine
+from dpcausal.vault.noise import Sampler
 from dpcausal.vault.numerics.learners import find_learner
 from dpcausal.vault.table import open_table
 
@@ -141,16 +142,14 @@ class InOrder:
 
 @contextmanager
 def without_draws() -> Iterator[None]:
-    """Every draw inside an answer replaced by nothing at all."""
-    answers = "dpcausal.vault.answers"
-    with ExitStack() as stack:
-        for place, instead in {
-            f"{answers}.logistic.cube_noise": lambda dimensions, _: np.full(dimensions, 0.5),
-            f"{answers}.matched_contrast.laplace_each": lambda steps, _: steps,
-            f"{answers}.matched_contrast.randomised_response": lambda arms, _: arms,
-            f"{answers}.block_effects.shuffled": np.arange,
-        }.items():
-            stack.enter_context(mock.patch(place, instead))
+    """Replace every draw inside an answer by a fixed one."""
+    fixed = {
+        "cube": lambda _, dimensions, __: np.full(dimensions, 0.5),
+        "laplace": lambda _, ticks, __: ticks,
+        "randomised_response": lambda _, arms, __: arms,
+        "shuffle": lambda _, size: np.arange(size),
+    }
+    with mock.patch.multiple(Sampler, **fixed):
         yield
 
 
@@ -163,7 +162,7 @@ def numbers(query: Query, engine: Engine) -> list[Any]:
         answer = exact_answer(query, SCHEMA, InOrder(engine), GUARANTEE, learner=find_learner("linear", {}))
     else:
         answer = exact_answer(query, SCHEMA, engine, GUARANTEE)
-    return [*answer.ticks.items(), *answer.public_values.items(), *answer.scales.items()]
+    return [*answer.ticks.items(), *((each.name, each.value) for each in answer.public_values), *answer.scales.items()]
 
 
 def opened(folder: str, partitions: int) -> Engine:
