@@ -58,10 +58,9 @@ MAY_IMPORT = {
 """Which packages, apart from the package's front page, each package may import from."""
 
 LIBRARY_PACKAGES = {
-    "duckdb": ("vault/table.py", "vault/engines/"),
+    "duckdb": ("vault/table.py", "vault/readers/files.py", "vault/engines/"),
     "pyarrow": (
-        "vault/table.py",
-        "vault/readers/frames.py",
+        "vault/readers/",
         "vault/engines/",
         "report/tidy.py",
         "testing.py",

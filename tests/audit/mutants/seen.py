@@ -11,10 +11,10 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.queries import GRID, ArmMoments, ArmTotals, MatchedContrast, RegressionMoments
-from dpcausal.vault import table
 from dpcausal.vault.answers import arm_moments, regression_moments
 from dpcausal.vault.context import Answer, AnswerContext
 from dpcausal.vault.engines import Engine
+from dpcausal.vault.readers import files
 from tests.audit.mutants.mutant import answer_by, determinism_of, mutant, public, shape
 
 
@@ -84,5 +84,5 @@ def statistics(patch: pytest.MonkeyPatch) -> None:
     def plain(path: Path, _: dpc.Schema, connection: Any) -> Any:
         return connection.read_parquet(str(path))
 
-    patch.setattr(table, "_parquet", plain)
+    patch.setattr(files, "_parquet", plain)
     patch.setattr("dpcausal.vault.engines.duckdb._WITHOUT_STATISTICS", "SET disabled_optimizers = ''")
