@@ -24,10 +24,9 @@ from benchmarks.progress import progress
 from dpcausal.audit.bound import epsilon_of_mu
 from dpcausal.audit.losses import Claim
 from dpcausal.audit.tables import Unmetered, exact_answer
-from dpcausal.audit.targets import DRAWS_INSIDE
 from dpcausal.queries import InfluenceEffects
 from dpcausal.release import RecordingSource
-from dpcausal.vault.answer import Answer
+from dpcausal.vault.context import Answer
 from dpcausal.vault.engines import Engine
 from dpcausal.vault.table import open_table
 
@@ -150,12 +149,8 @@ def proved(scene: Scene, name: str) -> Iterator[dict[str, Any]]:
     base = engine_of(scene.table)
     recording = RecordingSource(Unmetered(base, SCHEMA))
     PROVED[name].estimate(recording, epsilon=EPSILON, delta=DELTA)
-    hidden = sum(each.guarantee.epsilon for each in recording.releases if isinstance(each.query, DRAWS_INSIDE))
-    told = [
-        Claim(each.query, SCHEMA, each.guarantee)
-        for each in recording.releases
-        if not isinstance(each.query, DRAWS_INSIDE)
-    ]
+    hidden = sum(each.guarantee.epsilon for each in recording.releases if each.query.draws)
+    told = [Claim(each.query, SCHEMA, each.guarantee) for each in recording.releases if not each.query.draws]
     answers = [claim.answer(base) for claim in told]
     for change in scene.changes:
         engine = engine_of(change.made(scene.table))

@@ -59,10 +59,9 @@ MAY_IMPORT = {
 """Which packages, apart from the package's front page, each package may import from."""
 
 LIBRARY_PACKAGES = {
-    "duckdb": ("vault/table.py", "vault/engines/"),
+    "duckdb": ("vault/table.py", "vault/readers/files.py", "vault/engines/"),
     "pyarrow": (
-        "vault/table.py",
-        "vault/readers/frames.py",
+        "vault/readers/",
         "vault/engines/",
         "report/tidy.py",
         "testing.py",
@@ -96,14 +95,19 @@ LIBRARY_PACKAGES = {
 }
 """Where each library may appear, in files or folders of the package."""
 
+MODULE_IMPORTERS = {"dpcausal.vault.noise": ("vault/door.py",)}
+"""Modules of the package that only these files may import: the door owns the sampler and hands it to each answer."""
+
 PATTERN_PACKAGES = {
     r"np\.random|default_rng": ("interval.py", "testing.py", "audit/"),
     r"\brows?\b|\bcontributions?\b": ("vault/", "__init__.py"),
     r"\binspection\b|\.look\(": ("vault/readers/inspection.py", "vault/engines/duckdb.py", "cli/check.py"),
     r"\bRelease(?:\.of)?\(": ("release.py", "vault/door.py", "rehearsal/rehearsal.py", "federation/aggregate.py"),
+    r"\bNoisy\(": ("vault/noise.py", "rehearsal/rehearsal.py", "federation/aggregate.py", "audit/spy.py"),
+    r"\bPublicValue\(": ("vault/answers/", "rehearsal/rehearsal.py"),
 }
 """Where each pattern may appear: random numbers, words for what must stay in the vault, what looks at a table without
-privacy, makers of releases."""
+privacy, makers of releases, of noisy integers and of values without noise."""
 
 LONGEST = 400
 
@@ -116,7 +120,8 @@ def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
         elif isinstance(node, ast.ImportFrom):
             module = node.module or ""
             # `from dpcausal import queries` imports dpcausal.queries.
-            names = [f"{module}.{alias.name}" for alias in node.names] if module == PACKAGE else [module]
+            inside = module.partition(".")[0] == PACKAGE
+            names = [f"{module}.{alias.name}" for alias in node.names] if inside else [module]
             yield from ((node.lineno, name) for name in names)
             if node.level:
                 yield node.lineno, f"{PACKAGE}.relative"
@@ -141,6 +146,9 @@ def violations(root: Path) -> Iterator[str]:
             inner = rest.partition(".")[0]
             if library == PACKAGE and file != "__init__.py" and inner not in allowed_packages(package):
                 yield f"{file}:{line}: {package} may not import {module}"
+            owner = next((owner for owner in MODULE_IMPORTERS if f"{module}.".startswith(f"{owner}.")), None)
+            if owner and file not in MODULE_IMPORTERS[owner]:
+                yield f"{file}:{line}: only {', '.join(MODULE_IMPORTERS[owner])} may import {owner}"
             if library in LIBRARY_PACKAGES and not file.startswith(LIBRARY_PACKAGES[library] or "nowhere"):
                 yield f"{file}:{line}: {library} may not appear here"
         for pattern, packages in PATTERN_PACKAGES.items():

@@ -23,7 +23,9 @@ from dpcausal.federation.roster import Member, Roster
 from dpcausal.federation.signatures import Key
 from dpcausal.federation.transport import LocalTransport
 from dpcausal.queries import Query
+from dpcausal.release import Noisy
 from dpcausal.site.site import Site
+from dpcausal.vault.noise import Sampler
 from tests.support.site_folders import approve_study, make_site_folder
 
 UNITS = 20_000
@@ -112,7 +114,7 @@ class Noiseless:
 @contextmanager
 def noise_off() -> Iterator[None]:
     """No noise in any vault of this process. Nothing that comes out meanwhile is private."""
-    with mock.patch.object(dpc.Vault, "_noised", staticmethod(lambda steps, _noise: steps)):
+    with mock.patch.object(Sampler, "add_noise", lambda _sampler, ticks, _noise: Noisy(tuple(ticks))):
         yield
 
 

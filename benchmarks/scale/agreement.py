@@ -127,7 +127,7 @@ def numbers(query: Query, engine: Engine) -> list[Any]:
         answer = exact_answer(query, SCHEMA, InOrder(engine), GUARANTEE, learner=find_learner("linear", {}))
     else:
         answer = exact_answer(query, SCHEMA, engine, GUARANTEE)
-    return [*answer.ticks.items(), *answer.public_values.items(), *answer.scales.items()]
+    return [*answer.ticks.items(), *((each.name, each.value) for each in answer.public_values), *answer.scales.items()]
 
 
 def opened(folder: str, partitions: int) -> Engine:

@@ -91,7 +91,8 @@ def non_private(table: DataSet, neighbours: int) -> float:
     query = MatchedContrast(table.names, neighbours, UNLIMITED, 0.01)
     guarantee = dpc.Guarantee(epsilon=1.0, protects="outcome")
     answer = exact_answer(query, schema, DuckDBEngine(table.relation(), schema), guarantee)
-    return answer.ticks["effect"] * answer.public_values["largest"] * outcome_tick(schema) / COEFFICIENT_TICKS
+    largest = next(each.value for each in answer.public_values if each.name == "largest")
+    return answer.ticks["effect"] * largest * outcome_tick(schema) / COEFFICIENT_TICKS
 
 
 def crowding(table: DataSet, neighbours: int = 5) -> tuple[int, float]:

@@ -1,7 +1,7 @@
 """What comes out of the door, and the things it can come out of."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
@@ -51,6 +51,32 @@ def receipts_in(document: Mapping[str, Any]) -> tuple[Receipt, ...]:
 
 
 @dataclass(frozen=True)
+class Noisy:
+    """Integers that hold their noise. In the vault only `vault.noise.Sampler` makes them.
+
+    Attributes:
+        ticks: The integers, in the order of the query's coordinates.
+    """
+
+    ticks: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class PublicValue:
+    """A number that leaves without noise. Its query must have declared it.
+
+    Attributes:
+        name: What the number is.
+        value: The number.
+        because: Why it needs no noise.
+    """
+
+    name: str
+    value: float
+    because: str
+
+
+@dataclass(frozen=True)
 class Release:
     """A noisy answer: public, and the only thing that ever leaves a table.
 
@@ -78,27 +104,28 @@ class Release:
     parts: int = 1
 
     @classmethod
-    def of(  # noqa: PLR0913, PLR0917
+    def of(  # noqa: PLR0913 (all but three have names)
         cls,
         query: Query,
         guarantee: Guarantee,
         noise: Noise,
-        ticks: tuple[int, ...],
-        public_values: Mapping[str, float],
+        *,
+        noisy: Noisy,
+        public_values: Sequence[PublicValue],
         receipt: Receipt,
     ) -> Self:
-        """A release from noisy integers, put into the schema's own terms."""
+        """Return a release: noisy integers in the schema's own terms, and values that need no noise."""
         coordinates = noise.sensitivity.coordinates
         return cls(
             query=query,
             guarantee=guarantee,
             names=tuple(at.name for at in coordinates),
-            values=tuple(count * at.tick for count, at in zip(ticks, coordinates, strict=True)),
+            values=tuple(count * at.tick for count, at in zip(noisy.ticks, coordinates, strict=True)),
             family=noise.family,
             scales=tuple(
                 None if scale is None else scale * at.tick for scale, at in zip(noise.scales, coordinates, strict=True)
             ),
-            public_values={name: float(public_values[name]) for name in query.public_values},
+            public_values={each.name: float(each.value) for each in public_values},
             receipt=receipt,
         )
 

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 import dpcausal as dpc
 from dpcausal.calibration import Noise
 from dpcausal.queries import Query
-from dpcausal.release import RecordingSource, Release
+from dpcausal.release import Noisy, RecordingSource, Release
+from dpcausal.vault.noise import Sampler
 
 Array = NDArray[np.float64]
 
@@ -30,13 +31,12 @@ OF = ["a", "b"]
 def noise_from_a_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(7)
 
-    def seeded(ticks: Sequence[int], noise: Noise) -> tuple[int, ...]:
+    def seeded(_: Sampler, ticks: Sequence[int], noise: Noise) -> Noisy:
         draw = random.laplace if noise.family == "laplace" else random.normal
-        return tuple(
-            step + round(draw(0.0, float(scale or 0.0))) for step, scale in zip(ticks, noise.scales, strict=True)
-        )
+        pairs = zip(ticks, noise.scales, strict=True)
+        return Noisy(tuple(tick + round(draw(0.0, float(scale or 0.0))) for tick, scale in pairs))
 
-    monkeypatch.setattr("dpcausal.vault.door.add_noise", seeded)
+    monkeypatch.setattr(Sampler, "add_noise", seeded)
 
 
 def table(n: int, seed: int, *, apart: float = 1.0, noise: float = 0.3) -> pa.Table:

@@ -1,6 +1,7 @@
 """Sums over sites are those of all units in one table."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,21 +17,28 @@ from dpcausal.columns import Category
 from dpcausal.effect import Estimator
 from dpcausal.federation.aggregate import sum_releases, ticks_of
 from dpcausal.queries import ArmMoments, Cut
-from dpcausal.release import Receipt, Release
+from dpcausal.release import Noisy, Receipt, Release
 from dpcausal.schema import PROTECTS, Protects
 from dpcausal.testing import standard_schema, synthetic_table
 from dpcausal.vault import Vault
-from dpcausal.vault.noise import add_noise
+from dpcausal.vault.noise import Sampler
 from tests.federation.conftest import Federation
 
 
-class Silent(Vault):
-    """A vault that adds no noise, to see the sums themselves."""
+class NoNoise(Sampler):
+    """A sampler that adds no noise, to see the sums themselves."""
 
-    @staticmethod
-    def _noised(ticks: tuple[int, ...], noise: Noise) -> tuple[int, ...]:
+    def add_noise(self, ticks: Sequence[int], noise: Noise) -> Noisy:
         del noise
-        return ticks
+        return Noisy(tuple(ticks))
+
+
+class Silent(Vault):
+    """A vault without noise."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._sampler = NoNoise()
 
 
 @pytest.fixture
@@ -112,7 +120,8 @@ TICKS = some.tuples(*(some.integers(-(2**50), 2**50) for _ in NOISE.scales))
 
 
 def release(ticks: tuple[int, ...], entry: int) -> Release:
-    return Release.of(ArmMoments(), GUARANTEE, NOISE, ticks, {}, Receipt("arm_moments", 1.0, 0.0, entry, "ab" * 32))
+    receipt = Receipt("arm_moments", 1.0, 0.0, entry, "ab" * 32)
+    return Release.of(ArmMoments(), GUARANTEE, NOISE, noisy=Noisy(ticks), public_values=(), receipt=receipt)
 
 
 @given(some.lists(TICKS, min_size=1, max_size=5), some.randoms())
@@ -144,7 +153,7 @@ def test_noise_is_that_of_all_sites() -> None:
     """Its variance is as stated; a mutant, noise of one site's size, is told from it."""
     runs, sites = 2_000, ("north", "south", "west")
     scale = NOISE.scales[0]
-    drawn = {site: add_noise([0] * runs, replace(NOISE, scales=(scale,) * runs)) for site in sites}
+    drawn = {site: Sampler().add_noise([0] * runs, replace(NOISE, scales=(scale,) * runs)).ticks for site in sites}
     sums = [
         sum_releases(
             ArmMoments(), GUARANTEE, NOISE, {site: release((drawn[site][run], 0, 0, 0, 0, 0), 0) for site in sites}

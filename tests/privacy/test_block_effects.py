@@ -26,7 +26,7 @@ from dpcausal.errors import QueryError
 from dpcausal.queries import GRID, BlockEffects, Norm
 from dpcausal.schema import PROTECTS
 from dpcausal.vault.answers.block_effects import sums
-from dpcausal.vault.noise import shuffled
+from dpcausal.vault.noise import Sampler
 from dpcausal.vault.numerics.learners import LEARNERS, Learn, linear, run_silenced
 from dpcausal.vault.table import open_table
 
@@ -71,7 +71,7 @@ def orders(monkeypatch: pytest.MonkeyPatch) -> Callable[[Sequence[int]], None]:
     """Puts units into blocks in an order that the test chooses."""
 
     def choose(order: Sequence[int]) -> None:
-        monkeypatch.setattr(MODULE, "shuffled", lambda _: np.array(order, dtype=np.int64))
+        monkeypatch.setattr(Sampler, "shuffle", lambda *_: np.array(order, dtype=np.int64))
 
     return choose
 
@@ -148,7 +148,7 @@ def biased(size: int) -> NDArray[np.int64]:
     return order
 
 
-@pytest.mark.parametrize(("draw", "fair"), [(shuffled, True), (biased, False)])
+@pytest.mark.parametrize(("draw", "fair"), [(Sampler().shuffle, True), (biased, False)])
 def test_all_orders_come_as_often(draw: Callable[[int], NDArray[np.int64]], fair: bool) -> None:
     seen = Counter(tuple(draw(4).tolist()) for _ in range(12_000))
     assert len(seen) == 24
@@ -187,7 +187,7 @@ def test_blocks_by_the_order_of_a_covariate_are_caught(norm: Norm, orders: Calla
 
 @pytest.mark.parametrize("norm", NORMS)
 def test_a_learner_that_remembers_is_caught(norm: Norm, orders: Callable[[Sequence[int]], None]) -> None:
-    """The mutant: what is learned from a block must depend on that block alone. Here each starts where the last ended."""
+    """The mutant: a block must be learned from by itself. Here each starts where the last ended."""
     query, ends = asking(1, 5), []
     for y in (0.0, 1.0):
         memory = [0.0]

@@ -179,7 +179,7 @@ def test_an_empty_cell_does_not_decide_what_becomes_of_another_that_is_not_a_num
 
 def test_file_read_with_inferred_types_would_be_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpcausal.vault.engines.duckdb._WITHOUT_STATISTICS", "SET disabled_optimizers = ''")
-    monkeypatch.setattr("dpcausal.vault.table._parquet", lambda path, _, duck: duck.read_parquet(str(path)))
+    monkeypatch.setattr("dpcausal.vault.readers.files._parquet", lambda path, _, duck: duck.read_parquet(str(path)))
     for last in (None, 6.0):
         with pytest.raises(EngineError):  # statistics say that all numbers are within the bounds, and one is none
             nan_in_a_file(last, tmp_path)

@@ -2,7 +2,6 @@
 
 import itertools
 import os
-import sys
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -21,8 +20,10 @@ from dpcausal.errors import QueryError, SchemaError
 from dpcausal.queries import BlockEffects, Coordinate, Norm, RegressionMoments
 from dpcausal.schema import Protects, Schema
 from dpcausal.testing import standard_schema, synthetic_table
+from dpcausal.vault.answers import block_effects
 from dpcausal.vault.answers.block_effects import for_learners
 from dpcausal.vault.engines import OUTSIDE as OUTSIDE_CODE
+from dpcausal.vault.noise import Sampler
 from dpcausal.vault.numerics.learners import Array
 from dpcausal.vault.table import open_table
 
@@ -87,7 +88,7 @@ def block_inputs(units: list[Record], monkeypatch: pytest.MonkeyPatch) -> list[t
         seen.append(tuple(outcomes))
         return np.zeros(len(at))
 
-    monkeypatch.setattr(MODULE, "shuffled", np.arange)
+    monkeypatch.setattr(Sampler, "shuffle", lambda _, size: np.arange(size))
     schema = standard_schema()
     engine = catalogue_of(schema).assemble(units)
     query = BlockEffects("mine", ["age"], [[54.0]], 4, 0.1)
@@ -95,7 +96,6 @@ def block_inputs(units: list[Record], monkeypatch: pytest.MonkeyPatch) -> list[t
     return seen
 
 
-MODULE = sys.modules["dpcausal.vault.answers.block_effects"]
 UNITS = [record(place % 2, float(place % 11)) for place in range(16)]
 
 
@@ -114,7 +114,7 @@ def test_blocks_drawn_among_compared_units_only_are_caught(monkeypatch: pytest.M
         inside = arms < OUTSIDE_CODE
         return covariates[inside], arms[inside], outcomes[inside], at
 
-    monkeypatch.setattr(MODULE, "for_learners", compared_only)
+    monkeypatch.setattr(block_effects, "for_learners", compared_only)
     assert changed_blocks(monkeypatch) > 1
 
 

@@ -5,14 +5,13 @@ import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
-from dpcausal.audit.spy import SpyVault
+from dpcausal.audit.spy import SpySampler, SpyVault
 from dpcausal.calibration import Noise
 from dpcausal.errors import EngineError, LedgerError
 from dpcausal.hash_chain import digest_of
 from dpcausal.queries import ArmTotals
-from dpcausal.release import Receipt
-from dpcausal.vault import door
-from dpcausal.vault.noise import add_noise
+from dpcausal.release import Noisy, Receipt
+from dpcausal.vault.noise import Sampler
 
 ONE = dpc.Guarantee(epsilon=1.0)
 
@@ -36,11 +35,11 @@ def test_a_failure_after_the_debit_is_not_refunded_and_not_charged_twice(
     vault: SpyVault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
 
-    def fail(_: object, __: object) -> tuple[int, ...]:
+    def fail(*_: object) -> Noisy:
         raise EngineError(expected="power", got="none", hint="wait.")
 
     with monkeypatch.context() as patched:
-        patched.setattr(door, "add_noise", fail)
+        patched.setattr(SpySampler, "add_noise", fail)
         with pytest.raises(EngineError):
             vault.release(ArmTotals(), ONE)
     assert vault.ledger.spent.epsilon == 1.0
@@ -55,16 +54,16 @@ def test_of_two_answers_in_a_race_the_first_stored_is_returned(
     """Another process stores its answer between our noise and our store: ours is thrown away unseen."""
     theirs: list[dpc.Release] = []
 
-    def beaten(ticks: tuple[int, ...], noise: Noise) -> tuple[int, ...]:
-        noisy = add_noise(ticks, noise)
+    def beaten(_: Sampler, ticks: tuple[int, ...], noise: Noise) -> Noisy:
+        noisy, other = (Sampler().add_noise(ticks, noise) for _ in range(2))
         if not theirs:
             receipt = Receipt("arm_totals", 1.0, 0.0, 2, "theirs")
-            theirs.append(dpc.Release.of(ArmTotals(), ONE, noise, add_noise(ticks, noise), {}, receipt))
+            theirs.append(dpc.Release.of(ArmTotals(), ONE, noise, noisy=other, public_values=(), receipt=receipt))
             grant = next(entry for entry in vault.ledger.entries() if entry.kind == "grant")
             vault.ledger.store(grant.request, theirs[0].to_json())
         return noisy
 
-    monkeypatch.setattr(door, "add_noise", beaten)
+    monkeypatch.setattr(SpySampler, "add_noise", beaten)
     assert vault.release(ArmTotals(), ONE) == theirs[0]
 
 

@@ -23,8 +23,7 @@ from dpcausal.queries.scores import COEFFICIENT_TICK
 from dpcausal.schema import PROTECTS
 from dpcausal.vault.answers.effect_weights import in_half_ranges, loss_sums
 from dpcausal.vault.answers.logistic import penalised
-from dpcausal.vault.numerics.exact_gradients import as_floats
-from dpcausal.vault.numerics.newton import minimise
+from dpcausal.vault.numerics.exact_gradients import as_floats, minimise
 from dpcausal.vault.numerics.residuals import Residuals
 from dpcausal.vault.table import open_table
 

@@ -16,10 +16,9 @@ from dpcausal.errors import QueryError
 from dpcausal.queries import GRID, ObjectivePerturbedLogistic, OutputPerturbedLogistic
 from dpcausal.queries.scores import COEFFICIENT_TICK
 from dpcausal.vault.answers.logistic import loss_sums, penalised
-from dpcausal.vault.noise import cube_noise, laplace_each, randomised_response
-from dpcausal.vault.numerics.exact_gradients import as_floats
+from dpcausal.vault.noise import Sampler
+from dpcausal.vault.numerics.exact_gradients import as_floats, minimise
 from dpcausal.vault.numerics.features import Features
-from dpcausal.vault.numerics.newton import minimise
 from dpcausal.vault.table import open_table
 
 Vector = NDArray[np.float64]
@@ -119,11 +118,11 @@ def test_the_answer_uses_the_tilt_and_the_ridge_that_the_proof_is_about(monkeypa
     epsilon, seen = 0.5, []
     units = [*CORNERS, *CORNERS[:3]]
 
-    def drawn(dimensions: int, scale: float) -> Vector:
+    def drawn(_: Sampler, dimensions: int, scale: float) -> Vector:
         seen.append((dimensions, scale))
         return np.array([3.0, -2.0, 1.0])
 
-    monkeypatch.setattr("dpcausal.vault.answers.logistic.cube_noise", drawn)
+    monkeypatch.setattr(Sampler, "cube", drawn)
     columns = dict(zip(("t", "a", "b"), (list(part) for part in zip(*units, strict=True)), strict=True))
     table = pa.table(columns | {"y": [0.5] * len(units)})
     query = ObjectivePerturbedLogistic(["a", "b"])
@@ -160,7 +159,7 @@ def test_tables_at_hand_and_tables_read_again_for_each_step_give_the_same(monkey
 
 
 def test_cube_noise_has_its_law() -> None:
-    draws = np.array([cube_noise(4, 3.0) for _ in range(2_000)])
+    draws = np.array([Sampler().cube(4, 3.0) for _ in range(2_000)])
     largest = np.abs(draws).max(axis=1)
     # The largest entry of a vector with density exp(-largest / scale) in 4 dimensions is a Gamma variable of shape 4.
     assert stats.kstest(largest, stats.gamma(4, scale=3.0).cdf).pvalue > 1e-6
@@ -171,14 +170,14 @@ def test_cube_noise_has_its_law() -> None:
 
 def test_randomised_response_turns_round_as_often_as_epsilon_says() -> None:
     answers = [1] * 20_000
-    kept = sum(randomised_response(answers, dpc.guarantee.exact(1.0)))
+    kept = sum(Sampler().randomised_response(answers, dpc.guarantee.exact(1.0)))
     share = math.e / (1 + math.e)
     assert stats.binomtest(kept, len(answers), share).pvalue > 1e-6
     assert stats.binomtest(kept, len(answers), math.exp(1.2) / (1 + math.exp(1.2))).pvalue < 1e-9
 
 
 def test_noise_for_each_has_its_scale() -> None:
-    draws = np.array(laplace_each([5] * 20_000, 1000.0), dtype=float) - 5
+    draws = np.array(Sampler().laplace([5] * 20_000, 1000.0), dtype=float) - 5
     assert stats.kstest(draws, stats.laplace(scale=1000).cdf).pvalue > 1e-6
     assert stats.kstest(draws, stats.laplace(scale=800).cdf).pvalue < 1e-9
 

@@ -1,6 +1,5 @@
 """Matched contrasts: what is told without noise depends on nothing private, and outcomes move the rest as claimed."""
 
-import importlib
 import itertools
 from dataclasses import replace
 from fractions import Fraction
@@ -17,12 +16,12 @@ from dpcausal.audit.tables import exact_answer
 from dpcausal.queries import GRID, MatchedContrast, NoisyMatchedContrast
 from dpcausal.queries.matching import COEFFICIENT_TICKS
 from dpcausal.vault.answers.matched_contrast import contrast
+from dpcausal.vault.noise import Sampler
 from dpcausal.vault.numerics.matching import matched
 from dpcausal.vault.table import open_table
 
 Int64s = NDArray[np.int64]
 
-answers = importlib.import_module("dpcausal.vault.answers.matched_contrast")  # the file, not its function
 
 QUERY = MatchedContrast(["x"], 2, None, 0.01)
 MOVES = {"effect": 2 * GRID * COEFFICIENT_TICKS, "squares": 4 * GRID + 1}
@@ -129,8 +128,8 @@ def test_given_noisy_scores_and_arms_only_outcomes_are_left_to_move(monkeypatch:
     schema, one = schema_of("record"), dpc.Guarantee(epsilon=1)
     generator = np.random.default_rng(3)
     scores, arms = generator.integers(0, 50, 60).tolist(), generator.integers(0, 2, 60).tolist()
-    monkeypatch.setattr(answers, "laplace_each", lambda *_: scores)
-    monkeypatch.setattr(answers, "randomised_response", lambda *_: arms)
+    monkeypatch.setattr(Sampler, "laplace", lambda *_: scores)
+    monkeypatch.setattr(Sampler, "randomised_response", lambda *_: arms)
     columns = table_of(1)
     for place in range(60):
         changed = {name: values.copy() for name, values in columns.items()}
@@ -146,17 +145,17 @@ def test_given_noisy_scores_and_arms_only_outcomes_are_left_to_move(monkeypatch:
 def test_the_noise_on_scores_arms_and_outcomes_is_what_the_shares_pay_for(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, float] = {}
 
-    def scores(ticks: list[int], scale: float) -> list[int]:
+    def scores(_: Sampler, ticks: list[int], scale: float) -> list[int]:
         seen["score"] = GRID / scale
-        assert all(0 <= step <= GRID for step in ticks)
+        assert all(0 <= tick <= GRID for tick in ticks)
         return ticks
 
-    def arms(given_arms: list[int], epsilon: Fraction) -> list[int]:
+    def arms(_: Sampler, given_arms: list[int], epsilon: Fraction) -> list[int]:
         seen["arm"] = float(epsilon)
         return given_arms
 
-    monkeypatch.setattr(answers, "laplace_each", scores)
-    monkeypatch.setattr(answers, "randomised_response", arms)
+    monkeypatch.setattr(Sampler, "laplace", scores)
+    monkeypatch.setattr(Sampler, "randomised_response", arms)
     schema, guarantee = schema_of("record"), dpc.Guarantee(epsilon=2)
     exact_answer(NOISY, schema, open_table(pa.table(table_of(1)), schema), guarantee)
     weight = NOISY.sensitivity(schema, "record", "l1").coordinates[0].weight or Fraction(0)

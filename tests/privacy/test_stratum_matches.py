@@ -15,11 +15,11 @@ import dpcausal as dpc
 from dpcausal.audit.tables import exact_answer
 from dpcausal.calibration import Noise, smoothness
 from dpcausal.queries import GRID, Cut, StratumMatches
-from dpcausal.vault import door
-from dpcausal.vault.answer import Answer
+from dpcausal.release import Noisy
 from dpcausal.vault.answers.stratum_contrasts import Arm, contrast
 from dpcausal.vault.answers.stratum_matches import moves, smooth_bound
-from dpcausal.vault.noise import add_noise
+from dpcausal.vault.context import Answer
+from dpcausal.vault.noise import Sampler
 from dpcausal.vault.table import open_table
 
 Counts = tuple[tuple[int, int], ...]
@@ -214,12 +214,13 @@ def test_the_answer_asks_for_noise_of_twice_its_smooth_bound(units: tuple[Kind, 
 def test_the_door_draws_noise_of_the_private_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """The scale that the table decides reaches the sampler, and does not leave."""
     seen: list[float | None] = []
+    add_noise = Sampler.add_noise
 
-    def watched(ticks: tuple[int, ...], noise: Noise) -> tuple[int, ...]:
+    def watched(sampler: Sampler, ticks: tuple[int, ...], noise: Noise) -> Noisy:
         seen.append(noise.scales[0])
-        return add_noise(ticks, noise)
+        return add_noise(sampler, ticks, noise)
 
-    monkeypatch.setattr(door, "add_noise", watched)
+    monkeypatch.setattr(Sampler, "add_noise", watched)
     x, t, _ = zip(*TABLES[1], strict=True)
     table = pa.table({"x": list(x), "t": list(t), "y": [1.0] * 30})
     vault = dpc.Vault(table, SCHEMA, ledger="sqlite://", budget=dpc.Budget(epsilon=9, delta=0.1))

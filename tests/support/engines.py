@@ -1,7 +1,7 @@
 """Engines for tests: rows in one order, answers without draws, tables read once, noise drawn again and again."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
@@ -13,6 +13,7 @@ from dpcausal.audit.tables import Unmetered
 from dpcausal.schema import Schema
 from dpcausal.vault.engines import Batch, Engine, ExactInts
 from dpcausal.vault.engines.duckdb import DuckDBEngine, connect
+from dpcausal.vault.noise import Sampler
 
 
 class InOrder:
@@ -37,16 +38,14 @@ class InOrder:
 
 @contextmanager
 def without_draws() -> Iterator[None]:
-    """Replace every draw inside an answer by nothing at all."""
-    answers = "dpcausal.vault.answers"
-    with ExitStack() as stack:
-        for place, instead in {
-            f"{answers}.logistic.cube_noise": lambda dimensions, _: np.full(dimensions, 0.5),
-            f"{answers}.matched_contrast.laplace_each": lambda steps, _: steps,
-            f"{answers}.matched_contrast.randomised_response": lambda arms, _: arms,
-            f"{answers}.block_effects.shuffled": np.arange,
-        }.items():
-            stack.enter_context(mock.patch(place, instead))
+    """Replace every draw inside an answer by a fixed one."""
+    fixed = {
+        "cube": lambda _, dimensions, __: np.full(dimensions, 0.5),
+        "laplace": lambda _, ticks, __: ticks,
+        "randomised_response": lambda _, arms, __: arms,
+        "shuffle": lambda _, size: np.arange(size),
+    }
+    with mock.patch.multiple(Sampler, **fixed):
         yield
 
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 import dpcausal as dpc
 from dpcausal.audit.tables import exact_answer
 from dpcausal.queries import ArmMoments, BlockEffects, MatchedContrast, Query, RegressionMoments
-from dpcausal.vault.answer import Answer
+from dpcausal.vault.context import Answer
 from dpcausal.vault.engines import Batch, Engine
 from dpcausal.vault.engines.spark import SparkEngine
 from dpcausal.vault.numerics.learners import linear
@@ -157,7 +157,9 @@ def _wait_for(port: int, server: "subprocess.Popen[bytes]", seconds: float) -> N
 
 
 def as_json(answers: Sequence[Answer]) -> str:
-    return json.dumps([[dict(each.ticks), dict(each.public_values), dict(each.scales)] for each in answers])
+    return json.dumps(
+        [[dict(each.ticks), [value.value for value in each.public_values], dict(each.scales)] for each in answers]
+    )
 
 
 if __name__ == "__main__":

@@ -12,9 +12,15 @@ from dpcausal.errors import QueryError
 from dpcausal.queries import GRID, ObjectivePerturbedLogistic, OutputPerturbedLogistic
 from dpcausal.vault.answers.logistic import loss_sums
 from dpcausal.vault.engines import Batch
-from dpcausal.vault.numerics.exact_gradients import GRADIENT_TICKS, as_floats, derivative_sums, over_blocks, predictor
+from dpcausal.vault.numerics.exact_gradients import (
+    GRADIENT_TICKS,
+    as_floats,
+    derivative_sums,
+    over_blocks,
+    predictor,
+    sigmoid,
+)
 from dpcausal.vault.numerics.features import Features
-from dpcausal.vault.numerics.sigmoid import sigmoid
 
 Int64s = NDArray[np.int64]
 

@@ -11,7 +11,7 @@ from dpcausal.calibration import Noise
 from dpcausal.errors import EngineError
 from dpcausal.guarantee import Event
 from dpcausal.queries import Coordinate, Sensitivity
-from dpcausal.vault.noise import add_noise
+from dpcausal.vault.noise import Sampler
 
 DRAWS = 200_000
 SCALE = 2.0**21
@@ -24,9 +24,13 @@ def noise_of(family: str, scales: tuple[float, ...]) -> Noise:
     return Noise(Sensitivity("l1", coordinates, Fraction(1)), scales, event)
 
 
+def drawn(ticks: tuple[int, ...], noise: Noise) -> tuple[int, ...]:
+    return Sampler().add_noise(ticks, noise).ticks
+
+
 @pytest.mark.parametrize(("family", "curve"), [("laplace", stats.laplace), ("gaussian", stats.norm)])
 def test_the_true_scale_is_accepted_and_wrong_ones_are_rejected(family: str, curve: stats.rv_continuous) -> None:
-    draws = np.array(add_noise((0,) * DRAWS, noise_of(family, (SCALE,) * DRAWS)), dtype=float)
+    draws = np.array(drawn((0,) * DRAWS, noise_of(family, (SCALE,) * DRAWS)), dtype=float)
 
     def p_value(scale: float) -> float:
         return float(stats.kstest(draws, curve(scale=scale).cdf).pvalue)
@@ -39,7 +43,7 @@ def test_the_true_scale_is_accepted_and_wrong_ones_are_rejected(family: str, cur
 @pytest.mark.parametrize("family", ["laplace", "gaussian"])
 def test_small_scales_follow_the_discrete_law(family: str) -> None:
     scale = 1.5
-    draws = np.array(add_noise((0,) * 40_000, noise_of(family, (scale,) * 40_000)))
+    draws = np.array(drawn((0,) * 40_000, noise_of(family, (scale,) * 40_000)))
     support = np.arange(-6, 7)
     weights = np.exp(-np.abs(support) / scale) if family == "laplace" else np.exp(-(support**2) / (2 * scale**2))
     whole = np.arange(-200, 201)
@@ -53,7 +57,7 @@ def test_small_scales_follow_the_discrete_law(family: str) -> None:
 
 def test_each_coordinate_has_its_own_independent_noise() -> None:
     noise = noise_of("laplace", (10.0, 1e6, 10.0))
-    draws = np.array([add_noise((0, 0, 0), noise) for _ in range(2_000)], dtype=float)
+    draws = np.array([drawn((0, 0, 0), noise) for _ in range(2_000)], dtype=float)
     assert np.abs(draws[:, 1]).mean() == pytest.approx(1e6, rel=0.2)
     assert np.abs(draws[:, 0]).mean() == pytest.approx(10, rel=0.2)
     assert abs(np.corrcoef(draws[:, 0], draws[:, 2])[0, 1]) < 0.12
@@ -65,12 +69,12 @@ def test_each_coordinate_has_its_own_independent_noise() -> None:
 )
 def test_what_opendp_would_let_through_is_refused(ticks: tuple[int, ...], scales: tuple[float, ...]) -> None:
     with pytest.raises(EngineError):
-        add_noise(ticks, noise_of("laplace", scales))
+        drawn(ticks, noise_of("laplace", scales))
 
 
 @pytest.mark.parametrize("scale", [2.0**61, 2.0**70, 1e30])
 def test_a_scale_beyond_64_bits_is_not_refused(scale: float) -> None:
     """Scales may come from rows, so refusing one would tell something; noisy numbers become the largest there is."""
-    draws = [add_noise((7,), noise_of("laplace", (scale,)))[0] for _ in range(200)]
+    draws = [drawn((7,), noise_of("laplace", (scale,)))[0] for _ in range(200)]
     assert all(abs(draw) <= 2**63 for draw in draws)
     assert 50 < sum(draw > 0 for draw in draws) < 150

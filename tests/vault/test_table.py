@@ -118,7 +118,7 @@ def test_a_message_that_names_what_was_found_would_be_caught(tmp_path: Path, mon
     def telling(needed: Sequence[str], present: Sequence[str]) -> None:
         raise TableError(expected=f"one column named {needed[0]!r}", got=f"columns {', '.join(present)}", hint="")
 
-    monkeypatch.setattr("dpcausal.vault.table.check_columns", telling)
+    monkeypatch.setattr("dpcausal.vault.readers.files.check_columns", telling)
     with pytest.raises(AssertionError):
         test_a_csv_without_a_header_does_not_tell_its_first_record(["41.5,0,Smith", "1,1,Jones"], tmp_path)
 

@@ -8,7 +8,7 @@ from dpcausal.audit.finding import Finding
 from dpcausal.audit.losses import Claim, loss_between, worst_of_all
 from dpcausal.audit.neighbours import Pair, worst_pairs
 from dpcausal.audit.tables import Unmetered, catalogue_of
-from dpcausal.audit.targets import DRAWS_INSIDE, PLAIN, Target
+from dpcausal.audit.targets import PLAIN, Target
 from dpcausal.queries import BlockEffects, NoisyMatchedContrast, ObjectivePerturbedLogistic
 
 CANARIES = {
@@ -30,7 +30,7 @@ def ranked_pairs(target: Target) -> list[tuple[Pair, float]]:
     """
     pairs = worst_pairs(target.protects)
     asked = _claims(target, pairs[0])
-    told = [claim for claim in asked if not isinstance(claim.query, DRAWS_INSIDE)]
+    told = [claim for claim in asked if claim.exact]
     pairs += [worst_of_all(claim, sizes=(2, 3))[1] for claim in told]
     shares = [claim.guarantee.epsilon / target.epsilon for claim in told]
     losses = [

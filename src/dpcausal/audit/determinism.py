@@ -16,7 +16,7 @@ from dpcausal.queries import EffectWeights, OutputPerturbedLogistic
 from dpcausal.queries.effects import farthest_arm
 from dpcausal.queries.scores import COEFFICIENT_TICK
 from dpcausal.schema import Schema
-from dpcausal.vault.answer import Answer
+from dpcausal.vault.context import Answer
 from dpcausal.vault.engines import Engine
 from dpcausal.vault.engines.duckdb import DuckDBEngine, connect
 from dpcausal.vault.engines.resources import Resources

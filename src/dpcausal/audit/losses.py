@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from dpcausal.audit.bound import epsilon_of_mu
-from dpcausal.audit.neighbours import Pair, Record, record
+from dpcausal.audit.neighbours import Pair, Record, record, worst_pairs
+from dpcausal.audit.spy import SpySampler
 from dpcausal.audit.tables import catalogue_of, exact_answer
 from dpcausal.calibration import Noise, calibrate, smoothness
 from dpcausal.guarantee import Guarantee
@@ -40,7 +41,7 @@ from dpcausal.queries import (
 )
 from dpcausal.schema import PROTECTS, Protects, Schema
 from dpcausal.testing import standard_schema
-from dpcausal.vault.answer import Answer
+from dpcausal.vault.context import Answer
 from dpcausal.vault.engines import Engine
 
 
@@ -61,6 +62,14 @@ class Claim:
         """The exact answer, which in production never leaves the vault."""
         return exact_answer(self.query, self.schema, engine, self.guarantee)
 
+    @cached_property
+    def exact(self) -> bool:
+        """Whether the answer draws nothing, as seen on one table: then its loss is known without sampling."""
+        spy, table = SpySampler(), worst_pairs(self.schema.protects)[0].tables[0]
+        engine = catalogue_of(self.schema).assemble(table)
+        exact_answer(self.query, self.schema, engine, self.guarantee, sampler=spy)
+        return not spy.drawn
+
     def loss(self, one: Answer, other: Answer) -> float:
         """The privacy loss between two answers as a share of what is claimed: more than 1 is a broken promise.
 
@@ -69,7 +78,7 @@ class Claim:
         Where the scale is private it is not a loss but a share of what the proof allows: moves may be half of what
         their share of epsilon pays for, and the scale's logarithm may move by beta (docs/proofs/stratum_matches.md).
         """
-        if any(one.public_values[name] != other.public_values[name] for name in self.query.public_values):
+        if one.public_values != other.public_values:
             return math.inf
         pairs = list(zip(one.in_order(self.noise), other.in_order(self.noise), strict=True))
         moves = [abs(a - b) for a, b in pairs]

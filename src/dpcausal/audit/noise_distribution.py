@@ -1,4 +1,4 @@
-"""Is the noise that is really drawn the noise that is claimed?"""
+"""Checks that the noise that is drawn is the noise that is claimed, and that nothing else is drawn."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,10 @@ from dpcausal.audit.distinguisher import Array
 from dpcausal.audit.finding import Finding
 from dpcausal.audit.losses import Claim
 from dpcausal.audit.neighbours import worst_pairs
+from dpcausal.audit.spy import SpySampler
 from dpcausal.audit.tables import Unmetered, catalogue_of
+from dpcausal.audit.targets import Target
+from dpcausal.release import Release
 
 RARE = 1e-8
 """A test that fails so rarely by chance fails for a reason."""
@@ -42,6 +45,31 @@ def check_noise(name: str, claim: Claim, runs: int) -> Finding:
         faults.append("the scales that are told are not the ones that were calibrated")
     detail = "; ".join(dict.fromkeys(faults)) or f"{runs + many:,} draws as claimed"
     return Finding("noise", name, not faults, detail, {"draws": runs + many})
+
+
+def check_draws(target: Target) -> Finding:
+    """Check that all randomness comes from the vault's sampler, as the queries declare.
+
+    The sampler is observed: inside each answer it draws what the query declares, and then the noise, once. With the
+    same draws given again the same releases must come out: an answer that draws elsewhere gives others. Both parts are
+    exact, and cannot fail by chance.
+    """
+    engine, spy = catalogue_of(target.schema).assemble(worst_pairs(target.protects)[0].tables[0]), SpySampler()
+    releases = target.releases(Unmetered(engine, target.schema, spy))
+    faults = [] if len(spy.inside) == len(releases) else ["noise is not added once to each release"]
+    for release, inside in zip(releases, spy.inside, strict=False):
+        if set(inside) != set(release.query.draws):
+            declared = ", ".join(release.query.draws) or "nothing"
+            faults.append(f"{release.query.name} draws {', '.join(inside) or 'nothing'}, and declares {declared}")
+    again = target.releases(Unmetered(engine, target.schema, SpySampler(spy.drawn)))
+    if _numbers(again) != _numbers(releases):
+        faults.append("the same draws give other numbers: something is drawn elsewhere")
+    detail = "; ".join(faults) or f"{len(spy.drawn)} draws, all of them declared and seen"
+    return Finding("draws", target.name, not faults, detail, {"draws": len(spy.drawn)})
+
+
+def _numbers(releases: list[Release]) -> list[object]:
+    return [(release.values, release.public_values) for release in releases]
 
 
 def _faults(drawn: Array, scales: Array, family: str) -> Iterator[str]:

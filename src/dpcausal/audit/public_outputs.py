@@ -7,14 +7,14 @@ from dpcausal.audit.finding import Finding
 from dpcausal.audit.neighbours import Record, worst_pairs
 from dpcausal.audit.spy import SpyVault
 from dpcausal.audit.tables import table_of
-from dpcausal.audit.targets import DRAWS_INSIDE, Target
+from dpcausal.audit.targets import Target
 from dpcausal.calibration import calibrate
 from dpcausal.queries.models import Modelled
 from dpcausal.release import Release
 
 
 def check_public_outputs(target: Target, most: int | None = None) -> Finding:
-    """On every pair: n, sizes, texts, names, sizes of noise and public values, from real vaults, agree between neighbours."""
+    """Check on every pair that real vaults show the same n, sizes, texts, names, scales and public values."""
     pairs = worst_pairs(target.schema.protects)[:most]
     different = [pair.name for pair in pairs if _seen(target, pair.tables[0]) != _seen(target, pair.tables[1])]
     detail = f"differs on: {', '.join(different)}" if different else f"the same on {len(pairs)} pairs"
@@ -23,21 +23,17 @@ def check_public_outputs(target: Target, most: int | None = None) -> Finding:
 
 def _seen(target: Target, units: Sequence[Record]) -> object:
     vault = SpyVault(table_of(units, target.schema), target.schema)
-    releases: list[Any] = [
-        # Facts of noisy scores and arms are noisy themselves, and are looked at with the other noisy numbers.
-        (
-            each.names,
-            _sizes(each, target),
-            each.receipt.query,
-            {} if isinstance(each.query, DRAWS_INSIDE) else each.public_values,
-        )
-        for each in target.releases(vault)
+    releases = target.releases(vault)
+    shown: list[Any] = [
+        # Public values of a random answer are random too: the attack looks at them with the other noisy numbers.
+        (each.names, _sizes(each, target), each.receipt.query, {} if inside else each.public_values)
+        for each, inside in zip(releases, vault.spy.inside, strict=True)
     ]
-    return repr(vault), vault.n, vault.arm_sizes, vault.caveats, str(vault.ledger.spent), releases
+    return repr(vault), vault.n, vault.arm_sizes, vault.caveats, str(vault.ledger.spent), shown
 
 
 def _sizes(release: Release, target: Target) -> object:
-    """The sizes of noise; but where a question is asked with noisy models, only that they follow from the question."""
+    """Return the scales; but for a query with noisy models in it, only whether they follow from that query."""
     noise = calibrate(release.query, target.schema, release.guarantee)
     pairs = zip(noise.scales, noise.sensitivity.coordinates, strict=True)
     calibrated = tuple(None if scale is None else scale * at.tick for scale, at in pairs)

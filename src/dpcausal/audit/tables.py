@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpcausal.audit.distinguisher import Array
-from dpcausal.audit.learners import OWN, tools
+from dpcausal.audit.learners import OWN
 from dpcausal.audit.neighbours import Record
 from dpcausal.calibration import calibrate
 from dpcausal.guarantee import Guarantee
@@ -23,13 +23,13 @@ from dpcausal.queries import Query
 from dpcausal.release import Receipt, Release
 from dpcausal.schema import Schema
 from dpcausal.treatment import listed_values
-from dpcausal.vault import Vault
-from dpcausal.vault.answer import Answer
 from dpcausal.vault.answers import ANSWERS
 from dpcausal.vault.coercion import column_names
-from dpcausal.vault.engines import Batch, Engine, ExactInts, compared, exact_ints
+from dpcausal.vault.context import Answer, AnswerContext
+from dpcausal.vault.door import Sampler, Vault
+from dpcausal.vault.engines import Batch, Engine, ExactInts, Int64s, compared, exact_ints
 from dpcausal.vault.engines.duckdb import connect
-from dpcausal.vault.numerics.learners import Learn
+from dpcausal.vault.numerics.learners import Learn, find_learner
 from dpcausal.vault.table import open_table
 
 
@@ -75,12 +75,12 @@ class Assembled:
         whole: bool = False,
     ) -> Batch:
         """All units at once; see `Engine.collect`."""
-        read = self._steps if whole else compared(self._steps)
+        read = self._ticks if whole else compared(self._ticks)
         units = {name: read[name] for name in columns}
         return kernel(units) if kernel else units
 
     @cached_property
-    def _steps(self) -> dict[str, NDArray[np.int64]]:
+    def _ticks(self) -> dict[str, Int64s]:
         return {name: np.array([kind.ticks[name] for kind in self.kinds]) for name in self.kinds[0].ticks}
 
 
@@ -116,8 +116,8 @@ class Unmetered(Vault):
 
     __slots__ = ()
 
-    def __init__(self, engine: Engine, schema: Schema) -> None:
-        self._schema, self._engine = schema, engine
+    def __init__(self, engine: Engine, schema: Schema, sampler: Sampler | None = None) -> None:
+        self._schema, self._engine, self._sampler = schema, engine, sampler or Sampler()
         self._allow_unproved, self._learners = (), dict(OWN)
         self._count()
 
@@ -133,19 +133,25 @@ class Unmetered(Vault):
         For queries whose answers are exact; those that draw noise inside have to be asked again and again.
         """
         noise = calibrate(query, self._schema, guarantee)
-        answer = exact_answer(query, self._schema, self._engine, guarantee)
+        answer = ANSWERS[type(query)](self._context(query, guarantee))
         ticks, sized = answer.in_order(noise), answer.sized(noise)
-        drawn = self._noised(ticks * runs, replace(sized, scales=sized.scales * runs))
-        return np.array(drawn, dtype=float).reshape(runs, len(ticks))
+        drawn = self._sampler.add_noise(ticks * runs, replace(sized, scales=sized.scales * runs))
+        return np.array(drawn.ticks, dtype=float).reshape(runs, len(ticks))
 
 
-def exact_answer(
-    query: Query, schema: Schema, engine: Engine, guarantee: Guarantee, learner: Learn | None = None
+def exact_answer(  # noqa: PLR0913 (the last two have defaults)
+    query: Query,
+    schema: Schema,
+    engine: Engine,
+    guarantee: Guarantee,
+    learner: Learn | None = None,
+    *,
+    sampler: Sampler | None = None,
 ) -> Answer:
     """Return the answer before noise, which in production never leaves the vault."""
-    return ANSWERS[type(query)](
-        query, schema, engine, guarantee, **(tools(query) if learner is None else {"learner": learner})
-    )
+    if learner is None and query.vault_learner is not None:
+        learner = find_learner(query.vault_learner, OWN)
+    return ANSWERS[type(query)](AnswerContext(query, schema, engine, guarantee, sampler or Sampler(), learner))
 
 
 def table_of(units: Sequence[Record], schema: Schema) -> pa.Table:

@@ -9,6 +9,7 @@ import numpy as np
 
 from dpcausal.audit.distinguisher import Array
 from dpcausal.audit.neighbours import worst_pairs
+from dpcausal.audit.spy import SpySampler
 from dpcausal.audit.tables import Unmetered, catalogue_of
 from dpcausal.columns import Value
 from dpcausal.curve import CurveEstimator
@@ -26,11 +27,8 @@ from dpcausal.estimators.average import (
 from dpcausal.estimators.conditional import BlockEnsemble, DRLearner, KernelLearner, RLearner, SubgroupEffects
 from dpcausal.queries import (
     ArmTotals,
-    BlockEffects,
     Cells,
     Cut,
-    NoisyMatchedContrast,
-    ObjectivePerturbedLogistic,
     Polynomial,
     Query,
     Spline,
@@ -40,12 +38,6 @@ from dpcausal.schema import Protects, Schema
 from dpcausal.testing import standard_schema
 
 DELTA = 1e-5
-
-DRAWS_INSIDE = (ObjectivePerturbedLogistic, NoisyMatchedContrast, BlockEffects)
-"""Queries whose answers are random already when they reach the door; their losses cannot be told without sampling.
-
-Two hold noise; the third puts units into blocks by lot, which hides nothing and which nothing is claimed for.
-"""
 
 
 @dataclass(frozen=True)
@@ -83,10 +75,11 @@ class Target:
 
     @cached_property
     def slow(self) -> bool:
-        """Whether each run must be made by itself: several queries, or one whose answer holds noise already."""
+        """Whether each run must be made by itself: there are several queries, or the answer itself is random."""
         table = catalogue_of(self.schema).assemble(worst_pairs(self.protects)[0].tables[0])
-        first, *rest = self.releases(Unmetered(table, self.schema))
-        return bool(rest) or isinstance(first.query, DRAWS_INSIDE)
+        spy = SpySampler()
+        self.releases(Unmetered(table, self.schema, spy))
+        return [each.kind for each in spy.drawn] != ["add_noise"]
 
     def transcripts(self, vault: Unmetered, runs: int) -> Array:
         """Everything that leaves the vault in each of so many independent runs, one line a run."""

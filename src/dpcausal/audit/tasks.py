@@ -10,12 +10,12 @@ from dpcausal.audit.determinism import check_determinism
 from dpcausal.audit.finding import Finding
 from dpcausal.audit.fuzz import check_record_independence, check_shape
 from dpcausal.audit.losses import Claim, claims
-from dpcausal.audit.noise_distribution import check_noise
+from dpcausal.audit.noise_distribution import check_draws, check_noise
 from dpcausal.audit.opening import by_command, check_commands, check_opening, openings
 from dpcausal.audit.payment import check_debit, check_refusal, check_retry
 from dpcausal.audit.public_outputs import check_public_outputs
 from dpcausal.audit.sensitivity import check_sensitivity
-from dpcausal.audit.targets import DRAWS_INSIDE, TARGETS, Target
+from dpcausal.audit.targets import TARGETS, Target
 
 CHECKS = {
     "epsilon": "an attack on released numbers shows no more than the claimed epsilon",
@@ -23,6 +23,7 @@ CHECKS = {
     "sensitivity": "no unit moves an exact answer, or the smooth bound on its moves, further than noise pays for",
     "density": "the density of regression coefficients differs as little as is paid for, and is the one drawn from",
     "noise": "what is drawn has the claimed law and scale, independently, on a public grid",
+    "draws": "all randomness of an answer comes from the vault's sampler, as its query declares",
     "determinism": "exact answers do not depend on order, threads, batches, files or engine",
     "public_outputs": "what is seen without noise is the same for neighbours",
     "opening": "opening a table, in Python or by a command, tells of no record by messages, exit codes, logs or files",
@@ -113,6 +114,7 @@ def tasks(effort: Effort) -> Iterator[Task]:
             yield partial(_one, partial(check_determinism, name, claim, size))
     for target in TARGETS:
         yield partial(_one, partial(check_public_outputs, target, effort.public))
+        yield partial(_one, partial(check_draws, target))
     for epsilon in (0.1, 1.0, 4.0):
         yield partial(_one, partial(check_density, epsilon, effort.slow_worst))
     yield partial(_one, check_debit)
@@ -122,7 +124,7 @@ def tasks(effort: Effort) -> Iterator[Task]:
 
 def _variants() -> dict[str, Claim]:
     """One claim for each query whose answers are exact, and one more where it has a bound of its own to find."""
-    firsts = [group[0] for group in claims().values() if not isinstance(group[0].query, DRAWS_INSIDE)]
+    firsts = [group[0] for group in claims().values() if group[0].exact]
     return {f"{claim.query.name}, {claim.query.noise}": claim for claim in firsts}
 
 

@@ -9,7 +9,7 @@ from dpcausal.effect import as_of
 from dpcausal.guarantee import Guarantee
 from dpcausal.hash_chain import digest_of
 from dpcausal.queries import Coordinate, Query
-from dpcausal.release import Receipt, Release
+from dpcausal.release import Noisy, Receipt, Release
 
 
 def sum_releases(query: Query, guarantee: Guarantee, noise: Noise, releases: Mapping[str, Release]) -> Release:
@@ -23,7 +23,8 @@ def sum_releases(query: Query, guarantee: Guarantee, noise: Noise, releases: Map
     digest = digest_of(*([site, asdict(releases[site].receipt)] for site in sites))
     version = as_of([replace(releases[site].receipt, site=site) for site in sites])
     receipt = Receipt(query.name, guarantee.epsilon, guarantee.delta, digest=digest, as_of=version)
-    one = Release.of(query, guarantee, noise, tuple(map(sum, zip(*ticks, strict=True))), {}, receipt)
+    noisy = Noisy(tuple(map(sum, zip(*ticks, strict=True))))
+    one = Release.of(query, guarantee, noise, noisy=noisy, public_values=(), receipt=receipt)
     scales = tuple(None if scale is None else scale * math.sqrt(len(sites)) for scale in one.scales)
     return replace(one, scales=scales, parts=len(sites))
 

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 from dpcausal.columns import Value
 from dpcausal.errors import QueryError
 from dpcausal.queries.profiles import by_covariate, codes_of, profile_names, profiles_of
-from dpcausal.queries.query import GRID, Coordinate, NoiseKind, Norm, Query, Sensitivity, outcome_tick
+from dpcausal.queries.query import GRID, Coordinate, Draw, NoiseKind, Norm, Query, Sensitivity, outcome_tick
 from dpcausal.queries.regression_moments import root_above
 from dpcausal.queries.scores import covariates_named, score_columns
 from dpcausal.schema import Protects, Schema
@@ -44,6 +44,11 @@ class Asked(Query):
         """What each profile's effect is called."""
         return profile_names(self.at)
 
+    @property
+    def vault_learner(self) -> str | None:
+        """The name of the learner that the vault runs for the answer."""
+        return self.learner
+
     def check_profiles(self, schema: Schema) -> None:
         """Raise unless profiles can be read as the schema declares."""
         columns = covariates_named(self.covariates, schema)
@@ -68,6 +73,7 @@ class BlockEffects(Asked):
     """
 
     name: ClassVar[str] = "block_effects"
+    draws: ClassVar[tuple[Draw, ...]] = ("shuffle",)
     most_units: ClassVar[int] = 10**7
 
     blocks: int
@@ -126,6 +132,11 @@ class InfluenceEffects(Asked):
                 got=f"clip={self.clip!r}, learner={self.learner!r}",
                 hint="0.05 and forest are what the paper's experiments suggest.",
             )
+
+    @property
+    def vault_learner(self) -> str | None:
+        """Neural networks, whatever comes second."""
+        return "network"
 
     @property
     def noise(self) -> NoiseKind:

@@ -9,6 +9,7 @@ from dpcausal.errors import QueryError
 from dpcausal.queries.query import (
     GRID,
     Coordinate,
+    Draw,
     NoiseKind,
     Norm,
     Query,
@@ -97,6 +98,7 @@ class NoisyMatchedContrast(Query):
     """
 
     name: ClassVar[str] = "noisy_matched_contrast"
+    draws: ClassVar[tuple[Draw, ...]] = ("laplace", "randomised_response")
     most_units: ClassVar[int] = 2**25
     public_values: ClassVar[tuple[str, ...]] = ("largest", "limit_0", "limit_1", "matched")
 

@@ -11,6 +11,7 @@ from dpcausal.errors import QueryError
 from dpcausal.queries.query import (
     GRID,
     Coordinate,
+    Draw,
     NoiseKind,
     Norm,
     Query,
@@ -168,6 +169,7 @@ class ObjectivePerturbedLogistic(Query):
     """
 
     name: ClassVar[str] = "objective_perturbed_logistic"
+    draws: ClassVar[tuple[Draw, ...]] = ("cube",)
     most_units: ClassVar[int] = 10**8
     shares: ClassVar[dict[str, Fraction]] = {
         "curvature": Fraction(25, 100),

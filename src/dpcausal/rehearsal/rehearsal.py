@@ -7,7 +7,7 @@ from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
 from dpcausal.planning.expected import expected
 from dpcausal.queries import Query
-from dpcausal.release import Receipt, Release
+from dpcausal.release import Noisy, PublicValue, Receipt, Release
 from dpcausal.text import format_number
 
 
@@ -67,4 +67,5 @@ class Rehearsal(Expectations):
         receipt = Receipt(query.name, guarantee.epsilon, guarantee.delta)
         values = expected(query, self, guarantee)
         ticks = tuple(round(values[at.name] / at.tick) for at in noise.sensitivity.coordinates)
-        return Release.of(query, guarantee, noise, ticks, values, receipt)
+        public = [PublicValue(name, values[name], because="expected, not read") for name in query.public_values]
+        return Release.of(query, guarantee, noise, noisy=Noisy(ticks), public_values=public, receipt=receipt)

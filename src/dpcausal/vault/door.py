@@ -1,27 +1,33 @@
-"""The one door. Read this file first: everything that leaves a table leaves through `Vault.release`."""
+"""The one door. Read this file first: everything that leaves a table leaves through `Vault.release`.
+
+The door owns the sampler, and is the only file that imports it. An answer draws through the sampler that the door hands
+to it; the noise on the answer is added here.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from dpcausal import queries
 from dpcausal.calibration import Noise, calibrate
-from dpcausal.errors import CopyRefusedError, GuaranteeError, LedgerError, QueryError, TableError
+from dpcausal.errors import CopyRefusedError
 from dpcausal.guarantee import Guarantee
 from dpcausal.hash_chain import digest_of
-from dpcausal.ledger import IN_MEMORY, Budget, DataSet, Ledger
-from dpcausal.queries import BlockEffects, InfluenceEffects, Query
+from dpcausal.ledger import Budget, DataSet, Ledger
+from dpcausal.queries import Query
 from dpcausal.release import Receipt, Release
-from dpcausal.schema import PROTECTS, Schema
+from dpcausal.schema import Schema
 from dpcausal.vault.answers import ANSWERS
+from dpcausal.vault.context import AnswerContext
 from dpcausal.vault.engines.resources import Resources
-from dpcausal.vault.noise import add_noise
-from dpcausal.vault.numerics.learners import Learner, check_scikit_learn, find_learner, own_learners
+from dpcausal.vault.noise import Sampler
+from dpcausal.vault.numerics.learners import Learner, find_learner, own_learners
+from dpcausal.vault.preconditions import check_arguments, check_declared, check_request, check_size, opened_ledger
 from dpcausal.vault.table import open_table
 
 if TYPE_CHECKING:
     from dpcausal.vault.engines import Engine
 
-_MOST_UNITS = 2**41  # so that a sum of ticks, and its noise, fits into 64 bits
+__all__ = ["Sampler", "Vault"]
 
 
 class Vault:
@@ -32,12 +38,12 @@ class Vault:
 
     Args:
         table: A pandas, polars or pyarrow table; a Spark frame; a DuckDB relation; or a string that says where the
-            table lies: a .parquet or .csv file, a folder of .parquet files, a glob such as `visits/*.csv`, a table or
+            table is: a .parquet or .csv file, a folder of .parquet files, a glob such as `visits/*.csv`, a table or
             view of a DuckDB file, `warehouse.duckdb#visits`, or of a PostgreSQL server,
             `postgresql://user@host/database#schema.table`. It is read there, pass by pass. In PostgreSQL one
             transaction stays open for as long as the vault lives, so that all passes see the same.
         schema: What is public about the table.
-        ledger: Where spending is kept: a `Ledger` or the address of one that was created, for instance
+        ledger: Where spending is recorded: a `Ledger` or the address of one that was created, for instance
             `sqlite:///study-ledger.db`; or `sqlite://` for a new one in memory that forgets.
         budget: The most that may ever be spent on this data set. Needed in memory; any other ledger remembers.
         as_of: Which version of the data this is, as its ledger knows it: a public date or name. It is part of every
@@ -57,7 +63,17 @@ class Vault:
         Vault(100 units; treatment t, outcome y, 0 covariates; protects record)
     """
 
-    __slots__ = ("_arm_sizes", "_as_of", "_engine", "_allow_unproved", "_learners", "_ledger", "_n", "_schema")
+    __slots__ = (
+        "_allow_unproved",
+        "_arm_sizes",
+        "_as_of",
+        "_engine",
+        "_learners",
+        "_ledger",
+        "_n",
+        "_sampler",
+        "_schema",
+    )
 
     def __init__(  # noqa: PLR0913
         self,
@@ -71,28 +87,19 @@ class Vault:
         learners: Mapping[str, Learner] | None = None,
         resources: Resources | None = None,
     ) -> None:
-        _check_opening(ledger, budget, allow_unproved, resources)
-        self._schema, self._as_of = schema, as_of
+        check_arguments(ledger, budget, allow_unproved, resources)
+        self._schema, self._as_of, self._sampler = schema, as_of, Sampler()
         self._allow_unproved, self._learners = tuple(allow_unproved), own_learners(learners)
         data_set = DataSet.of(schema, allow_unproved)
         # Everything public is compared before the table is opened: whoever is refused learns nothing about it.
-        self._ledger = _opened(ledger, budget, as_of)
+        self._ledger = opened_ledger(ledger, budget, as_of)
         self._ledger.check_budget(budget)
         self._ledger.check_data_set(as_of, data_set)
         self._engine: Engine = open_table(table, schema, resources)
         self._count()
         if self._ledger.versions[as_of] is None:
-            self._check_size()
+            check_size(self._n)
         self._ledger.bind(as_of, data_set, self._n)
-
-    def _check_size(self) -> None:
-        """Raise, before a ledger is tied to a table, unless the table has a size that the proofs are about."""
-        if not 2 <= self._n < _MOST_UNITS:
-            raise TableError(
-                expected="a table of 2 to 2^41 units",
-                got=f"{self._n} units",
-                hint="the number of units is public; check that this is the table you meant.",
-            )
 
     def _count(self) -> None:
         arms = self._engine.aggregate({"treatment": 3}, ["1"], whole=True)
@@ -130,7 +137,7 @@ class Vault:
         return self._ledger
 
     def release(self, query: Query, guarantee: Guarantee) -> Release:
-        """The noisy answer to a query: debited first, then read, then noised, then stored, then returned.
+        """Return the noisy answer to a query: debited first, then read, then noised, then stored.
 
         The same query of the same columns under the same guarantee gives the stored answer and spends nothing.
 
@@ -141,8 +148,8 @@ class Vault:
         noise = calibrate(query, self._schema, guarantee)
         question = self.question(query, guarantee)
         request = digest_of(question)
-        kept = self._ledger.stored(request)
-        if kept is None:
+        stored = self._ledger.stored(request)
+        if stored is None:
             self._ledger.grant(request, noise.event, question)
             debit = self._ledger.debit(request)
             receipt = Receipt(
@@ -154,72 +161,35 @@ class Vault:
                 on=debit.content["at"],
                 as_of=self._as_of,
             )
-            kept = self._ledger.store(request, self._answer(query, guarantee, noise, receipt).to_json())
-        return Release.from_json(kept)
+            stored = self._ledger.store(request, self._answer(query, guarantee, noise, receipt).to_json())
+        return Release.from_json(stored)
 
     def question(self, query: Query, guarantee: Guarantee) -> dict[str, Any]:
         """Return what makes two requests to this vault the same; of a learner, which version it is."""
         question = queries.question(query, guarantee, self._schema, self._as_of)
-        if isinstance(query, BlockEffects | InfluenceEffects):
-            question["learner"] = find_learner(query.learner, self._learners).version
-        return question
+        learner = self._learner(query)
+        return question if learner is None else question | {"learner": learner.version}
 
     def _answer(self, query: Query, guarantee: Guarantee, noise: Noise, receipt: Receipt) -> Release:
-        """Rows are read here, and only here, and noise is added."""
-        answer = ANSWERS[type(query)](query, self._schema, self._engine, guarantee, **self._tools(query))
-        ticks = self._noised(answer.in_order(noise), answer.sized(noise))
-        return Release.of(query, guarantee, noise, ticks, answer.public_values, receipt)
+        """Read the table, here and nowhere else, and return the answer with its noise.
 
-    def _tools(self, query: Query) -> dict[str, Learner]:
-        """What an answer needs besides the table."""
-        if isinstance(query, InfluenceEffects):
-            check_scikit_learn(query.learner)
-        return {"learner": find_learner(query.learner, self._learners)} if isinstance(query, BlockEffects) else {}
+        All randomness comes from the one sampler: what an answer draws on its way, and the noise that is added last.
+        """
+        answer = ANSWERS[type(query)](self._context(query, guarantee))
+        check_declared(query, answer.public_values)
+        noisy = self._sampler.add_noise(answer.in_order(noise), answer.sized(noise))
+        return Release.of(query, guarantee, noise, noisy=noisy, public_values=answer.public_values, receipt=receipt)
 
-    @staticmethod
-    def _noised(ticks: tuple[int, ...], noise: Noise) -> tuple[int, ...]:
-        """The one place where noise is added; the audit draws from it too."""
-        return add_noise(ticks, noise)
+    def _context(self, query: Query, guarantee: Guarantee) -> AnswerContext[Query]:
+        return AnswerContext(query, self._schema, self._engine, guarantee, self._sampler, self._learner(query))
+
+    def _learner(self, query: Query) -> Learner | None:
+        name = query.vault_learner
+        return None if name is None else find_learner(name, self._learners)
 
     def _check(self, query: Query, guarantee: Guarantee) -> None:
-        if type(query) not in ANSWERS:
-            raise QueryError(
-                expected=f"a query out of {', '.join(queries.QUERIES)}",
-                got=type(query).__name__,
-                hint="only these questions may be asked of a table.",
-            )
-        if self._n > query.most_units:
-            raise TableError(
-                expected=f"at most {query.most_units:,} units for {query.name}",
-                got=f"{self._n:,}",
-                hint="ask a question that can be added up, such as a stratification.",
-            )
-        if PROTECTS.index(guarantee.protects) > PROTECTS.index(self._schema.protects):
-            raise GuaranteeError(
-                expected=f"a guarantee that protects {self._schema.protects}, as the schema declares",
-                got=f"one that protects {guarantee.protects}",
-                hint="a weaker release would void the promise of every other release from this data set.",
-            )
-        self._check_standing(query, guarantee)
-        self._tools(query)
-
-    def _check_standing(self, query: Query, guarantee: Guarantee) -> None:
-        if guarantee.proof_status != query.proof_status:
-            raise GuaranteeError(
-                expected=f"a {query.proof_status} guarantee, which is what {query.name} has",
-                got=f"a {guarantee.proof_status} one",
-                hint="write proof_status='heuristic' for a query without a proof, and only for such.",
-            )
-        if query.proof_status == "heuristic" and query.name not in self._allow_unproved:
-            raise GuaranteeError(
-                expected=f"a query that is proved, or one that this data set allows without: {self._allowed}",
-                got=query.name,
-                hint=f"it has no proof; the table's owner may allow it all the same: allow_unproved=[{query.name!r}].",
-            )
-
-    @property
-    def _allowed(self) -> str:
-        return ", ".join(self._allow_unproved) or "none"
+        check_request(query, guarantee, self._schema, self._n, self._allow_unproved)
+        self._learner(query)
 
     def __repr__(self) -> str:
         return (
@@ -233,43 +203,4 @@ class Vault:
             got="an attempt to pickle or copy it",
             hint="a vault cannot be pickled or copied, because its table stays where it is; open another on the same "
             "ledger where you need it, or send the effect.",
-        )
-
-
-def _opened(ledger: str | Ledger, budget: Budget | None, as_of: str | None) -> Ledger:
-    """The ledger that was named; one in memory is new by definition, and no other is made here."""
-    if isinstance(ledger, Ledger):
-        return ledger
-    if ledger != IN_MEMORY:
-        return Ledger(ledger)
-    if budget is None:
-        raise LedgerError(
-            expected="a budget for a ledger in memory, which is new each time",
-            got="none",
-            hint="write budget=Budget(epsilon=3), or name a ledger that remembers.",
-        )
-    return Ledger.create(ledger, budget, as_of=as_of)
-
-
-def _check_opening(ledger: object, budget: object, allow_unproved: Sequence[str], resources: object) -> None:
-    known = [name for name, query in queries.QUERIES.items() if query.proof_status == "heuristic"]
-    if isinstance(allow_unproved, str) or not set(allow_unproved) <= set(known):
-        raise GuaranteeError(
-            expected=f"a list of queries without proof out of {', '.join(known)}",
-            got=repr(allow_unproved),
-            hint="leave it out unless you know why nothing proved will do.",
-        )
-    if not isinstance(ledger, str | Ledger):
-        raise LedgerError(
-            expected="a Ledger or its address",
-            got=type(ledger).__name__,
-            hint='for a file write its address as a string: "sqlite:///study-ledger.db".',
-        )
-    if budget is not None and not isinstance(budget, Budget):
-        raise GuaranteeError(
-            expected="a Budget", got=type(budget).__name__, hint="write budget=Budget(epsilon=3, delta=1e-6)."
-        )
-    if resources is not None and not isinstance(resources, Resources):
-        raise TableError(
-            expected="Resources", got=type(resources).__name__, hint='write resources=Resources(memory="1 GB").'
         )

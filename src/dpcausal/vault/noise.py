@@ -1,6 +1,7 @@
 """The only place where privacy noise is drawn: OpenDP's exact discrete samplers on the operating system's entropy.
 
-There is no seed, and none can be given.
+There is no seed, and none can be given. Only `vault/door.py` imports this file: the door owns the sampler, and hands it
+to each answer in its context.
 """
 
 import math
@@ -9,80 +10,86 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 from opendp.domains import atom_domain, vector_domain
 from opendp.measurements import make_gaussian, make_laplace
 from opendp.metrics import l1_distance, l2_distance
 
 from dpcausal.calibration import Noise, float_above
 from dpcausal.errors import EngineError
+from dpcausal.release import Noisy
+from dpcausal.vault.engines import Array, Int64s
 
 _LIMIT = 2**62
 
 
-def add_noise(ticks: Sequence[int], noise: Noise) -> tuple[int, ...]:
-    """The integers with independent discrete noise on each.
+class Sampler:
+    """Every draw that a release is made of."""
 
-    OpenDP does not check its input: a sum too large for 64 bits, a scale of 0 or a wrong length would go through
-    silently. None of these can come from rows (docs/proofs/door.md); they are refused all the same. A scale may be as
-    large as it likes, since it may come from rows: noisy numbers beyond 64 bits become the largest there is, which is
-    post-processing.
-    """
-    scales = [scale for scale in noise.scales if scale is not None and 0 < scale < math.inf]
-    if not all(abs(tick) < _LIMIT for tick in ticks) or not len(ticks) == len(noise.scales) == len(scales):
-        raise EngineError(
-            expected="as many 64-bit sums as positive noise scales",
-            got="something else",
-            hint="this is a defect in dpcausal: please report it. The budget is spent; nothing was released.",
-        )
+    def add_noise(self, ticks: Sequence[int], noise: Noise) -> Noisy:
+        """Return the integers with independent discrete noise on each.
+
+        OpenDP does not check its input: a sum too large for 64 bits, a scale of 0 or a wrong length would go through
+        silently. None of these can come from rows (docs/proofs/door.md); they are refused all the same. A scale may be
+        as large as it likes, since it may come from rows: noisy numbers beyond 64 bits become the largest there is,
+        which is post-processing.
+        """
+        scales = [scale for scale in noise.scales if scale is not None and 0 < scale < math.inf]
+        if not all(abs(tick) < _LIMIT for tick in ticks) or not len(ticks) == len(noise.scales) == len(scales):
+            raise EngineError(
+                expected="as many 64-bit sums as positive noise scales",
+                got="something else",
+                hint="this is a defect in dpcausal: please report it. The budget is spent; nothing was released.",
+            )
+        noisy = list(ticks)
+        for scale in set(scales):
+            places = [place for place, each in enumerate(scales) if each == scale]
+            drawn = _drawn([ticks[place] for place in places], scale, noise.family)
+            for place, value in zip(places, drawn, strict=True):
+                noisy[place] = value
+        return Noisy(tuple(noisy))
+
+    def laplace(self, ticks: Sequence[int], scale: float) -> list[int]:
+        """Return every integer with discrete Laplace noise of one scale."""
+        return _drawn(ticks, scale, "laplace")
+
+    def randomised_response(self, answers: Sequence[int], epsilon: Fraction) -> list[int]:
+        """Return each yes (1) or no (0) as it is with probability e^epsilon / (1 + e^epsilon), and else turned round.
+
+        An integer 0 with discrete Laplace noise of scale 1 / epsilon comes out above 0 with exactly probability
+        1 / (1 + e^epsilon).
+        """
+        turned = _drawn([0] * len(answers), float_above(1 / epsilon), "laplace")
+        return [answer ^ (noise > 0) for answer, noise in zip(answers, turned, strict=True)]
+
+    def cube(self, dimensions: int, scale: float) -> Array:
+        """Return a vector with density in proportion to exp(-(largest entry) / scale).
+
+        It is exact to within (dimensions + 1) 2^-48 scale. Its size has a Gamma distribution with shape dimensions + 1,
+        here a sum of geometric numbers on a fine grid, and its direction is uniform over a cube. (K-norm mechanism of
+        Hardt and Talwar 2010, for the largest-entry norm.)
+        """
+        fine = 2.0**48
+        size = 0
+        for _ in range(dimensions + 1):
+            # A discrete Laplace that is not negative is geometric: a rounded-down exponential.
+            while (draw := _drawn([0], fine, "laplace")[0]) < 0:
+                pass
+            size += draw
+        corners = [secrets.randbelow(2**53 + 1) / 2**52 - 1 for _ in range(dimensions)]
+        return np.array(corners) * (size / fine * scale)
+
+    def shuffle(self, size: int) -> Int64s:
+        """Return the numbers from 0 to below size in random order, all orders alike."""
+        order = list(range(size))
+        secrets.SystemRandom().shuffle(order)
+        return np.array(order, dtype=np.int64)
+
+
+def _drawn(ticks: Sequence[int], scale: float, family: str) -> list[int]:
     integers = vector_domain(atom_domain(T="i64"))
-    noisy = list(ticks)
-    for scale in set(scales):
-        places = [place for place, each in enumerate(scales) if each == scale]
-        if noise.family == "laplace":
-            sample = make_laplace(integers, l1_distance(T="i64"), scale=scale)
-        else:
-            sample = make_gaussian(integers, l2_distance(T="i64"), scale=scale)
-        for place, value in zip(places, sample([ticks[place] for place in places]), strict=True):
-            noisy[place] = value
-    return tuple(noisy)
-
-
-def laplace_each(ticks: Sequence[int], scale: float) -> list[int]:
-    """Every integer with discrete Laplace noise of one scale."""
-    noisy: list[int] = make_laplace(vector_domain(atom_domain(T="i64")), l1_distance(T="i64"), scale=scale)(list(ticks))
+    if family == "laplace":
+        sample = make_laplace(integers, l1_distance(T="i64"), scale=scale)
+    else:
+        sample = make_gaussian(integers, l2_distance(T="i64"), scale=scale)
+    noisy: list[int] = sample(list(ticks))
     return noisy
-
-
-def randomised_response(answers: Sequence[int], epsilon: Fraction) -> list[int]:
-    """Each yes (1) or no (0) as it is with probability e^epsilon / (1 + e^epsilon), and turned round otherwise.
-
-    An integer 0 with discrete Laplace noise of scale 1 / epsilon comes out above 0 with exactly probability
-    1 / (1 + e^epsilon).
-    """
-    turned = laplace_each([0] * len(answers), float_above(1 / epsilon))
-    return [answer ^ (noise > 0) for answer, noise in zip(answers, turned, strict=True)]
-
-
-def cube_noise(dimensions: int, scale: float) -> NDArray[np.float64]:
-    """A vector with density in proportion to exp(-(largest entry) / scale), to within (dimensions + 1) 2^-48 scale.
-
-    Its size has a Gamma distribution with shape dimensions + 1, here a sum of geometric numbers on a fine grid, and its
-    direction is uniform over a cube. (K-norm mechanism of Hardt and Talwar 2010, for the largest-entry norm.)
-    """
-    fine = 2.0**48
-    size = 0
-    for _ in range(dimensions + 1):
-        # A discrete Laplace that is not negative is geometric: a rounded-down exponential.
-        while (draw := laplace_each([0], fine)[0]) < 0:
-            pass
-        size += draw
-    corners = [secrets.randbelow(2**53 + 1) / 2**52 - 1 for _ in range(dimensions)]
-    return np.array(corners) * (size / fine * scale)
-
-
-def shuffled(size: int) -> NDArray[np.int64]:
-    """The numbers from 0 to below size in random order, all orders alike."""
-    order = list(range(size))
-    secrets.SystemRandom().shuffle(order)
-    return np.array(order, dtype=np.int64)

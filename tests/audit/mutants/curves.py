@@ -2,7 +2,7 @@
 
 import contextlib
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pytest
@@ -22,21 +22,16 @@ from dpcausal.queries import (
     effects,
 )
 from dpcausal.queries.query import outcome_tick
-from dpcausal.vault.answer import Answer
-from dpcausal.vault.engines import Engine, exact_ints
+from dpcausal.vault.answers import block_effects, effect_moments, effect_weights
+from dpcausal.vault.context import Answer, AnswerContext
+from dpcausal.vault.engines import exact_ints
+from dpcausal.vault.noise import Sampler
 from dpcausal.vault.numerics.exact_gradients import CURVATURE_TICKS, GRADIENT_TICKS
 from dpcausal.vault.numerics.residuals import Residuals
-from tests.audit.mutants.mutant import (
-    answer_by,
-    attack_on,
-    block_effects,
-    determinism_of,
-    effect_moments,
-    effect_weights,
-    mutant,
-    sensitivity_of,
-    shape,
-)
+from tests.audit.mutants.mutant import answer_by, attack_on, determinism_of, mutant, sensitivity_of, shape
+
+if TYPE_CHECKING:
+    from dpcausal.vault.numerics.learners import Learn
 
 GROUPS, LINE = Cells([Cut("ward")]), Polynomial(["age"])
 
@@ -135,8 +130,9 @@ def squares(patch: pytest.MonkeyPatch) -> None:
 def _in_blocks(patch: pytest.MonkeyPatch, blocks_of: Any, *, alike: bool = False) -> None:
     """Answers from these blocks; the same profiles, to write on, for all of them if they are alike."""
 
-    def answer(query: BlockEffects, schema: dpc.Schema, engine: Engine, _: dpc.Guarantee, learner: Any) -> Answer:
-        covariates, arms, outcomes, at = block_effects.for_learners(query, schema, engine)
+    def answer(context: AnswerContext[BlockEffects]) -> Answer:
+        query, schema, learner = context.query, context.schema, cast("Learn", context.learner)
+        covariates, arms, outcomes, at = block_effects.for_learners(query, schema, context.engine)
         said = [
             learner(covariates[block], arms[block], outcomes[block], at if alike else at.copy())
             for block in blocks_of(query, outcomes)
@@ -148,7 +144,7 @@ def _in_blocks(patch: pytest.MonkeyPatch, blocks_of: Any, *, alike: bool = False
 
 
 def _by_lot(query: BlockEffects, outcomes: Any) -> list[Any]:
-    return np.array_split(block_effects.shuffled(len(outcomes)), query.blocks)
+    return np.array_split(Sampler().shuffle(len(outcomes)), query.blocks)
 
 
 @mutant("every unit in two blocks", sensitivity_of(BlockEffects, learner="scribbler"))

@@ -8,10 +8,10 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.queries import GRID, CovariateSums, Query, ScoreCounts, Sensitivity, StratumCounts, WeightedCovariates
-from dpcausal.vault.answer import Answer
-from dpcausal.vault.engines import Engine
+from dpcausal.vault.answers import covariate_sums
+from dpcausal.vault.context import Answer, AnswerContext
 from dpcausal.vault.numerics.features import EXPONENTS, Features
-from tests.audit.mutants.mutant import answer_by, covariate_sums, mutant, sensitivity_of
+from tests.audit.mutants.mutant import answer_by, mutant, sensitivity_of
 
 ALL = ("ward", "age", "smoker")
 
@@ -33,9 +33,10 @@ def added(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("bins of the score with as many units in each", sensitivity_of(ScoreCounts))
 def own_bins(patch: pytest.MonkeyPatch) -> None:
-    def answer(query: ScoreCounts, schema: dpc.Schema, engine: Engine, _: dpc.Guarantee) -> Answer:
+    def answer(context: AnswerContext[ScoreCounts]) -> Answer:
+        query, schema = context.query, context.schema
         features = Features(query.covariates, schema)
-        batch = engine.collect(("treatment", *features.columns), 10**6)
+        batch = context.engine.collect(("treatment", *features.columns), 10**6)
         predictor = features.predictor(query.coefficients, features.ticks(batch))
         edges = np.quantile(predictor, [1 / 3, 2 / 3])
         bins = np.searchsorted(edges, predictor, side="right")

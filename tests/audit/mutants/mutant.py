@@ -1,6 +1,5 @@
 """What a mutant is, and how the checks that must catch it are made."""
 
-import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,44 +11,15 @@ from dpcausal.audit.determinism import check_determinism
 from dpcausal.audit.finding import Finding
 from dpcausal.audit.fuzz import check_shape
 from dpcausal.audit.losses import Claim, claims
-from dpcausal.audit.noise_distribution import check_noise
+from dpcausal.audit.noise_distribution import check_draws, check_noise
 from dpcausal.audit.public_outputs import check_public_outputs
 from dpcausal.audit.sensitivity import check_sensitivity
 from dpcausal.audit.tables import catalogue_of
-from dpcausal.audit.targets import TARGETS
+from dpcausal.audit.targets import TARGETS, Target
 from dpcausal.queries import Query
-from dpcausal.vault.answer import Answer
 from dpcausal.vault.answers import ANSWERS
-
-# Modules that share their names with the functions in them.
-(
-    arm_moments,
-    augmented_scores,
-    block_effects,
-    covariate_sums,
-    effect_moments,
-    effect_weights,
-    logistic,
-    matched_contrast,
-    regression_moments,
-    stratum_matches,
-    weighted_arms,
-) = (
-    importlib.import_module(f"dpcausal.vault.answers.{name}")
-    for name in (
-        "arm_moments",
-        "augmented_scores",
-        "block_effects",
-        "covariate_sums",
-        "effect_moments",
-        "effect_weights",
-        "logistic",
-        "matched_contrast",
-        "regression_moments",
-        "stratum_matches",
-        "weighted_arms",
-    )
-)
+from dpcausal.vault.context import Answer, AnswerContext
+from dpcausal.vault.numerics.features import weight_table
 
 Break = Callable[[pytest.MonkeyPatch], None]
 Check = Callable[[], Finding]
@@ -96,7 +66,7 @@ def found(each: Mutant, *, breaking: bool) -> Finding:
 
 def _forget() -> None:
     catalogue_of.cache_clear()
-    weighted_arms.weight_table.cache_clear()
+    weight_table.cache_clear()
 
 
 def _claims(query: type[Query], wanted: Mapping[str, object]) -> list[Claim]:
@@ -109,13 +79,22 @@ def _claims(query: type[Query], wanted: Mapping[str, object]) -> list[Claim]:
     ]
 
 
-def answer_by(patch: pytest.MonkeyPatch, query: Any, answer: Callable[..., Answer]) -> None:
-    answers: dict[Any, Any] = ANSWERS
-    patch.setitem(answers, query, answer)
+def answer_by(patch: pytest.MonkeyPatch, query: type[Query], answer: Callable[[AnswerContext[Any]], Answer]) -> None:
+    """Let another function answer a query."""
+    patch.setitem(ANSWERS, query, answer)
 
 
 def noise_of(query: type[Query], **wanted: object) -> Check:
     return lambda: check_noise(query.name, _claims(query, wanted)[0], 1_000)
+
+
+def draws_of(name: str) -> Check:
+    return lambda: check_draws(_target(name))
+
+
+def _target(name: str) -> Target:
+    """A fresh copy of a target, which has observed nothing yet."""
+    return replace(next(target for target in TARGETS if target.name == name))
 
 
 def sensitivity_of(query: type[Query], **wanted: object) -> Check:
@@ -128,7 +107,7 @@ def determinism_of(query: type[Query]) -> Check:
 
 def attack_on(name: str, runs: int) -> Check:
     def check() -> Finding:
-        target = replace(next(target for target in TARGETS if target.name == name))
+        target = _target(name)
         pair, exact = ranked_pairs(target)[0]
         return check_epsilon(target, pair, exact, runs)
 

@@ -11,43 +11,48 @@ from dpcausal import calibration
 from dpcausal.audit.densities import check_density
 from dpcausal.calibration import Noise
 from dpcausal.queries import ArmMoments, ArmTotals, ObjectivePerturbedLogistic, StratumMatches
-from dpcausal.vault import door
-from dpcausal.vault.noise import add_noise
-from tests.audit.mutants.mutant import attack_on, logistic, mutant, noise_of
+from dpcausal.release import Noisy
+from dpcausal.vault.answers import arm_moments, logistic
+from dpcausal.vault.context import Answer, AnswerContext
+from dpcausal.vault.noise import Sampler
+from dpcausal.vault.numerics.features import Features
+from tests.audit.mutants.mutant import answer_by, attack_on, draws_of, mutant, noise_of
+
+add_noise = Sampler.add_noise
 
 
 @mutant("half the noise", noise_of(ArmMoments))
 def half_noise(patch: pytest.MonkeyPatch) -> None:
-    def drawn(ticks: tuple[int, ...], noise: Noise) -> tuple[int, ...]:
-        return add_noise(ticks, replace(noise, scales=tuple(scale / 2 for scale in noise.scales if scale)))
+    def drawn(sampler: Sampler, ticks: tuple[int, ...], noise: Noise) -> Noisy:
+        return add_noise(sampler, ticks, replace(noise, scales=tuple(scale / 2 for scale in noise.scales if scale)))
 
-    patch.setattr(door, "add_noise", drawn)
+    patch.setattr(Sampler, "add_noise", drawn)
 
 
 @mutant("noise a tenth too small", noise_of(ArmMoments))
 def less_noise(patch: pytest.MonkeyPatch) -> None:
-    def drawn(ticks: tuple[int, ...], noise: Noise) -> tuple[int, ...]:
-        return add_noise(ticks, replace(noise, scales=tuple(scale * 0.9 for scale in noise.scales if scale)))
+    def drawn(sampler: Sampler, ticks: tuple[int, ...], noise: Noise) -> Noisy:
+        return add_noise(sampler, ticks, replace(noise, scales=tuple(scale * 0.9 for scale in noise.scales if scale)))
 
-    patch.setattr(door, "add_noise", drawn)
+    patch.setattr(Sampler, "add_noise", drawn)
 
 
 @mutant("no noise where its size is private", noise_of(StratumMatches, bound="smooth"))
 def no_smooth_noise(patch: pytest.MonkeyPatch) -> None:
-    def drawn(ticks: tuple[int, ...], noise: Noise) -> tuple[int, ...]:
-        return tuple(ticks) if noise.event.family == "smooth" else add_noise(ticks, noise)
+    def drawn(sampler: Sampler, ticks: tuple[int, ...], noise: Noise) -> Noisy:
+        return Noisy(tuple(ticks)) if noise.event.family == "smooth" else add_noise(sampler, ticks, noise)
 
-    patch.setattr(door, "add_noise", drawn)
+    patch.setattr(Sampler, "add_noise", drawn)
 
 
 @mutant("no noise in one of twenty releases", noise_of(ArmTotals))
 def forgets(patch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng()
 
-    def drawn(ticks: tuple[int, ...], noise: Noise) -> tuple[int, ...]:
-        return tuple(ticks) if random.random() < 0.05 else add_noise(ticks, noise)
+    def drawn(sampler: Sampler, ticks: tuple[int, ...], noise: Noise) -> Noisy:
+        return Noisy(tuple(ticks)) if random.random() < 0.05 else add_noise(sampler, ticks, noise)
 
-    patch.setattr(door, "add_noise", drawn)
+    patch.setattr(Sampler, "add_noise", drawn)
 
 
 @mutant("half the Laplace noise, told as it is", attack_on("plain Laplace", 20_000))
@@ -64,30 +69,31 @@ def half_gaussian(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("both arms share their noise", noise_of(ArmTotals))
 def shared_noise(patch: pytest.MonkeyPatch) -> None:
-    def drawn(ticks: tuple[int, ...], noise: Noise) -> tuple[int, ...]:
-        once = {scale: add_noise((0,), replace(noise, scales=(scale,)))[0] for scale in set(noise.scales)}
-        return tuple(tick + once[scale] for tick, scale in zip(ticks, noise.scales, strict=True))
+    def drawn(sampler: Sampler, ticks: tuple[int, ...], noise: Noise) -> Noisy:
+        once = {
+            scale: add_noise(sampler, (0,), replace(noise, scales=(scale,))).ticks[0] for scale in set(noise.scales)
+        }
+        return Noisy(tuple(tick + once[scale] for tick, scale in zip(ticks, noise.scales, strict=True)))
 
-    patch.setattr(door, "add_noise", drawn)
+    patch.setattr(Sampler, "add_noise", drawn)
 
 
 @mutant("noise from a seed", noise_of(ArmTotals))
 def seeded_noise(patch: pytest.MonkeyPatch) -> None:
-    def drawn(ticks: tuple[int, ...], noise: Noise) -> tuple[int, ...]:
+    def drawn(sampler: Sampler, ticks: tuple[int, ...], noise: Noise) -> Noisy:
         random = np.random.default_rng(0)
-        return tuple(
-            tick + round(random.laplace(0, scale)) for tick, scale in zip(ticks, noise.scales, strict=True) if scale
-        )
+        pairs = zip(ticks, noise.scales, strict=True)
+        return Noisy(tuple(tick + round(random.laplace(0, scale)) for tick, scale in pairs if scale))
 
-    patch.setattr(door, "add_noise", drawn)
+    patch.setattr(Sampler, "add_noise", drawn)
 
 
 @mutant("noise whose low bits show", noise_of(ArmTotals))
 def low_bits(patch: pytest.MonkeyPatch) -> None:
     of = dpc.Release.of.__func__  # type: ignore[attr-defined]
 
-    def with_bits(cls: type[dpc.Release], *parts: Any) -> dpc.Release:
-        release: dpc.Release = of(cls, *parts)
+    def with_bits(cls: type[dpc.Release], *parts: Any, **named: Any) -> dpc.Release:
+        release: dpc.Release = of(cls, *parts, **named)
         return replace(release, values=tuple(value * (1 + 2.0**-40) for value in release.values))
 
     patch.setattr(dpc.Release, "of", classmethod(with_bits))
@@ -95,13 +101,13 @@ def low_bits(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("a regression without its tilt", attack_on("InverseWeighting", 800))
 def no_tilt(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(logistic, "cube_noise", lambda dimensions, _: np.zeros(dimensions))
+    patch.setattr(Sampler, "cube", lambda _, dimensions, __: np.zeros(dimensions))
 
 
 @mutant("half the tilt, drawn", lambda: check_density(1.0, 600))
 def half_drawn(patch: pytest.MonkeyPatch) -> None:
-    drawn = logistic.cube_noise
-    patch.setattr(logistic, "cube_noise", lambda dimensions, scale: drawn(dimensions, scale / 2))
+    drawn = Sampler.cube
+    patch.setattr(Sampler, "cube", lambda sampler, dimensions, scale: drawn(sampler, dimensions, scale / 2))
 
 
 @mutant("half the tilt, told", lambda: check_density(1.0, 600))
@@ -109,3 +115,31 @@ def half_tilt(patch: pytest.MonkeyPatch) -> None:
     whole = ObjectivePerturbedLogistic.tilt_scale
     half = staticmethod(lambda epsilon, covariates: whole(epsilon, covariates) / 2)
     patch.setattr(ObjectivePerturbedLogistic, "tilt_scale", half)
+
+
+@mutant("a draw outside the sampler", draws_of("DifferenceInMeans"))
+def drawn_elsewhere(patch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng()
+
+    def answer(context: AnswerContext[ArmMoments]) -> Answer:
+        exact = arm_moments.answer(context)
+        return replace(exact, ticks={name: tick + int(random.integers(1, 2**40)) for name, tick in exact.ticks.items()})
+
+    answer_by(patch, ArmMoments, answer)
+
+
+@mutant("a draw inside an answer that its query does not declare", draws_of("DifferenceInMeans"))
+def undeclared_draw(patch: pytest.MonkeyPatch) -> None:
+    def answer(context: AnswerContext[ArmMoments]) -> Answer:
+        context.sampler.laplace([0], 1.0)
+        return arm_moments.answer(context)
+
+    answer_by(patch, ArmMoments, answer)
+
+
+@mutant("an answer without the draw that its query declares", draws_of("InverseWeighting"))
+def declared_and_not_drawn(patch: pytest.MonkeyPatch) -> None:
+    def answer(context: AnswerContext[ObjectivePerturbedLogistic]) -> Answer:
+        return logistic.rounded(Features(context.query.covariates, context.schema).names, np.zeros(3))
+
+    answer_by(patch, ObjectivePerturbedLogistic, answer)

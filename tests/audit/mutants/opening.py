@@ -61,7 +61,7 @@ def _named(needed: Sequence[str], present: Sequence[str]) -> None:
     opened(form="csv without a header", schema="as first declared", ledger="created"),
 )
 def names_columns(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("dpcausal.vault.table.check_columns", _named)
+    patch.setattr("dpcausal.vault.readers.files.check_columns", _named)
 
 
 @mutant(
@@ -69,7 +69,7 @@ def names_columns(patch: pytest.MonkeyPatch) -> None:
     commanded(form="csv without a header", schema="as first declared", ledger="created"),
 )
 def takes_any_header(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("dpcausal.vault.table.check_names", lambda _, __: None)
+    patch.setattr("dpcausal.vault.readers.files.check_names", lambda _, __: None)
 
 
 @mutant("arms are logged when a table is opened", opened(form="csv", schema="as first declared", ledger="created"))

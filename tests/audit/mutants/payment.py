@@ -16,7 +16,7 @@ def reads_first(patch: pytest.MonkeyPatch) -> None:
     release = dpc.Vault.release
 
     def read_first(vault: dpc.Vault, query: Query, guarantee: dpc.Guarantee) -> dpc.Release:
-        ANSWERS[type(query)](query, vault.schema, vault._engine, guarantee, **vault._tools(query))
+        ANSWERS[type(query)](vault._context(query, guarantee))
         return release(vault, query, guarantee)
 
     patch.setattr(dpc.Vault, "release", read_first)

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 import dpcausal as dpc
-from dpcausal.queries import GRID, ArmMoments, ArmTotals, MatchedContrast, Query, RegressionMoments
-from dpcausal.vault import table
-from dpcausal.vault.answer import Answer
+from dpcausal.queries import GRID, ArmMoments, ArmTotals, MatchedContrast, RegressionMoments
+from dpcausal.vault.answers import arm_moments, regression_moments
+from dpcausal.vault.context import Answer, AnswerContext
 from dpcausal.vault.engines import Engine
-from tests.audit.mutants.mutant import answer_by, arm_moments, determinism_of, mutant, public, regression_moments, shape
+from dpcausal.vault.readers import files
+from tests.audit.mutants.mutant import answer_by, determinism_of, mutant, public, shape
 
 
 @mutant("the number of treated units is told", public)
@@ -27,12 +28,11 @@ def told_size(patch: pytest.MonkeyPatch) -> None:
 
 
 def _on_an_empty_arm(patch: pytest.MonkeyPatch, act: Callable[[Engine], object]) -> None:
-    def answer(query: Query, schema: dpc.Schema, engine: Engine, guarantee: dpc.Guarantee) -> Answer:
-        sizes = engine.aggregate({"treatment": 2}, ["1"])
+    def answer(context: AnswerContext[ArmMoments]) -> Answer:
+        sizes = context.engine.aggregate({"treatment": 2}, ["1"])
         if 0 in (sizes[0, 0], sizes[1, 0]):
-            act(engine)
-        answered: Answer = arm_moments.arm_moments(query, schema, engine, guarantee)
-        return answered
+            act(context.engine)
+        return arm_moments.answer(context)
 
     answer_by(patch, ArmMoments, answer)
 
@@ -62,8 +62,8 @@ def reads_again(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("adds up floats in the order of the table", determinism_of(ArmTotals))
 def float_sums(patch: pytest.MonkeyPatch) -> None:
-    def answer(_: Query, __: dpc.Schema, engine: Engine, ___: dpc.Guarantee) -> Answer:
-        batch = engine.collect(("treatment", "outcome"), 10**6)
+    def answer(context: AnswerContext[ArmTotals]) -> Answer:
+        batch = context.engine.collect(("treatment", "outcome"), 10**6)
         sums = [float(np.cumsum(batch["outcome"][batch["treatment"] == arm] / 3)[-1]) for arm in (0, 1)]
         return Answer({"total_0": int(sums[0] * 2**30), "total_1": int(sums[1] * 2**30), "size_1": 0})
 
@@ -84,5 +84,5 @@ def statistics(patch: pytest.MonkeyPatch) -> None:
     def plain(path: Path, _: dpc.Schema, connection: Any) -> Any:
         return connection.read_parquet(str(path))
 
-    patch.setattr(table, "_parquet", plain)
+    patch.setattr(files, "_parquet", plain)
     patch.setattr("dpcausal.vault.engines.duckdb._WITHOUT_STATISTICS", "SET disabled_optimizers = ''")

@@ -17,28 +17,19 @@ from dpcausal.queries import (
     AugmentedScores,
     MatchedContrast,
     OutcomesBelow,
-    Query,
     RegressionMoments,
     Sensitivity,
     StratumMatches,
     profiles,
 )
 from dpcausal.queries.matching import COEFFICIENT_TICKS
+from dpcausal.release import PublicValue
 from dpcausal.vault import coercion
-from dpcausal.vault.answer import Answer
-from dpcausal.vault.engines import Engine
-from dpcausal.vault.numerics.features import Features
+from dpcausal.vault.answers import augmented_scores, logistic, matched_contrast, stratum_matches, weighted_arms
+from dpcausal.vault.context import Answer, AnswerContext
+from dpcausal.vault.numerics.features import EXPONENTS, Features
 from dpcausal.vault.numerics.matching import matched
-from tests.audit.mutants.mutant import (
-    answer_by,
-    augmented_scores,
-    logistic,
-    matched_contrast,
-    mutant,
-    sensitivity_of,
-    stratum_matches,
-    weighted_arms,
-)
+from tests.audit.mutants.mutant import answer_by, mutant, sensitivity_of
 
 
 @mutant("clipped after the noise, so that nothing is clipped before it", sensitivity_of(ArmTotals))
@@ -53,8 +44,8 @@ def unclipped(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("bounds from the table", sensitivity_of(ArmTotals))
 def own_bounds(patch: pytest.MonkeyPatch) -> None:
-    def answer(_: Query, __: dpc.Schema, engine: Engine, ___: dpc.Guarantee) -> Answer:
-        batch = engine.collect(("treatment", "outcome"), 10**6)
+    def answer(context: AnswerContext[ArmTotals]) -> Answer:
+        batch = context.engine.collect(("treatment", "outcome"), 10**6)
         low, high = int(batch["outcome"].min(initial=0)), int(batch["outcome"].max(initial=0))
         scaled = (batch["outcome"] - low) * 2 * GRID // max(high - low, 1) - GRID
         totals = {f"total_{arm}": int(scaled[batch["treatment"] == arm].sum()) for arm in (0, 1)}
@@ -115,7 +106,8 @@ def equation_4(patch: pytest.MonkeyPatch) -> None:
         each = (has > 0) + np.where(arms == 1, serves / found_by[0], serves / found_by[1])
         coefficients = np.rint(each / (1 + limit) * COEFFICIENT_TICKS).astype(np.int64) * (2 * arms - 1)
         return Answer(
-            {"effect": int((coefficients * outcomes).sum()), "squares": 0}, dict.fromkeys(query.public_values, 1.0)
+            {"effect": int((coefficients * outcomes).sum()), "squares": 0},
+            [PublicValue(name, 1.0, because="") for name in query.public_values],
         )
 
     patch.setattr(matched_contrast, "contrast", contrast)
@@ -146,8 +138,8 @@ def absent_strata(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("noise of once the smooth bound in place of twice", sensitivity_of(StratumMatches, bound="smooth"))
 def once_the_bound(patch: pytest.MonkeyPatch) -> None:
-    def answer(*asked: Any) -> Answer:
-        whole: Answer = stratum_matches.stratum_matches(*asked)
+    def answer(context: AnswerContext[StratumMatches]) -> Answer:
+        whole = stratum_matches.answer(context)
         return replace(whole, scales={name: scale / 2 for name, scale in whole.scales.items()})
 
     answer_by(patch, StratumMatches, answer)
@@ -182,10 +174,9 @@ def light_deficits(patch: pytest.MonkeyPatch) -> None:
 @mutant("weights that are not clipped", sensitivity_of(dpc.queries.WeightedArms, coefficients=(0.0, 20.0)))
 def heavy_weights(patch: pytest.MonkeyPatch) -> None:
     def table_of(_: str, __: float, largest: float, *, treated: bool) -> Any:
-        odds = np.exp(weighted_arms.EXPONENTS)
+        odds = np.exp(EXPONENTS)
         return np.rint(np.minimum((1 + odds) / largest, 2.0**10) * GRID).astype(np.int64)
 
-    table_of.cache_clear = lambda: None  # type: ignore[attr-defined]
     patch.setattr(weighted_arms, "weight_table", table_of)
 
 
@@ -245,8 +236,9 @@ def unlimited(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("outcomes counted once for each arm", sensitivity_of(OutcomesBelow))
 def counted_twice(patch: pytest.MonkeyPatch) -> None:
-    def answer(query: OutcomesBelow, schema: dpc.Schema, engine: Engine, _: dpc.Guarantee) -> Answer:
+    def answer(context: AnswerContext[OutcomesBelow]) -> Answer:
+        query, schema = context.query, context.schema
         below = f"CASE WHEN outcome < {profiles.ticks_of(schema.outcome, query.threshold)} THEN 1 ELSE 0 END"  # type: ignore[arg-type]
-        return Answer({"below": int(engine.aggregate({}, [below, below]).sum())})
+        return Answer({"below": int(context.engine.aggregate({}, [below, below]).sum())})
 
     answer_by(patch, OutcomesBelow, answer)

@@ -1,38 +1,41 @@
 """What a learner says of profiles, added up over blocks of rows. Proof: docs/proofs/block_effects.md."""
 
 from functools import partial
+from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpcausal.guarantee import Guarantee
 from dpcausal.queries import GRID, BlockEffects
 from dpcausal.queries.blocks import Asked
 from dpcausal.queries.profiles import by_covariate, codes_of, design_lines
 from dpcausal.queries.query import outcome_tick
 from dpcausal.schema import Schema
-from dpcausal.vault.answer import Answer
-from dpcausal.vault.engines import OUTSIDE, Engine
-from dpcausal.vault.noise import shuffled
+from dpcausal.vault.context import Answer, AnswerContext, answers
+from dpcausal.vault.engines import OUTSIDE, Array, Engine, Int64s
 from dpcausal.vault.numerics.features import Features
-from dpcausal.vault.numerics.learners import Array, Learn, run_silenced
+from dpcausal.vault.numerics.learners import Learn, run_silenced
 
 
-def block_effects(query: BlockEffects, schema: Schema, engine: Engine, _: Guarantee, learner: Learn) -> Answer:
-    """The sums over blocks. Which block a row is in is drawn by lot, so that it does not depend on any row."""
+@answers(BlockEffects)
+def answer(context: AnswerContext[BlockEffects]) -> Answer:
+    """Return the sums over blocks. Rows are put into blocks at random, so that no row decides on another's block."""
+    query, schema, engine = context.query, context.schema, context.engine
     covariates, arms, outcomes, at = for_learners(query, schema, engine)
     # All units are put into blocks, and those outside the comparison left out after that: no unit moves another.
-    blocks = (block[arms[block] < OUTSIDE] for block in np.array_split(shuffled(len(arms)), query.blocks))
+    blocks = (
+        block[arms[block] < OUTSIDE] for block in np.array_split(context.sampler.shuffle(len(arms)), query.blocks)
+    )
+    learner = cast("Learn", context.learner)  # the door found it before the debit
     most = query.limit * outcome_tick(schema) * GRID
-    said = [
+    effects = [
         run_silenced(partial(learner, covariates[block], arms[block], outcomes[block], at.copy()), len(at))
         for block in blocks
     ]
-    return Answer(sums(query, np.clip(said, -most, most) / most))
+    return Answer(sums(query, np.clip(effects, -most, most) / most))
 
 
 def sums(query: BlockEffects, shares: Array) -> dict[str, int]:
-    """The answer from each block's effects as shares of the limit, one line a block."""
+    """Return the answer from each block's effects as shares of the limit, one line a block."""
     kept = np.rint(np.clip(shares, -1, 1) * GRID).astype(np.int64)
     totals, deficits = kept.sum(axis=0), ((GRID * GRID - kept * kept) // GRID).sum(axis=0)
     named = zip(query.names, totals.tolist(), strict=True)
@@ -42,7 +45,7 @@ def sums(query: BlockEffects, shares: Array) -> dict[str, int]:
 
 
 def for_learners(query: Asked, schema: Schema, engine: Engine) -> tuple[Array, Array, Array, Array]:
-    """All rows, also outside the comparison, as learners see them: covariates, arms, outcomes; and the profiles."""
+    """Return covariates, arms and outcomes of all rows as learners see them, and the profiles."""
     features = Features(query.covariates, schema)
     rows = engine.collect(("treatment", "outcome", *features.columns), query.most_units, whole=True)
     low, high = schema.outcome_bounds
@@ -53,6 +56,6 @@ def for_learners(query: Asked, schema: Schema, engine: Engine) -> tuple[Array, A
     return _numbers(features.design(rows)), rows["treatment"].astype(np.float64), outcomes, at
 
 
-def _numbers(lines: list[NDArray[np.int64]]) -> Array:
+def _numbers(lines: list[Int64s]) -> Array:
     numbers: Array = np.array(lines).T / GRID
     return numbers

@@ -1,22 +1,21 @@
 """Sums of products for a regression of effects, in exact integers. Proof: docs/proofs/effect_moments.md."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpcausal.guarantee import Guarantee
 from dpcausal.queries import EffectMoments
 from dpcausal.queries.basis import LENGTH
-from dpcausal.schema import Schema
-from dpcausal.vault.answer import Answer
-from dpcausal.vault.engines import Batch, Engine
+from dpcausal.vault.context import Answer, AnswerContext, answers
+from dpcausal.vault.engines import Batch, Int64s
 from dpcausal.vault.numerics.residuals import Residuals, times, within
 
 
-def effect_moments(query: EffectMoments, schema: Schema, engine: Engine, _: Guarantee) -> Answer:
-    """All sums in one pass. Every row's part is made of integers from that row alone."""
+@answers(EffectMoments)
+def answer(context: AnswerContext[EffectMoments]) -> Answer:
+    """Return all sums, in one pass. Every row's part is made of integers from that row alone."""
+    query, schema, engine = context.query, context.schema, context.engine
     residuals = Residuals(query, schema)
 
-    def kernel(batch: Batch) -> NDArray[np.int64]:
+    def kernel(batch: Batch) -> Int64s:
         functions = residuals.functions(batch)
         if query.learner == "residual":
             distance, missed = residuals.residual(batch)
@@ -33,8 +32,8 @@ def effect_moments(query: EffectMoments, schema: Schema, engine: Engine, _: Guar
     return Answer({name: int(value) for name, value in zip(names, ticks, strict=True)})
 
 
-def sums(regressors: NDArray[np.int64], kept: NDArray[np.int64], cut: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Over some rows: products of two regressors; below, products with the regressand; below, deficits and cut off.
+def sums(regressors: Int64s, kept: Int64s, cut: Int64s) -> Int64s:
+    """Return sums over some rows: products of regressors; products with the regressand; deficits and numbers cut off.
 
     Sums of products are whole numbers below 2^53, which floating point adds up without error in any order.
     """

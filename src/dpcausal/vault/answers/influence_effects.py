@@ -6,32 +6,34 @@ from typing import Any
 
 import numpy as np
 
-from dpcausal.guarantee import Guarantee
 from dpcausal.queries import GRID, InfluenceEffects
 from dpcausal.queries.profiles import design_lines, spread_out
 from dpcausal.queries.query import outcome_tick
-from dpcausal.schema import Schema
-from dpcausal.vault.answer import Answer
 from dpcausal.vault.answers.block_effects import for_learners
-from dpcausal.vault.engines import OUTSIDE, Engine
+from dpcausal.vault.context import Answer, AnswerContext, answers
+from dpcausal.vault.engines import OUTSIDE, Array
 from dpcausal.vault.numerics.features import Features
-from dpcausal.vault.numerics.learners import Array, ResidualLearner, networks, run_silenced
+from dpcausal.vault.numerics.learners import ResidualLearner, networks, run_silenced
 
 _PLACES = 4_096
 
 
-def influence_effects(query: InfluenceEffects, schema: Schema, engine: Engine, guarantee: Guarantee) -> Answer:
-    """The effects at profiles, and the size of noise that Lemma 2 of the paper gives them."""
+@answers(InfluenceEffects)
+def answer(context: AnswerContext[InfluenceEffects]) -> Answer:
+    """Return the effects at profiles, and the size of noise that Lemma 2 of the paper gives them."""
+    query, schema, engine = context.query, context.schema, context.engine
     *rows, at = for_learners(query, schema, engine)
     covariates, arms, outcomes = (column[rows[1] < OUTSIDE] for column in rows)
     bounds = np.array(schema.outcome_bounds)
     columns = Features(query.covariates, schema).covariates
     everywhere = np.array(design_lines(spread_out(columns, _PLACES), columns)).T / GRID
     work = partial(_work, query.learner, covariates, arms, outcomes, np.vstack([at, everywhere]), bounds, query.clip)
-    *said, largest = run_silenced(work, len(at) + 1)
+    *effects, largest = run_silenced(work, len(at) + 1)
     tick = outcome_tick(schema)
-    scale = max(largest, 1e-9 * tick) * query.factor(max(len(arms), 2), guarantee.epsilon, guarantee.delta)
-    within = np.clip(said, -2 * GRID * tick, 2 * GRID * tick) / tick
+    scale = max(largest, 1e-9 * tick) * query.factor(
+        max(len(arms), 2), context.guarantee.epsilon, context.guarantee.delta
+    )
+    within = np.clip(effects, -2 * GRID * tick, 2 * GRID * tick) / tick
     ticks = {name: round(value) for name, value in zip(query.names, within.tolist(), strict=True)}
     return Answer(ticks, scales=dict.fromkeys(query.names, max(scale / tick, 1e-3)))
 
@@ -49,7 +51,7 @@ def _work(  # noqa: PLR0913, PLR0917
 def influence(  # noqa: PLR0913, PLR0917
     model: ResidualLearner, covariates: Array, places: Array, effect: Array, bounds: Array, clip: float
 ) -> float:
-    """The largest influence that one record could have at these places, as the paper defines it."""
+    """Return the largest influence that one record could have at these places, as the paper defines it."""
     own = np.clip(model.propensity(covariates), clip, 1 - clip)
     propensity, foretold = np.clip(model.propensity(places), clip, 1 - clip), model.foretold(places)
     distance = np.array([[0.0], [1.0]]) - propensity

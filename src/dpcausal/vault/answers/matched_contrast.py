@@ -1,61 +1,47 @@
-"""Matched units as one weighted sum of outcomes. Proofs: docs/proofs/matched_contrast.md and noisy_matched_contrast.md."""
+"""Matched units as one weighted sum of outcomes. Proof: docs/proofs/matched_contrast.md."""
 
 import math
 from collections.abc import Callable
 
 import numpy as np
 
-from dpcausal.calibration import float_above
-from dpcausal.guarantee import Guarantee, exact
 from dpcausal.queries import GRID, MatchedContrast, NoisyMatchedContrast
 from dpcausal.queries.matching import COEFFICIENT_TICKS
-from dpcausal.schema import Schema
-from dpcausal.vault.answer import Answer
+from dpcausal.release import PublicValue
 from dpcausal.vault.answers.logistic import public_fit, score
-from dpcausal.vault.engines import Batch, Engine
-from dpcausal.vault.noise import laplace_each, randomised_response
-from dpcausal.vault.numerics.features import EXPONENTS, Features, lookup
-from dpcausal.vault.numerics.matching import Int64s, matched
+from dpcausal.vault.context import Answer, AnswerContext, answers
+from dpcausal.vault.engines import Batch, Engine, Int64s
+from dpcausal.vault.numerics.features import Features
+from dpcausal.vault.numerics.matching import matched
 
 _SCORE_TICKS = 2**40
 _BLOCK = 4
 """About how many units are compared with each other to see how outcomes spread."""
 
+_PUBLIC = "made of scores and arms that are public, or noisy already"
 
-def matched_contrast(query: MatchedContrast, schema: Schema, engine: Engine, guarantee: Guarantee) -> Answer:
-    """Everything but the outcomes is public: the score is fitted, and units are matched, as they are."""
+
+@answers(MatchedContrast)
+def answer(context: AnswerContext[MatchedContrast]) -> Answer:
+    """Return the contrast where all but the outcomes is public: score and matching are exact."""
+    query, schema, engine = context.query, context.schema, context.engine
     features = Features(query.covariates, schema)
     fitted = public_fit(engine, features)
 
     def scores(ticks: Int64s) -> Int64s:
         return np.rint(_SCORE_TICKS * score(fitted, ticks, features)).astype(np.int64)
 
-    rows = _scored(query, engine, features, scores)
-    return contrast(query, rows["score"], rows["treatment"], rows["outcome"], guarantee.epsilon)
+    rows = scored(query, engine, features, scores)
+    return contrast(query, rows["score"], rows["treatment"], rows["outcome"], context.guarantee.epsilon)
 
 
-def noisy_matched_contrast(query: NoisyMatchedContrast, schema: Schema, engine: Engine, guarantee: Guarantee) -> Answer:
-    """Scores and arms are made noisy row by row; only these decide on who is matched to whom."""
-    features = Features(query.covariates, schema)
-    table = np.rint(GRID / (1 + np.exp(-EXPONENTS))).astype(np.int64)
-
-    def scores(ticks: Int64s) -> Int64s:
-        return table[lookup(features.predictor(query.coefficients, ticks))]
-
-    rows = _scored(query, engine, features, scores)
-    scoring, arm, outcome = (exact(guarantee.epsilon) * part for part in query.parts())
-    noisy_scores = np.array(laplace_each(rows["score"].tolist(), float_above(GRID / scoring)), dtype=np.int64)
-    arms = np.array(randomised_response(rows["treatment"].tolist(), arm), dtype=np.int64)
-    return contrast(query, np.clip(noisy_scores, -(2**61), 2**61), arms, rows["outcome"], float(outcome))
-
-
-def _scored(
+def scored(
     query: MatchedContrast | NoisyMatchedContrast,
     engine: Engine,
     features: Features,
     scores: Callable[[Int64s], Int64s],
 ) -> Batch:
-    """Scores, arms and outcomes of all rows; covariates are seen batch by batch and not kept."""
+    """Return scores, arms and outcomes of all rows; covariates are seen batch by batch only."""
 
     def kernel(batch: Batch) -> Batch:
         return {"score": scores(features.ticks(batch)), "treatment": batch["treatment"], "outcome": batch["outcome"]}
@@ -66,7 +52,7 @@ def _scored(
 def contrast(
     query: MatchedContrast | NoisyMatchedContrast, scores: Int64s, arms: Int64s, outcomes: Int64s, epsilon: float
 ) -> Answer:
-    """The weighted sum, its standard error's part, and what of it may be told, given scores and arms that may be."""
+    """Return the weighted sum, its standard error's part and public values, given scores and arms that are public."""
     caps, limits = _caps(query, scores, arms, epsilon)
     has, serves = matched(scores, arms, query.neighbours, caps)
     # Units alike in score and arm share their coefficients, so that the order of units does not matter.
@@ -77,23 +63,24 @@ def contrast(
     coefficients = np.rint(each / largest * COEFFICIENT_TICKS).astype(np.int64) * (2 * of_arm - 1)
     total = max(int(has.sum()), 1)
     squares, freedom = _spread(of_arm, sizes, group, outcomes)
+    public = {
+        "largest": largest / total,
+        "squared": float((sizes * (each / total) ** 2).sum()),
+        "limit_0": limits[0],
+        "limit_1": limits[1],
+        "matched": int(has.sum()) / (query.neighbours * max(len(arms), 1)),
+        "freedom": freedom,
+    }
     return Answer(
         {"effect": int((coefficients[group] * outcomes).sum()), "squares": squares},
-        public_values={
-            "largest": largest / total,
-            "squared": float((sizes * (each / total) ** 2).sum()),
-            "limit_0": limits[0],
-            "limit_1": limits[1],
-            "matched": int(has.sum()) / (query.neighbours * max(len(arms), 1)),
-            "freedom": freedom,
-        },
+        public_values=[PublicValue(name, public[name], because=_PUBLIC) for name in query.public_values],
     )
 
 
 def _caps(
     query: MatchedContrast | NoisyMatchedContrast, scores: Int64s, arms: Int64s, epsilon: float
 ) -> tuple[tuple[int, int], tuple[float, float]]:
-    """How often a control and a treated unit may serve, and the limits that this comes from.
+    """Return how often a control and a treated unit may serve, and the limits that this comes from.
 
     The limit of the smaller arm minimises the error model 2 k² / epsilon² + (error n₁ M / k)², n₁ the larger arm's size
     and M how often, in units of `neighbours`, a unit would serve at most without a limit; the larger arm's limit is in
@@ -116,7 +103,7 @@ def _caps(
 
 
 def _spread(arms: Int64s, sizes: Int64s, group: Int64s, outcomes: Int64s) -> tuple[int, int]:
-    """The sum of squares around the means of small blocks of units of one arm with scores next to each other.
+    """Return the sum of squares around the means of small blocks of units of one arm with scores next to each other.
 
     Blocks are made of whole groups, in order of score, and hold about `_BLOCK` units, more where many share a score.
 
@@ -138,6 +125,6 @@ def _spread(arms: Int64s, sizes: Int64s, group: Int64s, outcomes: Int64s) -> tup
 
 
 def _exact_sums(members: Int64s, values: Int64s, size: int) -> list[int]:
-    """Sums of integers below 2^41 in size, in two halves that floating point adds up exactly."""
+    """Return sums of integers below 2^41 in size, in two halves that floating point adds up exactly."""
     high, low = (np.bincount(members, half, size) for half in (values >> 20, values & (GRID - 1)))
     return [(int(upper) << 20) + int(lower) for upper, lower in zip(high, low, strict=True)]

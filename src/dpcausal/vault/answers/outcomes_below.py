@@ -2,19 +2,18 @@
 
 from typing import TYPE_CHECKING
 
-from dpcausal.guarantee import Guarantee
 from dpcausal.queries import OutcomesBelow
 from dpcausal.queries.profiles import ticks_of
-from dpcausal.schema import Schema
-from dpcausal.vault.answer import Answer
-from dpcausal.vault.engines import Engine
+from dpcausal.vault.context import Answer, AnswerContext, answers
 
 if TYPE_CHECKING:
     from dpcausal.columns import Real
 
 
-def outcomes_below(query: OutcomesBelow, schema: Schema, engine: Engine, _: Guarantee) -> Answer:
-    """The count, of all units: the outcome's range is that of the whole table."""
+@answers(OutcomesBelow)
+def answer(context: AnswerContext[OutcomesBelow]) -> Answer:
+    """Return the count, of all units: the outcome's range is that of the whole table."""
+    query, schema, engine = context.query, context.schema, context.engine
     outcome: Real = schema.outcome  # type: ignore[assignment]
     sums = engine.aggregate(
         {}, [f"CASE WHEN outcome < {ticks_of(outcome, query.threshold)} THEN 1 ELSE 0 END"], whole=True

@@ -3,21 +3,18 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpcausal.guarantee import Guarantee
 from dpcausal.queries import GRID, RegressionMoments
 from dpcausal.queries.regression_moments import CONSTANT, FINE
-from dpcausal.schema import Schema
-from dpcausal.vault.answer import Answer
-from dpcausal.vault.engines import Batch, Engine
+from dpcausal.vault.context import Answer, AnswerContext, answers
+from dpcausal.vault.engines import Batch, Int64s
 from dpcausal.vault.numerics.features import Features
 
-Int64s = NDArray[np.int64]
 
-
-def regression_moments(query: RegressionMoments, schema: Schema, engine: Engine, _: Guarantee) -> Answer:
-    """All products in one pass, without and with the sign of the arm."""
+@answers(RegressionMoments)
+def answer(context: AnswerContext[RegressionMoments]) -> Answer:
+    """Return all products in one pass, without and with the sign of the arm."""
+    query, schema, engine = context.query, context.schema, context.engine
     features = Features(query.covariates, schema)
 
     def kernel(batch: Batch) -> Int64s:
@@ -34,7 +31,7 @@ def regression_moments(query: RegressionMoments, schema: Schema, engine: Engine,
 
 
 def products(outcomes: Int64s, design: Sequence[Int64s], arms: Int64s) -> Int64s:
-    """Sums over some rows of all products of two of their numbers, without and with the arm's sign.
+    """Return sums over some rows of all products of two of their numbers, without and with the arm's sign.
 
     Numbers are rounded to FINE ticks first. Sums of their products are whole numbers below 2^53, which floating point
     adds up without error in any order.

@@ -3,21 +3,22 @@
 from collections.abc import Sequence
 
 from dpcausal.columns import Real
-from dpcausal.guarantee import Guarantee
 from dpcausal.queries import GRID, Cut, StratumContrasts
 from dpcausal.queries.profiles import ticks_of
 from dpcausal.queries.strata import bins
 from dpcausal.schema import Schema
-from dpcausal.vault.answer import Answer
 from dpcausal.vault.answers.arm_moments import SQUARE
+from dpcausal.vault.context import Answer, AnswerContext, answers
 from dpcausal.vault.engines import Engine
 
 Arm = tuple[int, int, int]
 """Of one arm of one stratum: the number of units, the sum of their outcomes, the sum of their squares; in ticks."""
 
 
-def stratum_contrasts(query: StratumContrasts, schema: Schema, engine: Engine, _: Guarantee) -> Answer:
-    """The four sums over all strata. A stratum without rows is like any other: it adds 0."""
+@answers(StratumContrasts)
+def answer(context: AnswerContext[StratumContrasts]) -> Answer:
+    """Return the four sums over all strata. A stratum without rows is like any other: it adds 0."""
+    query, schema, engine = context.query, context.schema, context.engine
     arms = strata(query.by, schema, engine)
     contrasts = [contrast(control, treated, query.cap) for control, treated in arms]
     ticks = {name: sum(each[place] for each in contrasts) for place, name in enumerate(query.shares)}
@@ -25,7 +26,7 @@ def stratum_contrasts(query: StratumContrasts, schema: Schema, engine: Engine, _
 
 
 def strata(by: Sequence[Cut], schema: Schema, engine: Engine) -> list[tuple[Arm, Arm]]:
-    """The control and the treated arm of every stratum of the public list, rows or no rows."""
+    """Return the control and the treated arm of every stratum of the public list, rows or no rows."""
     keys = [_key(cut, schema) for cut in by]
     cells = dict(zip(keys, bins(by, schema), strict=True)) | {"treatment": 2}
     arms = engine.aggregate(cells, ["1", "outcome", SQUARE]).reshape(-1, 2, 3).tolist()
@@ -33,7 +34,7 @@ def strata(by: Sequence[Cut], schema: Schema, engine: Engine) -> list[tuple[Arm,
 
 
 def contrast(control: Arm, treated: Arm, cap: int) -> tuple[int, int, int, int]:
-    """What one stratum adds to effect, size, squares and weight_square_sum; each rounded down to a whole number."""
+    """Return what one stratum adds to effect, size, squares and weight_square_sum, each rounded down."""
     (c, total_c, _), (t, total_t, _) = control, treated
     squares = _squares(control) + _squares(treated)
     if c == 0 or t == 0:
@@ -44,13 +45,13 @@ def contrast(control: Arm, treated: Arm, cap: int) -> tuple[int, int, int, int]:
 
 
 def _squares(arm: Arm) -> int:
-    """The sum of squares around the arm's mean, in ticks of G."""
+    """Return the sum of squares around the arm's mean, in ticks of G."""
     k, total, squares = arm
     return (k * squares - total * total) // (k * GRID) if k else 0
 
 
 def _key(cut: Cut, schema: Schema) -> str:
-    """The bin of a row as an SQL expression."""
+    """Return the bin of a row as an SQL expression."""
     names = [column.name for column in schema.covariates]
     place = names.index(cut.name)
     column = schema.covariates[place]

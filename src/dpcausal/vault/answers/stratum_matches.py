@@ -3,15 +3,12 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcausal.calibration import smoothness
-from dpcausal.guarantee import Guarantee
 from dpcausal.queries import GRID, StratumMatches
-from dpcausal.schema import Schema
-from dpcausal.vault.answer import Answer
 from dpcausal.vault.answers.stratum_contrasts import contrast, strata
-from dpcausal.vault.engines import Engine
+from dpcausal.vault.context import Answer, AnswerContext, answers
+from dpcausal.vault.engines import Array, Int64s
 
 _MARGIN = 1.001
 """Floating point moves the smooth bound by less than this allows for."""
@@ -19,8 +16,10 @@ _MARGIN = 1.001
 _AT_ONCE = 2**22
 
 
-def stratum_matches(query: StratumMatches, schema: Schema, engine: Engine, guarantee: Guarantee) -> Answer:
-    """The sum of differences over units, the bound on its moves, and what the standard error is made of."""
+@answers(StratumMatches)
+def answer(context: AnswerContext[StratumMatches]) -> Answer:
+    """Return the sum of differences over units, the bound on its moves, and what the standard error is made of."""
+    query, schema, engine = context.query, context.schema, context.engine
     arms = strata(query.by, schema, engine)
     n = sum(control[0] + treated[0] for control, treated in arms)
     effect = sum(contrast(control, treated, n)[0] for control, treated in arms)
@@ -28,8 +27,8 @@ def stratum_matches(query: StratumMatches, schema: Schema, engine: Engine, guara
     ticks = {"squares": sum(each[2] for each in capped), "weight_square_sum": sum(each[3] for each in capped)}
     if query.bound == "global":
         return Answer(ticks | {"effect": query.effect_ticks * effect // (n + 1)})
-    epsilon = guarantee.epsilon * float(query.shares["effect"])
-    beta = smoothness(epsilon, guarantee.delta)
+    epsilon = context.guarantee.epsilon * float(query.shares["effect"])
+    beta = smoothness(epsilon, context.guarantee.delta)
     sizes = np.array([(treated[0], control[0]) for control, treated in arms])
     bound = smooth_bound(sizes, n, beta / _MARGIN)
     log_sensitivity = math.floor(math.log(bound) / beta * query.log_ticks)
@@ -39,8 +38,8 @@ def stratum_matches(query: StratumMatches, schema: Schema, engine: Engine, guara
     )
 
 
-def smooth_bound(sizes: NDArray[np.int64], n: int, beta: float) -> float:
-    """The largest, over all distances k, of exp(-beta k) times the bound on moves from tables k replacements away.
+def smooth_bound(sizes: Int64s, n: int, beta: float) -> float:
+    """Return the largest, over distances k, of exp(-beta k) times the bound on moves k replacements away.
 
     Args:
         sizes: The number of treated and of control units in each stratum of the public list, empty ones too.
@@ -60,11 +59,11 @@ def smooth_bound(sizes: NDArray[np.int64], n: int, beta: float) -> float:
     return best
 
 
-def moves(t: NDArray[np.int64], c: NDArray[np.int64], k: NDArray[np.int64], n: int) -> NDArray[np.float64]:
-    """How far one more replacement can move the sum, in ticks, once k replacements were made anywhere."""
+def moves(t: Int64s, c: Int64s, k: Int64s, n: int) -> Array:
+    """Return how far one more replacement can move the sum, in ticks, once k replacements were made anywhere."""
     more_t, more_c = np.minimum(t + k, n), np.minimum(c + k, n)
     fewer_t, fewer_c = np.maximum(t - k, 0), np.maximum(c - k, 0)
     leaving = np.maximum(more_c / np.maximum(fewer_t, 1), more_t / np.maximum(fewer_c, 1)).max(axis=0)
     joining = np.maximum(more_c / (fewer_t + 1), more_t / (fewer_c + 1)).max(axis=0)
-    units: NDArray[np.float64] = np.minimum(2 + leaving + joining, n + 1)
+    units: Array = np.minimum(2 + leaving + joining, n + 1)
     return 2 * GRID * units + 2

@@ -1,15 +1,14 @@
 """Numbers of units and sums of outcomes in each arm of each group. Proof: docs/proofs/subgroup_moments.md."""
 
-from dpcausal.guarantee import Guarantee
 from dpcausal.queries import GRID, SubgroupMoments
-from dpcausal.schema import Schema
-from dpcausal.vault.answer import Answer
 from dpcausal.vault.answers.stratum_contrasts import strata
-from dpcausal.vault.engines import Engine
+from dpcausal.vault.context import Answer, AnswerContext, answers
 
 
-def subgroup_moments(query: SubgroupMoments, schema: Schema, engine: Engine, _: Guarantee) -> Answer:
-    """Three sums for each arm of each group of the public list, rows or no rows."""
+@answers(SubgroupMoments)
+def answer(context: AnswerContext[SubgroupMoments]) -> Answer:
+    """Return three sums for each arm of each group of the public list, rows or no rows."""
+    query, schema, engine = context.query, context.schema, context.engine
     ticks = {}
     groups = zip(query.cells.names(schema), strata(query.cells.by, schema, engine), strict=True)
     for group, arms in groups:

@@ -11,14 +11,20 @@ from dpcausal.errors import TableError
 OUTSIDE = 2
 """The code of the treatment column for units outside the comparison."""
 
-Batch = Mapping[str, NDArray[np.int64]]
+Array = NDArray[np.float64]
+"""Floating-point numbers."""
+
+Int64s = NDArray[np.int64]
+"""Integers of 64 bits."""
+
+ExactInts = NDArray[np.object_]
+"""Exact Python integers, of any size."""
+
+Batch = Mapping[str, Int64s]
 """Some rows, column by column, as the integers that coercion made of them."""
 
 BATCH_ROWS = 65_536
 """The most rows that a kernel sees at once; products that they add up in floating point are exact for so many."""
-
-ExactInts = NDArray[np.object_]
-"""Exact Python integers, of any size."""
 
 
 def exact_ints(values: NDArray[Any]) -> ExactInts:
@@ -26,9 +32,9 @@ def exact_ints(values: NDArray[Any]) -> ExactInts:
     return np.array([int(value) for value in values.ravel()], dtype=object).reshape(values.shape)
 
 
-def ticks_in(column: Any) -> NDArray[np.int64]:  # noqa: ANN401 (of Arrow, which has no types)
+def ticks_in(column: Any) -> Int64s:  # noqa: ANN401 (of Arrow, which has no types)
     """The integers in an Arrow column, wide enough for products."""
-    ticks: NDArray[np.int64] = column.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+    ticks: Int64s = column.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
     return ticks
 
 

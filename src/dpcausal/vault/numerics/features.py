@@ -2,16 +2,16 @@
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcausal.columns import Real
 from dpcausal.queries import GRID
 from dpcausal.queries.profiles import design_lines
-from dpcausal.queries.scores import covariates_named, feature_names
+from dpcausal.queries.scores import Estimand, covariates_named, feature_names
 from dpcausal.schema import Schema
-from dpcausal.vault.engines import Batch
+from dpcausal.vault.engines import Array, Batch, Int64s
 
 PREDICTOR_TICKS = 2**36
 """Ticks to 1 of a linear predictor."""
@@ -19,13 +19,13 @@ PREDICTOR_TICKS = 2**36
 _LOOKUP_TICKS = 2**12
 _MAX_PLACE = 16 * _LOOKUP_TICKS
 
-EXPONENTS: NDArray[np.float64] = np.arange(-_MAX_PLACE, _MAX_PLACE + 1) / _LOOKUP_TICKS
+EXPONENTS: Array = np.arange(-_MAX_PLACE, _MAX_PLACE + 1) / _LOOKUP_TICKS
 """The predictors at which functions of it are tabulated, so that no exponential is ever taken of a row's number."""
 
 
-def lookup(predictor: NDArray[np.int64]) -> NDArray[np.int64]:
+def lookup(predictor: Int64s) -> Int64s:
     """Where in `EXPONENTS` predictors lie."""
-    places: NDArray[np.int64] = np.clip(predictor // (PREDICTOR_TICKS // _LOOKUP_TICKS), -_MAX_PLACE, _MAX_PLACE)
+    places: Int64s = np.clip(predictor // (PREDICTOR_TICKS // _LOOKUP_TICKS), -_MAX_PLACE, _MAX_PLACE)
     return places + _MAX_PLACE
 
 
@@ -45,7 +45,7 @@ class Features:
         self.root = math.sqrt(len(self.covariates) + 1)  # what features are divided by to have a length of at most 1
         self.scale = GRID * self.root  # the same in ticks
 
-    def ticks(self, batch: Batch) -> NDArray[np.int64]:
+    def ticks(self, batch: Batch) -> Int64s:
         """The features of some rows, one line a feature."""
         lines = [np.full(len(batch["treatment"]), GRID, dtype=np.int64)]
         for column, name in zip(self.covariates, self.columns, strict=True):
@@ -58,18 +58,38 @@ class Features:
                 lines += [np.where(codes == place, GRID, 0) for place in range(len(column.values))]
         return np.array(lines, dtype=np.int64)
 
-    def codes(self, batch: Batch) -> dict[str, NDArray[np.int64]]:
+    def codes(self, batch: Batch) -> dict[str, Int64s]:
         """The covariates of some rows by their names."""
         return {column.name: batch[name] for column, name in zip(self.covariates, self.columns, strict=True)}
 
-    def design(self, batch: Batch) -> list[NDArray[np.int64]]:
+    def design(self, batch: Batch) -> list[Int64s]:
         """The features of a linear regression: no constant, and one of more values as -1 or 1, without the first."""
         return design_lines(self.codes(batch), self.covariates)
 
-    def predictor(self, coefficients: Sequence[float], ticks: NDArray[np.int64]) -> NDArray[np.int64]:
+    def predictor(self, coefficients: Sequence[float], ticks: Int64s) -> Int64s:
         """The linear predictor of rows, in exact integers: it does not depend on what other rows are in the batch."""
         fixed = [round(each / self.root * 2**16) for each in coefficients]
         total = np.zeros(ticks.shape[1], dtype=np.int64)
         for coefficient, line in zip(fixed, ticks, strict=True):
             total += coefficient * line
         return total
+
+
+@lru_cache(maxsize=8)
+def weight_table(estimand: Estimand, clip: float, largest: float, *, treated: bool) -> Int64s:
+    """Return weights for every exponent, as shares of the largest in ticks of which GRID make 1.
+
+    The exponent is minus the predictor for treated and plus the predictor for control units: the log odds of the arm
+    that the unit is not in.
+    """
+    odds = np.exp(EXPONENTS)
+    clipped = np.clip(odds, clip / (1 - clip), (1 - clip) / clip)
+    if estimand == "ATE":
+        weights = 1 + clipped
+    elif estimand == "ATO":
+        weights = clipped / (1 + clipped)
+    elif (estimand == "ATT") == treated:
+        weights = np.ones_like(odds)
+    else:
+        weights = clipped
+    return np.clip(np.rint(weights / largest * GRID), 0, GRID).astype(np.int64)

@@ -9,9 +9,8 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Int64s = NDArray[np.int64]
+from dpcausal.vault.engines import Int64s
 
 SWEEPS = 16
 """Units take their turns in this many sweeps over the scores, each over every sixteenth unit, so that where capacity

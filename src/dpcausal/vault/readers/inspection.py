@@ -15,7 +15,8 @@ from dpcausal.vault.coercion import SOURCE, reading
 from dpcausal.vault.engines.dialects import DUCKDB
 from dpcausal.vault.engines.duckdb import DuckDBEngine
 from dpcausal.vault.parsing import literal, text_literals
-from dpcausal.vault.table import mistakes_in_headers, open_table
+from dpcausal.vault.readers.files import mistakes_in_headers
+from dpcausal.vault.table import open_table
 
 _SHOWN = 5
 _LONGEST = 40

@@ -1,0 +1,101 @@
+"""What an answer is made from, what it is, and which function makes it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, Generic, Protocol, TypeVar
+
+from dpcausal.calibration import Noise
+from dpcausal.guarantee import Guarantee
+from dpcausal.queries import Query
+from dpcausal.release import PublicValue
+from dpcausal.schema import Schema
+from dpcausal.vault.engines import Array, Engine, Int64s
+from dpcausal.vault.numerics.learners import Learn
+
+Q_co = TypeVar("Q_co", bound=Query, covariant=True)
+
+
+class Draws(Protocol):
+    """The draws that an answer may ask of the door's sampler; a query declares which it needs (`Query.draws`)."""
+
+    def laplace(self, ticks: Sequence[int], scale: float) -> list[int]:
+        """Return every integer with discrete Laplace noise of one scale."""
+        ...
+
+    def randomised_response(self, answers: Sequence[int], epsilon: Fraction) -> list[int]:
+        """Return each yes (1) or no (0), turned round with probability 1 / (1 + e^epsilon)."""
+        ...
+
+    def cube(self, dimensions: int, scale: float) -> Array:
+        """Return a vector with density in proportion to exp(-(largest entry) / scale)."""
+        ...
+
+    def shuffle(self, size: int) -> Int64s:
+        """Return the numbers from 0 to below size in random order."""
+        ...
+
+
+@dataclass(frozen=True)
+class AnswerContext(Generic[Q_co]):
+    """All that an answer may use.
+
+    Attributes:
+        query: What is asked.
+        schema: What is public about the table.
+        engine: The table.
+        guarantee: What is promised about the release.
+        sampler: The only source of randomness.
+        learner: The learner that the query names; None for a query that names none.
+    """
+
+    query: Q_co
+    schema: Schema
+    engine: Engine
+    guarantee: Guarantee
+    sampler: Draws
+    learner: Learn | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to a query before noise. It never leaves the vault.
+
+    Attributes:
+        ticks: The exact integers, by the names of the query's coordinates.
+        public_values: Numbers that leave without noise; the query declares them, and its proof says why.
+        scales: The size of the noise in coordinates whose sensitivity is the table's own; as private as the ticks.
+    """
+
+    ticks: Mapping[str, int]
+    public_values: Sequence[PublicValue] = ()
+    scales: Mapping[str, float] = field(default_factory=dict)
+
+    def in_order(self, noise: Noise) -> tuple[int, ...]:
+        """Return the integers in the order of the coordinates that the noise is for."""
+        return tuple(self.ticks[at.name] for at in noise.sensitivity.coordinates)
+
+    def sized(self, noise: Noise) -> Noise:
+        """Return the noise with all of its scales, those of the table too."""
+        names = (at.name for at in noise.sensitivity.coordinates)
+        pairs = zip(names, noise.scales, strict=True)
+        return replace(noise, scales=tuple(self.scales[name] if scale is None else scale for name, scale in pairs))
+
+
+AnswerFunction = Callable[[AnswerContext[Any]], Answer]
+
+ANSWERS: dict[type[Query], AnswerFunction] = {}
+"""The function that answers each query; `vault.answers` fills it."""
+
+
+def answers(*queries: type[Query]) -> Callable[[AnswerFunction], AnswerFunction]:
+    """Register the function that answers these queries."""
+
+    def register(function: AnswerFunction) -> AnswerFunction:
+        for query in queries:
+            if query in ANSWERS:
+                raise TypeError(f"{query.__name__} has two answers")
+            ANSWERS[query] = function
+        return function
+
+    return register

@@ -1,0 +1,110 @@
+"""What a vault refuses before it reads a table. Every check here is on public things."""
+
+from collections.abc import Sequence
+
+from dpcausal import queries
+from dpcausal.errors import EngineError, GuaranteeError, LedgerError, QueryError, TableError
+from dpcausal.guarantee import Guarantee
+from dpcausal.ledger import IN_MEMORY, Budget, Ledger
+from dpcausal.queries import Query
+from dpcausal.release import PublicValue
+from dpcausal.schema import PROTECTS, Schema
+from dpcausal.vault.context import ANSWERS
+from dpcausal.vault.engines.resources import Resources
+
+_MOST_UNITS = 2**41  # so that a sum of ticks, and its noise, fits into 64 bits
+
+
+def check_arguments(ledger: object, budget: object, allow_unproved: Sequence[str], resources: object) -> None:
+    """Raise unless the arguments of a vault are of the right kinds."""
+    known = [name for name, query in queries.QUERIES.items() if query.proof_status == "heuristic"]
+    if isinstance(allow_unproved, str) or not set(allow_unproved) <= set(known):
+        raise GuaranteeError(
+            expected=f"a list of queries without proof out of {', '.join(known)}",
+            got=repr(allow_unproved),
+            hint="leave it out unless you know why nothing proved will do.",
+        )
+    if not isinstance(ledger, str | Ledger):
+        raise LedgerError(
+            expected="a Ledger or its address",
+            got=type(ledger).__name__,
+            hint='for a file write its address as a string: "sqlite:///study-ledger.db".',
+        )
+    if budget is not None and not isinstance(budget, Budget):
+        raise GuaranteeError(
+            expected="a Budget", got=type(budget).__name__, hint="write budget=Budget(epsilon=3, delta=1e-6)."
+        )
+    if resources is not None and not isinstance(resources, Resources):
+        raise TableError(
+            expected="Resources", got=type(resources).__name__, hint='write resources=Resources(memory="1 GB").'
+        )
+
+
+def opened_ledger(ledger: str | Ledger, budget: Budget | None, as_of: str | None) -> Ledger:
+    """Return the ledger that was named. One in memory is new by definition, and no other is created here."""
+    if isinstance(ledger, Ledger):
+        return ledger
+    if ledger != IN_MEMORY:
+        return Ledger(ledger)
+    if budget is None:
+        raise LedgerError(
+            expected="a budget for a ledger in memory, which is new each time",
+            got="none",
+            hint="write budget=Budget(epsilon=3), or name a ledger that remembers.",
+        )
+    return Ledger.create(ledger, budget, as_of=as_of)
+
+
+def check_size(n: int) -> None:
+    """Raise, before a ledger is tied to a table, unless the table has a size that the proofs are about."""
+    if not 2 <= n < _MOST_UNITS:
+        raise TableError(
+            expected="a table of 2 to 2^41 units",
+            got=f"{n} units",
+            hint="the number of units is public; check that this is the table you meant.",
+        )
+
+
+def check_request(query: Query, guarantee: Guarantee, schema: Schema, n: int, allow_unproved: Sequence[str]) -> None:
+    """Raise unless a query may be asked of this table under this guarantee."""
+    if type(query) not in ANSWERS:
+        raise QueryError(
+            expected=f"a query out of {', '.join(queries.QUERIES)}",
+            got=type(query).__name__,
+            hint="only these questions may be asked of a table.",
+        )
+    if n > query.most_units:
+        raise TableError(
+            expected=f"at most {query.most_units:,} units for {query.name}",
+            got=f"{n:,}",
+            hint="ask a question that can be added up, such as a stratification.",
+        )
+    if PROTECTS.index(guarantee.protects) > PROTECTS.index(schema.protects):
+        raise GuaranteeError(
+            expected=f"a guarantee that protects {schema.protects}, as the schema declares",
+            got=f"one that protects {guarantee.protects}",
+            hint="a weaker release would void the promise of every other release from this data set.",
+        )
+    if guarantee.proof_status != query.proof_status:
+        raise GuaranteeError(
+            expected=f"a {query.proof_status} guarantee, which is what {query.name} has",
+            got=f"a {guarantee.proof_status} one",
+            hint="write proof_status='heuristic' for a query without a proof, and only for such.",
+        )
+    if query.proof_status == "heuristic" and query.name not in allow_unproved:
+        allowed = ", ".join(allow_unproved) or "none"
+        raise GuaranteeError(
+            expected=f"a query that is proved, or one that this data set allows without: {allowed}",
+            got=query.name,
+            hint=f"it has no proof; the table's owner may allow it all the same: allow_unproved=[{query.name!r}].",
+        )
+
+
+def check_declared(query: Query, values: Sequence[PublicValue]) -> None:
+    """Raise where an answer holds a value without noise that its query does not declare. No table can cause it."""
+    if tuple(value.name for value in values) != tuple(query.public_values):
+        raise EngineError(
+            expected=f"the public values that {query.name} declares: {', '.join(query.public_values) or 'none'}",
+            got=", ".join(value.name for value in values) or "none",
+            hint="this is a defect in dpcausal: please report it. The budget is spent; nothing was released.",
+        )

@@ -1,0 +1,193 @@
+"""Readers of .parquet, .csv and DuckDB files. Only the declared columns are ever touched."""
+
+import glob
+import zlib
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dpcausal.errors import TableError, redact_errors
+from dpcausal.schema import Schema
+from dpcausal.vault.coercion import Family, check_columns, columns_used, dated_columns
+from dpcausal.vault.engines.dialects import DUCKDB
+from dpcausal.vault.engines.duckdb import families_of
+from dpcausal.vault.readers.headers import check_names, check_separator, header_mistakes, header_of
+
+TABLES = (
+    "a pandas, polars or pyarrow table, a Spark frame, a DuckDB relation, a .parquet or .csv file, a folder of "
+    '.parquet files, a glob such as "visits/*.csv", "warehouse.duckdb#visits" or '
+    '"postgresql://user@host/database#schema.table"'
+)
+"""What a vault can open, in words."""
+
+_IN_DUCKDB_FILE = ".duckdb#"
+
+
+def open_files(place: str, schema: Schema, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+    """Open a table in files: a .parquet or .csv file, a folder or glob of them, or a table of a DuckDB file."""
+    path, mark, name = place.partition(_IN_DUCKDB_FILE)
+    if mark:
+        return _stored(Path(f"{path}.duckdb"), name, connection)
+    with _readable(place):
+        return (_csv if _are_csv(place) else _parquet)(place, schema, connection)
+
+
+def file_families(place: str, connection: duckdb.DuckDBPyConnection) -> Mapping[str, Family | None]:
+    """Return the names of the columns, and what each one's type lets one do with it; None for a .csv file."""
+    path, mark, name = place.partition(_IN_DUCKDB_FILE)
+    if mark:
+        return families_of(_stored(Path(f"{path}.duckdb"), name, connection))
+    with _readable(place):
+        if _are_csv(place):
+            file = _found(place)[0]
+            names = header_of(file)
+            check_names(file, names)
+            return dict.fromkeys(names)
+        read = "SELECT * FROM read_parquet($file, hive_partitioning=false)"
+        return families_of(connection.sql(read, params={"file": glob.escape(_found(place)[0])}))
+
+
+def mistakes_in_headers(place: str) -> list[str]:
+    """Return what is wrong with the first lines of .csv files, in words. Only for whoever may see the table."""
+    if _IN_DUCKDB_FILE in place or "://" in place:
+        return []
+    with _readable(place):
+        files = _found(place) if _are_csv(place) else []
+        return list(dict.fromkeys(words for file in files for words in header_mistakes(header_of(file))))
+
+
+def _stored(path: Path, name: str, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+    """Open a table of a DuckDB database, which nobody can change meanwhile, or a view, as fixed as what it reads."""
+    if not path.is_file():
+        raise _no_file(str(path))
+    parts = name.split(".", 1) if "." in name else ["main", name]
+    try:
+        file = str(path.absolute()).replace("'", "''")
+        connection.execute(f"ATTACH '{file}' AS warehouse (READ_ONLY)")
+        connection.execute("USE warehouse")  # where the tables are that its views speak of
+        return connection.sql(f"SELECT * FROM warehouse.{'.'.join(map(DUCKDB.column, parts))}")  # noqa: S608 (quoted)
+    except duckdb.Error:
+        raise TableError(
+            expected=f"a table or view {name!r} that can be read in {path.name!r}",
+            got="none",
+            hint="check its name, write schema.table if it is not in main, and close what has the file open to write.",
+        ) from None
+
+
+def _are_csv(place: str) -> bool:
+    """Return whether files are .csv, and not .parquet, by what the path says and not by what is in them."""
+    folder = Path(place).is_dir()
+    if place.endswith("/") and not folder:
+        raise _no_file(place)
+    if not folder and not place.endswith((".parquet", ".csv", ".csv.gz")):
+        hint = "write the table's name after it: warehouse.duckdb#visits." if place.endswith(".duckdb") else ""
+        raise TableError(
+            expected=TABLES,
+            got=f"the file {Path(place).name!r}",
+            hint=hint or "save it as .csv with commas, or as .parquet.",
+        )
+    return not folder and not place.endswith(".parquet")
+
+
+def _readable(place: str) -> AbstractContextManager[None]:
+    broken = TableError(
+        expected=f"a readable table in {Path(place).name!r}",
+        got="a file that cannot be read",
+        hint="check that each file is whole and is what its name says.",
+    )
+    return redact_errors(duckdb.Error, pa.ArrowException, OSError, EOFError, zlib.error, instead=lambda _: broken)
+
+
+def _found(place: str) -> list[str]:
+    """Return the files that a path, folder or glob names; in folders none that is hidden or unfinished."""
+    path = Path(place)
+    if path.is_file():
+        return [place]
+    if path.is_dir():
+        inside = (file for file in path.rglob("*.parquet") if file.is_file())
+        files = [str(file) for file in inside if not any(part[0] in "._" for part in file.relative_to(path).parts)]
+    else:
+        files = [file for file in glob.glob(place, recursive=True) if Path(file).is_file()]  # noqa: PTH207 (from root)
+    if not files:
+        raise _no_file(place)
+    return sorted(files)
+
+
+def _no_file(place: str) -> TableError:
+    return TableError(
+        expected="a file, or a folder or glob of some",
+        got=f"no file at {place!r}",
+        hint="check the path and working folder; a folder is for .parquet files, for others write folder/*.csv.",
+    )
+
+
+def _parquet(place: str, schema: Schema, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+    """Open parquet files; names of folders are not read as columns."""
+    files, used = _found(place), columns_used(schema)
+    _check_types(files, used, schema)
+    names = ", ".join(map(DUCKDB.column, used))
+    # Without this DuckDB takes it from the files' statistics that a column has no NaN, and one cell decides on others.
+    read = "read_parquet($files, can_have_nan=true, hive_partitioning=false)"
+    return connection.sql(f"SELECT {names} FROM {read}", params={"files": list(map(glob.escape, files))})  # noqa: S608
+
+
+def _check_types(files: Sequence[str], used: Sequence[str], schema: Schema) -> None:
+    """Raise unless each column has one type in all files, since DuckDB casts to the first one's and may fail at that.
+
+    And if the type is of times in milliseconds, at which DuckDB fails if one of them lies far off.
+    """
+    keys = {*((schema.unit.name, schema.unit.by) if schema.unit else ()), *dated_columns(schema)}
+    first: dict[str, str] = {}
+    for file in files:
+        described = pq.read_metadata(file).schema
+        check_columns(used, described.to_arrow_schema().names)
+        leaves = [described.column(place) for place in range(len(described))]
+        types = {
+            leaf.path: f"{leaf.physical_type} {leaf.logical_type} {leaf.length} {leaf.max_repetition_level}"
+            for leaf in leaves
+        }
+        for name in used:
+            kind = types.get(name, "nested")
+            if kind != first.setdefault(name, kind):
+                raise TableError(
+                    expected=f"one type of column {name!r} in all files",
+                    got=f"{first[name]} and, in {Path(file).name!r}, {kind}",
+                    hint="write the files anew with one type.",
+                )
+            if name in keys and "timeUnit=milliseconds" in kind:
+                raise TableError(
+                    expected=f"a column {name!r} with times in microseconds, or dates, numbers or text",
+                    got=f"the type {kind}",
+                    hint="write the file with microseconds, for instance with coerce_timestamps='us' in pyarrow.",
+                )
+
+
+def _csv(place: str, schema: Schema, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+    """Open csv files as text throughout: nothing is guessed from their rows, and no row can make reading them fail.
+
+    Columns that are not declared may have any names, none, or the same: they only keep their place.
+    """
+    files, used = _found(place), columns_used(schema)
+    headers = [header_of(file) for file in files]
+    for file, each in zip(files, headers, strict=True):
+        # First: of files without a header nothing more is told, whatever their first lines are.
+        check_separator(file, used)
+        check_columns(used, each)
+    header = headers[0]
+    if any(each != header for each in headers):
+        raise TableError(
+            expected="the same columns in all files, in one order",
+            got="others in some",
+            hint="write the files anew, or as .parquet, where only declared columns must agree.",
+        )
+    other = f"not {max(used, key=len)}"  # longer than any that is declared
+    names = [name if name in used else f"{other} {place}" for place, name in enumerate(header)]
+    return connection.read_csv(
+        list(map(glob.escape, files)),  # type: ignore[arg-type]  # a list is fine; DuckDB's types do not say so
+        header=True, columns=dict.fromkeys(names, "VARCHAR"), auto_detect=False, sep=",", quotechar='"', escapechar='"',
+        strict_mode=False, null_padding=True, ignore_errors=True, parallel=False,
+    )  # fmt: skip
