@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 import dpcausal as dpc
 from dpcausal.audit.tables import exact_answer
 from dpcausal.queries import GRID, MatchedContrast, NoisyMatchedContrast
-from dpcausal.queries.matching import COEFFICIENT_TICKS
+from dpcausal.queries.matched_contrast import COEFFICIENT_TICKS
 from dpcausal.vault.answers.matched_contrast import contrast
 from dpcausal.vault.numerics.matching import matched
 from dpcausal.vault.table import open_table

@@ -38,11 +38,11 @@ from dpcausal.queries import (
     WeightedCovariates,
 )
 from dpcausal.queries.basis import basis_values
+from dpcausal.queries.cuts import bins
+from dpcausal.queries.features import covariates_named, feature_names
 from dpcausal.queries.profiles import spread_out
 from dpcausal.queries.query import value_names
 from dpcausal.queries.regression_moments import CONSTANT, FIRST_FEATURE, OUTCOME
-from dpcausal.queries.scores import covariates_named, feature_names
-from dpcausal.queries.strata import bins
 
 
 @singledispatch

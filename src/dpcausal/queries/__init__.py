@@ -14,16 +14,22 @@ from dpcausal.queries.arm_counts import ScoreCounts, StratumCounts
 from dpcausal.queries.arm_moments import ArmMoments, ArmTotals
 from dpcausal.queries.augmented_scores import AugmentedScores
 from dpcausal.queries.basis import Basis, Cells, Fourier, Points, Polynomial, Spline
-from dpcausal.queries.blocks import BlockEffects, InfluenceEffects
+from dpcausal.queries.block_effects import BlockEffects
 from dpcausal.queries.covariate_sums import CovariateSums, WeightedCovariates
-from dpcausal.queries.effects import EffectMoments, EffectWeights
-from dpcausal.queries.matching import MatchedContrast, NoisyMatchedContrast
+from dpcausal.queries.cuts import Cut
+from dpcausal.queries.effect_moments import EffectMoments
+from dpcausal.queries.effect_weights import EffectWeights
+from dpcausal.queries.influence_effects import InfluenceEffects
+from dpcausal.queries.logistic import ObjectivePerturbedLogistic, OutputPerturbedLogistic
+from dpcausal.queries.matched_contrast import MatchedContrast
+from dpcausal.queries.noisy_matched_contrast import NoisyMatchedContrast
 from dpcausal.queries.outcomes_below import OutcomesBelow
 from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity
 from dpcausal.queries.regression_moments import RegressionMoments
-from dpcausal.queries.scores import ObjectivePerturbedLogistic, OutputPerturbedLogistic, WeightedArms
-from dpcausal.queries.strata import Cut, StratumContrasts, StratumMatches
+from dpcausal.queries.stratum_contrasts import StratumContrasts
+from dpcausal.queries.stratum_matches import StratumMatches
 from dpcausal.queries.subgroup_moments import SubgroupMoments
+from dpcausal.queries.weighted_arms import WeightedArms
 from dpcausal.schema import Schema
 
 __all__ = [

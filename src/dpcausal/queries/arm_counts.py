@@ -8,9 +8,8 @@ from typing import ClassVar
 
 from dpcausal.errors import QueryError
 from dpcausal.queries.basis import Cells, basis_of
-from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity
-from dpcausal.queries.regression_moments import root_above
-from dpcausal.queries.scores import check_coefficients, kept_within, score_columns
+from dpcausal.queries.features import check_coefficients, kept_within, name_tuple, score_columns
+from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity, root_above
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
@@ -75,9 +74,7 @@ class ScoreCounts(Query):
     edges: Sequence[float]
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "covariates", self.covariates if isinstance(self.covariates, str) else tuple(self.covariates)
-        )
+        object.__setattr__(self, "covariates", name_tuple(self.covariates))
         object.__setattr__(self, "coefficients", kept_within(self.coefficients))
         numbers = all(map(is_number, self.edges)) and 1 <= len(self.edges) <= MOST_EDGES
         if not (numbers and all(low < high for low, high in itertools.pairwise((0.0, *self.edges, 1.0)))):

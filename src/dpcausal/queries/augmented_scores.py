@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal, get_args
 
+from dpcausal.queries.features import check_estimand
 from dpcausal.queries.models import Modelled, check_limits
 from dpcausal.queries.query import GRID, Coordinate, Norm, Sensitivity, outcome_tick
-from dpcausal.queries.scores import check_estimand
 from dpcausal.schema import Protects, Schema
 
 AugmentedEstimand = Literal["ATE", "ATT", "ATO"]

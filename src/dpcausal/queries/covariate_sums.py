@@ -7,9 +7,8 @@ from typing import ClassVar, get_args
 
 from dpcausal.columns import Real
 from dpcausal.errors import QueryError
-from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, compared
-from dpcausal.queries.regression_moments import MOST_FEATURES, root_above
-from dpcausal.queries.scores import (
+from dpcausal.queries.features import (
+    MOST_FEATURES,
     Estimand,
     check_coefficients,
     check_estimand,
@@ -17,8 +16,10 @@ from dpcausal.queries.scores import (
     feature_names,
     kept_within,
     largest_weight,
+    name_tuple,
     score_columns,
 )
+from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, compared, root_above
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
@@ -43,9 +44,7 @@ class CovariateSums(Query):
     covariates: Sequence[str]
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "covariates", self.covariates if isinstance(self.covariates, str) else tuple(self.covariates)
-        )
+        object.__setattr__(self, "covariates", name_tuple(self.covariates))
 
     def features(self, schema: Schema) -> tuple[str, ...]:
         """What is added up of each unit."""
@@ -103,7 +102,7 @@ class WeightedCovariates(CovariateSums):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "score", self.score if isinstance(self.score, str) else tuple(self.score))
+        object.__setattr__(self, "score", name_tuple(self.score))
         object.__setattr__(self, "coefficients", kept_within(self.coefficients))
         check_estimand(self.estimand, get_args(Estimand))
         if not (is_number(self.clip) and 1e-3 <= self.clip < 0.5):

@@ -138,3 +138,8 @@ def shared(parts: Mapping[str, tuple[float, int]], shares: Mapping[str, Fraction
         share = shares[part] if norm == "l1" else Fraction(math.sqrt(shares[part]))
         coordinates.append(Coordinate(part, unit, Fraction(moves) / share))
     return Sensitivity(norm, tuple(coordinates), Fraction(1) if norm == "l1" else 1 + Fraction(1, 10**12))
+
+
+def root_above(number: Fraction) -> Fraction:
+    """A fraction that is not below the square root of a fraction, and hardly above it."""
+    return Fraction(math.isqrt(number.numerator * 10**24 // number.denominator) + 1, 10**12)

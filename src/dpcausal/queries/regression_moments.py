@@ -1,15 +1,13 @@
 """Questions that a linear regression of the outcome on covariates, in each arm, can be made of."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpcausal.columns import Real
 from dpcausal.errors import QueryError
-from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity, value_names
-from dpcausal.queries.scores import covariates_named
+from dpcausal.queries.features import covariates_named, design_names, name_tuple
+from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity, root_above
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
 
@@ -19,9 +17,6 @@ FINE = 2**10
 CONSTANT, OUTCOME, FIRST_FEATURE = 0, 1, 2
 """Where in a unit's list of numbers its constant, its outcome and its features are."""
 
-
-MOST_FEATURES = 200
-"""Beyond so many features all products together would fill the memory."""
 
 WEIGHTS: dict[tuple[bool, int, int], int] = {
     (True, 1, 0): 1,
@@ -86,9 +81,7 @@ class RegressionMoments(Query):
     interaction: bool = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "covariates", self.covariates if isinstance(self.covariates, str) else tuple(self.covariates)
-        )
+        object.__setattr__(self, "covariates", name_tuple(self.covariates))
         if not isinstance(self.interaction, bool):
             raise QueryError(
                 expected="an interaction that is True or False",
@@ -169,25 +162,6 @@ class RegressionMoments(Query):
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """The columns that the answer depends on."""
         return schema.treatment, *covariates_named(self.covariates, schema), schema.outcome
-
-
-def design_names(covariates: Sequence[str], schema: Schema) -> tuple[str, ...]:
-    """The features of a linear regression: each number, one of two values, each of more values but the first."""
-    names: list[str] = []
-    for column in covariates_named(covariates, schema):
-        names += [column.name] if isinstance(column, Real) or len(column.values) == 2 else value_names(column)[1:]
-    if len(names) > MOST_FEATURES:
-        raise QueryError(
-            expected=f"covariates that make at most {MOST_FEATURES} features",
-            got=f"{len(names)}",
-            hint="use fewer covariates: noise grows with their number.",
-        )
-    return tuple(names)
-
-
-def root_above(number: Fraction) -> Fraction:
-    """A fraction that is not below the square root of a fraction, and hardly above it."""
-    return Fraction(math.isqrt(number.numerator * 10**24 // number.denominator) + 1, 10**12)
 
 
 def _name(moment: Moment, numbers: Sequence[str]) -> str:

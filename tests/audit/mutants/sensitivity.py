@@ -23,7 +23,7 @@ from dpcausal.queries import (
     StratumMatches,
     profiles,
 )
-from dpcausal.queries.matching import COEFFICIENT_TICKS
+from dpcausal.queries.matched_contrast import COEFFICIENT_TICKS
 from dpcausal.vault import coercion
 from dpcausal.vault.answer import Answer
 from dpcausal.vault.engines import Engine

@@ -11,8 +11,8 @@ from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.plausibility import Signs, warned
 from dpcausal.interval import NoiseTerm
 from dpcausal.queries import Cut, StratumMatches
+from dpcausal.queries.cuts import bins, cuts_of
 from dpcausal.queries.query import outcome_tick
-from dpcausal.queries.strata import bins, cuts_of
 from dpcausal.release import Release, Source, guarantee_for
 
 

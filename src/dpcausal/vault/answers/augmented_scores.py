@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import GRID, AugmentedScores
-from dpcausal.queries.scores import largest_weight
+from dpcausal.queries.features import largest_weight
 from dpcausal.schema import Schema
 from dpcausal.vault.answer import Answer
 from dpcausal.vault.answers.weighted_arms import weight_table

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import GRID, BlockEffects
-from dpcausal.queries.blocks import Asked
+from dpcausal.queries.models import LearnerQuery
 from dpcausal.queries.profiles import by_covariate, codes_of, design_lines
 from dpcausal.queries.query import outcome_tick
 from dpcausal.schema import Schema
@@ -41,7 +41,7 @@ def sums(query: BlockEffects, shares: Array) -> dict[str, int]:
     }
 
 
-def for_learners(query: Asked, schema: Schema, engine: Engine) -> tuple[Array, Array, Array, Array]:
+def for_learners(query: LearnerQuery, schema: Schema, engine: Engine) -> tuple[Array, Array, Array, Array]:
     """All rows, also outside the comparison, as learners see them: covariates, arms, outcomes; and the profiles."""
     features = Features(query.covariates, schema)
     rows = engine.collect(("treatment", "outcome", *features.columns), query.most_units, whole=True)

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import GRID, EffectWeights
 from dpcausal.queries.basis import LENGTH
-from dpcausal.queries.effects import farthest_arm
-from dpcausal.queries.scores import COEFFICIENT_TICK
+from dpcausal.queries.features import COEFFICIENT_TICK
 from dpcausal.schema import Schema
 from dpcausal.vault.answer import Answer
 from dpcausal.vault.answers.logistic import over_all, penalised
@@ -23,7 +22,7 @@ from dpcausal.vault.numerics.sigmoid import sigmoid
 def effect_weights(query: EffectWeights, schema: Schema, engine: Engine, _: Guarantee) -> Answer:
     """The weights that minimise the penalised loss; the door adds the noise."""
     residuals, names = Residuals(query, schema), query.basis.names(schema)
-    pull = query.limit * farthest_arm(query, schema)  # of one row, at most
+    pull = query.limit * query.farthest_arm(schema, query.clip)  # of one row, at most
     shares = over_all(engine, residuals.columns, partial(loss_sums, residuals=residuals, limit=query.limit))
     derivatives = penalised(lambda at: in_half_ranges(shares(at), query.limit), query.penalty, np.zeros(len(names)))
     bend = 2 * pull / query.limit**2

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import ObjectivePerturbedLogistic, OutputPerturbedLogistic
-from dpcausal.queries.scores import COEFFICIENT_TICK
+from dpcausal.queries.features import COEFFICIENT_TICK
 from dpcausal.schema import Schema
 from dpcausal.vault.answer import Answer
 from dpcausal.vault.engines import Batch, Engine, ExactInts

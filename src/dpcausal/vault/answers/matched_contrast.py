@@ -8,7 +8,7 @@ import numpy as np
 from dpcausal.calibration import float_above
 from dpcausal.guarantee import Guarantee, exact
 from dpcausal.queries import GRID, MatchedContrast, NoisyMatchedContrast
-from dpcausal.queries.matching import COEFFICIENT_TICKS
+from dpcausal.queries.matched_contrast import COEFFICIENT_TICKS
 from dpcausal.schema import Schema
 from dpcausal.vault.answer import Answer
 from dpcausal.vault.answers.logistic import public_fit, score

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import GRID, WeightedArms
-from dpcausal.queries.scores import Estimand
+from dpcausal.queries.features import Estimand
 from dpcausal.schema import Schema
 from dpcausal.vault.answer import Answer
 from dpcausal.vault.engines import Batch, Engine

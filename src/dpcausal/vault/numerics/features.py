@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from dpcausal.columns import Real
 from dpcausal.queries import GRID
+from dpcausal.queries.features import covariates_named, feature_names
 from dpcausal.queries.profiles import design_lines
-from dpcausal.queries.scores import covariates_named, feature_names
 from dpcausal.schema import Schema
 from dpcausal.vault.engines import Batch
 

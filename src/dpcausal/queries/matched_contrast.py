@@ -1,4 +1,4 @@
-"""Questions about matched units."""
+"""Outcomes of matched units as one weighted sum, where only outcomes are private."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,18 +6,15 @@ from fractions import Fraction
 from typing import ClassVar
 
 from dpcausal.errors import QueryError
+from dpcausal.queries.features import covariates_named, name_tuple, score_columns
 from dpcausal.queries.query import (
     GRID,
-    Coordinate,
-    NoiseKind,
     Norm,
     Query,
     Sensitivity,
-    check_all_compared,
     outcome_tick,
     shared,
 )
-from dpcausal.queries.scores import check_coefficients, covariates_named, kept_within, score_columns
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
@@ -25,7 +22,7 @@ from dpcausal.validation import is_number
 COEFFICIENT_TICKS = 2**16
 """Into how many ticks the largest coefficient of a matched contrast is divided."""
 
-_MOVES = 2 * GRID * COEFFICIENT_TICKS  # how far one outcome moves a sum with such coefficients
+MOVES = 2 * GRID * COEFFICIENT_TICKS  # how far one outcome moves a sum with such coefficients
 
 
 @dataclass(frozen=True)
@@ -57,9 +54,7 @@ class MatchedContrast(Query):
     error: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "covariates", self.covariates if isinstance(self.covariates, str) else tuple(self.covariates)
-        )
+        object.__setattr__(self, "covariates", name_tuple(self.covariates))
         check_matching(self.neighbours, self.limit, self.error)
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
@@ -73,72 +68,8 @@ class MatchedContrast(Query):
                 "Stratification or InverseWeighting.",
             )
         tick = outcome_tick(schema)
-        parts = {"effect": (tick / COEFFICIENT_TICKS, _MOVES), "squares": (tick**2 * GRID, 4 * GRID + 1)}
+        parts = {"effect": (tick / COEFFICIENT_TICKS, MOVES), "squares": (tick**2 * GRID, 4 * GRID + 1)}
         return shared(parts, self.shares, norm)
-
-    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """The columns that the answer depends on."""
-        return *score_columns(self.covariates, schema), schema.outcome
-
-
-@dataclass(frozen=True)
-class NoisyMatchedContrast(Query):
-    """The same sum for units whose scores and arms were made noisy first, one by one.
-
-    Nothing about a unit need be public. Pure epsilon only. Proof: docs/proofs/noisy_matched_contrast.md.
-
-    Attributes:
-        covariates: The covariates of the score.
-        coefficients: The score's coefficients, in the order of `feature_names`, as a logistic query released them.
-        neighbours: How many matches each unit has.
-        limit: As in `MatchedContrast`.
-        error: As in `MatchedContrast`.
-        shares: How epsilon is divided among scores, arms and outcomes.
-    """
-
-    name: ClassVar[str] = "noisy_matched_contrast"
-    most_units: ClassVar[int] = 2**25
-    public_values: ClassVar[tuple[str, ...]] = ("largest", "limit_0", "limit_1", "matched")
-
-    covariates: Sequence[str]
-    coefficients: Sequence[float]
-    neighbours: int
-    limit: int | None
-    error: float
-    shares: Sequence[float]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "covariates", self.covariates if isinstance(self.covariates, str) else tuple(self.covariates)
-        )
-        object.__setattr__(self, "coefficients", kept_within(self.coefficients))
-        object.__setattr__(self, "shares", tuple(self.shares))
-        check_matching(self.neighbours, self.limit, self.error)
-        three = len(self.shares) == 3 and all(is_number(share) and 0 < share < 1 for share in self.shares)
-        if not three or sum(map(Fraction, self.shares)) > 1 + Fraction(1, 10**9):
-            raise QueryError(
-                expected="three positive shares that add up to 1",
-                got=repr(self.shares),
-                hint="for instance .05, .75, .2.",
-            )
-
-    @property
-    def noise(self) -> NoiseKind:
-        """What kind of noise the proof is about."""
-        return "laplace"
-
-    def parts(self) -> tuple[Fraction, Fraction, Fraction]:
-        """The shares of scores, arms and outcomes; together no more than 1."""
-        total = max(sum(map(Fraction, self.shares)), Fraction(1))
-        score, arm, outcome = (Fraction(share) / total for share in self.shares)
-        return score, arm, outcome
-
-    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
-        """The answer's coordinates and how far one unit can move them."""
-        check_all_compared(self, schema, protects)
-        check_coefficients(self.coefficients, self.covariates, schema)
-        effect = Coordinate("effect", outcome_tick(schema) / COEFFICIENT_TICKS, Fraction(_MOVES) / self.parts()[2])
-        return Sensitivity(norm, (effect,), Fraction(1))
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """The columns that the answer depends on."""
