@@ -1,14 +1,26 @@
-"""Questions about overlap: how many units of each arm there are in each bin."""
+"""Numbers of units by arm, in strata or in bins of a public propensity score: overlap."""
 
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
+
+import numpy as np
 
 from dpcausal.errors import QueryError
+from dpcausal.expectations import Expectations
+from dpcausal.guarantee import Guarantee
 from dpcausal.queries.basis import Cells, basis_of
-from dpcausal.queries.features import check_coefficients, kept_within, name_tuple, score_columns
+from dpcausal.queries.cuts import double_cut, single_cut
+from dpcausal.queries.features import (
+    check_coefficients,
+    intercept_score,
+    kept_within,
+    name_tuple,
+    score_columns,
+    single_feature,
+)
 from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity, root_above
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
@@ -46,12 +58,22 @@ class StratumCounts(Query):
         return self.cells.names(schema)
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
-        """The answer's coordinates and how far one unit can move them."""
+        """Return the answer's coordinates and how far one unit can move them."""
         return _counts(self.bins(schema), norm)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """The columns that the answer depends on."""
+        """Return the columns that the answer depends on."""
         return schema.treatment, *self.cells.reads(schema)
+
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
+        """Return the expected answer without noise and without an effect: all strata have the same size."""
+        bins, sizes = self.bins(expectations.schema), expectations.expected_sizes
+        return {f"size_{arm} of {name}": sizes[arm] / len(bins) for name in bins for arm in (0, 1)}
+
+    @classmethod
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:
+        """Return queries of this kind that the schema allows."""
+        return tuple(cls(Cells(by)) for by in (*single_cut(schema), *double_cut(schema)))
 
 
 @dataclass(frozen=True)
@@ -92,10 +114,22 @@ class ScoreCounts(Query):
         return f"score < {edges[0]}", *inner, f"score ≥ {edges[-1]}"
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
-        """The answer's coordinates and how far one unit can move them."""
+        """Return the answer's coordinates and how far one unit can move them."""
         check_coefficients(self.coefficients, self.covariates, schema)
         return _counts(self.bins(), norm)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """The columns that the answer depends on."""
+        """Return the columns that the answer depends on."""
         return score_columns(self.covariates, schema)
+
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
+        """Return the expected answer without noise and effect: every unit has the score that the intercept gives."""
+        bins, sizes = self.bins(), expectations.expected_sizes
+        score = intercept_score(self.coefficients, self.covariates)
+        found = bins[int(np.searchsorted(self.edges, score, side="right"))]
+        return {f"size_{arm} of {name}": sizes[arm] * float(name == found) for name in bins for arm in (0, 1)}
+
+    @classmethod
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:
+        """Return queries of this kind that the schema allows."""
+        return tuple(cls(covariates, [0.0, 20.0], [0.1, 0.9]) for covariates in single_feature(schema))

@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from dpcausal.errors import QueryError
-from dpcausal.queries.models import LearnerQuery
+from dpcausal.expectations import Expectations
+from dpcausal.guarantee import Guarantee
+from dpcausal.queries.models import LearnerQuery, example_profiles
 from dpcausal.queries.query import (
     GRID,
     Coordinate,
@@ -48,7 +50,7 @@ class BlockEffects(LearnerQuery):
             )
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
-        """The answer's coordinates and how far one unit can move them."""
+        """Return the answer's coordinates and how far one unit can move them."""
         self.check_profiles(schema)
         tick = self.limit * outcome_tick(schema)
         deficit = {"l1": 4 * GRID, "l2": 2 * GRID}[norm]  # so large that deficits never add to what totals move
@@ -57,3 +59,20 @@ class BlockEffects(LearnerQuery):
         count = Fraction(len(self.at))
         bound = count if norm == "l1" else root_above(count)
         return Sensitivity(norm, (*totals, *deficits), bound * (1 + Fraction(2, GRID)))
+
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
+        """Return the expected answer without noise and without an effect.
+
+        Each block gives the effect as precisely as a difference in means of twice as many units in each arm.
+        """
+        low, high = expectations.schema.outcome_bounds
+        sizes = [max(size / self.blocks, 1.0) for size in expectations.expected_sizes]
+        largest = (self.limit * (high - low) / 2) ** 2
+        spread = min(2 * expectations.sd**2 * (1 / sizes[0] + 1 / sizes[1]), largest)
+        deficits = {f"deficit of {name}": self.blocks * (largest - spread) for name in self.names}
+        return dict.fromkeys(self.names, 0.0) | deficits
+
+    @classmethod
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:
+        """Return queries of this kind that the schema allows."""
+        return tuple(cls("linear", covariates, profiles, 128, 0.1) for covariates, profiles in example_profiles(schema))

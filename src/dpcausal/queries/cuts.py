@@ -104,5 +104,25 @@ def bins(by: Sequence[Cut], schema: Schema) -> tuple[int, ...]:
 
 
 def strata_columns(by: Sequence[Cut], schema: Schema) -> tuple[TableColumn, ...]:
+    """Return the columns that outcomes in strata depend on."""
     names = {cut.name for cut in by}
     return schema.treatment, schema.outcome, *(column for column in schema.covariates if column.name in names)
+
+
+def single_cut(schema: Schema) -> Sequence[tuple[Cut, ...]]:
+    """Return, for examples, strata by the first listed covariate, or by thirds of a number; none without covariates."""
+    return [(cut,) for cut in (*_listed(schema), *_thirds(schema))][:1]
+
+
+def double_cut(schema: Schema) -> Sequence[tuple[Cut, ...]]:
+    """Return, for examples, strata by the last listed covariate and by thirds of a number, where there are both."""
+    return [(listed, number) for listed in _listed(schema)[-1:] for number in _thirds(schema)[:1]]
+
+
+def _listed(schema: Schema) -> list[Cut]:
+    return [Cut(column.name) for column in schema.covariates if not isinstance(column, Real)]
+
+
+def _thirds(schema: Schema) -> list[Cut]:
+    numbers = [column for column in schema.covariates if isinstance(column, Real)]
+    return [Cut(each.name, [each.low + (each.high - each.low) * third / 3 for third in (1, 2)]) for each in numbers]

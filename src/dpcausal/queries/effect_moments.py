@@ -2,11 +2,16 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal, Self, get_args
 
 from dpcausal.errors import QueryError
-from dpcausal.queries.basis import LENGTH, Basis, basis_of
-from dpcausal.queries.models import Modelled, check_limits, joined
+from dpcausal.expectations import Expectations
+from dpcausal.guarantee import Guarantee
+from dpcausal.queries.basis import LENGTH, Basis, Cells, Fourier, Polynomial, Spline, basis_of, basis_values
+from dpcausal.queries.cuts import single_cut
+from dpcausal.queries.features import single_feature
+from dpcausal.queries.models import EVEN, EXTREME, MODERATE, Modelled, Models, check_limits, joined
+from dpcausal.queries.profiles import spread_out
 from dpcausal.queries.query import (
     GRID,
     Coordinate,
@@ -83,7 +88,7 @@ class EffectMoments(Modelled):
         )
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
-        """The answer's coordinates and how far one unit can move them."""
+        """Return the answer's coordinates and how far one unit can move them."""
         self.check_models(schema)
         names, longest = self.basis.names(schema), self.longest(schema)
         unit = self.limit * outcome_tick(schema) * GRID / LENGTH
@@ -112,5 +117,40 @@ class EffectMoments(Modelled):
         return (1 if self.basis.level else 2) * squares + 2 * reach + cut
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """The columns that the answer depends on."""
+        """Return the columns that the answer depends on."""
         return joined(super().reads(schema), self.basis, schema)
+
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
+        """Return the expected answer without noise and without an effect.
+
+        Covariates are spread evenly, and explain a quarter of the outcome's variance and not the treatment.
+        """
+        schema, n = expectations.schema, expectations.compared
+        names = self.basis.names(schema)
+        values = basis_values(self.basis, spread_out(self.basis.reads(schema), 1024), schema)
+        share = min(max(expectations.expected_sizes[1] / n, self.clip), 1 - self.clip)
+        overlap = share * (1 - share)
+        products = n * (overlap if self.learner == "residual" else 1.0) * values.T @ values / len(values)
+        low, high = schema.outcome_bounds
+        largest = (self.limit * (high - low) / 2) ** 2
+        squares = min(expectations.sd**2 * 3 / 4 / (1.0 if self.learner == "residual" else overlap), largest)
+        sums = {f"{names[i]} by {names[j]}": float(products[i, j]) for i, j in self.pairs(schema)}
+        sums |= {f"effect * {name}": 0.0 for name in names}
+        return sums | {"deficit": n * (largest - squares), "clipped": 0.0}
+
+    @classmethod
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:
+        """Return queries of this kind that the schema allows."""
+        made = []
+        for covariates in single_feature(schema):
+            line, curve, wave = Polynomial(covariates), Spline(covariates, 1), Fourier(covariates, n_features=2)
+            groups = Cells(single_cut(schema)[0])
+            variants: tuple[tuple[Learner, float, Models, tuple[Basis, ...]], ...] = (
+                ("residual", 0.5, EXTREME, (line, curve, groups, wave)),
+                ("residual", 1.0, EVEN, (line, wave)),
+                ("augmented", 5.0, EXTREME, (curve, groups)),
+                ("augmented", 0.5, MODERATE, (line, wave)),
+            )
+            for learner, limit, models, bases in variants:
+                made += [cls(covariates, *models, basis, learner, 0.1, limit) for basis in bases]
+        return tuple(made)

@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from dpcausal.errors import QueryError
-from dpcausal.queries.basis import Basis, basis_of
-from dpcausal.queries.features import COEFFICIENT_TICK
-from dpcausal.queries.models import Modelled, joined
+from dpcausal.expectations import Expectations
+from dpcausal.guarantee import Guarantee
+from dpcausal.queries.basis import Basis, Fourier, Polynomial, Spline, basis_of
+from dpcausal.queries.features import COEFFICIENT_TICK, single_feature
+from dpcausal.queries.models import EVEN, EXTREME, MODERATE, Modelled, joined
 from dpcausal.queries.query import (
     GRID,
     Coordinate,
@@ -66,7 +68,7 @@ class EffectWeights(Modelled):
         return 2 * (1 + self.slack) * Fraction(self.limit) * longest / Fraction(self.penalty)
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
-        """The answer's coordinates and how far one unit can move them."""
+        """Return the answer's coordinates and how far one unit can move them."""
         self.check_models(schema)
         names = self.basis.names(schema)
         root = root_above(Fraction(len(names)))
@@ -76,5 +78,21 @@ class EffectWeights(Modelled):
         return Sensitivity(norm, coordinates, root if norm == "l1" else Fraction(1))
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """The columns that the answer depends on."""
+        """Return the columns that the answer depends on."""
         return joined(super().reads(schema), self.basis, schema)
+
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
+        """Return the expected answer without noise and without an effect, in the schema's units."""
+        return dict.fromkeys(self.basis.names(expectations.schema), 0.0)
+
+    @classmethod
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:
+        """Return queries of this kind that the schema allows."""
+        made = []
+        for covariates in single_feature(schema):
+            made += [
+                cls(covariates, *EXTREME, Polynomial(covariates), 0.1, 0.05, 1.0),
+                cls(covariates, *MODERATE, Fourier(covariates, n_features=2), 0.1, 0.05, 1.0),
+                cls(covariates, *EVEN, Spline(covariates, 1), 0.1, 1.0, 20.0),
+            ]
+        return tuple(made)

@@ -1,5 +1,6 @@
 """Features that covariates become, and propensity scores that are linear in them."""
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -103,3 +104,26 @@ def check_estimand(estimand: object, known: Sequence[str]) -> None:
 def largest_weight(estimand: Estimand, clip: float) -> float:
     """The largest weight there can be with scores kept within clip and 1 - clip."""
     return {"ATE": 1 / clip, "ATO": 1.0}.get(estimand, (1 - clip) / clip)
+
+
+def arm_weights(estimand: Estimand, score: float, clip: float) -> tuple[float, float]:
+    """Return the weights of a control and of a treated unit with this propensity score."""
+    score = min(max(score, clip), 1 - clip)
+    return {
+        "ATE": (1 / (1 - score), 1 / score),
+        "ATT": (score / (1 - score), 1.0),
+        "ATC": (1.0, (1 - score) / score),
+        "ATO": (score, 1 - score),
+    }[estimand]
+
+
+def intercept_score(coefficients: Sequence[float], covariates: Sequence[str]) -> float:
+    """Return the propensity score that the intercept alone gives."""
+    return 1 / (1 + math.exp(-min(max(coefficients[0] / math.sqrt(len(covariates) + 1), -30), 30)))
+
+
+def single_feature(schema: Schema) -> Sequence[tuple[str, ...]]:
+    """Return, for examples, a list with the name of a covariate that becomes one feature; none where there is none."""
+    numbers = [column.name for column in schema.covariates if isinstance(column, Real)]
+    pairs = [column.name for column in schema.covariates if not isinstance(column, Real) and len(column.values) == 2]
+    return [(name,) for name in (*numbers, *pairs)][:1]

@@ -3,10 +3,12 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 from dpcausal.errors import QueryError
-from dpcausal.queries.models import LearnerQuery
+from dpcausal.expectations import Expectations
+from dpcausal.guarantee import Guarantee
+from dpcausal.queries.models import LearnerQuery, example_profiles
 from dpcausal.queries.query import (
     Coordinate,
     NoiseKind,
@@ -65,3 +67,12 @@ class InfluenceEffects(LearnerQuery):
         self.check_profiles(schema)
         coordinates = tuple(Coordinate(name, outcome_tick(schema), None) for name in self.names)
         return Sensitivity(norm, coordinates, Fraction(1))
+
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
+        """Return the expected answer without noise and without an effect, in the schema's units."""
+        return dict.fromkeys(self.names, 0.0)
+
+    @classmethod
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:
+        """Return queries of this kind that the schema allows."""
+        return tuple(cls("linear", covariates, profiles, 0.05) for covariates, profiles in example_profiles(schema))

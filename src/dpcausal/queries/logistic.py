@@ -4,10 +4,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from dpcausal.errors import QueryError
-from dpcausal.queries.features import COEFFICIENT_TICK, feature_names, name_tuple, score_columns
+from dpcausal.expectations import Expectations
+from dpcausal.guarantee import Guarantee
+from dpcausal.queries.features import COEFFICIENT_TICK, feature_names, name_tuple, score_columns, single_feature
 from dpcausal.queries.query import (
     Coordinate,
     NoiseKind,
@@ -67,14 +69,23 @@ class OutputPerturbedLogistic(Query):
             )
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
-        """The answer's coordinates and how far one unit can move them."""
+        """Return the answer's coordinates and how far one unit can move them."""
         names = feature_names(self.covariates, schema)
         moved = 2 * (1 + self.slack) / Fraction(self.penalty) / Fraction(COEFFICIENT_TICK)
         return of_length(moved, names, norm)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """The columns that the answer depends on."""
+        """Return the columns that the answer depends on."""
         return score_columns(self.covariates, schema)
+
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
+        """Return the expected answer without noise and without an effect: covariates do not predict treatment."""
+        return _expected(self.covariates, expectations)
+
+    @classmethod
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:
+        """Return queries of this kind that the schema allows."""
+        return tuple(cls(covariates, penalty) for covariates in single_feature(schema) for penalty in (1.0, 20.0))
 
 
 @dataclass(frozen=True)
@@ -131,5 +142,20 @@ class ObjectivePerturbedLogistic(Query):
         return of_length(moved, names, norm, self.shares["slack"])
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """The columns that the answer depends on."""
+        """Return the columns that the answer depends on."""
         return score_columns(self.covariates, schema)
+
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
+        """Return the expected answer without noise and without an effect: covariates do not predict treatment."""
+        return _expected(self.covariates, expectations)
+
+    @classmethod
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:
+        """Return queries of this kind that the schema allows."""
+        return tuple(cls(covariates) for covariates in single_feature(schema))
+
+
+def _expected(covariates: Sequence[str], expectations: Expectations) -> dict[str, float]:
+    c, t = expectations.expected_sizes
+    values = dict.fromkeys(feature_names(covariates, expectations.schema), 0.0)
+    return values | {"intercept": math.log(t / c) * math.sqrt(len(covariates) + 1)}

@@ -1,12 +1,15 @@
 """Outcomes of matched units as one weighted sum, where only outcomes are private."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from dpcausal.errors import QueryError
-from dpcausal.queries.features import covariates_named, name_tuple, score_columns
+from dpcausal.expectations import Expectations
+from dpcausal.guarantee import Guarantee
+from dpcausal.queries.features import covariates_named, name_tuple, score_columns, single_feature
 from dpcausal.queries.query import (
     GRID,
     Norm,
@@ -58,7 +61,7 @@ class MatchedContrast(Query):
         check_matching(self.neighbours, self.limit, self.error)
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
-        """The answer's coordinates and how far one unit can move them."""
+        """Return the answer's coordinates and how far one unit can move them."""
         covariates_named(self.covariates, schema)
         if protects != "outcome":
             raise QueryError(
@@ -72,8 +75,22 @@ class MatchedContrast(Query):
         return shared(parts, self.shares, norm)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """The columns that the answer depends on."""
+        """Return the columns that the answer depends on."""
         return *score_columns(self.covariates, schema), schema.outcome
+
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:
+        """Return the expected answer without noise and without an effect, in the schema's units."""
+        return expected_matching(self.limit, self.error, expectations, guarantee.epsilon)
+
+    @classmethod
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:
+        """Return queries of this kind that the schema allows."""
+        return tuple(
+            cls(covariates, neighbours, limit, 0.01)
+            for covariates in single_feature(schema)
+            for neighbours in (1, 5)
+            for limit in (None, 1)
+        )
 
 
 def check_matching(neighbours: object, limit: object, error: float) -> None:
@@ -85,3 +102,25 @@ def check_matching(neighbours: object, limit: object, error: float) -> None:
             got=f"neighbours={neighbours!r}, limit={limit!r}, error={error!r}",
             hint="5 neighbours and no limit of your own are usual.",
         )
+
+
+def expected_matching(limit: int | None, error: float, expectations: Expectations, epsilon: float) -> dict[str, float]:
+    """Return the expected result of matching.
+
+    Without a limit, the busiest units serve as matches ten times as often as their arm does on average.
+    """
+    n, (c, t) = expectations.compared, expectations.expected_sizes
+    few, many = min(c, t), max(c, t)
+    most = 10 * many / few
+    chosen = min(math.sqrt(epsilon * error * many * most / math.sqrt(2)), most)
+    serves = max(chosen, many / few, 1.0) if limit is None else float(limit)
+    return {
+        "effect": 0.0,
+        "squares": 3 * n / 4 * expectations.sd**2,
+        "freedom": 3 * n / 4,
+        "largest": (1 + serves) / n,
+        "squared": 1.2 * (1 / c + 1 / t),
+        "limit_0": serves,
+        "limit_1": serves,
+        "matched": 1.0,
+    }

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from dpcausal.columns import Real, Value
 from dpcausal.errors import QueryError
 from dpcausal.queries.basis import Basis
-from dpcausal.queries.features import check_coefficients, covariates_named, kept_within, name_tuple, score_columns
+from dpcausal.queries.features import (
+    check_coefficients,
+    covariates_named,
+    kept_within,
+    name_tuple,
+    score_columns,
+    single_feature,
+)
 from dpcausal.queries.profiles import by_covariate, codes_of, profile_names, profiles_of
 from dpcausal.queries.query import (
     GRID,
@@ -16,6 +23,14 @@ from dpcausal.queries.query import (
 from dpcausal.schema import Schema
 from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
+
+Models = tuple[Sequence[float], Sequence[float], Sequence[float]]
+"""Coefficients of a propensity, and of the outcome's regressions in the control and the treated arm."""
+
+EXTREME: Models = ([0.0, 20.0], [2.0**20, -(2.0**20)], [-(2.0**20), 2.0**20])
+MODERATE: Models = ([-3.0, -2.0], [0.0, 0.5], [0.0, -0.5])
+EVEN: Models = ([0.0, 0.0], [0.0, 0.0], [0.0, 0.0])
+"""Models of one feature, for examples."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +61,10 @@ class Modelled(Query):
             check_coefficients(model, self.covariates, schema)
 
     def farthest_arm(self, schema: Schema, clip: float) -> float:
-        """How far an arm can be from its propensity, whatever a unit's covariates are: a half where it is always a half."""
+        """Return how far an arm can be from its propensity, whatever a unit's covariates are.
+
+        It is a half where the propensity is always a half.
+        """
         self.check_models(schema)
         root = math.sqrt(len(self.covariates) + 1)
         low, *slopes = (round(each / root * 2**16) / 2**16 for each in self.propensity)  # as the vault rounds them
@@ -58,12 +76,12 @@ class Modelled(Query):
             else:  # one of these and no other
                 own, slopes = slopes[: len(column.values)], slopes[len(column.values) :]
             low, high = low + min(own), high + max(own)
-        # The predictor is rounded down to a tick of the table that it is looked up in, and the propensity to the nearest.
+        # The predictor is rounded down to a tick of its lookup table, and the propensity to the nearest tick.
         ends = [1 / (1 + math.exp(-min(max(end, -40), 40))) for end in (low - 2**-12, high)]
         return min(max(ends[1], 1 - ends[0]), 1 - clip) + 2 / GRID
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """The columns that the answer depends on."""
+        """Return the columns that the answer depends on."""
         return *score_columns(self.covariates, schema), schema.outcome
 
 
@@ -114,5 +132,15 @@ class LearnerQuery(Query):
         codes_of(by_covariate(self.covariates, self.at), columns)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """The columns that the answer depends on."""
+        """Return the columns that the answer depends on."""
         return *score_columns(self.covariates, schema), schema.outcome
+
+
+def example_profiles(schema: Schema) -> Sequence[tuple[tuple[str, ...], list[list[Value]]]]:
+    """Return, for examples, a covariate and two profiles of it; none where no covariate becomes one feature."""
+    made = []
+    for covariates in single_feature(schema):
+        (column,) = covariates_named(covariates, schema)
+        low, middle = (column.low, (column.low + column.high) / 2) if isinstance(column, Real) else column.values
+        made.append((covariates, [[low], [middle]]))
+    return made

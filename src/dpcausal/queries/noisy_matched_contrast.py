@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from dpcausal.errors import QueryError
-from dpcausal.queries.features import check_coefficients, kept_within, name_tuple, score_columns
-from dpcausal.queries.matched_contrast import COEFFICIENT_TICKS, MOVES, check_matching
+from dpcausal.expectations import Expectations
+from dpcausal.guarantee import Guarantee
+from dpcausal.queries.features import check_coefficients, kept_within, name_tuple, score_columns, single_feature
+from dpcausal.queries.matched_contrast import COEFFICIENT_TICKS, MOVES, check_matching, expected_matching
 from dpcausal.queries.query import (
     Coordinate,
     NoiseKind,
@@ -73,12 +75,25 @@ class NoisyMatchedContrast(Query):
         return score, arm, outcome
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
-        """The answer's coordinates and how far one unit can move them."""
+        """Return the answer's coordinates and how far one unit can move them."""
         check_all_compared(self, schema, protects)
         check_coefficients(self.coefficients, self.covariates, schema)
         effect = Coordinate("effect", outcome_tick(schema) / COEFFICIENT_TICKS, Fraction(MOVES) / self.parts()[2])
         return Sensitivity(norm, (effect,), Fraction(1))
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """The columns that the answer depends on."""
+        """Return the columns that the answer depends on."""
         return *score_columns(self.covariates, schema), schema.outcome
+
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:
+        """Return the expected answer without noise and without an effect, in the schema's units."""
+        return expected_matching(self.limit, self.error, expectations, guarantee.epsilon)
+
+    @classmethod
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:
+        """Return queries of this kind that the schema allows."""
+        return tuple(
+            cls(covariates, [0.5, -1.25], 5, limit, 0.001, [0.05, 0.75, 0.2])
+            for covariates in single_feature(schema)
+            for limit in (None, 2)
+        )

@@ -4,10 +4,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from dpcausal.errors import QueryError
-from dpcausal.queries.cuts import Cut, bins, cuts_of, strata_columns
+from dpcausal.expectations import Expectations
+from dpcausal.guarantee import Guarantee
+from dpcausal.queries.cuts import Cut, bins, cuts_of, single_cut, strata_columns
 from dpcausal.queries.query import (
     GRID,
     Norm,
@@ -61,7 +63,7 @@ class StratumContrasts(Query):
             )
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
-        """The answer's coordinates and how far one unit can move them."""
+        """Return the answer's coordinates and how far one unit can move them."""
         bins(self.by, schema)
         tick, reach = outcome_tick(schema), 1 + self.cap
         # An outcome that alone may change touches one arm of one stratum; a record leaves one and joins another.
@@ -77,5 +79,29 @@ class StratumContrasts(Query):
         return replace(four, coordinates=(*four.coordinates, *compared(schema, 1 / share)))
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """The columns that the answer depends on."""
+        """Return the columns that the answer depends on."""
         return strata_columns(self.by, schema)
+
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
+        """Return the expected answer without noise and effect: all strata have the same share of treated units."""
+        return expected_in_strata(self.by, self.cap, expectations)
+
+    @classmethod
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:
+        """Return queries of this kind that the schema allows."""
+        return tuple(cls(by, cap) for by in single_cut(schema) for cap in (1, 3))
+
+
+def expected_in_strata(by: Sequence[Cut], cap: int, expectations: Expectations) -> dict[str, float]:
+    """Return the expected sums over strata that all have the same share of treated units."""
+    c, t = expectations.expected_sizes
+    size = min(t, cap * c) + min(c, cap * t)
+    strata = math.prod(bins(by, expectations.schema))
+    freedom = expectations.compared - min(2 * strata, expectations.compared / 2)
+    return {
+        "effect": 0.0,
+        "size": size,
+        "squares": freedom * expectations.sd**2,
+        "weight_square_sum": size**2 * (1 / t + 1 / c),
+        "compared": float(expectations.compared),
+    }

@@ -1,12 +1,15 @@
 """Differences in means within strata, weighted by size, as exact matching gives them."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 from dpcausal.errors import QueryError
-from dpcausal.queries.cuts import Cut, bins, cuts_of, strata_columns
+from dpcausal.expectations import Expectations
+from dpcausal.guarantee import Guarantee
+from dpcausal.queries.cuts import Cut, bins, cuts_of, single_cut, strata_columns
 from dpcausal.queries.query import (
     GRID,
     Coordinate,
@@ -18,7 +21,7 @@ from dpcausal.queries.query import (
     outcome_tick,
     shared,
 )
-from dpcausal.queries.stratum_contrasts import StratumContrasts
+from dpcausal.queries.stratum_contrasts import StratumContrasts, expected_in_strata
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
 
@@ -65,7 +68,7 @@ class StratumMatches(Query):
         return {"effect": 7 * tenth, "log_sensitivity": tenth, "squares": tenth, "weight_square_sum": tenth}
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
-        """The answer's coordinates and how far one unit can move them."""
+        """Return the answer's coordinates and how far one unit can move them."""
         check_all_compared(self, schema, protects)
         bins(self.by, schema)
         tick = outcome_tick(schema)
@@ -84,5 +87,39 @@ class StratumMatches(Query):
         return replace(most, coordinates=(Coordinate("effect", tick, None), *most.coordinates[1:]))
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """The columns that the answer depends on."""
+        """Return the columns that the answer depends on."""
         return strata_columns(self.by, schema)
+
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:
+        """Return the expected answer without noise and without an effect.
+
+        One stratum, which decides on smooth noise, has twice the average number of units in one arm and a third of it
+        in the other; otherwise all strata have the same share of treated units.
+        """
+        values = expected_in_strata(self.by, self.weight_cap, expectations)
+        if self.bound == "smooth":
+            beta = smoothness(guarantee.epsilon * float(self.shares["effect"]), guarantee.delta)
+            strata = math.prod(bins(self.by, expectations.schema))
+            few, many = min(expectations.expected_sizes) / strata / 3, 2 * max(expectations.expected_sizes) / strata
+            moves = (
+                2 + 2 * (many + k) / max(few - k, 1.0)
+                for k in range(min(expectations.compared, math.ceil(10 / beta), 100_000))
+            )
+            bound = max(math.exp(-beta * k) * min(move, expectations.compared + 1) for k, move in enumerate(moves))
+            values["log_sensitivity"] = math.log(2 * GRID * bound) / beta
+        return values
+
+    @classmethod
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:
+        """Return queries of this kind that the schema allows."""
+        bounds: tuple[Literal["smooth", "global"], ...] = ("smooth", "global")
+        return tuple(cls(by, bound) for by in single_cut(schema) for bound in bounds)
+
+
+def smoothness(epsilon: float, delta: float) -> float:
+    """Return beta: how much the logarithm of a smooth sensitivity may differ between neighbours.
+
+    Laplace noise of scale 2 S / epsilon, S smooth to this degree, is (epsilon, delta)-differentially private.
+    Proof: docs/proofs/stratum_matches.md.
+    """
+    return math.log1p(epsilon / 2 / max(math.log(1 / delta) + 1e-4, 1.0))

@@ -3,17 +3,22 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, get_args
+from typing import ClassVar, Self, get_args
 
 from dpcausal.errors import QueryError
+from dpcausal.expectations import Expectations
+from dpcausal.guarantee import Guarantee
 from dpcausal.queries.features import (
     Estimand,
+    arm_weights,
     check_coefficients,
     check_estimand,
+    intercept_score,
     kept_within,
     largest_weight,
     name_tuple,
     score_columns,
+    single_feature,
 )
 from dpcausal.queries.query import (
     GRID,
@@ -33,11 +38,11 @@ from dpcausal.validation import is_number
 class WeightedArms(Query):
     """Sums over both arms of outcomes weighted by a propensity score that is public already.
 
-    With weights w as a share of the largest possible one and outcomes z as a share of half their range, the answer
-    holds the sums of +-w z (weighted_difference), w z (weighted_sum), +-w (weight_difference), w (weight_sum), w (1 - z²) (deficit) and w² (weight_square_sum), where +
-    is for treated and - for control units; and the number of units where they may leave the comparison. From these
-    follow both weighted means, at hardly more noise than the contrast alone would need. Proof:
-    docs/proofs/weighted_arms.md.
+    Weights w are shares of the largest possible one, and outcomes z of half their range. With + for treated and - for
+    control units the answer holds the sums of +-w z (weighted_difference), w z (weighted_sum), +-w (weight_difference),
+    w (weight_sum), w (1 - z²) (deficit) and w² (weight_square_sum); and the number of units where they may leave the
+    comparison. Both weighted means follow from these, at hardly more noise than the weighted difference alone would
+    need. Proof: docs/proofs/weighted_arms.md.
 
     Attributes:
         covariates: The covariates of the score.
@@ -87,7 +92,7 @@ class WeightedArms(Query):
         return {"ATE": 1 / (1 - self.clip), "ATO": self.clip}.get(self.estimand, self.clip / (1 - self.clip))
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
-        """The answer's coordinates and how far one unit can move them."""
+        """Return the answer's coordinates and how far one unit can move them."""
         check_coefficients(self.coefficients, self.covariates, schema)
         weight, outcome = self.largest / GRID, outcome_tick(schema)
         ticks = {
@@ -104,5 +109,32 @@ class WeightedArms(Query):
         return Sensitivity(norm, coordinates, bound + Fraction(8, GRID))  # and what rounding to ticks adds
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """The columns that the answer depends on."""
+        """Return the columns that the answer depends on."""
         return *score_columns(self.covariates, schema), schema.outcome
+
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
+        """Return the expected answer without noise and effect: every unit has the score that the intercept gives."""
+        c, t = expectations.expected_sizes
+        weights = arm_weights(self.estimand, intercept_score(self.coefficients, self.covariates), self.clip)
+        low, high = expectations.schema.outcome_bounds
+        mean = expectations.mean - (low + high) / 2
+        control, treated = c * weights[0], t * weights[1]
+        return {
+            "weighted_difference": (treated - control) * mean,
+            "weighted_sum": (treated + control) * mean,
+            "weight_difference": treated - control,
+            "weight_sum": treated + control,
+            "deficit": (treated + control) * (((high - low) / 2) ** 2 - mean**2 - expectations.sd**2),
+            "weight_square_sum": control * weights[0] + treated * weights[1],
+            "compared": float(expectations.compared),
+        }
+
+    @classmethod
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:
+        """Return queries of this kind that the schema allows."""
+        made: list[Self] = []
+        for covariates in single_feature(schema):
+            for estimand in get_args(Estimand):
+                made += [cls(covariates, extreme, estimand, 0.1) for extreme in ([0.0, 20.0], [5.0, -20.0])]
+            made += [cls(covariates, [1.0, -1.0], "ATE", 0.1, 0.5), cls(covariates, [0.0, 0.0], "ATO", 0.1)]
+        return tuple(made)

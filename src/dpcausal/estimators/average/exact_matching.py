@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpcausal.calibration import smoothness
 from dpcausal.effect import Effect
 from dpcausal.estimators.average.stratification import variance_within, within_strata
 from dpcausal.estimators.base import BaseEstimator
@@ -13,6 +12,7 @@ from dpcausal.interval import NoiseTerm
 from dpcausal.queries import Cut, StratumMatches
 from dpcausal.queries.cuts import bins, cuts_of
 from dpcausal.queries.query import outcome_tick
+from dpcausal.queries.stratum_matches import smoothness
 from dpcausal.release import Release, Source, guarantee_for
 
 

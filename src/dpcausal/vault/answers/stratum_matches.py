@@ -5,9 +5,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcausal.calibration import smoothness
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import GRID, StratumMatches
+from dpcausal.queries.stratum_matches import smoothness
 from dpcausal.schema import Schema
 from dpcausal.vault.answer import Answer
 from dpcausal.vault.answers.stratum_contrasts import contrast, strata
