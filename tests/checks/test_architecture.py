@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from checks.architecture import violations
+from checks.architecture import ANSWERS, PARTS, QUERIES, incomplete_queries, violations
 
 BREACHES = {
     "an estimator that reaches for the vault": ("estimators/new.py", "from dpcausal.vault import Vault"),
@@ -36,5 +36,38 @@ def test_breach_of_a_rule_is_caught(file: str, text: str, tmp_path: Path) -> Non
     assert list(violations(tmp_path))
 
 
+QUERY = 'class New(Query):\n    name: ClassVar[str] = "new"\n'
+
+
+def tree_with(folder: Path, *files: str) -> Path:
+    for file in files:
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_text(QUERY if file.startswith(QUERIES) else "", encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("missing", PARTS)
+def test_query_without_answer_proof_or_tests_is_caught(missing: str, tmp_path: Path) -> None:
+    parts = [part.format("new") for part in PARTS]
+    whole = tree_with(tmp_path / "whole", f"{QUERIES}/new.py", *parts)
+    assert list(incomplete_queries(whole)) == []
+    (whole / missing.format("new")).unlink()
+    assert list(incomplete_queries(whole)) == [f"{QUERIES}/new.py: has no {missing.format('new')}"]
+
+
+def test_answer_without_a_query_of_its_name_is_caught(tmp_path: Path) -> None:
+    parts = [part.format("new") for part in PARTS]
+    tree = tree_with(tmp_path, f"{QUERIES}/new.py", *parts, f"{ANSWERS}/other.py")
+    assert list(incomplete_queries(tree)) == [f"{ANSWERS}/other.py: has no query in {QUERIES}/other.py"]
+
+
+def test_helpers_of_queries_need_no_parts(tmp_path: Path) -> None:
+    helper = tree_with(tmp_path, f"{QUERIES}/helper.py") / QUERIES / "helper.py"
+    helper.write_text("class Base(Query):\n    name: ClassVar[str]\n", encoding="utf-8")
+    assert list(incomplete_queries(tmp_path)) == []
+
+
 def test_tree_keeps_the_rules() -> None:
-    assert list(violations(Path(__file__).parents[2] / "src" / "dpcausal")) == []
+    root = Path(__file__).parents[2]
+    assert list(violations(root / "src" / "dpcausal")) == []
+    assert list(incomplete_queries(root)) == []

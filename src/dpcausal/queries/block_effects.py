@@ -11,6 +11,7 @@ from dpcausal.queries.models import LearnerQuery, example_profiles
 from dpcausal.queries.query import (
     GRID,
     Coordinate,
+    Draw,
     Norm,
     Sensitivity,
     outcome_tick,
@@ -34,6 +35,7 @@ class BlockEffects(LearnerQuery):
     """
 
     name: ClassVar[str] = "block_effects"
+    draws: ClassVar[tuple[Draw, ...]] = ("shuffle",)
     most_units: ClassVar[int] = 10**7
 
     blocks: int

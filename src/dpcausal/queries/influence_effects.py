@@ -53,6 +53,11 @@ class InfluenceEffects(LearnerQuery):
             )
 
     @property
+    def vault_learner(self) -> str | None:
+        """Neural networks, whatever comes second."""
+        return "network"
+
+    @property
     def noise(self) -> NoiseKind:
         """What kind of noise the theorem is about."""
         return "influence"

@@ -12,6 +12,7 @@ from dpcausal.guarantee import Guarantee
 from dpcausal.queries.features import COEFFICIENT_TICK, feature_names, name_tuple, score_columns, single_feature
 from dpcausal.queries.query import (
     Coordinate,
+    Draw,
     NoiseKind,
     Norm,
     Query,
@@ -100,6 +101,7 @@ class ObjectivePerturbedLogistic(Query):
     """
 
     name: ClassVar[str] = "objective_perturbed_logistic"
+    draws: ClassVar[tuple[Draw, ...]] = ("cube",)
     most_units: ClassVar[int] = 10**8
     shares: ClassVar[dict[str, Fraction]] = {
         "curvature": Fraction(25, 100),

@@ -126,6 +126,11 @@ class LearnerQuery(Query):
         """What each profile's effect is called."""
         return profile_names(self.at)
 
+    @property
+    def vault_learner(self) -> str | None:
+        """The name of the learner that the vault runs for the answer."""
+        return self.learner
+
     def check_profiles(self, schema: Schema) -> None:
         """Raise unless profiles can be read as the schema declares."""
         columns = covariates_named(self.covariates, schema)

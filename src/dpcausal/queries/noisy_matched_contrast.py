@@ -12,6 +12,7 @@ from dpcausal.queries.features import check_coefficients, kept_within, name_tupl
 from dpcausal.queries.matched_contrast import COEFFICIENT_TICKS, MOVES, check_matching, expected_matching
 from dpcausal.queries.query import (
     Coordinate,
+    Draw,
     NoiseKind,
     Norm,
     Query,
@@ -40,6 +41,7 @@ class NoisyMatchedContrast(Query):
     """
 
     name: ClassVar[str] = "noisy_matched_contrast"
+    draws: ClassVar[tuple[Draw, ...]] = ("laplace", "randomised_response")
     most_units: ClassVar[int] = 2**25
     public_values: ClassVar[tuple[str, ...]] = ("largest", "limit_0", "limit_1", "matched")
 

@@ -19,6 +19,9 @@ GRID = 2**20
 
 Norm = Literal["l1", "l2"]
 
+Draw = Literal["laplace", "randomised_response", "cube", "shuffle"]
+"""What an answer may draw from the vault's sampler."""
+
 NoiseKind = Literal["either", "laplace", "smooth", "influence"]
 """`either`: Laplace where delta is 0, Gaussian where it is positive. `laplace`: delta must be 0. `smooth`: Laplace in
 proportion to a smooth sensitivity of the table, and delta must be positive. `influence`: Gaussian in proportion to an
@@ -71,6 +74,9 @@ class Query(Protocol):
     public_values: ClassVar[tuple[str, ...]] = ()
     """Numbers that come with the answer without noise, because they are made of nothing private."""
 
+    draws: ClassVar[tuple[Draw, ...]] = ()
+    """What is drawn inside the answer, before the door adds noise; the proof covers it."""
+
     proof_status: ClassVar[Literal["proved", "heuristic"]] = "proved"
     """On what grounds the answer with its noise is called private."""
 
@@ -85,6 +91,11 @@ class Query(Protocol):
     def noise(self) -> NoiseKind:
         """What kind of noise the proof is about."""
         return "either"
+
+    @property
+    def vault_learner(self) -> str | None:
+        """The name of the learner that the vault runs for the answer; None where it runs none."""
+        return None
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
         """Return the answer's coordinates and how far one unit can move them."""
