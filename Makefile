@@ -1,6 +1,6 @@
 PYTHON ?= python
 
-.PHONY: check format lint types architecture test docs release tutorials commands long
+.PHONY: check format lint types architecture test docs release tutorials commands proofs long
 
 check: lint types architecture test docs release  ## everything that CI runs
 
@@ -32,6 +32,9 @@ tutorials:  ## run the notebooks afresh and write them back
 
 commands:  ## write the reference of the command line afresh
 	$(PYTHON) -m checks.commands
+
+proofs:  ## write the index of proofs afresh
+	$(PYTHON) -m checks.proofs
 
 long:  ## the statistical, scale and fault suites at full size; needs several hours
 	$(PYTHON) -m dpcausal audit --json

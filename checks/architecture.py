@@ -111,6 +111,10 @@ privacy, makers of releases, of noisy integers and of values without noise."""
 
 LONGEST = 400
 
+QUERIES, ANSWERS = f"src/{PACKAGE}/queries", f"src/{PACKAGE}/vault/answers"
+PARTS = (f"{ANSWERS}/{{}}.py", "docs/proofs/{}.md", "tests/privacy/test_{}.py")
+"""Where each query has its answer, its proof and its tests, all under the stem of its own module."""
+
 
 def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Yield every imported module with its line."""
@@ -169,9 +173,28 @@ def upward_imports(root: Path) -> Iterator[str]:
                     yield f"tests/{file}:{line}: tests may not import {module}"
 
 
+def incomplete_queries(tree: Path) -> Iterator[str]:
+    """Yield every part that a query in the repository at `tree` lacks, and every answer without a query."""
+    stems = [path.stem for path in sorted((tree / QUERIES).glob("*.py")) if _has_query(path)]
+    for stem in stems:
+        for part in (part.format(stem) for part in PARTS):
+            if not (tree / part).is_file():
+                yield f"{QUERIES}/{stem}.py: has no {part}"
+    for path in sorted((tree / ANSWERS).glob("*.py")):
+        if path.stem not in ("__init__", *stems):
+            yield f"{ANSWERS}/{path.name}: has no query in {QUERIES}/{path.name}"
+
+
+def _has_query(path: Path) -> bool:
+    """Return whether a module defines a query: a class with a `name` of its own."""
+    classes = [node for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.ClassDef)]
+    named = [node for each in classes for node in each.body if isinstance(node, ast.AnnAssign) and node.value]
+    return any(isinstance(node.target, ast.Name) and node.target.id == "name" for node in named)
+
+
 def main() -> None:
     """Print every breach; fail if there is one."""
-    found = [*violations(Path("src", PACKAGE)), *upward_imports(Path("tests"))]
+    found = [*violations(Path("src", PACKAGE)), *upward_imports(Path("tests")), *incomplete_queries(Path())]
     print("\n".join(found) or "architecture rules: kept")
     sys.exit(bool(found))
 

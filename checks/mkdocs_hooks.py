@@ -1,4 +1,4 @@
-"""What mkdocs is told beyond its settings: notebooks are pages, and no page fetches anything from elsewhere.
+"""Hooks of mkdocs: notebooks become pages, queries and proofs are listed, and no page fetches from elsewhere.
 
 A notebook becomes Markdown, so that it looks, links and is searched like any other page, without a script of its own.
 CONTRIBUTING.md, which lies above the docs, is a page too.
@@ -15,6 +15,8 @@ from griffe import Extension, Object
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+
+from checks import proofs
 
 log = logging.getLogger("mkdocs.site")
 
@@ -45,6 +47,21 @@ class Docstrings(Extension):
             obj.docstring.value = re.sub(r"\bdocs/([\w/]+\.md)\b", r"[\g<0>](../\1)", text)
 
 
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """List the proofs of all queries in the navigation."""
+    config.nav = _filled(config.nav)
+    return config
+
+
+def _filled(navigation: Any) -> Any:  # noqa: ANN401 (lists, dictionaries and texts, as in YAML)
+    if isinstance(navigation, dict):
+        return {name: _filled(part) for name, part in navigation.items()}
+    if not isinstance(navigation, list):
+        return navigation
+    parts = [proofs.navigation() if part == proofs.NAVIGATION else [_filled(part)] for part in navigation]
+    return [part for several in parts for part in several]
+
+
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Every notebook as a page, and CONTRIBUTING.md."""
     for file in [file for file in files if file.src_uri.endswith(".ipynb")]:
@@ -56,7 +73,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
-    """Links to what lies above the docs, as they are where it lies among them."""
+    """List all queries in the reference; make links work for the page that comes from above the docs."""
+    markdown = markdown.replace(proofs.MEMBERS, proofs.members())
     return (
         markdown.replace("](docs/", "](")
         if page.file.src_uri == ABOVE

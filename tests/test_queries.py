@@ -1,64 +1,25 @@
+"""Queries as they are read from the wire, and what each can say of itself."""
+
 import contextlib
+import itertools
 import json
+import math
 
 import pytest
 
 import dpcausal as dpc
 from dpcausal import queries
 from dpcausal.errors import QueryError
-from dpcausal.queries import (
-    QUERIES,
-    ArmMoments,
-    ArmTotals,
-    AugmentedScores,
-    BlockEffects,
-    Cells,
-    CovariateSums,
-    Cut,
-    EffectMoments,
-    EffectWeights,
-    Fourier,
-    InfluenceEffects,
-    MatchedContrast,
-    NoisyMatchedContrast,
-    ObjectivePerturbedLogistic,
-    OutcomesBelow,
-    OutputPerturbedLogistic,
-    Query,
-    RegressionMoments,
-    ScoreCounts,
-    Spline,
-    StratumContrasts,
-    StratumCounts,
-    StratumMatches,
-    SubgroupMoments,
-    WeightedArms,
-    WeightedCovariates,
-)
+from dpcausal.expectations import Expectations
+from dpcausal.queries import QUERIES, Query
+from dpcausal.testing import standard_schema
 
-TRIED: list[Query] = [
-    ArmTotals(),
-    ArmMoments(),
-    StratumContrasts([Cut("x"), Cut("age", [30, 40.5])], 3),
-    StratumMatches([Cut("x")], "smooth"),
-    OutputPerturbedLogistic(["x"], 10.0),
-    ObjectivePerturbedLogistic(["x", "age"]),
-    WeightedArms(["x"], [0.5, -1.25], "ATT", 0.1, 0.01),
-    RegressionMoments(["x", "age"], interaction=False),
-    AugmentedScores(["x"], [0.5, -1.25], [0.1, 0.2], [-0.3, 1e9], "ATO", 0.1, 5.0),
-    MatchedContrast(["x"], 5, None, 0.01),
-    NoisyMatchedContrast(["x"], [0.5, -1.25], 5, 2, 0.001, [0.1, 0.7, 0.2]),
-    OutcomesBelow(12.5),
-    SubgroupMoments(Cells([Cut("x"), Cut("age", [30, 40.5])])),
-    EffectMoments(["x"], [0.5, -1.25], [0.1, 0.2], [-0.3, 1e9], Spline(["age"], 3), "residual", 0.1, 1.0),
-    EffectWeights(["x"], [0.5, -1.25], [0.1, 0.2], [-0.3, 1e9], Fourier(["age"], 2.0, 7, 1), 0.1, 0.25, 30.0),
-    BlockEffects("forest", ["x", "age"], [[1, 30.0], [0, 40.5]], 20, 0.5),
-    InfluenceEffects("forest", ["x"], [[1], [0]], 0.05),
-    StratumCounts(Cells([Cut("x"), Cut("age", [30, 40.5])])),
-    ScoreCounts(["x"], [0.5, -1.25], [0.1, 0.5, 0.9]),
-    CovariateSums(["x", "age"]),
-    WeightedCovariates(["age"], ["x"], [0.5, -1.25], "ATC", 0.1),
-]
+SCHEMA = dpc.Schema(
+    treatment=dpc.Treatment("t", undeclared=0),
+    outcome=dpc.Real("y", 0, 20),
+    covariates=[dpc.Binary("x"), dpc.Real("age", 20, 60), dpc.Category("ward", ["a", "b", "c"])],
+)
+EXAMPLES: list[Query] = [example for query in QUERIES.values() for example in query.examples(SCHEMA)]
 
 
 AUGMENTED: dict[str, object] = {
@@ -73,29 +34,50 @@ AUGMENTED: dict[str, object] = {
 }
 
 
-@pytest.mark.parametrize("query", TRIED, ids=lambda query: query.name)
-def test_queries_survive_the_wire(query: Query) -> None:
+@pytest.mark.parametrize("query", EXAMPLES, ids=lambda query: query.name)
+def test_query_is_the_same_after_a_round_trip(query: Query) -> None:
     assert queries.from_dict(json.loads(json.dumps(queries.to_dict(query)))) == query
 
 
-def test_every_query_is_tried_here() -> None:
-    assert set(QUERIES) == {query.name for query in TRIED}
+@pytest.mark.parametrize("name", QUERIES)
+def test_every_query_has_examples_for_any_schema(name: str) -> None:
+    covariates = [*SCHEMA.covariates, dpc.Real("height", 1, 2)]
+    schemas = [
+        dpc.Schema(treatment=SCHEMA.treatment, outcome=outcome, covariates=chosen)
+        for outcome in (SCHEMA.outcome, dpc.Binary("sick"))
+        for size in range(len(covariates) + 1)
+        for chosen in itertools.permutations(covariates, size)
+    ]
+    for schema in (*schemas, standard_schema("outcome")):
+        for query in QUERIES[name].examples(schema):
+            assert query.name == name
+            assert query.sensitivity(schema, "outcome", "l1").coordinates
+    assert QUERIES[name].examples(SCHEMA)
+
+
+@pytest.mark.parametrize("query", EXAMPLES, ids=lambda query: query.name)
+def test_every_number_of_an_answer_has_an_expected_value(query: Query) -> None:
+    expectations = Expectations(SCHEMA, n=1_000, treated_share=0.3, outcome_mean=4.0)
+    values = query.expected(expectations, dpc.Guarantee(epsilon=1.0, delta=1e-6))
+    coordinates = query.sensitivity(SCHEMA, "outcome", "l1").coordinates
+    assert {*(each.name for each in coordinates), *query.public_values} <= set(values)
+    assert all(map(math.isfinite, values.values()))
 
 
 @pytest.mark.parametrize("document", [{}, {"query": "everything"}, {"query": None}])
-def test_only_listed_queries_exist(document: dict[str, object]) -> None:
+def test_unlisted_query_is_refused(document: dict[str, object]) -> None:
     with pytest.raises(QueryError):
         queries.from_dict(document)
 
 
-def test_a_listed_query_with_foreign_parameters_is_refused() -> None:
+def test_query_with_a_foreign_parameter_is_refused() -> None:
     with pytest.raises(QueryError):
         queries.from_dict({"query": "arm_totals", "sensitivity": 0})
 
 
 @pytest.mark.parametrize("hostile", [float("nan"), float("inf"), "1", None, -1, 10**400])
-def test_no_parameter_from_the_wire_gets_far(hostile: object) -> None:
-    """Whatever a number's place holds, the answer is the same refusal, before anything is asked."""
+def test_hostile_number_is_refused(hostile: object) -> None:
+    """Whatever stands in place of a number, the query is refused before anything is asked."""
     documents = [
         {"query": "output_perturbed_logistic", "covariates": ["x"], "penalty": hostile},
         {
@@ -139,7 +121,7 @@ def test_no_parameter_from_the_wire_gets_far(hostile: object) -> None:
             queries.from_dict(document)
 
 
-def test_no_estimand_but_the_listed_ones() -> None:
+def test_unlisted_estimand_is_refused() -> None:
     others: list[object] = ["ATC", "ate", None, []]
     for estimand in others:
         with pytest.raises(QueryError):
@@ -150,19 +132,14 @@ HOSTILE: list[object] = [float("nan"), float("inf"), "1", "", None, -1, 10**400,
 HOSTILE += [[], [[]], {}, [None], {"kind": "cells"}, [[1, [2]]]]
 
 
-@pytest.mark.parametrize("query", TRIED, ids=lambda query: query.name)
-def test_whatever_a_parameter_holds_nothing_but_a_refusal_comes_of_it(query: Query) -> None:
-    """It is refused when it is read, or when its price is asked for; both come before the debit."""
-    schema = dpc.Schema(
-        treatment=dpc.Treatment("t", undeclared=0),
-        outcome=dpc.Real("y", 0, 20),
-        covariates=[dpc.Binary("x"), dpc.Real("age", 20, 60)],
-    )
+@pytest.mark.parametrize("query", EXAMPLES, ids=lambda query: query.name)
+def test_hostile_parameter_raises_nothing_but_a_query_error(query: Query) -> None:
+    """It is refused when it is read or when it is priced; both come before the debit."""
     document = queries.to_dict(query)
     for part in document:
         for hostile in HOSTILE:
             with contextlib.suppress(QueryError):
                 asked = queries.from_dict(document | {part: hostile})
-                asked.sensitivity(schema, "record", "l1")
-                asked.reads(schema)
+                asked.sensitivity(SCHEMA, "record", "l1")
+                asked.reads(SCHEMA)
                 json.dumps(queries.to_dict(asked), allow_nan=False)

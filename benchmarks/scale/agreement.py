@@ -20,33 +20,8 @@ import pyarrow.parquet as pq
 from benchmarks.scale.clock import clocked
 from dpcausal.audit.tables import exact_answer
 from dpcausal.guarantee import Guarantee
-from dpcausal.queries import (
-    ArmMoments,
-    ArmTotals,
-    AugmentedScores,
-    BlockEffects,
-    Cells,
-    CovariateSums,
-    Cut,
-    EffectMoments,
-    EffectWeights,
-    InfluenceEffects,
-    MatchedContrast,
-    NoisyMatchedContrast,
-    ObjectivePerturbedLogistic,
-    OutcomesBelow,
-    OutputPerturbedLogistic,
-    Query,
-    RegressionMoments,
-    ScoreCounts,
-    Spline,
-    StratumContrasts,
-    StratumCounts,
-    StratumMatches,
-    SubgroupMoments,
-    WeightedArms,
-    WeightedCovariates,
-)
+from dpcausal.queries import QUERIES as KINDS
+from dpcausal.queries import BlockEffects, InfluenceEffects, Query
 from dpcausal.testing import standard_schema
 from dpcausal.vault.answers.block_effects import for_learners
 from dpcausal.vault.engines import Engine
@@ -57,34 +32,7 @@ from tests.support.engines import InOrder, without_draws
 SCHEMA = standard_schema("outcome")
 GUARANTEE = Guarantee(epsilon=1.0, delta=1e-6, protects="outcome")
 
-_OF = ("age", "smoker")
-_CUTS = (Cut("ward"), Cut("age", (30.0, 45.0, 60.0)), Cut("smoker"))
-_SCORE, _CONTROL, _TREATED = (0.2, -0.7, 0.4), (0.1, 0.5, -0.3), (0.3, 0.4, -0.2)
-_AT = ((30.0, "no"), (70.0, "yes"))
-
-QUERIES: tuple[Query, ...] = (
-    ArmTotals(),
-    ArmMoments(),
-    StratumContrasts(_CUTS, 3),
-    StratumMatches(_CUTS, "smooth"),
-    OutputPerturbedLogistic(_OF, 1_000.0),
-    ObjectivePerturbedLogistic(_OF),
-    WeightedArms(_OF, _SCORE, "ATE", 0.1),
-    RegressionMoments(("ward", *_OF)),
-    AugmentedScores(_OF, _SCORE, _CONTROL, _TREATED, "ATO", 0.1, 2.0),
-    MatchedContrast(_OF, 5, None, 0.003),
-    NoisyMatchedContrast(_OF, _SCORE, 5, None, 0.001, (0.05, 0.75, 0.2)),
-    OutcomesBelow(3.0),
-    SubgroupMoments(Cells(_CUTS)),
-    EffectMoments(_OF, _SCORE, _CONTROL, _TREATED, Spline(["age"], 3), "residual", 0.1, 2.0),
-    EffectWeights(_OF, _SCORE, _CONTROL, _TREATED, Spline(["age"], 3), 0.1, 0.5, 1_000.0),
-    BlockEffects("linear", _OF, _AT, 50, 0.5),
-    InfluenceEffects("linear", _OF, _AT, 0.05),
-    StratumCounts(Cells(_CUTS)),
-    ScoreCounts(_OF, _SCORE, (0.3, 0.5, 0.7)),
-    CovariateSums(("ward", *_OF)),
-    WeightedCovariates(("ward", "age"), _OF, _SCORE, "ATE", 0.1),
-)
+QUERIES: tuple[Query, ...] = tuple(kind.examples(SCHEMA)[0] for kind in KINDS.values())
 """Each query once."""
 
 _NUMBERS = (math.nan, math.inf, -math.inf, 1e308, -1e308, 5e-324, -0.0, 0.5, 1e16, 54.0, 10.0, 18.0, 90.0)

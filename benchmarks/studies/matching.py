@@ -18,7 +18,7 @@ from benchmarks.progress import progress
 from benchmarks.studies.setup import Setup
 from dpcausal.audit.tables import exact_answer
 from dpcausal.queries import MatchedContrast
-from dpcausal.queries.matching import COEFFICIENT_TICKS
+from dpcausal.queries.matched_contrast import COEFFICIENT_TICKS
 from dpcausal.queries.query import outcome_tick
 from dpcausal.vault.answers.logistic import public_fit, score
 from dpcausal.vault.engines.duckdb import DuckDBEngine

@@ -116,15 +116,6 @@ def epsilon_of_gaussian(sd: float, delta: float) -> float:
     return epsilon
 
 
-def smoothness(epsilon: float, delta: float) -> float:
-    """How much the logarithm of a smooth sensitivity may differ between neighbours: beta.
-
-    Laplace noise of scale 2 S / epsilon, S smooth to this degree, is (epsilon, delta)-differentially private.
-    Proof: docs/proofs/stratum_matches.md.
-    """
-    return math.log1p(epsilon / 2 / max(math.log(1 / delta) + 1e-4, 1.0))
-
-
 def float_above(number: Fraction) -> float:
     """The smallest float that is not below a positive fraction."""
     nearest = float(number)

@@ -24,7 +24,7 @@ from dpcausal.plain_text import is_plain_text
 from dpcausal.planning.precision import half_width
 from dpcausal.pooling import Rule
 from dpcausal.queries import Cut, Query
-from dpcausal.queries.strata import cuts_of
+from dpcausal.queries.cuts import cuts_of
 from dpcausal.rehearsal import Rehearsal
 from dpcausal.release import RecordingSource
 from dpcausal.schema import Schema

@@ -13,8 +13,8 @@ from benchmarks.datasets import load, synth
 from benchmarks.studies import exact_matching, figures, matching, weighting
 from benchmarks.studies.setup import Setup
 from benchmarks.studies.tables import cells
-from dpcausal.calibration import smoothness
 from dpcausal.queries import GRID, MatchedContrast
+from dpcausal.queries.stratum_matches import smoothness
 from dpcausal.vault.answers.stratum_matches import smooth_bound
 
 FOLDER = os.environ.get("DPCAUSAL_DATA")

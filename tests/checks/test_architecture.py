@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from checks.architecture import upward_imports, violations
+from checks.architecture import ANSWERS, PARTS, QUERIES, incomplete_queries, upward_imports, violations
 
 BREACHES = {
     "an estimator that reaches for the vault": ("estimators/new.py", "from dpcausal.vault import Vault"),
@@ -51,7 +51,39 @@ def test_test_that_imports_benchmarks_is_caught(text: str, tmp_path: Path) -> No
     assert [found.partition(":")[0] for found in upward_imports(tmp_path)] == ["tests/vault/test_new.py"]
 
 
+QUERY = 'class New(Query):\n    name: ClassVar[str] = "new"\n'
+
+
+def tree_with(folder: Path, *files: str) -> Path:
+    for file in files:
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_text(QUERY if file.startswith(QUERIES) else "", encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("missing", PARTS)
+def test_query_without_answer_proof_or_tests_is_caught(missing: str, tmp_path: Path) -> None:
+    parts = [part.format("new") for part in PARTS]
+    whole = tree_with(tmp_path / "whole", f"{QUERIES}/new.py", *parts)
+    assert list(incomplete_queries(whole)) == []
+    (whole / missing.format("new")).unlink()
+    assert list(incomplete_queries(whole)) == [f"{QUERIES}/new.py: has no {missing.format('new')}"]
+
+
+def test_answer_without_a_query_of_its_name_is_caught(tmp_path: Path) -> None:
+    parts = [part.format("new") for part in PARTS]
+    tree = tree_with(tmp_path, f"{QUERIES}/new.py", *parts, f"{ANSWERS}/other.py")
+    assert list(incomplete_queries(tree)) == [f"{ANSWERS}/other.py: has no query in {QUERIES}/other.py"]
+
+
+def test_helpers_of_queries_need_no_parts(tmp_path: Path) -> None:
+    helper = tree_with(tmp_path, f"{QUERIES}/helper.py") / QUERIES / "helper.py"
+    helper.write_text("class Base(Query):\n    name: ClassVar[str]\n", encoding="utf-8")
+    assert list(incomplete_queries(tmp_path)) == []
+
+
 def test_tree_keeps_the_rules() -> None:
     root = Path(__file__).parents[2]
     assert list(violations(root / "src" / "dpcausal")) == []
     assert list(upward_imports(root / "tests")) == []
+    assert list(incomplete_queries(root)) == []

@@ -4,6 +4,7 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.errors import BudgetExceededError
+from dpcausal.queries.stratum_matches import smoothness
 from dpcausal.vault.answers.stratum_matches import smooth_bound
 
 SCHEMA = dpc.Schema(
@@ -34,7 +35,7 @@ def test_with_delta_it_finds_the_effect_and_the_size_of_its_own_noise() -> None:
     t = (generator.random(20_000) < 0.3 + 0.04 * x).astype(int)
     sizes = np.array([[np.sum((x == k) & (t == arm)) for arm in (1, 0)] for k in range(10)])
     share = 2.0 * 0.7
-    exact = 2 * smooth_bound(sizes, 20_000, dpc.calibration.smoothness(share, 1e-6)) / share / 2**21 / 20_000
+    exact = 2 * smooth_bound(sizes, 20_000, smoothness(share, 1e-6)) / share / 2**21 / 20_000
     # It is released with noise of its own, of about a quarter.
     told = [dpc.ExactMatching(by=["x"]).estimate(vault_of(20_000), epsilon=2.0, delta=1e-6) for _ in range(40)]
     assert np.median([each.noise[0].scale for each in told]) == pytest.approx(exact, rel=0.4)

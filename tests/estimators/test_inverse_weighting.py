@@ -8,7 +8,7 @@ import pytest
 import dpcausal as dpc
 from dpcausal.audit.tables import exact_answer
 from dpcausal.errors import RefusedError
-from dpcausal.queries.scores import Estimand
+from dpcausal.queries.features import Estimand
 from dpcausal.vault.table import open_table
 
 SCHEMA = dpc.Schema(

@@ -20,7 +20,7 @@ import dpcausal as dpc
 from dpcausal.audit.tables import exact_answer
 from dpcausal.queries import GRID, Basis, Cells, Cut, EffectMoments, Fourier, Norm, Points, Polynomial, Spline
 from dpcausal.queries.basis import LENGTH
-from dpcausal.queries.effects import Learner, farthest_arm
+from dpcausal.queries.effect_moments import Learner
 from dpcausal.schema import PROTECTS
 from dpcausal.vault.answers.effect_moments import sums
 from dpcausal.vault.engines import ExactInts, exact_ints
@@ -249,7 +249,7 @@ def test_no_arm_is_farther_from_its_propensity_than_the_query_says() -> None:
         for _ in range(40):
             coefficients = generator.normal(0, spread, 5)
             query = replace(asking(BASES["groups"], "residual"), propensity=tuple(coefficients), clip=0.001)
-            far = farthest_arm(query, SCHEMA)
+            far = query.farthest_arm(SCHEMA, query.clip)
             found = np.abs(predicted(query, units)).max() / GRID
             assert found <= far <= 1 - 0.001 + 2 / GRID
             assert far >= 0.5  # which the sum of functions' sizes relies on
@@ -275,7 +275,7 @@ def test_many_coefficients_that_are_all_rounded_up_are_paid_for() -> None:
     names = [column.name for column in covariates]
     query = EffectMoments(names, *models, Polynomial(["x0"]), "residual", 0.05, 1.0)
     unit = np.array([[0, 0, *[GRID] * 400]])
-    assert np.abs(predicted(query, unit, schema)).max() <= farthest_arm(query, schema) * GRID
+    assert np.abs(predicted(query, unit, schema)).max() <= query.farthest_arm(schema, query.clip) * GRID
 
 
 def test_rounding_of_regressors_is_paid_for() -> None:
@@ -283,7 +283,7 @@ def test_rounding_of_regressors_is_paid_for() -> None:
     generator = np.random.default_rng(0)
     for basis in BASES.values():
         query = asking(basis, "residual")
-        far, longest = Fraction(farthest_arm(query, SCHEMA)), query.longest(SCHEMA)
+        far, longest = Fraction(query.farthest_arm(SCHEMA, query.clip)), query.longest(SCHEMA)
         batch = Few(units_of(0)).batch
         functions = Residuals(query, SCHEMA).functions(batch)
         distance = generator.choice([-1, 1], len(units_of(0))) * math.floor(far * GRID)

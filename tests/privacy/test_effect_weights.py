@@ -18,8 +18,7 @@ from dpcausal.audit.tables import exact_answer
 from dpcausal.calibration import gaussian_sd
 from dpcausal.errors import QueryError
 from dpcausal.queries import GRID, Basis, Cells, Cut, EffectWeights, Fourier, Norm, Polynomial, Spline
-from dpcausal.queries.effects import farthest_arm
-from dpcausal.queries.scores import COEFFICIENT_TICK
+from dpcausal.queries.features import COEFFICIENT_TICK
 from dpcausal.schema import PROTECTS
 from dpcausal.vault.answers.effect_weights import in_half_ranges, loss_sums
 from dpcausal.vault.answers.logistic import penalised
@@ -67,7 +66,7 @@ def loss_derivatives(at: Vector, residuals: Residuals, limit: float, batch: dict
 def fitted(query: EffectWeights, units: list[Unit], tolerance: float = 1e-9) -> Vector:
     """The minimum, far closer than the answer has it."""
     losses = partial(loss_derivatives, residuals=Residuals(query, SCHEMA), limit=query.limit, batch=batch_of(units))
-    size, bend = len(query.basis.names(SCHEMA)), 2 * farthest_arm(query, SCHEMA) / query.limit
+    size, bend = len(query.basis.names(SCHEMA)), 2 * query.farthest_arm(SCHEMA, query.clip) / query.limit
     return minimise(penalised(losses, query.penalty, np.zeros(size)), size, tolerance, bend)
 
 
@@ -88,7 +87,7 @@ def tables(seed: int, count: int) -> list[list[Unit]]:
 
 def claim(query: EffectWeights) -> float:
     """What the proof says without the solver: 2 c L / penalty."""
-    return 2 * query.limit * farthest_arm(query, SCHEMA) / query.penalty
+    return 2 * query.limit * query.farthest_arm(SCHEMA, query.clip) / query.penalty
 
 
 @pytest.mark.parametrize("models", ["flat", "far off"])
@@ -163,7 +162,7 @@ def test_one_unit_pulls_no_harder_than_the_proof_says(models: str) -> None:
         for unit, spread in itertools.product(CORNERS, (0.0, 1.0, 1e6)):
             at = np.random.default_rng(0).normal(0, 1, size) * spread
             found = loss_derivatives(at, residuals, limit, batch_of([unit]))
-            assert np.linalg.norm(found[0]) <= limit * (farthest_arm(query, SCHEMA) + 1e-9)
+            assert np.linalg.norm(found[0]) <= limit * (query.farthest_arm(SCHEMA, query.clip) + 1e-9)
             assert np.linalg.eigvalsh(found[1:]).min() >= -1e-12  # so that the ridge alone makes it strongly convex
 
 
@@ -174,7 +173,7 @@ def test_the_loss_bends_no_faster_than_the_solver_is_told() -> None:
     """
     for limit in (0.1, 0.5, 2.0):
         query = asking("line", "flat", limit)
-        residuals, bend = Residuals(query, SCHEMA), 2 * farthest_arm(query, SCHEMA) / limit
+        residuals, bend = Residuals(query, SCHEMA), 2 * query.farthest_arm(SCHEMA, query.clip) / limit
         direction, most = np.array([0.8, 0.6]), 0.0
         for unit, start in itertools.product(CORNERS, np.linspace(-4, 4, 65)):
             curvatures = [
@@ -197,7 +196,7 @@ def test_the_solver_stops_within_the_distance_that_is_paid_for(models: str, limi
     for basis, units in (("waves", crowd), ("splines", [CORNERS[-1]] * 300), ("groups", crowd)):
         query = asking(basis, models, limit, penalty)
         near, exact = answered(query, units), fitted(query, units, 1e-4 * 5e-4 * limit * 0.5)
-        paid = float(query.slack) * limit * farthest_arm(query, SCHEMA) / penalty
+        paid = float(query.slack) * limit * query.farthest_arm(SCHEMA, query.clip) / penalty
         assert np.linalg.norm(near - exact) <= paid + math.sqrt(len(near)) * COEFFICIENT_TICK
 
 
@@ -249,7 +248,7 @@ def test_a_weight_without_a_penalty_is_caught() -> None:
             totals, ridge = losses(at), np.diag([1e-3, query.penalty])
             return totals[0] + ridge @ at, totals[1:] + ridge
 
-        return minimise(derivatives, 2, 1e-9, 2 * farthest_arm(query, SCHEMA) / 0.15)
+        return minimise(derivatives, 2, 1e-9, 2 * query.farthest_arm(SCHEMA, query.clip) / 0.15)
 
     ends = [free([(1, y, 0.0)]) for y in (-1.0, 1.0)]
     assert np.linalg.norm(ends[0] - ends[1]) > 20 * claim(query)

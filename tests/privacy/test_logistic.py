@@ -14,7 +14,7 @@ from dpcausal.audit.densities import largest_ratio
 from dpcausal.audit.tables import exact_answer
 from dpcausal.errors import QueryError
 from dpcausal.queries import GRID, ObjectivePerturbedLogistic, OutputPerturbedLogistic
-from dpcausal.queries.scores import COEFFICIENT_TICK
+from dpcausal.queries.features import COEFFICIENT_TICK
 from dpcausal.vault.answers.logistic import loss_sums, penalised
 from dpcausal.vault.noise import Sampler
 from dpcausal.vault.numerics.exact_gradients import as_floats, minimise

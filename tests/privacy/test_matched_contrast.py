@@ -1,8 +1,7 @@
-"""Matched contrasts: what is told without noise depends on nothing private, and outcomes move the rest as claimed."""
+"""Matched contrasts: public values depend on nothing private, and outcomes move the rest as claimed."""
 
 import itertools
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -13,15 +12,13 @@ from numpy.typing import NDArray
 
 import dpcausal as dpc
 from dpcausal.audit.tables import exact_answer
-from dpcausal.queries import GRID, MatchedContrast, NoisyMatchedContrast
-from dpcausal.queries.matching import COEFFICIENT_TICKS
+from dpcausal.queries import GRID, MatchedContrast
+from dpcausal.queries.matched_contrast import COEFFICIENT_TICKS
 from dpcausal.vault.answers.matched_contrast import contrast
-from dpcausal.vault.noise import Sampler
 from dpcausal.vault.numerics.matching import matched
 from dpcausal.vault.table import open_table
 
 Int64s = NDArray[np.int64]
-
 
 QUERY = MatchedContrast(["x"], 2, None, 0.01)
 MOVES = {"effect": 2 * GRID * COEFFICIENT_TICKS, "squares": 4 * GRID + 1}
@@ -32,7 +29,7 @@ TABLES = st.lists(
 
 
 @given(TABLES, st.data(), st.sampled_from([QUERY, replace(QUERY, limit=1), replace(QUERY, neighbours=5)]))
-def test_one_outcome_moves_the_sums_as_claimed_and_the_facts_not_at_all(
+def test_one_outcome_moves_the_sums_as_claimed_and_no_public_value(
     units: list[tuple[int, int, int]], data: st.DataObject, query: MatchedContrast
 ) -> None:
     scores, arms, outcomes = (np.array(part, dtype=np.int64) for part in zip(*units, strict=True))
@@ -46,7 +43,7 @@ def test_one_outcome_moves_the_sums_as_claimed_and_the_facts_not_at_all(
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 5])
-def test_all_small_tables_and_all_their_neighbours(n: int) -> None:
+def test_matched_contrast_keeps_its_bound_on_all_small_tables(n: int) -> None:
     """Every table of scores 0 to 2 in both arms. The sum is linear in outcomes, so one change for each unit will do."""
     for units in itertools.combinations_with_replacement(list(itertools.product(range(3), (0, 1))), n):
         scores, arms = (np.array(part, dtype=np.int64) for part in zip(*units, strict=True))
@@ -61,7 +58,7 @@ def test_all_small_tables_and_all_their_neighbours(n: int) -> None:
                 assert abs(high.ticks["squares"] - low.ticks["squares"]) <= MOVES["squares"]
 
 
-def test_the_claims_are_reached() -> None:
+def test_matched_contrast_bound_is_attained() -> None:
     scores, arms = np.array([0, 1, 2, 3, 4]), np.array([1, 0, 0, 0, 0])
     low, high = np.full(5, -GRID), np.full(5, -GRID)
     high[0] = GRID
@@ -98,7 +95,7 @@ def table_of(seed: int, n: int = 60) -> dict[str, NDArray[np.float64]]:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_facts_of_a_whole_table_do_not_depend_on_outcomes_nor_anything_on_order(seed: int) -> None:
+def test_public_values_do_not_depend_on_outcomes_and_nothing_depends_on_order(seed: int) -> None:
     schema, one = schema_of("outcome"), dpc.Guarantee(epsilon=1, protects="outcome")
     columns = table_of(seed)
     shuffled = {name: values[np.random.default_rng(9).permutation(60)] for name, values in columns.items()}
@@ -118,47 +115,3 @@ def test_matching_where_covariates_are_private_is_refused() -> None:
         with pytest.raises(dpc.DpcausalError):
             vault.release(QUERY, dpc.Guarantee(epsilon=1, protects=protects))
     assert vault.ledger.spent.epsilon == 0
-
-
-NOISY = NoisyMatchedContrast(["x"], [0.1, 0.5], 2, None, 0.001, [0.05, 0.75, 0.2])
-
-
-def test_given_noisy_scores_and_arms_only_outcomes_are_left_to_move(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the noise on scores and arms held fixed, a unit that changes moves the sum as one outcome does."""
-    schema, one = schema_of("record"), dpc.Guarantee(epsilon=1)
-    generator = np.random.default_rng(3)
-    scores, arms = generator.integers(0, 50, 60).tolist(), generator.integers(0, 2, 60).tolist()
-    monkeypatch.setattr(Sampler, "laplace", lambda *_: scores)
-    monkeypatch.setattr(Sampler, "randomised_response", lambda *_: arms)
-    columns = table_of(1)
-    for place in range(60):
-        changed = {name: values.copy() for name, values in columns.items()}
-        changed["t"][place], changed["x"][place] = 1 - columns["t"][place], 1 - columns["x"][place]
-        changed["y"][place] = float(columns["y"][place] < 0.5)
-        first, second = (
-            exact_answer(NOISY, schema, open_table(pa.table(each), schema), one) for each in (columns, changed)
-        )
-        assert first.public_values == second.public_values
-        assert abs(first.ticks["effect"] - second.ticks["effect"]) <= MOVES["effect"]
-
-
-def test_the_noise_on_scores_arms_and_outcomes_is_what_the_shares_pay_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: dict[str, float] = {}
-
-    def scores(_: Sampler, ticks: list[int], scale: float) -> list[int]:
-        seen["score"] = GRID / scale
-        assert all(0 <= tick <= GRID for tick in ticks)
-        return ticks
-
-    def arms(_: Sampler, given_arms: list[int], epsilon: Fraction) -> list[int]:
-        seen["arm"] = float(epsilon)
-        return given_arms
-
-    monkeypatch.setattr(Sampler, "laplace", scores)
-    monkeypatch.setattr(Sampler, "randomised_response", arms)
-    schema, guarantee = schema_of("record"), dpc.Guarantee(epsilon=2)
-    exact_answer(NOISY, schema, open_table(pa.table(table_of(1)), schema), guarantee)
-    weight = NOISY.sensitivity(schema, "record", "l1").coordinates[0].weight or Fraction(0)
-    outcome = 2 * MOVES["effect"] / float(weight)
-    assert seen["score"] + seen["arm"] + outcome <= 2 * (1 + 1e-12)
-    assert (seen["score"], seen["arm"], outcome) == pytest.approx((0.1, 1.5, 0.4))

@@ -32,7 +32,7 @@ def below(outcomes: list[float | None], threshold: float) -> int:
     return exact_answer(OutcomesBelow(threshold), SCHEMA, engine, ONE).ticks["below"]
 
 
-def test_one_unit_counts_once_or_not_at_all() -> None:
+def test_unit_counts_once_or_not_at_all() -> None:
     rest: list[float | None] = [0.0, 10.0, None]
     for threshold in THRESHOLDS:
         counts = [below([*rest, outcome], threshold) for outcome in OUTCOMES]
@@ -44,13 +44,19 @@ def test_one_unit_counts_once_or_not_at_all() -> None:
 
 
 @pytest.mark.parametrize(("protects", "norm"), list(itertools.product(PROTECTS, ("l1", "l2"))))
-def test_the_bound_is_one(protects: str, norm: str) -> None:
+def test_bound_is_one(protects: str, norm: str) -> None:
     found = OutcomesBelow(5.0).sensitivity(SCHEMA, protects, norm)  # type: ignore[arg-type]
     assert found.bound == 1
     assert [(at.weight, at.tick) for at in found.coordinates] == [(Fraction(1), 1.0)]
 
 
-def test_a_unit_that_counts_twice_is_caught() -> None:
+def test_too_small_a_bound_is_caught() -> None:
+    """The mutant: a bound of nine tenths."""
+    moved = abs(below([1.0, 9.0], 5.0) - below([9.0, 9.0], 5.0))
+    assert moved > float(OutcomesBelow(5.0).sensitivity(SCHEMA, "record", "l1").bound * Fraction(9, 10))
+
+
+def test_unit_that_counts_twice_is_caught() -> None:
     """The mutant: records of a unit counted one by one, where the schema does not say that they belong together."""
     columns = {"who": [1, 1, 2], "when": [1, 2, 1], "t": [0, 0, 1]}
     tables = [pa.table(columns | {"y": [outcome, outcome, 9.0]}) for outcome in (1.0, 9.0)]
@@ -64,7 +70,7 @@ def test_a_unit_that_counts_twice_is_caught() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.none() | st.floats(), min_size=1, max_size=6), st.none() | st.floats(), st.floats(0, 10))
-def test_no_outcome_of_any_kind_moves_the_count_by_more(
+def test_bound_holds_for_outcomes_of_any_kind(
     outcomes: list[float | None], new: float | None, threshold: float
 ) -> None:
     assert abs(below(outcomes, threshold) - below([new, *outcomes[1:]], threshold)) <= 1
@@ -72,7 +78,7 @@ def test_no_outcome_of_any_kind_moves_the_count_by_more(
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.floats(0, 10), min_size=1, max_size=6), st.floats(0, 10))
-def test_the_count_is_that_of_outcomes_on_the_grid(outcomes: list[float], threshold: float) -> None:
+def test_count_is_that_of_outcomes_on_the_grid(outcomes: list[float], threshold: float) -> None:
     real = dpc.Real("y", 0, 10)
     ticks = [ticks_of(real, outcome) for outcome in outcomes]
     assert below([*outcomes], threshold) == sum(step < ticks_of(real, threshold) for step in ticks)
@@ -81,12 +87,12 @@ def test_the_count_is_that_of_outcomes_on_the_grid(outcomes: list[float], thresh
 
 
 @pytest.mark.parametrize("threshold", [-0.1, 10.1])
-def test_a_threshold_beyond_the_bounds_is_refused(threshold: float) -> None:
+def test_threshold_beyond_the_outcome_bounds_is_refused(threshold: float) -> None:
     with pytest.raises(QueryError, match="from 0 to 10"):
         OutcomesBelow(threshold).sensitivity(SCHEMA, "record", "l1")
 
 
-def test_an_outcome_of_two_values_is_refused() -> None:
+def test_outcome_of_two_values_is_refused() -> None:
     schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Binary("y"))
     with pytest.raises(QueryError, match="an outcome that is a number"):
         OutcomesBelow(0.5).sensitivity(schema, "record", "l1")

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 import dpcausal as dpc
 from dpcausal.audit.tables import exact_answer
 from dpcausal.queries import GRID, Norm, RegressionMoments
-from dpcausal.queries.regression_moments import FINE, WEIGHTS, root_above
+from dpcausal.queries.query import root_above
+from dpcausal.queries.regression_moments import FINE, WEIGHTS
 from dpcausal.schema import PROTECTS, Protects
 from dpcausal.vault.answers.regression_moments import products
 from dpcausal.vault.engines import ExactInts, exact_ints

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 import dpcausal as dpc
 from dpcausal.audit.tables import exact_answer
-from dpcausal.calibration import Noise, smoothness
+from dpcausal.calibration import Noise
 from dpcausal.queries import GRID, Cut, StratumMatches
+from dpcausal.queries.stratum_matches import smoothness
 from dpcausal.release import Noisy
 from dpcausal.vault.answers.stratum_contrasts import Arm, contrast
 from dpcausal.vault.answers.stratum_matches import moves, smooth_bound

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import dpcausal as dpc
 from dpcausal.audit.tables import exact_answer
 from dpcausal.queries import GRID, Norm, WeightedArms
-from dpcausal.queries.scores import Estimand
+from dpcausal.queries.features import Estimand
 from dpcausal.vault.answers.weighted_arms import parts, weight_table
 from dpcausal.vault.table import open_table
 

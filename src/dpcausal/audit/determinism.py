@@ -13,8 +13,7 @@ from dpcausal.audit.losses import Claim
 from dpcausal.audit.neighbours import Record, record, worst_pairs
 from dpcausal.audit.tables import catalogue_of, table_of
 from dpcausal.queries import EffectWeights, OutputPerturbedLogistic
-from dpcausal.queries.effects import farthest_arm
-from dpcausal.queries.scores import COEFFICIENT_TICK
+from dpcausal.queries.features import COEFFICIENT_TICK
 from dpcausal.schema import Schema
 from dpcausal.vault.context import Answer
 from dpcausal.vault.engines import Engine
@@ -51,7 +50,7 @@ def _distance(claim: Claim, one: Answer, other: Answer) -> float:
     if not isinstance(query, OutputPerturbedLogistic | EffectWeights):
         return 0.0 if one == other else 2.0
     apart = [(one.ticks[name] - other.ticks[name]) * COEFFICIENT_TICK for name in one.ticks]
-    pull = query.limit * farthest_arm(query, claim.schema) if isinstance(query, EffectWeights) else 1.0
+    pull = query.limit * query.farthest_arm(claim.schema, query.clip) if isinstance(query, EffectWeights) else 1.0
     return float(np.linalg.norm(apart)) / (float(query.slack) * pull / query.penalty)
 
 

@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,34 +11,11 @@ from dpcausal.audit.bound import epsilon_of_mu
 from dpcausal.audit.neighbours import Pair, Record, record, worst_pairs
 from dpcausal.audit.spy import SpySampler
 from dpcausal.audit.tables import catalogue_of, exact_answer
-from dpcausal.calibration import Noise, calibrate, smoothness
+from dpcausal.calibration import Noise, calibrate
+from dpcausal.errors import QueryError
 from dpcausal.guarantee import Guarantee
-from dpcausal.queries import (
-    ArmMoments,
-    ArmTotals,
-    AugmentedScores,
-    BlockEffects,
-    Cells,
-    CovariateSums,
-    Cut,
-    EffectMoments,
-    EffectWeights,
-    Fourier,
-    MatchedContrast,
-    OutcomesBelow,
-    OutputPerturbedLogistic,
-    Polynomial,
-    Query,
-    RegressionMoments,
-    ScoreCounts,
-    Spline,
-    StratumContrasts,
-    StratumCounts,
-    StratumMatches,
-    SubgroupMoments,
-    WeightedArms,
-    WeightedCovariates,
-)
+from dpcausal.queries import QUERIES, BlockEffects, Query, Sensitivity, StratumMatches
+from dpcausal.queries.stratum_matches import smoothness
 from dpcausal.schema import PROTECTS, Protects, Schema
 from dpcausal.testing import standard_schema
 from dpcausal.vault.context import Answer
@@ -159,115 +136,44 @@ def worst_of_all(claim: Claim, sizes: Sequence[int]) -> tuple[float, Pair, int]:
     return most, where, tried
 
 
-Asked = tuple[Query, Protects, float]
-"""A query, what it protects, and its delta."""
-
-_BOTH = (0.0, 1e-5)
-
-
 def claims() -> dict[str, list[Claim]]:
-    """Every query whose answer is exact, in the variants that have bounds of their own, grouped."""
+    """Return the claims about every example of every proved query that draws no noise inside its answer, grouped.
+
+    Shuffling is no noise: with a block for each unit it does not change the sums over blocks.
+    """
     grouped: dict[str, list[Claim]] = {}
-    every = (*_of_averages(), *_of_curves(), *_of_diagnostics())
-    asked = [(*each, None) for each in every] + [(*each, 0) for each in _of_two_arms()]
-    for query, protects, delta, undeclared in asked:
-        noise = "smooth" if query.noise == "smooth" else "Gaussian" if delta else "Laplace"
-        arms = "" if undeclared is None else ", two arms only"
-        name = f"{query.name}, {protects.replace('_', ' ')}{arms}, {noise}"
-        for epsilon in (1.0, 0.1, 8.0) if query.noise == "smooth" else (1.0,):
-            guarantee = Guarantee(epsilon=epsilon, delta=delta, protects=protects)
-            claim = Claim(query, standard_schema(protects, undeclared), guarantee)
-            grouped.setdefault(name, []).append(claim)
+    for kind in QUERIES.values():
+        exact = kind.proof_status == "proved" and set(kind.draws) <= {"shuffle"}
+        for query in kind.examples(standard_schema()) if exact else ():
+            for claim in _variants(query):
+                grouped.setdefault(_group(claim), []).append(claim)
+    # Whatever a learner does, the noise must cover it.
+    for query in BlockEffects.examples(standard_schema()):
+        for claim in _variants(replace(query, learner="scribbler")):
+            grouped[_group(claim)].append(claim)
     return grouped
 
 
-def _of_two_arms() -> list[Asked]:
-    """Questions of tables that no unit can leave: those proved for such only, and those with sums fewer then."""
-    by = [Cut("ward")]
-    asked: list[Asked] = [(StratumMatches(by, "global"), "record", delta) for delta in _BOTH]
-    asked += [(StratumMatches(by, "smooth"), "record", 1e-5)]
-    for each in (
-        ArmTotals(),
-        ArmMoments(),
-        StratumContrasts(by, 3),
-        RegressionMoments(["age"]),
-        CovariateSums(["age"]),
-    ):
-        asked += [(each, "record", delta) for delta in _BOTH]
-    return asked
+def _variants(query: Query) -> Iterator[Claim]:
+    """Yield a claim for each protection, declaration of arms and kind of noise with a sensitivity of its own.
+
+    The widest protection comes first: with the same sensitivity, a narrower one only has fewer neighbours.
+    """
+    seen: list[tuple[Sensitivity, float]] = []
+    epsilons = (1.0, 0.1, 8.0) if query.noise == "smooth" else (1.0,)
+    for protects, undeclared, delta, epsilon in itertools.product(PROTECTS, (None, 0), (0.0, 1e-5), epsilons):
+        guarantee = Guarantee(epsilon=epsilon, delta=delta, protects=protects)
+        claim = Claim(query, standard_schema(protects, undeclared), guarantee)
+        try:
+            own = claim.noise.sensitivity, epsilon
+        except QueryError:  # not for such tables, or not for such a guarantee
+            continue
+        if own not in seen:
+            seen.append(own)
+            yield claim
 
 
-def _of_averages() -> list[Asked]:
-    """The questions behind average effects."""
-    by = [Cut("ward")]
-    asked: list[Asked] = []
-    for each in (ArmTotals(), ArmMoments(), OutcomesBelow(5.0), StratumContrasts(by, 1), StratumContrasts(by, 3)):
-        asked += [(each, protects, 0.0) for protects in PROTECTS] + [(each, "record", 1e-5)]
-    asked += [(OutputPerturbedLogistic(["age"], penalty), "record", 0.0) for penalty in (1.0, 20.0)]
-    asked += [(OutputPerturbedLogistic(["age"], 1.0), "record", 1e-5)]
-    for estimand in ("ATE", "ATT", "ATC", "ATO"):
-        for at, shrink in (([0.0, 20.0], 0.0), ([5.0, -20.0], 0.0), ([1.0, -1.0], 0.5), ([0.0, 0.0], 0.0)):
-            asked += [(WeightedArms(["age"], at, estimand, 0.1, shrink), "record", delta) for delta in _BOTH]
-    for covariates, interaction in itertools.product((["age"], ["ward", "age", "smoker"]), (True, False)):
-        moments = RegressionMoments(covariates, interaction)
-        asked += [(moments, protects, delta) for protects in PROTECTS for delta in _BOTH]
-    far = 2.0**20
-    for aim in ("ATE", "ATT", "ATO"):
-        for limit, models in (
-            (0.5, ([0.0, 20.0], [far, -far], [-far, far])),
-            (5.0, ([-3.0, -2.0], [0.0, 0.5], [0.0, -0.5])),
-        ):
-            scores = AugmentedScores(["age"], *models, aim, 0.1, limit)
-            asked += [(scores, "record", delta) for delta in _BOTH]
-    asked += [(MatchedContrast(["age"], m, limit, 0.01), "outcome", 0.0) for m in (1, 5) for limit in (None, 1)]
-    return asked
-
-
-def _of_curves() -> list[Asked]:
-    """The questions behind heterogeneous treatment effects."""
-    groups, parts = Cells([Cut("ward")]), Cells([Cut("smoker"), Cut("age", [40.0, 70.0])])
-    asked: list[Asked] = [(SubgroupMoments(groups), protects, 0.0) for protects in PROTECTS]
-    asked += [(SubgroupMoments(groups), "record", 1e-5), (SubgroupMoments(parts), "record", 0.0)]
-    far = 2.0**20
-    extreme = [0.0, 20.0], [far, -far], [-far, far]
-    moderate = [-3.0, -2.0], [0.0, 0.5], [0.0, -0.5]
-    even = [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]
-    line, curve, waves = Polynomial(["age"]), Spline(["age"], 1), Fourier(["age"], n_features=2)
-    for residual, limit, models, bases in (
-        (True, 0.5, extreme, (line, curve, groups, waves)),
-        (True, 1.0, even, (line, waves)),
-        (False, 5.0, extreme, (curve, groups)),
-        (False, 0.5, moderate, (line, waves)),
-    ):
-        for basis in bases:
-            moments = EffectMoments(["age"], *models, basis, "residual" if residual else "augmented", 0.1, limit)
-            asked += [(moments, "record", delta) for delta in _BOTH]
-    for basis, models, limit, penalty in (
-        (line, extreme, 0.05, 1.0),
-        (waves, moderate, 0.05, 1.0),
-        (curve, even, 1.0, 20.0),
-    ):
-        weights = EffectWeights(["age"], *models, basis, 0.1, limit, penalty)
-        asked += [(weights, "record", delta) for delta in _BOTH]
-    # With as many blocks as units it does not matter which unit is in which: this answer is exact.
-    linear, scribbler = (BlockEffects(each, ["age"], [[18.0], [54.0]], 128, 0.1) for each in ("linear", "scribbler"))
-    return [*asked, (linear, "record", 0.0), (scribbler, "record", 0.0), (scribbler, "record", 1e-5)]
-
-
-def _of_diagnostics() -> list[Asked]:
-    """The questions behind overlap and balance."""
-    steep = [0.0, 20.0]
-    asked: list[Asked] = []
-    for counts in (StratumCounts(Cells([Cut("ward"), Cut("age", [40.0])])), ScoreCounts(["age"], steep, [0.1, 0.9])):
-        asked += [(counts, protects, 0.0) for protects in PROTECTS] + [(counts, "record", 1e-5)]
-    for covariates in (["age"], ["ward", "age", "smoker"]):
-        sums = CovariateSums(covariates), WeightedCovariates(covariates, ["age"], steep, "ATE", 0.1)
-        asked += [(each, protects, 0.0) for each in sums for protects in PROTECTS]
-        asked += [(each, "record", 1e-5) for each in sums]
-    both = ["age", "smoker"]
-    for weighted in (
-        WeightedCovariates(both, ["age"], [1.0, -1.0], "ATT", 0.1),
-        WeightedCovariates(both, ["age"], [5.0, -20.0], "ATO", 0.1),
-    ):
-        asked += [(weighted, "record", delta) for delta in _BOTH]
-    return asked
+def _group(claim: Claim) -> str:
+    noise = "smooth" if claim.query.noise == "smooth" else "Gaussian" if claim.guarantee.delta else "Laplace"
+    arms = "" if claim.schema.treatment.undeclared is None else ", two arms only"
+    return f"{claim.query.name}, {claim.guarantee.protects.replace('_', ' ')}{arms}, {noise}"

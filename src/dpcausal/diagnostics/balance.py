@@ -12,8 +12,7 @@ from dpcausal.errors import QueryError
 from dpcausal.estimators.outcome_regression import fit_regressions
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import CovariateSums, RegressionMoments, WeightedCovariates
-from dpcausal.queries.regression_moments import design_names
-from dpcausal.queries.scores import Estimand, feature_names
+from dpcausal.queries.features import Estimand, design_names, feature_names
 from dpcausal.release import Release, Source, guarantee_for
 from dpcausal.text import table_rows
 from dpcausal.validation import is_number

@@ -13,8 +13,8 @@ from dpcausal.errors import QueryError
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import half_width
 from dpcausal.queries import Cells, Cut, ScoreCounts, StratumCounts
-from dpcausal.queries.scores import feature_names
-from dpcausal.queries.strata import cuts_of
+from dpcausal.queries.cuts import cuts_of
+from dpcausal.queries.features import feature_names
 from dpcausal.release import Release, Source, guarantee_for
 from dpcausal.validation import is_number
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dpcausal.errors import QueryError
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import ObjectivePerturbedLogistic, OutputPerturbedLogistic, Query
-from dpcausal.queries.scores import feature_names
+from dpcausal.queries.features import feature_names
 from dpcausal.release import Release, Source, check_affords
 from dpcausal.validation import is_number
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from dpcausal.columns import Real
 from dpcausal.estimators.plausibility import Measured, Signs
 from dpcausal.queries import RegressionMoments
-from dpcausal.queries.regression_moments import CONSTANT, FIRST_FEATURE, OUTCOME, Moment, design_names
-from dpcausal.queries.scores import covariates_named
+from dpcausal.queries.features import covariates_named, design_names
+from dpcausal.queries.regression_moments import CONSTANT, FIRST_FEATURE, OUTCOME, Moment
 from dpcausal.release import Release, Source
 from dpcausal.schema import Schema
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from dpcausal.queries import ObjectivePerturbedLogistic
-from dpcausal.queries.scores import Estimand
+from dpcausal.queries.features import Estimand
 
 ESTIMANDS: dict[Estimand, str] = {
     "ATE": "average treatment effect",

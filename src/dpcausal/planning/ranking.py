@@ -18,9 +18,8 @@ from dpcausal.estimators.average import (
 from dpcausal.estimators.propensity import PropensityUncertainty
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import Cut
-from dpcausal.queries.regression_moments import design_names
-from dpcausal.queries.scores import feature_names
-from dpcausal.queries.strata import bins, cuts_of
+from dpcausal.queries.cuts import bins, cuts_of
+from dpcausal.queries.features import design_names, feature_names
 from dpcausal.rehearsal import Rehearsal
 from dpcausal.release import Source
 from dpcausal.schema import Schema

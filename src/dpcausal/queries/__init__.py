@@ -1,7 +1,8 @@
-"""The closed list of questions that may be asked of a table.
+"""The closed list of queries that may be asked of a table.
 
-A query is public: a frozen dataclass of public parameters. It knows from the schema what it would answer and how much
-one unit can move that answer; nobody passes a sensitivity in. The proof of each is in docs/proofs, page by page.
+A query is public: a frozen dataclass of public parameters. It derives its answer's coordinates and their sensitivity
+from the schema; nobody passes a sensitivity in. A query in `queries/stem.py` has its answer in
+`vault/answers/stem.py`, its proof in `docs/proofs/stem.md` and its tests in `tests/privacy/test_stem.py`.
 """
 
 from dataclasses import asdict, fields
@@ -10,95 +11,77 @@ from typing import Any
 from dpcausal.columns import declared_dict
 from dpcausal.errors import QueryError
 from dpcausal.guarantee import Guarantee
-from dpcausal.queries.arm_counts import ScoreCounts, StratumCounts
-from dpcausal.queries.arm_moments import ArmMoments, ArmTotals
-from dpcausal.queries.augmented_scores import AugmentedScores
-from dpcausal.queries.basis import Basis, Cells, Fourier, Points, Polynomial, Spline
-from dpcausal.queries.blocks import BlockEffects, InfluenceEffects
-from dpcausal.queries.covariate_sums import CovariateSums, WeightedCovariates
-from dpcausal.queries.effects import EffectMoments, EffectWeights
-from dpcausal.queries.matching import MatchedContrast, NoisyMatchedContrast
-from dpcausal.queries.outcomes_below import OutcomesBelow
-from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity
-from dpcausal.queries.regression_moments import RegressionMoments
-from dpcausal.queries.scores import ObjectivePerturbedLogistic, OutputPerturbedLogistic, WeightedArms
-from dpcausal.queries.strata import Cut, StratumContrasts, StratumMatches
-from dpcausal.queries.subgroup_moments import SubgroupMoments
+
+# A name that is imported `as` itself is exported to type checkers too.
+from dpcausal.queries.arm_counts import ScoreCounts as ScoreCounts
+from dpcausal.queries.arm_counts import StratumCounts as StratumCounts
+from dpcausal.queries.arm_moments import ArmMoments as ArmMoments
+from dpcausal.queries.arm_moments import ArmTotals as ArmTotals
+from dpcausal.queries.augmented_scores import AugmentedScores as AugmentedScores
+from dpcausal.queries.basis import Basis as Basis
+from dpcausal.queries.basis import Cells as Cells
+from dpcausal.queries.basis import Fourier as Fourier
+from dpcausal.queries.basis import Points as Points
+from dpcausal.queries.basis import Polynomial as Polynomial
+from dpcausal.queries.basis import Spline as Spline
+from dpcausal.queries.block_effects import BlockEffects as BlockEffects
+from dpcausal.queries.covariate_sums import CovariateSums as CovariateSums
+from dpcausal.queries.covariate_sums import WeightedCovariates as WeightedCovariates
+from dpcausal.queries.cuts import Cut as Cut
+from dpcausal.queries.effect_moments import EffectMoments as EffectMoments
+from dpcausal.queries.effect_weights import EffectWeights as EffectWeights
+from dpcausal.queries.influence_effects import InfluenceEffects as InfluenceEffects
+from dpcausal.queries.logistic import ObjectivePerturbedLogistic as ObjectivePerturbedLogistic
+from dpcausal.queries.logistic import OutputPerturbedLogistic as OutputPerturbedLogistic
+from dpcausal.queries.matched_contrast import MatchedContrast as MatchedContrast
+from dpcausal.queries.noisy_matched_contrast import NoisyMatchedContrast as NoisyMatchedContrast
+from dpcausal.queries.outcomes_below import OutcomesBelow as OutcomesBelow
+from dpcausal.queries.query import GRID as GRID
+from dpcausal.queries.query import Coordinate as Coordinate
+from dpcausal.queries.query import Norm as Norm
+from dpcausal.queries.query import Query as Query
+from dpcausal.queries.query import Sensitivity as Sensitivity
+from dpcausal.queries.regression_moments import RegressionMoments as RegressionMoments
+from dpcausal.queries.stratum_contrasts import StratumContrasts as StratumContrasts
+from dpcausal.queries.stratum_matches import StratumMatches as StratumMatches
+from dpcausal.queries.subgroup_moments import SubgroupMoments as SubgroupMoments
+from dpcausal.queries.weighted_arms import WeightedArms as WeightedArms
 from dpcausal.schema import Schema
 
-__all__ = [
-    "GRID",
-    "QUERIES",
-    "ArmMoments",
-    "ArmTotals",
-    "AugmentedScores",
-    "Basis",
-    "BlockEffects",
-    "Cells",
-    "Coordinate",
-    "CovariateSums",
-    "Cut",
-    "EffectMoments",
-    "EffectWeights",
-    "Fourier",
-    "InfluenceEffects",
-    "MatchedContrast",
-    "Norm",
-    "ObjectivePerturbedLogistic",
-    "OutcomesBelow",
-    "OutputPerturbedLogistic",
-    "Points",
-    "Polynomial",
-    "Query",
-    "RegressionMoments",
-    "ScoreCounts",
-    "NoisyMatchedContrast",
-    "Sensitivity",
-    "Spline",
-    "StratumContrasts",
-    "StratumCounts",
-    "StratumMatches",
-    "SubgroupMoments",
-    "WeightedArms",
-    "WeightedCovariates",
-    "from_dict",
-    "question",
-    "to_dict",
-]
-
-_ALL: tuple[type[Query], ...] = (
-    ArmTotals,
-    ArmMoments,
-    StratumContrasts,
-    StratumMatches,
-    OutputPerturbedLogistic,
-    ObjectivePerturbedLogistic,
-    WeightedArms,
-    RegressionMoments,
-    AugmentedScores,
-    MatchedContrast,
-    NoisyMatchedContrast,
-    OutcomesBelow,
-    SubgroupMoments,
-    EffectMoments,
-    EffectWeights,
-    BlockEffects,
-    InfluenceEffects,
-    StratumCounts,
-    ScoreCounts,
-    CovariateSums,
-    WeightedCovariates,
-)
-
-QUERIES: dict[str, type[Query]] = {query.name: query for query in _ALL}
-"""Every query there is, by name."""
+QUERIES: dict[str, type[Query]] = {
+    query.name: query
+    for query in (
+        ArmTotals,
+        ArmMoments,
+        StratumContrasts,
+        StratumMatches,
+        OutputPerturbedLogistic,
+        ObjectivePerturbedLogistic,
+        WeightedArms,
+        RegressionMoments,
+        AugmentedScores,
+        MatchedContrast,
+        NoisyMatchedContrast,
+        OutcomesBelow,
+        SubgroupMoments,
+        EffectMoments,
+        EffectWeights,
+        BlockEffects,
+        InfluenceEffects,
+        StratumCounts,
+        ScoreCounts,
+        CovariateSums,
+        WeightedCovariates,
+    )
+}
+"""Every query there is, by name. What else must be known of each is derived from it."""
 
 
 def question(query: Query, guarantee: Guarantee, schema: Schema, as_of: str | None) -> dict[str, Any]:
-    """What makes two requests the same: all that the answer depends on, and nothing that is only for show.
+    """Return what makes two requests the same: all that the answer depends on, and nothing else.
 
-    That includes the version of the data, so that a stored answer is never given for another one. Which of a unit's
-    records is used may turn on any declared column, so with a unit all of them count.
+    That includes the version of the data, so that an answer stored for one version is never given for another. Which of
+    a unit's records is used may depend on any declared column, so with a unit all of them count.
     """
     return {
         "query": to_dict(query),
@@ -110,12 +93,12 @@ def question(query: Query, guarantee: Guarantee, schema: Schema, as_of: str | No
 
 
 def to_dict(query: Query) -> dict[str, Any]:
-    """A query as plain values: its name and its parameters."""
+    """Return a query as plain values: its name and its parameters."""
     return {"query": query.name, **asdict(query)}  # type: ignore[call-overload]
 
 
 def from_dict(document: dict[str, Any]) -> Query:
-    """The query that `to_dict` wrote."""
+    """Return the query that `to_dict` wrote."""
     name = str(document.get("query"))
     parameters = {key: value for key, value in document.items() if key != "query"}
     known = [part.name for part in fields(QUERIES[name])] if name in QUERIES else []  # type: ignore[arg-type]
@@ -123,7 +106,7 @@ def from_dict(document: dict[str, Any]) -> Query:
         raise QueryError(
             expected=f"a query out of {', '.join(QUERIES)} with exactly its parameters",
             got=f"{name!r} with {', '.join(sorted(parameters)) or 'none'}",
-            hint="only these questions may be asked of a table.",
+            hint="a table answers only these queries.",
         )
     try:
         return QUERIES[name](**parameters)
@@ -133,5 +116,5 @@ def from_dict(document: dict[str, Any]) -> Query:
         raise QueryError(
             expected=f"parameters of {name} of the kinds that it declares",
             got="something else",
-            hint="write a query down with to_dict.",
+            hint="write queries with to_dict.",
         ) from None

@@ -1,16 +1,27 @@
-"""Questions about overlap: how many units of each arm there are in each bin."""
+"""Numbers of units by arm, in strata or in bins of a public propensity score: overlap."""
 
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
+
+import numpy as np
 
 from dpcausal.errors import QueryError
+from dpcausal.expectations import Expectations
+from dpcausal.guarantee import Guarantee
 from dpcausal.queries.basis import Cells, basis_of
-from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity
-from dpcausal.queries.regression_moments import root_above
-from dpcausal.queries.scores import check_coefficients, kept_within, score_columns
+from dpcausal.queries.cuts import double_cut, single_cut
+from dpcausal.queries.features import (
+    check_coefficients,
+    intercept_score,
+    kept_within,
+    name_tuple,
+    score_columns,
+    single_feature,
+)
+from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity, root_above
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
@@ -47,12 +58,22 @@ class StratumCounts(Query):
         return self.cells.names(schema)
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
-        """The answer's coordinates and how far one unit can move them."""
+        """Return the answer's coordinates and how far one unit can move them."""
         return _counts(self.bins(schema), norm)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """The columns that the answer depends on."""
+        """Return the columns that the answer depends on."""
         return schema.treatment, *self.cells.reads(schema)
+
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
+        """Return the expected answer without noise and without an effect: all strata have the same size."""
+        bins, sizes = self.bins(expectations.schema), expectations.expected_sizes
+        return {f"size_{arm} of {name}": sizes[arm] / len(bins) for name in bins for arm in (0, 1)}
+
+    @classmethod
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:
+        """Return queries of this kind that the schema allows."""
+        return tuple(cls(Cells(by)) for by in (*single_cut(schema), *double_cut(schema)))
 
 
 @dataclass(frozen=True)
@@ -75,9 +96,7 @@ class ScoreCounts(Query):
     edges: Sequence[float]
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "covariates", self.covariates if isinstance(self.covariates, str) else tuple(self.covariates)
-        )
+        object.__setattr__(self, "covariates", name_tuple(self.covariates))
         object.__setattr__(self, "coefficients", kept_within(self.coefficients))
         numbers = all(map(is_number, self.edges)) and 1 <= len(self.edges) <= MOST_EDGES
         if not (numbers and all(low < high for low, high in itertools.pairwise((0.0, *self.edges, 1.0)))):
@@ -95,10 +114,22 @@ class ScoreCounts(Query):
         return f"score < {edges[0]}", *inner, f"score ≥ {edges[-1]}"
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
-        """The answer's coordinates and how far one unit can move them."""
+        """Return the answer's coordinates and how far one unit can move them."""
         check_coefficients(self.coefficients, self.covariates, schema)
         return _counts(self.bins(), norm)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """The columns that the answer depends on."""
+        """Return the columns that the answer depends on."""
         return score_columns(self.covariates, schema)
+
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
+        """Return the expected answer without noise and effect: every unit has the score that the intercept gives."""
+        bins, sizes = self.bins(), expectations.expected_sizes
+        score = intercept_score(self.coefficients, self.covariates)
+        found = bins[int(np.searchsorted(self.edges, score, side="right"))]
+        return {f"size_{arm} of {name}": sizes[arm] * float(name == found) for name in bins for arm in (0, 1)}
+
+    @classmethod
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:
+        """Return queries of this kind that the schema allows."""
+        return tuple(cls(covariates, [0.0, 20.0], [0.1, 0.9]) for covariates in single_feature(schema))

@@ -1,9 +1,11 @@
-"""Questions about whole arms."""
+"""Sums of the outcome and of its squares in each arm, and the arms' sizes."""
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
+from dpcausal.expectations import Expectations
+from dpcausal.guarantee import Guarantee
 from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, compared, outcome_tick
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
@@ -20,13 +22,22 @@ class ArmTotals(Query):
     adds_up: ClassVar[bool] = True
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
-        """The answer's coordinates and how far one unit can move them."""
+        """Return the answer's coordinates and how far one unit can move them."""
         coordinates = (*_totals(schema), *_arm_size(schema, protects, norm))
         return Sensitivity(norm, coordinates, _arm_bound(protects, norm))
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """The columns that the answer depends on."""
+        """Return the columns that the answer depends on."""
         return schema.treatment, schema.outcome
+
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
+        """Return the expected answer without noise and without an effect, in the schema's units."""
+        return _expected(expectations)
+
+    @classmethod
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:  # noqa: ARG003
+        """Return queries of this kind that the schema allows."""
+        return (cls(),)
 
 
 @dataclass(frozen=True)
@@ -42,7 +53,7 @@ class ArmMoments(Query):
     adds_up: ClassVar[bool] = True
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
-        """The answer's coordinates and how far one unit can move them."""
+        """Return the answer's coordinates and how far one unit can move them."""
         tick = outcome_tick(schema) ** 2 * GRID
         weight, rounding = {"l1": (4 * GRID, Fraction(1, 4 * GRID)), "l2": (2 * GRID, Fraction(1, 2 * GRID))}[norm]
         deficits = tuple(Coordinate(f"deficit_{arm}", tick, Fraction(weight)) for arm in (0, 1))
@@ -50,8 +61,17 @@ class ArmMoments(Query):
         return Sensitivity(norm, coordinates, max(_arm_bound(protects, norm), 1 + rounding))
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """The columns that the answer depends on."""
+        """Return the columns that the answer depends on."""
         return schema.treatment, schema.outcome
+
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
+        """Return the expected answer without noise and without an effect, in the schema's units."""
+        return _expected(expectations)
+
+    @classmethod
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:  # noqa: ARG003
+        """Return queries of this kind that the schema allows."""
+        return (cls(),)
 
 
 def _totals(schema: Schema) -> tuple[Coordinate, ...]:
@@ -68,3 +88,12 @@ def _arm_size(schema: Schema, protects: Protects, norm: Norm) -> tuple[Coordinat
 
 def _arm_bound(protects: Protects, norm: Norm) -> Fraction:
     return Fraction(3, 2) if protects == "record" and norm == "l1" else Fraction(1)
+
+
+def _expected(expectations: Expectations) -> dict[str, float]:
+    low, high = expectations.schema.outcome_bounds
+    mean = expectations.mean - (low + high) / 2
+    each = {"total": mean, "deficit": ((high - low) / 2) ** 2 - mean**2 - expectations.sd**2, "size": 1.0}
+    sizes = expectations.expected_sizes
+    values = {f"{name}_{arm}": value * sizes[arm] for name, value in each.items() for arm in (0, 1)}
+    return values | {"compared": float(expectations.compared)}

@@ -1,12 +1,14 @@
-"""Questions about a propensity score and a regression of the outcome together."""
+"""Sums of augmented scores, which combine a propensity score with regressions of the outcome."""
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal, Self, get_args
 
-from dpcausal.queries.models import Modelled, check_limits
+from dpcausal.expectations import Expectations
+from dpcausal.guarantee import Guarantee
+from dpcausal.queries.features import arm_weights, check_estimand, single_feature
+from dpcausal.queries.models import EXTREME, MODERATE, Modelled, check_limits
 from dpcausal.queries.query import GRID, Coordinate, Norm, Sensitivity, outcome_tick
-from dpcausal.queries.scores import check_estimand
 from dpcausal.schema import Protects, Schema
 
 AugmentedEstimand = Literal["ATE", "ATT", "ATO"]
@@ -16,12 +18,12 @@ AugmentedEstimand = Literal["ATE", "ATT", "ATO"]
 class AugmentedScores(Modelled):
     """Sums of augmented scores: each unit's own estimate of the effect, from models that are public already.
 
-    A unit's score is what the outcome regressions say about its effect, plus what they missed of its outcome times the
-    weight that its propensity gives it; for ATT the regression of the control arm alone is used, and for ATO everything
-    is multiplied by e (1 - e), e the propensity. A score is kept within `limit` half ranges of the outcome. With scores
-    f as shares of that limit and targets g (1 for ATE, 1 for treated units for ATT, e (1 - e) for ATO) as shares of the
-    largest target, the answer holds the sums of f (score), g (target_sum), 1 - f² (deficit), f g (product), g² (target_square_sum), and
-    the number of scores that the limit cut off (clipped). Proof: docs/proofs/augmented_scores.md.
+    A unit's score is the effect that the outcome regressions predict, plus the residual of its outcome times the weight
+    that its propensity gives it. ATT uses the regression of the control arm alone; ATO multiplies everything by
+    e (1 - e), e the propensity. Scores are clipped to `limit` half ranges of the outcome. With scores f as shares of
+    that limit and targets g (1 for ATE, 1 for treated units for ATT, e (1 - e) for ATO) as shares of the largest
+    target, the answer holds the sums of f (score), g (target_sum), 1 - f² (deficit), f g (product) and
+    g² (target_square_sum), and the number of clipped scores (clipped). Proof: docs/proofs/augmented_scores.md.
 
     Attributes:
         estimand: Whose effect the scores are for.
@@ -54,7 +56,7 @@ class AugmentedScores(Modelled):
         return 0.25 if self.estimand == "ATO" else 1.0
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
-        """The answer's coordinates and how far one unit can move them."""
+        """Return the answer's coordinates and how far one unit can move them."""
         self.check_models(schema)
         score, target = self.limit * outcome_tick(schema), self.largest_target
         moves = {
@@ -72,3 +74,35 @@ class AugmentedScores(Modelled):
         total = sum((Fraction(1, weight) ** power for weight in self.weights.values()), Fraction(0))
         # The root of a number is at most half of one more than it.
         return Sensitivity(norm, coordinates, total if norm == "l1" else (1 + total) / 2)
+
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
+        """Return the expected answer without noise and without an effect.
+
+        Regressions explain a quarter of the outcome's variance, and every unit has the propensity of its arm's share.
+        """
+        c, t = expectations.expected_sizes
+        n, score = expectations.compared, min(max(t / expectations.compared, self.clip), 1 - self.clip)
+        low, high = expectations.schema.outcome_bounds
+        largest = (self.limit * (high - low) / 2) ** 2
+        control, treated = arm_weights(self.estimand, score, self.clip)
+        squares = min((c * control**2 + t * treated**2) * expectations.sd**2 * 3 / 4, n * largest)
+        return {
+            "score": 0.0,
+            "target_sum": {"ATE": float(n), "ATT": float(t), "ATO": n * score * (1 - score)}[self.estimand],
+            "deficit": n * largest - squares,
+            "product": 0.0,
+            "target_square_sum": {"ATE": float(n), "ATT": float(t), "ATO": n * (score * (1 - score)) ** 2}[
+                self.estimand
+            ],
+            "clipped": 0.0,
+        }
+
+    @classmethod
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:
+        """Return queries of this kind that the schema allows."""
+        return tuple(
+            cls(covariates, *models, estimand, 0.1, limit)
+            for covariates in single_feature(schema)
+            for estimand in get_args(AugmentedEstimand)
+            for limit, models in ((0.5, EXTREME), (5.0, MODERATE))
+        )

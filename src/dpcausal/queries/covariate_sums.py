@@ -1,24 +1,30 @@
-"""Questions about balance: how covariates differ between arms, as they are or weighted by a score."""
+"""Sums of covariates by arm, plain or weighted by a public propensity score: balance."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, get_args
+from typing import ClassVar, Self, get_args
 
 from dpcausal.columns import Real
 from dpcausal.errors import QueryError
-from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, compared
-from dpcausal.queries.regression_moments import MOST_FEATURES, root_above
-from dpcausal.queries.scores import (
+from dpcausal.expectations import Expectations
+from dpcausal.guarantee import Guarantee
+from dpcausal.queries.features import (
+    MOST_FEATURES,
     Estimand,
+    arm_weights,
     check_coefficients,
     check_estimand,
     covariates_named,
     feature_names,
+    intercept_score,
     kept_within,
     largest_weight,
+    name_tuple,
     score_columns,
+    single_feature,
 )
+from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, compared, root_above, value_names
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
@@ -43,9 +49,7 @@ class CovariateSums(Query):
     covariates: Sequence[str]
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "covariates", self.covariates if isinstance(self.covariates, str) else tuple(self.covariates)
-        )
+        object.__setattr__(self, "covariates", name_tuple(self.covariates))
 
     def features(self, schema: Schema) -> tuple[str, ...]:
         """What is added up of each unit."""
@@ -63,7 +67,7 @@ class CovariateSums(Query):
         return tuple(column.name for column in covariates_named(self.covariates, schema) if isinstance(column, Real))
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
-        """The answer's coordinates and how far one unit can move them."""
+        """Return the answer's coordinates and how far one unit can move them."""
         one = Fraction(1)
         sizes = (Coordinate("size_1", 1.0, one), *compared(schema, one)) if protects == "record" else ()
         bound = _bound(len(self.covariates), protects, norm, extra=Fraction(1))
@@ -77,8 +81,33 @@ class CovariateSums(Query):
         return tuple(Coordinate(name, largest / GRID, Fraction(GRID * weight)) for name, weight in parts)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """The columns that the answer depends on."""
+        """Return the columns that the answer depends on."""
         return schema.treatment, *covariates_named(self.covariates, schema)
+
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
+        """Return the expected answer without noise and without an effect: covariates do not depend on treatment."""
+        return self._expected_sums((1.0, 1.0), expectations)
+
+    def _expected_sums(self, weights: tuple[float, float], expectations: Expectations) -> dict[str, float]:
+        """Return the expected sums of units of these weights in each arm; listed values are equally frequent."""
+        sizes = expectations.expected_sizes
+        values = {"size_1": float(sizes[1]), "compared": float(expectations.compared)}
+        for arm in (0, 1):
+            weight_sum = sizes[arm] * weights[arm]
+            values |= {f"weight_sum_{arm}": weight_sum, f"weight_square_sum_{arm}": weight_sum * weights[arm]}
+            for column in covariates_named(self.covariates, expectations.schema):
+                listed = () if isinstance(column, Real) or len(column.values) == 2 else value_names(column)
+                values |= {f"total_{arm} of {column.name}": 0.0}
+                values |= {f"total_{arm} of {name}": weight_sum / len(listed) for name in listed}
+                values |= {f"deficit_{arm} of {column.name}": weight_sum * (1 - expectations.covariate_sd**2)}
+        return values
+
+    @classmethod
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:
+        """Return queries of this kind that the schema allows."""
+        every = tuple(column.name for column in schema.covariates)
+        chosen = dict.fromkeys((*single_feature(schema), *([every] if every else [])))
+        return tuple(cls(covariates) for covariates in chosen)
 
 
 @dataclass(frozen=True)
@@ -103,7 +132,7 @@ class WeightedCovariates(CovariateSums):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "score", self.score if isinstance(self.score, str) else tuple(self.score))
+        object.__setattr__(self, "score", name_tuple(self.score))
         object.__setattr__(self, "coefficients", kept_within(self.coefficients))
         check_estimand(self.estimand, get_args(Estimand))
         if not (is_number(self.clip) and 1e-3 <= self.clip < 0.5):
@@ -119,7 +148,7 @@ class WeightedCovariates(CovariateSums):
         return largest_weight(self.estimand, self.clip)
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
-        """The answer's coordinates and how far one unit can move them."""
+        """Return the answer's coordinates and how far one unit can move them."""
         check_coefficients(self.coefficients, self.score, schema)
         weights = tuple(
             Coordinate(f"{part}_{arm}", self.largest**power / GRID, Fraction(GRID * weight))
@@ -130,8 +159,26 @@ class WeightedCovariates(CovariateSums):
         return Sensitivity(norm, (*weights, *self._sums(schema, norm, self.largest)), bound)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """The columns that the answer depends on."""
+        """Return the columns that the answer depends on."""
         return tuple(dict.fromkeys((*super().reads(schema), *score_columns(self.score, schema))))
+
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
+        """Return the expected answer without noise and effect: every unit has the score that the intercept gives."""
+        score = intercept_score(self.coefficients, self.score)
+        return self._expected_sums(arm_weights(self.estimand, score, self.clip), expectations)
+
+    @classmethod
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:
+        """Return queries of this kind that the schema allows."""
+        every = tuple(column.name for column in schema.covariates)
+        made = []
+        for score in single_feature(schema):
+            made += [cls(covariates, score, [0.0, 20.0], "ATE", 0.1) for covariates in dict.fromkeys((score, every))]
+            made += [
+                cls(every, score, [1.0, -1.0], "ATT", 0.1),
+                cls(every, score, [5.0, -20.0], "ATO", 0.1),
+            ]
+        return tuple(made)
 
 
 def _bound(covariates: int, protects: Protects, norm: Norm, extra: Fraction) -> Fraction:

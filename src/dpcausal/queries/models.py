@@ -1,14 +1,36 @@
-"""What questions have in common that are asked with models of the table that are public already."""
+"""Bases of queries that are asked with models of the table."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dpcausal.columns import Real, Value
 from dpcausal.errors import QueryError
-from dpcausal.queries.query import Query
-from dpcausal.queries.scores import check_coefficients, kept_within, score_columns
+from dpcausal.queries.basis import Basis
+from dpcausal.queries.features import (
+    check_coefficients,
+    covariates_named,
+    kept_within,
+    name_tuple,
+    score_columns,
+    single_feature,
+)
+from dpcausal.queries.profiles import by_covariate, codes_of, profile_names, profiles_of
+from dpcausal.queries.query import (
+    GRID,
+    Query,
+)
 from dpcausal.schema import Schema
 from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
+
+Models = tuple[Sequence[float], Sequence[float], Sequence[float]]
+"""Coefficients of a propensity, and of the outcome's regressions in the control and the treated arm."""
+
+EXTREME: Models = ([0.0, 20.0], [2.0**20, -(2.0**20)], [-(2.0**20), 2.0**20])
+MODERATE: Models = ([-3.0, -2.0], [0.0, 0.5], [0.0, -0.5])
+EVEN: Models = ([0.0, 0.0], [0.0, 0.0], [0.0, 0.0])
+"""Models of one feature, for examples."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +51,7 @@ class Modelled(Query):
     treated: Sequence[float]
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "covariates", self.covariates if isinstance(self.covariates, str) else tuple(self.covariates)
-        )
+        object.__setattr__(self, "covariates", name_tuple(self.covariates))
         for model in ("propensity", "control", "treated"):
             object.__setattr__(self, model, kept_within(getattr(self, model)))
 
@@ -40,8 +60,28 @@ class Modelled(Query):
         for model in (self.propensity, self.control, self.treated):
             check_coefficients(model, self.covariates, schema)
 
+    def farthest_arm(self, schema: Schema, clip: float) -> float:
+        """Return how far an arm can be from its propensity, whatever a unit's covariates are.
+
+        It is a half where the propensity is always a half.
+        """
+        self.check_models(schema)
+        root = math.sqrt(len(self.covariates) + 1)
+        low, *slopes = (round(each / root * 2**16) / 2**16 for each in self.propensity)  # as the vault rounds them
+        high = low
+        for column in covariates_named(self.covariates, schema):
+            if isinstance(column, Real) or len(column.values) == 2:
+                slope, *slopes = slopes
+                own = [-slope, slope]
+            else:  # one of these and no other
+                own, slopes = slopes[: len(column.values)], slopes[len(column.values) :]
+            low, high = low + min(own), high + max(own)
+        # The predictor is rounded down to a tick of its lookup table, and the propensity to the nearest tick.
+        ends = [1 / (1 + math.exp(-min(max(end, -40), 40))) for end in (low - 2**-12, high)]
+        return min(max(ends[1], 1 - ends[0]), 1 - clip) + 2 / GRID
+
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """The columns that the answer depends on."""
+        """Return the columns that the answer depends on."""
         return *score_columns(self.covariates, schema), schema.outcome
 
 
@@ -53,3 +93,59 @@ def check_limits(clip: object, limit: object) -> None:
             got=f"clip={clip!r}, limit={limit!r}",
             hint="a clip of 0.05 and a limit of 1 to 5 are usual; a larger limit needs more noise.",
         )
+
+
+def joined(columns: tuple[TableColumn, ...], basis: Basis, schema: Schema) -> tuple[TableColumn, ...]:
+    """Columns with those of a basis, each once, in the order of the schema."""
+    names = {column.name for column in (*columns, *basis.reads(schema))}
+    return tuple(column for column in schema.columns if column.name in names)
+
+
+@dataclass(frozen=True)
+class LearnerQuery(Query):
+    """A question to a learner: the effects that it gives to public profiles.
+
+    Attributes:
+        learner: Which learner, by the name under which the vault knows it.
+        covariates: The covariates that it sees.
+        at: The profiles, each a list of values in the order of `covariates`.
+    """
+
+    learner: str
+    covariates: Sequence[str]
+    at: Sequence[Sequence[Value]]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "covariates", name_tuple(self.covariates))
+        object.__setattr__(self, "at", profiles_of(self.covariates, self.at))
+        if not isinstance(self.learner, str):
+            raise QueryError(expected="the name of a learner", got=repr(self.learner), hint="for instance forest.")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each profile's effect is called."""
+        return profile_names(self.at)
+
+    @property
+    def vault_learner(self) -> str | None:
+        """The name of the learner that the vault runs for the answer."""
+        return self.learner
+
+    def check_profiles(self, schema: Schema) -> None:
+        """Raise unless profiles can be read as the schema declares."""
+        columns = covariates_named(self.covariates, schema)
+        codes_of(by_covariate(self.covariates, self.at), columns)
+
+    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
+        """Return the columns that the answer depends on."""
+        return *score_columns(self.covariates, schema), schema.outcome
+
+
+def example_profiles(schema: Schema) -> Sequence[tuple[tuple[str, ...], list[list[Value]]]]:
+    """Return, for examples, a covariate and two profiles of it; none where no covariate becomes one feature."""
+    made = []
+    for covariates in single_feature(schema):
+        (column,) = covariates_named(covariates, schema)
+        low, middle = (column.low, (column.low + column.high) / 2) if isinstance(column, Real) else column.values
+        made.append((covariates, [[low], [middle]]))
+    return made

@@ -1,11 +1,14 @@
-"""Questions about the outcome alone."""
+"""The number of outcomes below a threshold."""
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from dpcausal.columns import Column, Real
 from dpcausal.errors import QueryError
+from dpcausal.expectations import Expectations
+from dpcausal.guarantee import Guarantee
 from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity
 from dpcausal.schema import Protects, Schema
 from dpcausal.validation import is_number
@@ -32,7 +35,7 @@ class OutcomesBelow(Query):
             )
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
-        """The answer's coordinates and how far one unit can move them."""
+        """Return the answer's coordinates and how far one unit can move them."""
         low, high = schema.outcome_bounds
         if not (isinstance(schema.outcome, Real) and low <= self.threshold <= high):
             raise QueryError(
@@ -43,5 +46,16 @@ class OutcomesBelow(Query):
         return Sensitivity(norm, (Coordinate("below", 1.0, Fraction(1)),), Fraction(1))
 
     def reads(self, schema: Schema) -> tuple[Column, ...]:
-        """The columns that the answer depends on."""
+        """Return the columns that the answer depends on."""
         return (schema.outcome,)
+
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
+        """Return the expected answer without noise and without an effect: outcomes are normal."""
+        distance = (self.threshold - expectations.mean) / max(expectations.sd, 1e-300)
+        return {"below": expectations.n * (1 + math.erf(distance / math.sqrt(2))) / 2}
+
+    @classmethod
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:
+        """Return queries of this kind that the schema allows."""
+        low, high = schema.outcome_bounds
+        return (cls((low + high) / 2),) if isinstance(schema.outcome, Real) else ()

@@ -4,10 +4,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Literal, Protocol, Self
 
 from dpcausal.columns import Binary, Category, Value
 from dpcausal.errors import QueryError
+from dpcausal.expectations import Expectations
+from dpcausal.guarantee import Guarantee
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
@@ -96,11 +98,26 @@ class Query(Protocol):
         return None
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
-        """The answer's coordinates and how far one unit can move them."""
+        """Return the answer's coordinates and how far one unit can move them."""
         ...
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """The columns that the answer depends on."""
+        """Return the columns that the answer depends on."""
+        ...
+
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:
+        """Return the expected answer without noise and without an effect, in the schema's units.
+
+        It is made of public numbers alone: rehearsals and prices rest on it.
+        """
+        ...
+
+    @classmethod
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:
+        """Return queries of this kind that the schema allows; none where it lacks the columns.
+
+        They cover every variant with a bound of its own. The audit, tests and benchmarks ask all of them.
+        """
         ...
 
 
@@ -149,3 +166,8 @@ def shared(parts: Mapping[str, tuple[float, int]], shares: Mapping[str, Fraction
         share = shares[part] if norm == "l1" else Fraction(math.sqrt(shares[part]))
         coordinates.append(Coordinate(part, unit, Fraction(moves) / share))
     return Sensitivity(norm, tuple(coordinates), Fraction(1) if norm == "l1" else 1 + Fraction(1, 10**12))
+
+
+def root_above(number: Fraction) -> Fraction:
+    """A fraction that is not below the square root of a fraction, and hardly above it."""
+    return Fraction(math.isqrt(number.numerator * 10**24 // number.denominator) + 1, 10**12)

@@ -1,15 +1,19 @@
-"""Questions that a linear regression of the outcome on covariates, in each arm, can be made of."""
+"""Sums of products of outcome, covariates and arm, for linear regressions of the outcome."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
+
+import numpy as np
 
 from dpcausal.columns import Real
 from dpcausal.errors import QueryError
-from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity, value_names
-from dpcausal.queries.scores import covariates_named
+from dpcausal.expectations import Expectations
+from dpcausal.guarantee import Guarantee
+from dpcausal.queries.features import covariates_named, design_names, name_tuple, single_feature
+from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity, root_above
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
 
@@ -19,9 +23,6 @@ FINE = 2**10
 CONSTANT, OUTCOME, FIRST_FEATURE = 0, 1, 2
 """Where in a unit's list of numbers its constant, its outcome and its features are."""
 
-
-MOST_FEATURES = 200
-"""Beyond so many features all products together would fill the memory."""
 
 WEIGHTS: dict[tuple[bool, int, int], int] = {
     (True, 1, 0): 1,
@@ -86,9 +87,7 @@ class RegressionMoments(Query):
     interaction: bool = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "covariates", self.covariates if isinstance(self.covariates, str) else tuple(self.covariates)
-        )
+        object.__setattr__(self, "covariates", name_tuple(self.covariates))
         if not isinstance(self.interaction, bool):
             raise QueryError(
                 expected="an interaction that is True or False",
@@ -109,7 +108,7 @@ class RegressionMoments(Query):
         return *plain, *signed
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
-        """The answer's coordinates and how far one unit can move them."""
+        """Return the answer's coordinates and how far one unit can move them."""
         numbers = ["", "outcome", *design_names(self.covariates, schema)]
         low, high = schema.outcome_bounds
         sizes = [1.0, (high - low) / 2, *(1.0 for _ in numbers[FIRST_FEATURE:])]
@@ -167,27 +166,50 @@ class RegressionMoments(Query):
         return most if norm == "l1" else root_above(most)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """The columns that the answer depends on."""
+        """Return the columns that the answer depends on."""
         return schema.treatment, *covariates_named(self.covariates, schema), schema.outcome
 
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
+        """Return the expected answer without noise and without an effect.
 
-def design_names(covariates: Sequence[str], schema: Schema) -> tuple[str, ...]:
-    """The features of a linear regression: each number, one of two values, each of more values but the first."""
-    names: list[str] = []
-    for column in covariates_named(covariates, schema):
-        names += [column.name] if isinstance(column, Real) or len(column.values) == 2 else value_names(column)[1:]
-    if len(names) > MOST_FEATURES:
-        raise QueryError(
-            expected=f"covariates that make at most {MOST_FEATURES} features",
-            got=f"{len(names)}",
-            hint="use fewer covariates: noise grows with their number.",
-        )
-    return tuple(names)
+        Covariates explain a quarter of the outcome's variance and are all the confounding. Each feature has an equal
+        part in both, and is independent of the others.
+        """
+        schema, sizes = expectations.schema, expectations.expected_sizes
+        variances: list[float] = []
+        for column in covariates_named(self.covariates, schema):
+            if isinstance(column, Real):
+                variances.append(expectations.covariate_sd**2)
+            else:
+                share = 1 / len(column.values)
+                variances += [4 * share * (1 - share)] * (len(column.values) - 1)
+        low, high = schema.outcome_bounds
+        tables = []
+        for arm in (0, 1):
+            apart = (-1, 1)[arm] * sizes[1 - arm] / expectations.compared * expectations.confounding
+            line = [1.0, expectations.mean - (low + high) / 2 + apart * expectations.sd]
+            line += [2 * apart * math.sqrt(variance / len(variances)) for variance in variances]
+            table = np.outer(line, line)
+            table[OUTCOME, OUTCOME] += expectations.sd**2
+            for place, variance in enumerate(variances, start=FIRST_FEATURE):
+                table[place, place] += variance
+                table[OUTCOME, place] += expectations.sd / 2 * math.sqrt(variance / len(variances))
+            tables.append(sizes[arm] * table)
+        largest = [1.0, ((high - low) / 2) ** 2, *(1.0 for _ in variances)]
+        names = (at.name for at in self.sensitivity(schema, "record", "l1").coordinates)
+        values = {}
+        for name, moment in zip(names, self.moments(schema), strict=True):
+            table = tables[1] - tables[0] if moment.signed else tables[1] + tables[0]
+            value = float(table[moment.first, moment.second])
+            values[name] = float(table[CONSTANT, CONSTANT]) * largest[moment.first] - value if moment.deficit else value
+        return values
 
-
-def root_above(number: Fraction) -> Fraction:
-    """A fraction that is not below the square root of a fraction, and hardly above it."""
-    return Fraction(math.isqrt(number.numerator * 10**24 // number.denominator) + 1, 10**12)
+    @classmethod
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:
+        """Return queries of this kind that the schema allows."""
+        every = tuple(column.name for column in schema.covariates)
+        chosen = dict.fromkeys((*single_feature(schema), *([every] if every else [])))
+        return tuple(cls(covariates, interaction) for covariates in chosen for interaction in (True, False))
 
 
 def _name(moment: Moment, numbers: Sequence[str]) -> str:

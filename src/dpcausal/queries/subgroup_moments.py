@@ -1,11 +1,15 @@
-"""Questions about the groups of a public partition."""
+"""Sums of the outcome and of its squares in each arm of each group of a public partition."""
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from dpcausal.errors import QueryError
+from dpcausal.expectations import Expectations
+from dpcausal.guarantee import Guarantee
+from dpcausal.queries.arm_moments import ArmMoments
 from dpcausal.queries.basis import Cells, basis_of
+from dpcausal.queries.cuts import double_cut, single_cut
 from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, outcome_tick
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
@@ -33,7 +37,7 @@ class SubgroupMoments(Query):
             raise QueryError(expected="Cells", got=type(self.cells).__name__, hint='write Cells([Cut("ward")]).')
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
-        """The answer's coordinates and how far one unit can move them."""
+        """Return the answer's coordinates and how far one unit can move them."""
         tick = outcome_tick(schema)
         # The deficit moves fully only where the total does not move at all: with these weights it never adds to it.
         weights = {
@@ -52,5 +56,16 @@ class SubgroupMoments(Query):
         return Sensitivity(norm, coordinates, most + Fraction(2, GRID))
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """The columns that the answer depends on."""
+        """Return the columns that the answer depends on."""
         return schema.treatment, *self.cells.reads(schema), schema.outcome
+
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:
+        """Return the expected answer without noise and without an effect: all groups have the same size."""
+        whole = ArmMoments().expected(expectations, guarantee)
+        groups = self.cells.names(expectations.schema)
+        return {f"{name} of {group}": value / len(groups) for group in groups for name, value in whole.items()}
+
+    @classmethod
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:
+        """Return queries of this kind that the schema allows."""
+        return tuple(cls(Cells(by)) for by in (*single_cut(schema), *double_cut(schema)))

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from dpcausal.calibration import calibrate
 from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
-from dpcausal.planning.expected import expected
 from dpcausal.queries import Query
 from dpcausal.release import Noisy, PublicValue, Receipt, Release
 from dpcausal.text import format_number
@@ -65,7 +64,7 @@ class Rehearsal(Expectations):
         """What the query would be expected to give, with the noise it would have and the price it would cost."""
         noise = calibrate(query, self.schema, guarantee)
         receipt = Receipt(query.name, guarantee.epsilon, guarantee.delta)
-        values = expected(query, self, guarantee)
+        values = query.expected(self, guarantee)
         ticks = tuple(round(values[at.name] / at.tick) for at in noise.sensitivity.coordinates)
         public = [PublicValue(name, values[name], because="expected, not read") for name in query.public_values]
         return Release.of(query, guarantee, noise, noisy=Noisy(ticks), public_values=public, receipt=receipt)

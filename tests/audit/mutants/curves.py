@@ -19,7 +19,6 @@ from dpcausal.queries import (
     Polynomial,
     Sensitivity,
     SubgroupMoments,
-    effects,
 )
 from dpcausal.queries.query import outcome_tick
 from dpcausal.vault.answers import block_effects, effect_moments, effect_weights
@@ -98,7 +97,7 @@ def quiet_products(patch: pytest.MonkeyPatch) -> None:
     sensitivity_of(EffectMoments, learner="residual", limit=0.5, basis=LINE),
 )
 def near_arms(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(effects, "farthest_arm", lambda *_: 0.5)
+    patch.setattr(EffectMoments, "farthest_arm", lambda *_: 0.5)
 
 
 @mutant("sums of effects that are not whole", determinism_of(EffectMoments))

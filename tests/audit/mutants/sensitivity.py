@@ -22,7 +22,7 @@ from dpcausal.queries import (
     StratumMatches,
     profiles,
 )
-from dpcausal.queries.matching import COEFFICIENT_TICKS
+from dpcausal.queries.matched_contrast import COEFFICIENT_TICKS
 from dpcausal.release import PublicValue
 from dpcausal.vault import coercion
 from dpcausal.vault.answers import augmented_scores, logistic, matched_contrast, stratum_matches, weighted_arms

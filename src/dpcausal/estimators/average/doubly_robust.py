@@ -24,8 +24,8 @@ from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm
 from dpcausal.queries import AugmentedScores, ObjectivePerturbedLogistic, Query, RegressionMoments
 from dpcausal.queries.augmented_scores import AugmentedEstimand
-from dpcausal.queries.regression_moments import FIRST_FEATURE, OUTCOME, Moment, design_names
-from dpcausal.queries.scores import feature_names
+from dpcausal.queries.features import design_names, feature_names
+from dpcausal.queries.regression_moments import FIRST_FEATURE, OUTCOME, Moment
 from dpcausal.release import Release, Source, check_affords, guarantee_for
 from dpcausal.schema import Schema
 from dpcausal.validation import is_number

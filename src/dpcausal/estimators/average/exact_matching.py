@@ -4,15 +4,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpcausal.calibration import smoothness
 from dpcausal.effect import Effect
 from dpcausal.estimators.average.stratification import variance_within, within_strata
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.plausibility import Signs, warned
 from dpcausal.interval import NoiseTerm
 from dpcausal.queries import Cut, StratumMatches
+from dpcausal.queries.cuts import bins, cuts_of
 from dpcausal.queries.query import outcome_tick
-from dpcausal.queries.strata import bins, cuts_of
+from dpcausal.queries.stratum_matches import smoothness
 from dpcausal.release import Release, Source, guarantee_for
 
 

@@ -13,7 +13,7 @@ from dpcausal.estimators.plausibility import Measured, Signs, warned
 from dpcausal.estimators.propensity import ESTIMANDS, PropensityUncertainty
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import ObjectivePerturbedLogistic, OutputPerturbedLogistic, WeightedArms
-from dpcausal.queries.scores import Estimand, feature_names
+from dpcausal.queries.features import Estimand, feature_names
 from dpcausal.release import Release, Source, check_affords, guarantee_for, units_compared
 from dpcausal.validation import is_number
 

@@ -10,8 +10,8 @@ from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.plausibility import Measured, Signs, warned
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import MatchedContrast, NoisyMatchedContrast, OutputPerturbedLogistic
-from dpcausal.queries.matching import check_matching
-from dpcausal.queries.scores import feature_names
+from dpcausal.queries.features import feature_names
+from dpcausal.queries.matched_contrast import check_matching
 from dpcausal.release import Release, Source, check_affords, guarantee_for
 from dpcausal.schema import Protects
 

@@ -8,7 +8,7 @@ from dpcausal.effect import Effect
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.plausibility import Measured, Signs, warned
 from dpcausal.queries import Cut, StratumContrasts
-from dpcausal.queries.strata import bins, cuts_of
+from dpcausal.queries.cuts import bins, cuts_of
 from dpcausal.release import Release, Source, guarantee_for, units_compared
 
 

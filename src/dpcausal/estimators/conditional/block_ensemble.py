@@ -12,8 +12,8 @@ from dpcausal.errors import QueryError
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.queries import Basis, BlockEffects, Points
 from dpcausal.queries.basis import basis_of, basis_values
+from dpcausal.queries.features import covariates_named
 from dpcausal.queries.profiles import by_covariate, codes_of, spread_out, values_of
-from dpcausal.queries.scores import covariates_named
 from dpcausal.release import Release, Source, guarantee_for
 from dpcausal.schema import Schema
 

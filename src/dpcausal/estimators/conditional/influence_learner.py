@@ -9,8 +9,8 @@ from dpcausal.columns import Value
 from dpcausal.curve import EffectCurve, matrix
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.queries import InfluenceEffects, Points
+from dpcausal.queries.features import covariates_named
 from dpcausal.queries.profiles import codes_of, values_of
-from dpcausal.queries.scores import covariates_named
 from dpcausal.release import Source, guarantee_for
 
 

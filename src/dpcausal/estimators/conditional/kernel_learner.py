@@ -16,7 +16,7 @@ from dpcausal.estimators.conditional.nuisance import fit_nuisance_models
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm
 from dpcausal.queries import EffectWeights, Fourier
-from dpcausal.queries.scores import COEFFICIENT_TICK
+from dpcausal.queries.features import COEFFICIENT_TICK
 from dpcausal.release import Source, guarantee_for
 from dpcausal.validation import is_number
 

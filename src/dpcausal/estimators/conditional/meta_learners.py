@@ -11,7 +11,7 @@ from dpcausal.estimators.conditional.posterior import WeightPosterior, fit_weigh
 from dpcausal.estimators.messages import confounding_message
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import Basis, EffectMoments
-from dpcausal.queries.effects import Learner
+from dpcausal.queries.effect_moments import Learner
 from dpcausal.release import Source, guarantee_for
 
 

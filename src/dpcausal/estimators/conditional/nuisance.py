@@ -12,9 +12,8 @@ from dpcausal.estimators.outcome_regression import as_score_coefficients, fit_re
 from dpcausal.estimators.propensity import PropensityUncertainty
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import ObjectivePerturbedLogistic, RegressionMoments
+from dpcausal.queries.features import design_names, feature_names
 from dpcausal.queries.models import Modelled
-from dpcausal.queries.regression_moments import design_names
-from dpcausal.queries.scores import feature_names
 from dpcausal.release import Receipt, Source, check_affords
 from dpcausal.validation import is_number
 

@@ -11,7 +11,7 @@ from dpcausal.errors import QueryError
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.conditional.meta_learners import DRLearner, learn
 from dpcausal.queries import Cells, Cut, SubgroupMoments
-from dpcausal.queries.strata import cuts_of
+from dpcausal.queries.cuts import cuts_of
 from dpcausal.release import Release, Source, guarantee_for
 
 

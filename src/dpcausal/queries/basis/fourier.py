@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from dpcausal.columns import Column
 from dpcausal.errors import QueryError
-from dpcausal.queries.basis.functions import LENGTH, MOST_FUNCTIONS, PLACES, Int64s, check_integer, name_tuple, rounded
+from dpcausal.queries.basis.functions import LENGTH, MOST_FUNCTIONS, PLACES, Int64s, check_integer, rounded
+from dpcausal.queries.features import covariates_named, name_tuple
 from dpcausal.queries.profiles import Codes, design_lines, even_points
 from dpcausal.queries.query import GRID
-from dpcausal.queries.scores import covariates_named
 from dpcausal.schema import Schema
 from dpcausal.validation import is_number
 

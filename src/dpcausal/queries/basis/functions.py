@@ -1,6 +1,5 @@
 """What every basis is, and how its functions are tabulated."""
 
-from collections.abc import Sequence
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -47,11 +46,6 @@ class Basis(Protocol):
     def ticks(self, codes: Codes, schema: Schema) -> Int64s:
         """The functions of some profiles in ticks of which LENGTH make 1, one line a function."""
         ...
-
-
-def name_tuple(covariates: Sequence[str]) -> Sequence[str]:
-    """Names as they are stored; what is no list is left for `covariates_named` to refuse."""
-    return covariates if isinstance(covariates, str) else tuple(covariates)
 
 
 def check_integer(what: str, value: object, low: int, high: int) -> None:

@@ -9,7 +9,9 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from dpcausal.columns import Column, Real, Value
-from dpcausal.queries.basis.functions import LENGTH, Int64s, check_count, name_tuple
+from dpcausal.queries.basis.functions import LENGTH, Int64s, check_count
+from dpcausal.queries.cuts import Cut, bins, cuts_of
+from dpcausal.queries.features import covariates_named, name_tuple
 from dpcausal.queries.profiles import (
     Codes,
     by_covariate,
@@ -20,8 +22,6 @@ from dpcausal.queries.profiles import (
     ticks_of,
 )
 from dpcausal.queries.query import GRID
-from dpcausal.queries.scores import covariates_named
-from dpcausal.queries.strata import Cut, bins, cuts_of
 from dpcausal.schema import Schema
 
 

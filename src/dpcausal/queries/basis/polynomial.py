@@ -17,14 +17,13 @@ from dpcausal.queries.basis.functions import (
     check_count,
     check_integer,
     lookup,
-    name_tuple,
     places,
     rounded,
     towards_zero,
 )
+from dpcausal.queries.features import covariates_named, name_tuple
 from dpcausal.queries.profiles import Codes, design_lines
 from dpcausal.queries.query import GRID, value_names
-from dpcausal.queries.scores import covariates_named
 from dpcausal.schema import Schema
 
 

@@ -17,13 +17,12 @@ from dpcausal.queries.basis.functions import (
     check_count,
     check_integer,
     lookup,
-    name_tuple,
     places,
     rounded,
 )
+from dpcausal.queries.features import covariates_named, name_tuple
 from dpcausal.queries.profiles import Codes
 from dpcausal.queries.query import value_names
-from dpcausal.queries.scores import covariates_named
 from dpcausal.schema import Schema
 
 

@@ -6,7 +6,7 @@ from typing import cast
 import numpy as np
 
 from dpcausal.queries import GRID, BlockEffects
-from dpcausal.queries.blocks import Asked
+from dpcausal.queries.models import LearnerQuery
 from dpcausal.queries.profiles import by_covariate, codes_of, design_lines
 from dpcausal.queries.query import outcome_tick
 from dpcausal.schema import Schema
@@ -44,7 +44,7 @@ def sums(query: BlockEffects, shares: Array) -> dict[str, int]:
     }
 
 
-def for_learners(query: Asked, schema: Schema, engine: Engine) -> tuple[Array, Array, Array, Array]:
+def for_learners(query: LearnerQuery, schema: Schema, engine: Engine) -> tuple[Array, Array, Array, Array]:
     """Return covariates, arms and outcomes of all rows as learners see them, and the profiles."""
     features = Features(query.covariates, schema)
     rows = engine.collect(("treatment", "outcome", *features.columns), query.most_units, whole=True)

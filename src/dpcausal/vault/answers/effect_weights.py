@@ -6,7 +6,6 @@ import numpy as np
 
 from dpcausal.queries import GRID, EffectWeights
 from dpcausal.queries.basis import LENGTH
-from dpcausal.queries.effects import farthest_arm
 from dpcausal.vault.answers.logistic import over_all, penalised, rounded
 from dpcausal.vault.context import Answer, AnswerContext, answers
 from dpcausal.vault.engines import Array, Batch, ExactInts, Int64s
@@ -25,7 +24,7 @@ def answer(context: AnswerContext[EffectWeights]) -> Answer:
     """Return the weights that minimise the penalised loss; the door adds the noise."""
     query, schema, engine = context.query, context.schema, context.engine
     residuals, names = Residuals(query, schema), query.basis.names(schema)
-    pull = query.limit * farthest_arm(query, schema)  # of one row, at most
+    pull = query.limit * query.farthest_arm(schema, query.clip)  # of one row, at most
     shares = over_all(engine, residuals.columns, partial(loss_sums, residuals=residuals, limit=query.limit))
     derivatives = penalised(lambda at: in_half_ranges(shares(at), query.limit), query.penalty, np.zeros(len(names)))
     bend = 2 * pull / query.limit**2

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from dpcausal.queries import ObjectivePerturbedLogistic, OutputPerturbedLogistic
-from dpcausal.queries.scores import COEFFICIENT_TICK
+from dpcausal.queries.features import COEFFICIENT_TICK
 from dpcausal.vault.context import Answer, AnswerContext, answers
 from dpcausal.vault.engines import Array, Batch, Engine, ExactInts, Int64s
 from dpcausal.vault.numerics.exact_gradients import (

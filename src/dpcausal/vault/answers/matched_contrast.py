@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dpcausal.queries import GRID, MatchedContrast, NoisyMatchedContrast
-from dpcausal.queries.matching import COEFFICIENT_TICKS
+from dpcausal.queries.matched_contrast import COEFFICIENT_TICKS
 from dpcausal.release import PublicValue
 from dpcausal.vault.answers.logistic import public_fit, score
 from dpcausal.vault.context import Answer, AnswerContext, answers

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from dpcausal.calibration import smoothness
 from dpcausal.queries import GRID, StratumMatches
+from dpcausal.queries.stratum_matches import smoothness
 from dpcausal.vault.answers.stratum_contrasts import contrast, strata
 from dpcausal.vault.context import Answer, AnswerContext, answers
 from dpcausal.vault.engines import Array, Int64s

@@ -8,8 +8,8 @@ import numpy as np
 
 from dpcausal.columns import Real
 from dpcausal.queries import GRID
+from dpcausal.queries.features import Estimand, covariates_named, feature_names
 from dpcausal.queries.profiles import design_lines
-from dpcausal.queries.scores import Estimand, covariates_named, feature_names
 from dpcausal.schema import Schema
 from dpcausal.vault.engines import Array, Batch, Int64s
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from dpcausal.queries import GRID, AugmentedScores, EffectMoments, EffectWeights
 from dpcausal.queries.basis import LENGTH
-from dpcausal.queries.scores import largest_weight
+from dpcausal.queries.features import largest_weight
 from dpcausal.schema import Schema
 from dpcausal.vault.engines import Batch, Int64s
 from dpcausal.vault.numerics.features import EXPONENTS, PREDICTOR_TICKS, Features, lookup, weight_table

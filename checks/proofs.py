@@ -1,0 +1,69 @@
+"""Lists of queries in the documentation, from the queries themselves: `python -m checks.proofs` writes the index.
+
+The index of proofs is a file, so that it can be read in the repository. The navigation of the site and the list of
+queries in the reference are filled in when the site is built (`checks.mkdocs_hooks`).
+"""
+
+import re
+import sys
+from pathlib import Path
+
+from dpcausal.queries import QUERIES, Query
+
+FOLDER = Path(__file__).parents[1] / "docs" / "proofs"
+INDEX = FOLDER / "index.md"
+HEAD = "| query | proof | what it answers | tests |\n|---|---|---|---|\n"
+"""The head of the table that is written."""
+
+NAVIGATION = "proofs of queries"
+"""What stands for all proofs of queries in mkdocs.yml."""
+
+MEMBERS = "        - QUERIES\n"
+"""What stands for all queries in docs/reference/vault.md."""
+
+
+def proofs() -> dict[str, list[type[Query]]]:
+    """Return the queries of each proof, by the stem of their module, answer, page and tests."""
+    found: dict[str, list[type[Query]]] = {}
+    for query in QUERIES.values():
+        found.setdefault(query.__module__.rpartition(".")[2], []).append(query)
+    return found
+
+
+def title(stem: str) -> str:
+    """Return the title of a proof."""
+    return (FOLDER / f"{stem}.md").read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+
+
+def table() -> str:
+    """Return the index of all proofs of queries."""
+    lines = []
+    for stem, queries in proofs().items():
+        names = ", ".join(f"`{query.name}`" for query in queries)
+        answers = str(sys.modules[queries[0].__module__].__doc__).partition("\n")[0].rstrip(".")
+        lines.append(f"| {names} | [{title(stem)}]({stem}.md) | {answers} | `tests/privacy/test_{stem}.py` |\n")
+    return HEAD + "".join(lines)
+
+
+def index() -> str:
+    """Return the page with its table as it must be."""
+    return re.sub(re.escape(HEAD) + r"(\|.*\n)*", lambda _: table(), INDEX.read_text(encoding="utf-8"))
+
+
+def navigation() -> list[dict[str, str]]:
+    """Return the proofs of queries as mkdocs lists pages."""
+    return [{title(stem): f"proofs/{stem}.md"} for stem in proofs()]
+
+
+def members() -> str:
+    """Return the queries as mkdocstrings lists the members of a module."""
+    return "".join(f"        - {query.__name__}\n" for query in QUERIES.values())
+
+
+def main() -> None:
+    """Write the index."""
+    INDEX.write_text(index(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""Strata: groups of units that public values or edges of covariates tell apart."""
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dpcausal.columns import Binary, Category, Real
+from dpcausal.errors import QueryError
+from dpcausal.queries.query import value_names
+from dpcausal.schema import Schema
+from dpcausal.treatment import TableColumn
+from dpcausal.validation import is_number
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A covariate that tells strata apart: a listed one by its values, a real one by public edges.
+
+    Attributes:
+        name: The covariate.
+        edges: For a real covariate, where one bin ends and the next begins, in rising order. An edge belongs to the bin
+            above it. Values are compared on the grid that divides the covariate's range into 2^21 ticks.
+    """
+
+    name: str
+    edges: Sequence[float] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.edges, Sequence) or not all(map(is_number, self.edges)):
+            raise QueryError(
+                expected=f"a list of numbers as edges of {self.name!r}",
+                got=repr(self.edges),
+                hint='write for instance Cut("age", [25, 35, 45]).',
+            )
+        object.__setattr__(self, "edges", tuple(map(float, self.edges)))
+
+    def __str__(self) -> str:
+        """The covariate and where it is cut: the edges, or where there are many the first and the last."""
+        if not self.edges:
+            return self.name
+        shown = self.edges if len(self.edges) <= 6 else (self.edges[0], "…", self.edges[-1])
+        text = ", ".join(each if isinstance(each, str) else f"{each:g}" for each in shown)
+        return f"{self.name} cut at {text}" + (f" ({len(self.edges)} edges)" if len(self.edges) > 6 else "")
+
+    def bins(self, schema: Schema) -> int:
+        """How many strata this covariate alone tells apart."""
+        column = next((column for column in schema.covariates if column.name == self.name), None)
+        rising = all(low < high for low, high in itertools.pairwise(self.edges))
+        if (
+            isinstance(column, Real)
+            and self.edges
+            and rising
+            and column.low < self.edges[0] <= self.edges[-1] < column.high
+        ):
+            return len(self.edges) + 1
+        if isinstance(column, Binary | Category) and not self.edges:
+            return len(column.values)
+        raise QueryError(
+            expected=f"{self.name!r} to be a listed covariate, or a real one with rising edges within its bounds",
+            got=f"{column or 'no such covariate'} with edges {list(self.edges)}",
+            hint='write for instance by=["race", Cut("age", [25, 35, 45])].',
+        )
+
+    def bin_names(self, schema: Schema) -> tuple[str, ...]:
+        """What to call each of the strata that this covariate alone tells apart."""
+        self.bins(schema)
+        column = next(column for column in schema.covariates if column.name == self.name)
+        if not isinstance(column, Real):
+            return value_names(column)
+        edges = [f"{edge:.12g}" for edge in self.edges]
+        inner = (f"{low} ≤ {self.name} < {high}" for low, high in itertools.pairwise(edges))
+        return f"{self.name} < {edges[0]}", *inner, f"{self.name} ≥ {edges[-1]}"
+
+
+MOST_STRATA = 100_000
+
+
+def cuts_of(by: Sequence[str | Cut | Mapping[str, Any]]) -> tuple[Cut, ...]:
+    """A list of cuts, each from itself, from a name, or from the plain values that it was written as."""
+    if isinstance(by, str | Cut):
+        raise QueryError(expected="a list of covariates", got=repr(by), hint="put it into a list: by=[...].")
+    made = tuple(cut if isinstance(cut, Cut) else Cut(cut) if isinstance(cut, str) else Cut(**cut) for cut in by)
+    if len({cut.name for cut in made}) != len(made) or not made:
+        raise QueryError(
+            expected="one or more different covariates",
+            got=f"{[cut.name for cut in made]}",
+            hint='write for instance by=["race", Cut("age", [25, 35, 45])].',
+        )
+    return made
+
+
+def bins(by: Sequence[Cut], schema: Schema) -> tuple[int, ...]:
+    """How many bins each covariate has; their product is the number of strata."""
+    each = tuple(cut.bins(schema) for cut in by)
+    if math.prod(each) > MOST_STRATA:
+        raise QueryError(
+            expected=f"at most {MOST_STRATA:,} strata",
+            got=f"{math.prod(each):,}",
+            hint="use fewer covariates or wider bins; strata without both arms tell nothing.",
+        )
+    return each
+
+
+def strata_columns(by: Sequence[Cut], schema: Schema) -> tuple[TableColumn, ...]:
+    """Return the columns that outcomes in strata depend on."""
+    names = {cut.name for cut in by}
+    return schema.treatment, schema.outcome, *(column for column in schema.covariates if column.name in names)
+
+
+def single_cut(schema: Schema) -> Sequence[tuple[Cut, ...]]:
+    """Return, for examples, strata by the first listed covariate, or by thirds of a number; none without covariates."""
+    return [(cut,) for cut in (*_listed(schema), *_thirds(schema))][:1]
+
+
+def double_cut(schema: Schema) -> Sequence[tuple[Cut, ...]]:
+    """Return, for examples, strata by the last listed covariate and by thirds of a number, where there are both."""
+    return [(listed, number) for listed in _listed(schema)[-1:] for number in _thirds(schema)[:1]]
+
+
+def _listed(schema: Schema) -> list[Cut]:
+    return [Cut(column.name) for column in schema.covariates if not isinstance(column, Real)]
+
+
+def _thirds(schema: Schema) -> list[Cut]:
+    numbers = [column for column in schema.covariates if isinstance(column, Real)]
+    return [Cut(each.name, [each.low + (each.high - each.low) * third / 3 for third in (1, 2)]) for each in numbers]

@@ -1,0 +1,129 @@
+"""Features that covariates become, and propensity scores that are linear in them."""
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+from dpcausal.columns import Column, Real
+from dpcausal.errors import QueryError
+from dpcausal.queries.query import value_names
+from dpcausal.schema import Schema
+from dpcausal.treatment import TableColumn
+from dpcausal.validation import did_you_mean, is_number
+
+Estimand = Literal["ATE", "ATT", "ATC", "ATO"]
+
+COEFFICIENT_TICK = 2.0**-30
+
+MOST_FEATURES = 200
+"""Beyond so many features all products together would fill the memory."""
+
+
+def feature_names(covariates: Sequence[str], schema: Schema) -> tuple[str, ...]:
+    """The features that covariates become: a constant, each number, one of two values, each of more values."""
+    names = ["intercept"]
+    for column in covariates_named(covariates, schema):
+        names += [column.name] if isinstance(column, Real) or len(column.values) == 2 else value_names(column)
+    return tuple(names)
+
+
+def design_names(covariates: Sequence[str], schema: Schema) -> tuple[str, ...]:
+    """The features of a linear regression: each number, one of two values, each of more values but the first."""
+    names: list[str] = []
+    for column in covariates_named(covariates, schema):
+        names += [column.name] if isinstance(column, Real) or len(column.values) == 2 else value_names(column)[1:]
+    if len(names) > MOST_FEATURES:
+        raise QueryError(
+            expected=f"covariates that make at most {MOST_FEATURES} features",
+            got=f"{len(names)}",
+            hint="use fewer covariates: noise grows with their number.",
+        )
+    return tuple(names)
+
+
+def name_tuple(covariates: Sequence[str]) -> Sequence[str]:
+    """Names as they are stored; what is no list is left for `covariates_named` to refuse."""
+    return covariates if isinstance(covariates, str) else tuple(covariates)
+
+
+def covariates_named(covariates: Sequence[str], schema: Schema) -> tuple[Column, ...]:
+    """The covariates of these names."""
+    if isinstance(covariates, str):
+        raise QueryError(
+            expected="a list of covariates", got=repr(covariates), hint="put it into a list: covariates=[...]."
+        )
+    known = {column.name: column for column in schema.covariates}
+    texts = all(isinstance(name, str) for name in covariates)
+    if not (covariates and texts and len(set(covariates)) == len(covariates) and set(covariates) <= set(known)):
+        near = next((did_you_mean(name, known) for name in covariates if name not in known), "") if texts else ""
+        raise QueryError(
+            expected=f"one or more different covariates out of {', '.join(known) or 'none'}",
+            got=f"{list(covariates)}",
+            hint=f"{near}declare in the schema, with bounds or values, every covariate that is used.",
+        )
+    return tuple(known[name] for name in covariates)
+
+
+def score_columns(covariates: Sequence[str], schema: Schema) -> tuple[TableColumn, ...]:
+    """The columns that a score depends on."""
+    return schema.treatment, *covariates_named(covariates, schema)
+
+
+def kept_within(coefficients: Sequence[float]) -> tuple[float, ...]:
+    """Coefficients moved to within a million, which is beyond any that noise has not drowned."""
+    if not all(map(is_number, coefficients)):
+        raise QueryError(
+            expected="numbers as coefficients",
+            got=repr(coefficients),
+            hint="take them from a logistic query's release.",
+        )
+    return tuple(min(max(float(each), -(2.0**20)), 2.0**20) for each in coefficients)
+
+
+def check_coefficients(coefficients: Sequence[float], covariates: Sequence[str], schema: Schema) -> None:
+    """Raise unless there is a coefficient for each feature."""
+    names = feature_names(covariates, schema)
+    if len(coefficients) != len(names):
+        raise QueryError(
+            expected=f"{len(names)} coefficients, one for each feature",
+            got=f"{len(coefficients)}",
+            hint="take them from the release of a logistic query of the same covariates.",
+        )
+
+
+def check_estimand(estimand: object, known: Sequence[str]) -> None:
+    """Raise unless an estimand is one of those known."""
+    if estimand not in known:
+        raise QueryError(
+            expected=f"one of the estimands {', '.join(known)}",
+            got=repr(estimand),
+            hint="they are written in capitals; ATO is the one with the least noise.",
+        )
+
+
+def largest_weight(estimand: Estimand, clip: float) -> float:
+    """The largest weight there can be with scores kept within clip and 1 - clip."""
+    return {"ATE": 1 / clip, "ATO": 1.0}.get(estimand, (1 - clip) / clip)
+
+
+def arm_weights(estimand: Estimand, score: float, clip: float) -> tuple[float, float]:
+    """Return the weights of a control and of a treated unit with this propensity score."""
+    score = min(max(score, clip), 1 - clip)
+    return {
+        "ATE": (1 / (1 - score), 1 / score),
+        "ATT": (score / (1 - score), 1.0),
+        "ATC": (1.0, (1 - score) / score),
+        "ATO": (score, 1 - score),
+    }[estimand]
+
+
+def intercept_score(coefficients: Sequence[float], covariates: Sequence[str]) -> float:
+    """Return the propensity score that the intercept alone gives."""
+    return 1 / (1 + math.exp(-min(max(coefficients[0] / math.sqrt(len(covariates) + 1), -30), 30)))
+
+
+def single_feature(schema: Schema) -> Sequence[tuple[str, ...]]:
+    """Return, for examples, a list with the name of a covariate that becomes one feature; none where there is none."""
+    numbers = [column.name for column in schema.covariates if isinstance(column, Real)]
+    pairs = [column.name for column in schema.covariates if not isinstance(column, Real) and len(column.values) == 2]
+    return [(name,) for name in (*numbers, *pairs)][:1]

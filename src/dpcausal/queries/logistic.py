@@ -1,0 +1,164 @@
+"""Coefficients of a logistic regression of treatment on covariates."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Self
+
+from dpcausal.errors import QueryError
+from dpcausal.expectations import Expectations
+from dpcausal.guarantee import Guarantee
+from dpcausal.queries.features import COEFFICIENT_TICK, feature_names, name_tuple, score_columns, single_feature
+from dpcausal.queries.query import (
+    Coordinate,
+    Draw,
+    NoiseKind,
+    Norm,
+    Query,
+    Sensitivity,
+)
+from dpcausal.schema import Protects, Schema
+from dpcausal.treatment import TableColumn
+from dpcausal.validation import is_number
+
+WIDEST_SCORE = 1_000
+"""The solver's arithmetic is certified up to so many features, and up to 10^8 units."""
+
+
+def of_length(moved: Fraction, names: tuple[str, ...], norm: Norm, share: Fraction = Fraction(1)) -> Sensitivity:
+    """Coefficients that move, as a vector, by a length of at most `moved` ticks before each is rounded to a tick."""
+    if len(names) > WIDEST_SCORE:
+        raise QueryError(
+            expected=f"a score of at most {WIDEST_SCORE:,} features",
+            got=f"{len(names):,}",
+            hint="name fewer covariates, or declare fewer values for them.",
+        )
+    root = Fraction(math.isqrt(10**12 * len(names)) + 1, 10**6)
+    length = (moved + root) / share
+    coordinates = tuple(Coordinate(name, COEFFICIENT_TICK, length) for name in names)
+    return Sensitivity(norm, coordinates, root if norm == "l1" else Fraction(1))
+
+
+@dataclass(frozen=True)
+class OutputPerturbedLogistic(Query):
+    """The coefficients of a ridge logistic regression of treatment on covariates, with noise on the result.
+
+    Every covariate is a number within -1 and 1, or 0-or-1 indicators of three or more values; with a constant 1 and
+    divided by the root of their number, features have a length of at most 1. The constant is penalised like the rest.
+    Proof: docs/proofs/logistic.md.
+
+    Attributes:
+        covariates: The covariates.
+        penalty: The ridge: what is minimised is the sum of losses plus penalty / 2 times the squared length of the
+            coefficients. One unit moves these by 2 / penalty at most.
+    """
+
+    name: ClassVar[str] = "output_perturbed_logistic"
+    most_units: ClassVar[int] = 10**8
+    slack: ClassVar[Fraction] = Fraction(1, 1000)
+    """How far the solver may stay from the minimum, in parts of 1 / penalty."""
+
+    covariates: Sequence[str]
+    penalty: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "covariates", name_tuple(self.covariates))
+        if not (is_number(self.penalty) and 1 <= self.penalty <= 1e12):
+            raise QueryError(
+                expected="a penalty from 1 to 1e12", got=repr(self.penalty), hint="a hundredth of n is usual."
+            )
+
+    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
+        """Return the answer's coordinates and how far one unit can move them."""
+        names = feature_names(self.covariates, schema)
+        moved = 2 * (1 + self.slack) / Fraction(self.penalty) / Fraction(COEFFICIENT_TICK)
+        return of_length(moved, names, norm)
+
+    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
+        """Return the columns that the answer depends on."""
+        return score_columns(self.covariates, schema)
+
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
+        """Return the expected answer without noise and without an effect: covariates do not predict treatment."""
+        return _expected(self.covariates, expectations)
+
+    @classmethod
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:
+        """Return queries of this kind that the schema allows."""
+        return tuple(cls(covariates, penalty) for covariates in single_feature(schema) for penalty in (1.0, 20.0))
+
+
+@dataclass(frozen=True)
+class ObjectivePerturbedLogistic(Query):
+    """The same coefficients, with noise in what is minimised and hardly any on the result.
+
+    The penalty is as small as the proof allows, a number of the order of 1 / epsilon whatever n is. Features as in
+    `OutputPerturbedLogistic`. Pure epsilon only. Proof: docs/proofs/logistic.md.
+
+    Attributes:
+        covariates: The covariates.
+    """
+
+    name: ClassVar[str] = "objective_perturbed_logistic"
+    draws: ClassVar[tuple[Draw, ...]] = ("cube",)
+    draws: ClassVar[tuple[Draw, ...]] = ("cube",)
+    most_units: ClassVar[int] = 10**8
+    shares: ClassVar[dict[str, Fraction]] = {
+        "curvature": Fraction(25, 100),
+        "gradient": Fraction(71, 100),
+        "slack": Fraction(2, 100),
+    }
+    """How epsilon is divided; the slack counts twice."""
+    slack: ClassVar[Fraction] = Fraction(1, 10**5)
+    """How far the solver, and the grid on which noise is drawn, may move the result."""
+
+    covariates: Sequence[str]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "covariates", name_tuple(self.covariates))
+
+    @classmethod
+    def penalty(cls, epsilon: float) -> float:
+        """The ridge: as small as the share of epsilon for curvature allows, but at least 1."""
+        return max(1 / (4 * math.expm1(epsilon * float(cls.shares["curvature"]))), 1.0) * (1 + 1e-9)
+
+    @classmethod
+    def tilt_scale(cls, epsilon: float, covariates: int) -> float:
+        """The scale of the random linear term for so many covariates, the constant among them."""
+        return 2 / math.sqrt(covariates) / (epsilon * float(cls.shares["gradient"])) * (1 + 1e-9)
+
+    @classmethod
+    def tilt_sd(cls, epsilon: float, covariates: int, features: int) -> float:
+        """The standard deviation of each entry of that term."""
+        return cls.tilt_scale(epsilon, covariates) * math.sqrt((features + 1) * (features + 2) / 3)
+
+    @property
+    def noise(self) -> NoiseKind:
+        """What kind of noise the proof is about."""
+        return "laplace"
+
+    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
+        """The answer's coordinates, and how far the solver and the grid can have moved them."""
+        names = feature_names(self.covariates, schema)
+        moved = self.slack / Fraction(COEFFICIENT_TICK)
+        return of_length(moved, names, norm, self.shares["slack"])
+
+    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
+        """Return the columns that the answer depends on."""
+        return score_columns(self.covariates, schema)
+
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
+        """Return the expected answer without noise and without an effect: covariates do not predict treatment."""
+        return _expected(self.covariates, expectations)
+
+    @classmethod
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:
+        """Return queries of this kind that the schema allows."""
+        return tuple(cls(covariates) for covariates in single_feature(schema))
+
+
+def _expected(covariates: Sequence[str], expectations: Expectations) -> dict[str, float]:
+    c, t = expectations.expected_sizes
+    values = dict.fromkeys(feature_names(covariates, expectations.schema), 0.0)
+    return values | {"intercept": math.log(t / c) * math.sqrt(len(covariates) + 1)}

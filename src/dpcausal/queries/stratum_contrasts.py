@@ -1,0 +1,107 @@
+"""Differences in means within strata, weighted by capped balance."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import ClassVar, Self
+
+from dpcausal.errors import QueryError
+from dpcausal.expectations import Expectations
+from dpcausal.guarantee import Guarantee
+from dpcausal.queries.cuts import Cut, bins, cuts_of, single_cut, strata_columns
+from dpcausal.queries.query import (
+    GRID,
+    Norm,
+    Query,
+    Sensitivity,
+    compared,
+    outcome_tick,
+    shared,
+)
+from dpcausal.schema import Protects, Schema
+from dpcausal.treatment import TableColumn
+
+
+@dataclass(frozen=True)
+class StratumContrasts(Query):
+    """The sum over strata of the difference in mean outcome, each stratum counted as far as its arms are balanced.
+
+    A stratum with t treated and c control units counts as m = min(t, K c) + min(c, K t) units, K the cap; as 0 if an
+    arm is empty. The answer holds the sum of m times the difference in means, the sum of m, and two sums from which the
+    standard error is made; and the number of units where they may leave the comparison. Proof:
+    docs/proofs/stratum_contrasts.md.
+
+    Attributes:
+        by: The covariates that tell strata apart.
+        cap: By how much one arm may outnumber the other before a stratum counts for less; a whole number.
+    """
+
+    name: ClassVar[str] = "stratum_contrasts"
+    adds_up: ClassVar[bool] = True
+    weight_square_ticks: ClassVar[int] = 1024
+    shares: ClassVar[dict[str, Fraction]] = {
+        "effect": Fraction(7, 10),
+        "size": Fraction(1, 10),
+        "squares": Fraction(1, 10),
+        "weight_square_sum": Fraction(1, 10),
+    }
+    """How the guarantee is divided among the four numbers."""
+    compared_share: ClassVar[Fraction] = Fraction(3, 10)
+    """What the number of units in the comparison gets: where a unit leaves, the effect needs half of its share only."""
+
+    by: Sequence[Cut]
+    cap: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by", cuts_of(self.by))
+        if not isinstance(self.cap, int) or not 1 <= self.cap <= 1000:
+            raise QueryError(
+                expected="a whole number from 1 to 1000 as cap",
+                got=f"cap={self.cap!r}",
+                hint="a cap of 3 is a usual choice.",
+            )
+
+    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
+        """Return the answer's coordinates and how far one unit can move them."""
+        bins(self.by, schema)
+        tick, reach = outcome_tick(schema), 1 + self.cap
+        # An outcome that alone may change touches one arm of one stratum; a record leaves one and joins another.
+        touched = 1 if protects == "outcome" else 2
+        parts = {
+            "effect": (tick, touched * 2 * GRID * reach + 2),
+            "size": (1.0, reach),
+            "squares": (tick**2 * GRID, 4 * GRID + 2),
+            "weight_square_sum": (1 / self.weight_square_ticks, 5 * reach**2 * self.weight_square_ticks + 2),
+        }
+        four = shared(parts, self.shares, norm)
+        share = self.compared_share if norm == "l1" else Fraction(math.sqrt(self.compared_share))
+        return replace(four, coordinates=(*four.coordinates, *compared(schema, 1 / share)))
+
+    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
+        """Return the columns that the answer depends on."""
+        return strata_columns(self.by, schema)
+
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
+        """Return the expected answer without noise and effect: all strata have the same share of treated units."""
+        return expected_in_strata(self.by, self.cap, expectations)
+
+    @classmethod
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:
+        """Return queries of this kind that the schema allows."""
+        return tuple(cls(by, cap) for by in single_cut(schema) for cap in (1, 3))
+
+
+def expected_in_strata(by: Sequence[Cut], cap: int, expectations: Expectations) -> dict[str, float]:
+    """Return the expected sums over strata that all have the same share of treated units."""
+    c, t = expectations.expected_sizes
+    size = min(t, cap * c) + min(c, cap * t)
+    strata = math.prod(bins(by, expectations.schema))
+    freedom = expectations.compared - min(2 * strata, expectations.compared / 2)
+    return {
+        "effect": 0.0,
+        "size": size,
+        "squares": freedom * expectations.sd**2,
+        "weight_square_sum": size**2 * (1 / t + 1 / c),
+        "compared": float(expectations.compared),
+    }

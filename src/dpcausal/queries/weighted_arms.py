@@ -1,0 +1,140 @@
+"""Sums over arms, weighted by a public propensity score."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Self, get_args
+
+from dpcausal.errors import QueryError
+from dpcausal.expectations import Expectations
+from dpcausal.guarantee import Guarantee
+from dpcausal.queries.features import (
+    Estimand,
+    arm_weights,
+    check_coefficients,
+    check_estimand,
+    intercept_score,
+    kept_within,
+    largest_weight,
+    name_tuple,
+    score_columns,
+    single_feature,
+)
+from dpcausal.queries.query import (
+    GRID,
+    Coordinate,
+    Norm,
+    Query,
+    Sensitivity,
+    compared,
+    outcome_tick,
+)
+from dpcausal.schema import Protects, Schema
+from dpcausal.treatment import TableColumn
+from dpcausal.validation import is_number
+
+
+@dataclass(frozen=True)
+class WeightedArms(Query):
+    """Sums over both arms of outcomes weighted by a propensity score that is public already.
+
+    Weights w are shares of the largest possible one, and outcomes z of half their range. With + for treated and - for
+    control units the answer holds the sums of +-w z (weighted_difference), w z (weighted_sum), +-w (weight_difference),
+    w (weight_sum), w (1 - z²) (deficit) and w² (weight_square_sum); and the number of units where they may leave the
+    comparison. Both weighted means follow from these, at hardly more noise than the weighted difference alone would
+    need. Proof: docs/proofs/weighted_arms.md.
+
+    Attributes:
+        covariates: The covariates of the score.
+        coefficients: The score's coefficients, in the order of `feature_names`, as a logistic query released them.
+        estimand: Whose effect the weights are for.
+        clip: The score is kept within clip and 1 - clip.
+        shrink: What is taken off a weight's exponent for each unit of squared length of the features, to undo the
+            upward bias of noisy coefficients (exactly for Gaussian noise, nearly for little Laplace noise); 0 for none.
+    """
+
+    name: ClassVar[str] = "weighted_arms"
+    weights: ClassVar[dict[str, int]] = {
+        "weighted_difference": 2,
+        "weighted_sum": 8,
+        "weight_difference": 8,
+        "weight_sum": 4,
+        "deficit": 16,
+        "weight_square_sum": 16,
+    }
+
+    covariates: Sequence[str]
+    coefficients: Sequence[float]
+    estimand: Estimand
+    clip: float
+    shrink: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "covariates", name_tuple(self.covariates))
+        object.__setattr__(self, "coefficients", kept_within(self.coefficients))
+        check_estimand(self.estimand, get_args(Estimand))
+        numbers = is_number(self.shrink) and is_number(self.clip)
+        if not (numbers and 0 <= self.shrink <= 2**20 and 1e-3 <= self.clip < 0.5):
+            raise QueryError(
+                expected="a clip from 0.001 to below 0.5",
+                got=f"clip={self.clip!r}, shrink={self.shrink!r}",
+                hint="a clip of 0.1 is usual; a smaller one needs more noise.",
+            )
+
+    @property
+    def largest(self) -> float:
+        """The largest weight there can be."""
+        return largest_weight(self.estimand, self.clip)
+
+    @property
+    def smallest(self) -> float:
+        """The smallest weight there can be."""
+        return {"ATE": 1 / (1 - self.clip), "ATO": self.clip}.get(self.estimand, self.clip / (1 - self.clip))
+
+    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
+        """Return the answer's coordinates and how far one unit can move them."""
+        check_coefficients(self.coefficients, self.covariates, schema)
+        weight, outcome = self.largest / GRID, outcome_tick(schema)
+        ticks = {
+            "weighted_difference": self.largest * outcome,
+            "weighted_sum": self.largest * outcome,
+            "weight_difference": weight,
+            "weight_sum": weight,
+            "deficit": self.largest * outcome**2 * GRID,
+            "weight_square_sum": self.largest * weight,
+        }
+        coordinates = tuple(Coordinate(name, ticks[name], Fraction(GRID * self.weights[name])) for name in ticks)
+        coordinates = (*coordinates, *compared(schema, Fraction(8)))
+        bound = {"l1": Fraction(5, 4), "l2": Fraction(1031, 1000)}[norm]
+        return Sensitivity(norm, coordinates, bound + Fraction(8, GRID))  # and what rounding to ticks adds
+
+    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
+        """Return the columns that the answer depends on."""
+        return *score_columns(self.covariates, schema), schema.outcome
+
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
+        """Return the expected answer without noise and effect: every unit has the score that the intercept gives."""
+        c, t = expectations.expected_sizes
+        weights = arm_weights(self.estimand, intercept_score(self.coefficients, self.covariates), self.clip)
+        low, high = expectations.schema.outcome_bounds
+        mean = expectations.mean - (low + high) / 2
+        control, treated = c * weights[0], t * weights[1]
+        return {
+            "weighted_difference": (treated - control) * mean,
+            "weighted_sum": (treated + control) * mean,
+            "weight_difference": treated - control,
+            "weight_sum": treated + control,
+            "deficit": (treated + control) * (((high - low) / 2) ** 2 - mean**2 - expectations.sd**2),
+            "weight_square_sum": control * weights[0] + treated * weights[1],
+            "compared": float(expectations.compared),
+        }
+
+    @classmethod
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:
+        """Return queries of this kind that the schema allows."""
+        made: list[Self] = []
+        for covariates in single_feature(schema):
+            for estimand in get_args(Estimand):
+                made += [cls(covariates, extreme, estimand, 0.1) for extreme in ([0.0, 20.0], [5.0, -20.0])]
+            made += [cls(covariates, [1.0, -1.0], "ATE", 0.1, 0.5), cls(covariates, [0.0, 0.0], "ATO", 0.1)]
+        return tuple(made)

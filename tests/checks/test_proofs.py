@@ -1,0 +1,42 @@
+"""Lists of queries in the documentation are those of the queries."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from checks import mkdocs_hooks, proofs
+from dpcausal.queries import QUERIES
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_index_of_proofs_is_current() -> None:
+    assert proofs.INDEX.read_text(encoding="utf-8") == proofs.index(), "run python -m checks.proofs"
+    assert all(f"`{name}`" in proofs.table() for name in QUERIES)
+
+
+def test_stale_index_is_rewritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page, lines = tmp_path / "index.md", proofs.INDEX.read_text(encoding="utf-8").splitlines(keepends=True)
+    page.write_text("".join(line for line in lines if "`arm_totals`" not in line), encoding="utf-8")
+    monkeypatch.setattr(proofs, "INDEX", page)
+    proofs.main()
+    assert page.read_text(encoding="utf-8") == "".join(lines)
+
+
+def test_navigation_and_reference_list_every_query() -> None:
+    settings = yaml.compose((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    texts = [node.value for node in _scalars(settings)]
+    assert texts.count(proofs.NAVIGATION) == 1
+    navigation = [{"Proofs": ["proofs/door.md", proofs.NAVIGATION, "proofs/sites.md"]}]
+    (filled,) = mkdocs_hooks._filled(navigation)
+    assert filled["Proofs"][1:-1] == proofs.navigation()
+    assert (ROOT / "docs" / "reference" / "vault.md").read_text(encoding="utf-8").count(proofs.MEMBERS) == 1
+    assert proofs.members().count("\n") == len(QUERIES)
+
+
+def _scalars(node: yaml.Node) -> list[yaml.ScalarNode]:
+    if isinstance(node, yaml.ScalarNode):
+        return [node]
+    children = [each for pair in node.value for each in (pair if isinstance(pair, tuple) else (pair,))]
+    return [scalar for child in children for scalar in _scalars(child)]
