@@ -26,7 +26,7 @@ from dpcausal.audit.losses import Claim
 from dpcausal.audit.tables import Unmetered, exact_answer
 from dpcausal.audit.targets import DRAWS_INSIDE
 from dpcausal.queries import InfluenceEffects
-from dpcausal.release import RecordingSource
+from dpcausal.source import RecordingSource
 from dpcausal.vault.answer import Answer
 from dpcausal.vault.engines import Engine
 from dpcausal.vault.table import open_table

@@ -13,16 +13,16 @@ PACKAGE = "dpcausal"
 NOUNS = (
     *("errors", "hash_chain", "text", "plain_text", "other_names", "validation"),
     *("cells", "real", "columns", "treatment", "schema"),
-    *("expectations", "interval", "guarantee", "queries", "calibration", "release", "effect", "curve"),
+    *("expectations", "interval", "guarantee", "queries", "calibration", "release", "source", "effect", "curve"),
 )
 """The public nouns: each may import only the ones before it, and, where it is a folder, its own files."""
 
 MAY_IMPORT = {
     "ledger": ("ledger", *NOUNS),
     "vault": ("vault", "ledger", *NOUNS),
-    "estimators": ("estimators", *NOUNS),
+    "estimators": ("estimators", "rehearsal", *NOUNS),
     "pooling": ("pooling", *NOUNS),
-    "diagnostics": ("diagnostics", "estimators", *NOUNS),
+    "diagnostics": ("diagnostics", "estimators", "rehearsal", *NOUNS),
     "planning": ("rehearsal", "planning", "estimators", *NOUNS),
     "quick": ("estimators", "vault", "ledger", *NOUNS),
     "testing": ("rehearsal", "quick", "planning", "vault", "ledger", *NOUNS),
@@ -35,7 +35,7 @@ MAY_IMPORT = {
     "study": ("rehearsal", "study_template", "planning", "diagnostics", "estimators", "pooling", *NOUNS),
     "federation": ("federation", "study", "pooling", "ledger", *NOUNS),
     "plugins": ("plugins", "federation", "site", *NOUNS),
-    "rehearsal": ("rehearsal", "planning", "vault", "ledger", *NOUNS),
+    "rehearsal": ("rehearsal", "planning", "ledger", *NOUNS),
     "site": ("site", "federation", "study", "rehearsal", "vault", "ledger", *NOUNS),
     "study_template": NOUNS,
     "cli": (

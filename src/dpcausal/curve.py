@@ -19,8 +19,9 @@ from dpcausal.plain_text import check_plain_text
 from dpcausal.queries import Basis, Cells, Points
 from dpcausal.queries.basis import basis_of, basis_values
 from dpcausal.queries.profiles import Codes, by_covariate, codes_of
-from dpcausal.release import Receipt, Source
+from dpcausal.release import Receipt
 from dpcausal.schema import Schema
+from dpcausal.source import Source
 from dpcausal.text import format_number, html_table, table_rows, text_table
 from dpcausal.validation import is_number
 

@@ -26,8 +26,8 @@ from dpcausal.pooling import Rule
 from dpcausal.queries import Cut, Query
 from dpcausal.queries.strata import cuts_of
 from dpcausal.rehearsal import Rehearsal
-from dpcausal.release import RecordingSource
 from dpcausal.schema import Schema
+from dpcausal.source import RecordingSource
 from dpcausal.study_template import check_filled_in
 from dpcausal.validation import check_keys, did_you_mean, is_number
 

@@ -19,8 +19,9 @@ from dpcausal.guarantee import Guarantee
 from dpcausal.ledger import Budget
 from dpcausal.queries import Query
 from dpcausal.rehearsal import Rehearsal
-from dpcausal.release import Release, Source
+from dpcausal.release import Release
 from dpcausal.schema import Protects, Schema
+from dpcausal.source import Source
 from dpcausal.treatment import TableColumn, Treatment, listed_values
 from dpcausal.vault import Vault
 

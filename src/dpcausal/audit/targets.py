@@ -35,8 +35,9 @@ from dpcausal.queries import (
     Query,
     Spline,
 )
-from dpcausal.release import RecordingSource, Release, Source, guarantee_for
+from dpcausal.release import Release
 from dpcausal.schema import Protects, Schema
+from dpcausal.source import RecordingSource, Source, guarantee_for
 from dpcausal.testing import standard_schema
 
 DELTA = 1e-5

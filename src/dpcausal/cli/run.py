@@ -14,7 +14,7 @@ from dpcausal.errors import BudgetExceededError
 if TYPE_CHECKING:
     from dpcausal.diagnostics import Diagnosis
     from dpcausal.ledger import Ledger
-    from dpcausal.release import Source
+    from dpcausal.source import Source
     from dpcausal.study import Study
     from dpcausal.vault import Vault
 

@@ -13,8 +13,9 @@ from dpcausal.estimators.plausibility import Measured, Signs
 from dpcausal.queries import RegressionMoments
 from dpcausal.queries.regression_moments import CONSTANT, FIRST_FEATURE, OUTCOME, Moment, design_names
 from dpcausal.queries.scores import covariates_named
-from dpcausal.release import Release, Source
+from dpcausal.release import Release
 from dpcausal.schema import Schema
+from dpcausal.source import Source
 
 Array = NDArray[np.float64]
 

@@ -22,8 +22,8 @@ from dpcausal.queries.regression_moments import design_names
 from dpcausal.queries.scores import feature_names
 from dpcausal.queries.strata import bins, cuts_of
 from dpcausal.rehearsal import Rehearsal
-from dpcausal.release import Source
 from dpcausal.schema import Schema
+from dpcausal.source import Source
 from dpcausal.text import format_number, table_rows, text_lines
 
 _VARIED = 0.2

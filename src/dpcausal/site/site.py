@@ -12,12 +12,12 @@ from dpcausal.federation.protocol import Code, Message, Request, digest_of_text
 from dpcausal.federation.signatures import Key, claimed_body, opened
 from dpcausal.ledger import IN_MEMORY, Budget, DataSet, Ledger
 from dpcausal.rehearsal.pricing import outstanding_cost
-from dpcausal.release import RecordingSource
 from dpcausal.site.audit_log import AUDIT_LOG, AuditLog, StudyStatus
 from dpcausal.site.inbox import Inbox
 from dpcausal.site.policy import KEY, Policy, address_in
 from dpcausal.site.responses import ResponseStore
 from dpcausal.site.review import Review, objections
+from dpcausal.source import RecordingSource
 from dpcausal.study import Study
 from dpcausal.vault import Vault
 from dpcausal.vault.engines.resources import Resources

@@ -14,8 +14,9 @@ from dpcausal.queries import Basis, BlockEffects, Points
 from dpcausal.queries.basis import basis_of, basis_values
 from dpcausal.queries.profiles import by_covariate, codes_of, spread_out, values_of
 from dpcausal.queries.scores import covariates_named
-from dpcausal.release import Release, Source, guarantee_for
+from dpcausal.release import Release
 from dpcausal.schema import Schema
+from dpcausal.source import Source, guarantee_for
 
 
 @dataclass(frozen=True)

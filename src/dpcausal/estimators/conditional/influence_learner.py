@@ -11,7 +11,7 @@ from dpcausal.estimators.base import BaseEstimator
 from dpcausal.queries import InfluenceEffects, Points
 from dpcausal.queries.profiles import codes_of, values_of
 from dpcausal.queries.scores import covariates_named
-from dpcausal.release import Source, guarantee_for
+from dpcausal.source import Source, guarantee_for
 
 
 @dataclass(frozen=True)
