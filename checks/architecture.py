@@ -32,11 +32,16 @@ MAY_IMPORT = {
     ),
     "report": ("report", "diagnostics", "study", "ledger", *NOUNS),
     "dowhy": ("rehearsal", "planning", *NOUNS),
-    "study": ("rehearsal", "study_template", "planning", "diagnostics", "estimators", "pooling", *NOUNS),
+    "prepared": ("rehearsal", "diagnostics", "ledger", *NOUNS),
+    "study_file": ("estimators", *NOUNS),
+    "study": (
+        *("study_file", "study_template", "prepared", "planning", "diagnostics", "estimators", "pooling"),
+        *("rehearsal", "ledger", *NOUNS),
+    ),
     "federation": ("federation", "study", "pooling", "ledger", *NOUNS),
     "plugins": ("plugins", "federation", "site", *NOUNS),
     "rehearsal": ("rehearsal", "planning", "ledger", *NOUNS),
-    "site": ("site", "federation", "study", "rehearsal", "vault", "ledger", *NOUNS),
+    "site": ("site", "federation", "study", "vault", "ledger", *NOUNS),
     "study_template": NOUNS,
     "cli": (
         *(
@@ -50,7 +55,6 @@ MAY_IMPORT = {
             "report",
             "site",
             "study",
-            "rehearsal",
         ),
         *("study_template", "vault", *NOUNS),
     ),
