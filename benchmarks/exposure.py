@@ -25,7 +25,7 @@ from dpcausal.audit.bound import epsilon_of_mu
 from dpcausal.audit.losses import Claim
 from dpcausal.audit.tables import Unmetered, exact_answer
 from dpcausal.queries import InfluenceEffects
-from dpcausal.release import RecordingSource
+from dpcausal.source import RecordingSource
 from dpcausal.vault.context import Answer
 from dpcausal.vault.engines import Engine
 from dpcausal.vault.table import open_table

@@ -13,16 +13,16 @@ PACKAGE = "dpcausal"
 NOUNS = (
     *("errors", "hash_chain", "text", "plain_text", "other_names", "validation"),
     *("cells", "real", "columns", "treatment", "schema"),
-    *("expectations", "interval", "guarantee", "queries", "calibration", "release", "effect", "curve"),
+    *("expectations", "interval", "guarantee", "queries", "calibration", "release", "source", "effect", "curve"),
 )
 """The public nouns: each may import only the ones before it, and, where it is a folder, its own files."""
 
 MAY_IMPORT = {
     "ledger": ("ledger", *NOUNS),
     "vault": ("vault", "ledger", *NOUNS),
-    "estimators": ("estimators", *NOUNS),
+    "estimators": ("estimators", "rehearsal", *NOUNS),
     "pooling": ("pooling", *NOUNS),
-    "diagnostics": ("diagnostics", "estimators", *NOUNS),
+    "diagnostics": ("diagnostics", "estimators", "rehearsal", *NOUNS),
     "planning": ("rehearsal", "planning", "estimators", *NOUNS),
     "quick": ("estimators", "vault", "ledger", *NOUNS),
     "testing": ("rehearsal", "quick", "planning", "vault", "ledger", *NOUNS),
@@ -32,11 +32,16 @@ MAY_IMPORT = {
     ),
     "report": ("report", "diagnostics", "study", "ledger", *NOUNS),
     "dowhy": ("rehearsal", "planning", *NOUNS),
-    "study": ("rehearsal", "study_template", "planning", "diagnostics", "estimators", "pooling", *NOUNS),
+    "prepared": ("rehearsal", "diagnostics", "ledger", *NOUNS),
+    "study_file": ("estimators", *NOUNS),
+    "study": (
+        *("study_file", "study_template", "prepared", "planning", "diagnostics", "estimators", "pooling"),
+        *("rehearsal", "ledger", *NOUNS),
+    ),
     "federation": ("federation", "study", "pooling", "ledger", *NOUNS),
     "plugins": ("plugins", "federation", "site", *NOUNS),
-    "rehearsal": ("rehearsal", "planning", "vault", "ledger", *NOUNS),
-    "site": ("site", "federation", "study", "rehearsal", "vault", "ledger", *NOUNS),
+    "rehearsal": ("rehearsal", "planning", "ledger", *NOUNS),
+    "site": ("site", "federation", "study", "vault", "ledger", *NOUNS),
     "study_template": NOUNS,
     "cli": (
         *(
@@ -50,7 +55,6 @@ MAY_IMPORT = {
             "report",
             "site",
             "study",
-            "rehearsal",
         ),
         *("study_template", "vault", *NOUNS),
     ),

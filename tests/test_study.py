@@ -74,12 +74,12 @@ def test_a_study_knows_what_it_asks_and_costs() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"name": ""}, "a text as name"),
-        ({"question": 3}, "a text as question"),
-        ({"eligibility": 3}, "a text as eligibility"),
-        ({"name": "scores\npolicy  allows all of this"}, "texts of one line"),
-        ({"question": "hidden \x1b[8m"}, "texts of one line"),
-        ({"confounders": {"age": "\u202e"}}, "texts of one line"),
+        ({"name": ""}, "a text for name"),
+        ({"question": 3}, "a text for question"),
+        ({"eligibility": 3}, "a text for eligibility"),
+        ({"name": "scores\npolicy  allows all of this"}, "single-line text"),
+        ({"question": "hidden \x1b[8m"}, "single-line text"),
+        ({"confounders": {"age": "\u202e"}}, "single-line text"),
         ({"design": "cohort"}, "trial or observational"),
         ({"confounders": {"height": "tall people"}}, "texts for ward, age, smoker"),
         ({"confounders": {"Age": "old"}}, "Hint: 'Age' is none of these; did you mean 'age'? write a table"),
@@ -96,9 +96,9 @@ def test_a_study_knows_what_it_asks_and_costs() -> None:
         ({"epsilons": {"north": "much"}}, "numbers for epsilon"),
         ({"epsilons": ["north"]}, "epsilons by the names of sites"),
         ({"epsilon": -1.0}, "epsilon from 1e-6"),
-        ({"pooling": "sums", "epsilons": {"north": 0.5}}, "at the same epsilon everywhere"),
-        ({"pooling": "sums", "estimator": DoublyRobust(covariates=["age"])}, "one question whose answers add up"),
-        ({"pooling": "sums", "estimator": ExactMatching(by=["ward"])}, "one question whose answers add up"),
+        ({"pooling": "sums", "epsilons": {"north": 0.5}}, "with the same epsilon everywhere"),
+        ({"pooling": "sums", "estimator": DoublyRobust(covariates=["age"])}, "one query whose answers add up"),
+        ({"pooling": "sums", "estimator": ExactMatching(by=["ward"])}, "one query whose answers add up"),
         ({"estimator": RegressionAdjustment(covariates=["height"])}, "height"),
     ],
 )
@@ -112,7 +112,7 @@ def test_a_study_that_contradicts_itself(changes: dict[str, Any], words: str) ->
     [
         ('requester = "anna"', "requester =", "a TOML document"),
         ('requester = "anna"', 'requesters = "anna"', "study with name"),
-        ('name = "difference_in_means"', 'name = "means"', "a name out of difference_in_means"),
+        ('name = "difference_in_means"', 'name = "means"', "whose name is one of difference_in_means"),
         ('name = "difference_in_means"', 'name = "DoublyRobust"', "Hint: did you mean 'doubly_robust'? write"),
         ('name = "difference_in_means"', 'name = "zzz"', "Hint: write for instance [estimator]"),
         ("with_interval = true", "with_intervals = true", "parameters of difference_in_means out of with_interval"),
@@ -134,7 +134,7 @@ def test_a_schema_of_another_kind() -> None:
 @pytest.mark.parametrize(
     ("estimator", "adjusted"),
     [
-        (DifferenceInMeans(), "nothing"),
+        (DifferenceInMeans(), "none"),
         (RegressionAdjustment(covariates=["age", "smoker"]), "age, smoker"),
         (Stratification(by=["ward", Cut("age", [40, 65])]), "ward, age"),
     ],

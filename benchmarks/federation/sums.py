@@ -25,6 +25,7 @@ from dpcausal.federation.transport import LocalTransport
 from dpcausal.queries import Query
 from dpcausal.release import Noisy
 from dpcausal.site.site import Site
+from dpcausal.source import WrappedSource
 from dpcausal.vault.noise import Sampler
 from tests.support.site_folders import approve_study, make_site_folder
 
@@ -96,18 +97,12 @@ def pooled(table: pa.Table, study: dpc.Study) -> dpc.Vault:
     return dpc.Vault(table, study.schema, ledger="sqlite://", budget=budget)
 
 
-@dataclass(frozen=True)
-class Noiseless:
-    """A source that tells estimators of no noise, for one whose noise is off."""
-
-    source: dpc.Source
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 (whatever the source has)
-        return getattr(self.source, name)
+class Noiseless(WrappedSource):
+    """A source whose releases state no noise, for one whose noise is off."""
 
     def release(self, query: Query, guarantee: dpc.Guarantee) -> dpc.Release:
-        """What the source releases."""
-        release = self.source.release(query, guarantee)
+        """Return the other source's answer, stated to be without noise."""
+        release = super().release(query, guarantee)
         return replace(release, scales=(0.0,) * len(release.scales), parts=1)
 
 

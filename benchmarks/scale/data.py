@@ -20,7 +20,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from benchmarks.progress import progress
-from dpcausal.columns import Category, Real, Unit
+from dpcausal.columns import Category, Unit
+from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import Treatment
 

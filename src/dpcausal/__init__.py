@@ -32,7 +32,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpcausal.columns import Binary, Category, Real, Unit
+    from dpcausal.columns import Binary, Category, Unit
     from dpcausal.curve import EffectCurve
     from dpcausal.diagnostics import Balance, Overlap
     from dpcausal.effect import Effect
@@ -63,12 +63,14 @@ if TYPE_CHECKING:
     from dpcausal.pooling import pool
     from dpcausal.queries import Cells, Cut, Fourier, Polynomial, Spline
     from dpcausal.quick import estimate
+    from dpcausal.real import Real
     from dpcausal.rehearsal.rehearsal import Rehearsal
-    from dpcausal.release import Release, Source
+    from dpcausal.release import Release
     from dpcausal.report.report import Report
     from dpcausal.report.tidy import tidy
     from dpcausal.schema import Schema
     from dpcausal.site.site import Site
+    from dpcausal.source import Source
     from dpcausal.study import Study
     from dpcausal.treatment import Treatment
     from dpcausal.vault import Vault
@@ -168,7 +170,7 @@ _HOMES = {
     "Resources": "dpcausal.vault.engines.resources",
     "Schema": "dpcausal.schema",
     "Site": "dpcausal.site.site",
-    "Source": "dpcausal.release",
+    "Source": "dpcausal.source",
     "Spline": "dpcausal.queries",
     "Stratification": "dpcausal.estimators.average",
     "Study": "dpcausal.study",

@@ -9,7 +9,8 @@ from typing import Any, ClassVar, NoReturn, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcausal.columns import Column, Real, Value
+from dpcausal.cells import Value
+from dpcausal.columns import Column
 from dpcausal.effect import as_of, format_receipt, printed_texts, units_of
 from dpcausal.errors import QueryError, RefusedError
 from dpcausal.guarantee import Guarantee
@@ -19,8 +20,10 @@ from dpcausal.plain_text import check_plain_text
 from dpcausal.queries import Basis, Cells, Points
 from dpcausal.queries.basis import basis_of, basis_values
 from dpcausal.queries.profiles import Codes, by_covariate, codes_of
-from dpcausal.release import Receipt, Source
+from dpcausal.real import Real
+from dpcausal.release import Receipt
 from dpcausal.schema import Schema
+from dpcausal.source import Source
 from dpcausal.text import format_number, html_table, table_rows, text_table
 from dpcausal.validation import is_number
 

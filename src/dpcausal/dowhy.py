@@ -14,8 +14,8 @@ from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import QueryError, RefusedError
 from dpcausal.queries import Cut
 from dpcausal.rehearsal import Rehearsal
-from dpcausal.release import Source, guarantee_for
 from dpcausal.schema import Schema
+from dpcausal.source import Source, guarantee_for
 from dpcausal.treatment import TableColumn, listed_values
 from dpcausal.validation import is_number
 

@@ -11,7 +11,8 @@ from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm, half_width
 from dpcausal.other_names import OtherNames
 from dpcausal.plain_text import check_plain_text
-from dpcausal.release import Receipt, Source
+from dpcausal.release import Receipt
+from dpcausal.source import Source
 from dpcausal.text import format_number, html_table, table_rows, text_table
 
 

@@ -3,8 +3,8 @@
 import math
 from dataclasses import dataclass
 
-from dpcausal.columns import Real
 from dpcausal.errors import SchemaError
+from dpcausal.real import Real
 from dpcausal.schema import Schema
 
 

@@ -1,17 +1,16 @@
-"""What comes out of the door, and the things it can come out of."""
+"""Releases, and the receipts that show they were paid for."""
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, Protocol, Self, runtime_checkable
+from typing import Any, Literal, Self
 
 from dpcausal import queries
-from dpcausal.calibration import Noise, calibrate
-from dpcausal.errors import QueryError, TableError
+from dpcausal.calibration import Noise
+from dpcausal.errors import QueryError
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm
 from dpcausal.queries import Query
-from dpcausal.schema import Schema
 
 
 @dataclass(frozen=True)
@@ -175,87 +174,3 @@ class Release:
             receipt=Receipt(**document["receipt"]),
             parts=document.get("parts", 1),
         )
-
-
-@runtime_checkable
-class Source(Protocol):
-    """Anything that answers queries: a vault, a rehearsal, a coordinator of many sites."""
-
-    @property
-    def schema(self) -> Schema:
-        """What is public about the table."""
-        ...
-
-    @property
-    def n(self) -> int:
-        """The number of units, which is public."""
-        ...
-
-    @property
-    def arm_sizes(self) -> tuple[int, int] | None:
-        """The number of units in each compared arm where the schema declares arms public; otherwise None."""
-        ...
-
-    @property
-    def caveats(self) -> tuple[str, ...]:
-        """What a reader of an effect from here should know besides."""
-        ...
-
-    def release(self, query: Query, guarantee: Guarantee) -> Release:
-        """The noisy answer to a query."""
-        ...
-
-
-def units_compared(source: Source, release: Release) -> float:
-    """Return the number of units in the comparison, at least 2: public, or as a release holds it with noise."""
-    if source.arm_sizes is not None:
-        return max(float(sum(source.arm_sizes)), 2.0)
-    if not source.schema.units_may_leave(source.schema.protects):
-        return float(source.n)
-    return min(max(release.value("compared"), 2.0), float(source.n))
-
-
-class RecordingSource:
-    """A source that asks another one, and remembers what that released.
-
-    Args:
-        source: The other one.
-    """
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self.schema, self.n, self.arm_sizes, self.caveats = source.schema, source.n, source.arm_sizes, source.caveats
-        self.releases: list[Release] = []
-
-    def release(self, query: Query, guarantee: Guarantee) -> Release:
-        """What the other source releases."""
-        self.releases.append(self._source.release(query, guarantee))
-        return self.releases[-1]
-
-
-def check_affords(source: Source, *asks: tuple[Query, Guarantee]) -> None:
-    """Raise, before the first of several questions, where a budget has not enough left for all of them.
-
-    For estimators that have no use for a part of the answers. What is asked later may hold numbers out of earlier
-    answers, which have no price: any will do here.
-    """
-    ledger = getattr(source, "ledger", None)
-    if ledger is not None:
-        schema, as_of = source.schema, getattr(source, "as_of", None)
-        ledger.check_affords_all(
-            [
-                (queries.question(query, each, schema, as_of), calibrate(query, schema, each).event)
-                for query, each in asks
-            ]
-        )
-
-
-def guarantee_for(source: Source, epsilon: float, delta: float) -> Guarantee:
-    """The guarantee of this size that the source's data set calls for."""
-    if not isinstance(source, Source):
-        raise TableError(
-            expected="a Vault, a Rehearsal or another source",
-            got=type(source).__name__,
-            hint="put the table into a Vault first, with its schema, a ledger and a budget.",
-        )
-    return Guarantee(epsilon=epsilon, delta=delta, protects=source.schema.protects)

@@ -13,7 +13,6 @@ from dpcausal.columns import (
     Category,
     Column,
     Indicator,
-    Real,
     Unit,
     column_from_dict,
     column_to_dict,
@@ -21,6 +20,7 @@ from dpcausal.columns import (
     indicator_of,
 )
 from dpcausal.errors import SchemaError
+from dpcausal.real import Real
 from dpcausal.treatment import TableColumn, Treatment, table_column
 from dpcausal.validation import build, check_keys
 

@@ -11,16 +11,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dpcausal.columns import Binary, Category, Real, Value
+from dpcausal.cells import Value
+from dpcausal.columns import Binary, Category
 from dpcausal.curve import CurveEstimator, EffectCurve
 from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import RefusedError
 from dpcausal.guarantee import Guarantee
 from dpcausal.ledger import Budget
 from dpcausal.queries import Query
+from dpcausal.real import Real
 from dpcausal.rehearsal import Rehearsal
-from dpcausal.release import Release, Source
+from dpcausal.release import Release
 from dpcausal.schema import Protects, Schema
+from dpcausal.source import Source
 from dpcausal.treatment import TableColumn, Treatment, listed_values
 from dpcausal.vault import Vault
 

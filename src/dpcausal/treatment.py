@@ -5,9 +5,10 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from dpcausal.cells import Aliases, Value, checked_aliases, spellings
-from dpcausal.columns import Column, Indicator, Real, check_name, check_values, meaning_of, plain, rules_of, spelled_out
+from dpcausal.columns import Column, Indicator, check_values, meaning_of, plain, rules_of, spelled_out
 from dpcausal.errors import SchemaError
 from dpcausal.plain_text import check_plain_text
+from dpcausal.real import Real, check_name
 
 
 @dataclass(frozen=True)

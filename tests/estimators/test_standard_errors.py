@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 import dpcausal as dpc
 from dpcausal.calibration import Noise
 from dpcausal.queries import Query
-from dpcausal.release import Noisy, RecordingSource, Release
+from dpcausal.release import Noisy, Release
+from dpcausal.source import WrappedSource
 from dpcausal.vault.noise import Sampler
 
 Array = NDArray[np.float64]
@@ -64,7 +65,7 @@ def test_regression_sampling_sd_matches_the_spread_of_estimates() -> None:
     assert 0.8 < ratio([effect.standard_error or 0 for effect in effects], [each.estimate for each in effects]) < 1.25
 
 
-class Noisier(RecordingSource):
+class Noisier(WrappedSource):
     """What a source released, with noise of the same size once more."""
 
     def __init__(self, source: dpc.Source, seed: int) -> None:

@@ -15,7 +15,7 @@ from dpcausal.federation.signatures import Key
 from dpcausal.federation.transport import FileTransport, LocalTransport
 from dpcausal.ledger import Ledger
 from dpcausal.pooling import pool
-from dpcausal.release import Source
+from dpcausal.source import Source
 from tests.federation.conftest import Federation
 
 

@@ -18,8 +18,8 @@ from dpcausal.federation.protocol import Message, Request, digest_of_text
 from dpcausal.federation.roster import Roster
 from dpcausal.federation.signatures import Key, claimed_body
 from dpcausal.federation.validation import Question, why_invalid
-from dpcausal.release import RecordingSource
 from dpcausal.schema import Protects
+from dpcausal.source import RecordingSource
 from dpcausal.testing import hostile_tables, standard_schema, synthetic_table
 from tests.federation.conftest import Federation, always, said
 

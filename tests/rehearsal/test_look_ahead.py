@@ -1,5 +1,6 @@
-"""An estimator that asks several questions is refused before the first, where a budget has not enough for all."""
+"""An estimator that asks several queries is refused before the first where the budget has too little for all."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -7,9 +8,11 @@ import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
-from dpcausal.errors import BudgetExceededError
-from dpcausal.queries import ObjectivePerturbedLogistic
-from dpcausal.release import check_affords
+from dpcausal.errors import BudgetExceededError, TableError
+from dpcausal.estimators.base import BaseEstimator
+from dpcausal.queries import ArmMoments, ObjectivePerturbedLogistic, OutcomesBelow
+from dpcausal.rehearsal.pricing import check_affords, outstanding_cost
+from dpcausal.source import guarantee_for
 
 OF = ["age", "ward"]
 SCHEMA = dpc.Schema(
@@ -96,7 +99,7 @@ def test_outcome_range_is_paid_in_full_or_not_at_all() -> None:
 
 def test_estimator_without_look_ahead_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """The mutant: without the look the first question is paid for in vain."""
-    monkeypatch.setattr("dpcausal.estimators.average.doubly_robust.check_affords", lambda *_: None)
+    monkeypatch.setattr("dpcausal.rehearsal.pricing.check_affords", lambda *_: None)
     short = vault(epsilon=0.99, delta=1e-5)
     with pytest.raises(BudgetExceededError):
         ask("doubly robust", short, 1.0, 0.0)
@@ -104,4 +107,89 @@ def test_estimator_without_look_ahead_is_caught(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_sources_without_a_budget_are_left_alone() -> None:
-    check_affords(dpc.Rehearsal(SCHEMA, n=400), (object(), object()))  # type: ignore[arg-type]
+    def never(_: dpc.Source) -> None:
+        raise AssertionError
+
+    check_affords(never, dpc.Rehearsal(SCHEMA, n=400))
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_prices_looked_up_ahead_are_those_paid(name: str) -> None:
+    enough = vault(epsilon=1.0)
+    ahead = outstanding_cost(enough, lambda source: ask(name, source, 1.0, 0.0))
+    ask(name, enough, 1.0, 0.0)
+    paid = [entry.event for entry in enough.ledger.entries() if entry.kind == "grant"]
+    assert list(ahead.values()) == paid
+
+
+@dataclass(frozen=True)
+class ThirdParty(BaseEstimator):
+    """An estimator from elsewhere: its second query depends on the answer to the first."""
+
+    def estimate(self, source: dpc.Source, *, epsilon: float, delta: float = 0.0) -> dpc.Effect:
+        first, rest = guarantee_for(source, epsilon, delta).split(0.5)
+        below = source.release(OutcomesBelow(5.0), first).value("below")
+        source.release(OutcomesBelow(min(max(10 * below / source.n, 0.0), 10.0)), rest)
+        return dpc.DifferenceInMeans().estimate(dpc.Rehearsal(source.schema, source.n), epsilon=epsilon)
+
+
+@dataclass(frozen=True)
+class Nested(BaseEstimator):
+    """An estimator that runs two others."""
+
+    def estimate(self, source: dpc.Source, *, epsilon: float, delta: float = 0.0) -> dpc.Effect:
+        ThirdParty().estimate(source, epsilon=epsilon / 2, delta=delta)
+        return dpc.DifferenceInMeans().estimate(source, epsilon=epsilon / 2, delta=delta)
+
+
+@pytest.mark.parametrize("estimator", [ThirdParty(), Nested()], ids=["third party", "nested"])
+def test_estimators_from_elsewhere_look_ahead_too(estimator: ThirdParty | Nested) -> None:
+    short = vault(epsilon=0.9)
+    with pytest.raises(BudgetExceededError):
+        estimator.estimate(short, epsilon=1.0)
+    assert short.ledger.spent.epsilon == 0
+    enough = vault(epsilon=1.0)
+    estimator.estimate(enough, epsilon=1.0)
+    assert enough.ledger.spent.epsilon == pytest.approx(1.0)
+
+
+def test_looking_ahead_reads_no_data_and_spends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    enough = vault(epsilon=1.0)
+
+    def opened(*_: object, **__: object) -> None:
+        raise AssertionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(dpc.Vault, "_answer", opened)
+        check_affords(lambda source: ask("doubly robust", source, 1.0, 0.0), enough)
+    assert enough.ledger.spent.epsilon == 0
+    assert {entry.kind for entry in enough.ledger.entries()} == {"open", "bind"}
+
+
+def test_other_sources_are_not_asked_while_looking_ahead() -> None:
+    """The score comes from another vault here, whose budget is short, or the first one's is."""
+    weighting = dpc.InverseWeighting(covariates=OF)
+    for budgets in ((1.0, 0.9), (0.9, 1.0)):
+        first, other = (vault(epsilon=budget) for budget in budgets)
+        with pytest.raises(BudgetExceededError):
+            weighting.estimate(first, epsilon=1.0, scores_from=other)
+        assert (first.ledger.spent.epsilon, other.ledger.spent.epsilon) == (0, 0)
+
+
+def test_sources_that_share_a_ledger_share_its_budget() -> None:
+    ledger = dpc.Ledger.create("sqlite://", dpc.Budget(epsilon=1.5), as_of="2025")
+    ledger.add_version("2026")
+    years = [dpc.Vault(table(), SCHEMA, ledger=ledger, as_of=year) for year in ("2025", "2026")]
+
+    def both(first: dpc.Source, second: dpc.Source) -> None:
+        for source in (first, second):
+            source.release(ArmMoments(), dpc.Guarantee(epsilon=0.8))
+
+    with pytest.raises(BudgetExceededError, match=r"2 questions for epsilon 1\.6"):
+        check_affords(both, *years)
+
+
+def test_frame_with_a_column_called_ledger_is_refused_as_no_source() -> None:
+    frame = table().append_column("ledger", pa.array([1] * 400)).to_pandas()
+    with pytest.raises(TableError, match="a Vault, a Rehearsal or another source"):
+        dpc.DifferenceInMeans().estimate(frame, epsilon=1.0)

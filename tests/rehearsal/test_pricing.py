@@ -7,7 +7,7 @@ import dpcausal as dpc
 from dpcausal.errors import BudgetExceededError
 from dpcausal.queries import Query
 from dpcausal.rehearsal.pricing import outstanding_cost
-from dpcausal.release import Source
+from dpcausal.source import Source
 
 
 def robust(source: Source) -> dpc.Effect:

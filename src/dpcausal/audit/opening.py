@@ -20,9 +20,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dpcausal.audit.finding import Finding
-from dpcausal.columns import Binary, Category, Column, Real, Unit
+from dpcausal.columns import Binary, Category, Column, Unit
 from dpcausal.estimators.average import DifferenceInMeans
 from dpcausal.ledger import Budget, Ledger
+from dpcausal.real import Real
 from dpcausal.schema import Schema
 from dpcausal.study import Study
 from dpcausal.treatment import Treatment

@@ -11,7 +11,7 @@ from dpcausal.audit.distinguisher import Array
 from dpcausal.audit.neighbours import worst_pairs
 from dpcausal.audit.spy import SpySampler
 from dpcausal.audit.tables import Unmetered, catalogue_of
-from dpcausal.columns import Value
+from dpcausal.cells import Value
 from dpcausal.curve import CurveEstimator
 from dpcausal.diagnostics import Balance, Overlap
 from dpcausal.effect import Estimator
@@ -33,8 +33,9 @@ from dpcausal.queries import (
     Query,
     Spline,
 )
-from dpcausal.release import RecordingSource, Release, Source, guarantee_for
+from dpcausal.release import Release
 from dpcausal.schema import Protects, Schema
+from dpcausal.source import RecordingSource, Source, guarantee_for
 from dpcausal.testing import standard_schema
 
 DELTA = 1e-5

@@ -1,6 +1,5 @@
 """What several commands read: a study's file, and where a ledger is."""
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -70,5 +69,4 @@ def count_of(number: int, thing: str, things: str = "") -> str:
 
 def total_price(study: "Study") -> str:
     """What a study costs with all that must not fail before its effect is asked for."""
-    epsilon = math.fsum([study.epsilon, *(epsilon for _, epsilon in study.diagnostics().values())])
-    return f"epsilon {epsilon:g}, delta {study.delta:g}"
+    return f"epsilon {study.total_epsilon():g}, delta {study.delta:g}"

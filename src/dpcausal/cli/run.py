@@ -2,19 +2,16 @@
 
 import math
 import sys
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpcausal.cli.options import AsJson, AsOf, StudyFile, WitnessAddress, open_ledger, read_study, total_price
+from dpcausal.cli.options import AsJson, AsOf, StudyFile, WitnessAddress, open_ledger, read_study
 from dpcausal.errors import BudgetExceededError
 
 if TYPE_CHECKING:
-    from dpcausal.diagnostics import Diagnosis
-    from dpcausal.ledger import Ledger
-    from dpcausal.release import Source
+    from dpcausal.ledger import Ledger, Spending
     from dpcausal.study import Study
     from dpcausal.vault import Vault
 
@@ -45,49 +42,31 @@ def run(  # noqa: PLR0913, PLR0917
     """
     if not out.absolute().parent.is_dir():
         raise typer.BadParameter("expected a file in a folder that exists", param_hint="--out")
-    from dpcausal.rehearsal.pricing import outstanding_cost  # noqa: PLC0415 (slow to load)
-
     read = read_study(study)
     vault = _vault(read, table, open_ledger(ledger, witness), as_of)
-    estimate = partial(read.estimator.estimate, epsilon=read.epsilon, delta=read.delta)
-
-    def diagnose(source: "Source") -> "dict[str, Diagnosis]":
-        wanted = read.diagnostics().items()
-        return {name: each.estimate(source, epsilon=epsilon) for name, (each, epsilon) in wanted}
-
-    due = outstanding_cost(vault, diagnose, estimate)
-    typer.echo(_price(read, vault, due=bool(due)), err=True)
+    prepared = read.prepare(vault)
+    typer.echo(_price(read, vault, due=bool(prepared.due)), err=True)
     try:
-        vault.ledger.check_affords(due)
-        if due:
-            _confirm(read, yes)
+        prepared.check_affords()
+        if prepared.due:
+            _confirm(prepared.price, yes)
         else:
             typer.echo("All of this was answered before: it costs nothing.", err=True)
-        diagnoses = diagnose(vault)
-        for name, diagnosis in diagnoses.items():
-            out.with_name(f"{name}.json").write_text(diagnosis.to_json(), encoding="utf-8")
-        _check_passed(diagnoses)
-        effect = read.warned(estimate(vault))
+        result = prepared.run()
     except BudgetExceededError as error:
         typer.echo(f"Error: {error}", err=True)
         raise typer.Exit(1) from None
-    out.write_text(effect.to_json(), encoding="utf-8")
-    typer.echo(effect.to_json() if as_json else str(effect))
-    typer.echo(f"\nWrote {out}. Left of the budget: {vault.ledger.remaining}.", err=True)
-
-
-def _check_passed(found: "dict[str, Diagnosis]") -> None:
-    """Stop, before the effect is asked for, where something failed that the study requires."""
-    for diagnosis in found.values():
+    for name, diagnosis in result.diagnoses.items():
+        out.with_name(f"{name}.json").write_text(diagnosis.to_json(), encoding="utf-8")
         typer.echo(f"{diagnosis}\n", err=True)
-    failed = [name for name, diagnosis in found.items() if diagnosis.passes is False]
-    if failed:
-        hints = "\n".join(f"Hint: {found[name].remedy}" for name in failed)
-        typer.echo(
-            f"Failed: {', '.join(failed)}. The effect was not asked for, and its price is not spent.\n\n{hints}",
-            err=True,
-        )
+    if result.effect is None:
+        hints = "\n".join(f"Hint: {result.diagnoses[name].remedy}" for name in result.failed)
+        failed = f"Failed: {', '.join(result.failed)}. The effect was not asked for, and its price was not spent."
+        typer.echo(f"{failed}\n\n{hints}", err=True)
         raise typer.Exit(1)
+    out.write_text(result.effect.to_json(), encoding="utf-8")
+    typer.echo(result.effect.to_json() if as_json else str(result.effect))
+    typer.echo(f"\nWrote {out}. Left of the budget: {vault.ledger.remaining}.", err=True)
 
 
 def _vault(study: "Study", table: str, ledger: "Ledger", as_of: str) -> "Vault":
@@ -127,14 +106,14 @@ def _price(study: "Study", vault: "Vault", *, due: bool) -> str:
     return text_table(f"{study.name}: {nothing if due else 'answered before'}", table) + "\n"
 
 
-def _confirm(study: "Study", yes: bool) -> None:
+def _confirm(price: "Spending", yes: bool) -> None:
     """Ask a person. What is spent cannot be had back, so a program has to say so."""
     if yes:
         return
     if not _is_terminal():
         typer.echo("Nothing was spent: there is nobody to ask.\n\nHint: give --yes to spend without asking.", err=True)
         raise typer.Exit(2)
-    if not typer.confirm(f"Spend {total_price(study)}, for good?", err=True):
+    if not typer.confirm(f"Spend {price}, for good?", err=True):
         typer.echo("Nothing was spent.", err=True)
         raise typer.Exit(1)
 

@@ -13,7 +13,9 @@ from dpcausal.estimators.outcome_regression import fit_regressions
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import CovariateSums, RegressionMoments, WeightedCovariates
 from dpcausal.queries.features import Estimand, design_names, feature_names
-from dpcausal.release import Release, Source, guarantee_for
+from dpcausal.rehearsal.pricing import look_ahead
+from dpcausal.release import Release
+from dpcausal.source import Source, guarantee_for
 from dpcausal.text import table_rows
 from dpcausal.validation import is_number
 
@@ -60,6 +62,7 @@ class Balance:
     most: float = 0.1
     share: float = 0.4
 
+    @look_ahead
     def estimate(
         self, source: Source, *, epsilon: float, delta: float = 0.0, score: Release | None = None
     ) -> "BalanceTable":

@@ -15,7 +15,9 @@ from dpcausal.interval import half_width
 from dpcausal.queries import Cells, Cut, ScoreCounts, StratumCounts
 from dpcausal.queries.cuts import cuts_of
 from dpcausal.queries.features import feature_names
-from dpcausal.release import Release, Source, guarantee_for
+from dpcausal.rehearsal.pricing import look_ahead
+from dpcausal.release import Release
+from dpcausal.source import Source, guarantee_for
 from dpcausal.validation import is_number
 
 
@@ -54,6 +56,7 @@ class Overlap:
     most: float = 0.05
     share: float = 0.5
 
+    @look_ahead
     def estimate(
         self, source: Source, *, epsilon: float, delta: float = 0.0, score: Release | None = None
     ) -> "OverlapTable":

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from dpcausal.errors import QueryError
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import ObjectivePerturbedLogistic, OutputPerturbedLogistic, Query
-from dpcausal.queries.features import feature_names
-from dpcausal.release import Release, Source, check_affords
+from dpcausal.release import Release
+from dpcausal.source import Source
 from dpcausal.validation import is_number
 
 BEFORE = "the score was released, and paid for, before"
@@ -38,9 +38,7 @@ def scored(  # noqa: PLR0913, PLR0917
                 expected="a share between 0 and 1", got=repr(share), hint="0.5 gives the score half of epsilon."
             )
         first, rest = guarantee.split(share, pure_first=True)
-        query, nothing = ObjectivePerturbedLogistic(covariates), [0.0] * len(feature_names(covariates, source.schema))
-        check_affords(source, (query, first), *then(nothing, rest))
-        made = source.release(query, first)
+        made = source.release(ObjectivePerturbedLogistic(covariates), first)
         return made, [source.release(*ask) for ask in then(made.values, rest)]
     asked = getattr(score, "query", None)
     if not isinstance(asked, ObjectivePerturbedLogistic | OutputPerturbedLogistic) or tuple(asked.covariates) != tuple(
@@ -51,6 +49,4 @@ def scored(  # noqa: PLR0913, PLR0917
             got=f"one of {', '.join(getattr(asked, 'covariates', ()) or ('something else',))}",
             hint="leave score out, and a new one is released for a share of epsilon.",
         )
-    asks = then(score.values, guarantee)
-    check_affords(source, *asks)
-    return score, [source.release(*ask) for ask in asks]
+    return score, [source.release(*ask) for ask in then(score.values, guarantee)]

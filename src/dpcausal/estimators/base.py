@@ -6,6 +6,7 @@ from typing import Any, ClassVar, ParamSpec, TypeVar
 
 from dpcausal.errors import GuaranteeError
 from dpcausal.other_names import OtherNames
+from dpcausal.rehearsal.pricing import look_ahead
 
 _ASK = "effect = estimator.estimate(vault, epsilon=1.0)"
 
@@ -40,7 +41,7 @@ def epsilon_by_name(
 
 
 class BaseEstimator(OtherNames):
-    """An estimator that says how it is to be called."""
+    """What all estimators share: a check of the budget before the first query, and hints for other calls."""
 
     _instead: ClassVar[dict[str, str]] = {
         "fit train learn run estimate_effect fit_transform fit_predict": f"write {_ASK}: it asks the vault once, for a "
@@ -54,4 +55,5 @@ class BaseEstimator(OtherNames):
     def __init_subclass__(cls, **more: Any) -> None:  # noqa: ANN401 (as the parent has it)
         super().__init_subclass__(**more)
         if "estimate" in vars(cls):
-            cls.estimate = epsilon_by_name(2, ".estimate(vault, epsilon=1.0)")(cls.estimate)  # type: ignore[attr-defined]
+            named = epsilon_by_name(2, ".estimate(vault, epsilon=1.0)")
+            cls.estimate = named(look_ahead(cls.estimate))  # type: ignore[attr-defined]

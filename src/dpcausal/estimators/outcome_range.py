@@ -4,14 +4,16 @@ import math
 from dataclasses import dataclass, replace
 
 from dpcausal.calibration import calibrate
-from dpcausal.columns import Real
 from dpcausal.errors import QueryError, RefusedError, SchemaError
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm
 from dpcausal.queries import OutcomesBelow
-from dpcausal.release import Receipt, Release, Source, check_affords, guarantee_for
+from dpcausal.real import Real
+from dpcausal.rehearsal.pricing import look_ahead
+from dpcausal.release import Receipt, Release
 from dpcausal.schema import Schema
+from dpcausal.source import Source, guarantee_for
 from dpcausal.text import format_number
 from dpcausal.validation import is_number
 
@@ -83,6 +85,7 @@ class OutcomeRange(BaseEstimator):
     tail: float = 0.01
     steps: int = 6
 
+    @look_ahead
     def find(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Range:
         """The bounds, for no more than epsilon and delta in all.
 
@@ -115,7 +118,6 @@ class OutcomeRange(BaseEstimator):
                 got=f"{self.tail * source.n:,.0f} units",
                 hint="give more epsilon or a larger tail, or keep the public range; nothing was spent.",
             )
-        check_affords(source, *[(OutcomesBelow((outcome.low + outcome.high) / 2), each)] * (2 * self.steps - 1))
         search = _Search(source, each, self.tail * source.n - 2 * doubt, self.steps)
         low, high = search.bound(outcome, upper=False), search.bound(outcome, upper=True)
         if low >= high:  # noise alone can do that

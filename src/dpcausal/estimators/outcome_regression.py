@@ -8,13 +8,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcausal.columns import Real
 from dpcausal.estimators.plausibility import Measured, Signs
 from dpcausal.queries import RegressionMoments
 from dpcausal.queries.features import covariates_named, design_names
 from dpcausal.queries.regression_moments import CONSTANT, FIRST_FEATURE, OUTCOME, Moment
-from dpcausal.release import Release, Source
+from dpcausal.real import Real
+from dpcausal.release import Release
 from dpcausal.schema import Schema
+from dpcausal.source import Source
 
 Array = NDArray[np.float64]
 

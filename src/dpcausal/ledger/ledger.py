@@ -1,14 +1,13 @@
 """The ledger of one data set."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 from sqlalchemy import Connection
 
 from dpcausal.errors import BudgetExceededError, LedgerError
 from dpcausal.guarantee import Event, ProofStatus
-from dpcausal.hash_chain import digest_of
 from dpcausal.ledger import refusals, verification
 from dpcausal.ledger.accounting import tight_epsilon
 from dpcausal.ledger.budget import Budget, Spending, Total
@@ -198,19 +197,6 @@ class Ledger(Journal):
                     expected=expected, got=got, hint=f"{hint} Nothing was spent on this question."
                 )
             self._append(connection, "grant", request, {"event": event.to_dict(), "question": question})
-
-    def check_affords_all(self, asks: Sequence[tuple[dict[str, Any], Event]]) -> None:
-        """Raise unless questions, each with its price, fit into what is left, or the first was answered already.
-
-        Those that follow may be asked with other numbers in them than here: they are told apart by their place.
-
-        Raises:
-            BudgetExceededError: If they do not fit.
-        """
-        requests = [digest_of(question) for question, _ in asks]
-        if self.stored(requests[0]) is None:
-            names = (f"{request} {place}" if place else request for place, request in enumerate(requests))
-            self.check_affords(dict(zip(names, (event for _, event in asks), strict=True)))
 
     def check_affords(self, prices: Mapping[str, Event]) -> None:
         """Raise unless all these requests fit together into what is left; what is reserved already is paid for.

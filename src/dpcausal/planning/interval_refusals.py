@@ -7,13 +7,14 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcausal.columns import Real
 from dpcausal.effect import Estimator
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import Family, simulated
 from dpcausal.queries import Query
+from dpcausal.real import Real
 from dpcausal.rehearsal import Rehearsal
 from dpcausal.release import Release
+from dpcausal.source import WrappedSource
 
 REHEARSALS = 40
 
@@ -34,7 +35,7 @@ def count_refusals(estimator: Estimator, rehearsal: Rehearsal, guarantee: Guaran
     """
     expected = cautious(rehearsal)
     effects = (
-        estimator.estimate(_Noisy(expected, run), epsilon=guarantee.epsilon, delta=guarantee.delta)
+        estimator.estimate(_NoisyRehearsal(expected, run), epsilon=guarantee.epsilon, delta=guarantee.delta)
         for run in range(REHEARSALS)
     )
     return sum(bool(effect.no_interval) for effect in effects)
@@ -67,18 +68,16 @@ def odds(refused: int) -> str:
     return f"in {refused} of {REHEARSALS} rehearsals with noise ({share}); the price would be spent all the same"
 
 
-class _Noisy:
-    """A rehearsal whose answers have noise as a vault's would, the same in each run of one number."""
+class _NoisyRehearsal(WrappedSource):
+    """A rehearsal whose answers have noise as a vault's would; the same noise each time for one number of a run."""
 
     def __init__(self, rehearsal: Rehearsal, run: int) -> None:
-        self._rehearsal = rehearsal
-        self.schema, self.n, self.caveats = rehearsal.schema, rehearsal.n, rehearsal.caveats
-        self.arm_sizes = rehearsal.arm_sizes
+        super().__init__(rehearsal)
         self._draws = count(run * _QUESTIONS)
 
     def release(self, query: Query, guarantee: Guarantee) -> Release:
-        """What is expected, with noise."""
-        release = self._rehearsal.release(query, guarantee)
+        """Return the expected answer, with noise."""
+        release = super().release(query, guarantee)
         draws = _draws(release.family, len(release.scales))
         noise = draws[next(self._draws) % len(draws)] * [scale or 0.0 for scale in release.scales]
         return replace(release, values=tuple(map(float, release.values + noise)))

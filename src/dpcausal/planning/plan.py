@@ -5,7 +5,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from dpcausal.columns import Real
 from dpcausal.effect import Effect, Estimator, format_receipt
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import half_width as half_width_of
@@ -21,6 +20,7 @@ from dpcausal.planning.precision import (
 )
 from dpcausal.planning.ranking import Ranking, rank_estimators
 from dpcausal.queries import Cut
+from dpcausal.real import Real
 from dpcausal.rehearsal import Rehearsal
 from dpcausal.text import format_number, html_table, table_rows, text_table
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from dpcausal.columns import Real
 from dpcausal.effect import Effect, Estimator
 from dpcausal.estimators.average import RegressionAdjustment
 from dpcausal.guarantee import Guarantee
+from dpcausal.real import Real
 from dpcausal.rehearsal import Rehearsal
 
 Size = TypeVar("Size", int, float)

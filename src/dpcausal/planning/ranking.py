@@ -5,7 +5,6 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dpcausal.columns import Real
 from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import GuaranteeError
 from dpcausal.estimators.average import (
@@ -20,9 +19,10 @@ from dpcausal.guarantee import Guarantee
 from dpcausal.queries import Cut
 from dpcausal.queries.cuts import bins, cuts_of
 from dpcausal.queries.features import design_names, feature_names
+from dpcausal.real import Real
 from dpcausal.rehearsal import Rehearsal
-from dpcausal.release import Source
 from dpcausal.schema import Schema
+from dpcausal.source import Source
 from dpcausal.text import format_number, table_rows, text_lines
 
 _VARIED = 0.2

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self, get_args
 
-from dpcausal.columns import Real
 from dpcausal.errors import QueryError
 from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
@@ -25,6 +24,7 @@ from dpcausal.queries.features import (
     single_feature,
 )
 from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, compared, root_above, value_names
+from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number

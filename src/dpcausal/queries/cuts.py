@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpcausal.columns import Binary, Category, Real
+from dpcausal.columns import Binary, Category
 from dpcausal.errors import QueryError
 from dpcausal.queries.query import value_names
+from dpcausal.real import Real
 from dpcausal.schema import Schema
 from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number

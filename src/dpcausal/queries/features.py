@@ -4,9 +4,10 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
-from dpcausal.columns import Column, Real
+from dpcausal.columns import Column
 from dpcausal.errors import QueryError
 from dpcausal.queries.query import value_names
+from dpcausal.real import Real
 from dpcausal.schema import Schema
 from dpcausal.treatment import TableColumn
 from dpcausal.validation import did_you_mean, is_number

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpcausal.columns import Real, Value
+from dpcausal.cells import Value
 from dpcausal.errors import QueryError
 from dpcausal.queries.basis import Basis
 from dpcausal.queries.features import (
@@ -20,6 +20,7 @@ from dpcausal.queries.query import (
     GRID,
     Query,
 )
+from dpcausal.real import Real
 from dpcausal.schema import Schema
 from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number

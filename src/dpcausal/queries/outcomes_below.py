@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
-from dpcausal.columns import Column, Real
+from dpcausal.columns import Column
 from dpcausal.errors import QueryError
 from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity
+from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
 from dpcausal.validation import is_number
 

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcausal.columns import Binary, Category, Column, Real, Value
+from dpcausal.cells import Value
+from dpcausal.columns import Binary, Category, Column
 from dpcausal.errors import QueryError
 from dpcausal.queries.query import GRID, plain_value
+from dpcausal.real import Real
 
 Codes = Mapping[str, NDArray[np.int64]]
 """By covariate: a number as ticks from the middle of its range, a listed value as its place in the list."""

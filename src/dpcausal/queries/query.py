@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal, Protocol, Self
 
-from dpcausal.columns import Binary, Category, Value
+from dpcausal.cells import Value
+from dpcausal.columns import Binary, Category
 from dpcausal.errors import QueryError
 from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee

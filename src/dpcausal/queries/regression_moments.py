@@ -8,12 +8,12 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from dpcausal.columns import Real
 from dpcausal.errors import QueryError
 from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries.features import covariates_named, design_names, name_tuple, single_feature
 from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity, root_above
+from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
 

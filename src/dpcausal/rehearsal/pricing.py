@@ -1,30 +1,58 @@
-"""What is still to be paid for all that will be asked, before the first question is.
+"""What estimators will cost, before their first query.
 
-An estimator may ask several questions, and one answer is of no use without the others. A budget that has enough left
-for the first and not for the second would be spent for nothing.
+An estimator may ask several queries, and one answer is of no use without the others. A budget with enough left for the
+first query and too little for the second would be spent for nothing. So an estimator is rehearsed first: it runs on
+answers that the ledger has stored, and on expected ones where it has none. What it asks there is what it will cost.
 """
 
+import math
+from collections import ChainMap
 from collections.abc import Callable
+from dataclasses import replace
+from functools import wraps
+from itertools import count
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, cast
 
+from dpcausal import queries
 from dpcausal.calibration import calibrate
 from dpcausal.guarantee import Event, Guarantee
 from dpcausal.hash_chain import digest_of
 from dpcausal.queries import Query
-from dpcausal.rehearsal import Rehearsal
-from dpcausal.release import Release, Source
-from dpcausal.schema import Schema
-from dpcausal.vault import Vault
+from dpcausal.rehearsal.rehearsal import Rehearsal
+from dpcausal.release import Release
+from dpcausal.source import Source, WrappedSource
+
+if TYPE_CHECKING:
+    from dpcausal.ledger import Ledger
+
+_GOLDEN = (math.sqrt(5) - 1) / 2
+"""Multiples of it, modulo 1, are spread evenly and never repeat."""
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 
-def outstanding_cost(vault: Vault, *asks: Callable[[Source], object]) -> dict[str, Event]:
-    """The prices, by request, of all that some functions will ask of a vault and that its ledger has no answer to.
+class MeteredSource(Source, Protocol):
+    """A source that charges its releases to a ledger: a vault."""
 
-    Each function is run on what the ledger has stored, and on expectations where it has nothing. The table is not read,
-    and nothing is spent or reserved. `vault.ledger.check_affords` tells whether there is enough left for all of it.
+    @property
+    def ledger(self) -> "Ledger":
+        """The ledger."""
+        ...
+
+    def question(self, query: Query, guarantee: Guarantee) -> dict[str, Any]:
+        """Return what makes two requests the same; its digest names the request in the ledger."""
+        ...
+
+
+def outstanding_cost(source: MeteredSource, *asks: Callable[[Source], object]) -> dict[str, Event]:
+    """Return the prices, by request, of all queries that `asks` will ask and that the ledger has no answer to.
+
+    No data is read, and nothing is spent or reserved.
 
     Args:
-        vault: The table and its ledger.
-        asks: Whatever asks: each is given a source, as an estimator's `estimate` is.
+        source: The vault that will be asked.
+        asks: Functions of a source, such as `lambda source: estimator.estimate(source, epsilon=1.0)`.
 
     Example:
         >>> import pyarrow as pa
@@ -36,44 +64,86 @@ def outstanding_cost(vault: Vault, *asks: Callable[[Source], object]) -> dict[st
         >>> [event.epsilon for event in prices.values()]
         [2.0]
     """
-    pricing = _PricingSource(vault)
+    pricing = _PricingSource(source)
     for ask in asks:
         ask(pricing)
     return pricing.prices
 
 
-class _PricingSource:
-    """A source that writes down what a vault would charge."""
+def check_affords(ask: Callable[..., object], *sources: Source) -> None:
+    """Raise, before the first query, unless every budget has enough left for all that `ask` will ask of the sources.
 
-    def __init__(self, vault: Vault) -> None:
-        self._vault, self._rehearsal = vault, Rehearsal(vault.schema, vault.n)
+    Sources without a ledger, such as rehearsals, have no budget.
+
+    Raises:
+        BudgetExceededError: If a budget has too little left. Nothing was spent.
+    """
+    if not any(map(_is_metered, sources)):
+        return
+    priced = [_PricingSource(source) for source in sources]
+    ask(*priced)
+    metered = [
+        (cast("MeteredSource", source).ledger, each.prices)
+        for source, each in zip(sources, priced, strict=True)
+        if _is_metered(source)
+    ]
+    for ledger, _ in metered:
+        shared = (prices for other, prices in metered if other.opening == ledger.opening)
+        ledger.check_affords(dict(ChainMap(*shared)))
+
+
+def look_ahead(estimate: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Decorate a method `(self, source, …)`: all its queries must fit into the budget before it asks one."""
+
+    @wraps(estimate)
+    def checked(self: Any, source: Source, **options: Any) -> Result:  # noqa: ANN401 (as the method has it)
+        ask = cast("Callable[..., Result]", estimate)
+        others = {name: each for name, each in options.items() if isinstance(each, Source)}
+
+        def rehearse(first: Source, *rest: Source) -> object:
+            return ask(self, first, **options | dict(zip(others, rest, strict=True)))
+
+        check_affords(rehearse, source, *others.values())
+        return ask(self, source, **options)
+
+    return cast("Callable[Parameters, Result]", checked)
+
+
+class _PricingSource(WrappedSource):
+    """A source that answers without data and adds up what another one would charge."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
+        self._metered = cast("MeteredSource", source) if _is_metered(source) else None
+        self._rehearsal = Rehearsal(source.schema, source.n)
+        self._places, self._expected = count(1), dict[str, Release]()
         self.prices: dict[str, Event] = {}
 
-    @property
-    def schema(self) -> Schema:
-        """What is public about the table."""
-        return self._vault.schema
-
-    @property
-    def n(self) -> int:
-        """The number of units."""
-        return self._vault.n
-
-    @property
-    def arm_sizes(self) -> tuple[int, int] | None:
-        """The number of units in each arm, where that is public."""
-        return self._vault.arm_sizes
-
-    @property
-    def caveats(self) -> tuple[str, ...]:
-        """Nothing: nobody reads an effect from here."""
-        return ()
-
     def release(self, query: Query, guarantee: Guarantee) -> Release:
-        """The stored answer; where there is none, the expected one, and its price is written down."""
-        request = digest_of(self._vault.question(query, guarantee))
-        kept = self._vault.ledger.stored(request)
-        if kept is not None:
-            return Release.from_json(kept)
-        self.prices[request] = calibrate(query, self.schema, guarantee).event
-        return self._rehearsal.release(query, guarantee)
+        """Return the stored answer; where there is none, add the price and return the expected answer."""
+        if self._metered is not None:
+            request = digest_of(self._metered.question(query, guarantee))
+            stored = self._metered.ledger.stored(request)
+            if stored is not None:
+                return Release.from_json(stored)
+            self.prices[request] = calibrate(query, self.schema, guarantee).event
+        asked = digest_of(queries.to_dict(query), guarantee.to_dict())
+        if asked not in self._expected:
+            self._expected[asked] = self._off_centre(self._rehearsal.release(query, guarantee))
+        return self._expected[asked]
+
+    def _off_centre(self, release: Release) -> Release:
+        """Return a release a little off what is expected, each number by another part of its noise.
+
+        Expected answers are often round numbers. A query that depends on one could then be the same as an earlier
+        query, which costs nothing, though it will not be the same in earnest.
+        """
+        places = (next(self._places) * _GOLDEN % 1 - 0.5 for _ in release.names)
+        moved = (
+            value + (scale or 0.0) * at for value, scale, at in zip(release.values, release.scales, places, strict=True)
+        )
+        return replace(release, values=tuple(moved))
+
+
+def _is_metered(source: Source) -> bool:
+    return getattr(source, "ledger", None) is not None and isinstance(source, Source)

@@ -1,4 +1,4 @@
-"""An estimator run on no data: what it would ask, what that costs, and how wide its interval would be."""
+"""Rehearsals: estimators run without data, to see what they ask, what that costs, and how wide intervals will be."""
 
 from dataclasses import dataclass
 
@@ -12,21 +12,20 @@ from dpcausal.text import format_number
 
 @dataclass(frozen=True)
 class Rehearsal(Expectations):
-    """A source without a table: every release is what would be expected, without noise but with its known size.
+    """A source without a table. Its releases are the expected answers: without noise, but stating its size.
 
     Attributes:
         schema: What is public about the table to be.
         n: The number of units.
-        treated_share: The share of the compared units expected in the treated arm.
-        outcome_mean: The outcome's expected mean; the middle of its bounds if left out.
-        outcome_sd: The outcome's expected standard deviation within an arm; if left out, that of an outcome spread
-            evenly over its bounds, or of a yes-or-no outcome with the expected mean.
-        confounding: By how much of that standard deviation the arms' mean outcomes are expected to differ for reasons
-            other than treatment; social scientists call 0.2 a small difference. With 0.3, which is taken if it is left
-            out, two covariates differ between arms by 0.4 standard deviations each, as in many records of care. In a
-            trial it is 0.
-        covariate_sd: The expected standard deviation of covariates that are numbers, as a share of half their range.
-        compared_share: The share of units expected in one of the two compared arms.
+        treated_share: The expected share of treated units among those compared.
+        outcome_mean: The outcome's expected mean; by default the middle of its bounds.
+        outcome_sd: The outcome's expected standard deviation within an arm; by default that of a uniform distribution
+            over its bounds, or of a binary outcome with the expected mean.
+        confounding: The expected difference between the arms' mean outcomes without any effect, in standard deviations
+            of the outcome; 0.2 is small in the social sciences. With the default of 0.3, two covariates differ between
+            arms by 0.4 standard deviations each, as in many health records. In a trial it is 0.
+        covariate_sd: The expected standard deviation of numeric covariates, as a share of half their range.
+        compared_share: The expected share of units that are in one of the two compared arms.
 
     Example:
         >>> from dpcausal import DifferenceInMeans, Real, Schema, Treatment
@@ -46,7 +45,7 @@ class Rehearsal(Expectations):
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """What was assumed."""
+        """The expectations, in words."""
         outcome = f"an outcome of mean {format_number(self.mean)} and standard deviation {format_number(self.sd)}"
         outside = "" if self.compared_share == 1 else f" in the comparison, out of {self.n:,}"
         units = f"{self.treated_share:.0%} of {self.compared:,} units{outside}"
@@ -61,7 +60,7 @@ class Rehearsal(Expectations):
         )
 
     def release(self, query: Query, guarantee: Guarantee) -> Release:
-        """What the query would be expected to give, with the noise it would have and the price it would cost."""
+        """Return the expected answer to a query, with the size of its noise and its price."""
         noise = calibrate(query, self.schema, guarantee)
         receipt = Receipt(query.name, guarantee.epsilon, guarantee.delta)
         values = query.expected(self, guarantee)

@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from dpcausal.columns import Real
 from dpcausal.effect import Effect
+from dpcausal.real import Real
 from dpcausal.schema import Schema
 from dpcausal.text import format_number
 

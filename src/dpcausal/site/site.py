@@ -3,7 +3,6 @@
 import contextlib
 import json
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,6 @@ from dpcausal.errors import BudgetExceededError, DpcausalError, EngineError, Led
 from dpcausal.federation.protocol import Code, Message, Request, digest_of_text
 from dpcausal.federation.signatures import Key, claimed_body, opened
 from dpcausal.ledger import IN_MEMORY, Budget, DataSet, Ledger
-from dpcausal.rehearsal.pricing import outstanding_cost
-from dpcausal.release import RecordingSource
 from dpcausal.site.audit_log import AUDIT_LOG, AuditLog, StudyStatus
 from dpcausal.site.inbox import Inbox
 from dpcausal.site.policy import KEY, Policy, address_in
@@ -107,12 +104,8 @@ class Site:
         facts: dict[str, Any] = {"n": vault.n, "arm_sizes": vault.arm_sizes, "as_of": vault.as_of}
         if asked.ask == "facts":
             return facts
-        guarantee = study.guarantee(self.policy.site)
-        ask = partial(study.estimator.estimate, epsilon=guarantee.epsilon, delta=guarantee.delta)
-        vault.ledger.check_affords(outstanding_cost(vault, ask))
-        recording = RecordingSource(vault)
-        ask(recording)
-        return facts | {"answer": {"releases": [json.loads(release.to_json()) for release in recording.releases]}}
+        releases = study.prepare(vault, self.policy.site).run().releases
+        return facts | {"answer": {"releases": [json.loads(release.to_json()) for release in releases]}}
 
     def create_ledger(self) -> Ledger:
         """Make the ledger that the policy describes, once and for all."""

@@ -11,10 +11,11 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
-from dpcausal.columns import Binary, Category, Indicator, Real
+from dpcausal.columns import Binary, Category, Indicator
 from dpcausal.errors import TableError
 from dpcausal.queries import GRID
 from dpcausal.queries.profiles import grid
+from dpcausal.real import Real
 from dpcausal.schema import Schema
 from dpcausal.treatment import TableColumn, Treatment, table_column
 from dpcausal.vault.engines import OUTSIDE

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from datetime import date
 
 from dpcausal.cells import Value
-from dpcausal.columns import Binary, Category, Real
+from dpcausal.columns import Binary, Category
+from dpcausal.real import Real
 from dpcausal.treatment import Treatment
 from dpcausal.vault.engines.dialects import Dialect
 

@@ -8,7 +8,8 @@ from dpcausal.effect import Effect
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.plausibility import Measured, Signs, warned
 from dpcausal.queries import ArmMoments, ArmTotals
-from dpcausal.release import Release, Source, guarantee_for, units_compared
+from dpcausal.release import Release
+from dpcausal.source import Source, guarantee_for, units_compared
 from dpcausal.text import format_number
 
 

@@ -26,8 +26,9 @@ from dpcausal.queries import AugmentedScores, ObjectivePerturbedLogistic, Query,
 from dpcausal.queries.augmented_scores import AugmentedEstimand
 from dpcausal.queries.features import design_names, feature_names
 from dpcausal.queries.regression_moments import FIRST_FEATURE, OUTCOME, Moment
-from dpcausal.release import Release, Source, check_affords, guarantee_for
+from dpcausal.release import Release
 from dpcausal.schema import Schema
+from dpcausal.source import Source, guarantee_for
 from dpcausal.validation import is_number
 
 _WEIGHTS: dict[AugmentedEstimand, float] = {"ATE": 1.0, "ATT": 0.5, "ATO": 0.25}
@@ -87,9 +88,6 @@ class DoublyRobust(BaseEstimator):
         guarantee = guarantee_for(source, epsilon, delta)
         moments_from, propensity_from, sums_from = self._split(source, guarantee)
         score, outcomes = ObjectivePerturbedLogistic(self.covariates), RegressionMoments(self.covariates)
-        nothing = [0.0] * len(feature_names(self.covariates, source.schema))
-        last = self._query(source.schema, nothing, nothing, nothing)
-        check_affords(source, (score, propensity_from), (outcomes, moments_from), (last, sums_from))
         propensity = source.release(score, propensity_from)  # of fewest units: first
         moments = source.release(outcomes, moments_from)
         fit = fit_regressions(moments, source, np.array([moments.values]))

@@ -13,7 +13,8 @@ from dpcausal.queries import Cut, StratumMatches
 from dpcausal.queries.cuts import bins, cuts_of
 from dpcausal.queries.query import outcome_tick
 from dpcausal.queries.stratum_matches import smoothness
-from dpcausal.release import Release, Source, guarantee_for
+from dpcausal.release import Release
+from dpcausal.source import Source, guarantee_for
 
 
 @dataclass(frozen=True)

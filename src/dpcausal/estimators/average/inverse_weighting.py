@@ -14,7 +14,8 @@ from dpcausal.estimators.propensity import ESTIMANDS, PropensityUncertainty
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import ObjectivePerturbedLogistic, OutputPerturbedLogistic, WeightedArms
 from dpcausal.queries.features import Estimand, feature_names
-from dpcausal.release import Release, Source, check_affords, guarantee_for, units_compared
+from dpcausal.release import Release
+from dpcausal.source import Source, guarantee_for, units_compared
 from dpcausal.validation import is_number
 
 
@@ -80,11 +81,10 @@ class InverseWeighting(BaseEstimator):
                 a table, for instance. Then each source spends all of epsilon and delta, on different units.
         """
         guarantee = guarantee_for(source, epsilon, delta)
-        last = self._checked(source)
+        self._check(source)
         pure = self.scores == "objective"
         if scores_from is None:
             first, second = guarantee.split(self.share, pure_first=pure)
-            check_affords(source, (self._score(source), first), (last, second))
         else:
             _check_apart(source, scores_from)
             first, second = guarantee_for(scores_from, epsilon, 0.0 if pure else delta), guarantee
@@ -94,8 +94,8 @@ class InverseWeighting(BaseEstimator):
         release = source.release(query, second)
         return self._effect(source, guarantee, score, _Arms(query, release, source), scores_from)
 
-    def _checked(self, source: Source) -> WeightedArms:
-        """The last query without a score in it; raises before anything is spent unless both can be asked."""
+    def _check(self, source: Source) -> None:
+        """Raise, before anything is spent, unless both queries can be asked."""
         if self.scores not in ("objective", "output") or not (is_number(self.penalty) and self.penalty > 0):
             raise QueryError(
                 expected='scores="objective" or scores="output", and a penalty greater than 0',
@@ -107,9 +107,7 @@ class InverseWeighting(BaseEstimator):
                 expected="a share between 0 and 1", got=repr(self.share), hint="0.5 gives both queries half of epsilon."
             )
         nothing = [0.0] * len(feature_names(self.covariates, source.schema))
-        query = WeightedArms(self.covariates, nothing, self.estimand, self.clip)
-        query.sensitivity(source.schema, "record", "l1")
-        return query
+        WeightedArms(self.covariates, nothing, self.estimand, self.clip).sensitivity(source.schema, "record", "l1")
 
     def _score(self, source: Source) -> ObjectivePerturbedLogistic | OutputPerturbedLogistic:
         if self.scores == "objective":

@@ -10,10 +10,10 @@ from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.plausibility import Measured, Signs, warned
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import MatchedContrast, NoisyMatchedContrast, OutputPerturbedLogistic
-from dpcausal.queries.features import feature_names
 from dpcausal.queries.matched_contrast import check_matching
-from dpcausal.release import Release, Source, check_affords, guarantee_for
+from dpcausal.release import Release
 from dpcausal.schema import Protects
+from dpcausal.source import Source, guarantee_for
 
 
 @dataclass(frozen=True)
@@ -120,12 +120,9 @@ class PropensityMatching(BaseEstimator):
         scores, arms, outcomes = self.split
         first, rest = replace(guarantee, delta=0.0).split(scores / 2)
         shares = [share / (1 - scores / 2) for share in (scores / 2, arms, outcomes)]
-        nothing = [0.0] * len(feature_names(self.covariates, source.schema))
-        query = NoisyMatchedContrast(self.covariates, nothing, self.neighbours, self.limit, error, shares)
-        scored = OutputPerturbedLogistic(self.covariates, penalty=1.0)
-        check_affords(source, (scored, first), (query, rest))
-        score = source.release(scored, first)
-        matches = source.release(replace(query, coefficients=score.values), rest)
+        score = source.release(OutputPerturbedLogistic(self.covariates, penalty=1.0), first)
+        query = NoisyMatchedContrast(self.covariates, score.values, self.neighbours, self.limit, error, shares)
+        matches = source.release(query, rest)
         return self._effect(
             source,
             guarantee,

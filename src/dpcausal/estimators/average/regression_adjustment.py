@@ -19,7 +19,8 @@ from dpcausal.estimators.outcome_regression import (
 from dpcausal.estimators.plausibility import warned
 from dpcausal.interval import NoiseTerm, simulated
 from dpcausal.queries import RegressionMoments
-from dpcausal.release import Release, Source, guarantee_for
+from dpcausal.release import Release
+from dpcausal.source import Source, guarantee_for
 
 _OUTWEIGHS = 4.0
 """Noise in the adjustment counts as too much where its variance is so many times that of all other error."""

@@ -9,7 +9,8 @@ from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.plausibility import Measured, Signs, warned
 from dpcausal.queries import Cut, StratumContrasts
 from dpcausal.queries.cuts import bins, cuts_of
-from dpcausal.release import Release, Source, guarantee_for, units_compared
+from dpcausal.release import Release
+from dpcausal.source import Source, guarantee_for, units_compared
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcausal.columns import Column, Value
+from dpcausal.cells import Value
+from dpcausal.columns import Column
 from dpcausal.curve import Array, EffectCurve, matrix
 from dpcausal.errors import QueryError
 from dpcausal.estimators.base import BaseEstimator
@@ -14,8 +15,9 @@ from dpcausal.queries import Basis, BlockEffects, Points
 from dpcausal.queries.basis import basis_of, basis_values
 from dpcausal.queries.features import covariates_named
 from dpcausal.queries.profiles import by_covariate, codes_of, spread_out, values_of
-from dpcausal.release import Release, Source, guarantee_for
+from dpcausal.release import Release
 from dpcausal.schema import Schema
+from dpcausal.source import Source, guarantee_for
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpcausal.columns import Value
+from dpcausal.cells import Value
 from dpcausal.curve import EffectCurve, matrix
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.queries import InfluenceEffects, Points
 from dpcausal.queries.features import covariates_named
 from dpcausal.queries.profiles import codes_of, values_of
-from dpcausal.release import Source, guarantee_for
+from dpcausal.source import Source, guarantee_for
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm
 from dpcausal.queries import EffectWeights, Fourier
 from dpcausal.queries.features import COEFFICIENT_TICK
-from dpcausal.release import Source, guarantee_for
+from dpcausal.source import Source, guarantee_for
 from dpcausal.validation import is_number
 
 _RIDGE, _POWER = 40.0, 0.9
@@ -97,7 +97,7 @@ class KernelLearner(BaseEstimator):
             limit = 1.0 if isinstance(source.schema.outcome, Binary) else 0.15
         # Made before anything is spent, so that what is wrong with it is said for free.
         plan = EffectWeights(self.covariates, (), (), (), basis, self.clip, limit, 25.0)
-        models = fit_nuisance_models(source, guarantee, self, plan)
+        models = fit_nuisance_models(source, guarantee, self)
         plan = models.put_into(plan)
         query = replace(plan, penalty=self._penalty(plan, source, models.rest))
         release = source.release(query, models.rest)

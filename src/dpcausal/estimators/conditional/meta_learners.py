@@ -12,7 +12,7 @@ from dpcausal.estimators.messages import confounding_message
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import Basis, EffectMoments
 from dpcausal.queries.effect_moments import Learner
-from dpcausal.release import Source, guarantee_for
+from dpcausal.source import Source, guarantee_for
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def learn(
     # Made before anything is spent, so that what is wrong with it is said for free.
     plan = EffectMoments(parameters.covariates, (), (), (), parameters.basis, learner, parameters.clip, limit)
     plan.basis.names(source.schema)
-    models = fit_nuisance_models(source, guarantee, parameters, plan)
+    models = fit_nuisance_models(source, guarantee, parameters)
     query = models.put_into(plan)
     release = source.release(query, models.rest)
     posterior = fit_weights(release, source.schema, models, level=level)

@@ -14,7 +14,8 @@ from dpcausal.guarantee import Guarantee
 from dpcausal.queries import ObjectivePerturbedLogistic, RegressionMoments
 from dpcausal.queries.features import design_names, feature_names
 from dpcausal.queries.models import Modelled
-from dpcausal.release import Receipt, Source, check_affords
+from dpcausal.release import Receipt
+from dpcausal.source import Source
 from dpcausal.validation import is_number
 
 QueryT = TypeVar("QueryT", bound=Modelled)
@@ -73,22 +74,16 @@ class NeedsNuisanceModels(Protocol):
         ...
 
 
-def fit_nuisance_models(
-    source: Source, guarantee: Guarantee, learner: NeedsNuisanceModels, plan: Modelled
-) -> NuisanceModels:
-    """The models that a learner needs, and the part of the guarantee that they do not, which is for what it plans."""
+def fit_nuisance_models(source: Source, guarantee: Guarantee, learner: NeedsNuisanceModels) -> NuisanceModels:
+    """Fit the models that a learner needs, and leave the rest of the guarantee for the query that it plans."""
     covariates, known = learner.covariates, learner.propensity
     design_names(covariates, source.schema)  # too many are refused before anything is spent
     names = feature_names(covariates, source.schema)
-    nothing, outcomes = [0.0] * len(names), RegressionMoments(covariates)
-    last = replace(plan, propensity=nothing, control=nothing, treated=nothing)
     receipts: tuple[Receipt, ...] = ()
     if known is None:
-        query = ObjectivePerturbedLogistic(covariates)
         part, guarantee = guarantee.split(_NUISANCE_SHARE / 2, pure_first=True)
         first, rest = guarantee.split((_NUISANCE_SHARE / 2) / (1 - _NUISANCE_SHARE / 2))
-        check_affords(source, (query, part), (outcomes, first), (last, rest))
-        score = source.release(query, part)
+        score = source.release(ObjectivePerturbedLogistic(covariates), part)
         propensity, receipts = score.values, (score.receipt,)
     else:
         if not (is_number(known) and learner.clip <= known <= 1 - learner.clip):
@@ -100,8 +95,7 @@ def fit_nuisance_models(
         logit = math.log(known / (1 - known)) * math.sqrt(len(covariates) + 1)
         propensity = (logit, *(0.0 for _ in names[1:]))
         first, rest = guarantee.split(_NUISANCE_SHARE / 2)
-        check_affords(source, (outcomes, first), (last, rest))
-    moments = source.release(outcomes, first)
+    moments = source.release(RegressionMoments(covariates), first)
     fit = fit_regressions(moments, source, np.array([moments.values]))
     noise_sd = residual_confounding = 0.0
     if known is None:

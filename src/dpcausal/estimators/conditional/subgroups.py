@@ -12,7 +12,8 @@ from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.conditional.meta_learners import DRLearner, learn
 from dpcausal.queries import Cells, Cut, SubgroupMoments
 from dpcausal.queries.cuts import cuts_of
-from dpcausal.release import Release, Source, guarantee_for
+from dpcausal.release import Release
+from dpcausal.source import Source, guarantee_for
 
 
 @dataclass(frozen=True)

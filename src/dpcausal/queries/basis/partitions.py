@@ -8,7 +8,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from dpcausal.columns import Column, Real, Value
+from dpcausal.cells import Value
+from dpcausal.columns import Column
 from dpcausal.queries.basis.functions import LENGTH, Int64s, check_count
 from dpcausal.queries.cuts import Cut, bins, cuts_of
 from dpcausal.queries.features import covariates_named, name_tuple
@@ -22,6 +23,7 @@ from dpcausal.queries.profiles import (
     ticks_of,
 )
 from dpcausal.queries.query import GRID
+from dpcausal.real import Real
 from dpcausal.schema import Schema
 
 

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcausal.columns import Column, Real
+from dpcausal.columns import Column
 from dpcausal.queries.basis.functions import (
     LENGTH,
     Int64s,
@@ -23,6 +23,7 @@ from dpcausal.queries.basis.functions import (
 from dpcausal.queries.features import covariates_named, name_tuple
 from dpcausal.queries.profiles import Codes
 from dpcausal.queries.query import value_names
+from dpcausal.real import Real
 from dpcausal.schema import Schema
 
 

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpcausal.columns import Real
 from dpcausal.curve import EffectCurve
 from dpcausal.errors import QueryError
+from dpcausal.real import Real
 from dpcausal.report.figures.canvas import blank_figure
 
 if TYPE_CHECKING:

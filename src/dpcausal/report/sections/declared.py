@@ -3,7 +3,8 @@
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from dpcausal.columns import Binary, Real
+from dpcausal.columns import Binary
+from dpcausal.real import Real
 from dpcausal.report.inputs import ReportInputs
 from dpcausal.report.section import Section, Table
 from dpcausal.treatment import TableColumn, Treatment

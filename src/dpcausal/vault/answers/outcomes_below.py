@@ -7,7 +7,7 @@ from dpcausal.queries.profiles import ticks_of
 from dpcausal.vault.context import Answer, AnswerContext, answers
 
 if TYPE_CHECKING:
-    from dpcausal.columns import Real
+    from dpcausal.real import Real
 
 
 @answers(OutcomesBelow)

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from dpcausal.columns import Real
 from dpcausal.queries import GRID, Cut, StratumContrasts
 from dpcausal.queries.cuts import bins
 from dpcausal.queries.profiles import ticks_of
+from dpcausal.real import Real
 from dpcausal.schema import Schema
 from dpcausal.vault.answers.arm_moments import SQUARE
 from dpcausal.vault.context import Answer, AnswerContext, answers

@@ -6,10 +6,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpcausal.columns import Real
 from dpcausal.queries import GRID
 from dpcausal.queries.features import Estimand, covariates_named, feature_names
 from dpcausal.queries.profiles import design_lines
+from dpcausal.real import Real
 from dpcausal.schema import Schema
 from dpcausal.vault.engines import Array, Batch, Int64s
 

@@ -7,8 +7,9 @@ may be released. Only the command `dpcausal check` reaches it.
 from collections.abc import Iterator
 
 from dpcausal.cells import Value
-from dpcausal.columns import Binary, Category, Indicator, Real
+from dpcausal.columns import Binary, Category, Indicator
 from dpcausal.errors import TableError
+from dpcausal.real import Real
 from dpcausal.schema import Schema
 from dpcausal.treatment import TableColumn, Treatment, table_column
 from dpcausal.vault.coercion import SOURCE, reading

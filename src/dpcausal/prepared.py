@@ -1,0 +1,88 @@
+"""A study that is priced and ready to run on a vault."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dpcausal.diagnostics import Diagnosis
+from dpcausal.effect import Effect
+from dpcausal.guarantee import Event
+from dpcausal.rehearsal.pricing import MeteredSource, outstanding_cost
+from dpcausal.release import Release
+from dpcausal.source import RecordingSource, Source
+
+if TYPE_CHECKING:
+    from dpcausal.ledger import Spending
+
+
+@dataclass(frozen=True)
+class StudyResult:
+    """What a study found.
+
+    Attributes:
+        effect: The effect; None where a required diagnostic failed, and the effect was not asked for.
+        diagnoses: The required diagnostics, by name.
+        releases: Everything that was released for it, in order.
+    """
+
+    effect: Effect | None
+    diagnoses: Mapping[str, Diagnosis]
+    releases: tuple[Release, ...]
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """The names of the required diagnostics that failed."""
+        return tuple(name for name, diagnosis in self.diagnoses.items() if diagnosis.passes is False)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A study on one vault, before it is run: nothing is read or spent. `Study.prepare` makes it.
+
+    Attributes:
+        vault: The vault.
+        diagnose: Runs the required diagnostics.
+        estimate: Estimates the effect.
+        price: The price of everything that the study asks, answered before or not.
+        due: The prices, by request, of the queries that the vault's ledger has no answer to.
+    """
+
+    vault: MeteredSource
+    diagnose: Callable[[Source], Mapping[str, Diagnosis]]
+    estimate: Callable[[Source], Effect]
+    price: "Spending"
+    due: Mapping[str, Event]
+
+    @classmethod
+    def of(
+        cls,
+        vault: MeteredSource,
+        diagnose: Callable[[Source], Mapping[str, Diagnosis]],
+        estimate: Callable[[Source], Effect],
+        price: "Spending",
+    ) -> "Prepared":
+        """Price what two functions of a source will ask of a vault."""
+        return cls(vault, diagnose, estimate, price, outstanding_cost(vault, diagnose, estimate))
+
+    def check_affords(self) -> None:
+        """Raise unless the budget has enough left for everything that is due.
+
+        Raises:
+            BudgetExceededError: If it has too little left. Nothing was spent.
+        """
+        self.vault.ledger.check_affords(self.due)
+
+    def run(self) -> StudyResult:
+        """Run the study: first the required diagnostics and, unless one fails, the estimator.
+
+        What the ledger has answered before is not paid for again.
+
+        Raises:
+            BudgetExceededError: If the budget has too little left for all of it. Nothing was spent.
+        """
+        self.check_affords()
+        recording = RecordingSource(self.vault)
+        diagnoses = self.diagnose(recording)
+        failed = any(diagnosis.passes is False for diagnosis in diagnoses.values())
+        effect = None if failed else self.estimate(recording)
+        return StudyResult(effect, diagnoses, tuple(recording.releases))

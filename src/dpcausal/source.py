@@ -1,0 +1,112 @@
+"""Sources: whatever answers queries with releases, and wrappers around them."""
+
+from typing import Protocol, runtime_checkable
+
+from dpcausal.errors import TableError
+from dpcausal.guarantee import Guarantee
+from dpcausal.queries import Query
+from dpcausal.release import Release
+from dpcausal.schema import Schema
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Anything that answers queries: a vault, a rehearsal, a coordinator of many sites."""
+
+    @property
+    def schema(self) -> Schema:
+        """What is public about the table."""
+        ...
+
+    @property
+    def n(self) -> int:
+        """The number of units, which is public."""
+        ...
+
+    @property
+    def arm_sizes(self) -> tuple[int, int] | None:
+        """The number of units in each compared arm where the schema declares arms public; otherwise None."""
+        ...
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What readers of an effect from this source should also know."""
+        ...
+
+    def release(self, query: Query, guarantee: Guarantee) -> Release:
+        """Return the noisy answer to a query."""
+        ...
+
+
+class WrappedSource:
+    """A source that passes everything on to another one. Subclasses override `release`.
+
+    It has only what every source has: what else a vault can do, such as its ledger, is out of reach.
+
+    Args:
+        source: The other source.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    @property
+    def schema(self) -> Schema:
+        """What is public about the table."""
+        return self._source.schema
+
+    @property
+    def n(self) -> int:
+        """The number of units, which is public."""
+        return self._source.n
+
+    @property
+    def arm_sizes(self) -> tuple[int, int] | None:
+        """The number of units in each compared arm where the schema declares arms public; otherwise None."""
+        return self._source.arm_sizes
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What readers of an effect from this source should also know."""
+        return self._source.caveats
+
+    def release(self, query: Query, guarantee: Guarantee) -> Release:
+        """Return the other source's answer."""
+        return self._source.release(query, guarantee)
+
+
+class RecordingSource(WrappedSource):
+    """A source that records what another one releases.
+
+    Attributes:
+        releases: The releases so far, in order.
+    """
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
+        self.releases: list[Release] = []
+
+    def release(self, query: Query, guarantee: Guarantee) -> Release:
+        """Return the other source's answer, and record it."""
+        self.releases.append(super().release(query, guarantee))
+        return self.releases[-1]
+
+
+def units_compared(source: Source, release: Release) -> float:
+    """Return the number of units in the comparison, at least 2: public, or as a release holds it with noise."""
+    if source.arm_sizes is not None:
+        return max(float(sum(source.arm_sizes)), 2.0)
+    if not source.schema.units_may_leave(source.schema.protects):
+        return float(source.n)
+    return min(max(release.value("compared"), 2.0), float(source.n))
+
+
+def guarantee_for(source: Source, epsilon: float, delta: float) -> Guarantee:
+    """Return the guarantee of this size that the source's data set calls for."""
+    if not isinstance(source, Source):
+        raise TableError(
+            expected="a Vault, a Rehearsal or another source",
+            got=type(source).__name__,
+            hint="put the table into a Vault first, with its schema, a ledger and a budget.",
+        )
+    return Guarantee(epsilon=epsilon, delta=delta, protects=source.schema.protects)
