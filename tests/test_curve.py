@@ -160,7 +160,7 @@ def test_a_curve_survives_json_and_prints(basis: object) -> None:
     curve = curve_of(basis)
     assert dpc.EffectCurve.from_json(curve.to_json()) == curve
     assert "Effect of new against old on y, by" in str(curve)
-    assert "all of these together" in curve._repr_html_()
+    assert "simultaneous over these profiles" in curve._repr_html_()
 
 
 def test_what_is_not_proved_says_so_wherever_it_appears() -> None:

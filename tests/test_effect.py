@@ -5,8 +5,10 @@ import math
 import pytest
 
 import dpcausal as dpc
+from dpcausal import interval
 from dpcausal.errors import RefusedError
 from dpcausal.interval import NoiseTerm, half_width
+from dpcausal.report.verdict import verdict_on
 from dpcausal.text import format_number
 
 
@@ -34,6 +36,16 @@ def test_json_is_lossless(effect: dpc.Effect) -> None:
     assert json.loads(effect.to_json())["estimate"] == effect.estimate
 
 
+def test_an_interval_is_computed_once_for_text_verdict_and_figures(effect: dpc.Effect) -> None:
+    interval._half_width.cache_clear()
+    low, high = effect.interval()
+    str(effect)
+    effect._repr_html_()
+    verdict_on(effect)
+    assert interval._half_width.cache_info().misses == 1
+    assert (low, high) == effect.interval(0.95)
+
+
 def test_effects_are_frozen(effect: dpc.Effect) -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         effect.estimate = 0.0  # type: ignore[misc]
@@ -52,8 +64,8 @@ def test_a_level_that_is_none_is_refused(effect: dpc.Effect, level: float) -> No
 
 def test_an_effect_says_what_its_errors_mean(effect: dpc.Effect) -> None:
     assert "\nreading" not in str(dataclasses.replace(effect, sampling_sd=1.0))
-    assert "privacy noise outweighs" in str(dataclasses.replace(effect, sampling_sd=1e-3))
-    assert "cannot be seen under the privacy noise" in str(dataclasses.replace(effect, sampling_sd=0.0))
+    assert "privacy noise exceeds" in str(dataclasses.replace(effect, sampling_sd=1e-3))
+    assert "the sampling error is below the noise floor" in str(dataclasses.replace(effect, sampling_sd=0.0))
 
 
 def test_an_effect_says_how_missing_values_were_read(effect: dpc.Effect) -> None:

@@ -118,7 +118,7 @@ def test_a_trial_needs_no_adjustment(vault: dpc.Vault) -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (lambda vault: asked(vault, model(table())), "holds no units"),
+        (lambda vault: asked(vault, model(table())), "contains no units"),
         (lambda vault: asked(vault, model(table().head(1))), "a frame of 1"),
         (lambda vault: asked(vault, estimator=dpc.RegressionAdjustment(covariates=["age"])), "adjusts for age, ward"),
         (lambda vault: asked(vault, estimator=dpc.DifferenceInMeans()), "DifferenceInMeans for nothing"),
@@ -207,7 +207,7 @@ def test_a_refuter_cannot_estimate_again(estimate: Any, vault: dpc.Vault, refute
 )
 def test_nor_can_a_bootstrap(estimate: Any, vault: dpc.Vault, again: Callable[[Any], object]) -> None:
     spent = vault.ledger.spent
-    with pytest.raises(RefusedError, match="again and again"):
+    with pytest.raises(RefusedError, match="estimates repeatedly"):
         again(estimate)
     assert vault.ledger.spent == spent
 
