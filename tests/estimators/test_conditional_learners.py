@@ -85,7 +85,7 @@ def test_a_trial_needs_one_question_less_and_has_less_noise() -> None:
     known = dpc.RLearner(OF, dpc.Polynomial(OF), propensity=0.5).estimate(vault, epsilon=2.0, delta=1e-6)
     assert len(known.receipts) == len(learned.receipts) - 1
     assert known.standard_errors(profiles())[1].mean() < 0.8 * learned.standard_errors(profiles())[1].mean()
-    assert "a chance of 0.5" in " ".join(known.assumptions)
+    assert "randomised with probability 0.5" in " ".join(known.assumptions)
 
 
 def test_where_noise_drowns_everything_the_band_is_wider_than_the_curve_varies() -> None:

@@ -54,5 +54,5 @@ def test_a_ledger_by_rho_refuses_smooth_sensitivity() -> None:
 
 def test_effect_names_its_estimand_and_assumptions() -> None:
     text = str(dpc.ExactMatching(by=["x"]).estimate(vault_of(2_000), epsilon=1.0, delta=1e-6))
-    assert "kept for comparison" in text
+    assert "a baseline for comparison" in text
     assert "without both arms" in text
