@@ -40,7 +40,13 @@ def epsilon_by_name(
 
 
 class BaseEstimator(OtherNames):
-    """An estimator that says how it is to be called."""
+    """The base of all estimators here: it answers the calls of other libraries with a hint.
+
+    Attributes:
+        also_called: Names of the method in other libraries and textbooks, in snake case.
+    """
+
+    also_called: ClassVar[str] = ""
 
     _instead: ClassVar[dict[str, str]] = {
         "fit train learn run estimate_effect fit_transform fit_predict": f"write {_ASK}: it asks the vault once, for a "
