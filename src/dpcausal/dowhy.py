@@ -141,7 +141,7 @@ class PrivateEstimator(CausalEstimator):  # type: ignore[misc] # DoWhy ships no 
             raise QueryError(
                 expected=f"target_units={estimand.lower()!r}, which is what {type(self._estimator).__name__} estimates",
                 got=repr(units) if isinstance(units, str) else type(units).__name__,
-                hint="choose an estimator of that effect, for instance DoublyRobust(of=…, estimand='ATT').",
+                hint="choose an estimator of that effect, for instance DoublyRobust(covariates=…, estimand='ATT').",
             )
 
     def estimate_confidence_intervals(

@@ -25,7 +25,7 @@ def vault_of(n: int, protects: Protects, seed: int = 0) -> dpc.Vault:
     return dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=1000, delta=0.1))
 
 
-def test_where_covariates_are_public_it_adjusts() -> None:
+def test_matching_on_public_covariates_adjusts() -> None:
     vault = vault_of(5_000, "outcome")
     effect = dpc.PropensityMatching(covariates=["x"]).estimate(vault, epsilon=1.0)
     low, high = effect.interval()
@@ -44,7 +44,7 @@ def test_more_epsilon_allows_units_to_serve_more_often() -> None:
     assert limits[0] < limits[1] <= limits[2]
 
 
-def test_where_everything_is_private_there_is_no_interval_and_it_says_why() -> None:
+def test_matching_on_private_records_refuses_an_interval() -> None:
     effect = dpc.PropensityMatching(covariates=["x"]).estimate(vault_of(3_000, "record"), epsilon=1.0)
     assert "a baseline for comparison" in str(effect)
     with pytest.raises(RefusedError, match="confounding"):
@@ -52,7 +52,7 @@ def test_where_everything_is_private_there_is_no_interval_and_it_says_why() -> N
     assert sum(receipt.epsilon for receipt in effect.receipts) <= 1.0
 
 
-def test_arms_turned_round_draw_the_estimate_towards_0() -> None:
+def test_flipped_arms_shrink_the_estimate_towards_0() -> None:
     estimator = dpc.PropensityMatching(covariates=["x"])
     little, much = (
         np.mean([estimator.estimate(vault_of(3_000, "record", seed), epsilon=e).estimate for seed in range(5)])
@@ -68,7 +68,7 @@ def test_public_arms_with_private_records_are_refused() -> None:
         dpc.PropensityMatching(covariates=["x"]).estimate(vault_of(100, "record_within_arm"), epsilon=1.0)
 
 
-def test_a_whole_budget_can_be_spent_to_the_last_digit() -> None:
+def test_whole_budget_can_be_spent_exactly() -> None:
     table = pa.table({"t": [0, 1] * 50, "x": [0.5] * 100, "y": [0.2, 0.7] * 50})
     schema = dpc.Schema(
         treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Real("x", 0, 1)]

@@ -42,7 +42,7 @@ class Balance:
         covariates: The covariates to compare.
         weighted_by: The covariates of the score; none to compare arms as they are.
         estimand: Whose effect the weights are for: `ATE`, `ATT`, `ATC` or `ATO`.
-        clip: Scores are kept within clip and 1 - clip. Noise after weighting is in proportion to 1 / clip, but for ATO.
+        clip: Scores are clipped to clip and 1 - clip. Noise after weighting is in proportion to 1 / clip, but for ATO.
         most: The largest difference that passes.
         share: The share of epsilon for a new score.
 
@@ -106,7 +106,7 @@ class Balance:
         differences = [_visible(each.apart / before.spread) for each in compared]
         control, treated = readings(after.effective) if weighted else (None, None)
         by = f", before and weighted for {self.estimand} by a private score of {', '.join(self.weighted_by)}"
-        by += f", kept within {self.clip:g} and {1 - self.clip:g}"
+        by += f", clipped to {self.clip:g} and {1 - self.clip:g}"
         known = (BEFORE,) if weighted and not scores else ()
         return BalanceTable(
             arms=source.schema.treatment.labels_or_values,
@@ -271,7 +271,9 @@ def balance_from_moments(moments: Release, source: Source, most: float = 0.1) ->
     query = moments.query
     if not isinstance(query, RegressionMoments):
         raise QueryError(
-            expected="a release of regression_moments", got=query.name, hint="Balance(of=...) asks for what it needs."
+            expected="a release of regression_moments",
+            got=query.name,
+            hint="use Balance(covariates=...), which asks for what it needs.",
         )
     (drawn,) = versions(moments)
     fit = fit_regressions(moments, source, drawn)

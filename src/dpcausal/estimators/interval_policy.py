@@ -57,7 +57,7 @@ def arm_clipped(cut_off: float, clip: float) -> str:
     """Refuse where clipping leaves too much of a small arm's outcomes out of the weights."""
     if cut_off <= MAX_CUT_OFF:
         return ""
-    return f"an arm is so small that many of its propensities may lie beyond {clip:g}; lower clip"
+    return f"an arm is so small that many of its propensities may be beyond {clip:g}; lower clip"
 
 
 def limit_bias(bias: float, hidden_bias: float, error: float) -> str:

@@ -27,7 +27,7 @@ _EXPLAINED_SD = 0.5
 rarely explain more: half of the standard deviation is a quarter of the variance, as a rehearsal expects it."""
 
 _MIN_VARIANCE, _DAMPING = 1e-6, 1e-12
-"""What keeps divisions finite where a feature does not vary at all."""
+"""Floors that make divisions finite where a feature does not vary at all."""
 
 
 @dataclass(frozen=True)
@@ -252,7 +252,7 @@ def _unread(release: Release, source: Source, n: float) -> tuple[str, ...]:
             missing = (2 * column.missing_value - column.low - column.high) / (column.high - column.low)
             lacking = mean(f"deficit of {column.name}")
             all_there = (
-                mean(column.name).is_at(missing) and lacking.is_at(1 - missing**2) and lacking.tells(_HIDDEN_SHARE)
+                mean(column.name).is_at(missing) and lacking.is_at(1 - missing**2) and lacking.resolves(_HIDDEN_SHARE)
             )
         else:
             places = range(1, len(column.values))
@@ -260,7 +260,7 @@ def _unread(release: Release, source: Source, n: float) -> tuple[str, ...]:
             all_there = all(
                 mean(name).is_at(1 if at == place else -1) for name, place in zip(names, places, strict=True)
             )
-            all_there = all_there and mean(names[0]).tells(_HIDDEN_SHARE)
+            all_there = all_there and mean(names[0]).resolves(_HIDDEN_SHARE)
         found += [column.name] * all_there
     return tuple(found)
 

@@ -44,7 +44,7 @@ class Measured:
         """Return whether it equals a value, within its noise."""
         return abs(self.value - value) <= _WITHIN * self.noise_sd
 
-    def tells(self, size: float) -> bool:
+    def resolves(self, size: float) -> bool:
         """Return whether noise could hide no more than this size."""
         return _WITHIN * self.noise_sd <= size
 
@@ -94,11 +94,11 @@ def _of_outcomes(effect: Effect, schema: Schema, signs: Signs) -> tuple[str, ...
     variance, missing = signs.variance, missing_outcome(schema)
     if variance is None or abs(effect.estimate) > _WITHIN * effect.privacy_sd:
         return ()
-    tells = variance.tells((_VARIANCE if signs.means else _VARIANCE_ALONE) * (high - low) ** 2)
-    if variance.value > (3 if tells else 2) * variance.noise_sd or not (tells or (signs.means and low != -high)):
+    resolved = variance.resolves((_VARIANCE if signs.means else _VARIANCE_ALONE) * (high - low) ** 2)
+    if variance.value > (3 if resolved else 2) * variance.noise_sd or not (resolved or (signs.means and low != -high)):
         return ()
     most = _RISK if isinstance(schema.outcome, Binary) else _MEAN * (high - low)
-    if not all(mean.is_at(missing) and mean.tells(most) for mean in signs.means):
+    if not all(mean.is_at(missing) and mean.resolves(most) for mean in signs.means):
         return ()
     where = (
         f"both arms' means are {format_number(missing)}, the value of an unreadable cell, and " if signs.means else ""
@@ -129,7 +129,7 @@ def _of_sizes(effect: Effect, signs: Signs) -> tuple[str, ...]:
         f"almost no unit is in the arm {arm}, within noise. The usual cause is a treatment that is not spelled as "
         f"declared: {_REMEDY}"
         for arm, size in zip(effect.arms, signs.sizes, strict=False)
-        if size.tells(_SIZE * effect.n) and (size.value < 2 or size.is_at(0.0))
+        if size.resolves(_SIZE * effect.n) and (size.value < 2 or size.is_at(0.0))
     )
 
 

@@ -65,7 +65,7 @@ def clipped_shares(treated: float, clip: float) -> tuple[float, float]:
 
     Args:
         treated: The share of units that are treated.
-        clip: Propensities are kept within clip and 1 - clip.
+        clip: Propensities are clipped to clip and 1 - clip.
     """
     places = np.linspace(-3, 3, 61)
     density = np.exp(-(places**2) / 2) / np.exp(-(places**2) / 2).sum()
@@ -85,7 +85,7 @@ def augmented_residual(fit: OutcomeRegressions, noise_sd: float, estimand: Estim
         fit: The outcome regressions.
         noise_sd: The standard deviation of the noise in the score's predictor.
         estimand: Whose effect the scores estimate.
-        clip: Propensities are kept within clip and 1 - clip.
+        clip: Propensities are clipped to clip and 1 - clip.
     """
     treated, inverse = fit.treated_share, fit.mean_inverse_variance
     shares, uneven = (treated, 1 - treated), 1 - 2 * treated

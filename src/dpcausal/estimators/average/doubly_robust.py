@@ -72,8 +72,8 @@ class DoublyRobust(BaseEstimator):
     Attributes:
         covariates: The covariates of all models. Keep the list short: each one costs accuracy.
         estimand: `ATE`, `ATT` or `ATO`.
-        clip: Propensities are kept within clip and 1 - clip.
-        limit: Scores are kept within so many half ranges of the outcome, half as many for ATT and a quarter for ATO,
+        clip: Propensities are clipped to clip and 1 - clip.
+        limit: Scores are limited to so many half ranges of the outcome, half as many for ATT and a quarter for ATO,
             where weights are smaller. Noise in the estimate is in proportion to it. By default 5 for a number and 20
             for a binary outcome, where single units have far larger residuals.
 
@@ -164,7 +164,7 @@ class DoublyRobust(BaseEstimator):
         control = sum(source.schema.outcome_bounds) / 2 + float(fit.standardised[0, 0])
         ate = self.estimand == "ATE"
         effect = Effect(
-            estimand=f"{ESTIMANDS[self.estimand]}, propensities kept within {self.clip:g} and {1 - self.clip:g}",
+            estimand=f"{ESTIMANDS[self.estimand]}, propensities clipped to {self.clip:g} and {1 - self.clip:g}",
             arms=source.schema.treatment.labels_or_values,
             outcome=source.schema.outcome.name,
             estimate=mean.estimate,

@@ -45,7 +45,7 @@ class InverseWeighting(BaseEstimator):
     Attributes:
         covariates: The covariates of the score. Keep the list short: each one costs accuracy.
         estimand: `ATE`, `ATT`, `ATC` or `ATO`.
-        clip: Scores are kept within clip and 1 - clip. Noise in the estimate is in proportion to 1 / clip, but for ATO.
+        clip: Scores are clipped to clip and 1 - clip. Noise in the estimate is in proportion to 1 / clip, but for ATO.
         scores: How the regression is made private: `objective` adds noise to the objective, `output` to the result.
         penalty: For `output`, the ridge for each unit. A larger one needs less noise and adjusts less.
         share: The share of epsilon that the regression gets.
@@ -130,7 +130,7 @@ class InverseWeighting(BaseEstimator):
     ) -> Effect:
         split = ("the score was fitted on other units, which paid the same epsilon for it",) if scores_from else ()
         effect = Effect(
-            estimand=f"{ESTIMANDS[self.estimand]}, scores kept within {self.clip:g} and {1 - self.clip:g}",
+            estimand=f"{ESTIMANDS[self.estimand]}, scores clipped to {self.clip:g} and {1 - self.clip:g}",
             arms=source.schema.treatment.labels_or_values,
             outcome=source.schema.outcome.name,
             estimate=arms.means[1] - arms.means[0],

@@ -33,7 +33,7 @@ class InfluenceLearner(BaseEstimator):
         covariates: The covariates.
         at: Public profiles, as a mapping from covariates to values.
         learner: The learner of the effect: `forest`, `linear` or `network`.
-        clip: Propensities are kept within clip and 1 - clip.
+        clip: Propensities are clipped to clip and 1 - clip.
 
     Reference:
         Schröder, Melnychuk and Feuerriegel (2025), Theorem 1 and Lemma 2.

@@ -55,7 +55,7 @@ class KernelLearner(BaseEstimator):
         n_features: How many random Fourier features approximate the kernel.
         seed: Selects the features; public.
         propensity: The probability of treatment where it is known and the same for all units, as in a trial.
-        clip: Propensities are kept within clip and 1 - clip.
+        clip: Propensities are clipped to clip and 1 - clip.
         limit: Where the loss turns from quadratic to linear, in half ranges of the outcome; by default 0.15 for a
             number and 1 for a binary outcome. Noise is in proportion to it.
         ridge: The ridge as a share of n; by default one that makes the noise at a profile about a fortieth of the

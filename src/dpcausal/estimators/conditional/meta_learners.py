@@ -37,8 +37,8 @@ class RLearner(BaseEstimator):
         covariates: The covariates of the models: all confounders.
         basis: The functions whose sum is the effect. Few are best: below ten thousand units, one to five.
         propensity: The probability of treatment where it is known and the same for all units, as in a trial.
-        clip: Propensities are kept within clip and 1 - clip.
-        limit: Residuals are kept within so many half ranges of the outcome. Noise is in proportion to it. By default 1
+        clip: Propensities are clipped to clip and 1 - clip.
+        limit: Residuals are limited to so many half ranges of the outcome. Noise is in proportion to it. By default 1
             for a number and 2 for a binary outcome, whose residuals are never larger.
 
     Reference:
@@ -86,7 +86,7 @@ class DRLearner(BaseEstimator):
         covariates: The covariates of the models: all confounders.
         basis: The functions whose sum is the effect.
         propensity: The probability of treatment where it is known and the same for all units, as in a trial.
-        clip: Propensities are kept within clip and 1 - clip.
+        clip: Propensities are clipped to clip and 1 - clip.
         limit: The largest augmented score, in half ranges of the outcome. Noise is in proportion to it. By default 4
             for a number and 20 for a binary outcome, as for `DoublyRobust`.
 

@@ -70,7 +70,7 @@ class NeedsNuisanceModels(Protocol):
 
     @property
     def clip(self) -> float:
-        """Propensities are kept within clip and 1 - clip."""
+        """Propensities are clipped to clip and 1 - clip."""
         ...
 
 
