@@ -129,7 +129,7 @@ ESTIMATORS: dict[str, tuple[Estimator, list[str]]] = {
     "stratification": (dpc.Stratification(by=["x"]), [made.__name__ for made in OBSERVATIONAL]),
     "exact_matching": (dpc.ExactMatching(by=["x"]), [made.__name__ for made in OBSERVATIONAL]),
     "propensity_matching": (
-        dpc.PropensityMatching(covariates=["a", "b"], protects="outcome"),
+        dpc.PropensityMatching(covariates=["a", "b"]),
         [made.__name__ for made in SCORED],
     ),
     "inverse_weighting": (dpc.InverseWeighting(covariates=["a", "b"]), [made.__name__ for made in SCORED]),

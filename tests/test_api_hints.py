@@ -102,7 +102,7 @@ def test_estimators_are_known_by_other_names(name: str, own: str) -> None:
 
 
 def test_every_other_name_leads_to_one_estimator() -> None:
-    others = [(own, other) for own, words in average._OTHER_NAMES.items() for other in words.split()]
+    others = [(own, other) for own, kind in ESTIMATORS.items() for other in kind.also_called.split()]  # type: ignore[attr-defined]
     assert {own for own, _ in others} == set(ESTIMATORS)
     assert len({other for _, other in others}) == len(others)
     assert all(repr(own) in suggest_estimator(other) for own, other in others)

@@ -47,7 +47,7 @@ GROUPS = dpc.Cells(["ward"])  # type: ignore[list-item]
 LINE = dpc.Polynomial(["age"])
 
 
-def test_a_line_is_told_as_a_line() -> None:
+def test_linear_curve_is_evaluated_exactly() -> None:
     """A constant and Legendre's first polynomial, both divided by the root of 2."""
     curve = curve_of(LINE)
     expected = (1 + 2 * np.array([-1.0, 0.0, 0.5, 1.0])) / np.sqrt(2)
@@ -110,14 +110,14 @@ def test_unequal_lengths_are_refused() -> None:
         curve_of(dpc.Spline(["age", "ward"])).effect({"age": [1, 2], "ward": ["a"]})
 
 
-def test_errors_by_sampling_and_by_noise_are_told_apart() -> None:
+def test_curve_separates_sampling_error_and_privacy_noise() -> None:
     sampling, privacy = curve_of(GROUPS).standard_errors({"ward": ["a", "b", "c"]})
     assert sampling == pytest.approx(np.sqrt([0.5, 0.75, 1.0]))
     assert privacy == pytest.approx(np.sqrt([1.0, 0.625, 0.25]))
 
 
 @pytest.mark.parametrize(("family", "parts"), [("gaussian", 1), ("laplace", 1), ("laplace", 2)])
-def test_intervals_hold_as_often_as_they_say(family: Family, parts: int) -> None:
+def test_curve_intervals_cover(family: Family, parts: int) -> None:
     """Errors drawn here, by other means, stay within the intervals in 95 % of cases: each, or all together."""
     curve = curve_of(GROUPS, family, parts)
     at = {"ward": ["a", "b", "c"]}
@@ -133,7 +133,7 @@ def test_intervals_hold_as_often_as_they_say(family: Family, parts: int) -> None
         assert shares == pytest.approx([0.95] * len(shares), abs=0.006)
 
 
-def test_several_parts_of_noise_are_nearer_to_normal() -> None:
+def test_noise_of_several_parts_is_closer_to_normal() -> None:
     share = np.array([1.0])
     one, two, many = (float(critical_values("laplace", share, 0.99, parts)[0]) for parts in (1, 2, 30))
     assert one > two > many > 2.55
@@ -160,10 +160,10 @@ def test_a_curve_survives_json_and_prints(basis: object) -> None:
     curve = curve_of(basis)
     assert dpc.EffectCurve.from_json(curve.to_json()) == curve
     assert "Effect of new against old on y, by" in str(curve)
-    assert "all of these together" in curve._repr_html_()
+    assert "simultaneous over these profiles" in curve._repr_html_()
 
 
-def test_what_is_not_proved_says_so_wherever_it_appears() -> None:
+def test_unproved_curve_says_so_everywhere() -> None:
     curve = curve_of(LINE, guarantee=dpc.Guarantee(epsilon=1.0, delta=1e-6, proof_status="heuristic"))
     assert "(heuristic)" in str(curve)
     assert "NOT PROVED" in effect_plot(curve, "age").axes[0].get_title(loc="left")

@@ -5,8 +5,10 @@ import math
 import pytest
 
 import dpcausal as dpc
+from dpcausal import interval
 from dpcausal.errors import RefusedError
 from dpcausal.interval import NoiseTerm, half_width
+from dpcausal.report.verdict import verdict_on
 from dpcausal.text import format_number
 
 
@@ -34,6 +36,16 @@ def test_json_is_lossless(effect: dpc.Effect) -> None:
     assert json.loads(effect.to_json())["estimate"] == effect.estimate
 
 
+def test_an_interval_is_computed_once_for_text_verdict_and_figures(effect: dpc.Effect) -> None:
+    interval._half_width.cache_clear()
+    low, high = effect.interval()
+    str(effect)
+    effect._repr_html_()
+    verdict_on(effect)
+    assert interval._half_width.cache_info().misses == 1
+    assert (low, high) == effect.interval(0.95)
+
+
 def test_effects_are_frozen(effect: dpc.Effect) -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         effect.estimate = 0.0  # type: ignore[misc]
@@ -50,20 +62,20 @@ def test_a_level_that_is_none_is_refused(effect: dpc.Effect, level: float) -> No
         effect.interval(level)
 
 
-def test_an_effect_says_what_its_errors_mean(effect: dpc.Effect) -> None:
+def test_effect_explains_the_ratio_of_its_errors(effect: dpc.Effect) -> None:
     assert "\nreading" not in str(dataclasses.replace(effect, sampling_sd=1.0))
-    assert "privacy noise outweighs" in str(dataclasses.replace(effect, sampling_sd=1e-3))
-    assert "cannot be seen under the privacy noise" in str(dataclasses.replace(effect, sampling_sd=0.0))
+    assert "privacy noise exceeds" in str(dataclasses.replace(effect, sampling_sd=1e-3))
+    assert "the sampling error is below the noise floor" in str(dataclasses.replace(effect, sampling_sd=0.0))
 
 
-def test_an_effect_says_how_missing_values_were_read(effect: dpc.Effect) -> None:
+def test_effect_states_how_missing_values_count(effect: dpc.Effect) -> None:
     assert "a missing or undeclared arm counted as usual care" in effect.assumptions
     assert "a missing outcome, or one that is no number, counted as 5" in effect.assumptions
     assert "outcomes lie within 0 and 10; values beyond were moved to the bound" in effect.assumptions
     assert any(note.startswith("training: ") for note in effect.notes)
 
 
-def test_a_refused_interval_says_why(effect: dpc.Effect) -> None:
+def test_refused_interval_gives_its_reason(effect: dpc.Effect) -> None:
     refused = dataclasses.replace(effect, no_interval="the estimator is biased")
     assert "none: the estimator is biased" in str(refused)
     with pytest.raises(RefusedError, match="the estimator is biased"):
@@ -76,7 +88,7 @@ def test_half_widths_against_known_quantiles() -> None:
     assert half_width(3.0, [NoiseTerm("gaussian", 4.0)], 0.95) == pytest.approx(5 * 1.95996, rel=0.01)
 
 
-def test_sampling_and_privacy_are_told_apart(effect: dpc.Effect) -> None:
+def test_effect_separates_sampling_error_and_privacy_noise(effect: dpc.Effect) -> None:
     assert effect.sampling_sd == pytest.approx(1.5 * math.sqrt(4 / 1000), rel=0.5)
     # Two totals with Laplace noise of scale 1.5 * 10 over arms of about 500, and a little from the noisy size.
     assert 0.9 * 0.06 < effect.privacy_sd < 1.3 * 0.06
@@ -85,5 +97,5 @@ def test_sampling_and_privacy_are_told_apart(effect: dpc.Effect) -> None:
 @pytest.mark.parametrize(
     ("value", "text"), [(0.00001234, "0.00001234"), (-1.5, "-1.500"), (123456.7, "123,457"), (1e15, "1.000e+15")]
 )
-def test_numbers_are_written_as_people_write_them(value: float, text: str) -> None:
+def test_numbers_have_four_significant_digits(value: float, text: str) -> None:
     assert format_number(value) == text

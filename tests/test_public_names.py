@@ -1,4 +1,4 @@
-"""The public names: what is announced, what type checkers see, and what is fetched when it is used are the same."""
+"""The public names: those announced, those that type checkers see, and those imported on first use are the same."""
 
 import ast
 import subprocess
@@ -13,10 +13,10 @@ import dpcausal
 def test_every_public_name_is_defined_where_dpcausal_says() -> None:
     tree = ast.parse(Path(str(dpcausal.__file__)).read_text(encoding="utf-8"))
     checked = next(node for node in tree.body if isinstance(node, ast.If))
-    seen = {
-        alias.name: node.module for node in checked.body if isinstance(node, ast.ImportFrom) for alias in node.names
-    }
+    imports = [node for node in checked.body if isinstance(node, ast.ImportFrom)]
+    seen = {alias.name: node.module for node in imports for alias in node.names}
     assert seen == dpcausal._HOMES
+    assert all(alias.asname == alias.name for node in imports for alias in node.names)  # exported to type checkers
     assert sorted(dpcausal.__all__) == sorted(dpcausal._HOMES)
     for name in dpcausal.__all__:
         assert getattr(dpcausal, name).__name__ == name

@@ -62,8 +62,8 @@ def _all(data: DataSet) -> Sequence[str]:
     return data.names
 
 
-def _matching(protects: Protects) -> Callable[[DataSet], Estimator]:
-    return lambda data: dpc.PropensityMatching(covariates=data.names, protects=protects)
+def _matching(data: DataSet) -> Estimator:
+    return dpc.PropensityMatching(covariates=data.names)
 
 
 NOT_PRIVATE = "range from the data (NOT private)"
@@ -100,13 +100,11 @@ ENTRIES: dict[str, Entry] = {
             DELTA,
             fits=True,
         ),
-        Entry("propensity matching", "record", _matching("record"), _all, fits=True),
-        Entry(f"propensity matching, {NOT_PRIVATE}", "record", _matching("record"), _all, fits=True, not_private=True),
+        Entry("propensity matching", "record", _matching, _all, fits=True),
+        Entry(f"propensity matching, {NOT_PRIVATE}", "record", _matching, _all, fits=True, not_private=True),
         Entry("difference in means", "outcome", lambda _: dpc.DifferenceInMeans(), _none),
         Entry("stratification", "outcome", lambda data: dpc.Stratification(by=data.strata), _strata),
-        Entry("propensity matching", "outcome", _matching("outcome"), _all, fits=True),
-        Entry(
-            f"propensity matching, {NOT_PRIVATE}", "outcome", _matching("outcome"), _all, fits=True, not_private=True
-        ),
+        Entry("propensity matching", "outcome", _matching, _all, fits=True),
+        Entry(f"propensity matching, {NOT_PRIVATE}", "outcome", _matching, _all, fits=True, not_private=True),
     )
 }

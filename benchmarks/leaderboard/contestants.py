@@ -147,7 +147,7 @@ CONTESTANTS: tuple[Contestant, ...] = (
     Contestant(
         "Yuan et al. 2025, sample level, corrected",
         "paper",
-        _by(lambda data: dpc.PropensityMatching(covariates=data.short, protects="record")),
+        _by(lambda data: dpc.PropensityMatching(covariates=data.short)),
         most_units=20_000,
     ),
     Contestant(

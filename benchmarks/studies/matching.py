@@ -64,8 +64,8 @@ class Cell:
     non_private: float
 
 
-def sweeps(covariates: Sequence[str], level: Level, epsilons: Sequence[float]) -> Iterator[Setting]:
-    plain = dpc.PropensityMatching(covariates=covariates, protects=level)
+def sweeps(covariates: Sequence[str], epsilons: Sequence[float]) -> Iterator[Setting]:
+    plain = dpc.PropensityMatching(covariates=covariates)
     for epsilon in epsilons:
         for limit in LIMITS:
             yield Setting("limit", "adaptive" if limit is None else str(limit), epsilon, replace(plain, limit=limit))
@@ -81,7 +81,7 @@ def splits(covariates: Sequence[str], tenths: int) -> Iterator[Setting]:
     for epsilon, scoring, arm in itertools.product(SPLIT_EPSILONS, parts, parts):
         if scoring + arm < 10:
             split = (scoring / 10, arm / 10, (10 - scoring - arm) / 10)
-            estimator = dpc.PropensityMatching(covariates=covariates, protects="record", split=split)
+            estimator = dpc.PropensityMatching(covariates=covariates, split=split)
             yield Setting("split", ":".join(f"{share:g}" for share in split), epsilon, estimator)
 
 
@@ -150,8 +150,8 @@ def plans(table: DataSet, setup: Setup) -> Iterator[tuple[Level, list[Setting], 
     large, ours = table.n > LARGE, table.name == "Synth"
     repeats = setup.times(50) if ours else max(setup.times(50) // (16 if large else 6), 1)
     epsilons = EPSILONS[1::2] if setup.quick or large else EPSILONS
-    yield "outcome", list(sweeps(table.names, "outcome", epsilons)), repeats
-    yield "record", list(sweeps(table.names, "record", epsilons)), max(repeats // 2, 1)
+    yield "outcome", list(sweeps(table.names, epsilons)), repeats
+    yield "record", list(sweeps(table.names, epsilons)), max(repeats // 2, 1)
     yield "record", list(splits(table.names, 1 if ours and not setup.quick else 2)), max(repeats // 4, 1)
 
 

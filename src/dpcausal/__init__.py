@@ -1,29 +1,30 @@
 """Treatment effects from sensitive records, published with a differential-privacy guarantee that an expert can check.
 
-The map, in the order in which a study meets it:
+The public names, in the order of a study:
 
-- Declare what is public: `Schema` of a `Treatment` with all of its arms and of `Real`, `Binary` and `Category` columns,
-  and a `Unit` where people have several records.
+- Declare what is public: a `Schema` with a `Treatment` and all of its arms, with `Real`, `Binary` and `Category`
+  columns, and with a `Unit` where people have several records.
 - See the price first: run any estimator on a `Rehearsal`. It reads nothing and spends nothing.
-- Put the table behind its door: `Vault`, with a `Ledger` that keeps a `Budget`, and `Resources` if it is large.
-- Ask first whether arms can be compared at all, for a price: `Overlap`, `Balance`.
-- Plan: `plan` tells price, width and what could be detected; `rank_estimators` ranks estimators by expected error.
-- Estimate: `DifferenceInMeans` for a trial; `Stratification` for a few discrete confounders; `RegressionAdjustment` and
-  `DoublyRobust` for up to some ten of any kind; `InverseWeighting` for a few in a small table; `PropensityMatching`
-  where covariates and arms are public; `ExactMatching` to compare with. Every estimator has
+- Plan: `plan` gives the price, the expected width and the detectable effect; `rank_estimators` ranks estimators by
+  expected error.
+- Put the table behind its door: a `Vault`, with a `Ledger` that enforces a `Budget`, and `Resources` if it is large.
+- Diagnose, for a price: `Overlap` and `Balance`.
+- Estimate an average effect: `DifferenceInMeans` for a trial; `Stratification` for a few discrete confounders;
+  `RegressionAdjustment` and `DoublyRobust` for up to about ten of any kind; `InverseWeighting` for a few in a small
+  table; `PropensityMatching` where covariates and arms are public; `ExactMatching` as a baseline. Every estimator has
   `estimate(source, epsilon=…, delta=…)` and returns an `Effect`. `estimate` does all of this in one call, for a table
-  that is asked one question. `OutcomeRange` finds a narrower range of the outcome, for a price.
-- Heterogeneous treatment effects: `SubgroupEffects` for a public partition; `RLearner` and `DRLearner` on a public
-  basis (`Polynomial`, `Spline`, `Fourier`, `Cells`); `KernelLearner`; `BlockEnsemble` around any `Learner`;
-  `InfluenceLearner`, which is not proved, to compare with. They return an `EffectCurve`, which answers any number of
-  questions for nothing.
-- Federated analysis: a `Study` is one file that each of them approves; a `Site` answers from behind its own policy, vault
-  and ledger; a `Coordinator` asks them all, and is a source too. `pool` joins their effects.
-- Tell others: `Report` is one page about an effect; `tidy` makes a frame of results. All of this from the command line:
-  `dpcausal --help`. From DoWhy: `dpcausal.dowhy`.
-- Make your own estimator, and check it: `dpcausal.testing.check_estimator`.
+  that is queried once. `OutcomeRange` finds a narrower range of the outcome, for a price.
+- Estimate heterogeneous treatment effects: `SubgroupEffects` for a public partition; `RLearner` and `DRLearner` on a
+  public basis (`Polynomial`, `Spline`, `Fourier`, `Cells`); `KernelLearner`; `BlockEnsemble` around any `Learner`;
+  `InfluenceLearner`, which is not proved private, as a baseline. They return an `EffectCurve`, which costs nothing to
+  evaluate.
+- Federated analysis: a `Study` is one file that every site approves; a `Site` answers under its own policy, vault and
+  ledger; a `Coordinator` queries all sites, and is a source too. `pool` pools their effects.
+- Publish: a `Report` is one page about an effect; `tidy` makes a data frame of results.
+- Use other interfaces: the command line (`dpcausal --help`), and DoWhy (`dpcausal.dowhy`).
+- Write your own estimator, and check it: `dpcausal.testing.check_estimator`.
 
-Inside, one rule: rows are touched in `dpcausal.vault` only, and what leaves it is a `Release` that was debited first.
+One rule inside: only `dpcausal.vault` touches rows, and what leaves it is a `Release` that was debited first.
 """
 
 import sys
@@ -32,105 +33,58 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpcausal.columns import Binary, Category, Unit
-    from dpcausal.curve import EffectCurve
-    from dpcausal.diagnostics import Balance, Overlap
-    from dpcausal.effect import Effect
-    from dpcausal.errors import DpcausalError
-    from dpcausal.estimators.average import (
-        DifferenceInMeans,
-        DoublyRobust,
-        ExactMatching,
-        InverseWeighting,
-        PropensityMatching,
-        RegressionAdjustment,
-        Stratification,
-    )
-    from dpcausal.estimators.conditional import (
-        BlockEnsemble,
-        DRLearner,
-        InfluenceLearner,
-        KernelLearner,
-        RLearner,
-        SubgroupEffects,
-    )
-    from dpcausal.estimators.outcome_range import OutcomeRange
-    from dpcausal.federation.coordinator import Coordinator
-    from dpcausal.guarantee import Guarantee
-    from dpcausal.ledger import Budget, Ledger
-    from dpcausal.planning.plan import Plan, plan
-    from dpcausal.planning.ranking import Ranking, rank_estimators
-    from dpcausal.pooling import pool
-    from dpcausal.queries import Cells, Cut, Fourier, Polynomial, Spline
-    from dpcausal.quick import estimate
-    from dpcausal.real import Real
-    from dpcausal.rehearsal.rehearsal import Rehearsal
-    from dpcausal.release import Release
-    from dpcausal.report.report import Report
-    from dpcausal.report.tidy import tidy
-    from dpcausal.schema import Schema
-    from dpcausal.site.site import Site
-    from dpcausal.source import Source
-    from dpcausal.study import Study
-    from dpcausal.treatment import Treatment
-    from dpcausal.vault import Vault
-    from dpcausal.vault.engines.resources import Resources
-    from dpcausal.vault.numerics.learners import Learner
+    from dpcausal.columns import Binary as Binary
+    from dpcausal.columns import Category as Category
+    from dpcausal.columns import Unit as Unit
+    from dpcausal.curve import EffectCurve as EffectCurve
+    from dpcausal.diagnostics import Balance as Balance
+    from dpcausal.diagnostics import Overlap as Overlap
+    from dpcausal.effect import Effect as Effect
+    from dpcausal.errors import DpcausalError as DpcausalError
+    from dpcausal.estimators.average import DifferenceInMeans as DifferenceInMeans
+    from dpcausal.estimators.average import DoublyRobust as DoublyRobust
+    from dpcausal.estimators.average import ExactMatching as ExactMatching
+    from dpcausal.estimators.average import InverseWeighting as InverseWeighting
+    from dpcausal.estimators.average import PropensityMatching as PropensityMatching
+    from dpcausal.estimators.average import RegressionAdjustment as RegressionAdjustment
+    from dpcausal.estimators.average import Stratification as Stratification
+    from dpcausal.estimators.conditional import BlockEnsemble as BlockEnsemble
+    from dpcausal.estimators.conditional import DRLearner as DRLearner
+    from dpcausal.estimators.conditional import InfluenceLearner as InfluenceLearner
+    from dpcausal.estimators.conditional import KernelLearner as KernelLearner
+    from dpcausal.estimators.conditional import RLearner as RLearner
+    from dpcausal.estimators.conditional import SubgroupEffects as SubgroupEffects
+    from dpcausal.estimators.outcome_range import OutcomeRange as OutcomeRange
+    from dpcausal.federation.coordinator import Coordinator as Coordinator
+    from dpcausal.guarantee import Guarantee as Guarantee
+    from dpcausal.ledger import Budget as Budget
+    from dpcausal.ledger import Ledger as Ledger
+    from dpcausal.planning.plan import Plan as Plan
+    from dpcausal.planning.plan import plan as plan
+    from dpcausal.planning.ranking import Ranking as Ranking
+    from dpcausal.planning.ranking import rank_estimators as rank_estimators
+    from dpcausal.pooling import pool as pool
+    from dpcausal.queries import Cells as Cells
+    from dpcausal.queries import Cut as Cut
+    from dpcausal.queries import Fourier as Fourier
+    from dpcausal.queries import Polynomial as Polynomial
+    from dpcausal.queries import Spline as Spline
+    from dpcausal.quick import estimate as estimate
+    from dpcausal.real import Real as Real
+    from dpcausal.rehearsal.rehearsal import Rehearsal as Rehearsal
+    from dpcausal.release import Release as Release
+    from dpcausal.report.report import Report as Report
+    from dpcausal.report.tidy import tidy as tidy
+    from dpcausal.schema import Schema as Schema
+    from dpcausal.site.site import Site as Site
+    from dpcausal.source import Source as Source
+    from dpcausal.study import Study as Study
+    from dpcausal.treatment import Treatment as Treatment
+    from dpcausal.vault import Vault as Vault
+    from dpcausal.vault.engines.resources import Resources as Resources
+    from dpcausal.vault.numerics.learners import Learner as Learner
 
 __version__ = "0.1.0"
-
-__all__ = [
-    "Balance",
-    "Binary",
-    "BlockEnsemble",
-    "Budget",
-    "Category",
-    "Cells",
-    "Coordinator",
-    "Cut",
-    "DRLearner",
-    "DifferenceInMeans",
-    "DoublyRobust",
-    "DpcausalError",
-    "Effect",
-    "EffectCurve",
-    "ExactMatching",
-    "Fourier",
-    "Guarantee",
-    "InfluenceLearner",
-    "InverseWeighting",
-    "KernelLearner",
-    "Learner",
-    "Ledger",
-    "OutcomeRange",
-    "Overlap",
-    "Plan",
-    "Polynomial",
-    "PropensityMatching",
-    "RLearner",
-    "Ranking",
-    "Real",
-    "RegressionAdjustment",
-    "Rehearsal",
-    "Release",
-    "Report",
-    "Resources",
-    "Schema",
-    "Site",
-    "Source",
-    "Spline",
-    "Stratification",
-    "Study",
-    "SubgroupEffects",
-    "Treatment",
-    "Unit",
-    "Vault",
-    "estimate",
-    "plan",
-    "pool",
-    "rank_estimators",
-    "tidy",
-]
 
 _HOMES = {
     "Balance": "dpcausal.diagnostics",
@@ -162,7 +116,7 @@ _HOMES = {
     "Polynomial": "dpcausal.queries",
     "PropensityMatching": "dpcausal.estimators.average",
     "RLearner": "dpcausal.estimators.conditional",
-    "Real": "dpcausal.columns",
+    "Real": "dpcausal.real",
     "RegressionAdjustment": "dpcausal.estimators.average",
     "Rehearsal": "dpcausal.rehearsal.rehearsal",
     "Release": "dpcausal.release",
@@ -184,20 +138,21 @@ _HOMES = {
     "pool": "dpcausal.pooling",
     "tidy": "dpcausal.report.tidy",
 }
-"""Where each name lives. It is fetched when first used, so that a site's small processes load only their own part."""
+"""The module of each public name. A name is imported when first used, so that small processes load only their part."""
 
 _NEED_FEDERATION = ("Coordinator", "Site")
-"""What an installation without the extra `federation` does not have, nor announce."""
+"""Names that an installation without the extra `federation` does not have, and does not announce."""
 
-if find_spec("cryptography") is None:
-    __all__ = [name for name in __all__ if name not in _NEED_FEDERATION]
+_FEDERATED = find_spec("cryptography") is not None
+
+__all__ = [name for name in _HOMES if _FEDERATED or name not in _NEED_FEDERATION]
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 (whatever lives there)
+def __getattr__(name: str) -> Any:  # noqa: ANN401 (the name's own type)
     from dpcausal.errors import MissingExtraError, NoSuchAttributeError  # noqa: PLC0415
 
     if name not in _HOMES:
-        from dpcausal.validation import did_you_mean  # noqa: PLC0415 (only where somebody mistyped)
+        from dpcausal.validation import did_you_mean  # noqa: PLC0415 (only after a typing mistake)
 
         raise AttributeError(f"dpcausal has no {name!r}; {did_you_mean(name, __all__)}".rstrip("; "))
     try:

@@ -1,4 +1,4 @@
-"""An effect that varies between units, as a function that can be asked for ever."""
+"""A heterogeneous treatment effect, as a public function of covariates."""
 
 import json
 import math
@@ -30,35 +30,35 @@ from dpcausal.validation import is_number
 Array = NDArray[np.float64]
 Matrix = tuple[tuple[float, ...], ...]
 
-_AT_ONCE = 2**15
+_BATCH = 2**15
 _DRAWS = 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class EffectCurve(OtherNames):
-    """The estimated effect for any profile of covariates. Public: asking it costs nothing, however often.
+    """The estimated effect for any profile of covariates. Public: evaluating it costs nothing, however often.
 
-    The effect of a profile is the sum of weights times public functions of it. Everything here was made from releases
-    that are paid for; profiles are public too, and must not be taken from a private table.
+    The effect of a profile is the sum of weights times public functions of it. It is computed from releases that are
+    paid for. Profiles are public too, and must not be taken from a private table.
 
     Attributes:
-        estimand: What is estimated, in words.
-        arms: The two arms that are compared, control first.
+        estimand: The estimand, in words.
+        arms: The two arms, control first.
         outcome: The outcome's name.
-        schema: What is public about the table.
+        schema: The public declaration of the table.
         basis: The functions.
         weights: Their weights, noise included.
-        sampling: The weights' covariance but for the privacy noise in them: by sampling, and by how far effects may
-            vary where noise hides it and the curve is drawn flat. 0 where it is not told; then `no_interval` says so.
-        privacy: The covariance of the privacy noise in them; 0 where the size of the noise is itself private.
+        sampling: The weights' covariance without privacy noise: sampling error, and the prior variance of effects where
+            noise drowns them and the curve is shrunk. 0 where it is unknown; then `no_interval` says why.
+        privacy: The covariance of the privacy noise in them; 0 where the scale of the noise is itself private.
         family: The distribution of that noise.
-        parts: Of how many independent parts of one size the noise of each weight is made, at least.
+        parts: The least number of independent parts of one size in the noise of each weight.
         n: The number of units, which is public.
         method: The estimator, in words.
-        guarantee: What is promised about everything that this was made from, taken together.
-        assumptions: What must hold for the estimate to mean the estimand.
-        receipts: What was asked and paid.
-        notes: What a reader should know besides.
+        guarantee: The privacy guarantee of all queries behind the curve together.
+        assumptions: What must hold for the curve to identify the estimand.
+        receipts: The queries and their prices.
+        notes: Further notes for the reader.
         no_interval: Why there are no intervals; empty where there are.
     """
 
@@ -90,8 +90,8 @@ class EffectCurve(OtherNames):
         check_plain_text("texts of a curve", printed_texts(self))
 
     @classmethod
-    def of(cls, source: Source, *, notes: tuple[str, ...] = (), **told: Any) -> Self:  # noqa: ANN401 (as the attributes)
-        """A curve from a source, with what is told about it besides."""
+    def of(cls, source: Source, *, notes: tuple[str, ...] = (), **attributes: Any) -> Self:  # noqa: ANN401
+        """Make a curve for a source's schema, with these attributes."""
         schema = source.schema
         return cls(
             arms=schema.treatment.labels_or_values,
@@ -99,25 +99,25 @@ class EffectCurve(OtherNames):
             schema=schema,
             n=source.n,
             notes=(*notes, *source.caveats),
-            **told,
+            **attributes,
         )
 
     def effect(self, X: object, *, T0: object = None, T1: object = None) -> Array:  # noqa: N803 (as in EconML)
-        """The effect at each profile.
+        """Return the effect at each profile.
 
         Args:
             X: Public profiles: a dataframe or mapping with a column for each covariate, or a table with a column for
                 each covariate of the basis in turn. A number outside its range counts as the nearer bound. A curve of
-                effects at some profiles (`at`) answers any other with the nearest of these.
-            T0: The control arm as the schema writes it, for code that is written for EconML; no other is known.
-            T1: The treated arm, likewise.
+                effects at given profiles (`at`) answers any other with the nearest of these.
+            T0: The control arm as the schema writes it, for compatibility with EconML; no other is known.
+            T1: The treated arm in the same way.
         """
         self._check_arms(T0, T1)
         weights = np.array(self.weights)
         return np.concatenate([values @ weights for values in self._values(X)])
 
     def standard_errors(self, X: object) -> tuple[Array, Array]:  # noqa: N803
-        """The standard errors of the effect at each profile: by sampling (see `sampling`), and by privacy noise."""
+        """Return the standard errors of the effect at each profile: see `sampling`, and of privacy noise."""
         errors = [self._errors(values) for values in self._values(X)]
         return np.concatenate([each[0] for each in errors]), np.concatenate([each[1] for each in errors])
 
@@ -130,24 +130,24 @@ class EffectCurve(OtherNames):
         alpha: float = 0.05,
         simultaneous: bool = False,
     ) -> tuple[Array, Array]:
-        """Bounds of the effect at each profile that account for sampling and for privacy noise.
+        """Return bounds of the effect at each profile that account for sampling error and privacy noise.
 
         Args:
             X: Public profiles.
             T0: As for `effect`.
             T1: As for `effect`.
-            alpha: How often an interval may miss; 0.05 for 95 % intervals.
-            simultaneous: Whether all intervals are to hold together that often, and not only each by itself.
+            alpha: The error probability; 0.05 for 95 % intervals.
+            simultaneous: Whether alpha is for all intervals together, and not for each of them.
 
         Raises:
-            RefusedError: Where no interval could be shown to cover; the message says why.
+            RefusedError: Where there is no valid interval; the message says why.
         """
         self._check_interval(alpha)
         effect, errors = self.effect(X, T0=T0, T1=T1), self.standard_errors(X)
         return self._bounds(effect, errors, alpha, self._simultaneous(X, alpha) if simultaneous else None)
 
     def ate(self, X: object, *, T0: object = None, T1: object = None) -> float:  # noqa: N803
-        """The mean effect over public profiles; not over the table's units, whose profiles nobody knows."""
+        """Return the mean effect over public profiles; not over the table's units, whose profiles are private."""
         return float(self.effect(X, T0=T0, T1=T1).mean())
 
     def ate_interval(
@@ -158,7 +158,7 @@ class EffectCurve(OtherNames):
         T1: object = None,  # noqa: N803
         alpha: float = 0.05,
     ) -> tuple[float, float]:
-        """Bounds of the mean effect over public profiles, as `effect_interval` has them of each."""
+        """Return bounds of the mean effect over public profiles."""
         self._check_interval(alpha)
         effects = self.effect(X, T0=T0, T1=T1)
         mean = np.sum([values.sum(axis=0) for values in self._values(X)], axis=0, keepdims=True) / len(effects)
@@ -166,32 +166,29 @@ class EffectCurve(OtherNames):
         return float(low[0]), float(high[0])
 
     def _errors(self, values: Array) -> tuple[Array, Array]:
-        """Standard errors by sampling and by privacy noise, for the functions of some profiles."""
-        sampling, privacy = (
-            np.sqrt(np.maximum(((values @ np.array(matrix)) * values).sum(axis=1), 0.0))
-            for matrix in (self.sampling, self.privacy)
-        )
+        """Return both standard errors for the functions of some profiles."""
+        squares = (((values @ np.array(matrix)) * values).sum(axis=1) for matrix in (self.sampling, self.privacy))
+        sampling, privacy = (np.sqrt(np.maximum(each, 0.0)) for each in squares)
         return sampling, privacy
 
     def _bounds(
         self, effect: Array, errors: tuple[Array, Array], alpha: float, times: float | None = None
     ) -> tuple[Array, Array]:
-        """So many standard errors to either side, or as many as it takes for each effect by itself."""
+        """Return bounds so many standard errors to either side; by default as many as each effect needs."""
         error = np.hypot(*errors)
         shares = np.divide(errors[1], error, out=np.zeros_like(error), where=error > 0)
         half = error * (critical_values(self.family, shares, 1 - alpha, self.parts) if times is None else times)
-        # No effect is beyond the outcome's range, whichever way.
+        # No effect is larger than the outcome's range.
         low, high = self.schema.outcome_bounds
-        return np.maximum(effect - half, np.minimum(effect, low - high)), np.minimum(
-            effect + half, np.maximum(effect, high - low)
-        )
+        lowest, highest = np.minimum(effect, low - high), np.maximum(effect, high - low)
+        return np.maximum(effect - half, lowest), np.minimum(effect + half, highest)
 
     def _check_interval(self, alpha: float) -> None:
         if self.no_interval:
             raise RefusedError(
-                expected="a curve that carries intervals",
+                expected="a curve with intervals",
                 got=f"none: {self.no_interval}",
-                hint="print the curve to read what it can tell.",
+                hint="print the curve to see the rest.",
             )
         if not (is_number(alpha) and 0 < alpha < 1):
             raise RefusedError(expected="an alpha between 0 and 1", got=repr(alpha), hint="0.05 gives 95 % intervals.")
@@ -203,24 +200,24 @@ class EffectCurve(OtherNames):
                 raise QueryError(
                     expected=f"{name}={declared!r}, or none: the curve compares {arms[1]!r} with {arms[0]!r}",
                     got=f"{name}={arm!r}",
-                    hint="leave T0 and T1 out; for the other way round change the sign.",
+                    hint="omit T0 and T1; for the opposite contrast change the sign.",
                 )
 
     def predict(self, X: object) -> Array:  # noqa: N803
-        """The same as `effect`, under the name that scikit-learn asks a fitted regressor by."""
+        """Return the effect at each profile, under scikit-learn's name."""
         return self.effect(X)
 
     def fit(self, *_: object, **__: object) -> NoReturn:
-        """Refused: scikit-learn fits as often as it likes, and learning a curve has its price each time."""
+        """Refuse to fit: scikit-learn fits repeatedly, and learning a curve has its price each time."""
         raise RefusedError(
-            expected="a curve that was learned already",
+            expected="a fitted curve",
             got="a request to fit it",
-            hint="for a new curve ask a learner: learner.estimate(vault, epsilon=…). Where scikit-learn must call fit, "
-            "wrap the curve in its FrozenEstimator.",
+            hint="for a new curve call a learner: learner.estimate(vault, epsilon=…). Where scikit-learn must call "
+            "fit, wrap the curve in its FrozenEstimator.",
         )
 
     def __sklearn_tags__(self) -> object:
-        """What scikit-learn should know: this is a regressor, and needs no fit."""
+        """Tell scikit-learn that this is a regressor and needs no fit."""
         from sklearn.utils import InputTags, RegressorTags, Tags, TargetTags  # noqa: PLC0415 (scikit-learn asks)
 
         return Tags(
@@ -232,30 +229,30 @@ class EffectCurve(OtherNames):
         )
 
     def ranking(self, X: object) -> NDArray[np.int64]:  # noqa: N803
-        """The places of profiles, from the largest effect to the smallest."""
+        """Return the indices of profiles, from the largest effect to the smallest."""
         return np.argsort(-self.effect(X), kind="stable")
 
     def policy_value(self, X: object, *, cost: float = 0.0) -> float:  # noqa: N803
-        """What treating the profiles whose effect is above a cost gains on average over all of them, cost taken off.
+        """Return the mean gain, net of cost, of treating the profiles whose effect exceeds the cost.
 
-        The gain is told by the same noisy effects that choose whom to treat, so it is too large on average.
+        The noisy effects that select whom to treat also estimate the gain, so it is too large on average.
         """
         if not is_number(cost):
-            raise QueryError(expected="a number as cost", got=repr(cost), hint="in the outcome's own terms.")
+            raise QueryError(expected="a number as cost", got=repr(cost), hint="give it in the outcome's units.")
         return float(np.maximum(self.effect(X) - cost, 0.0).mean())
 
     def _values(self, profiles: object) -> Iterator[Array]:
-        """The functions of profiles, some at a time."""
+        """Yield the functions of profiles, in batches."""
         codes = codes_of(profiles, self.basis.reads(self.schema))
         size = len(next(iter(codes.values())))
         if size == 0:
             raise QueryError(expected="one or more profiles", got="none", hint="give at least one.")
-        for start in range(0, size, _AT_ONCE):
-            part: Codes = {name: line[start : start + _AT_ONCE] for name, line in codes.items()}
+        for start in range(0, size, _BATCH):
+            part: Codes = {name: line[start : start + _BATCH] for name, line in codes.items()}
             yield basis_values(self.basis, part, self.schema)
 
     def _simultaneous(self, profiles: object, alpha: float) -> float:
-        """By how many standard errors the worst of all profiles is off, in all but alpha of cases."""
+        """Return the quantile of the largest standardised error over all profiles."""
         normal = simulated("gaussian", [1.0] * len(self.weights), 2 * _DRAWS)[:_DRAWS]
         size = (0.5 if self.family == "laplace" else 1.0) / self.parts  # of one part's variance
         noise = simulated(self.family, [math.sqrt(size)] * len(self.weights), (1 + self.parts) * _DRAWS)[_DRAWS:]
@@ -271,16 +268,16 @@ class EffectCurve(OtherNames):
 
     @property
     def as_of(self) -> str | None:
-        """The version of the data that was asked, where it has a name."""
+        """The version of the data, where it has a name."""
         return as_of(self.receipts)
 
     @property
     def rehearsed(self) -> bool:
-        """Whether this came from a rehearsal: the widths are what to expect, the effects are placeholders."""
+        """Whether this came from a rehearsal: the widths are expectations, the effects are placeholders."""
         return all(receipt.digest is None for receipt in self.receipts)
 
     def examples(self) -> tuple[list[str], dict[str, list[Value]]]:
-        """A few public profiles, with names: all groups or points, or each covariate in turn over its range."""
+        """Return a few named public profiles: all groups or points, or each covariate in turn over its range."""
         columns = self.basis.reads(self.schema)
         if isinstance(self.basis, Cells):
             names, profiles = list(self.basis.names(self.schema)), self.basis.profiles(self.schema)
@@ -302,7 +299,7 @@ class EffectCurve(OtherNames):
         return text_table(self._title(), self._table())
 
     def _repr_html_(self) -> str:
-        """The same table for a notebook."""
+        """Return the same table as HTML for a notebook."""
         return html_table(self._title(), self._table())
 
     def _title(self) -> str:
@@ -321,32 +318,28 @@ class EffectCurve(OtherNames):
         return table
 
     def _effects(self) -> list[tuple[str, str]]:
-        """The effects of the example profiles, with intervals that hold for all of them together."""
+        """Return the effects of the example profiles, with simultaneous intervals."""
         names, profiles = self.examples()
-        effects, (sampling, privacy) = self.effect(profiles), self.standard_errors(profiles)
+        sampling, privacy = (list(map(format_number, errors)) for errors in self.standard_errors(profiles))
         lines = []
         intervals = None if self.no_interval else self.effect_interval(profiles, simultaneous=True)
-        for place, name in enumerate(names):
-            errors = f"sampling {format_number(float(sampling[place]))}, privacy {format_number(float(privacy[place]))}"
+        for place, (name, effect) in enumerate(zip(names, self.effect(profiles), strict=True)):
             if intervals is None:
-                noise = (
-                    f"privacy noise {format_number(float(privacy[place]))}"
-                    if privacy[place]
-                    else "noise of private size"
-                )
-                text = f"{format_number(float(effects[place]))} ({noise})"
-            elif self.rehearsed:
-                text = f"± {format_number(float(intervals[1][place] - intervals[0][place]) / 2)} ({errors})"
+                noise = "noise of private scale" if privacy[place] == "0" else f"privacy noise {privacy[place]}"
+                text = f"{format_number(effect)} ({noise})"
             else:
-                low, high = (format_number(float(side[place])) for side in intervals)
-                text = f"{format_number(float(effects[place]))}, {low} to {high} ({errors})"
+                low, high = (float(side[place]) for side in intervals)
+                errors = f"sampling {sampling[place]}, privacy {privacy[place]}"
+                text = f"{format_number(effect)}, {format_number(low)} to {format_number(high)} ({errors})"
+                if self.rehearsed:
+                    text = f"± {format_number((high - low) / 2)} ({errors})"
             lines.append(f"{name}: {text}")
         if intervals is not None:
-            lines.append("intervals hold for all of these together at 95 %")
+            lines.append("95 % intervals are simultaneous over these profiles")
         return table_rows("effects", tuple(lines))
 
     def to_json(self) -> str:
-        """The curve as JSON, without loss."""
+        """Return the curve as JSON, without loss."""
         document = {part.name: getattr(self, part.name) for part in fields(self)}
         document |= {"schema": self.schema.to_dict(), "basis": asdict(self.basis)}  # type: ignore[call-overload]
         document |= {"guarantee": self.guarantee.to_dict(), "receipts": [asdict(each) for each in self.receipts]}
@@ -354,7 +347,7 @@ class EffectCurve(OtherNames):
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The curve that `to_json` wrote."""
+        """Read a curve that `to_json` wrote."""
         document: dict[str, Any] = json.loads(text)
         lists = {name: tuple(document[name]) for name in ("arms", "weights", "assumptions", "notes")}
         matrices = {name: tuple(map(tuple, document[name])) for name in ("sampling", "privacy")}
@@ -372,34 +365,34 @@ class EffectCurve(OtherNames):
 
 
 class CurveEstimator(Protocol):
-    """Anything that makes an effect curve out of a source."""
+    """Anything that estimates an effect curve from a source."""
 
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> EffectCurve:
-        """The curve, for epsilon and delta in all."""
+        """Estimate the curve for a total of epsilon and delta."""
         ...
 
 
 def matrix(array: Array) -> Matrix:
-    """A square array as it is stored, symmetric to the last bit."""
+    """Return a square array in the form that a curve stores, exactly symmetric."""
     return tuple(tuple(float(each) for each in line) for line in (array + array.T) / 2)
 
 
 def _root(stored: Matrix) -> Array:
-    """A root of a covariance."""
+    """Return a root of a covariance matrix."""
     values, vectors = np.linalg.eigh(np.array(stored))
     root: Array = vectors * np.sqrt(np.maximum(values, 0.0))
     return root
 
 
 def _examples(column: Column) -> tuple[Value, ...]:
-    """A few values of a covariate: bounds and quarters of a range, or the first that are listed."""
+    """Return a few values of a covariate: bounds and quarters of a range, or the first that are listed."""
     if not isinstance(column, Real):
         return tuple(column.values[:6])
     return tuple(column.low + (column.high - column.low) * share for share in (0.0, 0.25, 0.5, 0.75, 1.0))
 
 
 def named(profile: Mapping[str, Value]) -> str:
-    """A profile in words."""
+    """Return a profile in words."""
     return ", ".join(f"{key} = {_shown(value)}" for key, value in profile.items())
 
 

@@ -1,7 +1,7 @@
-"""DoWhy asks a vault: DoWhy reads the graph and says what to adjust for, a source answers for a price.
+"""Estimators as DoWhy calls them: DoWhy identifies the adjustment set from a graph, and a source answers for a price.
 
-DoWhy keeps the frame it is given, copies it into results and hands it to refuters, so that frame must hold no unit.
-`empty_frame` makes one that has the schema's columns and nothing else; it is all that identification needs.
+DoWhy stores its frame, copies it into results and passes it to refuters, so that frame must contain no unit.
+`empty_frame` makes one with the schema's columns and no data, which is all that identification needs.
 """
 
 from typing import Any, NoReturn, Self
@@ -21,7 +21,7 @@ from dpcausal.validation import is_number
 
 
 def empty_frame(schema: Schema) -> pd.DataFrame:
-    """The schema's columns without any unit: what to give to DoWhy in place of the table.
+    """Return a frame with the schema's columns and no unit, for DoWhy to use instead of the table.
 
     Example:
         >>> from dpcausal import Real, Treatment
@@ -36,14 +36,14 @@ def _type(column: TableColumn) -> str:
 
 
 class PrivateEstimator(CausalEstimator):  # type: ignore[misc] # DoWhy ships no types
-    """An estimator of dpcausal as DoWhy knows one: `backdoor.dpcausal.dowhy.PrivateEstimator`.
+    """An estimator of dpcausal for DoWhy: `backdoor.dpcausal.dowhy.PrivateEstimator`.
 
-    One estimate is one price. Whatever would estimate again, such as a bootstrap or a refuter, is refused.
+    It estimates once, for one price. Whatever would estimate again, such as a bootstrap or a refuter, is refused.
 
     Args:
-        identified_estimand: What DoWhy identified. The estimator must adjust for exactly that.
+        identified_estimand: The estimand that DoWhy identified. The estimator must adjust for exactly its set.
         estimator: Any estimator of an average effect.
-        settings: What DoWhy passes on to its own base class.
+        settings: Arguments of DoWhy's base class.
     """
 
     _confidence_intervals: Any  # DoWhy's: whether, or how, to make an interval
@@ -72,14 +72,14 @@ class PrivateEstimator(CausalEstimator):  # type: ignore[misc] # DoWhy ships no 
         epsilon: float,
         delta: float = 0.0,
     ) -> Self:
-        """Say what to ask of which source. Nothing is spent yet.
+        """Set the source and the price. Nothing is spent yet.
 
         Args:
             data: A frame without units.
-            effect_modifier_names: What DoWhy found in the graph; an average effect makes no use of it.
+            effect_modifier_names: What DoWhy found in the graph; an average effect does not use it.
             source: A vault, or a coordinator of many sites.
-            epsilon: What the effect may cost.
-            delta: The same, for estimators that need or profit from one.
+            epsilon: The price of the effect.
+            delta: The delta of the price, for estimators that need or benefit from one.
         """
         guarantee_for(source, epsilon, delta)
         _check_empty(data)
@@ -98,20 +98,20 @@ class PrivateEstimator(CausalEstimator):  # type: ignore[misc] # DoWhy ships no 
         target_units: object = "ate",
         **_: object,
     ) -> CausalEstimate:
-        """The effect as DoWhy's own kind of estimate; its `effect` is the whole of it.
+        """Estimate the effect and return it as DoWhy's estimate, whose `effect` is the full result.
 
-        This is where it is paid for. Asked again, it is what it was.
+        The first call pays. Later calls return the same effect.
         """
         _check_empty(data)
         if self._schema is None:
-            raise QueryError(expected="what to ask of which source", got="nothing yet", hint="call fit first.")
+            raise QueryError(expected="a source and a price", got="none yet", hint="call fit first.")
         self._check_contrast(self._schema, control_value, treatment_value, target_units)
         self.update_input(treatment_value, control_value, target_units)
         if self._effect is None:
             source, epsilon, delta = self._asking
             self._effect = self._estimator.estimate(source, epsilon=epsilon, delta=delta)
             del self._asking  # a result must not lead back to the table
-            # DoWhy would ask for the interval on its own, and fail with it: what was paid for is to be seen.
+            # DoWhy would ask for the interval itself and fail, although the effect is paid for.
             if self._effect.no_interval:
                 self._confidence_intervals = False
         estimate = CausalEstimate(
@@ -141,7 +141,7 @@ class PrivateEstimator(CausalEstimator):  # type: ignore[misc] # DoWhy ships no 
             raise QueryError(
                 expected=f"target_units={estimand.lower()!r}, which is what {type(self._estimator).__name__} estimates",
                 got=repr(units) if isinstance(units, str) else type(units).__name__,
-                hint="choose an estimator of that effect, for instance DoublyRobust(of=…, estimand='ATT').",
+                hint="choose an estimator of that effect, for instance DoublyRobust(covariates=…, estimand='ATT').",
             )
 
     def estimate_confidence_intervals(
@@ -152,12 +152,12 @@ class PrivateEstimator(CausalEstimator):  # type: ignore[misc] # DoWhy ships no 
         method: object = None,
         **_: object,
     ) -> tuple[float, float]:
-        """The effect's own interval, which accounts for sampling and for privacy noise."""
+        """Return the effect's own interval, which accounts for sampling error and privacy noise."""
         _check_method(method)
         return self._known().interval(self.confidence_level if confidence_level is None else confidence_level)
 
     def estimate_std_error(self, data: object, method: object = None, **_: object) -> float | None:  # noqa: ARG002
-        """The effect's own standard error; None where the sampling error was not asked for."""
+        """Return the effect's own standard error; None where the sampling error was not asked for."""
         _check_method(method)
         return self._known().standard_error
 
@@ -167,29 +167,30 @@ class PrivateEstimator(CausalEstimator):  # type: ignore[misc] # DoWhy ships no 
         return self._effect
 
     def test_significance(self, *_: object, **__: object) -> NoReturn:
-        """Refused: DoWhy tests by estimating again, on data that it has shuffled."""
+        """Refuse: DoWhy tests by estimating again, on shuffled data."""
         _refuse("a significance test")
 
     def get_new_estimator_object(self, *_: object, **__: object) -> NoReturn:
-        """Refused: this is how refuters and bootstraps begin."""
+        """Refuse: refuters and bootstraps begin here."""
         _refuse("a refuter, or a bootstrap")
 
 
 def _check_average(rehearsed: object, source: Source) -> None:
-    """Raise, before anything is spent, where DoWhy would have no place for what comes back."""
+    """Raise, before anything is spent, unless DoWhy can hold the result."""
     if not isinstance(rehearsed, Effect) or isinstance(source, Rehearsal):
         raise RefusedError(
-            expected="an estimator of an average effect, and a source that has units",
+            expected="an estimator of an average effect, and a source with units",
             got="a rehearsal" if isinstance(rehearsed, Effect) else type(rehearsed).__name__,
-            hint="DoWhy has no place for these: call the estimator's own estimate(source, epsilon=…).",
+            hint="DoWhy cannot hold these: call the estimator's own estimate(source, epsilon=…).",
         )
 
 
 def _refuse(what: str) -> NoReturn:
     raise RefusedError(
-        expected="one estimate, with the interval that comes with it",
-        got=f"{what}, which estimates again and again on changed data",
-        hint="each time would have its price; read get_confidence_intervals(), or a Report on how confounding matters.",
+        expected="one estimate, with its own interval",
+        got=f"{what}, which estimates repeatedly on changed data",
+        hint="each estimate would have its price; use get_confidence_intervals(), or a Report for sensitivity to "
+        "confounding.",
     )
 
 
@@ -201,14 +202,14 @@ def _check_method(method: object) -> None:
 def _check_empty(data: pd.DataFrame) -> None:
     if len(data):
         raise RefusedError(
-            expected="a model whose frame holds no units",
+            expected="a model whose frame contains no units",
             got=f"a frame of {len(data):,}",
-            hint="DoWhy keeps and copies its frame: give it empty_frame(schema), and the table to a Vault.",
+            hint="DoWhy stores and copies its frame: give it empty_frame(schema), and the table to a Vault.",
         )
 
 
 def _check_graph(identified: IdentifiedEstimand, estimator: Estimator, schema: Schema) -> None:
-    """The graph, the schema and the estimator must speak of the same study."""
+    """Raise unless the graph, the schema and the estimator describe the same study."""
     roles = identified.treatment_variable, identified.outcome_variable
     if roles != ([schema.treatment.name], [schema.outcome.name]):
         raise QueryError(
@@ -229,7 +230,7 @@ def _check_graph(identified: IdentifiedEstimand, estimator: Estimator, schema: S
         raise QueryError(
             expected="an adjustment set of covariates that the schema declares",
             got=f"one with {', '.join(sorted(undeclared))}",
-            hint="declare them with public bounds, or leave them out of the frame, as unobserved.",
+            hint="declare them with public bounds, or omit them from the frame, as unobserved.",
         )
     by = {each.name if isinstance(each, Cut) else each for each in getattr(estimator, "by", ())}
     used = by | set(getattr(estimator, "covariates", ()))
@@ -237,7 +238,7 @@ def _check_graph(identified: IdentifiedEstimand, estimator: Estimator, schema: S
         raise QueryError(
             expected=f"an estimator that adjusts for {_listed(named)}, as identified ({method})",
             got=f"{type(estimator).__name__} for {_listed(used)}",
-            hint="the other sets that are valid are in identified.backdoor_variables; name one in place of backdoor.",
+            hint="identified.backdoor_variables has the other valid sets; name one instead of backdoor.",
         )
 
 

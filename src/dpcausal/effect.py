@@ -1,4 +1,4 @@
-"""The answer that a person reads."""
+"""An estimated treatment effect."""
 
 import json
 import math
@@ -18,37 +18,37 @@ from dpcausal.text import format_number, html_table, table_rows, text_table
 
 @dataclass(frozen=True, kw_only=True)
 class Effect(OtherNames):
-    """An estimated treatment effect with everything needed to read it. Public: it holds nothing of any one unit.
+    """An estimated treatment effect, with everything needed to interpret it. Public: it reveals no single unit.
 
     Attributes:
-        estimand: What is estimated, in words.
-        arms: The two arms that are compared, control first.
+        estimand: The estimand, in words.
+        arms: The two arms, control first.
         outcome: The outcome's name.
         estimate: The noisy estimate, never projected or rounded.
-        sampling_sd: The estimate's standard error had there been no privacy noise; None where it was not asked for.
-        noise: The privacy noise in the estimate, part by part, to first order.
-        between_sd: The standard error that real differences between sites add, where effects of several were pooled.
+        sampling_sd: The standard error without privacy noise; None where it was not asked for.
+        noise: The privacy noise in the estimate, term by term, to first order.
+        between_sd: The standard error from heterogeneity between sites, in a pooled effect.
         n: The number of units, which is public.
         method: The estimator, in words.
-        guarantee: What is promised about everything that this effect was made from, taken together.
-        assumptions: What must hold for the estimate to mean the estimand.
-        receipts: What was asked and paid.
-        notes: What a reader should know besides.
+        guarantee: The privacy guarantee of all queries behind the effect together.
+        assumptions: What must hold for the estimate to identify the estimand.
+        receipts: The queries and their prices.
+        notes: Further notes for the reader.
         no_interval: Why there is no interval; empty where there is one.
-        sites: Where several sites were asked, what each of them did for the effect.
-        control_mean: The mean outcome without treatment, noisy; of a yes-or-no outcome the risk. None where the
-            estimator does not give one.
+        sites: In a federated analysis, the part of each site.
+        control_mean: The mean outcome without treatment, noisy; for a binary outcome the risk. None where the estimator
+            does not give one.
         treated_mean: The same with treatment.
-        warnings: Signs, in what was released anyway, that something is wrong with the table or its declaration.
+        warnings: Signs, from released numbers, of a problem with the table or its declaration.
     """
 
     _instead: ClassVar[Mapping[str, str]] = {
         "conf_int confint confidence_interval effect_interval ate_interval ci": "write effect.interval(0.95).",
         "summary describe show display results": "write print(effect), or effect alone as the last line of a cell.",
         "value effect ate att params coef coef_ point_estimate": "write effect.estimate.",
-        "se bse stderr std_err std_error": "write effect.standard_error; effect.privacy_sd is the part of the noise.",
+        "se bse stderr std_err std_error": "write effect.standard_error; effect.privacy_sd is the noise's part of it.",
         "pvalue p_value pvalues": "there is none: read the interval, effect.interval(0.95).",
-        "fit predict": "an effect is estimated already: write print(effect). For one that varies see RLearner.",
+        "fit predict": "an effect is already estimated: write print(effect). For heterogeneous effects see RLearner.",
         "to_frame to_pandas to_dict": "write dpcausal.tidy(effect), or effect.to_json().",
     }
 
@@ -83,30 +83,30 @@ class Effect(OtherNames):
 
     @property
     def standard_error(self) -> float | None:
-        """The standard error of the estimate: sampling, differences between sites and privacy noise together."""
+        """The standard error of the estimate: sampling, heterogeneity between sites and privacy noise together."""
         return None if self.sampling_sd is None else math.hypot(self.sampling_sd, self.privacy_sd, self.between_sd)
 
     @property
     def as_of(self) -> str | None:
-        """The version of the data that was asked, where it has a name; of several sites that differ, each one's."""
+        """The version of the data, where it has a name; where sites differ, each one's."""
         return as_of(self.receipts)
 
     @property
     def rehearsed(self) -> bool:
-        """Whether this came from a rehearsal: the widths are what to expect, the estimate is a placeholder."""
+        """Whether this came from a rehearsal: the widths are expectations, the estimate is a placeholder."""
         return all(receipt.digest is None for receipt in self.receipts)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """A confidence interval for the estimand that accounts for sampling and for privacy noise.
+        """Return a confidence interval for the estimand that accounts for sampling error and privacy noise.
 
         Raises:
-            RefusedError: Where no interval of this level could be shown to cover; the message says why.
+            RefusedError: Where there is no valid interval; the message says why.
         """
         if self.no_interval:
             raise RefusedError(
-                expected="an effect that carries an interval",
+                expected="an effect with an interval",
                 got=f"none: {self.no_interval}",
-                hint="print the effect to read what it can tell; privacy_sd is known in any case.",
+                hint="print the effect to see the rest; privacy_sd is known in any case.",
             )
         if not 0 < level < 1:
             raise RefusedError(
@@ -119,7 +119,7 @@ class Effect(OtherNames):
         return text_table(self._title(), self._table())
 
     def _repr_html_(self) -> str:
-        """The same table for a notebook."""
+        """Return the same table as HTML for a notebook."""
         return html_table(self._title(), self._table())
 
     def _title(self) -> str:
@@ -147,12 +147,12 @@ class Effect(OtherNames):
         return table
 
     def _reading(self) -> tuple[str, ...]:
-        """What the two errors mean for whoever reads or plans this."""
+        """Return what the ratio of the two errors means for a reader."""
         if self.no_interval or self.privacy_sd <= (self.sampling_sd or 0.0):
             return ()
         if self.sampling_sd == 0:
-            return ("the sampling error cannot be seen under the privacy noise; take the interval as noise only",)
-        return ("privacy noise outweighs sampling error: more epsilon, or tighter bounds, would narrow the interval",)
+            return ("the sampling error is below the noise floor; the interval reflects privacy noise only",)
+        return ("privacy noise exceeds sampling error: more epsilon, or tighter bounds, would narrow the interval",)
 
     def _interval_line(self) -> tuple[str, str]:
         if self.no_interval:
@@ -163,12 +163,12 @@ class Effect(OtherNames):
         return "95 % interval", f"{format_number(low)} to {format_number(high)}"
 
     def to_json(self) -> str:
-        """The effect as JSON, without loss."""
+        """Return the effect as JSON, without loss."""
         return json.dumps(asdict(self), sort_keys=True, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The effect that `to_json` wrote."""
+        """Read an effect that `to_json` wrote."""
         document: dict[str, Any] = json.loads(text)
         return cls(
             **document
@@ -187,15 +187,15 @@ class Effect(OtherNames):
 
 @dataclass(frozen=True)
 class SiteShare:
-    """What one of several sites did for an effect.
+    """One site's part in a pooled effect.
 
     Attributes:
         site: Its name.
         status: `answered`, or why it did not.
         n: Its number of units; None where it did not answer.
-        estimate: Its own effect, where it gave one.
-        standard_error: The whole standard error of that, sampling and privacy.
-        weight: What its own effect counts for in the whole; 0 where it was left out. None where sums were added up.
+        estimate: Its own effect, if it gave one.
+        standard_error: The standard error of that, sampling error and privacy noise together.
+        weight: Its weight in the pooled effect; 0 where it was left out. None where the sites' sums were added.
     """
 
     site: str
@@ -216,15 +216,15 @@ class SiteShare:
 
 
 class Estimator(Protocol):
-    """Anything that makes an effect out of a source."""
+    """Anything that estimates an effect from a source."""
 
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
-        """The effect, for epsilon and delta in all."""
+        """Estimate the effect for a total of epsilon and delta."""
         ...
 
 
 def printed_texts(result: object) -> Iterator[object]:
-    """Every text of a result that is printed: its own, those in its tuples, and those of its sites and receipts."""
+    """Yield every text of a result that is printed: its own, those in its tuples, of its sites and of its receipts."""
     for value in vars(result).values():
         for each in value if isinstance(value, tuple) else (value,):
             if isinstance(each, str):
@@ -234,7 +234,7 @@ def printed_texts(result: object) -> Iterator[object]:
 
 
 def as_of(receipts: Sequence[Receipt]) -> str | None:
-    """Return the version of the data that receipts are for, or each site's where they differ; None without a name.
+    """Return the version of the data behind receipts, or each site's where they differ; None without a name.
 
     Example:
         >>> as_of([Receipt("arm_moments", 1.0, 0.0, site="north", as_of="2026-06-30")])
@@ -247,13 +247,13 @@ def as_of(receipts: Sequence[Receipt]) -> str | None:
 
 
 def units_of(n: int, receipts: Sequence[Receipt]) -> list[tuple[str, str]]:
-    """Return how many units were asked, and as of when, as lines of a table."""
+    """Return the number of units and the version of the data as lines of a table."""
     version = as_of(receipts)
     return [("units", f"{n:,}"), *([("data as of", version)] if version else [])]
 
 
 def format_receipt(receipt: Receipt) -> str:
-    """What was asked and paid, on one line."""
+    """Return a query and its price on one line."""
     site = f"{receipt.site}, " if receipt.site else ""
     price = f"{site}{receipt.query}: epsilon {receipt.epsilon:g}, delta {receipt.delta:g}"
     if receipt.digest is None:

@@ -1,11 +1,12 @@
-"""Intervals that account for sampling and for privacy noise, by Monte Carlo from public scales.
+"""Intervals that account for sampling error and privacy noise, by Monte Carlo from public scales.
 
-The random numbers here simulate known distributions after the release: they protect nobody, so they may have a seed,
-and do, so that the same effect always prints the same interval.
+The random numbers here simulate known distributions after the release. They protect nobody, so they have a fixed seed:
+the same effect always has the same interval.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import NormalDist
 from typing import Literal
 
@@ -15,7 +16,13 @@ from numpy.typing import NDArray
 DRAWS = 100_000
 
 _MANY = 20
-"""Beyond so many parts, a sum of Laplace noise has the quantiles of a normal one to within a hundredth of its size."""
+"""Beyond so many parts, a sum of Laplace noise has normal quantiles, to within a hundredth of its size."""
+
+_SEED = 20
+"""Public: the noise of a release was drawn before, in the vault."""
+
+_REMEMBERED = 256
+"""How many half widths are remembered: a report, its verdict and its figures ask for the same one."""
 
 Family = Literal["laplace", "gaussian"]
 
@@ -26,8 +33,8 @@ class NoiseTerm:
 
     Attributes:
         family: Its distribution.
-        scale: The scale of a Laplace, the standard deviation of a Gaussian, in the estimate's own terms.
-        parts: Of how many independent parts of one size it is the sum; their variances add up to that of the scale.
+        scale: The scale of a Laplace, the standard deviation of a Gaussian, in the estimate's units.
+        parts: The number of independent parts of one size that it is the sum of; their variances add up to its own.
     """
 
     family: Family
@@ -41,15 +48,15 @@ class NoiseTerm:
 
 
 def simulated(family: Family, scales: Sequence[float], draws: int) -> NDArray[np.float64]:
-    """Draws of independent noise of these sizes, one draw a line: to see what noise does to a result."""
-    generator = np.random.default_rng(20)  # the same interval each time; what was released has its noise already
+    """Simulate independent noise of these scales, one draw a line."""
+    generator = np.random.default_rng(_SEED)
     draw = generator.laplace if family == "laplace" else generator.normal
     noise: NDArray[np.float64] = draw(0.0, 1.0, (draws, len(scales))) * np.array(scales)
     return noise
 
 
 def half_width(sampling_sd: float, noise: Sequence[NoiseTerm], level: float) -> float:
-    """The distance that normal sampling error plus privacy noise stays within, with probability `level`.
+    """Return the distance that normal sampling error plus privacy noise stays within, with probability `level`.
 
     Example:
         >>> round(half_width(1.0, [], 0.95), 1)
@@ -57,7 +64,12 @@ def half_width(sampling_sd: float, noise: Sequence[NoiseTerm], level: float) -> 
         >>> round(half_width(0.0, [NoiseTerm("laplace", 1.0)], 0.95), 1)  # ln 20
         3.0
     """
-    generator = np.random.default_rng(20)  # as above
+    return _half_width(sampling_sd, tuple(noise), level)
+
+
+@lru_cache(_REMEMBERED)
+def _half_width(sampling_sd: float, noise: tuple[NoiseTerm, ...], level: float) -> float:
+    generator = np.random.default_rng(_SEED)
     error = generator.normal(0.0, 1.0, DRAWS) * sampling_sd
     for term in noise:
         draw = generator.laplace if term.family == "laplace" else generator.normal
@@ -68,10 +80,10 @@ def half_width(sampling_sd: float, noise: Sequence[NoiseTerm], level: float) -> 
 
 
 def critical_values(family: Family, shares: NDArray[np.float64], level: float, parts: int = 1) -> NDArray[np.float64]:
-    """By how many standard errors an estimate is off at most, with probability `level`, for shares of privacy noise.
+    """Return how many standard errors an error stays within, with probability `level`, for shares of privacy noise.
 
-    An error is a normal part and privacy noise, which is the sum of so many independent `parts` of one size; a share is
-    what the standard deviation of the noise is of the whole error's.
+    An error is the sum of a normal part and of privacy noise, which has so many independent `parts` of one size. A
+    share is the standard deviation of the noise over that of the whole error.
 
     Example:
         >>> critical_values("laplace", np.array([0.0, 1.0]), 0.95).round(1)
@@ -80,7 +92,7 @@ def critical_values(family: Family, shares: NDArray[np.float64], level: float, p
     if family == "gaussian":
         return np.full(len(shares), NormalDist().inv_cdf((1 + level) / 2))
     known = np.linspace(0, 1, 11)
-    generator = np.random.default_rng(20)
+    generator = np.random.default_rng(_SEED)
     normal, noise = generator.normal(0, 1, DRAWS), generator.laplace(0, (2 * parts) ** -0.5, (parts, DRAWS)).sum(axis=0)
     errors = [np.abs(np.sqrt(1 - share**2) * normal + share * noise) for share in known]
     values: NDArray[np.float64] = np.interp(shares, known, [np.quantile(each, level) for each in errors])

@@ -1,12 +1,12 @@
 """The short road, for a notebook and a first look."""
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import overload
 
 from dpcausal.curve import CurveEstimator, EffectCurve
 from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import QueryError
-from dpcausal.estimators.average import ESTIMATORS, suggest_estimator
+from dpcausal.estimators.average import ESTIMATORS, estimator_for, suggest_estimator
 from dpcausal.estimators.base import epsilon_by_name
 from dpcausal.ledger import Budget
 from dpcausal.schema import Schema
@@ -68,17 +68,8 @@ def estimate(  # noqa: PLR0913
             got=repr(estimator),
             hint=f"{suggest_estimator(estimator)}For anything with parameters of its own pass the estimator itself.",
         )
-    chosen = _named(estimator, schema) if isinstance(estimator, str) else estimator
+    chosen = estimator_for(estimator, schema) if isinstance(estimator, str) else estimator
     budget = Budget(epsilon=epsilon, delta=delta)
     vault = Vault(table, schema, ledger="sqlite://", budget=budget, resources=resources)
     effect = chosen.estimate(vault, epsilon=epsilon, delta=delta)
     return replace(effect, notes=(*effect.notes, "the ledger was in memory: nothing remembers this spending"))
-
-
-def _named(name: str, schema: Schema) -> Estimator:
-    """The estimator of this name, of every covariate; for strata these must all be listed ones."""
-    names = [column.name for column in schema.covariates]
-    given = {"by": names, "covariates": names, "protects": schema.protects}
-    kind = ESTIMATORS[name]
-    estimator: Estimator = kind(**{part.name: given[part.name] for part in fields(kind) if part.name in given})
-    return estimator

@@ -9,7 +9,7 @@ _WIDTH = 100
 
 
 def format_number(value: float) -> str:
-    """A number with four significant digits, as a person writes it.
+    """Format a number with four significant digits.
 
     Example:
         >>> format_number(1794.34), format_number(-0.0123456), format_number(0), format_number(23456.7)
@@ -22,12 +22,12 @@ def format_number(value: float) -> str:
 
 
 def text_table(title: str, table: Sequence[tuple[str, str]]) -> str:
-    """A result as a person reads it: a title, and below it labels with their texts."""
+    """Format a result as text: a title, and below it labels with their texts."""
     return "\n".join([title, "─" * min(_WIDTH, len(title)), *text_lines(table)])
 
 
 def text_lines(table: Sequence[tuple[str, str]]) -> list[str]:
-    """The same without a title, line by line."""
+    """Format labels with their texts, line by line, without a title."""
     lines = []
     for label, text in table:
         wrapped = textwrap.wrap(text, _WIDTH - 18) or [""]
@@ -37,7 +37,7 @@ def text_lines(table: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def html_table(title: str, table: Sequence[tuple[str, str]]) -> str:
-    """The same for a notebook."""
+    """Format a result as an HTML table for a notebook."""
     cells = "".join(
         f'<tr><th style="text-align:left;vertical-align:top;white-space:nowrap">{escape(label)}</th>'
         f'<td style="text-align:left">{escape(text)}</td></tr>'
@@ -48,5 +48,5 @@ def html_table(title: str, table: Sequence[tuple[str, str]]) -> str:
 
 
 def table_rows(label: str, texts: tuple[str, ...]) -> list[tuple[str, str]]:
-    """Texts as lines of a table, the label before the first."""
+    """Return texts as lines of a table, the label before the first."""
     return [(label if first == 0 else "", text) for first, text in enumerate(texts)]

@@ -1,4 +1,4 @@
-"""Checks of values and documents that people wrote, and what they may have meant."""
+"""Checks of values and documents, and suggestions for misspelled names."""
 
 import math
 import numbers
@@ -11,10 +11,10 @@ from dpcausal.errors import SchemaError
 
 
 def is_number(value: object) -> bool:
-    """Whether a value is a finite number, of Python or of numpy; True and False are none."""
+    """Return whether a value is a finite number of Python or numpy; True and False are not."""
     try:
         return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
-    except OverflowError:  # a whole number beyond all floats
+    except OverflowError:  # an integer beyond all floats
         return False
 
 
@@ -30,7 +30,7 @@ Declared = TypeVar("Declared")
 
 
 def did_you_mean(name: object, names: Iterable[str]) -> str:
-    """Which of some public names a person may have meant, as a question for a hint; empty where none is near.
+    """Return the closest of some public names as a question for a hint; empty where none is close.
 
     Example:
         >>> did_you_mean("DoublyRobust", ["difference_in_means", "doubly_robust"])
@@ -42,7 +42,7 @@ def did_you_mean(name: object, names: Iterable[str]) -> str:
 
 
 def check_keys(what: str, document: object, needed: tuple[str, ...], optional: tuple[str, ...]) -> None:
-    """Raise unless a document holds every needed name and no unknown one."""
+    """Raise unless a document has every required key and no unknown one."""
     keys = set(document) if isinstance(document, Mapping) else set()
     if not set(needed) <= keys <= {*needed, *optional}:
         strange = sorted(map(str, keys - {*needed, *optional}))
@@ -55,7 +55,7 @@ def check_keys(what: str, document: object, needed: tuple[str, ...], optional: t
 
 
 def build(what: str, made: Callable[..., Declared], document: object) -> Declared:
-    """A declaration from a document that must hold its parts and nothing else."""
+    """Build a declaration from a document that must have its attributes and nothing else."""
     parts = fields(made)  # type: ignore[arg-type]
     needed = tuple(part.name for part in parts if part.default is MISSING)
     check_keys(what, document, needed, tuple(part.name for part in parts if part.name not in needed))

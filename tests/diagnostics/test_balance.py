@@ -81,7 +81,7 @@ def test_bars_cover(delta: float) -> None:
     assert half < 0.88  # the mutant: bars of half the noise are caught
 
 
-def test_without_noise_to_speak_of_the_numbers_are_those_of_the_formulas() -> None:
+def test_balance_with_little_noise_matches_the_formulas() -> None:
     found = Balance(OF, OF).estimate(source(), epsilon=100.0, score=SCORE)
     plain, weighted = truth(np.ones(N)), truth(ate_weights(SCORE))
     assert [line.before.value for line in found.lines if line.before] == pytest.approx([*plain.values()], abs=0.01)
@@ -105,7 +105,7 @@ def test_weighting_makes_a_failing_balance_pass() -> None:
     ]
 
 
-def test_where_arms_are_public_their_sizes_are_not_asked_for() -> None:
+def test_balance_does_not_query_public_arm_sizes() -> None:
     schema = replace(SCHEMA, protects="record_within_arm")
     found = Balance(OF).estimate(source(schema), epsilon=1.0)
     private = Balance(OF).estimate(source(), epsilon=1.0)
@@ -123,7 +123,7 @@ def test_a_covariate_that_noise_hides_has_no_number_and_nothing_passes() -> None
     assert BalanceTable.from_json(found.to_json()) == found
 
 
-def test_what_can_pass_is_decided_by_bars() -> None:
+def test_balance_verdict_allows_for_bars() -> None:
     found = Balance(["age"]).estimate(dpc.Rehearsal(SCHEMA, n=10_000), epsilon=1.0)
     line = found.lines[0]
     for value, bar, passes in ((0.05, 0.04, True), (-0.05, 0.06, None), (-0.2, 0.05, False), (0.12, 0.05, None)):
@@ -131,7 +131,7 @@ def test_what_can_pass_is_decided_by_bars() -> None:
         assert told.passes is passes
 
 
-def test_moments_of_a_regression_tell_the_balance_for_nothing() -> None:
+def test_regression_moments_give_the_balance_for_free() -> None:
     vault = source()
     for interaction in (True, False):
         moments = vault.release(RegressionMoments(OF, interaction), dpc.Guarantee(epsilon=50.0))
@@ -165,7 +165,7 @@ def test_wrong_parameters_are_refused_before_anything_is_spent() -> None:
     assert vault.ledger.spent.epsilon == 0
 
 
-def test_it_is_paid_once_printed_and_kept() -> None:
+def test_diagnosis_is_paid_once_prints_and_survives_json() -> None:
     vault = dpc.Vault(pa.table(COLUMNS), SCHEMA, ledger="sqlite://", budget=dpc.Budget(epsilon=3))
     found = Balance(OF, ["age"]).estimate(vault, epsilon=1.0)
     assert vault.ledger.spent.epsilon == pytest.approx(1.0)

@@ -25,7 +25,7 @@ def test_a_love_plot_has_a_mark_and_a_bar_for_each_reading() -> None:
     assert "rehearsed" in axes.get_title("left")
 
 
-def test_what_noise_hides_is_written_and_not_drawn() -> None:
+def test_love_plot_names_hidden_covariates() -> None:
     lines = (replace(BALANCE.lines[0], after=None), *BALANCE.lines[1:])
     hidden = replace(BALANCE, lines=lines)
     axes = love_plot(hidden).axes[0]
@@ -45,7 +45,7 @@ def test_an_overlap_plot_has_both_arms_back_to_back() -> None:
     assert [label.get_text() for label in axes.get_xticklabels()] == ["ward=a", "ward=b", "ward=c"]
 
 
-def test_both_can_be_saved_and_read_aloud() -> None:
+def test_plots_can_be_saved_and_have_alt_text() -> None:
     for figure in (love_plot(BALANCE), overlap_plot(OVERLAP)):
         image = BytesIO()
         figure.savefig(image, format="png")

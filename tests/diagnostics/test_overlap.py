@@ -86,7 +86,7 @@ def test_the_verdict_is_that_of_the_table(slope: float, passes: bool) -> None:
     assert Overlap(covariates=["age"]).estimate(source, epsilon=2.0).passes is passes
 
 
-def test_noise_decides_where_it_does() -> None:
+def test_verdict_is_open_where_noise_decides() -> None:
     source, _ = table(300, 0.05)
     found = [Overlap(by=["ward"]).estimate(source, epsilon=0.01 + 0.001 * place) for place in range(6)]
     assert [(each.passes, each.verdict) for each in found].count((None, "noise decides")) >= 4  # all, 94 times of 100
@@ -126,7 +126,7 @@ def test_wrong_parameters_are_refused_before_anything_is_spent() -> None:
 
 
 @pytest.mark.parametrize("overlap", [Overlap(covariates=["age"]), Overlap(by=["ward"])], ids=str)
-def test_it_is_paid_once_printed_and_kept(overlap: Overlap) -> None:
+def test_diagnosis_is_paid_once_prints_and_survives_json(overlap: Overlap) -> None:
     columns = {"t": [0, 1] * 50, "y": [0.5] * 100, "age": [50.0] * 100, "ward": ["a"] * 100}
     vault = dpc.Vault(pa.table(columns), SCHEMA, ledger="sqlite://", budget=dpc.Budget(epsilon=3))
     found = overlap.estimate(vault, epsilon=1.0)

@@ -65,7 +65,7 @@ def test_effects_are_found_under_confounding(learner: CurveEstimator, most: floa
     assert off(learner.estimate(vault_of(40_000), epsilon=8.0, delta=1e-6)) < most
 
 
-def test_a_yes_or_no_outcome_is_not_cut_off() -> None:
+def test_binary_outcome_is_not_cut_off_by_default() -> None:
     """What it misses is up to two half ranges, and the default limits allow for that."""
     generator = np.random.default_rng(5)
     a, arm = generator.uniform(-1, 1, 20_000), generator.integers(0, 2, 20_000)
@@ -79,13 +79,13 @@ def test_a_yes_or_no_outcome_is_not_cut_off() -> None:
         assert curve.ate({"a": [-0.5, 0.0, 0.5]}) == pytest.approx(0.1, abs=0.04)
 
 
-def test_a_trial_needs_one_question_less_and_has_less_noise() -> None:
+def test_known_propensity_saves_a_query_and_noise() -> None:
     vault = vault_of(40_000, confounded=False)
     learned = dpc.RLearner(OF, dpc.Polynomial(OF)).estimate(vault, epsilon=2.0, delta=1e-6)
     known = dpc.RLearner(OF, dpc.Polynomial(OF), propensity=0.5).estimate(vault, epsilon=2.0, delta=1e-6)
     assert len(known.receipts) == len(learned.receipts) - 1
     assert known.standard_errors(profiles())[1].mean() < 0.8 * learned.standard_errors(profiles())[1].mean()
-    assert "a chance of 0.5" in " ".join(known.assumptions)
+    assert "randomised with probability 0.5" in " ".join(known.assumptions)
 
 
 def test_where_noise_drowns_everything_the_band_is_wider_than_the_curve_varies() -> None:
@@ -137,7 +137,7 @@ def test_a_million_questions_cost_nothing() -> None:
     ],
     ids=str,
 )
-def test_what_is_wrong_is_said_before_anything_is_spent(wrong: CurveEstimator) -> None:
+def test_invalid_learners_are_refused_before_anything_is_spent(wrong: CurveEstimator) -> None:
     vault = vault_of(500)
     with pytest.raises(QueryError):
         wrong.estimate(vault, epsilon=1.0, delta=1e-6)
@@ -179,7 +179,7 @@ def test_a_kernel_learner_answers_the_same_after_a_restart(tmp_path: Path) -> No
     assert float(spent) == vault.ledger.spent.epsilon <= 1.0
 
 
-def test_answers_one_by_one_have_the_law_of_answers_at_once() -> None:
+def test_answers_one_by_one_have_the_joint_distribution_of_answers_at_once() -> None:
     """What a Gaussian process says of a profile, given what it said of others before, is the released function's law.
 
     The recursion is written out here by itself: an answer is the exact effect, plus what earlier noise foretells, plus

@@ -54,7 +54,7 @@ def test_public_arms_cost_less_noise_than_private_ones(table: pa.Table) -> None:
     assert "noisy" in private.method
 
 
-def test_second_moments_are_next_to_free(schema: dpc.Schema) -> None:
+def test_second_moments_add_almost_no_noise(schema: dpc.Schema) -> None:
     source = dpc.Rehearsal(schema, n=1000)
     with_interval = dpc.DifferenceInMeans().estimate(source, epsilon=1.0)
     without = dpc.DifferenceInMeans(with_interval=False).estimate(source, epsilon=1.0)

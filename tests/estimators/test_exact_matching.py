@@ -24,7 +24,7 @@ def vault_of(n: int, rule: str = "additive", seed: int = 0) -> dpc.Vault:
     return dpc.Vault(pa.table({"t": t, "x": x, "y": y}), SCHEMA, ledger="sqlite://", budget=budget)
 
 
-def test_with_delta_it_finds_the_effect_and_the_size_of_its_own_noise() -> None:
+def test_exact_matching_with_delta_finds_the_effect_and_its_noise_scale() -> None:
     vault = vault_of(20_000)
     effect = dpc.ExactMatching(by=["x"]).estimate(vault, epsilon=2.0, delta=1e-6)
     low, high = effect.interval()
@@ -41,7 +41,7 @@ def test_with_delta_it_finds_the_effect_and_the_size_of_its_own_noise() -> None:
     assert np.median([each.noise[0].scale for each in told]) == pytest.approx(exact, rel=0.4)
 
 
-def test_without_delta_the_noise_is_the_outcomes_whole_range() -> None:
+def test_exact_matching_without_delta_has_noise_of_the_whole_range() -> None:
     effect = dpc.ExactMatching(by=["x"]).estimate(vault_of(2_000), epsilon=1.0)
     assert effect.noise[0].scale == pytest.approx(1 / 0.8, rel=1e-3)
     assert "global" in effect.method
@@ -55,5 +55,5 @@ def test_a_ledger_by_rho_refuses_smooth_sensitivity() -> None:
 
 def test_effect_names_its_estimand_and_assumptions() -> None:
     text = str(dpc.ExactMatching(by=["x"]).estimate(vault_of(2_000), epsilon=1.0, delta=1e-6))
-    assert "kept for comparison" in text
+    assert "a baseline for comparison" in text
     assert "without both arms" in text

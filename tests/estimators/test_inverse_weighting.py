@@ -73,7 +73,7 @@ def test_a_score_from_other_units_leaves_each_source_all_of_epsilon() -> None:
     assert "other units" in str(effect)
 
 
-def test_other_units_must_be_others_and_as_well_protected() -> None:
+def test_scores_from_needs_other_units_with_the_same_protection() -> None:
     table = table_of(200)
     vault, estimator = vault_of(table), dpc.InverseWeighting(covariates=["x"])
     on_one_ledger = dpc.Vault(table, SCHEMA, ledger=vault.ledger)
@@ -105,7 +105,7 @@ def test_a_mistake_costs_nothing(wrong: dict[str, Any]) -> None:
     assert vault.ledger.spent.epsilon == 0
 
 
-def test_debiased_weights_undo_what_noise_adds() -> None:
+def test_debiased_weights_undo_the_bias_of_noise() -> None:
     """Weights are exponentials of a noisy predictor: too large on average, unless they are shrunk."""
     generator = np.random.default_rng(0)
     engine = open_table(table_of(4_000), SCHEMA)

@@ -47,7 +47,7 @@ def test_a_tail_that_noise_hides_is_refused_and_nothing_is_spent() -> None:
     assert vault.ledger.spent.epsilon == 0
 
 
-def test_a_yes_or_no_outcome_has_no_range_to_find() -> None:
+def test_binary_outcome_has_no_range_to_find() -> None:
     schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Binary("cost"))
     with pytest.raises(SchemaError, match="two values"):
         dpc.OutcomeRange().find(dpc.Rehearsal(schema, n=100), epsilon=1.0)

@@ -36,14 +36,14 @@ def test_effects_of_groups_are_found(delta: float) -> None:
     assert max(privacy) < 0.05
 
 
-def test_a_group_without_units_has_an_interval_as_wide_as_can_be() -> None:
+def test_empty_group_has_the_widest_interval() -> None:
     curve = dpc.SubgroupEffects(by=["ward"]).estimate(vault_of(30_000), epsilon=2.0)
     low, high = curve.effect_interval({"ward": ["d"]})
     assert high[0] - low[0] > 10
     assert "ward=d" in next(note for note in curve.notes if "too few" in note)
 
 
-def test_confounding_is_taken_off() -> None:
+def test_subgroup_effects_remove_confounding() -> None:
     vault = vault_of(60_000, confounded=True)
     plain = dpc.SubgroupEffects(by=["ward"]).estimate(vault, epsilon=10.0, delta=1e-6)
     adjusted = dpc.SubgroupEffects(by=["ward"], covariates=["age"]).estimate(vault, epsilon=10.0, delta=1e-6)

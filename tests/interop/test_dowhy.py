@@ -63,7 +63,7 @@ def estimate(vault: dpc.Vault) -> Any:
     return asked(vault, confidence_intervals=True)
 
 
-def test_dowhy_finds_the_estimator_and_tells_its_numbers(estimate: Any, vault: dpc.Vault) -> None:
+def test_dowhy_finds_the_estimator_and_reports_its_numbers(estimate: Any, vault: dpc.Vault) -> None:
     effect = REGRESSION.estimate(vault, epsilon=2.0)  # the stored answer
     assert estimate.effect == effect
     assert estimate.value == effect.estimate == pytest.approx(5, abs=3)
@@ -85,7 +85,7 @@ def test_the_price_is_paid_once(vault: dpc.Vault) -> None:
     assert vault.ledger.spent == spent
 
 
-def test_it_can_be_had_without_a_model(vault: dpc.Vault) -> None:
+def test_estimator_works_without_a_dowhy_model(vault: dpc.Vault) -> None:
     identified = model().identify_effect()
     fitted = PrivateEstimator(identified, estimator=REGRESSION).fit(empty_frame(SCHEMA), source=vault, epsilon=2.0)
     assert fitted.estimate_effect(empty_frame(SCHEMA)).effect == REGRESSION.estimate(vault, epsilon=2.0)
@@ -118,7 +118,7 @@ def test_a_trial_needs_no_adjustment(vault: dpc.Vault) -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (lambda vault: asked(vault, model(table())), "holds no units"),
+        (lambda vault: asked(vault, model(table())), "contains no units"),
         (lambda vault: asked(vault, model(table().head(1))), "a frame of 1"),
         (lambda vault: asked(vault, estimator=dpc.RegressionAdjustment(covariates=["age"])), "adjusts for age, ward"),
         (lambda vault: asked(vault, estimator=dpc.DifferenceInMeans()), "DifferenceInMeans for nothing"),
@@ -161,7 +161,7 @@ def test_only_adjustment_identifies(vault: dpc.Vault) -> None:
         asked(vault, lottery, method=METHOD.replace("backdoor", "iv"))
 
 
-def test_a_rehearsal_and_a_curve_have_no_place_in_dowhy(vault: dpc.Vault) -> None:
+def test_dowhy_refuses_a_rehearsal_and_a_curve(vault: dpc.Vault) -> None:
     with pytest.raises(RefusedError, match="got a rehearsal"):
         asked(dpc.Rehearsal(SCHEMA, n=4_000))
     spent = vault.ledger.spent
@@ -170,7 +170,7 @@ def test_a_rehearsal_and_a_curve_have_no_place_in_dowhy(vault: dpc.Vault) -> Non
     assert vault.ledger.spent == spent
 
 
-def test_before_it_is_fitted_it_says_so() -> None:
+def test_estimator_must_be_fitted_first() -> None:
     identified = model().identify_effect()
     with pytest.raises(QueryError, match="call fit first"):
         PrivateEstimator(identified, estimator=REGRESSION).estimate_effect(empty_frame(SCHEMA))
@@ -205,9 +205,9 @@ def test_a_refuter_cannot_estimate_again(estimate: Any, vault: dpc.Vault, refute
         lambda estimate: estimate.test_stat_significance(method="bootstrap"),
     ],
 )
-def test_nor_can_a_bootstrap(estimate: Any, vault: dpc.Vault, again: Callable[[Any], object]) -> None:
+def test_a_bootstrap_cannot_estimate_again(estimate: Any, vault: dpc.Vault, again: Callable[[Any], object]) -> None:
     spent = vault.ledger.spent
-    with pytest.raises(RefusedError, match="again and again"):
+    with pytest.raises(RefusedError, match="estimates repeatedly"):
         again(estimate)
     assert vault.ledger.spent == spent
 
@@ -230,7 +230,7 @@ def test_no_part_of_an_estimate_holds_a_record(caplog: pytest.LogCaptureFixture)
     assert pickle.loads(pickle.dumps(estimate)).get_confidence_intervals() == estimate.effect.interval(0.95)  # noqa: S301
 
 
-def test_no_interval_is_told_where_none_was_given(vault: dpc.Vault) -> None:
+def test_dowhy_gets_no_interval_where_none_was_given(vault: dpc.Vault) -> None:
     trial = model(graph="digraph { drug -> score }")
     estimate = asked(vault, trial, estimator=dpc.DifferenceInMeans(with_interval=False))
     assert estimate.get_standard_error() is None
@@ -238,7 +238,7 @@ def test_no_interval_is_told_where_none_was_given(vault: dpc.Vault) -> None:
         estimate.get_confidence_intervals()
 
 
-def test_an_effect_without_an_interval_is_told_all_the_same() -> None:
+def test_dowhy_gets_an_effect_without_an_interval() -> None:
     vault = dpc.Vault(table(300), SCHEMA, ledger="sqlite://", budget=dpc.Budget(epsilon=2))
     estimate = asked(vault, confidence_intervals=True)
     assert "confounding" in estimate.effect.no_interval

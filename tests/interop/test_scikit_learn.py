@@ -59,7 +59,7 @@ def test_the_end_of_a_pipeline(curve: dpc.EffectCurve) -> None:
 
 
 def test_fit_is_refused_unless_it_does_nothing(curve: dpc.EffectCurve) -> None:
-    with pytest.raises(RefusedError, match="learned already"):
+    with pytest.raises(RefusedError, match="a fitted curve"):
         curve.fit(PEOPLE, np.zeros(len(PEOPLE)))
     frozen = clone(make_pipeline(FunctionTransformer(), FrozenEstimator(curve))).fit(PEOPLE, np.zeros(len(PEOPLE)))
     assert np.array_equal(frozen.predict(PEOPLE), curve.effect(PEOPLE))

@@ -112,7 +112,7 @@ def test_a_pooled_effect_survives_json_and_prints(rule: Rule) -> None:
     assert dpc.Effect.from_json(pooled.to_json()) == pooled
     text = str(pooled)
     assert "west: no budget" in text
-    assert "between sites, effects have a standard deviation" in text
+    assert "the between-site standard deviation of effects is" in text
 
 
 def test_rehearsals_can_be_pooled() -> None:
@@ -158,7 +158,7 @@ def test_all_sites_were_paid() -> None:
     ]
 
 
-def test_absent_sites_are_told() -> None:
+def test_absent_sites_are_listed() -> None:
     pooled = pool(three(), absent={"west": "no budget"})
     assert SiteShare("west", "no budget", weight=0.0) in pooled.sites
     assert pooled.notes[0] == "without west (no budget): the effect is of units of the sites that answered"
@@ -166,14 +166,14 @@ def test_absent_sites_are_told() -> None:
     assert pool({"north": effect()}, absent={"west": "late"}).notes[0].startswith("without west (late)")
 
 
-def test_what_was_chosen_is_told() -> None:
+def test_selected_sites_are_listed() -> None:
     (told,) = [note for note in pool(three()).notes if "chosen" in note]
     assert told.startswith("left out: east, ")
-    assert "does not count the choosing" in told
+    assert "which the interval does not account for" in told
     assert not any("chosen" in note for note in pool(three(), "sample_size").notes)
 
 
-def test_notes_of_single_sites_stay_there_and_common_ones_come_along() -> None:
+def test_pooled_effect_has_only_the_notes_of_all_sites() -> None:
     sites = {"a": effect(notes=("all", "only a")), "b": effect(notes=("only b", "all"))}
     assert pool(sites).notes[-1] == "all"
     assert not any("only" in note for note in pool(sites).notes)
@@ -182,7 +182,7 @@ def test_notes_of_single_sites_stay_there_and_common_ones_come_along() -> None:
 
 def test_two_sites_have_no_random_effects_interval() -> None:
     pooled = pool({"a": effect(0.0), "b": effect(1.0)}, "random_effects")
-    with pytest.raises(RefusedError, match="two sites do not tell"):
+    with pytest.raises(RefusedError, match="two sites cannot estimate"):
         pooled.interval()
     assert pooled.between_sd == 0
 
@@ -201,7 +201,7 @@ def test_a_useless_site_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.99])
-def test_many_parts_of_noise_are_drawn_as_few(level: float) -> None:
+def test_many_noise_terms_are_simulated_as_few(level: float) -> None:
     """Sixty Laplace parts, of one size and of very different ones."""
     for scales in (np.ones(30), np.geomspace(0.01, 1, 30)):
         sites = {
@@ -309,7 +309,7 @@ def test_intervals_cover(sites: int, between: float, uneven: float) -> None:
     ],
 )
 @pytest.mark.parametrize("rule", RULES)
-def test_what_cannot_be_a_site_is_refused_by_name(rule: Rule, wrong: dict[str, Any]) -> None:
+def test_invalid_site_is_refused_by_name(rule: Rule, wrong: dict[str, Any]) -> None:
     with pytest.raises(QueryError, match="from bad"):
         pool({"bad": effect(**wrong), "good": effect()}, rule)
 
@@ -374,7 +374,7 @@ def test_extreme_numbers_neither_warn_nor_fail(rule: Rule) -> None:
 # --- sites that were refused an interval, and sites that are wrong
 
 
-def test_a_site_without_an_interval_is_weighed_and_not_dropped() -> None:
+def test_site_without_an_interval_keeps_its_weight() -> None:
     refused = effect(3.0, n=100, no_interval="biased")
     sites = {"a": effect(1.0, n=100), "b": refused, "c": effect(1.0, n=100)}
     for rule in NEED_VARIANCES:
@@ -401,29 +401,29 @@ def lying() -> dict[str, dpc.Effect]:
     return {"honest": effect(-1.6), "liar": lie, "true": effect(-1.1, n=300)}
 
 
-def test_a_site_that_decides_alone_against_all_others_is_told() -> None:
+def test_site_that_decides_alone_against_all_others_gives_a_warning() -> None:
     for rule in ("minimum_variance", "inverse_variance", "sample_size"):
         pooled = pool(lying(), rule)
         assert pooled.warnings[0].startswith("liar alone decides")
         assert str(pooled).splitlines()[2].startswith("WARNING           liar alone decides")
-        with pytest.raises(RefusedError, match="see what the rule median says"):
+        with pytest.raises(RefusedError, match="compare the rule median"):
             pooled.interval()
 
 
-def test_a_precise_site_that_agrees_is_no_liar() -> None:
+def test_precise_site_that_agrees_gives_no_warning() -> None:
     sites = lying() | {"liar": dataclasses.replace(lying()["liar"], estimate=-1.3)}
     pooled = pool(sites)
     assert not pooled.warnings
     assert pooled.interval()
 
 
-def test_the_median_is_not_carried_away() -> None:
+def test_median_resists_a_minority_of_wrong_sites() -> None:
     pooled = pool(lying(), "median")
     low, high = pooled.interval()
     assert pooled.estimate == -1.1
     assert low < -1.3 < high < 1
     assert pooled.n == 100_400
-    with pytest.raises(RefusedError, match="two sites have no middle one"):
+    with pytest.raises(RefusedError, match="two sites have no median site"):
         pool({site: lying()[site] for site in ("honest", "liar")}, "median").interval()
 
 
@@ -435,6 +435,6 @@ def test_the_standard_error_of_the_median(errors: list[float]) -> None:
     assert 0.95 < median_sd(np.square(errors)) / np.median(drawn, axis=1).std() < most
 
 
-def test_warnings_of_sites_come_along_with_their_names() -> None:
+def test_pooled_effect_has_the_warnings_of_all_sites() -> None:
     sites = three() | {"north": dataclasses.replace(three()["north"], warnings=("every age is 38",))}
     assert "north: every age is 38" in pool(sites).warnings

@@ -24,7 +24,7 @@ ASKED = {
     "doubly robust": dpc.DoublyRobust(covariates=OF),
     "weighting": dpc.InverseWeighting(covariates=OF),
     "weighting, output": dpc.InverseWeighting(covariates=OF, scores="output"),
-    "matching": dpc.PropensityMatching(covariates=OF, protects="record"),
+    "matching": dpc.PropensityMatching(covariates=OF),
     "R-learner": dpc.RLearner(covariates=OF, basis=dpc.Polynomial(["age"])),
     "DR-learner of a trial": dpc.DRLearner(covariates=OF, basis=dpc.Polynomial(["age"]), propensity=0.5),
     "kernel": dpc.KernelLearner(covariates=OF),

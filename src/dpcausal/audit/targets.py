@@ -147,10 +147,8 @@ TARGETS: tuple[Target, ...] = (
     of_estimator("InverseWeighting, Gaussian sums", InverseWeighting(covariates=["age"]), "record", DELTA),
     of_estimator("DoublyRobust", DoublyRobust(covariates=["age"]), "record"),
     of_estimator("DoublyRobust, Gaussian sums", DoublyRobust(covariates=["age"], estimand="ATO"), "record", DELTA),
-    of_estimator("PropensityMatching, outcomes", PropensityMatching(covariates=["age"], protects="outcome"), "outcome"),
-    of_estimator(
-        "PropensityMatching, record", PropensityMatching(covariates=["age"], protects="record"), "record", undeclared=0
-    ),
+    of_estimator("PropensityMatching, outcomes", PropensityMatching(covariates=["age"]), "outcome"),
+    of_estimator("PropensityMatching, record", PropensityMatching(covariates=["age"]), "record", undeclared=0),
     of_estimator("SubgroupEffects", SubgroupEffects(by=["ward"]), "record"),
     of_estimator("SubgroupEffects, Gaussian", SubgroupEffects(by=["smoker"]), "record", DELTA, gaussian=True),
     of_estimator("RLearner", RLearner(covariates=["age"], basis=Polynomial(["age"])), "record"),

@@ -1,6 +1,6 @@
-"""Whether a comparison can be made at all, as questions with a price. From releases to tables; nothing here reads one.
+"""Overlap and balance of the arms, as queries with a price.
 
-Bars are about privacy noise: a diagnosis tells of the units in the table, not of those they were drawn from.
+Noise bars account for privacy noise only: a diagnosis is about the units in the table, not about their population.
 """
 
 from dpcausal.diagnostics.balance import Balance, BalanceTable, balance_from_moments

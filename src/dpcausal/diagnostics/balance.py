@@ -1,4 +1,4 @@
-"""How alike the arms are: standardised mean differences of covariates, before and after weighting."""
+"""Balance of the arms: standardised mean differences of covariates, before and after weighting."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,31 +20,32 @@ from dpcausal.text import table_rows
 from dpcausal.validation import is_number
 
 _FIRST = 0.25
-"""The part of what is left after the score that the comparison before weighting gets: it needs far less noise."""
+"""The share of the rest of epsilon, after the score, for the comparison before weighting: it needs far less noise."""
 
 _WIDEST = 1.0
-"""Noise that could be a whole standard deviation hides a difference: real ones are hardly ever so large."""
+"""Noise of a whole standard deviation hides a difference: real ones are rarely so large."""
 
 
 @dataclass(frozen=True)
 class Balance:
     """Standardised mean differences of covariates between the arms, before and after weighting by a private score.
 
-    A difference is that of the arms' means, divided by the root of the mean of both arms' variances; variances are
-    those before weighting in both columns. The balance passes if no difference is beyond `most`, whatever the noise,
-    and fails if one is; after weighting where there is a score, otherwise before.
+    A standardised difference is that of the arms' means over the root of the mean of both arms' variances; both columns
+    use the variances before weighting. The balance passes if no difference is beyond `most`, whatever the noise, and
+    fails if one is; the verdict is about differences after weighting where there is a score, otherwise before.
 
     Privacy:
-        One query of the covariates' sums in each arm; with a score, the same weighted; and, unless it was released
-        before, the score, by a private logistic regression. Each covariate costs the same, however many values it has.
+        One query for the covariates' sums in each arm; with a score, another for the weighted sums; and, unless it was
+        released before, a private logistic regression for the score. Each covariate costs the same, however many values
+        it has.
 
     Attributes:
         covariates: The covariates to compare.
         weighted_by: The covariates of the score; none to compare arms as they are.
         estimand: Whose effect the weights are for: `ATE`, `ATT`, `ATC` or `ATO`.
-        clip: Scores are kept within clip and 1 - clip. Noise after weighting is in proportion to 1 / clip, but for ATO.
+        clip: Scores are clipped to clip and 1 - clip. Noise after weighting is in proportion to 1 / clip, but for ATO.
         most: The largest difference that passes.
-        share: The part of epsilon that a new score gets.
+        share: The share of epsilon for a new score.
 
     Example:
         >>> from dpcausal import Real, Rehearsal, Schema, Treatment
@@ -66,25 +67,25 @@ class Balance:
     def estimate(
         self, source: Source, *, epsilon: float, delta: float = 0.0, score: Release | None = None
     ) -> "BalanceTable":
-        """The balance, for epsilon and delta in all.
+        """Estimate the balance for a total of epsilon and delta.
 
         Args:
             source: Where the sums come from.
             epsilon: The privacy loss.
-            delta: With 0 all noise is Laplace's; a positive one makes Gaussian noise of the sums.
-            score: A released score of the covariates in `weighted_by`; then all of epsilon is for the sums.
+            delta: With 0 all noise is Laplace noise; with a positive one the sums get Gaussian noise.
+            score: A score of the covariates in `weighted_by` released before; then all of epsilon is for the sums.
         """
         guarantee = guarantee_for(source, epsilon, delta)
         self._check(source)
         if not self.weighted_by:
-            return self._told(source, guarantee, (), (source.release(CovariateSums(self.covariates), guarantee),))
+            return self._result(source, guarantee, (), (source.release(CovariateSums(self.covariates), guarantee),))
 
         def then(coefficients: Sequence[float], rest: Guarantee) -> Asks:
             first, second = rest.split(_FIRST)
             return [(CovariateSums(self.covariates), first), (self._weighted(coefficients), second)]
 
         made, sums = scored(source, self.weighted_by, guarantee, self.share, score, then)
-        return self._told(source, guarantee, (made,) if score is None else (), tuple(sums))
+        return self._result(source, guarantee, (made,) if score is None else (), tuple(sums))
 
     def _weighted(self, coefficients: Sequence[float]) -> WeightedCovariates:
         return WeightedCovariates(self.covariates, self.weighted_by, coefficients, self.estimand, self.clip)
@@ -98,16 +99,16 @@ class Balance:
             nothing = [0.0] * len(feature_names(self.weighted_by, source.schema))
             self._weighted(nothing).sensitivity(source.schema, "record", "l1")
 
-    def _told(
+    def _result(
         self, source: Source, guarantee: Guarantee, scores: tuple[Release, ...], sums: tuple[Release, ...]
     ) -> "BalanceTable":
         compared = [Comparison(source, drawn, release) for drawn, release in zip(versions(*sums), sums, strict=True)]
         before, after = compared[0], compared[-1]
         weighted = len(sums) > 1
-        differences = [_told_apart(each.apart / before.spread) for each in compared]
+        differences = [_visible(each.apart / before.spread) for each in compared]
         control, treated = readings(after.effective) if weighted else (None, None)
         by = f", before and weighted for {self.estimand} by a private score of {', '.join(self.weighted_by)}"
-        by += f", kept within {self.clip:g} and {1 - self.clip:g}"
+        by += f", clipped to {self.clip:g} and {1 - self.clip:g}"
         known = (BEFORE,) if weighted and not scores else ()
         return BalanceTable(
             arms=source.schema.treatment.labels_or_values,
@@ -124,10 +125,10 @@ class Balance:
 
 
 class Comparison:
-    """What versions of released sums say of both arms; not a number where noise hid it.
+    """Both arms' means and variances, from versions of released sums; not a number where noise hid one.
 
     Attributes:
-        features: What is compared.
+        features: The features compared.
         apart: The treated arm's means less the control arm's, version by feature.
         spread: The root of the mean of both arms' variances, version by feature.
         effective: Kish's effective number of units, version by arm; where units all weigh the same, their number.
@@ -146,7 +147,7 @@ class Comparison:
             treated = sums["size_1"] if sizes is None else np.full(len(drawn), float(sizes[1]))
             units = sums.get("compared", source.n) if sizes is None else sum(sizes)
             weight_sum = weight_square_sum = [_seen(units - treated), _seen(treated)]
-        # As many as there are units at most, whatever noise says.
+        # At most the number of units, whatever the noise.
         self.effective: Array = np.minimum(
             [weight_sum[arm] ** 2 / weight_square_sum[arm] for arm in (0, 1)], source.n
         ).T
@@ -164,7 +165,7 @@ class Comparison:
 
 
 def _seen(values: Array) -> Array:
-    """Values that must be positive, and no number where noise made them something else."""
+    """Return values that must be positive, and not a number where noise made them negative."""
     return np.where(values > 0, values, np.nan)
 
 
@@ -173,8 +174,8 @@ class Line:
     """One covariate, or one of its values.
 
     Attributes:
-        name: What it is.
-        before: The standardised mean difference as the arms are; None where noise hides it.
+        name: Its name.
+        before: The standardised mean difference before weighting; None where noise hides it.
         after: The same after weighting; None also where nothing was weighted.
     """
 
@@ -191,8 +192,8 @@ class BalanceTable(Diagnosis):
         lines: The covariates.
         weighted: Whether there are differences after weighting; the verdict is then about these.
         most: The largest difference that passes.
-        effective: As how many units each arm counts after weighting, control first; None where nothing was weighted, or
-            where noise hides it.
+        effective: Each arm's effective number of units after weighting, control first; None without weights, or where
+            noise hides it.
     """
 
     lines: tuple[Line, ...]
@@ -213,28 +214,28 @@ class BalanceTable(Diagnosis):
 
     @property
     def found(self) -> str:
-        """What was found, in one sentence."""
-        told = {line.name: line.after if self.weighted else line.before for line in self.lines}
+        """The finding, in one sentence."""
+        judged = {line.name: line.after if self.weighted else line.before for line in self.lines}
         when = "after weighting" if self.weighted else "before adjustment"
-        hidden = [name for name, each in told.items() if each is None]
+        hidden = [name for name, each in judged.items() if each is None]
         if hidden:
             return f"noise hides {', '.join(hidden)} {when}"
-        name, worst = max(told.items(), key=lambda each: abs(each[1].value) if each[1] else 0.0)
+        name, worst = max(judged.items(), key=lambda each: abs(each[1].value) if each[1] else 0.0)
         return f"the largest difference {when} is {_difference(worst)}, of {name}; at most {self.most:g} may be"
 
     @property
     def remedy(self) -> str:
-        """What to do where it fails."""
+        """What to do if it fails."""
         judged = {line.name: line.after if self.weighted else line.before for line in self.lines}
         names = ", ".join(name for name, each in judged.items() if each and abs(each.value) - each.bar > self.most)
         if self.weighted:
             return (
-                f"weighting leaves {names} apart: give the score every confounder, choose the estimand ATO, or lower "
-                "clip, in a new study."
+                f"weighting leaves {names} unbalanced: give the score every confounder, choose the estimand ATO, or "
+                "lower clip, in a new study."
             )
         return (
             f"the arms differ in {names} and nothing adjusts for it: choose an estimator that does, for instance "
-            "doubly_robust or inverse_weighting of these, in a new study. In a trial, find out how units were assigned."
+            "doubly_robust or inverse_weighting of these, in a new study. In a trial, check the randomisation."
         )
 
     def _lines(self) -> list[tuple[str, str]]:
@@ -262,17 +263,19 @@ class BalanceTable(Diagnosis):
 
 
 def balance_from_moments(moments: Release, source: Source, most: float = 0.1) -> BalanceTable:
-    """The balance before adjustment from moments that were released for a regression already: it costs nothing more.
+    """Return the balance before adjustment from moments released for a regression: it costs nothing more.
 
     Args:
         moments: A release of `RegressionMoments`.
-        source: Where it came from.
+        source: The source of the release.
         most: The largest difference that passes.
     """
     query = moments.query
     if not isinstance(query, RegressionMoments):
         raise QueryError(
-            expected="a release of regression_moments", got=query.name, hint="Balance(of=...) asks for what it needs."
+            expected="a release of regression_moments",
+            got=query.name,
+            hint="use Balance(covariates=...), which asks for what it needs.",
         )
     (drawn,) = versions(moments)
     fit = fit_regressions(moments, source, drawn)
@@ -284,15 +287,15 @@ def balance_from_moments(moments: Release, source: Source, most: float = 0.1) ->
         method="standardised mean differences, from the moments of a regression",
         guarantee=moments.guarantee,
         receipts=(moments.receipt,),
-        notes=("nothing was asked for this besides the moments", *source.caveats),
-        lines=tuple(Line(*each) for each in zip(names, _told_apart(fit.imbalance / spread), strict=True)),
+        notes=("computed from the moments alone: no further query", *source.caveats),
+        lines=tuple(Line(*each) for each in zip(names, _visible(fit.imbalance / spread), strict=True)),
         weighted=False,
         most=most,
     )
 
 
-def _told_apart(differences: Array) -> list[Reading | None]:
-    """Differences whose bars say something."""
+def _visible(differences: Array) -> list[Reading | None]:
+    """Return differences; None where the bar is too wide."""
     return [each if each and each.bar <= _WIDEST else None for each in readings(differences)]
 
 

@@ -1,4 +1,4 @@
-"""What all diagnoses have in common: numbers with noise bars, and a verdict at a public threshold."""
+"""The common part of all diagnoses: numbers with noise bars, and a verdict at a public threshold."""
 
 import json
 import math
@@ -19,17 +19,17 @@ from dpcausal.text import format_number, html_table, table_rows, text_table
 Array = NDArray[np.float64]
 
 LEVEL = 0.95
-"""How often a bar holds the number without noise."""
+"""The probability that a bar contains the number without noise."""
 
 _DRAWS = 4_000
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A noisy number, and how far privacy noise may have moved it.
+    """A noisy number with a bar for its privacy noise.
 
     Attributes:
-        value: The number, as released.
+        value: The number as released.
         bar: The half width of its 95 % noise bar.
     """
 
@@ -41,14 +41,14 @@ class Reading:
 
 
 def reading_of(document: Any) -> Reading | None:  # noqa: ANN401 (out of JSON)
-    """A reading out of plain values; None where noise hid the number."""
+    """Read a number from JSON; None where noise hid it."""
     return None if document is None else Reading(**document)
 
 
 def versions(*releases: Release) -> list[Array]:
-    """For each release the values as they are, and below them the same with more noise of their own size, many times.
+    """Return, for each release, its values and below them many copies with simulated noise of the same size added.
 
-    What more noise does to a result is what the noise that is in it already may have done.
+    The effect of added noise on a result estimates the effect of the noise that is already in it.
     """
     scales = [release.scale(name) for release in releases for name in release.names]
     noise = simulated(releases[0].family, scales, _DRAWS)
@@ -58,29 +58,29 @@ def versions(*releases: Release) -> list[Array]:
 
 
 def readings(results: Array) -> list[Reading | None]:
-    """What versions of some results, one version a line and the first without more noise, say of each of them.
+    """Return results with bars, from versions of them: one version a line, the first without added noise.
 
-    A result that is not a number is as far off as can be; where that is common there is no reading.
+    A result that is not a number counts as infinitely far off; where that is common there is no reading.
     """
     found: list[Reading | None] = []
     for first, *others in results.T:
-        moved = np.abs(np.array(others) - first)
-        bar = float(np.quantile(np.where(np.isnan(moved), np.inf, moved), LEVEL, method="higher"))
+        errors = np.abs(np.array(others) - first)
+        bar = float(np.quantile(np.where(np.isnan(errors), np.inf, errors), LEVEL, method="higher"))
         found.append(Reading(float(first), bar) if math.isfinite(bar) else None)
     return found
 
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnosis(ABC):
-    """What a diagnosis found. Public: it holds nothing of any one unit.
+    """The result of a diagnosis. Public: it reveals no single unit.
 
     Attributes:
         arms: The two arms, control first.
         n: The number of units, which is public.
-        method: What was done, in words.
-        guarantee: What is promised about everything that was asked for it, taken together.
-        receipts: What was asked and paid.
-        notes: What a reader should know besides.
+        method: The method, in words.
+        guarantee: The privacy guarantee of all queries behind it together.
+        receipts: The queries and their prices.
+        notes: Further notes for the reader.
     """
 
     arms: tuple[str, str]
@@ -92,44 +92,44 @@ class Diagnosis(ABC):
 
     @property
     def name(self) -> str:
-        """What was looked at: overlap, or balance."""
+        """The name of the diagnosis: overlap or balance."""
         return type(self).__name__.removesuffix("Table").lower()
 
     @property
     @abstractmethod
     def passes(self) -> bool | None:
-        """Whether the threshold is kept, whatever the noise; None where noise decides."""
+        """Whether the threshold is met, whatever the noise; None where noise decides."""
 
     @property
     @abstractmethod
     def found(self) -> str:
-        """What was found, in one sentence."""
+        """The finding, in one sentence."""
 
     @property
     @abstractmethod
     def remedy(self) -> str:
-        """What to do where it fails."""
+        """What to do if it fails."""
 
     @property
     def verdict(self) -> str:
-        """The same as `passes`, in words."""
+        """The value of `passes`, in words."""
         return {True: "passes", False: "fails", None: "noise decides"}[self.passes]
 
     @property
     def as_of(self) -> str | None:
-        """The version of the data that was asked, where it has a name."""
+        """The version of the data, where it has a name."""
         return as_of(self.receipts)
 
     @property
     def rehearsed(self) -> bool:
-        """Whether this came from a rehearsal: the bars are what to expect, the numbers are placeholders."""
+        """Whether this came from a rehearsal: the bars are expectations, the numbers are placeholders."""
         return all(receipt.digest is None for receipt in self.receipts)
 
     def __str__(self) -> str:
         return text_table(self._title(), self._table())
 
     def _repr_html_(self) -> str:
-        """The same table for a notebook."""
+        """Return the same table as HTML for a notebook."""
         return html_table(self._title(), self._table())
 
     def _title(self) -> str:
@@ -145,15 +145,15 @@ class Diagnosis(ABC):
 
     @abstractmethod
     def _lines(self) -> Sequence[tuple[str, str]]:
-        """The lines of the printed table that only this kind has."""
+        """Return the lines of the printed table that only this kind has."""
 
     def to_json(self) -> str:
-        """The diagnosis as JSON, without loss."""
+        """Return the diagnosis as JSON, without loss."""
         return json.dumps(asdict(self), sort_keys=True, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The diagnosis that `to_json` wrote."""
+        """Read a diagnosis that `to_json` wrote."""
         document: dict[str, Any] = json.loads(text)
         shared = {
             "arms": tuple(document["arms"]),
@@ -166,4 +166,4 @@ class Diagnosis(ABC):
     @staticmethod
     @abstractmethod
     def _own(document: dict[str, Any]) -> dict[str, Any]:
-        """The parts that only this kind has, out of plain values."""
+        """Read the attributes that only this kind has from JSON."""

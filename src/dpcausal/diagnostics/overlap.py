@@ -1,4 +1,4 @@
-"""How far the arms overlap: numbers of units by arm, in strata or in bins of a private score."""
+"""Overlap of the arms: numbers of units by arm, in strata or in bins of a private score."""
 
 import math
 from collections.abc import Sequence
@@ -23,23 +23,23 @@ from dpcausal.validation import is_number
 
 @dataclass(frozen=True)
 class Overlap:
-    """How many units there are of each arm, in strata (`by`) or in bins of a private propensity score (`covariates`).
+    """The number of units of each arm, in strata (`by`) or in bins of a private propensity score (`covariates`).
 
-    Where one arm is hardly there, nobody can say what its units would have been like. An arm is *thin* in a bin where
-    it has less than `clip` of the bin's units. The overlap passes if at most `most` of all units are in such bins,
-    whatever the noise in the counts, and fails if more are. A score that is itself mostly noise, or of the wrong shape,
-    mixes arms that do not overlap: then it passes wrongly. Strata cannot be wrong in this way.
+    Where an arm is almost absent, its outcomes there cannot be estimated. An arm is *thin* in a bin where it has less
+    than `clip` of the bin's units. The overlap passes if at most `most` of all units are in such bins, whatever the
+    noise in the counts, and fails if more are. A score that is mostly noise, or misspecified, mixes arms that do not
+    overlap, and then passes wrongly. Strata cannot be wrong in this way.
 
     Privacy:
-        One query of the counts. Noise in them does not grow with the number of bins. For a score that was not released
-        before, a private logistic regression besides, which gets `share` of epsilon.
+        One query for the counts. Their noise does not grow with the number of bins. A score that was not released
+        before takes a private logistic regression too, which gets `share` of epsilon.
 
     Attributes:
-        by: The covariates that tell strata apart: names of listed ones, and `Cut`s of real ones.
+        by: The covariates that define strata: names of listed ones, and `Cut`s of real ones.
         covariates: The covariates of the score; either this or `by`.
-        clip: Below which part of a bin an arm is thin; and where scores would be clipped.
+        clip: The share of a bin below which an arm is thin, and where scores would be clipped.
         most: The largest share of units in thin bins that passes.
-        share: The part of epsilon that a new score gets.
+        share: The share of epsilon for a new score.
 
     Example:
         >>> from dpcausal import Real, Rehearsal, Schema, Treatment
@@ -60,20 +60,20 @@ class Overlap:
     def estimate(
         self, source: Source, *, epsilon: float, delta: float = 0.0, score: Release | None = None
     ) -> "OverlapTable":
-        """The overlap, for epsilon and delta in all.
+        """Estimate the overlap for a total of epsilon and delta.
 
         Args:
             source: Where the counts come from.
             epsilon: The privacy loss.
-            delta: With 0 all noise is Laplace's; a positive one makes Gaussian noise of the counts.
-            score: A released score of the same covariates; then all of epsilon is for the counts.
+            delta: With 0 all noise is Laplace noise; with a positive one the counts get Gaussian noise.
+            score: A score of the same covariates released before; then all of epsilon is for the counts.
         """
         guarantee = guarantee_for(source, epsilon, delta)
         self._check()
         if self.by:
             cuts = cuts_of(self.by)
             strata = source.release(StratumCounts(Cells(cuts)), guarantee)
-            return self._told(source, guarantee, (strata,), f"in strata of {', '.join(map(str, cuts))}", ())
+            return self._result(source, guarantee, (strata,), f"in strata of {', '.join(map(str, cuts))}", ())
         edges = _edges(self.clip)
         nothing = [0.0] * len(feature_names(self.covariates, source.schema))
         ScoreCounts(self.covariates, nothing, edges).sensitivity(
@@ -85,7 +85,7 @@ class Overlap:
 
         made, (counts,) = scored(source, self.covariates, guarantee, self.share, score, then)
         releases, notes = ((made, counts), ()) if score is None else ((counts,), (BEFORE,))
-        return self._told(source, guarantee, releases, f"by a private score of {', '.join(self.covariates)}", notes)
+        return self._result(source, guarantee, releases, f"by a private score of {', '.join(self.covariates)}", notes)
 
     def _check(self) -> None:
         if bool(self.by) == bool(self.covariates):
@@ -102,7 +102,7 @@ class Overlap:
                 hint="0.1 and 0.05 are usual.",
             )
 
-    def _told(
+    def _result(
         self, source: Source, guarantee: Guarantee, releases: tuple[Release, ...], where: str, notes: tuple[str, ...]
     ) -> "OverlapTable":
         counts = releases[-1]
@@ -145,16 +145,16 @@ class Bin:
 
 @dataclass(frozen=True, kw_only=True)
 class OverlapTable(Diagnosis):
-    """How many units there are of each arm in each bin, and what follows from it.
+    """The number of units of each arm in each bin, and the verdict.
 
     Attributes:
         bins: The bins.
-        thin: The share of units in bins where an arm is thin: at least, and at most, as far as noise can tell.
-        clip: Below which part of a bin an arm is thin.
+        thin: A lower and an upper bound of the share of units in bins where an arm is thin, allowing for noise.
+        clip: The share of a bin below which an arm is thin.
         most: The largest share in thin bins that passes.
         clipped: The share of units whose score is beyond clip; None where there is no score.
-        effective: For each arm, as how many units it counts once weighted to look like both arms together, weights
-            kept within 1 / clip; None where noise hides it.
+        effective: Each arm's effective number of units once weighted to the population of both arms, with weights of
+            at most 1 / clip; None where noise hides it.
     """
 
     bins: tuple[Bin, ...]
@@ -172,18 +172,18 @@ class OverlapTable(Diagnosis):
 
     @property
     def found(self) -> str:
-        """What was found, in one sentence."""
+        """The finding, in one sentence."""
         low, high = self.thin
         where = f"bins where an arm has less than {self.clip:.0%} of the units; at most {self.most:.0%} may be"
-        score = "" if self.clipped is None else ", as far as this noisy linear score tells them apart"
+        score = "" if self.clipped is None else ", by this noisy linear score"
         return f"{low:.1%} to {high:.1%} of units are in {where}{score}"
 
     @property
     def remedy(self) -> str:
-        """What to do where it fails."""
+        """What to do if it fails."""
         return (
-            "restrict who is in the table to those who could have been in either arm, or choose the estimand ATO, in a "
-            "new study."
+            "restrict the table to units that could have been in either arm, or choose the estimand ATO, in a new "
+            "study."
         )
 
     def _lines(self) -> list[tuple[str, str]]:
@@ -196,7 +196,7 @@ class OverlapTable(Diagnosis):
         if self.clipped is not None:
             lines.append(("beyond clip", f"{self.clipped.value:.2%} ± {self.clipped.bar:.2%} of scores"))
         sizes = ", ".join("hidden by noise" if each is None else _count(each) for each in self.effective)
-        return [*lines, ("effective units", f"{sizes} (control, treated), weighted to look like both arms together")]
+        return [*lines, ("effective units", f"{sizes} (control, treated), weighted to the population of both arms")]
 
     @staticmethod
     def _own(document: dict[str, Any]) -> dict[str, Any]:
@@ -211,7 +211,9 @@ class OverlapTable(Diagnosis):
 
 
 def effective_sizes(counts: Array, clip: float) -> Array:
-    """Kish's effective number of units in each arm, for versions of the counts: (sum of weights)² / sum of squares.
+    """Return Kish's effective number of units in each arm, for versions of the counts.
+
+    It is (sum of weights)² / sum of squared weights.
 
     A unit weighs one over its arm's share of the bin, but at most 1 / clip.
 
@@ -228,7 +230,7 @@ def effective_sizes(counts: Array, clip: float) -> Array:
 
 
 def _units(source: Source, counts: Release) -> float:
-    """The number of units in the comparison: public, or the sum of noisy counts."""
+    """Return the number of units in the comparison: public, or the sum of noisy counts."""
     if source.arm_sizes is not None:
         return float(sum(source.arm_sizes))
     if not source.schema.units_may_leave(source.schema.protects):
@@ -237,13 +239,13 @@ def _units(source: Source, counts: Release) -> float:
 
 
 def thin_share(counts: Release, clip: float, n: float) -> tuple[float, float]:
-    """The share of units in bins where an arm has less than clip of them: at least, and at most."""
+    """Return a lower and an upper bound of the share of units in bins where an arm has less than clip of them."""
     sizes, first = np.array(counts.values).reshape(-1, 2), counts.names[0]
     above = (1 - clip) * sizes - clip * sizes[:, ::-1]
     bar = half_width(0.0, [counts.noise_term(first, 1 - clip), counts.noise_term(first, clip)], LEVEL)
 
     def off(bins: int) -> float:
-        """How far noise moves the number of units in so many bins."""
+        """Return the half width of the noise in the number of units in so many bins."""
         term = replace(counts.noise_term(first, math.sqrt(2 * bins)), parts=max(2 * bins, 1) * counts.parts)
         return half_width(0.0, [term], LEVEL)
 
@@ -254,14 +256,14 @@ def thin_share(counts: Release, clip: float, n: float) -> tuple[float, float]:
 
 
 def _beyond(counts: Release, n: float) -> Reading:
-    """The share of scores in the first and the last bin."""
+    """Return the share of scores in the first and the last bin."""
     ends = (*counts.names[:2], *counts.names[-2:])
     bar = half_width(0.0, [counts.noise_term(name, 1 / n) for name in ends], LEVEL)
     return Reading(sum(map(counts.value, ends)) / n, bar)
 
 
 def _edges(clip: float) -> tuple[float, ...]:
-    """Where scores are clipped, and every tenth between."""
+    """Return the edges of bins: where scores are clipped, and every tenth between."""
     tenths = (tenth / 10 for tenth in range(1, 10))
     return (clip, *(edge for edge in tenths if clip + 0.02 < edge < 1 - clip - 0.02), 1 - clip)
 

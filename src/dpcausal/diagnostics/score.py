@@ -1,4 +1,4 @@
-"""The private score that a diagnosis looks at: one that was released before, or a new one for a share of epsilon."""
+"""The private propensity score behind a diagnosis: one released before, or a new one for a share of epsilon."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,7 +9,7 @@ from dpcausal.release import Release
 from dpcausal.source import Source
 from dpcausal.validation import is_number
 
-BEFORE = "the score was released, and paid for, before"
+BEFORE = "the score was released and paid for before"
 
 Asks = list[tuple[Query, Guarantee]]
 
@@ -22,15 +22,15 @@ def scored(  # noqa: PLR0913, PLR0917
     score: Release | None,
     then: Callable[[Sequence[float], Guarantee], Asks],
 ) -> tuple[Release, list[Release]]:
-    """A score of these covariates, and the answers to what is asked about it.
+    """Release a score of these covariates, unless one is given, and the queries that use it.
 
     Args:
-        source: Where they come from.
+        source: Where the data come from.
         covariates: The covariates.
-        guarantee: What is promised about all of it.
-        share: The part of epsilon that a new score gets.
-        score: One that was released before; then there is no new one.
-        then: What to ask, from the score's coefficients and the guarantee that is left.
+        guarantee: The privacy guarantee of everything together.
+        share: The share of epsilon for a new score.
+        score: A score released before, to use instead of a new one.
+        then: The queries to ask, from the score's coefficients and the rest of the guarantee.
     """
     if score is None:
         if not (is_number(share) and 0 < share < 1):
@@ -47,6 +47,6 @@ def scored(  # noqa: PLR0913, PLR0917
         raise QueryError(
             expected=f"the release of a logistic query of {', '.join(covariates)}",
             got=f"one of {', '.join(getattr(asked, 'covariates', ()) or ('something else',))}",
-            hint="leave score out, and a new one is released for a share of epsilon.",
+            hint="omit score to release a new one for a share of epsilon.",
         )
     return score, [source.release(*ask) for ask in then(score.values, guarantee)]

@@ -41,7 +41,13 @@ def epsilon_by_name(
 
 
 class BaseEstimator(OtherNames):
-    """What all estimators share: a check of the budget before the first query, and hints for other calls."""
+    """The base of all estimators: it checks the budget before the first query, and hints at other libraries' calls.
+
+    Attributes:
+        also_called: Names of the method in other libraries and textbooks, in snake case.
+    """
+
+    also_called: ClassVar[str] = ""
 
     _instead: ClassVar[dict[str, str]] = {
         "fit train learn run estimate_effect fit_transform fit_predict": f"write {_ASK}: it asks the vault once, for a "

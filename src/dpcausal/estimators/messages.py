@@ -1,21 +1,14 @@
-"""What several estimators say of noise, in the same words."""
+"""Assumptions and notes that several estimators print, in the same words."""
 
 from collections.abc import Sequence
 
-SAMPLING_BELOW_NOISE = "noise hides how small the sampling error is: it is at most what is told"
-"""A note where a sampling error is the least that can be told from noise."""
+NO_INTERFERENCE = "one unit's outcome does not depend on another unit's arm"
+"""The assumption of every estimator here."""
+
+SAMPLING_BELOW_NOISE = "the sampling error is below the noise floor; the value shown is an upper bound"
+"""A note where noise hides how small a sampling error is."""
 
 
-def confounding_message(models: str, covariates: Sequence[str]) -> str:
-    """Why there is no interval where noise in models of these covariates counts for more than all other error."""
-    told = f"noise in {models} may leave more confounding in than sampling and privacy noise add"
-    return f"{told}; {remedy(covariates)}"
-
-
-def remedy(covariates: Sequence[str]) -> str:
-    """What to do about it: the likeliest mistake first, because no price mends it."""
-    fewer = "fewer covariates, " if len(covariates) > 1 else ""
-    return (
-        f"first see that values of {', '.join(covariates)} are spelled in the table as declared (dpcausal check), because all "
-        f"others count as one value; then use {fewer}more epsilon or more units"
-    )
+def no_confounders_but(covariates: Sequence[str]) -> str:
+    """Return the assumption of an estimator that adjusts for these covariates."""
+    return f"no confounders but {', '.join(covariates)}"

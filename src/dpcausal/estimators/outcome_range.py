@@ -1,4 +1,4 @@
-"""A narrower range of the outcome than the public one, found privately and paid for."""
+"""A narrower range of the outcome than the public one, found by private counts."""
 
 import math
 from dataclasses import dataclass, replace
@@ -17,17 +17,20 @@ from dpcausal.source import Source, guarantee_for
 from dpcausal.text import format_number
 from dpcausal.validation import is_number
 
+_TAIL_SDS = 2.0
+"""A count beyond a bound must be below the tail by so many standard deviations of its noise."""
+
 
 @dataclass(frozen=True)
 class Range:
-    """Bounds between which nearly all outcomes lie, as noisy counts tell. Public, like everything made from releases.
+    """Bounds that contain nearly all outcomes, from noisy counts. Public, like everything computed from releases.
 
     Attributes:
-        outcome: The outcome with the bounds that were found.
-        public: The outcome as it was declared.
-        tail: The share of units that was allowed beyond each bound.
-        guarantee: What is promised about everything that this was made from, taken together.
-        receipts: What was asked and paid.
+        outcome: The outcome with the bounds found.
+        public: The outcome as declared.
+        tail: The share of units allowed beyond each bound.
+        guarantee: The privacy guarantee of all queries together.
+        receipts: The queries and their prices.
     """
 
     outcome: Real
@@ -37,12 +40,12 @@ class Range:
     receipts: tuple[Receipt, ...]
 
     def schema(self, schema: Schema) -> Schema:
-        """The schema with these bounds: open another vault with it, on the same table and ledger."""
+        """Return the schema with these bounds: open another vault with it, on the same table and ledger."""
         return replace(schema, outcome=self.outcome)
 
     @property
     def narrower(self) -> float:
-        """How many times narrower this range is than the public one; noise in sums of the outcome falls as much."""
+        """The public range over this one, which is also the factor by which noise in sums of the outcome falls."""
         return (self.public.high - self.public.low) / (self.outcome.high - self.outcome.low)
 
     def __str__(self) -> str:
@@ -51,9 +54,9 @@ class Range:
         return "\n".join(
             (
                 f"Range of {self.outcome.name}: {low} to {high}, {self.narrower:.1f} times narrower than {declared}",
-                f"about {self.tail:.1%} of outcomes, or fewer, lie beyond each bound and will count as the bound",
-                f"paid for with {self.guarantee}",
-                "an effect that uses it does not hold this price: add both, or read the ledger",
+                f"about {self.tail:.1%} of outcomes, or fewer, are beyond each bound and will count as the bound",
+                f"price: {self.guarantee}",
+                "the price of an effect that uses it does not include this: add both, or read the ledger",
             )
         )
 
@@ -62,16 +65,16 @@ class Range:
 class OutcomeRange(BaseEstimator):
     """A search for narrower bounds of a real outcome, by halving the public range.
 
-    Worth its price where the public range is several times wider than where outcomes lie, and n is large: each count
-    has noise of about 3 · steps / epsilon units, and where the tail is less than twice that, the search is refused.
+    Worth its price where the public range is several times wider than the outcomes' own, and n is large. Each count has
+    noise of about 3 · steps / epsilon units; where the tail is less than twice that, the search is refused.
 
     Privacy:
-        At most `2 steps - 1` queries, each a noisy number of units below a threshold, with equal parts of epsilon.
+        At most `2 steps - 1` queries, each a noisy number of units below a threshold, with equal shares of epsilon.
 
     Attributes:
-        tail: The share of units that may lie beyond each bound. Those will count as the bound, which biases an effect
-            by as much as treatment moves outcomes out there.
-        steps: How often the range is halved on either side: bounds are multiples of the range divided by 2^steps.
+        tail: The share of units that may be beyond each bound. They will count as the bound, which biases an effect by
+            the treatment's effect on their outcomes.
+        steps: How often to halve the range on either side: bounds are multiples of the range divided by 2^steps.
 
     Example:
         >>> from dpcausal import Real, Rehearsal, Schema, Treatment
@@ -87,7 +90,7 @@ class OutcomeRange(BaseEstimator):
 
     @look_ahead
     def find(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Range:
-        """The bounds, for no more than epsilon and delta in all.
+        """Find the bounds for a total of at most epsilon and delta.
 
         Raises:
             RefusedError: If noise would hide the tail. Nothing was spent.
@@ -97,13 +100,13 @@ class OutcomeRange(BaseEstimator):
             raise SchemaError(
                 expected="an outcome that is a number",
                 got=f"{outcome.name}, which has two values",
-                hint="a yes-or-no outcome has the narrowest bounds already.",
+                hint="a binary outcome has the narrowest bounds already.",
             )
         if not (is_number(self.tail) and 0 < self.tail < 0.5 and isinstance(self.steps, int) and 0 < self.steps <= 20):
             raise QueryError(
                 expected="a tail between 0 and 0.5, and 1 to 20 steps",
                 got=f"tail={self.tail!r}, steps={self.steps!r}",
-                hint="0.01 and 6 are usual: bounds to within a 64th of the public range.",
+                hint="0.01 and 6 are usual: they find bounds to within a 64th of the public range.",
             )
         cell = (outcome.high - outcome.low) / 2**self.steps
         for low in (outcome.low, outcome.high - cell):  # nothing narrower can be found, and these must be bounds
@@ -111,14 +114,14 @@ class OutcomeRange(BaseEstimator):
         guarantee = guarantee_for(source, epsilon, delta)
         each = guarantee.part(2 * self.steps - 1)
         noise = calibrate(OutcomesBelow(outcome.low), source.schema, each)
-        doubt = NoiseTerm(noise.family, float(noise.scales[0] or 0.0)).variance ** 0.5
-        if 2 * doubt > self.tail * source.n:
+        noise_sd = NoiseTerm(noise.family, float(noise.scales[0] or 0.0)).variance ** 0.5
+        if _TAIL_SDS * noise_sd > self.tail * source.n:
             raise RefusedError(
-                expected=f"a tail of at least {math.ceil(2 * doubt):,} units, twice the noise in a count",
+                expected=f"a tail of at least {math.ceil(_TAIL_SDS * noise_sd):,} units, twice the noise in a count",
                 got=f"{self.tail * source.n:,.0f} units",
                 hint="give more epsilon or a larger tail, or keep the public range; nothing was spent.",
             )
-        search = _Search(source, each, self.tail * source.n - 2 * doubt, self.steps)
+        search = _Search(source, each, self.tail * source.n - _TAIL_SDS * noise_sd, self.steps)
         low, high = search.bound(outcome, upper=False), search.bound(outcome, upper=True)
         if low >= high:  # noise alone can do that
             low, high = outcome.low, outcome.high
@@ -134,7 +137,7 @@ class _Search:
         self.releases: dict[float, Release] = {}
 
     def bound(self, outcome: Real, *, upper: bool) -> float:
-        """The innermost threshold beyond which no more than the tail seems to lie, noise allowed for."""
+        """Return the innermost threshold with no more than the tail beyond it, allowing for noise."""
         inside, outside = (outcome.low, outcome.high) if upper else (outcome.high, outcome.low)
         for _ in range(self.steps):
             middle = (inside + outside) / 2

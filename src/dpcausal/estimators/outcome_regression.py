@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcausal.estimators.interval_policy import arm_below_noise
 from dpcausal.estimators.plausibility import Measured, Signs
 from dpcausal.queries import RegressionMoments
 from dpcausal.queries.features import covariates_named, design_names
@@ -19,24 +20,31 @@ from dpcausal.source import Source
 
 Array = NDArray[np.float64]
 
-_SPREAD = 0.05
-"""A covariate is said not to vary where noise could hide no larger a part of its largest variance."""
+_HIDDEN_SHARE = 0.05
+"""A covariate counts as constant only where noise could hide no larger a share of its largest variance."""
+
+_EXPLAINED_SD = 0.5
+"""The share of the outcome's standard deviation that covariates are taken to explain, where attenuation hides it. They
+rarely explain more: half of the standard deviation is a quarter of the variance, as a rehearsal expects it."""
+
+_MIN_VARIANCE, _DAMPING = 1e-6, 1e-12
+"""Floors that make divisions finite where a feature does not vary at all."""
 
 
 @dataclass(frozen=True)
 class OutcomeRegressions:
     """Regressions of the outcome on features, one for each arm, for several versions of the moments at once.
 
-    Features are those of the query, from -1 to 1. The first axis of every array is the version, the second the arm.
+    Features are those of the query, between -1 and 1. The first axis of every array is the version, the second the arm.
 
     Attributes:
         n: The number of units in the comparison.
         sizes: Units in each arm.
-        means: The outcome's mean, from the middle of its range.
+        means: The outcome's mean, measured from the middle of its range.
         centres: The features' means.
         covariances: The features' covariances.
         slopes: The regressions' coefficients.
-        variances: The outcome's variance around the regression, at least what noise could hide.
+        variances: The outcome's residual variance, at least what noise could hide.
         noise_variance: The variance of the noise in the covariances of features with the outcome.
         covariance_noise_variance: The variance of the noise in the features' covariances.
         undetected: How far the arms' covariances of features with the outcome may differ below the noise.
@@ -60,18 +68,31 @@ class OutcomeRegressions:
 
     @property
     def feature_variances(self) -> Array:
-        """The features' variances in the first version, over both arms, at least what noise lets one see."""
+        """The features' variances in the first version, over both arms, at least what noise could hide."""
         shares = self.sizes[0, :, None] / self.n[0]
         variances: Array = (shares * np.diagonal(self.covariances[0], axis1=1, axis2=2)).sum(axis=0)
-        return np.maximum(variances, max(math.sqrt(self._excess), 1e-6))
+        return np.maximum(variances, max(math.sqrt(self._excess), _MIN_VARIANCE))
 
     @property
     def attenuation(self) -> float:
-        """How much of the adjustment for a feature the correction for noise in covariances takes, at most.
-
-        It is right while small; beyond a twentieth the adjustment is incomplete by more than this.
-        """
+        """The largest share of the adjustment for a feature that the correction for noise in covariances takes."""
         return float((self._excess / self.feature_variances**2).max())
+
+    @property
+    def attenuation_error(self) -> float:
+        """The error that attenuation may leave in the prediction along one feature."""
+        sd = math.sqrt(float(self.variances[0].mean()) / len(self.feature_variances))
+        return min(self.attenuation, 1.0) * sd * _EXPLAINED_SD
+
+    @property
+    def mean_inverse_variance(self) -> float:
+        """The mean over features of one over their variance."""
+        return float((1 / self.feature_variances).mean())
+
+    @property
+    def score_information(self) -> float:
+        """What one unit adds to the information about a coefficient of the propensity score."""
+        return self.treated_share * (1 - self.treated_share) / self.mean_inverse_variance
 
     @property
     def _excess(self) -> float:
@@ -97,24 +118,24 @@ class OutcomeRegressions:
 
     @property
     def standardised(self) -> Array:
-        """Each arm's mean outcome if all units were in it, from the middle of the range."""
+        """Each arm's mean outcome if all units were in it, measured from the middle of the range."""
         gained = (self.imbalance[:, None, :] * self.slopes).sum(axis=2)
         means: Array = self.means + self.sizes[:, ::-1] / self.n[:, None] * gained * (1, -1)
         return means
 
     @cached_property
     def adjustment(self) -> Array:
-        """How much of the difference is due to features: each arm's slopes count by the share of the other arm."""
+        """The part of the difference that features explain: each arm's slopes, weighted by the other arm's share."""
         slopes = (self.sizes[:, ::-1, None] / self.n[:, None, None] * self.slopes).sum(axis=1)
         adjustment: Array = (self.imbalance * slopes).sum(axis=1)
         return adjustment
 
     @property
     def sampling_variance(self) -> Array:
-        """The variance of difference less adjustment over samples of units, without privacy noise."""
+        """The sampling variance of the difference less the adjustment, without privacy noise."""
         imbalance = np.broadcast_to(self.imbalance[:, None, :], self.slopes.shape)
         length = np.maximum(
-            (imbalance * _solved(self.covariances, imbalance, self.covariance_noise_variance)).sum(axis=2), 0.0
+            (imbalance * _solve(self.covariances, imbalance, self.covariance_noise_variance)).sum(axis=2), 0.0
         )
         others = self.sizes[:, ::-1] / self.n[:, None]
         around = (self.variances / self.sizes * (1 + others**2 * length)).sum(axis=1)
@@ -127,7 +148,7 @@ class OutcomeRegressions:
 
 
 def fit_regressions(release: Release, source: Source, versions: Array) -> OutcomeRegressions:
-    """The regressions that versions of the values in a release of `RegressionMoments` give, one version a line."""
+    """Fit the regressions for several versions of the values of a `RegressionMoments` release, one version a line."""
     query: RegressionMoments = release.query  # type: ignore[assignment]
     variances = [release.variance(name) for name in release.names]
     noise = dict(zip(query.moments(source.schema), variances, strict=True))
@@ -148,28 +169,30 @@ def fit_regressions(release: Release, source: Source, versions: Array) -> Outcom
     own = arms - squares if query.interaction else shared
 
     features = slice(FIRST_FEATURE, None)
-    covariances, doubt, _ = _told_apart(
+    covariances, covariance_noise, _ = _separate_arms(
         shared[:, :, features, features], own[:, :, features, features], sizes, noise, FIRST_FEATURE
     )
-    along, noise_variance, undetected = _told_apart(
+    along, noise_variance, undetected = _separate_arms(
         shared[:, :, OUTCOME, features], own[:, :, OUTCOME, features], sizes, noise, OUTCOME
     )
-    slopes = _solved(covariances, along, doubt)
+    slopes = _solve(covariances, along, covariance_noise)
     deficits = sum(variance for moment, variance in noise.items() if moment.deficit and moment.first == OUTCOME)
     hidden = np.minimum(math.sqrt(deficits) / 2 / sizes, half**2)
     around = np.clip(own[:, :, OUTCOME, OUTCOME] - (slopes * along).sum(axis=2), hidden, half**2)
     means, centres = lines[:, :, OUTCOME], lines[:, :, features]
-    return OutcomeRegressions(n, sizes, means, centres, covariances, slopes, around, noise_variance, doubt, undetected)
+    return OutcomeRegressions(
+        n, sizes, means, centres, covariances, slopes, around, noise_variance, covariance_noise, undetected
+    )
 
 
-def _told_apart(
+def _separate_arms(
     shared: Array, own: Array, sizes: Array, noise: Mapping[Moment, float], first: int
 ) -> tuple[Array, Array, Array]:
-    """Each arm's own covariances as far as they can be told apart from noise, and the shared ones for the rest.
+    """Shrink each arm's covariances towards the shared ones, as far as noise explains their difference.
 
     Returns:
-        The covariances, the variance of the noise in each of their entries, and how far an entry may differ between
-        arms without being seen.
+        The covariances, the variance of the noise in each of their entries, and the difference between arms that noise
+        could hide in an entry.
     """
     n = sizes.sum(axis=1)
     plain = noise[Moment(first, FIRST_FEATURE, signed=False)]
@@ -184,20 +207,18 @@ def _told_apart(
     hidden = np.minimum(between * apart[0].size, length)
     seen = 1 - np.divide(hidden, length, out=np.ones_like(length), where=length > 0)  # nothing, in a rehearsal
     parts = np.stack([-sizes[:, 1] / n, sizes[:, 0] / n], axis=1) * seen[:, None]
-    told = shared + parts.reshape(*parts.shape, *(1 for _ in apart.shape[1:])) * apart[:, None]
-    return told, own_noise + parts**2 * between[:, None], (1 - seen) * np.sqrt(between)
+    shrunk = shared + parts.reshape(*parts.shape, *(1 for _ in apart.shape[1:])) * apart[:, None]
+    return shrunk, own_noise + parts**2 * between[:, None], (1 - seen) * np.sqrt(between)
 
 
-def hidden_arm(release: Release, source: Source, fit: OutcomeRegressions) -> str:
-    """Why there is no interval where an arm may be nearly empty."""
-    doubt = 0.0 if source.arm_sizes is not None else release.variance("arm") ** 0.5 / 2
-    if fit.sizes[0].min() > 3 * doubt:
-        return ""
-    return "an arm's size cannot be told from noise; see that the treatment's declared values are those in the table"
+def arm_refusal(release: Release, source: Source, fit: OutcomeRegressions) -> str:
+    """Return why there is no interval where an arm may be nearly empty; empty where both arms are seen."""
+    noise_sd = 0.0 if source.arm_sizes is not None else release.variance("arm") ** 0.5 / 2
+    return arm_below_noise(float(fit.sizes[0].min()), noise_sd)
 
 
 def signs_of_moments(release: Release, source: Source, fit: OutcomeRegressions) -> Signs:
-    """What the moments of a regression tell of arms, outcome and covariates."""
+    """Return what the moments of a regression show about arms, outcome and covariates."""
     schema, n, sizes = source.schema, float(fit.n[0]), fit.sizes[0]
     low, high = schema.outcome_bounds
     counted = release.variance("compared") if "compared" in release.names else 0.0
@@ -219,7 +240,7 @@ def signs_of_moments(release: Release, source: Source, fit: OutcomeRegressions) 
 
 
 def _unread(release: Release, source: Source, n: float) -> tuple[str, ...]:
-    """The covariates of which every cell may be one that cannot be read."""
+    """Return the covariates of which every cell may be unreadable."""
 
     def mean(name: str) -> Measured:
         return Measured(release.value(name) / n, math.sqrt(release.variance(name)) / n)
@@ -231,14 +252,16 @@ def _unread(release: Release, source: Source, n: float) -> tuple[str, ...]:
         if isinstance(column, Real):
             missing = (2 * column.missing_value - column.low - column.high) / (column.high - column.low)
             lacking = mean(f"deficit of {column.name}")
-            all_there = mean(column.name).is_at(missing) and lacking.is_at(1 - missing**2) and lacking.tells(_SPREAD)
+            all_there = (
+                mean(column.name).is_at(missing) and lacking.is_at(1 - missing**2) and lacking.resolves(_HIDDEN_SHARE)
+            )
         else:
             places = range(1, len(column.values))
             at = list(column.values).index(column.missing_value)
             all_there = all(
                 mean(name).is_at(1 if at == place else -1) for name, place in zip(names, places, strict=True)
             )
-            all_there = all_there and mean(names[0]).tells(_SPREAD)
+            all_there = all_there and mean(names[0]).resolves(_HIDDEN_SHARE)
         found += [column.name] * all_there
     return tuple(found)
 
@@ -246,9 +269,9 @@ def _unread(release: Release, source: Source, n: float) -> tuple[str, ...]:
 def as_score_coefficients(
     fit: OutcomeRegressions, arm: int, covariates: Sequence[str], schema: Schema
 ) -> tuple[float, ...]:
-    """One arm's regression as coefficients of the features of a score, for outcomes in half ranges.
+    """Return one arm's regression as coefficients of a score's features, for outcomes in half ranges.
 
-    There every value of a category has a feature that is 0 or 1, and features are divided by their largest length.
+    A score has a feature of 0 or 1 for every value of a category, and divides features by their largest length.
     """
     low, high = schema.outcome_bounds
     slopes = list(fit.slopes[0, arm])
@@ -266,7 +289,7 @@ def as_score_coefficients(
 
 
 def _tables(query: RegressionMoments, source: Source, versions: Array, half: float) -> tuple[Array, Array]:
-    """Moments as symmetric tables of all products of two numbers, without and with the arm's sign."""
+    """Return moments as symmetric tables of all products of two numbers, without and with the arm's sign."""
     moments = query.moments(source.schema)
     last = moments[-1].second + 1
     largest = np.ones(last)
@@ -285,19 +308,19 @@ def _tables(query: RegressionMoments, source: Source, versions: Array, half: flo
     return tables[0], tables[1]
 
 
-def _solved(covariances: Array, right: Array, doubt: Array | float = 0.0) -> Array:
-    """The solution of spread · slopes = right, where each entry of spread has noise of variance `doubt`.
+def _solve(covariances: Array, right: Array, noise_variance: Array | float = 0.0) -> Array:
+    """Solve covariances · slopes = right, where each entry of the matrix has noise of this variance.
 
-    The inverse of a noisy matrix is too large on average, by excess / eigenvalue² of itself. The damping takes that off
-    again, and keeps directions that noise has drowned out of the result.
+    The inverse of a noisy matrix is too large on average, by the factor 1 + excess / eigenvalue². The damping corrects
+    that, and keeps directions that noise drowns out of the result.
     """
     values, vectors = np.linalg.eigh(covariances)
-    damping = np.asarray(_excess(doubt, covariances.shape[-1]))[..., None] + 1e-12
+    damping = np.asarray(_excess(noise_variance, covariances.shape[-1]))[..., None] + _DAMPING
     inverse = np.where(values > 0, values / (values**2 + damping), 0.0)
     solution: Array = np.einsum("vaij,vaj->vai", vectors, inverse * np.einsum("vaji,vaj->vai", vectors, right))
     return solution
 
 
-def _excess(doubt: Array | float, features: int) -> Array | float:
-    """What noise adds to the mean of the inverse of a matrix of so many features, times the cube of an eigenvalue."""
-    return doubt * (features + 1)
+def _excess(noise_variance: Array | float, features: int) -> Array | float:
+    """Return what noise adds to the mean inverse of a matrix of so many features, times an eigenvalue cubed."""
+    return noise_variance * (features + 1)

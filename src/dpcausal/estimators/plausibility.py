@@ -1,7 +1,7 @@
-"""Signs, in what was released anyway, that a table does not read as its schema declares.
+"""Warnings that a table may not match its schema, from numbers that were released anyway.
 
-Post-processing: nothing here asks a question, so nothing here costs privacy. No sign is a proof, and a table without
-signs may still be wrong.
+Post-processing: nothing here queries the data, so nothing here costs privacy. A warning is no proof, and a table
+without one may still be wrong.
 """
 
 import math
@@ -13,18 +13,18 @@ from dpcausal.schema import Schema
 from dpcausal.text import format_number
 
 _WITHIN = 4.0
-"""A number is at a value where it is no further off than so many standard deviations of its noise. Laplace noise stays
-within in 996.5 of 1,000 cases, and Gaussian noise in 99,994 of 100,000."""
+"""A number equals a value where it is within so many standard deviations of its noise. Laplace noise stays within in
+996.5 of 1,000 cases, and Gaussian noise in 99,994 of 100,000."""
 
 _MEAN, _RISK, _VARIANCE, _VARIANCE_ALONE, _SIZE = 0.04, 0.02, 0.02, 0.0005, 0.05
-"""A sign counts where noise could hide no more than this: of the range in a mean, or in a risk, of the squared range in
-a variance, in one without means beside it, and of all units in an arm's size."""
+"""A sign counts only where noise could hide no more than this: of the range in a mean, in a risk, of the squared range
+in a variance, in a variance without means to support it, and of all units in an arm's size."""
 
 _FAR = 2.0
-"""A width is far from the planned one where it is so many times as large, or as small."""
+"""A width is far from the planned one where it is so many times as large or as small."""
 
-_FREE = "Read off the released numbers: this cost no privacy."
-_CELLS = "cells that do not read as declared (decimal or thousands signs, units, spelling)"
+_FREE = "This warning uses released numbers only and cost no privacy."
+_CELLS = "cells that do not match the declaration (decimal or thousands signs, units, spelling)"
 _REMEDY = "where the table is, run: dpcausal check STUDY --table TABLE"
 
 
@@ -41,23 +41,23 @@ class Measured:
     noise_sd: float
 
     def is_at(self, value: float) -> bool:
-        """Whether it is at a value, as far as noise tells."""
+        """Return whether it equals a value, within its noise."""
         return abs(self.value - value) <= _WITHIN * self.noise_sd
 
-    def tells(self, size: float) -> bool:
-        """Whether noise could hide no more than this size."""
+    def resolves(self, size: float) -> bool:
+        """Return whether noise could hide no more than this size."""
         return _WITHIN * self.noise_sd <= size
 
 
 @dataclass(frozen=True, kw_only=True)
 class Signs:
-    """What the releases behind an effect tell of the table besides.
+    """What the releases behind an effect show about the table.
 
     Attributes:
         sizes: Each arm's number of units, control first.
         means: Each arm's mean outcome, control first.
         variance: The outcome's variance within arms or strata.
-        unread: Covariates that are all what an unreadable cell counts as, as far as noise tells.
+        unread: Covariates whose values all equal that of an unreadable cell, within noise.
     """
 
     sizes: tuple[Measured, ...] = ()
@@ -67,7 +67,7 @@ class Signs:
 
 
 def warned(effect: Effect, schema: Schema, signs: Signs) -> Effect:
-    """Return the effect with a warning for each sign that something is wrong. A rehearsal has none."""
+    """Return the effect with a warning for each sign of a problem. A rehearsal has none."""
     if effect.rehearsed:
         return effect
     found = (
@@ -85,32 +85,30 @@ def with_warnings(effect: Effect, *texts: str) -> Effect:
 
 
 def _of_outcomes(effect: Effect, schema: Schema, signs: Signs) -> tuple[str, ...]:
-    """Whether all outcomes are the one that an unreadable cell counts as.
+    """Warn where all outcomes may equal the value of an unreadable cell.
 
-    Both means have to be there and no variance may be seen. Where noise could hide a variance, a mean in the middle is
-    a sign all the same, unless bounds lie evenly about 0: changes and differences are centred by their nature.
+    Both means must equal it, and no variance may be visible. Where noise could hide a variance, a mean in the middle is
+    a sign all the same, unless bounds are symmetric about 0: changes and differences are centred by their nature.
     """
     low, high = schema.outcome_bounds
     variance, missing = signs.variance, missing_outcome(schema)
     if variance is None or abs(effect.estimate) > _WITHIN * effect.privacy_sd:
         return ()
-    tells = variance.tells((_VARIANCE if signs.means else _VARIANCE_ALONE) * (high - low) ** 2)
-    if variance.value > (3 if tells else 2) * variance.noise_sd or not (tells or (signs.means and low != -high)):
+    resolved = variance.resolves((_VARIANCE if signs.means else _VARIANCE_ALONE) * (high - low) ** 2)
+    if variance.value > (3 if resolved else 2) * variance.noise_sd or not (resolved or (signs.means and low != -high)):
         return ()
     most = _RISK if isinstance(schema.outcome, Binary) else _MEAN * (high - low)
-    if not all(mean.is_at(missing) and mean.tells(most) for mean in signs.means):
+    if not all(mean.is_at(missing) and mean.resolves(most) for mean in signs.means):
         return ()
     where = (
-        f"both arms' means are {format_number(missing)}, which an unreadable cell counts as, and "
-        if signs.means
-        else ""
+        f"both arms' means are {format_number(missing)}, the value of an unreadable cell, and " if signs.means else ""
     )
-    cause = f"Unless that is so by design, the usual cause: {_CELLS}, each of which counts as {format_number(missing)}"
-    return (f"{where}outcomes do not differ, as far as noise tells. {cause}. The effect means nothing then: {_REMEDY}",)
+    cause = f"Unless this is by design, the usual cause is {_CELLS}, each of which counts as {format_number(missing)}"
+    return (f"{where}outcomes do not vary beyond noise. {cause}. The effect is then meaningless: {_REMEDY}",)
 
 
 def missing_outcome(schema: Schema) -> float:
-    """What an outcome that cannot be read counts as."""
+    """Return the value that an unreadable outcome counts as."""
     outcome = schema.outcome
     if isinstance(outcome, Binary):
         return float(outcome.values.index(outcome.missing_value))
@@ -120,18 +118,18 @@ def missing_outcome(schema: Schema) -> float:
 def _of_covariates(schema: Schema, signs: Signs) -> tuple[str, ...]:
     missing = {column.name: column.missing_value for column in schema.covariates}
     return tuple(
-        f"every {name} is {missing[name]}, as far as noise tells. The usual cause: {_CELLS}, each of which counts as "
-        f"{missing[name]}. The effect is not adjusted for {name} then: {_REMEDY}"
+        f"every {name} equals {missing[name]}, within noise. The usual cause is {_CELLS}, each of which counts as "
+        f"{missing[name]}. The effect is then not adjusted for {name}: {_REMEDY}"
         for name in signs.unread
     )
 
 
 def _of_sizes(effect: Effect, signs: Signs) -> tuple[str, ...]:
     return tuple(
-        f"hardly any unit is in the arm {arm}, as far as noise tells. The usual cause is a treatment that is spelled "
-        f"otherwise than declared: {_REMEDY}"
+        f"almost no unit is in the arm {arm}, within noise. The usual cause is a treatment that is not spelled as "
+        f"declared: {_REMEDY}"
         for arm, size in zip(effect.arms, signs.sizes, strict=False)
-        if size.tells(_SIZE * effect.n) and (size.value < 2 or size.is_at(0.0))
+        if size.resolves(_SIZE * effect.n) and (size.value < 2 or size.is_at(0.0))
     )
 
 
@@ -146,13 +144,13 @@ def _of_range(effect: Effect, schema: Schema) -> tuple[str, ...]:
 
 
 def warned_of_width(effect: Effect, planned: float, *, informed: bool) -> Effect:
-    """Return the effect with a warning where its interval is far from as wide as planned.
+    """Return the effect with a warning where its interval is much wider or narrower than planned.
 
     Args:
         effect: The effect.
-        planned: The half width that was to be expected.
-        informed: Whether somebody said what to expect of the outcome. Otherwise outcomes were taken to be spread evenly
-            over their bounds, which hardly any are: then only a wider interval is a sign.
+        planned: The expected half width.
+        informed: Whether the plan had an expectation of the outcome. Otherwise it took outcomes as spread evenly over
+            their bounds, which few are: then only a wider interval is a sign.
     """
     if effect.rehearsed or effect.no_interval or not math.isfinite(planned):
         return effect
@@ -163,6 +161,6 @@ def warned_of_width(effect: Effect, planned: float, *, informed: bool) -> Effect
     return with_warnings(
         effect,
         f"the interval is {times:.2g} times as wide as planned (± {format_number((high - low) / 2)}, planned "
-        f"± {format_number(planned)}). Either the plan expected another outcome, another share of treated units or less "
-        f"confounding, or the table has {_CELLS}: {_REMEDY}",
+        f"± {format_number(planned)}). Either the plan expected another outcome, another share of treated units or "
+        f"less confounding, or the table has {_CELLS}: {_REMEDY}",
     )

@@ -1,4 +1,4 @@
-"""One effect out of several sites' effects."""
+"""Pooling of several sites' effects. It reads released effects only, and so costs no budget."""
 
 from dpcausal.pooling.pooled import leave_one_out, pool
 from dpcausal.pooling.weights import RULES, Rule, minimum_variance

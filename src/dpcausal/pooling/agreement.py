@@ -1,4 +1,4 @@
-"""Which effects may be pooled: those that answer one question, with numbers that can be."""
+"""Checks that effects can be pooled: they estimate the same quantity, with finite numbers."""
 
 from collections.abc import Callable, Mapping
 
@@ -8,7 +8,7 @@ from dpcausal.pooling.weights import RULES, Rule
 from dpcausal.validation import is_number
 
 _LARGEST = 1e50
-"""Numbers beyond this, or noise of less than its inverse, cannot be squared and divided without loss."""
+"""Numbers beyond this, and noise below its inverse, cannot be squared and divided without overflow."""
 
 _SAME: dict[str, Callable[[Effect], object]] = {
     "the same arms": lambda effect: effect.arms,
@@ -17,14 +17,14 @@ _SAME: dict[str, Callable[[Effect], object]] = {
     "guarantees of the same kind": lambda effect: effect.guarantee.protects,
     "effects that were all released, or all rehearsed": lambda effect: "rehearsed" if effect.rehearsed else "released",
 }
-"""What sites must agree on."""
+"""What all sites must have in common."""
 
 
 def agreed(effects: Mapping[str, Effect], rule: Rule, absent: Mapping[str, str]) -> dict[str, Effect]:
-    """The effects in the order of their sites' names, so that the order in which sites answered does not matter.
+    """Return the effects in the order of their sites' names, so that the order of answers does not matter.
 
     Raises:
-        QueryError: Unless these effects can be pooled by this rule. Sites are named.
+        QueryError: Unless these effects can be pooled by this rule. The message names the sites.
     """
     if rule not in RULES:
         raise QueryError(
@@ -35,13 +35,13 @@ def agreed(effects: Mapping[str, Effect], rule: Rule, absent: Mapping[str, str])
         raise QueryError(
             expected="at least one site's effect",
             got=", ".join(f"{type(effect).__name__} from {site}" for site, effect in effects.items()) or "none",
-            hint="give a dictionary of sites' names and their effects, and in `absent` why other sites gave none.",
+            hint="give a dictionary of sites' names and effects, and in `absent` the reasons of the other sites.",
         )
     if twice := sorted(set(effects) & set(absent)):
         raise QueryError(
             expected="each site once",
             got=f"both an effect and an absence of {', '.join(twice)}",
-            hint="give `absent` only the sites without an effect.",
+            hint="list only sites without an effect in `absent`.",
         )
     sites = {site: effects[site] for site in sorted(effects)}
     _check_numbers(sites)
@@ -50,7 +50,7 @@ def agreed(effects: Mapping[str, Effect], rule: Rule, absent: Mapping[str, str])
 
 
 def check_named(effects: object) -> None:
-    """Raise unless these are things by name."""
+    """Raise unless this is a dictionary with names as keys."""
     if not isinstance(effects, Mapping) or not all(isinstance(site, str) for site in effects):
         raise QueryError(
             expected="a dictionary of sites' names and their effects",
@@ -64,18 +64,18 @@ def _check_numbers(sites: Mapping[str, Effect]) -> None:
         raise QueryError(
             expected=f"numbers that are finite and not beyond {_LARGEST:g}, and at least one unit",
             got=f"others from {', '.join(wrong)}",
-            hint="leave the site out, and say why in `absent`.",
+            hint="omit the site, and give the reason in `absent`.",
         )
     if silent := [site for site, effect in sites.items() if effect.privacy_sd < 1 / _LARGEST]:
         raise QueryError(
-            expected="privacy noise in every site's effect: its variance is the least that a site is taken to have",
+            expected="privacy noise in every site's effect: its variance is a lower bound of the site's variance",
             got=f"none from {', '.join(silent)}",
             hint="an effect without noise is not private; it does not come from this package.",
         )
     if pooled := [site for site, effect in sites.items() if effect.sites or effect.between_sd]:
         raise QueryError(
-            expected="one site's own effect from each",
-            got=f"one pooled before from {', '.join(pooled)}",
+            expected="each site's own effect",
+            got=f"a pooled effect from {', '.join(pooled)}",
             hint="pool the effects of all sites at once.",
         )
 
@@ -93,18 +93,13 @@ def _usable(effect: Effect) -> bool:
 
 
 def _check_same(sites: Mapping[str, Effect]) -> None:
-    for expected, told in _SAME.items():
+    for expected, value in _SAME.items():
         answers: dict[str, list[str]] = {}
         for site, effect in sites.items():
-            answers.setdefault(repr(told(effect)), []).append(site)
+            answers.setdefault(repr(value(effect)), []).append(site)
         if len(answers) > 1:
             raise QueryError(
                 expected=f"{expected} at all sites",
                 got="; ".join(f"{answer} at {', '.join(named)}" for answer, named in answers.items()),
-                hint="ask all sites the same question; effects of different questions have no average.",
+                hint="ask all sites the same question; different quantities have no common average.",
             )
-
-
-def has_interval(effect: Effect) -> bool:
-    """Whether an interval of the effect could be shown to cover."""
-    return effect.sampling_sd is not None and not effect.no_interval

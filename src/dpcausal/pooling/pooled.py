@@ -1,4 +1,4 @@
-"""Several sites' effects as one, by a rule. Everything here is made of what sites released, so it costs no budget."""
+"""Pooling of several sites' effects by a rule."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,77 +9,76 @@ import numpy as np
 from dpcausal.effect import Effect, SiteShare
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm
-from dpcausal.pooling.agreement import agreed, check_named, has_interval
+from dpcausal.pooling.agreement import agreed, check_named
 from dpcausal.pooling.heterogeneity import Heterogeneity
 from dpcausal.pooling.weights import Array, Rule, inverse_variance, median_sd, weights_of
 from dpcausal.text import format_number
 
 _TERMS = 24
-"""An interval draws every part of the noise; of more parts than this the smallest are drawn as one."""
+"""An interval simulates every noise term; beyond so many, the smallest are simulated as one."""
 
 _ESTIMANDS: dict[Rule, str] = {
-    "minimum_variance": "over the units of the {count} sites that count",
+    "minimum_variance": "over the units of the {count} sites with weight",
     "inverse_variance": "averaged over {count} sites by precision",
-    "random_effects": "averaged over sites like these {count}",
+    "random_effects": "averaged over a population of sites like these {count}",
     "sample_size": "over the units of {count} sites",
     "largest": "over the units of the largest site",
-    "median": "in the middle of {count} sites",
+    "median": "at the median of {count} sites",
 }
 
 _ASSUMPTIONS: dict[Rule, tuple[str, ...]] = {
-    "inverse_variance": ("effects do not differ between sites; where they do, precise sites decide what is averaged",),
-    "random_effects": ("sites are like draws from many sites, whose effects are normal around their mean",),
-    "median": ("more than half of the sites are right, and the right ones have one effect",),
+    "inverse_variance": ("effects do not differ between sites; otherwise precise sites dominate the average",),
+    "random_effects": ("sites are a random sample of many sites, with normally distributed effects",),
+    "median": ("more than half of the sites are correct, and these have one common effect",),
 }
 
 _DECIDES, _DISAGREES = 0.9, 3.0
-"""A site decides alone where it has more than this weight; against the others, so many standard errors away."""
+"""A site decides alone with more than this weight, and disagrees if it is so many standard errors from the rest."""
 
 
 def pool(
     effects: Mapping[str, Effect], rule: Rule = "minimum_variance", absent: Mapping[str, str] | None = None
 ) -> Effect:
-    """One effect out of the effects of several sites.
+    """Pool the effects of several sites.
 
-    One site alone is that site under every rule: the same estimate, errors and interval.
+    A single site keeps its own estimate, errors and interval under every rule.
 
     Estimand:
-        `minimum_variance`, `sample_size` and `largest`: the effect over the units of the sites that count, each unit
-        alike. `inverse_variance`: the effect that sites have in common; if they have none, an average by precision.
+        `minimum_variance`, `sample_size` and `largest`: the effect over the units of the sites with weight, all units
+        alike. `inverse_variance`: the effect that all sites share; if they differ, an average by precision.
         `random_effects`: the mean effect over a population of sites, of which these are a sample. Sites that did not
         answer are in none of these.
 
     Assumptions:
-        Those of all sites; no unit is at two sites; and what the rule needs, which the effect says.
+        Those of all sites; no unit is at two sites; and those of the rule, which the effect states.
 
     Privacy:
-        None is spent: an effect is public, and so is whatever is made of it. A unit keeps the guarantee of its own
+        Costs nothing: an effect is public, and so is anything computed from it. A unit keeps the guarantee of its own
         site, so the pooled effect has the largest epsilon and delta of any site. For a person with records at several
         sites these add up.
 
     Args:
-        effects: Each site's effect, by the site's name. All must answer one question.
-        rule: What sites count for. A site's variance is sampling and privacy noise together, and so never below that of
-            its noise, which is public. `minimum_variance`: by size, within the set of sites that makes the variance
-            smallest. `inverse_variance`: by precision; meta-analysis calls it the fixed effect. `random_effects`: by
-            precision too, with the variance between sites added to each site's. `sample_size`: by size. `largest`:
-            nothing but the largest site; of equals the first by name. `median`: the site in the middle, whatever any
-            site says of its own precision: less than half of the sites, wrong or lying, cannot carry it away. A site
-            whose interval was refused counts too, by its public noise and its sampling error; where that was not asked
-            for, by that of the other sites' units.
+        effects: Each site's effect, by the site's name. All must estimate the same quantity.
+        rule: How sites are weighted. A site's variance is that of sampling and privacy noise together, and so at least
+            that of its noise, which is public. `minimum_variance`: by size, within the set of sites with the smallest
+            variance. `inverse_variance`: by precision, the fixed effect of meta-analysis. `random_effects`: by
+            precision, with the between-site variance added to each site's. `sample_size`: by size. `largest`: only the
+            largest site; ties go to the first by name. `median`: the median site, whatever precision sites claim: fewer
+            than half of the sites, wrong or dishonest, cannot move it far. A site whose interval was refused counts
+            too, by its public noise and its sampling error; where that is missing, by that of the other sites' units.
         absent: Why other sites did not answer, by name.
 
     Returns:
-        The effect. Its `n` counts the units of sites with a weight above 0, `between_sd` is what differences between
-        sites add to the error of random effects, `sites` tells what each site did, and the receipts are all sites'. It
-        has no interval where a site that counts has none, nor where one site decides alone, against all others.
+        The effect. Its `n` counts the units of sites with a positive weight, `between_sd` is the part of heterogeneity
+        in the error of random effects, `sites` lists each site's part, and the receipts are those of all sites. It has
+        no interval where a site with weight has none, nor where one site decides alone, against all others.
 
     Raises:
-        QueryError: Unless the effects answer one question with finite numbers, and have what the rule needs.
+        QueryError: Unless the effects estimate the same quantity with finite numbers, and have what the rule needs.
 
     Reference:
         Koga, Chaudhuri and Page (2024), Differentially Private Multi-Site Treatment Effect Estimation, section III-B;
-        corrected here: variances are kept above that of the noise, and the best set is found among prefixes.
+        corrected here: variances are at least that of the noise, and the best set is found among prefixes.
         DerSimonian and Laird (1986), Meta-analysis in clinical trials. Biggerstaff and Tweedie (1997), Incorporating
         variability in estimates of heterogeneity in the random effects model in meta-analysis.
 
@@ -147,21 +146,21 @@ def pool(
         between_sd=_between_sd(rule, differing, weights),
         sites=_shares(sites, weights, absent),
         warnings=(
-            *((f"{alone}. Made of what sites released: it cost no privacy.",) if alone else ()),
+            *((f"{alone}. This warning uses released numbers only and cost no privacy.",) if alone else ()),
             *(f"{site}: {text}" for site, effect in sites.items() for text in effect.warnings),
         ),
     )
 
 
 def leave_one_out(effects: Mapping[str, Effect], rule: Rule = "minimum_variance") -> dict[str, Effect]:
-    """The pooled effect without each of the sites in turn: what depends on a single one shows."""
+    """Pool the effects without each of the sites in turn, to show the influence of every single one."""
     check_named(effects)
     others = {out: {site: effect for site, effect in effects.items() if site != out} for out in effects}
-    return {out: pool(rest, rule, {out: "left out to see what depends on it"}) for out, rest in others.items()}
+    return {out: pool(rest, rule, {out: "left out to show its influence"}) for out, rest in others.items()}
 
 
 def _alone(sites: Mapping[str, Effect], absent: Mapping[str, str]) -> Effect:
-    """A site by itself, to the last digit; with a name, and with the others that were asked."""
+    """Return a single site's effect, unchanged but for the sites' names."""
     ((site, effect),) = sites.items()
     return replace(
         effect,
@@ -172,9 +171,9 @@ def _alone(sites: Mapping[str, Effect], absent: Mapping[str, str]) -> Effect:
 
 
 def _variances(effects: Sequence[Effect]) -> Array:
-    """What each site's effect is known by: sampling, and the noise whose size is public, which is the least it can be.
+    """Return each site's variance: sampling, and privacy noise, whose public variance is a lower bound.
 
-    Where a sampling error was not asked for, a unit is taken to add as much as one does at the other sites.
+    Where a sampling error is missing, the other sites' variance per unit replaces it.
     """
     known = [effect.n * effect.sampling_sd**2 for effect in effects if effect.sampling_sd is not None]
     unit = float(np.median(known)) if known else 0.0
@@ -183,7 +182,7 @@ def _variances(effects: Sequence[Effect]) -> Array:
 
 
 def _errors_of_median(effects: Sequence[Effect], variances: Array) -> tuple[float | None, tuple[NoiseTerm, ...]]:
-    """The standard error of the median, in parts as those of the sites are."""
+    """Return the standard error of the median, split into sampling and noise as at the sites."""
     error = median_sd(variances)
     share = float(np.median([effect.privacy_sd**2 for effect in effects] / variances))
     known = all(effect.sampling_sd is not None for effect in effects)
@@ -192,7 +191,7 @@ def _errors_of_median(effects: Sequence[Effect], variances: Array) -> tuple[floa
 
 
 def _decides_alone(sites: Sequence[str], estimates: Array, variances: Array, weights: Array) -> str:
-    """Which site carries nearly all weight against all others together; empty where none does."""
+    """Return a warning where one site has nearly all weight and disagrees with all others; empty where none does."""
     first = int(np.argmax(weights))
     if weights[first] <= _DECIDES:
         return ""
@@ -203,10 +202,11 @@ def _decides_alone(sites: Sequence[str], estimates: Array, variances: Array, wei
     apart = abs(float(estimates[first]) - rest) / error
     if apart <= _DISAGREES:
         return ""
+    own, others_together = format_number(float(estimates[first])), format_number(rest)
     return (
         f"{sites[first]} alone decides, with {weights[first]:.1%} of the weight, and disagrees with all others "
-        f"together ({format_number(float(estimates[first]))} against {format_number(rest)}, {format_number(apart)} standard errors): look "
-        "into that site, and see what the rule median says"
+        f"together ({own} against {others_together}, {format_number(apart)} standard errors): examine that site, and "
+        "compare the rule median"
     )
 
 
@@ -217,7 +217,7 @@ def _sampling_sd(effects: Sequence[Effect], weights: Array) -> float | None:
 
 
 def _noise(effects: Sequence[Effect], weights: Array) -> tuple[NoiseTerm, ...]:
-    """Every site's noise as far as the site counts; where parts are many, the smallest as one, nearly normal."""
+    """Return every site's noise times its weight; of many terms, the smallest as one nearly normal term."""
     terms = [
         replace(term, scale=term.scale * float(weight))
         for effect, weight in zip(effects, weights, strict=True)
@@ -232,24 +232,24 @@ def _noise(effects: Sequence[Effect], weights: Array) -> tuple[NoiseTerm, ...]:
 
 
 def _between_sd(rule: Rule, differing: Heterogeneity | None, weights: Array) -> float:
-    """What differences between sites add to the error: as much as the estimates bear out, not as is most likely."""
+    """Return the standard error from heterogeneity, at its upper limit and not at its estimate."""
     if rule != "random_effects" or differing is None or math.isinf(differing.limit):
         return 0.0
     return math.sqrt(differing.limit * float((weights**2).sum()))
 
 
 def _no_interval(rule: Rule, counted: Mapping[str, Effect], weights: Mapping[str, float]) -> str:
-    if without := [site for site, effect in counted.items() if not has_interval(effect)]:
+    if without := [site for site, effect in counted.items() if effect.no_interval]:
         return f"there is none from {', '.join(without)} ({sum(weights[site] for site in without):.0%} of the weight)"
     if rule == "median" and len(counted) == 2:
-        return "two sites have no middle one"
+        return "two sites have no median site"
     if rule == "random_effects" and len(counted) == 2:
-        return "two sites do not tell how much sites differ; sample_size has an interval for the units of these two"
+        return "two sites cannot estimate heterogeneity; sample_size has an interval for the units of these two"
     return ""
 
 
 def _guarantee(effects: Sequence[Effect]) -> Guarantee:
-    """What every unit is promised at least, by its own site."""
+    """Return the weakest guarantee of any site, which holds for every unit."""
     guarantees = [effect.guarantee for effect in effects]
     return Guarantee(
         epsilon=max(guarantee.epsilon for guarantee in guarantees),
@@ -262,8 +262,8 @@ def _guarantee(effects: Sequence[Effect]) -> Guarantee:
 def _shares(sites: Mapping[str, Effect], weights: Array, absent: Mapping[str, str]) -> tuple[SiteShare, ...]:
     shares = [SiteShare(site, why, weight=0.0) for site, why in absent.items()]
     for (site, effect), weight in zip(sites.items(), weights, strict=True):
-        error = effect.standard_error if has_interval(effect) else None
-        estimate = None if effect.rehearsed else effect.estimate  # a rehearsed one is a placeholder
+        error = None if effect.no_interval else effect.standard_error
+        estimate = None if effect.rehearsed else effect.estimate  # a placeholder in a rehearsal
         shares.append(SiteShare(site, "answered", effect.n, estimate, error, float(weight)))
     return tuple(sorted(shares, key=lambda share: share.site))
 
@@ -272,28 +272,28 @@ def _of_absent(absent: Mapping[str, str]) -> tuple[str, ...]:
     if not absent:
         return ()
     listed = ", ".join(f"{site} ({why})" for site, why in sorted(absent.items()))
-    return (f"without {listed}: the effect is of units of the sites that answered",)
+    return (f"without {listed}: the effect is for units of the sites that answered",)
 
 
 def _of_choice(rule: Rule, sites: Mapping[str, Effect], counted: Mapping[str, Effect]) -> tuple[str, ...]:
     if rule != "minimum_variance":
         return ()
     out = [site for site in sites if site not in counted]
-    left = f"left out: {', '.join(out)}, whose error would add more than their units take off; " if out else ""
-    return (f"{left}sites were chosen by their noisy standard errors, and the interval does not count the choosing",)
+    omitted = f"left out: {', '.join(out)}, which would increase the variance; " if out else ""
+    return (f"{omitted}sites were selected by their noisy standard errors, which the interval does not account for",)
 
 
 def _of_those_with_intervals(rule: Rule, sites: Mapping[str, Effect]) -> tuple[str, ...]:
-    """What the sites whose intervals were not refused say by themselves, where some were."""
-    sure = {site: effect for site, effect in sites.items() if has_interval(effect)}
+    """Return a note with the pooled effect of the sites that have intervals, where some have none."""
+    sure = {site: effect for site, effect in sites.items() if not effect.no_interval}
     if not sure or len(sure) == len(sites):
         return ()
     alone = pool(sure, rule)
     if alone.no_interval or alone.rehearsed:
         return ()
     low, high = alone.interval()
-    told = f"{format_number(alone.estimate)}, 95 % interval {format_number(low)} to {format_number(high)}"
-    return (f"the sites with intervals by themselves ({', '.join(sure)}): {told}",)
+    pooled = f"{format_number(alone.estimate)}, 95 % interval {format_number(low)} to {format_number(high)}"
+    return (f"only the sites with intervals ({', '.join(sure)}): {pooled}",)
 
 
 def _of_differences(rule: Rule, differing: Heterogeneity | None, *, rehearsed: bool) -> tuple[str, ...]:
@@ -302,7 +302,7 @@ def _of_differences(rule: Rule, differing: Heterogeneity | None, *, rehearsed: b
     found = "rehearsed as if effects did not differ between sites" if rehearsed else str(differing)
     if rule != "random_effects" or math.isinf(differing.limit):
         return (found,)
-    return found, "the interval allows for as much difference between sites as the estimates bear out, up to level 99 %"
+    return found, "the interval uses the upper limit of the between-site variance, and is valid up to level 99 %"
 
 
 def _of_guarantees(sites: Mapping[str, Effect]) -> tuple[str, ...]:
@@ -318,5 +318,5 @@ def _of_guarantees(sites: Mapping[str, Effect]) -> tuple[str, ...]:
 
 
 def _in_common(effects: Sequence[Effect]) -> tuple[str, ...]:
-    """The notes that all sites have; those of one site are in its own effect."""
+    """Return the notes that all sites share; those of one site are in its own effect."""
     return tuple(note for note in dict.fromkeys(effects[0].notes) if all(note in effect.notes for effect in effects))

@@ -1,4 +1,4 @@
-"""What each site counts for, by rule. Arithmetic on public numbers: no names, no randomness, any number of sites."""
+"""Weights of sites by rule. Arithmetic on public numbers: no names, no randomness, any number of sites."""
 
 import math
 from typing import Literal, get_args
@@ -15,20 +15,19 @@ NEED_VARIANCES: tuple[Rule, ...] = ("minimum_variance", "inverse_variance", "ran
 
 
 def minimum_variance(sizes: Array, variances: Array) -> Array:
-    """Weights in proportion to size within the set of sites that has the smallest variance, and 0 outside.
+    """Return weights in proportion to size within the set of sites that has the smallest variance, and 0 outside.
 
-    The best of all sets is a prefix of the sites in the order of size times variance (proof: docs/pooling.md), so a
-    million sites are sorted and added up, not their subsets tried. Of equals the first comes first, and of sets of one
-    variance the smallest.
+    The best of all sets is a prefix of the sites in the order of size times variance (proof: docs/pooling.md), so sites
+    are sorted instead of all subsets tried. Ties go to the first site, and to the smallest set.
 
     Args:
         sizes: Each site's number of units.
-        variances: Each site's variance, greater than 0. With negative ones, which noise can make of an estimated
-            variance, no prefix need be best, and the best set means nothing.
+        variances: Each site's variance, greater than 0. With negative ones, which noise can cause in an estimated
+            variance, no prefix need be best, and the best set is meaningless.
 
     Reference:
         Koga, Chaudhuri and Page (2024), Differentially Private Multi-Site Treatment Effect Estimation, Algorithm 3
-        (MVAgg), there by trying all sets.
+        (MVAgg), which tries all sets.
 
     Example:
         >>> minimum_variance(np.array([100.0, 300.0, 100.0]), np.array([1.0, 1.0, 50.0]))  # the third is too noisy
@@ -36,21 +35,21 @@ def minimum_variance(sizes: Array, variances: Array) -> Array:
     """
     shares = _scaled(sizes)
     order = np.argsort(shares * variances, kind="stable")
-    kept = np.cumsum(shares[order])
+    total = np.cumsum(shares[order])
     error = np.cumsum(shares[order] ** 2 * variances[order])
-    chosen = order[: np.argmin(error / kept**2) + 1]
+    chosen = order[: np.argmin(error / total**2) + 1]
     weights = np.zeros(len(sizes))
     weights[chosen] = _scaled(shares[chosen])
     return weights
 
 
 def inverse_variance(variances: Array) -> Array:
-    """Weights in proportion to precision: the smallest variance there is, where effects do not differ."""
+    """Return weights in proportion to precision: the smallest possible variance where effects do not differ."""
     return _scaled(variances.min() / variances)
 
 
 def middle(estimates: Array) -> Array:
-    """All of the weight on the site in the middle; with an even number of sites, half on each of two.
+    """Return all weight on the median site; with an even number of sites, half on each of two.
 
     Example:
         >>> middle(np.array([30.0, -1.6, -1.1]))
@@ -63,19 +62,19 @@ def middle(estimates: Array) -> Array:
 
 
 def median_sd(variances: Array) -> float:
-    """The standard error of the median of normal estimates of one effect with these variances.
+    """Return the standard error of the median of normal estimates of one effect with these variances.
 
-    That is the root of pi / 2 times the number of sites, over the sum of the inverse standard errors. No site counts as
-    more precise than the one in the middle, because a site may say that it is.
+    It is the root of pi / 2 times the number of sites, over the sum of the inverse standard errors. No site counts as
+    more precise than the median one, because a site may overstate its precision.
     """
     errors = np.sqrt(np.maximum(variances, np.median(variances)))
     return float(math.sqrt(math.pi / 2 * len(errors)) / (1 / errors).sum())
 
 
 def weights_of(rule: Rule, sizes: Array, variances: Array, between: float, estimates: Array) -> Array:
-    """What each site counts for.
+    """Return the weight of each site.
 
-    The variance of effects between sites matters to random effects only, and estimates to the median only.
+    Only random effects use the between-site variance, and only the median uses the estimates.
     """
     if rule == "median":
         return middle(estimates)
@@ -93,6 +92,6 @@ def weights_of(rule: Rule, sizes: Array, variances: Array, between: float, estim
 
 
 def _scaled(sizes: Array) -> Array:
-    """Sizes as parts of 1."""
+    """Return sizes as shares of their sum."""
     shares: Array = sizes / sizes.sum()
     return shares

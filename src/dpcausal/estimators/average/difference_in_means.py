@@ -1,11 +1,13 @@
-"""The plainest estimator: mean outcome in the treated arm minus mean outcome in the control arm."""
+"""The simplest estimator: mean outcome in the treated arm minus mean outcome in the control arm."""
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from dpcausal.columns import Binary
 from dpcausal.effect import Effect
 from dpcausal.estimators.base import BaseEstimator
+from dpcausal.estimators.messages import NO_INTERFERENCE
 from dpcausal.estimators.plausibility import Measured, Signs, warned
 from dpcausal.queries import ArmMoments, ArmTotals
 from dpcausal.release import Release
@@ -25,12 +27,12 @@ class DifferenceInMeans(BaseEstimator):
         effect plus confounding.
 
     Privacy:
-        One query. With `protects="record_within_arm"` the arms and their sizes are public, as a trial's design makes
-        them, and one unit moves one arm's total. With `protects="record"` the treated arm's size is noisy too. The
-        outcome's bounds must be public: the noise is in proportion to their distance.
+        One query. With `protects="record_within_arm"` the arms and their sizes are public, as in a published trial, and
+        one unit changes one arm's total. With `protects="record"` the treated arm's size is noisy too. The outcome's
+        bounds must be public: the noise is in proportion to their distance.
 
     Attributes:
-        with_interval: Whether second moments are asked for, which the interval needs. They add less than one part in a
+        with_interval: Whether to ask for second moments, which the interval needs. They add less than one part in a
             million to the noise in the estimate.
 
     Reference:
@@ -46,17 +48,19 @@ class DifferenceInMeans(BaseEstimator):
         (775, 180)
     """
 
+    also_called: ClassVar[str] = "dim diff_in_means ttest t_test welch mean_difference ab_test rct anova"
+
     with_interval: bool = True
 
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
-        """The effect, for epsilon and delta in all; delta 0 gives Laplace noise, a positive delta Gaussian noise."""
+        """Estimate the effect for a total of epsilon and delta; noise is Laplace with delta 0, otherwise Gaussian."""
         guarantee = guarantee_for(source, epsilon, delta)
         release = source.release(ArmMoments() if self.with_interval else ArmTotals(), guarantee)
         sizes = _sizes(release, source)
         means = [release.value(f"total_{arm}") / sizes[arm] for arm in (0, 1)]
         noise = [release.noise_term(f"total_{arm}", 1 / sizes[arm]) for arm in (0, 1)]
         if source.arm_sizes is None:
-            # What one more unit in the treated arm, and one less in the control arm, does to the difference.
+            # The change in the difference with one more unit in the treated arm and one fewer in the control arm.
             leverage = abs(means[1] / sizes[1] + means[0] / sizes[0])
             noise.append(release.noise_term("size_1", leverage))
         if "compared" in release.names:  # and one more unit in the control arm
@@ -75,7 +79,7 @@ class DifferenceInMeans(BaseEstimator):
             guarantee=guarantee,
             assumptions=(
                 "arms are comparable without adjustment, as in a randomised trial",
-                "one unit's outcome does not depend on another unit's arm",
+                NO_INTERFERENCE,
                 *source.schema.data_handling,
             ),
             receipts=(release.receipt,),
@@ -91,7 +95,7 @@ def _unused(source: Source) -> tuple[str, ...]:
 
 
 def _arms(source: Source, sizes: tuple[float, float], means: list[float]) -> tuple[str, ...]:
-    """Each arm's size and mean, as they were released."""
+    """Return each arm's size and mean, as released."""
     middle = sum(source.schema.outcome_bounds) / 2
     labels = source.schema.treatment.labels_or_values
     return tuple(
@@ -101,7 +105,7 @@ def _arms(source: Source, sizes: tuple[float, float], means: list[float]) -> tup
 
 
 def _sizes(release: Release, source: Source) -> tuple[float, float]:
-    """The arms' sizes, at least 1 each, so that an empty arm has an answer like any other."""
+    """Return the arms' sizes, at least 1 each, so that an empty arm has an answer like any other."""
     if source.arm_sizes is not None:
         return max(source.arm_sizes[0], 1.0), max(source.arm_sizes[1], 1.0)
     units = units_compared(source, release)
@@ -110,7 +114,7 @@ def _sizes(release: Release, source: Source) -> tuple[float, float]:
 
 
 def _sampling_sd(release: Release, source: Source, sizes: tuple[float, float], means: list[float]) -> float:
-    """The two-sample standard error. A noisy mean's square is too large by the noise's variance, which is put right."""
+    """Return the two-sample standard error, corrected for the noise in the squares of the means."""
     low, high = source.schema.outcome_bounds
     half = (high - low) / 2
     spreads = _variances(release, half, sizes, means)
@@ -121,7 +125,7 @@ def _sampling_sd(release: Release, source: Source, sizes: tuple[float, float], m
 
 
 def _variances(release: Release, half: float, sizes: tuple[float, float], means: list[float]) -> list[float]:
-    """The outcome's variance in each arm, as noise left it."""
+    """Return the outcome's variance in each arm, noise included."""
     return [
         half**2 - release.value(f"deficit_{arm}") / size - mean**2 + release.variance(f"total_{arm}") / size**2
         for arm, (size, mean) in enumerate(zip(sizes, means, strict=True))
@@ -129,7 +133,7 @@ def _variances(release: Release, half: float, sizes: tuple[float, float], means:
 
 
 def _signs(release: Release, source: Source, sizes: tuple[float, float], means: list[float]) -> Signs:
-    """What the release tells of both arms."""
+    """Return what the release shows about both arms."""
     low, high = source.schema.outcome_bounds
     half, middle = (high - low) / 2, (low + high) / 2
     counts = [name for name in ("size_1", "compared") if name in release.names]

@@ -3,12 +3,13 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from dpcausal.effect import Effect
 from dpcausal.errors import GuaranteeError, QueryError, TableError
 from dpcausal.estimators.base import BaseEstimator
-from dpcausal.estimators.messages import confounding_message
+from dpcausal.estimators.interval_policy import arm_below_noise, weighting_bias
+from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but
 from dpcausal.estimators.plausibility import Measured, Signs, warned
 from dpcausal.estimators.propensity import ESTIMANDS, PropensityUncertainty
 from dpcausal.guarantee import Guarantee
@@ -18,31 +19,37 @@ from dpcausal.release import Release
 from dpcausal.source import Source, guarantee_for, units_compared
 from dpcausal.validation import is_number
 
+_MIN_ARM_SHARE = 0.1
+"""The least share of the sum of weights that an arm counts as; with weights that balance the arms it is a half."""
+
+_MAX_SHRINK = 2.0**20
+"""The largest correction of weights for noise in the score, which the query accepts."""
+
 
 @dataclass(frozen=True)
 class InverseWeighting(BaseEstimator):
     """Difference between weighted mean outcomes of the arms, weighted so that both look like the same population.
 
     Estimand:
-        The average treatment effect over all units (ATE), over those treated (ATT), over those not treated (ATC), or
-        over units in proportion to how evenly they could have been in either arm (ATO).
+        The average treatment effect over all units (ATE), over the treated (ATT), over the controls (ATC), or over the
+        overlap population, where a unit counts as e (1 - e), e its propensity score (ATO).
 
     Assumptions:
         The covariates hold all confounders, a logistic regression on them describes who is treated, and scores beyond
-        `clip` are rare. Noise in the score leaves some confounding in; the interval does not account for it, and is
+        `clip` are rare. Noise in the score leaves residual confounding; the interval does not account for it, and is
         refused where it could matter.
 
     Privacy:
-        Two queries, which share epsilon: a private logistic regression, and sums weighted by its score. Covariates and
-        outcome need public bounds; nothing else about a unit need be public.
+        Two queries share epsilon: a private logistic regression, and sums weighted by its score. Covariates and outcome
+        need public bounds; nothing else about a unit need be public.
 
     Attributes:
-        covariates: The covariates of the score. A short list: each one costs accuracy.
+        covariates: The covariates of the score. Keep the list short: each one costs accuracy.
         estimand: `ATE`, `ATT`, `ATC` or `ATO`.
-        clip: Scores are kept within clip and 1 - clip. Noise in the estimate is in proportion to 1 / clip, but for ATO.
-        scores: How the regression is made private: `objective` adds noise to what is minimised, `output` to the result.
+        clip: Scores are clipped to clip and 1 - clip. Noise in the estimate is in proportion to 1 / clip, but for ATO.
+        scores: How the regression is made private: `objective` adds noise to the objective, `output` to the result.
         penalty: For `output`, the ridge for each unit. A larger one needs less noise and adjusts less.
-        share: The part of epsilon that the regression gets.
+        share: The share of epsilon that the regression gets.
 
     Reference:
         Lee, Gresele, Park and Muandet (2019), Private Causal Inference using Propensity Scores. Corrected here: the
@@ -61,6 +68,8 @@ class InverseWeighting(BaseEstimator):
         (0.41, 0.18)
     """
 
+    also_called: ClassVar[str] = "ipw iptw ipsw weighting inverse_probability_weighting propensity_weighting ow"
+
     covariates: Sequence[str]
     estimand: Estimand = "ATE"
     clip: float = 0.1
@@ -71,12 +80,12 @@ class InverseWeighting(BaseEstimator):
     def estimate(
         self, source: Source, *, epsilon: float, delta: float = 0.0, scores_from: Source | None = None
     ) -> Effect:
-        """The effect, for epsilon and delta in all.
+        """Estimate the effect for a total of epsilon and delta.
 
         Args:
             source: Where outcomes come from.
             epsilon: The privacy loss.
-            delta: With 0 all noise is Laplace's; a positive one makes Gaussian noise of the sums.
+            delta: With 0 all noise is Laplace noise; with a positive one the sums get Gaussian noise.
             scores_from: A source of other units, chosen without looking at them, to fit the score on: the other half of
                 a table, for instance. Then each source spends all of epsilon and delta, on different units.
         """
@@ -89,7 +98,7 @@ class InverseWeighting(BaseEstimator):
             _check_apart(source, scores_from)
             first, second = guarantee_for(scores_from, epsilon, 0.0 if pure else delta), guarantee
         score = (scores_from or source).release(self._score(scores_from or source), first)
-        shrink = 0.0 if pure else min(score.variance("intercept") / 2, 2.0**20)
+        shrink = 0.0 if pure else min(score.variance("intercept") / 2, _MAX_SHRINK)
         query = WeightedArms(self.covariates, score.values, self.estimand, self.clip, shrink)
         release = source.release(query, second)
         return self._effect(source, guarantee, score, _Arms(query, release, source), scores_from)
@@ -100,7 +109,7 @@ class InverseWeighting(BaseEstimator):
             raise QueryError(
                 expected='scores="objective" or scores="output", and a penalty greater than 0',
                 got=f"scores={self.scores!r}, penalty={self.penalty!r}",
-                hint="objective is the better choice; the penalty is for output only.",
+                hint="use objective; the penalty is for output only.",
             )
         if not (is_number(self.share) and 0 < self.share < 1):
             raise QueryError(
@@ -117,9 +126,9 @@ class InverseWeighting(BaseEstimator):
     def _effect(
         self, source: Source, guarantee: Guarantee, score: Release, arms: "_Arms", scores_from: Source | None
     ) -> Effect:
-        split = ("the score was fitted on other units, who paid for it with the same epsilon",) if scores_from else ()
+        split = ("the score was fitted on other units, which paid the same epsilon for it",) if scores_from else ()
         effect = Effect(
-            estimand=f"{ESTIMANDS[self.estimand]}, scores kept within {self.clip:g} and {1 - self.clip:g}",
+            estimand=f"{ESTIMANDS[self.estimand]}, scores clipped to {self.clip:g} and {1 - self.clip:g}",
             arms=source.schema.treatment.labels_or_values,
             outcome=source.schema.outcome.name,
             estimate=arms.means[1] - arms.means[0],
@@ -130,66 +139,63 @@ class InverseWeighting(BaseEstimator):
             f"({self.scores} perturbation)",
             guarantee=guarantee,
             assumptions=(
-                f"no confounders but {', '.join(self.covariates)}, and treatment follows a logistic regression on these",
-                "one unit's outcome does not depend on another unit's arm",
-                "for the interval: few scores are clipped, and noise in the score leaves little confounding in",
+                f"{no_confounders_but(self.covariates)}, and treatment follows a logistic regression on these",
+                NO_INTERFERENCE,
+                "for the interval: few scores are clipped, and noise in the score leaves little residual confounding",
                 *source.schema.data_handling,
             ),
             receipts=(score.receipt, arms.receipt),
             notes=(*split, *source.caveats),
-            no_interval=arms.too_light or self._doubt((scores_from or source).n, score, arms),
+            no_interval=arms.refusal or self._refusal((scores_from or source).n, score, arms),
             control_mean=arms.signs.means[0].value,
             treated_mean=arms.signs.means[1].value,
         )
         return warned(effect, source.schema, arms.signs)
 
-    def _doubt(self, n: int, score: Release, arms: "_Arms") -> str:
-        """Why the score may leave more confounding in than an interval could hide; from released numbers only."""
+    def _refusal(self, n: int, score: Release, arms: "_Arms") -> str:
+        """Return why the score rules an interval out; empty where it does not."""
         if self.scores == "output":
-            return "the ridge that output perturbation needs leaves confounding in, by an amount nobody knows"
+            return "the ridge that output perturbation needs leaves residual confounding of unknown size"
         uncertainty = PropensityUncertainty.of(n, score.guarantee.epsilon, len(self.covariates), len(score.names))
-        if uncertainty.ridge > 0.1 or uncertainty.noise_sd * arms.spread > 2 * math.hypot(
-            arms.sampling_sd, arms.privacy_sd
-        ):
-            return confounding_message("the score", self.covariates)
-        return ""
+        error = math.hypot(arms.sampling_sd, arms.privacy_sd)
+        return weighting_bias(uncertainty.noise_sd, uncertainty.ridge, arms.outcome_sd, error, self.covariates)
 
 
 def _check_apart(source: Source, other: Source) -> None:
-    """Raise where two sources cannot be about different units, or do not protect the same."""
+    """Raise unless two sources can hold different units and protect the same."""
     ledgers = [getattr(each, "ledger", None) for each in (source, other)]
     openings = [ledger.opening for ledger in ledgers if ledger is not None]
     if source is other or len(set(openings)) < len(openings):
         raise TableError(
             expected="scores_from to be a source of other units, with a ledger of its own",
             got="the same source, or one with the same ledger",
-            hint="leave scores_from out to use all units for both queries; epsilon is then divided.",
+            hint="omit scores_from to use all units for both queries; they then share epsilon.",
         )
     if source.schema.protects != other.schema.protects:
         raise GuaranteeError(
             expected=f"two sources that protect {source.schema.protects}",
             got=f"one that protects {other.schema.protects}",
-            hint="one guarantee is printed for the units of both.",
+            hint="give both schemas the same protects: one guarantee covers the units of both.",
         )
 
 
 class _Arms:
-    """Both arms' weights and weighted means, as they follow from the released sums."""
+    """Both arms' weights and weighted means, from the released sums."""
 
     def __init__(self, query: WeightedArms, release: Release, source: Source) -> None:
         self.receipt = release.receipt
         sums = {name: release.value(name) for name in release.names}
         half = (source.schema.outcome_bounds[1] - source.schema.outcome_bounds[0]) / 2
-        whole = [
+        released = [
             (sums["weight_sum"] - sums["weight_difference"]) / 2,
             (sums["weight_sum"] + sums["weight_difference"]) / 2,
         ]
-        doubt = math.sqrt(release.variance("weight_sum") + release.variance("weight_difference")) / 2
-        self.too_light = "" if min(whole) > 3 * doubt else "an arm's weight cannot be told from noise"
+        weight_noise_sd = math.sqrt(release.variance("weight_sum") + release.variance("weight_difference")) / 2
+        self.refusal = arm_below_noise(min(released), weight_noise_sd, "weight")
         units = units_compared(source, release)
-        # All units together weigh so much at least, and at most; an arm counts as a tenth of it at least.
+        # The sum of all weights has public bounds, and each arm's a floor, so that no division explodes.
         weight_sum = min(max(sums["weight_sum"], query.smallest * units), query.largest * units)
-        weights = [max(each, weight_sum / 10) for each in whole]
+        weights = [max(each, weight_sum * _MIN_ARM_SHARE) for each in released]
         totals = (
             (sums["weighted_sum"] - sums["weighted_difference"]) / 2,
             (sums["weighted_sum"] + sums["weighted_difference"]) / 2,
@@ -204,17 +210,19 @@ class _Arms:
         }
         self.noise = tuple(release.noise_term(name, abs(slope)) for name, slope in slopes.items())
         square = half**2 - sums["deficit"] / weight_sum
-        # A variance below what noise could hide counts as that much, so that no luck makes an interval too narrow.
+        # A variance below what noise could hide counts as that much, so that luck cannot make an interval too narrow.
         hidden = math.sqrt(release.variance("deficit")) / weight_sum
         within = square - (self.means[0] ** 2 + self.means[1] ** 2) / 2
-        self.spread = math.sqrt(min(max(within, hidden), half**2))
+        self.outcome_sd = math.sqrt(min(max(within, hidden), half**2))
         weight_square_sum = min(max(sums["weight_square_sum"], weight_sum**2 / units), query.largest * weight_sum)
-        self.sampling_sd = self.spread * math.sqrt(weight_square_sum) / (weight_sum / 2)
+        self.sampling_sd = self.outcome_sd * math.sqrt(weight_square_sum) / (weight_sum / 2)
         self.privacy_sd = math.sqrt(sum(term.variance for term in self.noise))
         total = math.sqrt(release.variance("weighted_sum") + release.variance("weighted_difference")) / 2
         self.signs = Signs(
             means=tuple(
-                Measured(sum(source.schema.outcome_bounds) / 2 + mean, math.hypot(total, mean * doubt) / weight)
+                Measured(
+                    sum(source.schema.outcome_bounds) / 2 + mean, math.hypot(total, mean * weight_noise_sd) / weight
+                )
                 for mean, weight in zip(self.means, weights, strict=True)
             ),
             variance=Measured(within, hidden),

@@ -3,17 +3,21 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from dpcausal.effect import Effect
 from dpcausal.errors import GuaranteeError, QueryError
 from dpcausal.estimators.base import BaseEstimator
+from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but
 from dpcausal.estimators.plausibility import Measured, Signs, warned
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import MatchedContrast, NoisyMatchedContrast, OutputPerturbedLogistic
 from dpcausal.queries.matched_contrast import check_matching
 from dpcausal.release import Release
-from dpcausal.schema import Protects
 from dpcausal.source import Source, guarantee_for
+
+_OUTCOME_ERROR, _RECORD_ERROR = 0.003, 0.001
+"""Default coefficients of the error model that chooses limits."""
 
 
 @dataclass(frozen=True)
@@ -27,29 +31,28 @@ class PropensityMatching(BaseEstimator):
         The covariates hold all confounders, and every unit could have been in either arm.
 
     Privacy:
-        With `protects="outcome"` covariates and arms are public, which a schema must declare and a hospital rarely can.
-        Then matching needs no noise, the estimate is a weighted sum of outcomes with known weights, and noise is in
-        proportion to the largest weight. With `protects="record"` scores and arms are made noisy unit by unit before
-        matching. What is left of the score is noise, so confounding stays, and wrong arms shrink the estimate towards
-        0: no interval is given, and the effect says so. It is kept for comparison.
+        What the schema protects decides how units are matched. Where it protects the outcome, covariates and arms are
+        public, which a hospital can rarely declare. Then matching needs no noise, the estimate is a weighted sum of
+        outcomes with known weights, and noise is in proportion to the largest weight. Where it protects the record,
+        each unit's score and arm get noise before matching. The noise drowns the score, so confounding remains, and
+        wrong arms shrink the estimate towards 0: there is no interval. This is a baseline for comparison.
 
     Attributes:
         covariates: The covariates of the score.
-        protects: What the schema protects, `outcome` or `record`; said here too, since so much depends on it.
         neighbours: How many matches each unit has.
         limit: A unit may serve as a match `limit` times `neighbours` times; None to choose it from epsilon, the arms'
             sizes and how crowded the matching is.
         error: The coefficient of the error model behind that choice; None for 0.003 (outcome; the paper has 0.01, for
-            two noises in place of one) or 0.001 (record).
-        split: For `record`, how epsilon is divided among the score (half for its coefficients and half for the units'
-            scores), arms and outcomes.
+            two noise terms instead of one) or 0.001 (record).
+        split: Where records are protected, the shares of epsilon for the score (half for its coefficients and half for
+            the units' scores), arms and outcomes.
 
     Reference:
         Yuan et al. (2025), PrivATE: Differentially Private Average Treatment Effect Estimation for Observational Data.
         Corrected here, at outcome level: a match always counts 1 / neighbours, limits minimise the error model, limits
-        leave enough matches for all, and there is one noise in place of two. At record level besides: one record
-        replaced in place of one added, a penalised constant, covariates within public bounds, the solver's inexactness
-        paid for, and an answer where all units are in one arm.
+        leave enough matches for all, and there is one noise term instead of two. Corrected at record level too: a
+        record is replaced, not added; the constant is penalised; covariates have public bounds; the solver's
+        inexactness is paid for; and there is an answer where all units are in one arm.
 
     Example:
         >>> from dpcausal import Real, Rehearsal, Schema, Treatment
@@ -59,63 +62,65 @@ class PropensityMatching(BaseEstimator):
         ...     covariates=[Real("age", 18, 90)],
         ...     protects="outcome",
         ... )
-        >>> plan = PropensityMatching(covariates=["age"], protects="outcome").estimate(Rehearsal(schema, n=5_000), epsilon=1.0)
+        >>> plan = PropensityMatching(covariates=["age"]).estimate(Rehearsal(schema, n=5_000), epsilon=1.0)
         >>> round(plan.sampling_sd, 2), round(plan.privacy_sd, 2)
         (0.89, 0.26)
     """
 
+    also_called: ClassVar[str] = "psm matching nearest_neighbour nearest_neighbor propensity_score_matching"
+
     covariates: Sequence[str]
-    protects: Protects
     neighbours: int = 5
     limit: int | None = None
     error: float | None = None
     split: tuple[float, float, float] = (0.1, 0.7, 0.2)
 
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
-        """The effect, for epsilon and delta in all; at record level delta is not used."""
+        """Estimate the effect for a total of epsilon and delta; where records are protected, delta is not used."""
         guarantee = guarantee_for(source, epsilon, delta)
-        if self.protects not in ("outcome", "record") or self.protects != source.schema.protects:
-            raise GuaranteeError(
-                expected="protects='outcome' or protects='record', as the schema declares",
-                got=f"protects={self.protects!r}, and {source.schema.protects!r} in the schema",
-                hint="the schema decides: say the same here. With record_within_arm use Stratification or "
-                "InverseWeighting.",
-            )
-        return self._public_scores(source, guarantee) if self.protects == "outcome" else self._noisy(source, guarantee)
+        if source.schema.protects == "outcome":
+            return self._public_scores(source, guarantee)
+        if source.schema.protects == "record":
+            return self._noisy(source, guarantee)
+        raise GuaranteeError(
+            expected="a schema that protects the outcome or the record",
+            got=f"one that protects {source.schema.protects}",
+            hint="use Stratification or InverseWeighting.",
+        )
 
     def _public_scores(self, source: Source, guarantee: Guarantee) -> Effect:
         query = MatchedContrast(
-            self.covariates, self.neighbours, self.limit, 0.003 if self.error is None else self.error
+            self.covariates, self.neighbours, self.limit, _OUTCOME_ERROR if self.error is None else self.error
         )
         release = source.release(query, guarantee)
         low, high = source.schema.outcome_bounds
         freedom = max(release.public_values["freedom"], 1)
-        # A variance below what noise could hide counts as that much, so that no luck makes an interval too narrow.
+        # A variance below what noise could hide counts as that much, so that luck cannot make an interval too narrow.
         hidden = math.sqrt(release.variance("squares")) / freedom
         variance = min(max(release.value("squares") / freedom, hidden), (high - low) ** 2 / 4)
-        nobody = "an arm is empty, so nobody has a match" if release.public_values["matched"] == 0 else ""
+        unmatched = "an arm is empty, so no unit has a match" if release.public_values["matched"] == 0 else ""
         return self._effect(
             source,
             guarantee,
             (release,),
             sampling_sd=math.sqrt(variance * release.public_values["squared"]),
             assumes=(
-                f"no confounders but {', '.join(self.covariates)}, and every unit could have been in either arm",
-                "for the interval: outcomes are equally spread, and units with near scores are comparable",
+                f"{no_confounders_but(self.covariates)}, and every unit could have been in either arm",
+                "for the interval: the outcome has one variance, and units with close scores are comparable",
             ),
-            note="covariates and arms were used as they are: they are declared public",
-            no_interval=nobody,
+            note="covariates and arms were used without noise: they are declared public",
+            no_interval=unmatched,
             signs=Signs(variance=Measured(release.value("squares") / freedom, hidden)),
         )
 
     def _noisy(self, source: Source, guarantee: Guarantee) -> Effect:
-        error = 0.001 if self.error is None else self.error
+        error = _RECORD_ERROR if self.error is None else self.error
         check_matching(self.neighbours, self.limit, error)
         if len(self.split) != 3 or min(self.split) <= 0 or not math.isclose(sum(self.split), 1):
             raise QueryError(
                 expected="three shares that add up to 1, for score, arms and outcomes",
                 got=repr(self.split),
-                hint="the paper has (0.1, 0.7, 0.2).",
+                hint="the paper uses (0.1, 0.7, 0.2).",
             )
         scores, arms, outcomes = self.split
         first, rest = replace(guarantee, delta=0.0).split(scores / 2)
@@ -128,10 +133,10 @@ class PropensityMatching(BaseEstimator):
             guarantee,
             (score, matches),
             sampling_sd=None,
-            assumes=("arms are comparable as they are: matching on noisy scores hardly adjusts for anything",),
-            note="kept for comparison: units are matched on scores that are nearly all noise, and arms turned round at "
-            "random draw the estimate towards 0; a private difference in means is usually better; delta is never used",
-            no_interval="confounding stays, and noisy arms draw the estimate towards 0, by amounts nobody knows",
+            assumes=("arms are comparable without adjustment: matching on noisy scores adjusts for almost nothing",),
+            note="a baseline for comparison: scores are nearly all noise, and arms flipped at random shrink the "
+            "estimate towards 0; a private difference in means is usually better; delta is never used",
+            no_interval="confounding remains, and noisy arms shrink the estimate towards 0, both by unknown amounts",
             signs=Signs(),
         )
 
@@ -158,11 +163,11 @@ class PropensityMatching(BaseEstimator):
             sampling_sd=sampling_sd,
             noise=(matches.noise_term("effect", largest),),
             n=source.n,
-            method=f"matching on the propensity score of {', '.join(self.covariates)}; {self.neighbours} neighbours, limits "
-            f"{limits} (control, treated)",
+            method=f"matching on the propensity score of {', '.join(self.covariates)}; {self.neighbours} neighbours, "
+            f"limits {limits} (control, treated)",
             guarantee=guarantee,
             assumptions=(
-                "one unit's outcome does not depend on another unit's arm",
+                NO_INTERFERENCE,
                 *assumes,
                 *source.schema.data_handling,
             ),

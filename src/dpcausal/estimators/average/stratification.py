@@ -1,16 +1,25 @@
-"""Adjustment for a short list of discrete confounders: compare like with like, stratum by stratum."""
+"""Stratification on a short list of discrete confounders."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from dpcausal.effect import Effect
 from dpcausal.estimators.base import BaseEstimator
+from dpcausal.estimators.messages import NO_INTERFERENCE
 from dpcausal.estimators.plausibility import Measured, Signs, warned
 from dpcausal.queries import Cut, StratumContrasts
 from dpcausal.queries.cuts import bins, cuts_of
 from dpcausal.release import Release
 from dpcausal.source import Source, guarantee_for, units_compared
+
+_MIN_SHARE = 0.1
+"""The least share of all units that strata count as. Below it there is no interval: a ratio of noisy numbers is then
+far from normal."""
+
+_MAX_MEANS = 0.5
+"""The largest number of means, two for each stratum, over the number of units: half of the degrees of freedom stay."""
 
 
 @dataclass(frozen=True)
@@ -20,23 +29,24 @@ class Stratification(BaseEstimator):
     Estimand:
         The average treatment effect over strata that hold both arms. A stratum with t treated and c control units
         counts as min(t, K c) + min(c, K t): as all of its units while neither arm outnumbers the other by more than K
-        to 1, and as fewer beyond. Where that trims, the effect says by how much.
+        to 1, and as fewer beyond. The effect notes how many units that trims.
 
     Assumptions:
-        Within a stratum arms are comparable: the covariates that tell strata apart are all confounders. The interval
-        takes strata as they are found in the table, and outcomes as equally spread in all of them.
+        Within a stratum arms are comparable: the covariates that define strata are all confounders. The interval is
+        conditional on the strata in the table, and assumes one variance of the outcome in all of them.
 
     Privacy:
-        One query, pure epsilon or Gaussian. The noise is the same for two strata and for ten thousand, in proportion to
-        1 + K and to the distance of the outcome's bounds. Strata must be public: listed values or public edges.
+        One query, with pure epsilon or Gaussian noise. The noise is the same for two strata and for ten thousand, in
+        proportion to 1 + K and to the distance of the outcome's bounds. Strata must be public: listed values or public
+        edges.
 
     Attributes:
-        by: The covariates that tell strata apart: names of listed ones, and `Cut`s of real ones.
+        by: The covariates that define strata: names of listed ones, and `Cut`s of real ones.
         cap: K. A larger cap trims less and needs more noise.
 
     Reference:
-        Subclassification on discrete covariates. The ratio cap, which bounds what one unit can move, stands in place of
-        the smooth sensitivity of Koga, Chaudhuri and Page (2024), section III-A2, and needs no delta.
+        Subclassification on discrete covariates. The ratio cap, which bounds the influence of one unit, replaces the
+        smooth sensitivity of Koga, Chaudhuri and Page (2024), section III-A2, and needs no delta.
 
     Example:
         >>> from dpcausal import Category, Real, Rehearsal, Schema, Treatment
@@ -50,18 +60,20 @@ class Stratification(BaseEstimator):
         (0.82, 0.32)
     """
 
+    also_called: ClassVar[str] = "strat subclassification stratified blocking cmh mantel_haenszel"
+
     by: Sequence[str | Cut]
     cap: int = 3
 
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
-        """The effect, for epsilon and delta in all; delta 0 gives Laplace noise, a positive delta Gaussian noise."""
+        """Estimate the effect for a total of epsilon and delta; noise is Laplace with delta 0, otherwise Gaussian."""
         guarantee = guarantee_for(source, epsilon, delta)
         cuts = cuts_of(self.by)
         query = StratumContrasts(cuts, self.cap)
         release = source.release(query, guarantee)
         strata = release.parts * math.prod(bins(cuts, source.schema))  # each site has strata of its own
         units = units_compared(source, release)
-        size = min(max(release.value("size"), units / 10), units)
+        size = min(max(release.value("size"), units * _MIN_SHARE), units)
         estimate = release.value("effect") / size
         effect = Effect(
             estimand=(
@@ -82,35 +94,40 @@ class Stratification(BaseEstimator):
             assumptions=(*within_strata(cuts), *source.schema.data_handling),
             receipts=(release.receipt,),
             notes=(f"strata count as about {size:,.0f} of {units:,.0f} units (noisy)", *source.caveats),
-            no_interval=_EMPTY if release.value("size") < units / 10 else _FINE if 2 * strata > units / 2 else "",
+            no_interval=_refusal(release.value("size"), units, strata),
         )
         return warned(effect, source.schema, Signs(variance=variance_within(release, source, strata)))
 
 
 def variance_within(release: Release, source: Source, strata: int) -> Measured:
-    """The outcome's variance within arms of strata, as noise left it."""
+    """Return the outcome's variance within arms of strata, noise included."""
     units = units_compared(source, release)
-    freedom = units - min(2 * strata, units / 2)
+    freedom = units - min(2 * strata, units * _MAX_MEANS)
     return Measured(release.value("squares") / freedom, release.variance("squares") ** 0.5 / freedom)
 
 
 def within_strata(cuts: Sequence[Cut]) -> tuple[str, ...]:
-    """What comparisons within strata rest on."""
+    """Return the assumptions of comparisons within strata."""
     return (
-        f"within strata of {', '.join(cut.name for cut in cuts)} the arms are comparable: no confounding is left",
-        "one unit's outcome does not depend on another unit's arm",
-        "for the interval: outcomes are equally spread in all strata, and strata are as found in the table",
+        f"within strata of {', '.join(cut.name for cut in cuts)} the arms are comparable: no residual confounding",
+        NO_INTERFERENCE,
+        "for the interval: the outcome has one variance in all strata, and strata are as in the table",
     )
 
 
-_EMPTY = "hardly any stratum holds both arms, so noise decides what strata count as; use fewer or wider strata"
-_FINE = "strata are too many to tell from so few units how outcomes spread within them; use fewer or wider strata"
+def _refusal(size: float, units: float, strata: int) -> str:
+    """Return why there is no interval; empty where there is one."""
+    if size < units * _MIN_SHARE:
+        return "few strata contain both arms, so noise dominates their size; use fewer or wider strata"
+    if 2 * strata > units * _MAX_MEANS:
+        return "too many strata for so few units to estimate the variance within them; use fewer or wider strata"
+    return ""
 
 
 def _sampling_sd(release: Release, source: Source, size: float, strata: int, cap: int) -> float:
-    """One variance for all arms and strata, times what the sizes of arms make of it.
+    """Return the standard error: one variance for all arms and strata, times a factor for the sizes of arms.
 
-    In balance the second factor is 4 / size. It lies between min(4, 1 + cap) / size and (1 + cap)² / cap / size.
+    In balance that factor is 4 / size. It is between min(4, 1 + cap) / size and (1 + cap)² / cap / size.
     """
     low, high = source.schema.outcome_bounds
     variance = min(max(variance_within(release, source, strata).value, 0.0), (high - low) ** 2 / 4)

@@ -1,4 +1,4 @@
-"""Any learner at all: many small ones on blocks of units, averaged."""
+"""Sample and aggregate: any learner, trained on many blocks of units and averaged."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,6 +11,7 @@ from dpcausal.columns import Column
 from dpcausal.curve import Array, EffectCurve, matrix
 from dpcausal.errors import QueryError
 from dpcausal.estimators.base import BaseEstimator
+from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but
 from dpcausal.queries import Basis, BlockEffects, Points
 from dpcausal.queries.basis import basis_of, basis_values
 from dpcausal.queries.features import covariates_named
@@ -19,31 +20,34 @@ from dpcausal.release import Release
 from dpcausal.schema import Schema
 from dpcausal.source import Source, guarantee_for
 
+_UNITS_PER_BLOCK, _MIN_UNITS_PER_BLOCK = 100, 20
+"""The default size of a block, and the size below which the effect carries a note."""
+
 
 @dataclass(frozen=True)
 class BlockEnsemble(BaseEstimator):
-    """The mean over blocks of what any learner makes of each block by itself.
+    """Sample and aggregate: the mean over blocks of the effects that any learner finds on each block.
 
     Estimand:
-        The conditional average treatment effect at some profiles, or as a sum of public functions of covariates, as
-        the learner tells it from as many units as a block holds.
+        The conditional average treatment effect (CATE) at given profiles, or as a sum of public functions of
+        covariates, as the learner estimates it from the units of one block.
 
     Assumptions:
-        Those of the learner, which needs no privacy of its own. Effects beyond `limit` are rare. What the learner is
-        wrong by on average over blocks is not in the intervals.
+        Those of the learner, which needs no privacy of its own. Effects beyond `limit` are rare. The intervals do not
+        include the learner's bias, averaged over blocks.
 
     Privacy:
-        One query. A unit is in one block, so it moves the mean by at most 2 limits divided by the number of blocks,
+        One query. A unit is in one block, so it changes the mean by at most 2 limits divided by the number of blocks,
         whatever the learner does. The noise grows with the root of the number of profiles (with delta 0, with their
         number).
 
     Attributes:
         covariates: The covariates that the learner sees.
         learner: `linear`, `forest`, `boosting`, `network`, or a name that the vault's owner gave to a learner.
-        at: Public profiles, as a mapping from covariates to values, for effects at these alone.
-        basis: Functions of `covariates` alone, for an effect at any profile; either this or `at`.
-        blocks: How many blocks; if left out, one for every 100 units. More blocks mean less noise, and less for each
-            learner to learn from.
+        at: Public profiles, as a mapping from covariates to values, for effects at these only.
+        basis: Functions of `covariates` only, for an effect at any profile; either this or `at`.
+        blocks: The number of blocks; by default one for every 100 units. More blocks mean less noise, and fewer units
+            for each learner.
         limit: The largest effect, in half ranges of the outcome.
 
     Reference:
@@ -67,7 +71,7 @@ class BlockEnsemble(BaseEstimator):
     limit: float = 0.5
 
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> EffectCurve:
-        """The effects, for epsilon and delta in all."""
+        """Estimate the effects for a total of epsilon and delta."""
         guarantee = guarantee_for(source, epsilon, delta)
         columns = covariates_named(self.covariates, source.schema)
         points = Points([column.name for column in columns], self._profiles(columns, source.schema))
@@ -75,13 +79,13 @@ class BlockEnsemble(BaseEstimator):
         if self.basis is not None:
             basis = basis_of(self.basis)
             inverse = _inverse(basis, points, source.schema)
-        blocks = max(source.n // 100, 2) if self.blocks is None else self.blocks
+        blocks = max(source.n // _UNITS_PER_BLOCK, 2) if self.blocks is None else self.blocks
         release = source.release(
             BlockEffects(self.learner, points.covariates, points.at, blocks, self.limit), guarantee
         )
         effects, sampling, privacy = _means(release, source.schema)
         if self.basis is not None:
-            # Errors by sampling may be the same at all profiles, or have nothing in common: both are allowed for.
+            # Sampling errors may be the same at all profiles, or independent: the covariance allows for both.
             common = inverse @ np.sqrt(np.diag(sampling))
             sampling = inverse @ sampling @ inverse.T + np.outer(common, common)
             effects, privacy = inverse @ effects, inverse @ privacy @ inverse.T
@@ -96,10 +100,10 @@ class BlockEnsemble(BaseEstimator):
             method=f"mean over {blocks:,} blocks of the learner {self.learner!r} of {', '.join(self.covariates)}",
             guarantee=guarantee,
             assumptions=(
-                f"no confounders but {', '.join(self.covariates)}",
-                "one unit's outcome does not depend on another unit's arm",
-                f"for the intervals: the learner is right on average over blocks, within {self.limit:g} half ranges",
-                "for the intervals: the learner fails on no block; one on which it does counts as 0",
+                no_confounders_but(self.covariates),
+                NO_INTERFERENCE,
+                f"for the intervals: the learner is unbiased over blocks, within {self.limit:g} half ranges",
+                "for the intervals: the learner fails on no block; a block on which it fails counts as 0",
                 *source.schema.data_handling,
             ),
             receipts=(release.receipt,),
@@ -127,25 +131,25 @@ class BlockEnsemble(BaseEstimator):
 
 
 def _inverse(basis: Basis, points: Points, schema: Schema) -> Array:
-    """What turns effects at points into weights of functions, by least squares."""
+    """Return the matrix that maps effects at points to weights of functions, by least squares."""
     values = basis_values(basis, codes_of(by_covariate(points.covariates, points.at), points.reads(schema)), schema)
     if np.linalg.matrix_rank(values) < values.shape[1]:
         raise QueryError(
-            expected="functions that can be told apart by profiles spread evenly over all covariates",
-            got=f"{len(points.at)} profiles that do not tell them apart",
+            expected="functions that are linearly independent on profiles spread evenly over all covariates",
+            got=f"functions that are not, on {len(points.at)} profiles",
             hint="use fewer or wider groups, or give the profiles yourself (at).",
         )
     return np.asarray(np.linalg.pinv(values, rcond=1e-6), dtype=np.float64)
 
 
 def _few(n: int, blocks: int) -> tuple[str, ...]:
-    if n >= 20 * blocks:
+    if n >= _MIN_UNITS_PER_BLOCK * blocks:
         return ()
-    return (f"a block has {n / blocks:.2g} units, from which hardly any learner learns: use fewer blocks",)
+    return (f"a block has only {n / blocks:.2g} units, too few for most learners: use fewer blocks",)
 
 
 def _means(release: Release, schema: Schema) -> tuple[Array, Array, Array]:
-    """The mean over blocks at each profile, its covariance between blocks, and that of privacy noise."""
+    """Return the mean over blocks at each profile, its sampling covariance, and the covariance of privacy noise."""
     query: BlockEffects = release.query  # type: ignore[assignment]
     low, high = schema.outcome_bounds
     most = (query.limit * (high - low) / 2) ** 2

@@ -1,4 +1,4 @@
-"""The paper's calibration by influence functions: to compare with, not to rely on."""
+"""The paper's calibration by influence functions: a baseline for comparison, without a proof of privacy."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,6 +8,7 @@ import numpy as np
 from dpcausal.cells import Value
 from dpcausal.curve import EffectCurve, matrix
 from dpcausal.estimators.base import BaseEstimator
+from dpcausal.estimators.messages import no_confounders_but
 from dpcausal.queries import InfluenceEffects, Points
 from dpcausal.queries.features import covariates_named
 from dpcausal.queries.profiles import codes_of, values_of
@@ -16,23 +17,23 @@ from dpcausal.source import Source, guarantee_for
 
 @dataclass(frozen=True)
 class InfluenceLearner(BaseEstimator):
-    """Effects at some profiles by an R-learner, with noise sized by influence functions. Not proved private.
+    """Effects at given profiles by an R-learner, with noise scaled by influence functions. Not proved private.
 
     Estimand:
-        The conditional average treatment effect at some profiles.
+        The conditional average treatment effect (CATE) at given profiles.
 
     Assumptions:
         The covariates hold all confounders.
 
     Privacy:
-        Heuristic. One query, refused unless the data set's owner allowed `influence_effects` by name. What is called
-        epsilon here is what Theorem 1 of the paper prints; an audit shows losses far above it.
+        Heuristic. One query, refused unless the data set's owner allowed `influence_effects` by name. Epsilon is that
+        of Theorem 1 of the paper; an audit shows losses far above it.
 
     Attributes:
         covariates: The covariates.
         at: Public profiles, as a mapping from covariates to values.
-        learner: What learns the effect: `forest`, `linear` or `network`.
-        clip: Propensities are kept within clip and 1 - clip.
+        learner: The learner of the effect: `forest`, `linear` or `network`.
+        clip: Propensities are clipped to clip and 1 - clip.
 
     Reference:
         Schröder, Melnychuk and Feuerriegel (2025), Theorem 1 and Lemma 2.
@@ -52,7 +53,7 @@ class InfluenceLearner(BaseEstimator):
     clip: float = 0.05
 
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> EffectCurve:
-        """The effects, for what the paper calls epsilon and delta."""
+        """Estimate the effects for what the paper calls epsilon and delta."""
         guarantee = replace(guarantee_for(source, epsilon, delta), proof_status="heuristic")
         columns = covariates_named(self.covariates, source.schema)
         points = Points(tuple(self.covariates), values_of(codes_of(self.at, columns), columns))
@@ -60,16 +61,17 @@ class InfluenceLearner(BaseEstimator):
         nothing = matrix(np.zeros((len(points.at), len(points.at))))
         return EffectCurve.of(
             source,
-            estimand="conditional average treatment effect at some profiles",
+            estimand="conditional average treatment effect at given profiles",
             basis=points,
             weights=release.values,
             sampling=nothing,
             privacy=nothing,
             family=release.family,
-            method=f"R-learner with {self.learner} of {', '.join(self.covariates)}, noise by influence functions (not proved)",
+            method=f"R-learner with {self.learner} of {', '.join(self.covariates)}, noise by influence functions "
+            "(not proved)",
             guarantee=guarantee,
-            assumptions=(f"no confounders but {', '.join(self.covariates)}", *source.schema.data_handling),
+            assumptions=(no_confounders_but(self.covariates), *source.schema.data_handling),
             receipts=(release.receipt,),
-            notes=("THE PRIVACY OF THIS RELEASE IS NOT PROVED: audits show losses far above what is called epsilon",),
-            no_interval="the size of the noise is itself private",
+            notes=("THE PRIVACY OF THIS RELEASE IS NOT PROVED: audits show losses far above the stated epsilon",),
+            no_interval="the scale of the noise is itself private",
         )

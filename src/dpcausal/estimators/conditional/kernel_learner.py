@@ -1,4 +1,4 @@
-"""The effect as a smooth function by a kernel, released whole with a Gaussian process as noise."""
+"""Kernel regression of the effect, released as a whole function with a Gaussian process as noise."""
 
 import math
 from collections.abc import Sequence
@@ -21,44 +21,50 @@ from dpcausal.source import Source, guarantee_for
 from dpcausal.validation import is_number
 
 _RIDGE, _POWER = 40.0, 0.9
-"""The ridge for noise of size 1, and how it grows with the noise: found on generated tables."""
+"""The ridge for noise of size 1, and the power by which it grows with the noise: tuned on simulated tables."""
+
+_MIN_RIDGE = 1e-4
+"""The least default ridge, as a share of n, so that the problem stays well conditioned."""
+
+_NUMBER_LIMIT, _BINARY_LIMIT = 0.15, 1.0
+"""Default limits, in half ranges of the outcome."""
 
 
 @dataclass(frozen=True)
 class KernelLearner(BaseEstimator):
-    """The effect as a smooth function of covariates, by kernel regression with a loss that no unit can pull far.
+    """The effect as a smooth function of covariates, by kernel ridge regression with a robust (log-cosh) loss.
 
     The kernel is Gaussian, approximated by `n_features` random Fourier features, whose weights get Gaussian noise.
     So the noise in the function is a Gaussian process whose covariance is the kernel, and one draw of it answers all
     questions: those asked at once and those asked one after another, now or after a restart, agree.
 
     Estimand:
-        The conditional average treatment effect as a function of covariates, drawn towards 0 by a ridge.
+        The conditional average treatment effect (CATE), shrunk towards 0 by a ridge.
 
     Assumptions:
-        As for `RLearner`; errors of the outcome are as likely above as below.
+        As for `RLearner`, and the outcome's errors are symmetric.
 
     Privacy:
-        Three queries that share epsilon and delta: both models, and the weights. Noise at a profile does not grow with
-        the number of waves or of questions.
+        Three queries share epsilon and delta: both nuisance models, and the weights. Noise at a profile does not grow
+        with the number of features or of questions.
 
     Attributes:
         covariates: The covariates of the models: all confounders.
-        effect_of: The covariates that the effect is a function of; `covariates` if left out.
+        effect_of: The covariates that the effect is a function of; by default all `covariates`.
         width: The kernel's width in half ranges of covariates.
-        n_features: How many waves stand in for the kernel.
-        seed: Which waves; public.
+        n_features: How many random Fourier features approximate the kernel.
+        seed: Selects the features; public.
         propensity: The probability of treatment where it is known and the same for all units, as in a trial.
-        clip: Propensities are kept within clip and 1 - clip.
-        limit: Where the loss turns from a square to a distance, in half ranges of the outcome; if left out, 0.15 for a
-            number and 1 for a yes-or-no outcome. Noise is in proportion to it.
-        ridge: What draws the effect towards 0, as a share of n; if left out, as much as makes the noise at a profile
-            about a fortieth of the outcome's half range.
+        clip: Propensities are clipped to clip and 1 - clip.
+        limit: Where the loss turns from quadratic to linear, in half ranges of the outcome; by default 0.15 for a
+            number and 1 for a binary outcome. Noise is in proportion to it.
+        ridge: The ridge as a share of n; by default one that makes the noise at a profile about a fortieth of the
+            outcome's half range.
 
     Reference:
-        Schröder, Melnychuk and Feuerriegel (2025), Theorem 2, after Hall, Rinaldo and Wasserman (2013), with what the
-        theorem needs to hold: a strongly convex objective, a Lipschitz loss, the right power of the kernel's largest
-        value, models that are paid for, and noise by a curve that holds for every epsilon.
+        Schröder, Melnychuk and Feuerriegel (2025), Theorem 2, after Hall, Rinaldo and Wasserman (2013), with the
+        conditions that the theorem needs: a strongly convex objective, a Lipschitz loss, the right power of the
+        kernel's largest value, models that are paid for, and noise by a curve that holds for every epsilon.
 
     Example:
         >>> from dpcausal import Real, Rehearsal, Schema, Treatment
@@ -80,7 +86,7 @@ class KernelLearner(BaseEstimator):
     ridge: float | None = None
 
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> EffectCurve:
-        """The effect as a function, for epsilon and delta in all."""
+        """Fit the effect as a function for a total of epsilon and delta."""
         guarantee = guarantee_for(source, epsilon, delta)
         basis = Fourier(
             self.covariates if self.effect_of is None else self.effect_of, self.width, self.n_features, self.seed
@@ -90,12 +96,12 @@ class KernelLearner(BaseEstimator):
             raise QueryError(
                 expected="a ridge from 0.000001 to 1000, as a share of n",
                 got=repr(self.ridge),
-                hint="leave it out for one that suits the noise.",
+                hint="omit it to choose one from the noise.",
             )
         limit = self.limit
         if limit is None:
-            limit = 1.0 if isinstance(source.schema.outcome, Binary) else 0.15
-        # Made before anything is spent, so that what is wrong with it is said for free.
+            limit = _BINARY_LIMIT if isinstance(source.schema.outcome, Binary) else _NUMBER_LIMIT
+        # Built before anything is spent, so that its errors cost nothing.
         plan = EffectWeights(self.covariates, (), (), (), basis, self.clip, limit, 25.0)
         models = fit_nuisance_models(source, guarantee, self)
         plan = models.put_into(plan)
@@ -104,7 +110,7 @@ class KernelLearner(BaseEstimator):
         size = release.variance(release.names[0])
         return EffectCurve.of(
             source,
-            estimand="conditional average treatment effect, drawn towards 0 by a ridge",
+            estimand="conditional average treatment effect, shrunk towards 0 by a ridge",
             basis=basis,
             weights=release.values,
             sampling=matrix(np.zeros((len(release.names), len(release.names)))),
@@ -114,14 +120,14 @@ class KernelLearner(BaseEstimator):
             guarantee=guarantee,
             assumptions=assumptions(self.covariates, self.propensity, source),
             receipts=(*models.receipts, release.receipt),
-            no_interval="the ridge draws effects towards 0 by an amount nobody knows; privacy noise is what is shown",
+            no_interval="the ridge shrinks effects towards 0 by an unknown amount; only privacy noise is shown",
         )
 
     def _penalty(self, plan: EffectWeights, source: Source, guarantee: Guarantee) -> float:
-        """The ridge in units, from public numbers only; noise is in proportion to 1 divided by it."""
-        least = max(1.0, 0.04 / plan.limit)  # for the solver's sake
+        """Return the ridge in units, from public numbers only; noise is in proportion to its inverse."""
+        least = max(1.0, 0.04 / plan.limit)  # for the solver to converge
         if self.ridge is not None:
             return max(float(self.ridge * source.n), least)
         noise = calibrate(plan, source.schema, guarantee)
         once = math.sqrt(NoiseTerm(noise.family, float(noise.scales[0] or 0.0)).variance) * COEFFICIENT_TICK
-        return max(_RIDGE * float((once * plan.penalty) ** _POWER), source.n / 10_000, least)
+        return max(_RIDGE * float((once * plan.penalty) ** _POWER), source.n * _MIN_RIDGE, least)

@@ -1,4 +1,4 @@
-"""Learners of heterogeneous treatment effects, from noisy sums of products: the released weights are the function."""
+"""The R-learner and the DR-learner, from noisy sums of products: the released weights are the function."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from dpcausal.columns import Binary
 from dpcausal.curve import EffectCurve, matrix
 from dpcausal.estimators.base import BaseEstimator
-from dpcausal.estimators.conditional.nuisance import NuisanceModels, fit_nuisance_models
-from dpcausal.estimators.conditional.posterior import WeightPosterior, fit_weights
-from dpcausal.estimators.messages import confounding_message
+from dpcausal.estimators.conditional.nuisance import fit_nuisance_models
+from dpcausal.estimators.conditional.posterior import fit_weights
+from dpcausal.estimators.interval_policy import limit_cut_off, residual_confounding, score_drowned
+from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import Basis, EffectMoments
 from dpcausal.queries.effect_moments import Learner
@@ -20,25 +21,25 @@ class RLearner(BaseEstimator):
     """The effect as a sum of public functions of covariates, by the R-learner.
 
     Estimand:
-        The conditional average treatment effect as a function of covariates: the best sum of the basis functions,
-        where units count by how evenly they could have been in either arm.
+        The conditional average treatment effect (CATE): the best approximation by the basis functions, where a unit
+        counts as e (1 - e), e its propensity.
 
     Assumptions:
         The covariates hold all confounders, and one of two models is right: treatment follows a logistic regression on
-        them, or outcomes are linear in them in each arm. Outcomes farther than `limit` from what is foretold are rare.
+        them, or outcomes are linear in them in each arm. Residuals beyond `limit` are rare.
 
     Privacy:
-        Three queries that share epsilon and delta: a private logistic regression, noisy moments for the regressions of
-        the outcome, and noisy sums of products of the basis functions. The weights follow from these; asking the
-        function costs nothing. Where the propensity is known by design there are two queries, and less noise.
+        Three queries share epsilon and delta: a private logistic regression, noisy moments for the outcome regressions,
+        and noisy sums of products of the basis functions. The weights follow from these; evaluating the function costs
+        nothing. Where the propensity is known by design there are two queries, and less noise.
 
     Attributes:
         covariates: The covariates of the models: all confounders.
-        basis: The functions of which the effect is made. Few are best: below ten thousand units one to five.
+        basis: The functions whose sum is the effect. Few are best: below ten thousand units, one to five.
         propensity: The probability of treatment where it is known and the same for all units, as in a trial.
-        clip: Propensities are kept within clip and 1 - clip.
-        limit: How far from what is foretold an outcome may be, in half ranges; beyond, it counts as the limit. Noise is
-            in proportion to it. If left out, 1 for a number and 2 for a yes-or-no outcome, which is never farther.
+        clip: Propensities are clipped to clip and 1 - clip.
+        limit: Residuals are limited to so many half ranges of the outcome. Noise is in proportion to it. By default 1
+            for a number and 2 for a binary outcome, whose residuals are never larger.
 
     Reference:
         Nie and Wager (2021). In place of the functional mechanism of Schröder, Melnychuk and Feuerriegel (2025), noise
@@ -63,7 +64,7 @@ class RLearner(BaseEstimator):
     limit: float | None = None
 
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> EffectCurve:
-        """The effect as a function, for epsilon and delta in all."""
+        """Fit the effect as a function for a total of epsilon and delta."""
         return learn(self, "residual", source, guarantee_for(source, epsilon, delta))
 
 
@@ -72,22 +73,22 @@ class DRLearner(BaseEstimator):
     """The effect as a sum of public functions of covariates, by the DR-learner.
 
     Estimand:
-        The conditional average treatment effect as a function of covariates: the best sum of the basis functions, all
-        units counting alike.
+        The conditional average treatment effect (CATE): the best approximation by the basis functions, all units
+        counting alike.
 
     Assumptions:
         As for `RLearner`. Augmented scores beyond `limit` are rare.
 
     Privacy:
-        As for `RLearner`. Weights divide by the propensity, so noise is larger by about the limit.
+        As for `RLearner`. Scores divide by the propensity, so noise is larger by about the limit.
 
     Attributes:
         covariates: The covariates of the models: all confounders.
-        basis: The functions of which the effect is made.
+        basis: The functions whose sum is the effect.
         propensity: The probability of treatment where it is known and the same for all units, as in a trial.
-        clip: Propensities are kept within clip and 1 - clip.
-        limit: The largest augmented score, in half ranges of the outcome. Noise is in proportion to it. If left out, 4
-            for a number and 20 for a yes-or-no outcome, as for `DoublyRobust`.
+        clip: Propensities are clipped to clip and 1 - clip.
+        limit: The largest augmented score, in half ranges of the outcome. Noise is in proportion to it. By default 4
+            for a number and 20 for a binary outcome, as for `DoublyRobust`.
 
     Reference:
         Kennedy (2023) for the learner.
@@ -110,24 +111,32 @@ class DRLearner(BaseEstimator):
     limit: float | None = None
 
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> EffectCurve:
-        """The effect as a function, for epsilon and delta in all."""
+        """Fit the effect as a function for a total of epsilon and delta."""
         return learn(self, "augmented", source, guarantee_for(source, epsilon, delta))
 
 
 _METHODS: dict[Learner, str] = {"residual": "R-learner", "augmented": "DR-learner"}
 
 _LIMITS: dict[Learner, tuple[float, float]] = {"residual": (1.0, 2.0), "augmented": (4.0, 20.0)}
-"""Limits where none is given: for a number, and for a yes-or-no outcome."""
+"""Default limits: for a number, and for a binary outcome."""
 
 
 def learn(
     parameters: RLearner | DRLearner, learner: Learner, source: Source, guarantee: Guarantee, *, level: bool = True
 ) -> EffectCurve:
-    """The curve that a learner with these parameters gives."""
+    """Fit the curve of a learner with these parameters.
+
+    Args:
+        parameters: The learner.
+        learner: Which of the two it is.
+        source: Where the data come from.
+        guarantee: The privacy of everything that is asked.
+        level: Whether to shrink the curve towards a constant effect.
+    """
     limit = parameters.limit
     if limit is None:
         limit = _LIMITS[learner][isinstance(source.schema.outcome, Binary)]
-    # Made before anything is spent, so that what is wrong with it is said for free.
+    # Built before anything is spent, so that its errors cost nothing.
     plan = EffectMoments(parameters.covariates, (), (), (), parameters.basis, learner, parameters.clip, limit)
     plan.basis.names(source.schema)
     models = fit_nuisance_models(source, guarantee, parameters)
@@ -139,7 +148,7 @@ def learn(
     smooth: tuple[str, ...] = ()
     if level:
         estimand = f"conditional average treatment effect{overlap}, as a sum of {len(posterior.weights)} functions"
-        smooth = ("for the intervals: the effect is nearly a sum of the functions, and varies no more than they show",)
+        smooth = ("for the intervals: the effect is close to a sum of the functions, and varies no more than they do",)
     return EffectCurve.of(
         source,
         estimand=estimand,
@@ -152,24 +161,17 @@ def learn(
         guarantee=guarantee,
         assumptions=(*assumptions(query.covariates, parameters.propensity, source), *smooth),
         receipts=(*models.receipts, release.receipt),
-        no_interval=_doubt(posterior, models, query),
+        no_interval=limit_cut_off(posterior.cut_off, query.limit)
+        or residual_confounding(models.residual_confounding, posterior.error, query.covariates)
+        or score_drowned(models.noise_sd, query.covariates),
     )
 
 
-def _doubt(posterior: WeightPosterior, models: NuisanceModels, query: EffectMoments) -> str:
-    """Why there can be no interval; empty where there can be one."""
-    if posterior.cut_off > 0.02:
-        return f"the limit of {query.limit:g} half ranges cut off about {posterior.cut_off:.0%} of scores; raise limit"
-    if models.residual_confounding > posterior.error or models.noise_sd > 1:
-        return confounding_message("the models", query.covariates)
-    return ""
-
-
 def assumptions(covariates: Sequence[str], known: float | None, source: Source) -> tuple[str, ...]:
-    """What learners of heterogeneous treatment effects rest on."""
+    """Return the assumptions of a learner of heterogeneous treatment effects."""
     if known is None:
         models = "treatment follows a logistic regression on these, or outcomes are linear in them in each arm"
-        design: tuple[str, ...] = (f"no confounders but {', '.join(covariates)}", models)
+        design: tuple[str, ...] = (no_confounders_but(covariates), models)
     else:
-        design = (f"every unit had a chance of {known:g} of being treated, whatever its covariates",)
-    return *design, "one unit's outcome does not depend on another unit's arm", *source.schema.data_handling
+        design = (f"treatment was randomised with probability {known:g}, whatever a unit's covariates",)
+    return *design, NO_INTERFERENCE, *source.schema.data_handling

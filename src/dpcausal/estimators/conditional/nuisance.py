@@ -1,4 +1,4 @@
-"""Private models of propensity and outcome, which learners of effects are made with."""
+"""Private nuisance models, of propensity and outcome, for learners of heterogeneous effects."""
 
 import math
 from collections.abc import Sequence
@@ -21,23 +21,23 @@ from dpcausal.validation import is_number
 QueryT = TypeVar("QueryT", bound=Modelled)
 
 _NUISANCE_SHARE = 0.4
-"""What both models get of epsilon where there are two; one alone gets half of that."""
+"""The share of epsilon that both models get together; a single one gets half of it."""
 
 
 @dataclass(frozen=True)
 class NuisanceModels:
-    """Coefficients of a propensity score and of a regression of the outcome in each arm; public.
+    """Coefficients of a propensity score and of an outcome regression in each arm; public.
 
     Attributes:
-        propensity: The score's.
-        control: The control arm's.
-        treated: The treated arm's.
-        noise_sd: How far noise moves the predictor of the propensity, as a standard deviation.
-        residual_confounding: What noise in both together leaves in an average effect, likewise.
-        units: The number of units in the comparison, as the moments tell it.
-        units_variance: The variance of the noise in it; 0 where it is public.
-        rest: What is left of the guarantee.
-        receipts: What was asked and paid.
+        propensity: The score's coefficients.
+        control: The control arm's coefficients.
+        treated: The treated arm's coefficients.
+        noise_sd: The standard deviation of the noise in the score's predictor.
+        residual_confounding: The standard deviation of the residual confounding caused by noise in both models.
+        units: The number of units in the comparison, from the moments.
+        units_variance: The variance of the noise in that number; 0 where it is public.
+        rest: The part of the guarantee that the models did not use.
+        receipts: The receipts of the models' queries.
     """
 
     propensity: tuple[float, ...]
@@ -51,12 +51,12 @@ class NuisanceModels:
     receipts: tuple[Receipt, ...]
 
     def put_into(self, plan: QueryT) -> QueryT:
-        """A question with these models in place of none."""
+        """Return a query with these models filled in."""
         return replace(plan, propensity=self.propensity, control=self.control, treated=self.treated)
 
 
 class NeedsNuisanceModels(Protocol):
-    """A learner that needs models."""
+    """A learner that needs nuisance models."""
 
     @property
     def covariates(self) -> Sequence[str]:
@@ -65,12 +65,12 @@ class NeedsNuisanceModels(Protocol):
 
     @property
     def propensity(self) -> float | None:
-        """The propensity where it is known by design, the same for all units; None where it is to be learned."""
+        """The propensity where it is known by design and the same for all units; None to learn it."""
         ...
 
     @property
     def clip(self) -> float:
-        """Propensities are kept within clip and 1 - clip."""
+        """Propensities are clipped to clip and 1 - clip."""
         ...
 
 
@@ -99,13 +99,11 @@ def fit_nuisance_models(source: Source, guarantee: Guarantee, learner: NeedsNuis
     fit = fit_regressions(moments, source, np.array([moments.values]))
     noise_sd = residual_confounding = 0.0
     if known is None:
-        treated, inverse = fit.treated_share, float((1 / fit.feature_variances).mean())
-        spread = treated * (1 - treated) / inverse
-        noise_sd = PropensityUncertainty.of(source.n, receipts[0].epsilon, len(covariates), len(names), spread).noise_sd
-        noise = float(np.sqrt(fit.noise_variance[0] * inverse).mean())
-        # As far as noise blurs the regressions they miss what covariates explain: half of the outcome's spread, say.
-        missed = min(fit.attenuation, 1.0) * math.sqrt(float(fit.variances[0].mean()) / len(fit.feature_variances)) / 2
-        residual_confounding = noise_sd * math.hypot(noise, missed)
+        noise_sd = PropensityUncertainty.of(
+            source.n, receipts[0].epsilon, len(covariates), len(names), fit.score_information
+        ).noise_sd
+        noise = float(np.sqrt(fit.noise_variance[0] * fit.mean_inverse_variance).mean())
+        residual_confounding = noise_sd * math.hypot(noise, fit.attenuation_error)
     return NuisanceModels(
         propensity=tuple(propensity),
         control=as_score_coefficients(fit, 0, covariates, source.schema),

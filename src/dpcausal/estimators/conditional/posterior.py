@@ -1,4 +1,4 @@
-"""From noisy sums of products to the weights of an effect curve, and to how well they are known."""
+"""The posterior of an effect curve's weights, from noisy sums of products (empirical Bayes)."""
 
 import math
 from dataclasses import dataclass
@@ -16,22 +16,31 @@ from dpcausal.schema import Schema
 Array = NDArray[np.float64]
 
 PRIOR_SDS = np.geomspace(1e-3, 0.5, 25)
-"""By how much effects may vary between profiles: standard deviations, in whole ranges of the outcome."""
+"""Prior standard deviations of effects between profiles, in ranges of the outcome."""
 
 LOG_PRIOR = np.log(PRIOR_SDS) - (PRIOR_SDS / 0.2) ** 2 / 2
-"""How likely each is beforehand, as a logarithm: all alike up to a fifth of the range, and hardly any beyond."""
+"""Log prior of these: flat up to 0.2 of the range, then Gaussian decay."""
+
+_PROFILES = 512
+"""How many profiles, spread evenly, an effect's error and variation are averaged over."""
+
+_ITERATIONS = 4
+"""Passes of the fixed point between the weights and the noise that depends on them."""
+
+_MIN_RESIDUAL = 1 / 20
+"""The least residual variance, as a share of the scores' mean square: noise must not pretend a perfect fit."""
 
 
 @dataclass(frozen=True)
 class WeightPosterior:
-    """Weights of the functions of a basis.
+    """The posterior of the weights of a basis.
 
     Attributes:
-        weights: The weights.
-        sampling: Their covariance but for privacy noise.
-        privacy: The covariance of privacy noise in them.
-        error: The standard error of an effect by sampling and by privacy noise, over profiles spread evenly.
-        cut_off: The share of units whose part the limit cut off, as far as noise lets one see.
+        weights: The posterior mean.
+        sampling: The posterior covariance without privacy noise.
+        privacy: The covariance of the privacy noise in the mean.
+        error: The RMS posterior standard deviation of an effect, over profiles spread evenly.
+        cut_off: The share of scores that the limit cut off; a lower bound, because of noise.
     """
 
     weights: Array
@@ -42,30 +51,30 @@ class WeightPosterior:
 
 
 def fit_weights(release: Release, schema: Schema, models: NuisanceModels, *, level: bool) -> WeightPosterior:
-    """The weights that noisy sums of products tell.
+    """Fit the weights to noisy sums of products.
 
-    Weights are given a normal distribution beforehand: wide along the constant, and otherwise so that effects vary by
-    as much as the sums themselves tell (all of a list are tried, and count by how likely they make the sums). Noise in
-    the sums, noise in products of functions times the weights, and sampling then say how far to trust the sums. So
-    where noise drowns a direction the curve is flat along it, and its error is what effects may vary by.
+    The prior of the weights is normal: wide along the constant, and elsewhere a mixture over `PRIOR_SDS`, weighted by
+    the marginal likelihood of the sums. The likelihood accounts for sampling error, for noise in the sums, and for
+    noise in the products of functions. Where noise drowns a direction, the posterior shrinks the curve to a constant
+    along it, and its standard error is the prior's.
 
     Args:
         release: Sums of products.
         schema: What is public about the table.
-        models: The models that the sums were made with.
-        level: Whether weights are drawn towards a constant effect; otherwise each is left as it is.
+        models: The nuisance models behind the sums.
+        level: Whether to shrink the curve towards a constant effect; otherwise every weight has one wide prior.
     """
     query: EffectMoments = release.query  # type: ignore[assignment]
     n = models.units
     names = query.basis.names(schema)
-    gram, doubt = _gram(release, query, schema, n)
+    gram, gram_noise = _gram(release, query, schema, n)
     along = np.array([release.value(f"effect * {name}") for name in names]) / n
     noise = release.variance(f"effect * {names[0]}") / n**2
     low, high = schema.outcome_bounds
     largest = (query.limit * (high - low) / 2) ** 2
     hidden = math.sqrt(release.variance("deficit") + models.units_variance * largest**2) / n
     squares = min(max(largest - release.value("deficit") / n, hidden), largest)
-    values = basis_values(query.basis, spread_out(query.basis.reads(schema), 512), schema)
+    values = basis_values(query.basis, spread_out(query.basis.reads(schema), _PROFILES), schema)
     constant = np.linalg.pinv(values, rcond=1e-6).sum(axis=1)  # the weights that make a curve 1 everywhere
 
     fit = _Fit(
@@ -73,12 +82,12 @@ def fit_weights(release: Release, schema: Schema, models: NuisanceModels, *, lev
     )
     weights, residual = np.zeros(len(names)), squares
     private = covariance = gain = np.zeros_like(gram)
-    for _ in range(4):  # how much noise in products matters depends on the weights themselves
+    for _ in range(_ITERATIONS):  # the effect of noise in products depends on the weights
         own = weights**2 + np.diag(covariance)
-        private = np.diag(noise + doubt * (2 * own if query.basis.disjoint else own + own.sum()))
+        private = np.diag(noise + gram_noise * (2 * own if query.basis.disjoint else own + own.sum()))
         weights, covariance, gain = fit.posterior(residual / n * gram + private)
-        missed = squares - 2 * float(weights @ along) + float(weights @ gram @ weights)
-        residual = min(max(missed, squares / 20), squares)
+        unexplained = squares - 2 * float(weights @ along) + float(weights @ gram @ weights)
+        residual = min(max(unexplained, squares * _MIN_RESIDUAL), squares)
     privacy = gain @ private @ gain.T
     cut = (release.value("clipped") - 2 * math.sqrt(release.variance("clipped"))) / n
     error = math.sqrt(max(float(((values @ covariance) * values).sum(axis=1).mean()), 0.0))
@@ -87,25 +96,25 @@ def fit_weights(release: Release, schema: Schema, models: NuisanceModels, *, lev
 
 
 def _priors(values: Array, constant: Array, span: float) -> list[Array]:
-    """Covariances of weights beforehand, one for each spread of effects over the profiles that values are of."""
+    """Return the prior covariances of weights, one for each prior standard deviation of effects over the profiles."""
     length = float(np.linalg.norm(constant))
     along = np.outer(constant, constant) / length**2
     across = np.eye(len(constant)) - along
     varied = float(((values @ across) * values).sum(axis=1).mean())
-    return [span**2 * (length**2 * along + spread**2 / max(varied, 1e-9) * across) for spread in PRIOR_SDS]
+    return [span**2 * (length**2 * along + sd**2 / max(varied, 1e-9) * across) for sd in PRIOR_SDS]
 
 
 def _gram(release: Release, query: EffectMoments, schema: Schema, n: float) -> tuple[Array, float]:
-    """Mean products of functions, made a matrix without negative directions, and the variance of noise in those of two.
+    """Return the mean products of functions, projected to a positive matrix, and the variance of the noise in them.
 
-    Squares of functions have twice as much.
+    The variance is that of a product of two different functions; squares have twice as much.
     """
     names = query.basis.names(schema)
     gram = np.zeros((len(names), len(names)))
     for i, j in query.pairs(schema):
         gram[i, j] = gram[j, i] = release.value(f"{names[i]} by {names[j]}") / n
-    doubt = release.variance(f"{names[0]} by {names[0]}") / n**2
-    return _positive(gram), doubt / 2
+    noise = release.variance(f"{names[0]} by {names[0]}") / n**2
+    return _positive(gram), noise / 2
 
 
 def _positive(array: Array) -> Array:
@@ -115,23 +124,25 @@ def _positive(array: Array) -> Array:
 
 
 class _Fit:
-    """A regression along = gram · weights + error, with one or more normal distributions of weights beforehand."""
+    """A Bayesian regression along = gram · weights + error, with one or more normal priors of the weights."""
 
     def __init__(self, gram: Array, along: Array, priors: list[Array]) -> None:
         self._gram, self._along, self._priors = gram, along, priors
-        self._likely = LOG_PRIOR if len(priors) > 1 else np.zeros(1)
+        self._log_prior = LOG_PRIOR if len(priors) > 1 else np.zeros(1)
 
     def posterior(self, errors: Array) -> tuple[Array, Array, Array]:
-        """Weights, their covariance, and what they are of the sums: averages over the variances beforehand."""
-        likely, means, covariances, gains = [], [], [], []
+        """Return the posterior mean and covariance, and the matrix that maps sums to the mean, averaged over priors."""
+        log_likelihoods, means, covariances, gains = [], [], [], []
         for prior in self._priors:
             total = self._gram @ prior @ self._gram + errors + 1e-300 * np.eye(len(errors))
             gain = np.linalg.solve(total, self._gram @ prior).T
-            likely.append(-(self._along @ np.linalg.solve(total, self._along) + np.linalg.slogdet(total)[1]) / 2)
+            log_likelihoods.append(
+                -(self._along @ np.linalg.solve(total, self._along) + np.linalg.slogdet(total)[1]) / 2
+            )
             means.append(gain @ self._along)
             covariances.append(prior - gain @ self._gram @ prior)
             gains.append(gain)
-        logs = np.array(likely) + self._likely
+        logs = np.array(log_likelihoods) + self._log_prior
         shares = np.exp(logs - logs.max())
         shares /= shares.sum()
         mean = np.tensordot(shares, means, 1)

@@ -10,15 +10,20 @@ from dpcausal.curve import Array, EffectCurve, matrix
 from dpcausal.errors import QueryError
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.conditional.meta_learners import DRLearner, learn
+from dpcausal.estimators.messages import NO_INTERFERENCE
 from dpcausal.queries import Cells, Cut, SubgroupMoments
 from dpcausal.queries.cuts import cuts_of
 from dpcausal.release import Release
 from dpcausal.source import Source, guarantee_for
 
+_SEEN_SDS, _FLOOR_SDS = 4.0, 2.0
+"""An arm of a group is seen above so many standard deviations of the noise in its size, and never counts as smaller
+than the second: with many groups, some noise goes beyond 3."""
+
 
 @dataclass(frozen=True)
 class SubgroupEffects(BaseEstimator):
-    """The effect in each group of a public partition, with intervals that hold for all groups together.
+    """The effect in each group of a public partition, with simultaneous intervals.
 
     Estimand:
         The average treatment effect in each group.
@@ -27,12 +32,12 @@ class SubgroupEffects(BaseEstimator):
         Without `covariates`: within a group, arms are comparable, as in a trial. With `covariates`: as for `DRLearner`.
 
     Privacy:
-        Without `covariates` one query: numbers of units and sums of outcomes in each arm of each group. A unit is in one group,
-        so the noise does not grow with the number of groups. With `covariates` three queries, as for `DRLearner`. Groups must
-        be public: listed values or public edges, chosen without looking at the table.
+        Without `covariates` one query: numbers of units and sums of outcomes in each arm of each group. A unit is in
+        one group, so the noise does not grow with the number of groups. With `covariates` three queries, as for
+        `DRLearner`. Groups must be public: listed values or public edges, chosen without looking at the table.
 
     Attributes:
-        by: The covariates that tell groups apart: names of listed ones, and `Cut`s of real ones.
+        by: The covariates that define groups: names of listed ones, and `Cut`s of real ones.
         covariates: Confounders to adjust for; none in a trial.
         propensity: The probability of treatment where it is known; only where `covariates` is given.
 
@@ -54,14 +59,14 @@ class SubgroupEffects(BaseEstimator):
     propensity: float | None = None
 
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> EffectCurve:
-        """The effects of all groups, for epsilon and delta in all."""
+        """Estimate the effects of all groups for a total of epsilon and delta."""
         guarantee = guarantee_for(source, epsilon, delta)
         cells = Cells(cuts_of(self.by))
         if self.covariates is None and self.propensity is not None:
             raise QueryError(
                 expected="a propensity only where confounders are named (of)",
                 got=repr(self.propensity),
-                hint="in a trial leave both out: arms are compared as they are.",
+                hint="in a trial omit both: arms are compared without adjustment.",
             )
         if self.covariates is not None:
             adjusted = DRLearner(self.covariates, cells, self.propensity)
@@ -80,19 +85,19 @@ class SubgroupEffects(BaseEstimator):
             guarantee=guarantee,
             assumptions=(
                 "within each group arms are comparable without adjustment, as in a randomised trial",
-                "one unit's outcome does not depend on another unit's arm",
+                NO_INTERFERENCE,
                 *source.schema.data_handling,
             ),
             receipts=(release.receipt,),
-            notes=_told(groups.hidden),
+            notes=_note(groups.hidden),
             parts=2 * release.parts,  # one arm's and the other's
         )
 
 
-def _told(hidden: Sequence[str]) -> tuple[str, ...]:
+def _note(hidden: Sequence[str]) -> tuple[str, ...]:
     if not hidden:
         return ()
-    return (f"too few units to be seen under the noise, so their intervals are as wide as can be: {', '.join(hidden)}",)
+    return (f"sizes below the noise, so that intervals are as wide as possible: {', '.join(hidden)}",)
 
 
 class _Groups:
@@ -109,8 +114,8 @@ class _Groups:
             release.variance(f"{part}_0 of {names[0]}") for part in ("size", "total", "deficit")
         )
         counted = numbers("size")
-        hidden = np.any(counted < 4 * math.sqrt(size_noise), axis=1)
-        sizes = np.maximum(counted, max(2 * math.sqrt(size_noise), 2.0))
+        hidden = np.any(counted < _SEEN_SDS * math.sqrt(size_noise), axis=1)
+        sizes = np.maximum(counted, max(_FLOOR_SDS * math.sqrt(size_noise), 2.0))
         means = np.clip(numbers("total") / sizes, -half, half)
         noise = (total_noise + means**2 * size_noise) / sizes**2
         own = half**2 - numbers("deficit") / sizes - means**2 + noise
@@ -118,13 +123,13 @@ class _Groups:
         self.effects = means[:, 1] - means[:, 0]
         self.sampling = (within / (sizes - 1)).sum(axis=1)
         self.privacy = noise.sum(axis=1) + hidden * (2 * half) ** 2
-        self.hidden = [name for name, unseen in zip(names, hidden.tolist(), strict=True) if unseen]
+        self.hidden = [name for name, below in zip(names, hidden.tolist(), strict=True) if below]
 
 
 def _pooled(own: Array, sizes: Array, noise: Array) -> Array:
-    """Variances of all arms of all groups, drawn towards their mean as far as noise accounts for their differences."""
+    """Shrink the variances of all arms of all groups towards their mean, as far as noise explains their differences."""
     mean = float((sizes * own).sum() / sizes.sum())
     apart = float(((own - mean) ** 2).mean())
-    trusted = max(1 - float(noise.mean()) / apart, 0.0) if apart > 0 else 0.0
-    pooled: Array = mean + trusted * (own - mean)
+    shrinkage = max(1 - float(noise.mean()) / apart, 0.0) if apart > 0 else 0.0
+    pooled: Array = mean + shrinkage * (own - mean)
     return pooled

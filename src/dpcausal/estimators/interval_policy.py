@@ -1,0 +1,130 @@
+"""Rules that decide whether an estimate gets an interval.
+
+An interval is refused where bias of unknown size could exceed what the interval covers: residual confounding from noise
+in a model, or scores that clipping or a limit cut off. The rules read released and public numbers only. Each function
+returns the reason for a refusal, or an empty text where its rule allows the interval.
+"""
+
+from collections.abc import Sequence
+
+ARM_NOISE_SDS = 3.0
+"""An arm is seen where its size exceeds so many standard deviations of the noise in it: in an empty arm, Gaussian noise
+goes beyond in 1 of 700 runs and Laplace noise in 1 of 140."""
+
+MAX_CUT_OFF = 0.02
+"""The largest share of units, or of an arm's outcomes, that clipping or a limit may cut off. Each loses up to the whole
+limit, so a larger share can bias an estimate by more than its standard error."""
+
+MAX_ATTENUATION = 0.05
+"""The largest share of an adjustment that the correction for noise in covariances may take. The correction is of first
+order: beyond this, its own error is no longer negligible."""
+
+MAX_RIDGE = 0.1
+"""The largest ridge of a propensity score, as a share of the information in the data: it shrinks the adjustment, and so
+leaves in, about this share of the confounding."""
+
+MAX_VARIANCE_RATIO = 4.0
+"""The largest variance of the noise in an adjustment, over the variance of all other error: beyond, the noise has twice
+the standard deviation of the rest and the adjustment is shrunk."""
+
+MAX_SCORE_NOISE_SD = 1.0
+"""The largest standard deviation of the noise in the predictor of a propensity: a whole logit leaves little of the
+score, and the first-order formula for residual confounding no longer holds."""
+
+BIAS_PER_SCORE_NOISE = 0.25
+"""The bias of a weighted estimate, in standard deviations of the outcome, for noise of standard deviation 1 in the
+score's predictor: found in simulations."""
+
+MAX_WEIGHTING_BIAS = 0.5
+"""The largest bias of a weighted estimate in standard errors. A bias of half of one costs a 95 % interval about three
+points of coverage."""
+
+
+def arm_below_noise(size: float, noise_sd: float, what: str = "size") -> str:
+    """Refuse where an arm may be nearly empty.
+
+    Args:
+        size: The smaller arm's size, or its sum of weights, noise included.
+        noise_sd: The standard deviation of the noise in it.
+        what: What the size is, in words.
+    """
+    if size > ARM_NOISE_SDS * noise_sd:
+        return ""
+    return f"an arm's {what} is below the noise; check that the treatment's declared values are those in the table"
+
+
+def arm_clipped(cut_off: float, clip: float) -> str:
+    """Refuse where clipping leaves too much of a small arm's outcomes out of the weights."""
+    if cut_off <= MAX_CUT_OFF:
+        return ""
+    return f"an arm is so small that many of its propensities may be beyond {clip:g}; lower clip"
+
+
+def limit_bias(bias: float, hidden_bias: float, error: float) -> str:
+    """Refuse where scores beyond the limit may bias the estimate.
+
+    Args:
+        bias: The estimated bias; 0 where noise hides it.
+        hidden_bias: The largest bias that noise could hide.
+        error: The standard error of the estimate.
+    """
+    if bias <= error and hidden_bias <= 2 * error:
+        return ""
+    return "scores beyond the limit may bias the estimate by more than the interval would show; raise limit"
+
+
+def limit_cut_off(share: float, limit: float) -> str:
+    """Refuse where the limit cut off too large a share of the scores behind an effect curve."""
+    if share <= MAX_CUT_OFF:
+        return ""
+    return f"the limit of {limit:g} half ranges cut off about {share:.0%} of scores; raise limit"
+
+
+def residual_confounding(bias: float, error: float, covariates: Sequence[str]) -> str:
+    """Refuse where noise in the models may leave more confounding than all other error."""
+    return "" if bias <= error else _noise_in("the models", covariates)
+
+
+def score_drowned(noise_sd: float, covariates: Sequence[str]) -> str:
+    """Refuse where noise drowns the propensity score behind an effect curve."""
+    return "" if noise_sd <= MAX_SCORE_NOISE_SD else _noise_in("the models", covariates)
+
+
+def weighting_bias(noise_sd: float, ridge: float, outcome_sd: float, error: float, covariates: Sequence[str]) -> str:
+    """Refuse where a private propensity score may leave too much confounding in a weighted estimate.
+
+    Args:
+        noise_sd: The standard deviation of the noise in the score's predictor.
+        ridge: The score's ridge as a share of the information.
+        outcome_sd: The outcome's standard deviation within arms.
+        error: The standard error of the estimate.
+        covariates: The score's covariates.
+    """
+    bias = BIAS_PER_SCORE_NOISE * noise_sd * outcome_sd
+    return "" if ridge <= MAX_RIDGE and bias <= MAX_WEIGHTING_BIAS * error else _noise_in("the score", covariates)
+
+
+def noisy_adjustment(attenuation: float, covariates: Sequence[str], *, drowned: bool) -> str:
+    """Refuse where noise drowns or attenuates an adjustment by regression.
+
+    Args:
+        attenuation: The share of the adjustment that the correction for noise takes.
+        covariates: The covariates of the regression.
+        drowned: Whether noise in the adjustment exceeds all other error by `MAX_VARIANCE_RATIO`.
+    """
+    if not drowned and attenuation <= MAX_ATTENUATION:
+        return ""
+    return f"privacy noise leaves residual confounding of unknown size; {_remedy(covariates)}"
+
+
+def _noise_in(models: str, covariates: Sequence[str]) -> str:
+    return f"noise in {models} may leave residual confounding larger than the standard error; {_remedy(covariates)}"
+
+
+def _remedy(covariates: Sequence[str]) -> str:
+    """Return what to do about noise in a model: the likeliest mistake first, because no price corrects it."""
+    fewer = "fewer covariates, " if len(covariates) > 1 else ""
+    return (
+        f"first check that values of {', '.join(covariates)} are spelled in the table as declared (dpcausal check), "
+        f"because all others count as one value; then use {fewer}more epsilon or more units"
+    )
