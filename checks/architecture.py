@@ -11,7 +11,8 @@ from pathlib import Path
 
 PACKAGE = "dpcausal"
 NOUNS = (
-    *("errors", "text", "plain_text", "other_names", "validation", "cells", "real", "columns", "treatment", "schema"),
+    *("errors", "hash_chain", "text", "plain_text", "other_names", "validation"),
+    *("cells", "real", "columns", "treatment", "schema"),
     *("expectations", "interval", "guarantee", "queries", "calibration", "release", "effect", "curve"),
 )
 """The public nouns: each may import only the ones before it, and, where it is a folder, its own files."""
