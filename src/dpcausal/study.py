@@ -28,8 +28,10 @@ from dpcausal.queries.strata import cuts_of
 from dpcausal.rehearsal import Rehearsal
 from dpcausal.release import RecordingSource
 from dpcausal.schema import Schema
-from dpcausal.study_template import check_filled_in
-from dpcausal.validation import check_keys, did_you_mean, is_number
+from dpcausal.study_template import VERSION, check_filled_in
+from dpcausal.validation import check_format, check_keys, did_you_mean, is_number
+
+_RENAMED = {"asker": "requester", "of": "covariates"}
 
 DIAGNOSTICS: dict[str, type[Any]] = {"overlap": Overlap, "balance": Balance}
 """What a study can require to pass."""
@@ -296,7 +298,7 @@ class Study:
         whole["schema"] = self.schema.to_dict()
         tables = ("confounders", "bounds", "expected", "epsilons", "requires", "estimator", "schema")
         simple = {name: value for name, value in whole.items() if name not in tables and value != ""}
-        return simple | {name: dict(whole[name]) for name in tables if whole[name]}
+        return {"version": VERSION} | simple | {name: dict(whole[name]) for name in tables if whole[name]}
 
     @classmethod
     def from_toml(cls, text: str) -> Self:
@@ -312,6 +314,8 @@ class Study:
             raise StudyError(
                 expected="a TOML document", got=f"text that is not TOML ({error})", hint="check the line it names."
             ) from None
+        check_format("a study", document, VERSION, _RENAMED)
+        del document["version"]
         needed = ("name", "question", "epsilon", "estimator", "schema")
         optional = tuple(part.name for part in fields(cls) if part.init and part.name not in needed)
         check_keys("study", document, needed, optional)
@@ -343,7 +347,7 @@ def _built(name: str, kind: type[Any], document: Mapping[str, Any]) -> Any:  # n
         raise StudyError(
             expected=f"parameters of {name} out of {', '.join(known)}",
             got=", ".join(sorted(parameters)) or "none",
-            hint="its documentation says which it needs.",
+            hint=f"{'of is now covariates; ' if 'of' in parameters else ''}its documentation says which it needs.",
         ) from None
 
 
