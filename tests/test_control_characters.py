@@ -1,6 +1,5 @@
 """Nothing that is declared, typed or loaded can steer the terminal that it is printed on."""
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typer.testing import CliRunner
 import dpcausal as dpc
 from dpcausal.cli import app
 from dpcausal.effect import SiteShare
-from dpcausal.errors import DpcausalError, LedgerError, SchemaError, StudyError
+from dpcausal.errors import SchemaError, StudyError
 from dpcausal.plain_text import is_plain_text
 from dpcausal.site.audit_log import AuditLog
 
@@ -94,21 +93,8 @@ def test_no_control_character_typed_on_the_command_line_is_printed(words: list[s
 
 
 @pytest.mark.parametrize("name", ESCAPES)
-def test_a_diary_takes_no_control_characters(name: str, tmp_path: Path) -> None:
+def test_audit_log_refuses_control_characters(name: str, tmp_path: Path) -> None:
     audit_log = AuditLog(tmp_path / "audit_log.jsonl")
     for who, why in ((ESCAPES[name], ""), ("anna", ESCAPES[name])):
         with pytest.raises(StudyError, match="control characters"):
             audit_log.write("approve", "ab12", who, why)
-
-
-def test_a_diary_on_a_full_disk_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    audit_log = AuditLog(tmp_path / "audit_log.jsonl")
-    monkeypatch.setattr(os, "write", lambda *_: 0)
-    with pytest.raises(LedgerError, match="No space left"):
-        audit_log.write("approve", "ab12", "anna", "")
-
-
-def test_a_diary_that_is_somebody_elses_says_so(tmp_path: Path) -> None:
-    (tmp_path / "audit_log.jsonl").mkdir()
-    with pytest.raises(DpcausalError, match="an audit log that can be written"):
-        AuditLog(tmp_path / "audit_log.jsonl").write("approve", "ab12", "anna", "")

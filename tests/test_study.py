@@ -109,6 +109,10 @@ def test_a_study_that_contradicts_itself(changes: dict[str, Any], words: str) ->
     [
         ('requester = "anna"', "requester =", "a TOML document"),
         ('requester = "anna"', 'requesters = "anna"', "study with name"),
+        ("version = 2\n", "", "a study with version = 2, got no version"),
+        ("version = 2\n", "version = 1\n", "asker is now requester, of is now covariates"),
+        ('requester = "anna"', 'asker = "anna"', "got version = 2, asker"),
+        ("with_interval = true", 'of = ["age"]', "Hint: of is now covariates"),
         ('name = "difference_in_means"', 'name = "means"', "whose name is one of difference_in_means"),
         ('name = "difference_in_means"', 'name = "DoublyRobust"', "Hint: did you mean 'doubly_robust'? write"),
         ('name = "difference_in_means"', 'name = "zzz"', "Hint: write for instance [estimator]"),

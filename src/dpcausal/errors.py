@@ -1,7 +1,7 @@
-"""Everything that can go wrong, in one vocabulary.
+"""All errors of the package, in one structure.
 
-Every message says what was expected, what was got, and what to do. What was got is always public: a declaration, a
-column name, a data type, a price. No message, and no decision to raise one, depends on a value in the table.
+Every message states what was expected, what was found, and what to do. Both are public: a declaration, a column name,
+a data type, a price. No message, and no decision to raise an error, depends on a value in the table.
 """
 
 from collections.abc import Callable, Iterator
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 
 class DpcausalError(Exception):
-    """The base of every error that this package raises on purpose."""
+    """The base class of all errors that this package raises on purpose."""
 
     def __init__(self, *, expected: str, got: str, hint: str) -> None:
         self.expected = expected
@@ -19,7 +19,7 @@ class DpcausalError(Exception):
 
 
 class SchemaError(DpcausalError):
-    """A declaration contradicts itself."""
+    """A declaration is inconsistent."""
 
 
 class TableError(DpcausalError):
@@ -27,62 +27,62 @@ class TableError(DpcausalError):
 
 
 class GuaranteeError(DpcausalError):
-    """A guarantee is not one that this data set, or this question, can be given."""
+    """A guarantee does not fit the data set or the query."""
 
 
 class QueryError(DpcausalError):
-    """A question that is not on the list of questions, or not spelled as the list spells it."""
+    """A query is unknown, or its parameters are invalid."""
 
 
 class BudgetExceededError(DpcausalError):
-    """The question costs more than the data set's budget has left. Nothing was read and nothing was spent."""
+    """A query costs more than the remaining budget of the data set. Nothing was read and nothing was spent."""
 
 
 class LedgerError(DpcausalError):
-    """A ledger is damaged, or belongs to another data set. Nothing is released until a person has looked."""
+    """A ledger or an audit log is damaged, or belongs to another data set. Nothing is released until a person acts."""
 
 
 class EngineError(DpcausalError):
-    """The engine that adds up failed. Its own message is withheld, because it may quote the table."""
+    """The engine that computes aggregates failed. Its own message is withheld, because it may quote the table."""
 
 
 class StudyError(DpcausalError):
-    """A study, a policy or a roster contradicts itself, or the house it is for."""
+    """A study, a policy or a roster is inconsistent, or does not match the site."""
 
 
 class TransportError(DpcausalError):
-    """A site, or what stands between it and the coordinator, cannot be reached or did not answer as agreed."""
+    """A site or the transport cannot be reached, or does not follow the protocol."""
 
 
 class RefusedError(DpcausalError):
-    """The thing asked for is withheld on purpose, for instance an interval that would not cover."""
+    """A result is withheld on purpose, for instance an interval that would not cover."""
 
 
 class CopyRefusedError(RefusedError, TypeError):
-    """A table may not be copied out of its vault. A TypeError too, which is what Python's copiers expect."""
+    """A table must not be copied out of its vault. Also a TypeError, which Python's copy and pickle expect."""
 
 
 class MissingExtraError(DpcausalError, ImportError):
-    """A part of the package needs a library that is not installed. An ImportError too."""
+    """A part of the package needs a library that is not installed. Also an ImportError."""
 
 
 class NoSuchAttributeError(DpcausalError, AttributeError):
-    """A name that is not there. An AttributeError too, so that `hasattr` says no and does not raise."""
+    """An attribute does not exist. Also an AttributeError, so that `hasattr` returns False."""
 
 
 @contextmanager
 def redact_errors(*kinds: type[Exception], instead: Callable[[Exception], DpcausalError]) -> Iterator[None]:
-    """Raise something else in place of errors of others, whose messages may quote the table, an answer or a password.
+    """Replace errors of libraries, whose messages may quote the table, an answer or a password.
 
-    Python would hand the original on as the new one's context; that goes too.
+    The original error is removed from the context of the new one as well.
     """
     try:
         yield
     except kinds as error:
-        told = instead(error)
+        replacement = instead(error)
     else:
         return
     try:
-        raise told
+        raise replacement
     finally:
-        told.__context__ = None
+        replacement.__context__ = None

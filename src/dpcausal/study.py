@@ -31,8 +31,10 @@ from dpcausal.rehearsal.pricing import MeteredSource
 from dpcausal.schema import Schema
 from dpcausal.source import RecordingSource, Source
 from dpcausal.study_file import read_estimator, read_parameters, texts_in, unknown_key
-from dpcausal.study_template import check_filled_in
-from dpcausal.validation import check_keys, is_number
+from dpcausal.study_template import VERSION, check_filled_in
+from dpcausal.validation import check_format, check_keys, is_number
+
+_RENAMED = {"asker": "requester", "of": "covariates"}
 
 DIAGNOSTICS: dict[str, type[Any]] = {"overlap": Overlap, "balance": Balance}
 """The diagnostics that a study can require."""
@@ -333,7 +335,7 @@ class Study:
         whole["schema"] = self.schema.to_dict()
         tables = ("confounders", "bounds", "expected", "epsilons", "requires", "estimator", "schema")
         simple = {name: value for name, value in whole.items() if name not in tables and value != ""}
-        return simple | {name: dict(whole[name]) for name in tables if whole[name]}
+        return {"version": VERSION} | simple | {name: dict(whole[name]) for name in tables if whole[name]}
 
     @classmethod
     def from_toml(cls, text: str) -> Self:
@@ -349,6 +351,8 @@ class Study:
             raise StudyError(
                 expected="a TOML document", got=f"text that is not TOML ({error})", hint="check the line that it names."
             ) from None
+        check_format("a study", document, VERSION, _RENAMED)
+        del document["version"]
         needed = ("name", "question", "epsilon", "estimator", "schema")
         optional = tuple(part.name for part in fields(cls) if part.init and part.name not in needed)
         check_keys("study", document, needed, optional)

@@ -33,7 +33,7 @@ def read_parameters(name: str, kind: type[Any], document: Mapping[str, Any]) -> 
         raise StudyError(
             expected=f"parameters of {name} out of {', '.join(known)}",
             got=", ".join(sorted(parameters)) or "none",
-            hint="its documentation says which it needs.",
+            hint=f"{'of is now covariates; ' if 'of' in parameters else ''}its documentation says which it needs.",
         ) from None
 
 

@@ -7,6 +7,9 @@ import tomli_w
 
 from dpcausal.errors import StudyError
 
+VERSION = 2
+"""The version of the format of study files."""
+
 BLANK = "<fill in>"
 """Stands where a person has to decide. A study that still holds one is no study."""
 
@@ -19,6 +22,7 @@ _STUDY = """\
 # Replace every "<fill in>", quotation marks included. Then see what it would cost and tell:
 #   dpcausal plan study.toml --n NUMBER_OF_PEOPLE
 
+version = 2                 # of the format of this file
 name = "<fill in>"          # what to call it: training-2026
 question = "<fill in>"      # in words: does the drug lower blood pressure after a year?
 

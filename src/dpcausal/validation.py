@@ -7,7 +7,7 @@ from dataclasses import MISSING, fields
 from difflib import get_close_matches
 from typing import TypeVar
 
-from dpcausal.errors import SchemaError
+from dpcausal.errors import SchemaError, StudyError
 
 
 def is_number(value: object) -> bool:
@@ -39,6 +39,27 @@ def did_you_mean(name: object, names: Iterable[str]) -> str:
     known = {str(each).casefold(): str(each) for each in names}
     near = get_close_matches(str(name).casefold(), known, n=1)
     return f"did you mean {known[near[0]]!r}? " if near else ""
+
+
+def check_format(what: str, document: Mapping[str, object], version: int, renamed: Mapping[str, str]) -> None:
+    """Raise unless a document is in this version of its format, without the names of earlier versions.
+
+    Args:
+        what: What to call the document.
+        document: The document, with its version.
+        version: The version that this release of dpcausal reads.
+        renamed: The names of earlier versions, with those that replace them.
+    """
+    found = document.get("version")
+    old = [name for name in renamed if name in document]
+    if type(found) is not int or found != version or old:
+        written = "no version" if found is None else f"version = {found!r}"[:100]
+        changes = ", ".join(f"{name} is now {new}" for name, new in renamed.items())
+        raise StudyError(
+            expected=f"{what} with version = {version}",
+            got=", ".join([written, *old]),
+            hint=f"bring the file up to date and write version = {version} at its top. Renamed: {changes}.",
+        )
 
 
 def check_keys(what: str, document: object, needed: tuple[str, ...], optional: tuple[str, ...]) -> None:

@@ -1,4 +1,4 @@
-"""Real sites in one process, and those that lie."""
+"""Real sites in one process, honest and dishonest."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -25,13 +25,13 @@ Answerer = Callable[[str], str]
 
 @dataclass
 class Federation:
-    """Some hospitals, and anna, who asks."""
+    """Some sites, and a requester called anna."""
 
     folder: Path
     tables: Mapping[str, pa.Table]
     schema: Schema
     asked: list[str] = field(default_factory=list)
-    """Who was asked what, in order: a site and the first letters of the request."""
+    """The sites that were asked, in order."""
 
     def __post_init__(self) -> None:
         self.anna = Key.make("anna", self.folder / "anna.key")
@@ -43,11 +43,11 @@ class Federation:
         self.sites: dict[str, Answerer] = {name: self.honest(name) for name in self.tables}
 
     def honest(self, name: str) -> Answerer:
-        """What a hospital answers of itself."""
+        """Return the honest answerer of a site."""
         return Site(self.folder / name).answer
 
     def study(self, **changes: Any) -> Study:
-        """A study that all hospitals approve."""
+        """Return a study that all sites have approved."""
         usual: dict[str, Any] = {
             "name": "scores",
             "question": "Does treatment raise the score?",
@@ -63,7 +63,7 @@ class Federation:
         return study
 
     def coordinator(self, study: Study, **changes: Any) -> Coordinator:
-        """Anna's, who waits for nobody, with a store of its own unless one is given."""
+        """Return anna's coordinator, without a timeout, and with a new store unless one is given."""
         transport = LocalTransport({name: self._listening(name) for name in self.tables})
         usual: dict[str, Any] = {"roster": self.roster, "transport": transport, "store": ":memory:", "timeout": 0.0}
         return Coordinator(study.to_toml(), key=self.anna, **usual | changes)
@@ -79,11 +79,11 @@ class Federation:
         return Key.read(name, self.folder / name / KEY)
 
     def refuse(self, name: str, code: str) -> None:
-        """Let a hospital answer everything with a code."""
+        """Let a site answer everything with a code."""
         self.lie(name, lambda body: body.update(code=code, n=None, arm_sizes=None, as_of=None, answer=None))
 
     def lie(self, name: str, change: Callable[[dict[str, Any]], object]) -> None:
-        """Let a hospital sign something else than it found."""
+        """Let a site sign a changed message."""
         honest, key = self.honest(name), self.key(name)
 
         def answer(request: str) -> str:
@@ -95,12 +95,12 @@ class Federation:
 
 
 def always(text: Any) -> Answerer:
-    """A site that says one thing, whatever it is asked."""
+    """Return a site that answers every request with one text."""
     return lambda _: text
 
 
-def said(sealed: str) -> Message:
-    """The message in a signed text."""
+def message_in(sealed: str) -> Message:
+    """Return the message in a signed text."""
     return Message.from_json(claimed_body(sealed))
 
 

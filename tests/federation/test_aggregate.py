@@ -65,7 +65,7 @@ def town_of(folder: Path, protects: Protects) -> Federation:
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("protects", PROTECTS)
 @pytest.mark.parametrize("estimator", ONE_TABLE.values(), ids=ONE_TABLE.keys())
-def test_without_noise_the_sums_are_those_of_one_table(
+def test_sums_without_noise_equal_those_of_one_table(
     estimator: Estimator, protects: Protects, delta: float, tmp_path: Path
 ) -> None:
     federation = town_of(tmp_path, protects)
@@ -92,7 +92,7 @@ def test_without_noise_the_sums_are_those_of_one_table(
 
 @pytest.mark.usefixtures("silent")
 @pytest.mark.parametrize("protects", PROTECTS)
-def test_strata_are_those_of_one_table_in_which_sites_are_apart(protects: Protects, tmp_path: Path) -> None:
+def test_sums_of_strata_equal_those_of_one_table_with_separate_sites(protects: Protects, tmp_path: Path) -> None:
     federation = town_of(tmp_path, protects)
     by: list[str | Cut] = ["ward", Cut("age", [40, 60])]
     effect = federation.coordinator(federation.study(estimator=dpc.Stratification(by=by))).run()
@@ -141,7 +141,7 @@ def test_ticks_are_recovered_from_values(ticks: tuple[int, ...]) -> None:
     assert ticks_of(release(ticks, 0).values, NOISE.sensitivity.coordinates) == ticks
 
 
-def test_the_receipt_stands_for_those_of_all_sites() -> None:
+def test_summed_receipt_depends_on_all_receipts() -> None:
     one = {"north": release((1, 2, 3, 4, 5, 6), 0), "south": release((1, 2, 3, 4, 5, 6), 1)}
     other = one | {"south": release((1, 2, 3, 4, 5, 6), 2)}
     receipts = [sum_releases(ArmMoments(), GUARANTEE, NOISE, each).receipt for each in (one, other)]
@@ -149,8 +149,8 @@ def test_the_receipt_stands_for_those_of_all_sites() -> None:
     assert [(receipt.entry, receipt.epsilon) for receipt in receipts] == [(None, 1.0)] * 2
 
 
-def test_noise_is_that_of_all_sites() -> None:
-    """Its variance is as stated; a mutant, noise of one site's size, is told from it."""
+def test_summed_noise_is_that_of_all_sites() -> None:
+    """Its variance is as stated; a mutant, noise of one site's size, is detected."""
     runs, sites = 2_000, ("north", "south", "west")
     scale = NOISE.scales[0]
     drawn = {site: Sampler().add_noise([0] * runs, replace(NOISE, scales=(scale,) * runs)).ticks for site in sites}

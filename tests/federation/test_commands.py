@@ -12,7 +12,7 @@ from dpcausal.federation.roster import Roster
 from tests.federation.conftest import Federation
 
 
-def told(*words: object) -> Result:
+def run(*words: object) -> Result:
     return CliRunner().invoke(app, ["federation", *map(str, words)])
 
 
@@ -20,49 +20,49 @@ def told(*words: object) -> Result:
 def workspace(federation: Federation, tmp_path: Path) -> Path:
     """Anna's folder, with all hospitals in the roster."""
     workspace = tmp_path / "workspace"
-    made = told("init", workspace, "anna")
+    made = run("init", workspace, "anna")
     assert made.exit_code == 0
     (tmp_path / "anna.key").replace(workspace / "anna.key")  # the one that the hospitals know
     for name, member in federation.roster.sites.items():
-        assert told("admit", workspace, name, member.key).exit_code == 0
+        assert run("admit", workspace, name, member.key).exit_code == 0
     assert Roster.from_toml(workspace / "roster.toml") == federation.roster
     return workspace
 
 
-def test_a_study_from_the_first_command_to_the_effect(workspace: Path, federation: Federation, tmp_path: Path) -> None:
-    study, transport = tmp_path / "study.toml", tmp_path / "exchange"
+def test_commands_lead_from_a_study_to_an_effect(workspace: Path, federation: Federation, tmp_path: Path) -> None:
+    study, exchange = tmp_path / "study.toml", tmp_path / "exchange"
     study.write_text(federation.study().to_toml(), encoding="utf-8")
-    asked = told("ask", workspace, study, "--files", transport)
+    asked = run("ask", workspace, study, "--files", exchange)
     assert asked.exit_code == 0
-    (request,) = (transport / "out").iterdir()
+    (request,) = (exchange / "out").iterdir()
     assert str(request) in asked.output.replace("\n", "")
-    nobody = told("run", workspace, study, "--files", transport)
+    nobody = run("run", workspace, study, "--files", exchange)
     assert nobody.exit_code == 1
     assert "north, south, west did not answer" in nobody.output
     for name in ("north", "south"):
-        (transport / "in" / f"{name}.message.json").write_text(federation.sites[name](request.read_text()))
-    few = told("run", workspace, study, "--files", transport, "--min-sites", 3)
+        (exchange / "in" / f"{name}.message.json").write_text(federation.sites[name](request.read_text()))
+    few = run("run", workspace, study, "--files", exchange, "--min-sites", 3)
     assert few.exit_code == 1
-    two = told("run", workspace, study, "--files", transport)
+    two = run("run", workspace, study, "--files", exchange)
     assert two.exit_code == 0
     assert "2 of 3 sites" in two.output
-    (transport / "in" / "west.message.json").write_text(federation.sites["west"](request.read_text()))
-    three = told("run", workspace, study, "--files", transport, "--json")
+    (exchange / "in" / "west.message.json").write_text(federation.sites["west"](request.read_text()))
+    three = run("run", workspace, study, "--files", exchange, "--json")
     assert three.exit_code == 0
     assert Effect.from_json(json.dumps(json.loads(three.stdout))).n == 600
 
 
-def test_files_that_cannot_count_are_named(workspace: Path, federation: Federation, tmp_path: Path) -> None:
-    study, other, transport = tmp_path / "study.toml", tmp_path / "other.toml", tmp_path / "exchange"
+def test_run_names_files_that_do_not_count(workspace: Path, federation: Federation, tmp_path: Path) -> None:
+    study, other, exchange = tmp_path / "study.toml", tmp_path / "other.toml", tmp_path / "exchange"
     study.write_text(federation.study().to_toml(), encoding="utf-8")
     other.write_text(federation.study(epsilon=0.5).to_toml(), encoding="utf-8")
     for asked, name in ((study, "north.message.json"), (other, "south.message.json"), (study, "west.json")):
-        told("ask", workspace, asked, "--files", tmp_path / asked.stem)
+        run("ask", workspace, asked, "--files", tmp_path / asked.stem)
         (request,) = (tmp_path / asked.stem / "out").iterdir()
-        (transport / "in").mkdir(parents=True, exist_ok=True)
-        (transport / "in" / name).write_text(federation.sites[name.split(".")[0]](request.read_text()))
-    (transport / "in" / "notes.txt").write_text("sent on Monday")
-    one = told("run", workspace, study, "--files", transport)
+        (exchange / "in").mkdir(parents=True, exist_ok=True)
+        (exchange / "in" / name).write_text(federation.sites[name.split(".")[0]](request.read_text()))
+    (exchange / "in" / "notes.txt").write_text("sent on Monday")
+    one = run("run", workspace, study, "--files", exchange)
     assert one.exit_code == 0
     assert "1 of 3 sites" in one.output or "south: did not answer" in one.output
     for name, why in (("south.message", "another study"), ("west", "does not end in"), ("notes", "no message")):
@@ -70,40 +70,40 @@ def test_files_that_cannot_count_are_named(workspace: Path, federation: Federati
     assert "north.message.json" not in one.stderr
 
 
-def test_keys_and_fingerprints_can_be_asked_for(workspace: Path, federation: Federation, tmp_path: Path) -> None:
-    assert told("key", workspace).output == f"{federation.anna.public}\n"
+def test_key_and_fingerprint_are_printed(workspace: Path, federation: Federation, tmp_path: Path) -> None:
+    assert run("key", workspace).output == f"{federation.anna.public}\n"
     (workspace / "bob.key").write_bytes((workspace / "anna.key").read_bytes())
-    assert "anna, bob" in told("key", workspace).output
-    assert told("key", tmp_path).exit_code == 2
-    assert "--host HOST" in told("fingerprint", workspace).output.replace("\n", " ")
+    assert "anna, bob" in run("key", workspace).output
+    assert run("key", tmp_path).exit_code == 2
+    assert "--host HOST" in run("fingerprint", workspace).output.replace("\n", " ")
 
 
 @pytest.mark.xdist_group("federation")
-def test_the_fingerprint_that_is_asked_for_is_the_one_that_was_told(tmp_path: Path) -> None:
+def test_fingerprint_is_the_one_that_init_printed(tmp_path: Path) -> None:
     pytest.importorskip("nvflare")
-    said = told("init", tmp_path / "workspace", "anna", "--host", "localhost").output
-    (line,) = (line for line in said.splitlines() if line.startswith("SHA256:"))
-    assert told("fingerprint", tmp_path / "workspace").output == f"{line}\n"
+    printed = run("init", tmp_path / "workspace", "anna", "--host", "localhost").output
+    (line,) = (line for line in printed.splitlines() if line.startswith("SHA256:"))
+    assert run("fingerprint", tmp_path / "workspace").output == f"{line}\n"
 
 
-def test_wrong_use_is_told_in_words(workspace: Path, federation: Federation, tmp_path: Path) -> None:
+def test_wrong_use_is_refused_with_a_hint(workspace: Path, federation: Federation, tmp_path: Path) -> None:
     study, other = tmp_path / "study.toml", tmp_path / "other.toml"
     study.write_text(federation.study().to_toml(), encoding="utf-8")
     other.write_text(federation.study().to_toml().replace('"anna"', '"bob"'), encoding="utf-8")
     for words, hint in (
-        (("init", workspace, "anna"), "no coordinator yet"),
+        (("init", workspace, "anna"), "a folder without a workspace"),
         (("admit", workspace, "north", "ab" * 32), "or a new site"),
         (("admit", workspace, "east", "ab"), "64 hexadecimal digits"),
         (("run", workspace, study), "--host HOST"),
-        (("run", workspace, study, "--files", "a", "--kit", "b"), "choose one transport"),
+        (("run", workspace, study, "--files", "a", "--kit", "b"), "choose one of the two"),
         (("run", workspace, tmp_path / "absent.toml", "--files", "a"), "does not exist"),
         (("run", workspace, other, "--files", tmp_path / "a"), "the key of 'bob'"),
-        (("run", workspace, workspace / "roster.toml", "--files", tmp_path / "a"), "expected study with name"),
+        (("run", workspace, workspace / "roster.toml", "--files", tmp_path / "a"), "a study with version = 2"),
         (("run", tmp_path / "nowhere", study, "--files", tmp_path / "a"), "federation init"),
         (("ask", workspace, study, "--files", study), "is a file"),
         (("serve", workspace), "--host HOST"),
     ):
-        result = told(*words)
+        result = run(*words)
         assert result.exit_code == 2, words
         assert hint in result.output.replace("\n", " "), result.output
         assert "Traceback" not in result.output

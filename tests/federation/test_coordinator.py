@@ -27,7 +27,7 @@ def statuses(effect: Effect) -> dict[str, str]:
     return {share.site: share.status for share in effect.sites}
 
 
-def test_sums_of_three_sites(federation: Federation) -> None:
+def test_sums_of_three_sites_give_one_effect(federation: Federation) -> None:
     coordinator = federation.coordinator(federation.study())
     effect = coordinator.run()
     assert effect.n == 600
@@ -40,13 +40,13 @@ def test_sums_of_three_sites(federation: Federation) -> None:
     assert effect.guarantee == federation.study().guarantee()
     assert "3 of 3 sites" in effect.method
     assert {term.parts for term in effect.noise} == {3}
-    for words in ("noise of its own", "epsilons add up", "not adjusted for"):
+    for words in ("its own noise", "epsilons add up", "not adjusted for"):
         assert words in str(effect.notes)
     assert spent(federation) == [1.0, 1.0, 1.0]
     assert federation.asked == ["north", "south", "west"]
 
 
-def test_effects_of_three_sites(federation: Federation) -> None:
+def test_effects_of_three_sites_are_pooled(federation: Federation) -> None:
     coordinator = federation.coordinator(federation.study(pooling="sample_size", epsilons={"west": 0.5}))
     effect = coordinator.run()
     effects = coordinator.effects()
@@ -57,7 +57,7 @@ def test_effects_of_three_sites(federation: Federation) -> None:
 
 
 @pytest.mark.parametrize("pooling", ["sums", "sample_size"])
-def test_the_version_of_each_sites_data_is_told(federation: Federation, pooling: str) -> None:
+def test_effect_names_the_version_of_each_sites_data(federation: Federation, pooling: str) -> None:
     study = federation.study(pooling=pooling)
     assert federation.coordinator(study).run().as_of == "2026-06-30"
     policy = federation.folder / "south" / "policy.toml"
@@ -70,26 +70,26 @@ def test_the_version_of_each_sites_data_is_told(federation: Federation, pooling:
     assert "data as of        2026-06-30 (north), 2026-09-30 (south)" in str(effect)
 
 
-def test_any_estimator_may_ask_it(federation: Federation) -> None:
+def test_coordinator_is_a_source_for_any_estimator(federation: Federation) -> None:
     coordinator = federation.coordinator(federation.study())
     assert isinstance(coordinator, Source)
     effect = dpc.DifferenceInMeans().estimate(coordinator, epsilon=1.0)
     assert effect.estimate == coordinator.run().estimate
-    with pytest.raises(RefusedError, match="the question of a study"):
+    with pytest.raises(RefusedError, match="the query of a study"):
         dpc.DifferenceInMeans().estimate(coordinator, epsilon=0.5)
     with pytest.raises(RefusedError, match="pooling"):
         federation.coordinator(federation.study(pooling="largest")).release(*federation.study().questions()[0])
     assert spent(federation) == [1.0, 1.0, 1.0]
 
 
-def test_the_number_of_units_is_free(federation: Federation) -> None:
+def test_number_of_units_costs_nothing(federation: Federation) -> None:
     coordinator = federation.coordinator(federation.study())
     assert (coordinator.n, coordinator.arm_sizes, coordinator.caveats) == (600, None, ())
     assert spent(federation) == [0.0, 0.0, 0.0]
 
 
 @pytest.mark.parametrize("pooling", ["sums", "minimum_variance"])
-def test_a_restart_gives_the_same_and_asks_nobody(federation: Federation, pooling: str, tmp_path: Path) -> None:
+def test_restarted_coordinator_asks_nobody_again(federation: Federation, pooling: str, tmp_path: Path) -> None:
     store, study = tmp_path / "requests.db", federation.study(pooling=pooling)
     effect = federation.coordinator(study, store=store).run()
     federation.asked.clear()
@@ -97,7 +97,7 @@ def test_a_restart_gives_the_same_and_asks_nobody(federation: Federation, poolin
     assert federation.asked == []
 
 
-def test_what_is_believed_is_kept_before_it_is_used(federation: Federation, tmp_path: Path) -> None:
+def test_valid_messages_are_stored_before_use(federation: Federation, tmp_path: Path) -> None:
     """A coordinator that dies between two sites asks only the second one when it is back."""
 
     class PowerCutError(Exception):
@@ -117,18 +117,18 @@ def test_what_is_believed_is_kept_before_it_is_used(federation: Federation, tmp_
     assert spent(federation) == [1.0, 1.0, 1.0]
 
 
-def test_a_site_that_never_answers(federation: Federation) -> None:
+def test_silent_site_is_named_and_left_out(federation: Federation) -> None:
     del federation.sites["south"]
     effect = federation.coordinator(federation.study()).run()
     assert statuses(effect) == {"north": "answered", "south": "did not answer", "west": "answered"}
     assert effect.n == 400
-    assert "without south (did not answer): the effect is of units of the sites that answered" in effect.notes
+    assert "without south (did not answer): the effect is that of the units at the sites that answered" in effect.notes
     pooled = federation.coordinator(federation.study(pooling="sample_size")).run()
     assert statuses(pooled) == statuses(effect)
     assert pooled.n == 400
 
 
-def test_sites_that_fail_are_asked_again_with_the_same_text(federation: Federation, tmp_path: Path) -> None:
+def test_failed_sites_are_asked_again_with_the_same_text(federation: Federation, tmp_path: Path) -> None:
     texts: list[str] = []
     federation.refuse("south", "failed")
     failed, honest = federation.sites["south"], federation.honest("south")
@@ -148,7 +148,7 @@ def test_sites_that_fail_are_asked_again_with_the_same_text(federation: Federati
     assert Requests(store).attempts(coordinator.request.id) == 3
 
 
-def test_sites_are_asked_only_so_often(federation: Federation) -> None:
+def test_number_of_attempts_is_limited(federation: Federation) -> None:
     federation.refuse("south", "failed")
     effect = federation.coordinator(federation.study(), attempts=2).run()
     assert statuses(effect)["south"] == MEANINGS["failed"]
@@ -158,9 +158,7 @@ def test_sites_are_asked_only_so_often(federation: Federation) -> None:
 @pytest.mark.parametrize(
     "code", ["rejected", "undecided", "no_budget", "not_allowed", "unknown_requester", "too_few_units"]
 )
-def test_sites_that_refuse_are_named_and_not_asked_again_at_once(
-    federation: Federation, code: str, tmp_path: Path
-) -> None:
+def test_refusing_sites_are_named_and_not_retried(federation: Federation, code: str, tmp_path: Path) -> None:
     federation.refuse("south", code)
     study, store = federation.study(), tmp_path / "requests.db"
     effect = federation.coordinator(study, store=store).run()
@@ -173,7 +171,7 @@ def test_sites_that_refuse_are_named_and_not_asked_again_at_once(
     assert federation.asked == ["south"]
 
 
-def test_a_site_that_was_revoked_counts_no_more(federation: Federation, tmp_path: Path) -> None:
+def test_revoked_site_does_not_count(federation: Federation, tmp_path: Path) -> None:
     store, study = tmp_path / "requests.db", federation.study()
     assert federation.coordinator(study, store=store).run().n == 600
     members = federation.roster.sites
@@ -183,7 +181,7 @@ def test_a_site_that_was_revoked_counts_no_more(federation: Federation, tmp_path
     assert "revoked" in statuses(effect)["west"]
 
 
-def test_a_closed_transport_is_nobody_answering(federation: Federation) -> None:
+def test_unavailable_transport_counts_as_no_answer(federation: Federation) -> None:
     class Closed:
         asked = 0
 
@@ -200,13 +198,13 @@ def test_a_closed_transport_is_nobody_answering(federation: Federation) -> None:
 def test_too_few_sites_give_no_effect(federation: Federation) -> None:
     federation.refuse("south", "rejected")
     study = federation.study()
-    with pytest.raises(RefusedError, match=r"at least 3 of 3 sites.*south rejected the study") as told:
+    with pytest.raises(RefusedError, match=r"at least 3 of 3 sites.*south rejected the study") as refused:
         federation.coordinator(study, min_sites=3).run()
-    assert "not paid for twice" in told.value.hint
+    assert "paid for twice" in refused.value.hint
     assert federation.coordinator(study, min_sites=2).run().n == 400
 
 
-def test_effects_without_an_interval_count_all_the_same(federation: Federation) -> None:
+def test_effects_without_an_interval_are_pooled_too(federation: Federation) -> None:
     study = federation.study(pooling="inverse_variance", estimator=dpc.DifferenceInMeans(with_interval=False))
     effect = federation.coordinator(study).run()
     assert effect.n == 600
@@ -214,7 +212,7 @@ def test_effects_without_an_interval_count_all_the_same(federation: Federation) 
     assert "there is none from north, south, west" in effect.no_interval
 
 
-def test_files_carried_by_hand(federation: Federation, tmp_path: Path) -> None:
+def test_file_transport_gives_an_effect(federation: Federation, tmp_path: Path) -> None:
     transport, study = tmp_path / "exchange", federation.study()
     coordinator = federation.coordinator(study, transport=FileTransport(transport))
     with pytest.raises(RefusedError, match="did not answer"):
@@ -232,19 +230,19 @@ def test_the_order_of_sites_does_not_matter(federation: Federation) -> None:
     assert federation.coordinator(study, roster=turned).run() == effect
 
 
-def test_words_are_told_as_they_come(federation: Federation) -> None:
+def test_on_response_is_called_for_each_site(federation: Federation) -> None:
     federation.refuse("south", "rejected")
     received: list[tuple[str, str]] = []
-    federation.coordinator(federation.study(), on_response=lambda *told: received.append(told)).run()
+    federation.coordinator(federation.study(), on_response=lambda *response: received.append(response)).run()
     assert received == [("north", "answered"), ("south", "rejected the study"), ("west", "answered")]
 
 
-def test_a_coordinator_that_cannot_be(federation: Federation, tmp_path: Path) -> None:
+def test_invalid_coordinator_is_refused(federation: Federation, tmp_path: Path) -> None:
     study = federation.study()
     for text in (tmp_path / "absent.toml", "no study"):
         with pytest.raises(StudyError, match="Hint"):
             Coordinator(text, federation.roster, federation.anna, LocalTransport({}), store=":memory:")
-    with pytest.raises(StudyError, match="the key of anna, who asks by the study, got that of bob"):
+    with pytest.raises(StudyError, match="the key of anna, the study's requester, got the key of bob"):
         Coordinator(
             study.to_toml(),
             federation.roster,

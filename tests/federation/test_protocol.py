@@ -4,7 +4,8 @@ from typing import Any
 import pytest
 
 from dpcausal.errors import TransportError
-from dpcausal.federation.protocol import MEANINGS, Message, Request, digest_of_text
+from dpcausal.federation.protocol import MEANINGS, Message, Request
+from dpcausal.hash_chain import digest_of_text
 
 REQUEST = Request(study="a = 1", ask="releases")
 MESSAGE = Message(
@@ -19,7 +20,7 @@ MESSAGE = Message(
 )
 
 
-def test_what_is_written_is_read() -> None:
+def test_request_and_message_survive_a_round_trip() -> None:
     assert Request.from_json(REQUEST.to_json()) == REQUEST
     assert Message.from_json(MESSAGE.to_json()) == MESSAGE
     for code in MEANINGS:
@@ -28,7 +29,7 @@ def test_what_is_written_is_read() -> None:
             assert Message.from_json(message.to_json()) == message
 
 
-def test_the_id_is_the_digest_of_the_text() -> None:
+def test_request_id_is_the_digest_of_its_text() -> None:
     assert REQUEST.id == digest_of_text(REQUEST.to_json())
     assert digest_of_text("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
@@ -36,7 +37,8 @@ def test_the_id_is_the_digest_of_the_text() -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"version": 1},
+        {"version": True},
+        {"version": "3"},
         {"code": "perhaps"},
         {"n": None},
         {"n": -1},
@@ -58,20 +60,28 @@ def test_the_id_is_the_digest_of_the_text() -> None:
         {"code": "failed"},
     ],
 )
-def test_other_messages_are_not_read(changes: dict[str, Any]) -> None:
+def test_invalid_messages_are_refused(changes: dict[str, Any]) -> None:
     text = json.dumps(json.loads(MESSAGE.to_json()) | changes, sort_keys=True)
     with pytest.raises(TransportError, match="as this version of dpcausal writes it"):
         Message.from_json(text)
 
 
+@pytest.mark.parametrize("version", [1, 2, 4])
+def test_another_version_of_the_protocol_is_refused_by_name(version: int) -> None:
+    for kind, part in ((Message, MESSAGE), (Request, REQUEST)):
+        text = json.dumps(json.loads(part.to_json()) | {"version": version}, sort_keys=True)
+        with pytest.raises(TransportError, match=rf"version 3 of the protocol, got version {version}(.|\n)*rejected"):
+            kind.from_json(text)
+
+
 @pytest.mark.parametrize("text", ["", "null", "[]", "{}", "[" * 100_000, '{"a": 1e999}', MESSAGE.to_json() + " "])
-def test_other_texts_are_not_read(text: str) -> None:
+def test_invalid_texts_are_refused(text: str) -> None:
     for kind in (Message, Request):
         with pytest.raises(TransportError):
             kind.from_json(text)
 
 
-def test_one_content_has_one_text() -> None:
+def test_another_spelling_of_a_message_is_refused() -> None:
     twice = MESSAGE.to_json().replace('"n": 7', '"n": 7, "n": 7')
     with pytest.raises(TransportError):
         Message.from_json(twice)

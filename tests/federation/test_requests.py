@@ -20,21 +20,21 @@ for place in range(100_000):
 """
 
 
-def test_what_was_believed_survives_a_kill(tmp_path: Path) -> None:
+def test_stored_messages_survive_a_kill(tmp_path: Path) -> None:
     file = tmp_path / "requests.db"
     command = [sys.executable, "-c", WRITING, str(file)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:  # noqa: S603 (our own text)
         assert writer.stdout is not None
-        told = [writer.stdout.readline().strip() for _ in range(20)]
+        printed = [writer.stdout.readline().strip() for _ in range(20)]
         writer.send_signal(signal.SIGKILL)
-        told += writer.stdout.read().split()
-    kept = [text for _, text in Requests(file).messages("request")]
-    assert kept[: len(told)] == told
-    assert len(kept) <= len(told) + 1
+        printed += writer.stdout.read().split()
+    stored = [text for _, text in Requests(file).messages("request")]
+    assert stored[: len(printed)] == printed
+    assert len(stored) <= len(printed) + 1
 
 
 @pytest.mark.parametrize("file", ["a file", ":memory:"])
-def test_requests_and_messages_are_kept_in_order(file: str, tmp_path: Path) -> None:
+def test_requests_and_messages_are_stored_in_order(file: str, tmp_path: Path) -> None:
     requests = Requests(":memory:" if file == ":memory:" else tmp_path / "requests.db")
     for request, study in (("one", "study"), ("two", "study"), ("three", "another")):
         requests.keep(request, study, f"sealed {request}")
@@ -47,13 +47,13 @@ def test_requests_and_messages_are_kept_in_order(file: str, tmp_path: Path) -> N
     ):
         requests.accept(request, site, text)
     assert requests.messages("one") == [("north", "a"), ("south", "b")]
-    assert requests.said("study", "north") == ["a", "c"]
+    assert requests.messages_of("study", "north") == ["a", "c"]
     requests.count("one")
     requests.count("one")
     assert (requests.attempts("one"), requests.attempts("two")) == (2, 0)
 
 
-def test_a_file_that_is_something_else(tmp_path: Path) -> None:
+def test_file_that_is_not_a_store_is_refused(tmp_path: Path) -> None:
     (tmp_path / "letter").write_text("Dear Anna, " * 1000)
     for file in (tmp_path / "letter", tmp_path, tmp_path / "no" / "folder"):
         with pytest.raises(LedgerError, match="Hint"):

@@ -9,14 +9,14 @@ KEY = "ab" * 32
 ROSTER = Roster({"north": Member(KEY, units=1200), "south": Member("cd" * 32, revoked=True)})
 
 
-def test_a_roster_is_written_and_read(tmp_path: Path) -> None:
+def test_roster_survives_a_round_trip(tmp_path: Path) -> None:
     file = tmp_path / "roster.toml"
     file.write_text(ROSTER.to_toml(), encoding="utf-8")
     assert Roster.from_toml(file) == ROSTER
     assert ROSTER.keys == {"north": KEY}
 
 
-def test_an_empty_one_is_one() -> None:
+def test_empty_roster_is_valid() -> None:
     assert Roster.from_toml("# nobody yet") == Roster({})
 
 
@@ -39,11 +39,11 @@ WRONG = {
 
 
 @pytest.mark.parametrize("text", WRONG.values(), ids=WRONG.keys())
-def test_a_roster_that_is_none(text: str) -> None:
+def test_invalid_roster_is_refused(text: str) -> None:
     with pytest.raises(StudyError, match="Hint"):
         Roster.from_toml(text)
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_missing_roster_hints_at_init(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="federation init"):
         Roster.from_toml(tmp_path / "roster.toml")

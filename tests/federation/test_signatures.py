@@ -13,7 +13,7 @@ def north(tmp_path: Path) -> Key:
     return Key.make("north", tmp_path / "north.key")
 
 
-def test_what_is_sealed_is_opened(north: Key, tmp_path: Path) -> None:
+def test_signed_text_is_verified(north: Key, tmp_path: Path) -> None:
     again = Key.read("north", tmp_path / "north.key")
     assert again.public == north.public
     sealed = north.seal("something")
@@ -22,7 +22,7 @@ def test_what_is_sealed_is_opened(north: Key, tmp_path: Path) -> None:
     assert claimed_body(sealed) == "something"
 
 
-def test_a_private_key_stays_private(north: Key, tmp_path: Path) -> None:
+def test_private_key_is_never_printed(north: Key, tmp_path: Path) -> None:
     file = tmp_path / "north.key"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert file.read_text().strip() not in repr(north) + str(north) + north.seal("x")
@@ -31,16 +31,16 @@ def test_a_private_key_stays_private(north: Key, tmp_path: Path) -> None:
         Key.make("north", file)
 
 
-def test_a_file_that_holds_no_key(tmp_path: Path) -> None:
+def test_file_without_a_key_is_refused(tmp_path: Path) -> None:
     (tmp_path / "other").write_text("secret text")
     for file in (tmp_path / "other", tmp_path / "absent"):
-        with pytest.raises(TransportError, match="a key file") as told:
+        with pytest.raises(TransportError, match="a key file") as refused:
             Key.read("north", file)
-        assert told.value.__context__ is None
-        assert "secret" not in str(told.value)
+        assert refused.value.__context__ is None
+        assert "secret" not in str(refused.value)
 
 
-def test_nothing_can_be_changed(north: Key, tmp_path: Path) -> None:
+def test_changed_text_is_refused(north: Key, tmp_path: Path) -> None:
     keys = {"north": north.public, "south": Key.make("south", tmp_path / "south.key").public}
     sealed = json.loads(north.seal("something"))
     for change in (
@@ -58,7 +58,7 @@ def test_nothing_can_be_changed(north: Key, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "[" * 100_000, "{" * 10, "x" * 20_000_001])
-def test_other_texts_are_not_opened(north: Key, text: str) -> None:
+def test_unsigned_text_is_refused(north: Key, text: str) -> None:
     with pytest.raises(TransportError, match="a signed text"):
         opened(text, {"north": north.public})
     assert not claimed_body(text)

@@ -29,17 +29,17 @@ def answers(tmp_path: Path) -> dict[str, str]:
     }
 
 
-def test_a_site_that_raises_does_not_stop_the_others(asked: str) -> None:
+def test_site_that_raises_does_not_stop_the_others(asked: str) -> None:
     def broken(request: str) -> str:
         raise ZeroDivisionError(request)
 
     received: list[tuple[str, str]] = []
     transport = LocalTransport({"north": broken, "south": str.upper})
-    transport.ask(asked, ["north", "absent", "south"], 0.0, lambda *told: received.append(told))
+    transport.ask(asked, ["north", "absent", "south"], 0.0, lambda *response: received.append(response))
     assert received == [("south", asked.upper())]
 
 
-def test_files_go_out_and_come_in(tmp_path: Path, asked: str, answers: dict[str, str]) -> None:
+def test_request_goes_out_and_messages_come_in(tmp_path: Path, asked: str, answers: dict[str, str]) -> None:
     transport, received = FileTransport(tmp_path / "exchange"), dict[str, str]()
     transport.ask(asked, ["north", "south"], 0.0, received.__setitem__)
     assert received == {}
@@ -52,7 +52,7 @@ def test_files_go_out_and_come_in(tmp_path: Path, asked: str, answers: dict[str,
     assert received == answers
 
 
-def test_files_that_are_no_message_to_this_request_are_passed_over(
+def test_files_without_a_message_to_this_request_are_ignored(
     tmp_path: Path, asked: str, answers: dict[str, str]
 ) -> None:
     transport, received = FileTransport(tmp_path), list[str]()
@@ -77,9 +77,7 @@ def test_files_that_are_no_message_to_this_request_are_passed_over(
     assert received == ["north"]
 
 
-def test_a_file_that_comes_late_is_found_while_patience_lasts(
-    tmp_path: Path, asked: str, answers: dict[str, str]
-) -> None:
+def test_late_file_is_found_before_the_timeout(tmp_path: Path, asked: str, answers: dict[str, str]) -> None:
     transport, received = FileTransport(tmp_path), list[str]()
     transport.write(asked)
     file = tmp_path / "in" / "north.message.json"
@@ -92,13 +90,13 @@ def test_a_file_that_comes_late_is_found_while_patience_lasts(
     assert time.monotonic() - begun < 30
 
 
-def test_patience_ends(tmp_path: Path, asked: str) -> None:
+def test_timeout_ends_the_wait(tmp_path: Path, asked: str) -> None:
     begun = time.monotonic()
     FileTransport(tmp_path).ask(asked, ["north"], 0.2, lambda *_: None)
     assert 0.2 <= time.monotonic() - begun < 10
 
 
-def test_a_folder_that_cannot_be_used(tmp_path: Path, asked: str) -> None:
+def test_unusable_folder_is_refused(tmp_path: Path, asked: str) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(TransportError, match="a folder"):
+    with pytest.raises(TransportError, match="writable folder"):
         FileTransport(tmp_path / "file").ask(asked, ["north"], 0.0, lambda *_: None)

@@ -14,22 +14,23 @@ import dpcausal as dpc
 from dpcausal import Study
 from dpcausal.effect import Estimator
 from dpcausal.errors import RefusedError
-from dpcausal.federation.protocol import Message, Request, digest_of_text
+from dpcausal.federation.protocol import Message, Request
 from dpcausal.federation.roster import Roster
 from dpcausal.federation.signatures import Key, claimed_body
 from dpcausal.federation.validation import Question, why_invalid
+from dpcausal.hash_chain import digest_of_text
 from dpcausal.schema import Protects
 from dpcausal.source import RecordingSource
 from dpcausal.testing import hostile_tables, standard_schema, synthetic_table
-from tests.federation.conftest import Federation, always, said
+from tests.federation.conftest import Federation, always, message_in
 
 Body = dict[str, Any]
 Change = Callable[[Body], object]
 
 
 @dataclass(frozen=True)
-class Said:
-    """What three sites said, truthfully, to a study's request."""
+class Responses:
+    """The true responses of three sites to a study's request."""
 
     federation: Federation
     study: Study
@@ -37,7 +38,7 @@ class Said:
 
     def with_lie(self, text: str) -> dict[str, str]:
         """What each site did where south says something else, by the effect of all."""
-        self.federation.sites |= {name: always(kept) for name, kept in self.sealed.items()}
+        self.federation.sites |= {name: always(sent) for name, sent in self.sealed.items()}
         self.federation.sites["south"] = always(text)
         found = self.federation.coordinator(self.study, attempts=1).run()
         return {share.site: share.status for share in found.sites}
@@ -56,19 +57,19 @@ def federation(tmp_path_factory: pytest.TempPathFactory) -> Federation:
     return Federation(tmp_path_factory.mktemp("federation"), tables, schema)
 
 
-def truth(federation: Federation, pooling: str) -> Said:
+def truth(federation: Federation, pooling: str) -> Responses:
     study = federation.study(pooling=pooling)
     request = federation.anna.seal(federation.coordinator(study).request.to_json())
-    return Said(federation, study, {name: federation.honest(name)(request) for name in federation.tables})
+    return Responses(federation, study, {name: federation.honest(name)(request) for name in federation.tables})
 
 
 @pytest.fixture(scope="module")
-def sums(federation: Federation) -> Said:
+def sums(federation: Federation) -> Responses:
     return truth(federation, "sums")
 
 
 @pytest.fixture(scope="module")
-def effects(federation: Federation) -> Said:
+def effects(federation: Federation) -> Responses:
     return truth(federation, "minimum_variance")
 
 
@@ -104,33 +105,36 @@ def twice_the_price(body: Body) -> None:
 
 
 LIES: dict[str, tuple[Change, str]] = {
-    "another's name": (put("north", "site"), "in the name of another site"),
+    "another's name": (put("north", "site"), "the name of another site"),
     "another request": (put("ab" * 32, "request"), "another request"),
     "another study": (put("ab" * 32, "study"), "another study"),
     "a single unit": (put(1, "n"), "fewer than two units"),
-    "no answer": (put(None, "answer"), "without an answer"),
+    "no answer": (put(None, "answer"), "answer is empty"),
     "arms that are not public": (put([100, 100], "arm_sizes"), "against the schema"),
     "an empty answer": (put({}, "answer"), "cannot be read"),
     "a list in place of an answer": (put({"answer": []}, "answer"), "cannot be read"),
 }
 ABOUT_RELEASES: dict[str, tuple[Change, str]] = {
-    "another query": (put({"query": "arm_totals"}, "answer", "releases", 0, "query"), "noise of another size"),
+    "another query": (put({"query": "arm_totals"}, "answer", "releases", 0, "query"), "noise is not of the size"),
     "a query that is none": (put({"query": "everything"}, "answer", "releases", 0, "query"), "cannot be read"),
-    "another guarantee": (put(2.0, "answer", "releases", 0, "guarantee", "epsilon"), "noise of another size"),
-    "a weaker guarantee": (put("outcome", "answer", "releases", 0, "guarantee", "protects"), "noise of another size"),
-    "a fact": (put({"mean": 1.0}, "answer", "releases", 0, "public_values"), "not those that were asked for"),
-    "smaller noise": (times(0.5, "answer", "releases", 0, "scales", 0), "noise of another size"),
-    "no noise": (put([], "answer", "releases", 0, "scales"), "noise of another size"),
-    "normal noise": (put("gaussian", "answer", "releases", 0, "family"), "noise of another size"),
-    "noise in parts": (put(7, "answer", "releases", 0, "parts"), "noise of another size"),
-    "other names": (put("total", "answer", "releases", 0, "names", 0), "not those that were asked for"),
+    "another guarantee": (put(2.0, "answer", "releases", 0, "guarantee", "epsilon"), "noise is not of the size"),
+    "a weaker guarantee": (
+        put("outcome", "answer", "releases", 0, "guarantee", "protects"),
+        "noise is not of the size",
+    ),
+    "a fact": (put({"mean": 1.0}, "answer", "releases", 0, "public_values"), "not those that the query asks for"),
+    "smaller noise": (times(0.5, "answer", "releases", 0, "scales", 0), "noise is not of the size"),
+    "no noise": (put([], "answer", "releases", 0, "scales"), "noise is not of the size"),
+    "normal noise": (put("gaussian", "answer", "releases", 0, "family"), "noise is not of the size"),
+    "noise in parts": (put(7, "answer", "releases", 0, "parts"), "noise is not of the size"),
+    "other names": (put("total", "answer", "releases", 0, "names", 0), "not those that the query asks for"),
     "a number too few": (lambda body: body["answer"]["releases"][0]["values"].pop(), "cannot be read"),
-    "a word for a number": (put("5", "answer", "releases", 0, "values", 0), "not those that were asked for"),
-    "a yes for a number": (put(True, "answer", "releases", 0, "values", 0), "not those that were asked for"),  # noqa: FBT003
-    "nothing for a number": (put(None, "answer", "releases", 0, "values", 0), "not those that were asked for"),
-    "a number beyond floats": (put(10**400, "answer", "releases", 0, "values", 0), "not those that were asked for"),
+    "a word for a number": (put("5", "answer", "releases", 0, "values", 0), "not those that the query asks for"),
+    "a yes for a number": (put(True, "answer", "releases", 0, "values", 0), "not those that the query asks for"),  # noqa: FBT003
+    "nothing for a number": (put(None, "answer", "releases", 0, "values", 0), "not those that the query asks for"),
+    "a number beyond floats": (put(10**400, "answer", "releases", 0, "values", 0), "not those that the query asks for"),
     "half a step": (times(1 + 1e-9, "answer", "releases", 0, "values", 0), "not whole ticks"),
-    "a huge sum": (put(1e9, "answer", "releases", 0, "values", 4), "beyond what so many units"),
+    "a huge sum": (put(1e9, "answer", "releases", 0, "values", 4), "larger than so many units"),
     "nearly the largest float": (put(1e308, "answer", "releases", 0, "values", 0), "cannot be read"),
     "no receipt": (put(None, "answer", "releases", 0, "receipt"), "cannot be read"),
     "a receipt for less": (put(0.1, "answer", "releases", 0, "receipt", "epsilon"), "no receipt"),
@@ -138,10 +142,10 @@ ABOUT_RELEASES: dict[str, tuple[Change, str]] = {
     "another guarantee, and the noise for it": (twice_the_price, "under another guarantee"),
     "a release too many": (
         lambda body: body["answer"]["releases"].append(body["answer"]["releases"][0]),
-        "other questions",
+        "other queries",
     ),
-    "no release": (put([], "answer", "releases"), "other questions"),
-    "an effect besides": (put({"estimate": 9.0}, "answer", "effect"), "cannot be read"),
+    "no release": (put([], "answer", "releases"), "other queries"),
+    "an extra effect": (put({"estimate": 9.0}, "answer", "effect"), "cannot be read"),
     "another version of the data": (put("2020-01-01", "as_of"), "another version of its data"),
     "a receipt with a poem for a day": (put("roses", "answer", "releases", 0, "receipt", "on"), "no receipt"),
     "a receipt of another version": (put("2020", "answer", "releases", 0, "receipt", "as_of"), "another version"),
@@ -151,11 +155,13 @@ ABOUT_RELEASES: dict[str, tuple[Change, str]] = {
 
 @pytest.mark.parametrize("kind", ["sums", "effects"])
 @pytest.mark.parametrize(("change", "words"), (LIES | ABOUT_RELEASES).values(), ids=(LIES | ABOUT_RELEASES).keys())
-def test_a_lie_is_caught_and_named(kind: str, request: pytest.FixtureRequest, change: Change, words: str) -> None:
+def test_false_message_is_invalid_and_named(
+    kind: str, request: pytest.FixtureRequest, change: Change, words: str
+) -> None:
     _check_caught(request.getfixturevalue(kind), change, words)
 
 
-def _check_caught(truthful: Said, change: Change, words: str) -> None:
+def _check_caught(truthful: Responses, change: Change, words: str) -> None:
     statuses = truthful.with_lie(truthful.lie(change))
     assert statuses["south"].startswith("sent an invalid response: ")
     assert words in statuses["south"]
@@ -163,34 +169,34 @@ def _check_caught(truthful: Said, change: Change, words: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["sums", "effects"])
-def test_the_truth_is_believed(kind: str, request: pytest.FixtureRequest) -> None:
-    truthful: Said = request.getfixturevalue(kind)
+def test_true_message_is_valid(kind: str, request: pytest.FixtureRequest) -> None:
+    truthful: Responses = request.getfixturevalue(kind)
     assert truthful.with_lie(truthful.lie(lambda _: None)) == dict.fromkeys(truthful.sealed, "answered")
 
 
 @pytest.mark.parametrize("kind", ["sums", "effects"])
-def test_without_checks_every_lie_is_believed(
+def test_mutant_without_validation_accepts_every_false_message(
     kind: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The mutant."""
-    truthful: Said = request.getfixturevalue(kind)
+    truthful: Responses = request.getfixturevalue(kind)
     monkeypatch.setattr("dpcausal.federation.dispatch.why_invalid", lambda *_: "")
     federation = truthful.federation
     for name, (change, _) in (LIES | ABOUT_RELEASES).items():
         text = truthful.lie(change)
         federation.sites["south"] = always(text)
-        heard: list[tuple[str, str]] = []
+        received: list[tuple[str, str]] = []
         coordinator = federation.coordinator(
-            truthful.study, attempts=1, on_response=lambda *told, to=heard: to.append(told)
+            truthful.study, attempts=1, on_response=lambda *response, to=received: to.append(response)
         )
         coordinator._asked()
-        assert ("south", "answered") in heard, name
+        assert ("south", "answered") in received, name
 
 
-def test_a_lie_may_cost_the_effect_its_meaning(effects: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_false_message_would_change_the_effect(effects: Responses, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the checks are for: with hardly any noise claimed, one site would decide everything."""
     honest = effects.federation.coordinator(effects.study)
-    effects.federation.sites |= {name: always(kept) for name, kept in effects.sealed.items()}
+    effects.federation.sites |= {name: always(sent) for name, sent in effects.sealed.items()}
     small = honest.run().estimate
 
     def claim(body: Body) -> None:
@@ -205,7 +211,7 @@ def test_a_lie_may_cost_the_effect_its_meaning(effects: Said, monkeypatch: pytes
     assert effects.federation.coordinator(effects.study).run().estimate > 4
 
 
-def forged(truthful: Said) -> dict[str, Any]:
+def forged(truthful: Responses) -> dict[str, Any]:
     """Texts that south did not sign, or that are no message."""
     key = truthful.federation.key("south")
     honest = truthful.sealed["south"]
@@ -223,7 +229,7 @@ def forged(truthful: Said) -> dict[str, Any]:
         "letters beyond ASCII": key.seal(body).replace("south", "s\ud800uth"),
         "something that is no message": key.seal("hello"),
         "a message in another spelling": key.seal(body.replace(": ", ":")),
-        "a message of another version": key.seal(body.replace('"version": 2', '"version": 1')),
+        "a message of another version": key.seal(body.replace('"version": 3', '"version": 2')),
         "a message without end": key.seal(deep),
         "a message with a deep answer": key.seal(body.replace('"answer": {', f'"answer": {{"deep": {deep}, ')),
         "an infinite number": key.seal(body.replace('"values": [', '"values": [1e999, ')),
@@ -232,47 +238,47 @@ def forged(truthful: Said) -> dict[str, Any]:
     }
 
 
-def test_what_is_not_signed_by_a_site_is_not_believed(sums: Said) -> None:
+def test_text_without_the_sites_signature_is_invalid(sums: Responses) -> None:
     for name, text in forged(sums).items():
         statuses = sums.with_lie(text)
         assert statuses["south"] == ("sent an invalid response: it is not a message signed with this site's key"), name
         assert (statuses["north"], statuses["west"]) == ("answered", "answered")
 
 
-def test_one_site_cannot_speak_for_another(sums: Said) -> None:
+def test_replayed_message_of_another_site_does_not_count(sums: Responses) -> None:
     """South replays north's answer: it stays north's, and south has not answered."""
     statuses = sums.with_lie(sums.sealed["north"])
     assert statuses == {"north": "answered", "south": "did not answer", "west": "answered"}
 
 
-def test_a_lie_on_the_transport_does_not_hide_the_truth(sums: Said) -> None:
+def test_forged_messages_do_not_hide_the_true_one(sums: Responses) -> None:
     """Whoever puts a forged message before the real one gains nothing."""
 
     class Noisy:
         def ask(self, *asked: Any) -> None:
-            _, sites, _, heard = asked
+            _, sites, _, received = asked
             for site in sites:
-                heard(site, "forged")
-                heard("nobody", "forged")
-                heard(site, sums.sealed[site])
-                heard(site, sums.lie(put("rejected", "code")))
+                received(site, "forged")
+                received("nobody", "forged")
+                received(site, sums.sealed[site])
+                received(site, sums.lie(put("rejected", "code")))
 
     effect = sums.federation.coordinator(sums.study, transport=Noisy()).run()
     assert {share.status for share in effect.sites} == {"answered"}
 
 
-def test_the_number_of_units_is_what_the_roster_says(sums: Said) -> None:
+def test_number_of_units_must_match_the_roster(sums: Responses) -> None:
     members = sums.federation.roster.sites
     roster = Roster({**members, "south": replace(members["south"], units=201)})
-    sums.federation.sites |= {name: always(kept) for name, kept in sums.sealed.items()}
+    sums.federation.sites |= {name: always(sent) for name, sent in sums.sealed.items()}
     effect = sums.federation.coordinator(sums.study, roster=roster).run()
     assert effect.n == 400
-    assert "than the roster says" in effect.sites[1].status
+    assert "differs from the roster" in effect.sites[1].status
     right = Roster({**members, "south": replace(members["south"], units=200)})
     assert sums.federation.coordinator(sums.study, roster=right).run().n == 600
 
 
-def test_the_number_of_units_stays_what_it_was(sums: Said) -> None:
+def test_number_of_units_must_not_change(sums: Responses) -> None:
     federation = sums.federation
     federation.sites |= {name: federation.honest(name) for name in federation.tables}
     coordinator = federation.coordinator(sums.study)
@@ -281,20 +287,20 @@ def test_the_number_of_units_stays_what_it_was(sums: Said) -> None:
     federation.sites["south"] = always(text)
     effect = coordinator.run()
     assert effect.n == 400
-    assert "other numbers of units before" in effect.sites[1].status
+    assert "differ from those it sent before" in effect.sites[1].status
 
 
-def test_more_than_was_asked_is_not_believed(sums: Said) -> None:
+def test_answer_to_more_than_was_asked_is_invalid(sums: Responses) -> None:
     federation = sums.federation
     facts = Request(study=sums.study.to_toml(), ask="facts")
     honest = federation.honest("south")(federation.anna.seal(facts.to_json()))
-    assert said(honest).answer is None
+    assert message_in(honest).answer is None
 
     def eager(body: Body) -> None:
         body.update(request=facts.id)
 
     federation.sites = {name: always(sums.lie(eager)) for name in federation.tables}
-    with pytest.raises(RefusedError, match="it answers more than was asked"):
+    with pytest.raises(RefusedError, match="it answers more than the request asks for"):
         _ = federation.coordinator(sums.study).n
 
 
@@ -314,9 +320,7 @@ HONEST: dict[str, tuple[Estimator, Protects, float]] = {
 
 
 @pytest.mark.parametrize(("estimator", "protects", "delta"), HONEST.values(), ids=HONEST.keys())
-def test_an_honest_site_is_believed_whatever_its_table_holds(
-    estimator: Estimator, protects: Protects, delta: float
-) -> None:
+def test_honest_message_is_valid_for_any_table(estimator: Estimator, protects: Protects, delta: float) -> None:
     schema = standard_schema(protects, undeclared=0 if "Matching" in type(estimator).__name__ else None)
     study = Study(
         name="scores",

@@ -10,14 +10,14 @@ from dpcausal.federation.workspace import Workspace
 NORTH, SOUTH = "ab" * 32, "cd" * 32
 
 
-def test_a_new_office_has_a_key_and_an_empty_roster(tmp_path: Path) -> None:
+def test_new_workspace_has_a_key_and_an_empty_roster(tmp_path: Path) -> None:
     workspace = Workspace.new(tmp_path / "workspace", "anna")
     assert workspace.roster == Roster({})
     assert workspace.key("anna").owner == "anna"
     assert stat.S_IMODE((tmp_path / "workspace").stat().st_mode) == 0o700
-    with pytest.raises(StudyError, match="no coordinator yet"):
+    with pytest.raises(StudyError, match="a folder without a workspace"):
         Workspace.new(tmp_path / "workspace", "bob")
-    with pytest.raises(StudyError, match="those of anna"):
+    with pytest.raises(StudyError, match="keys of: anna"):
         workspace.key("bob")
     for name in ("../anna", "", "a b"):
         with pytest.raises(StudyError):
@@ -25,7 +25,7 @@ def test_a_new_office_has_a_key_and_an_empty_roster(tmp_path: Path) -> None:
     assert not (tmp_path / "other").exists()
 
 
-def test_sites_are_entered_below_what_a_person_wrote(tmp_path: Path) -> None:
+def test_admitted_sites_are_appended_to_the_roster(tmp_path: Path) -> None:
     workspace = Workspace.new(tmp_path, "anna")
     file = tmp_path / "roster.toml"
     file.write_text(f'# my words\n[sites.south]\nkey = "{SOUTH}"  # by telephone\n', encoding="utf-8")
@@ -40,7 +40,7 @@ def test_sites_are_entered_below_what_a_person_wrote(tmp_path: Path) -> None:
         assert file.read_text(encoding="utf-8") == before
 
 
-def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
+def test_unwritable_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(StudyError, match="can be written"):
+    with pytest.raises(StudyError, match="a writable folder"):
         Workspace.new(tmp_path / "file" / "workspace", "anna")

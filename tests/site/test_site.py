@@ -17,8 +17,9 @@ from dpcausal import (
     Unit,
 )
 from dpcausal.errors import LedgerError, StudyError
-from dpcausal.federation.protocol import Message, Request, digest_of_text
+from dpcausal.federation.protocol import Message, Request
 from dpcausal.federation.signatures import Key, opened
+from dpcausal.hash_chain import digest_of_text
 from dpcausal.ledger import Ledger
 from dpcausal.release import receipts_in
 from dpcausal.site.site import Site
@@ -27,7 +28,7 @@ from tests.site.conftest import SCHEMA
 from tests.support.site_folders import approve_study, make_site_folder
 
 
-def say(site: Site, requester: Key, request: Request) -> Message:
+def answer_of(site: Site, requester: Key, request: Request) -> Message:
     text = site.answer(requester.seal(request.to_json()))
     signer, body = opened(text, {"north": site.public_key})
     message = Message.from_json(body)
@@ -53,56 +54,56 @@ def releases(message: Message) -> list[Release]:
     return [Release.from_json(json.dumps(release)) for release in message.answer["releases"]]
 
 
-def test_an_approved_study_is_answered_once_and_for_all(
+def test_approved_study_always_gets_the_same_answer_and_is_paid_once(
     north: Site, folder: Path, requester: Key, study: Study
 ) -> None:
     approve_study(folder, study)
-    message = say(north, requester, asked_of(study))
+    message = answer_of(north, requester, asked_of(study))
     assert (message.code, message.n, message.study) == ("answered", 400, digest_of_text(study.to_toml()))
     [release] = releases(message)
     assert (release.query, release.guarantee) == study.questions()[0]
     assert spent(folder) == 1.0
-    assert say(Site(folder), requester, asked_of(study)) == message
+    assert answer_of(Site(folder), requester, asked_of(study)) == message
     assert spent(folder) == 1.0
 
 
-def test_facts_cost_nothing(north: Site, folder: Path, requester: Key, study: Study) -> None:
+def test_number_of_units_costs_nothing(north: Site, folder: Path, requester: Key, study: Study) -> None:
     approve_study(folder, study)
-    message = say(north, requester, Request(study=study.to_toml(), ask="facts"))
+    message = answer_of(north, requester, Request(study=study.to_toml(), ask="facts"))
     assert (message.code, message.n, message.answer) == ("answered", 400, None)
     assert spent(folder) == 0.0
 
 
-def test_nothing_is_read_before_a_person_decides(north: Site, folder: Path, requester: Key, study: Study) -> None:
-    assert say(north, requester, asked_of(study)).code == "undecided"
+def test_nothing_is_read_before_a_decision(north: Site, folder: Path, requester: Key, study: Study) -> None:
+    assert answer_of(north, requester, asked_of(study)).code == "undecided"
     assert is_untouched(folder)
-    [(digest, kept, status)] = north.studies()
-    assert (digest, kept, status) == (digest_of_text(study.to_toml()), study, "undecided")
+    [(digest, stored, status)] = north.studies()
+    assert (digest, stored, status) == (digest_of_text(study.to_toml()), study, "undecided")
     north.approve(digest[:8], by="bob")
-    assert say(north, requester, asked_of(study)).code == "answered"
+    assert answer_of(north, requester, asked_of(study)).code == "answered"
 
 
-def test_a_denied_study_is_denied(north: Site, folder: Path, requester: Key, study: Study) -> None:
+def test_rejected_study_is_not_answered(north: Site, folder: Path, requester: Key, study: Study) -> None:
     approve_study(folder, study)
     north.reject(digest_of_text(study.to_toml()), by="carol", why="not for this purpose")
-    assert say(north, requester, asked_of(study)).code == "rejected"
+    assert answer_of(north, requester, asked_of(study)).code == "rejected"
     north.approve(digest_of_text(study.to_toml()), by="carol", why="cleared")
-    assert say(north, requester, asked_of(study)).code == "answered"
+    assert answer_of(north, requester, asked_of(study)).code == "answered"
 
 
-def test_two_people_must_approve_where_the_policy_says_so(folder: Path, requester: Key, study: Study) -> None:
+def test_policy_can_require_two_approvals(folder: Path, requester: Key, study: Study) -> None:
     policy = folder / "policy.toml"
     policy.write_text(policy.read_text().replace("approvals = 1", "approvals = 2"))
     site = Site(folder)
     digest = site.receive(study.to_toml())
     for _ in range(2):
         site.approve(digest, by="bob")
-        assert say(site, requester, asked_of(study)).code == "undecided"
+        assert answer_of(site, requester, asked_of(study)).code == "undecided"
     site.approve(digest, by="carol")
-    assert say(site, requester, asked_of(study)).code == "answered"
+    assert answer_of(site, requester, asked_of(study)).code == "answered"
 
 
-def test_an_approval_is_of_one_text(north: Site, folder: Path, requester: Key, study: Study) -> None:
+def test_approval_holds_for_one_text_only(north: Site, folder: Path, requester: Key, study: Study) -> None:
     approve_study(folder, study)
     for changed in (
         replace(study, epsilon=1.5),
@@ -110,7 +111,7 @@ def test_an_approval_is_of_one_text(north: Site, folder: Path, requester: Key, s
         replace(study, estimator=Stratification(by=["ward"])),
         replace(study, epsilons={"north": 2.0}),
     ):
-        assert say(north, requester, asked_of(changed)).code == "undecided"
+        assert answer_of(north, requester, asked_of(changed)).code == "undecided"
     assert spent(folder) == 0.0
 
 
@@ -127,25 +128,25 @@ BEYOND_POLICY: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("change", BEYOND_POLICY)
-def test_no_approval_overrules_the_policy(north: Site, folder: Path, requester: Key, study: Study, change: str) -> None:
+def test_approval_does_not_override_the_policy(
+    north: Site, folder: Path, requester: Key, study: Study, change: str
+) -> None:
     greedy = replace(study, **BEYOND_POLICY[change])
     digest = north.receive(greedy.to_toml())
     with pytest.raises(StudyError, match="policy allows"):
         north.approve(digest, by="bob")
     north.audit_log.write("approve", digest, "bob", "around the check")
-    assert say(north, requester, asked_of(greedy)).code == "not_allowed"
+    assert answer_of(north, requester, asked_of(greedy)).code == "not_allowed"
     assert is_untouched(folder)
 
 
-def test_a_study_that_is_not_allowed_can_be_reviewed_and_leaves_the_ledger_alone(
-    north: Site, folder: Path, study: Study
-) -> None:
+def test_review_of_a_forbidden_study_leaves_the_ledger_unchanged(north: Site, folder: Path, study: Study) -> None:
     digest = north.receive(replace(study, schema=replace(SCHEMA, protects="outcome")).to_toml())
-    assert "protects outcome, here it is record" in str(north.review(digest))
+    assert "protects is outcome, the policy has record" in str(north.review(digest))
     assert is_untouched(folder)
 
 
-def test_a_study_does_not_say_which_columns_are_public(tmp_path: Path, requester: Key, study: Study) -> None:
+def test_policy_decides_which_columns_are_public(tmp_path: Path, requester: Key, study: Study) -> None:
     schema = replace(SCHEMA, protects="record_within_arm")
     make_site_folder(tmp_path / "west", "west", synthetic_table(schema, 400), schema, {"anna": requester.public})
     west = Site(tmp_path / "west")
@@ -158,60 +159,60 @@ def test_a_study_does_not_say_which_columns_are_public(tmp_path: Path, requester
             protects=schema.protects,
         ),
     )
-    assert "public are smoker, here they are treat" in str(west.review(west.receive(other.to_toml())))
-    assert "allows all of this" in str(west.review(west.receive(usual.to_toml())))
+    assert "public columns are smoker, the policy has treat" in str(west.review(west.receive(other.to_toml())))
+    assert "allows the study" in str(west.review(west.receive(usual.to_toml())))
     assert is_untouched(tmp_path / "west")
 
 
-def test_a_review_tells_price_and_error(north: Site, folder: Path, study: Study) -> None:
+def test_review_shows_price_and_expected_error(north: Site, folder: Path, study: Study) -> None:
     text = str(north.review(north.receive(study.to_toml())))
     assert is_untouched(folder)
     assert "arm_moments: epsilon 1, delta 0" in text
-    assert "400 units here" in text
-    assert "undecided (1 must approve)" in text
+    assert "expected with 400 units" in text
+    assert "undecided (approvals needed: 1)" in text
 
 
-def test_an_estimator_that_is_not_allowed(folder: Path, requester: Key, study: Study) -> None:
+def test_estimator_outside_the_policy_is_refused(folder: Path, requester: Key, study: Study) -> None:
     policy = folder / "policy.toml"
     policy.write_text(policy.read_text().replace('"difference_in_means",', ""))
     site = Site(folder)
     site.audit_log.write("approve", site.receive(study.to_toml()), "bob", "")
-    assert say(site, requester, asked_of(study)).code == "not_allowed"
+    assert answer_of(site, requester, asked_of(study)).code == "not_allowed"
 
 
-def test_the_budget_ends(north: Site, folder: Path, requester: Key, study: Study) -> None:
+def test_study_beyond_the_budget_is_refused(north: Site, folder: Path, requester: Key, study: Study) -> None:
     codes = []
     for question in ("first?", "second?"):
         other = replace(
             study, question=question, epsilon=2.0, estimator=DifferenceInMeans(with_interval=question == "first?")
         )
         approve_study(folder, other)
-        codes.append(say(north, requester, asked_of(other)).code)
+        codes.append(answer_of(north, requester, asked_of(other)).code)
     assert codes == ["answered", "no_budget"]
     assert spent(folder) == 2.0
 
 
-def test_the_same_question_in_another_study_spends_nothing(
-    north: Site, folder: Path, requester: Key, study: Study
-) -> None:
+def test_same_query_in_another_study_costs_nothing(north: Site, folder: Path, requester: Key, study: Study) -> None:
     answers = []
     for question in ("first?", "second?"):
         other = replace(study, question=question)
         approve_study(folder, other)
-        answers.append(say(north, requester, asked_of(other)).answer)
+        answers.append(answer_of(north, requester, asked_of(other)).answer)
     assert answers[0] == answers[1]
     assert spent(folder) == 1.0
 
 
-def test_too_few_units(folder: Path, requester: Key, study: Study) -> None:
+def test_site_with_too_few_units_does_not_answer(folder: Path, requester: Key, study: Study) -> None:
     policy = folder / "policy.toml"
     policy.write_text(policy.read_text().replace("minimum_units = 100", "minimum_units = 401"))
     approve_study(folder, study)
-    message = say(Site(folder), requester, asked_of(study))
+    message = answer_of(Site(folder), requester, asked_of(study))
     assert (message.code, message.n) == ("too_few_units", None)
 
 
-def test_strangers_are_not_heard(north: Site, folder: Path, tmp_path: Path, requester: Key, study: Study) -> None:
+def test_requests_without_a_valid_signature_are_refused(
+    north: Site, folder: Path, tmp_path: Path, requester: Key, study: Study
+) -> None:
     approve_study(folder, study)
     body = asked_of(study).to_json()
     eve = Key.make("eve", tmp_path / "eve.key")
@@ -219,15 +220,15 @@ def test_strangers_are_not_heard(north: Site, folder: Path, tmp_path: Path, requ
     forged = json.loads(requester.seal(body)) | {"body": asked_of(replace(study, epsilon=2.0)).to_json()}
     half = json.dumps(json.loads(requester.seal(body)) | {"body": "\ud800"})
     for text in (eve.seal(body), pretender.seal(body), json.dumps(forged), half, "", "{}", "[" * 10_000, "nonsense"):
-        _, said = opened(north.answer(text), {"north": north.public_key})
-        assert Message.from_json(said).code == "unknown_requester"
+        _, sent = opened(north.answer(text), {"north": north.public_key})
+        assert Message.from_json(sent).code == "unknown_requester"
     assert spent(folder) == 0.0
 
 
-def test_a_known_requester_cannot_ask_in_anothers_name(north: Site, folder: Path, requester: Key, study: Study) -> None:
+def test_requester_cannot_ask_in_the_name_of_another(north: Site, folder: Path, requester: Key, study: Study) -> None:
     other = replace(study, requester="ben")
     north.receive(other.to_toml())
-    assert say(north, requester, asked_of(other)).code == "unknown_requester"
+    assert answer_of(north, requester, asked_of(other)).code == "unknown_requester"
 
 
 HOSTILE = {
@@ -235,7 +236,7 @@ HOSTILE = {
     "not TOML": {"study": "= ="},
     "deep TOML": {"study": "a = " + "[" * 5_000 + "]" * 5_000},
     "a number": {"study": 7},
-    "another version": {"version": 1},
+    "another version": {"version": 2},
     "another ask": {"ask": "rows"},
     "a query": {"query": {"query": "arm_totals"}},
     "a guarantee": {"guarantee": {"epsilon": 50.0}},
@@ -246,9 +247,9 @@ HOSTILE = {
 @pytest.mark.parametrize("change", HOSTILE)
 def test_hostile_requests_are_unreadable(north: Site, requester: Key, study: Study, change: str) -> None:
     body = json.dumps(json.loads(asked_of(study).to_json()) | HOSTILE[change], sort_keys=True)
-    _, said = opened(north.answer(requester.seal(body)), {"north": north.public_key})
-    assert Message.from_json(said).code == "unreadable"
-    assert Message.from_json(said).request == digest_of_text(body)
+    _, sent = opened(north.answer(requester.seal(body)), {"north": north.public_key})
+    assert Message.from_json(sent).code == "unreadable"
+    assert Message.from_json(sent).request == digest_of_text(body)
 
 
 def test_hostile_studies_are_unreadable(north: Site, folder: Path, requester: Key, study: Study) -> None:
@@ -264,7 +265,7 @@ def test_hostile_studies_are_unreadable(north: Site, folder: Path, requester: Ke
         ('name = "treat"', "name = 3"),
     ):
         assert was in text
-        message = say(north, requester, Request(study=text.replace(was, becomes, 1), ask="releases"))
+        message = answer_of(north, requester, Request(study=text.replace(was, becomes, 1), ask="releases"))
         assert message.code == "unreadable", becomes
     assert not north.inbox.digests()
 
@@ -273,7 +274,7 @@ class MarkedError(Exception):
     """An error whose text must not get out."""
 
 
-def test_no_error_leaves_a_site(
+def test_no_error_text_leaves_a_site(
     monkeypatch: pytest.MonkeyPatch, north: Site, folder: Path, requester: Key, study: Study
 ) -> None:
     approve_study(folder, study)
@@ -288,28 +289,28 @@ def test_no_error_leaves_a_site(
     assert "bed 7" not in (folder / "audit_log.jsonl").read_text()
 
 
-def test_a_diary_that_was_changed_stops_the_site(north: Site, folder: Path, requester: Key, study: Study) -> None:
+def test_changed_audit_log_stops_the_site(north: Site, folder: Path, requester: Key, study: Study) -> None:
     approve_study(folder, study)
-    assert say(north, requester, asked_of(study)).code == "answered"
+    assert answer_of(north, requester, asked_of(study)).code == "answered"
     file = folder / "audit_log.jsonl"
     file.write_text(file.read_text().replace("a person", "b person"))
-    assert say(north, requester, asked_of(study)).code == "failed"
+    assert answer_of(north, requester, asked_of(study)).code == "failed"
 
 
-def test_everything_asked_stands_in_the_diary(north: Site, folder: Path, requester: Key, study: Study) -> None:
-    say(north, requester, asked_of(study))
+def test_audit_log_holds_decisions_and_answers(north: Site, folder: Path, requester: Key, study: Study) -> None:
+    answer_of(north, requester, asked_of(study))
     north.answer("nonsense")
     approve_study(folder, study)
-    say(north, requester, asked_of(study))
-    told = [(line.kind, line.who, line.what.split()[-1]) for line in north.audit_log.lines()]
-    assert told == [
+    answer_of(north, requester, asked_of(study))
+    events = [(entry.kind, entry.who, entry.what.split()[-1]) for entry in north.audit_log.entries()]
+    assert events == [
         ("answer", "anna", "undecided"),
         ("approve", "a person", "this"),
         ("answer", "anna", "answered"),
     ]
 
 
-def test_half_a_line_at_the_end_of_a_diary_never_counted(north: Site, folder: Path, study: Study) -> None:
+def test_partial_last_line_of_the_audit_log_does_not_count(north: Site, folder: Path, study: Study) -> None:
     approve_study(folder, study)
     digest = digest_of_text(study.to_toml())
     with (folder / "audit_log.jsonl").open("a") as file:
@@ -317,44 +318,44 @@ def test_half_a_line_at_the_end_of_a_diary_never_counted(north: Site, folder: Pa
     assert north.status(digest) == "approved"
     north.reject(digest, by="carol")
     assert north.status(digest) == "rejected"
-    assert len(north.audit_log.lines()) == 2
+    assert len(north.audit_log.entries()) == 2
 
 
-def test_several_questions_are_answered_too(north: Site, folder: Path, requester: Key, study: Study) -> None:
+def test_estimator_with_several_queries_is_answered(north: Site, folder: Path, requester: Key, study: Study) -> None:
     robust = replace(study, estimator=DoublyRobust(covariates=["age"]))
     approve_study(folder, robust)
-    message = say(north, requester, asked_of(robust))
+    message = answer_of(north, requester, asked_of(robust))
     assert message.code == "answered"
-    assert say(Site(folder), requester, asked_of(robust)) == message
+    assert answer_of(Site(folder), requester, asked_of(robust)) == message
     assert spent(folder) == pytest.approx(1.0)
 
 
-def test_a_study_that_cannot_be_paid_whole_is_not_begun(folder: Path, requester: Key, study: Study) -> None:
+def test_study_that_the_budget_cannot_pay_in_full_spends_nothing(folder: Path, requester: Key, study: Study) -> None:
     policy = folder / "policy.toml"
     policy.write_text(policy.read_text().replace("epsilon = 3.0", "epsilon = 0.5"))
     (folder / "ledger.db").unlink()
     Site(folder).create_ledger()
     robust = replace(study, estimator=DoublyRobust(covariates=["age"]))
     approve_study(folder, robust)
-    assert say(Site(folder), requester, asked_of(robust)).code == "no_budget"
+    assert answer_of(Site(folder), requester, asked_of(robust)).code == "no_budget"
     assert spent(folder) == 0.0
 
 
-def test_what_was_said_is_said_again_whatever_the_machine_works_out(
+def test_repeated_request_gets_the_stored_response(
     monkeypatch: pytest.MonkeyPatch, north: Site, folder: Path, requester: Key, study: Study
 ) -> None:
     """Later questions hold numbers that another processor rounds differently: asked anew, they would be others."""
     robust = replace(study, estimator=DoublyRobust(covariates=["age"]))
     approve_study(folder, robust)
-    message = say(north, requester, asked_of(robust))
+    message = answer_of(north, requester, asked_of(robust))
     monkeypatch.setattr("dpcausal.site.site.Site._found", lambda *_: pytest.fail("it was worked out again"))
-    assert say(north, requester, asked_of(robust)) == message
+    assert answer_of(north, requester, asked_of(robust)) == message
 
 
-def test_a_site_without_its_ledger_does_not_answer(north: Site, folder: Path, requester: Key, study: Study) -> None:
+def test_site_without_its_ledger_does_not_answer(north: Site, folder: Path, requester: Key, study: Study) -> None:
     approve_study(folder, study)
     (folder / "ledger.db").unlink()
-    assert say(north, requester, asked_of(study)).code == "failed"
+    assert answer_of(north, requester, asked_of(study)).code == "failed"
     assert not (folder / "ledger.db").exists()
 
 
@@ -362,34 +363,34 @@ def restored_after_an_answer(folder: Path, requester: Key, study: Study) -> Stud
     """Answer a study, put yesterday's ledger back, and return a study that the site has not answered yet."""
     approve_study(folder, study)
     yesterday = (folder / "ledger.db").read_bytes()
-    assert say(Site(folder), requester, asked_of(study)).code == "answered"
+    assert answer_of(Site(folder), requester, asked_of(study)).code == "answered"
     (folder / "ledger.db").write_bytes(yesterday)
     later = replace(study, question="And again?", epsilon=1.5)
     approve_study(folder, later)
     return later
 
 
-def test_a_site_whose_ledger_was_restored_does_not_answer(folder: Path, requester: Key, study: Study) -> None:
+def test_site_with_a_restored_ledger_does_not_answer(folder: Path, requester: Key, study: Study) -> None:
     """Its own stored answers hold receipts that the ledger must hold too."""
     later = restored_after_an_answer(folder, requester, study)
     for asked in (study, later):
-        assert say(Site(folder), requester, asked_of(asked)).code == "failed"
+        assert answer_of(Site(folder), requester, asked_of(asked)).code == "failed"
     with pytest.raises(LedgerError, match="lacks 1 of them"):
         Site(folder).ledger()
     assert spent(folder) == 0.0
 
 
-def test_a_site_that_does_not_compare_its_answers_is_caught(
+def test_mutant_that_ignores_stored_receipts_overspends(
     folder: Path, requester: Key, study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The mutant answers on from yesterday's ledger, and spends again what it does not remember."""
     later = restored_after_an_answer(folder, requester, study)
-    monkeypatch.setattr("dpcausal.site.responses.ResponseStore.receipts", lambda _: ())
-    assert say(Site(folder), requester, asked_of(later)).code == "answered"
+    monkeypatch.setattr("dpcausal.site.stores.ResponseStore.receipts", lambda _: ())
+    assert answer_of(Site(folder), requester, asked_of(later)).code == "answered"
     assert spent(folder) == 1.5
 
 
-def test_a_deliberate_restore_lets_a_site_answer_on(folder: Path, requester: Key, study: Study) -> None:
+def test_recorded_restore_lets_the_site_answer_again(folder: Path, requester: Key, study: Study) -> None:
     later = restored_after_an_answer(folder, requester, study)
     url = f"sqlite:///{folder / 'ledger.db'}"
     receipts = [
@@ -397,42 +398,42 @@ def test_a_deliberate_restore_lets_a_site_answer_on(folder: Path, requester: Key
     ]
     Ledger.restore(url, by="bob", reason="the disk failed", receipts=receipts, lost_epsilon=0.0)
     assert spent(folder) == 1.0
-    assert say(Site(folder), requester, asked_of(later)).code == "answered"
+    assert answer_of(Site(folder), requester, asked_of(later)).code == "answered"
     assert spent(folder) == 2.5
 
 
-def test_a_site_with_a_witness(folder: Path, requester: Key, study: Study) -> None:
+def test_witness_detects_a_restored_folder(folder: Path, requester: Key, study: Study) -> None:
     policy = folder / "policy.toml"
     policy.write_text('witness = "witness.log"\n' + policy.read_text())
     (folder / "ledger.db").unlink()
     Site(folder).create_ledger()
     yesterday = (folder / "ledger.db").read_bytes()
     approve_study(folder, study)
-    assert say(Site(folder), requester, asked_of(study)).code == "answered"
-    for kept in (folder / "messages").iterdir():
-        kept.unlink()
+    assert answer_of(Site(folder), requester, asked_of(study)).code == "answered"
+    for stored in (folder / "messages").iterdir():
+        stored.unlink()
     (folder / "ledger.db").write_bytes(yesterday)
-    assert say(Site(folder), requester, asked_of(study)).code == "failed"
+    assert answer_of(Site(folder), requester, asked_of(study)).code == "failed"
 
 
-def test_a_new_version_of_the_data_is_declared_first(folder: Path, requester: Key, study: Study) -> None:
+def test_new_version_of_the_data_must_be_declared(folder: Path, requester: Key, study: Study) -> None:
     policy = folder / "policy.toml"
     approve_study(folder, study)
-    assert say(Site(folder), requester, asked_of(study)).as_of == "2026-06-30"
+    assert answer_of(Site(folder), requester, asked_of(study)).as_of == "2026-06-30"
     policy.write_text(policy.read_text().replace('as_of = "2026-06-30"', 'as_of = "2026-09-30"'))
     later = replace(study, question="And again?")
     approve_study(folder, later)
-    assert say(Site(folder), requester, asked_of(later)).code == "failed"
+    assert answer_of(Site(folder), requester, asked_of(later)).code == "failed"
     Ledger(f"sqlite:///{folder / 'ledger.db'}").add_version("2026-09-30")
-    message = say(Site(folder), requester, asked_of(later))
+    message = answer_of(Site(folder), requester, asked_of(later))
     assert (message.code, message.as_of) == ("answered", "2026-09-30")
     assert spent(folder) == 2.0
 
 
-def test_the_diary_tells_no_time_of_an_answer(north: Site, folder: Path, requester: Key, study: Study) -> None:
+def test_audit_log_holds_only_the_day_of_an_answer(north: Site, folder: Path, requester: Key, study: Study) -> None:
     approve_study(folder, study)
-    say(north, requester, asked_of(study))
-    times = {line.kind: line.at for line in north.audit_log.lines()}
+    answer_of(north, requester, asked_of(study))
+    times = {entry.kind: entry.at for entry in north.audit_log.entries()}
     assert "T" in times["approve"]
     assert ":" not in times["answer"]
 
@@ -445,7 +446,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("broken", BROKEN)
-def test_the_broken_twins_of_these_tests(
+def test_mutants_without_a_guard_answer(
     monkeypatch: pytest.MonkeyPatch, north: Site, requester: Key, study: Study, broken: str
 ) -> None:
     """Without one of its guards, a site answers what it refuses with it."""

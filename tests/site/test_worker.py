@@ -9,15 +9,16 @@ from pathlib import Path
 import pytest
 
 from dpcausal import Study
-from dpcausal.federation.protocol import Message, Request, digest_of_text
+from dpcausal.federation.protocol import Message, Request
 from dpcausal.federation.signatures import Key, opened
+from dpcausal.hash_chain import digest_of_text
 from dpcausal.ledger import Ledger
 from dpcausal.site.site import Site
 from dpcausal.site.worker import run_in_subprocess
 from tests.support.site_folders import approve_study
 
 
-def said(folder: Path, text: str) -> Message:
+def message_in(folder: Path, text: str) -> Message:
     return Message.from_json(opened(text, {"north": Site(folder).public_key})[1])
 
 
@@ -40,7 +41,7 @@ def meddle(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], o
     return (tmp_path / "sitecustomize.py").write_text
 
 
-def test_the_answer_is_that_of_the_site(folder: Path, request_text: str) -> None:
+def test_worker_returns_the_answer_of_the_site(folder: Path, request_text: str) -> None:
     assert run_in_subprocess(folder, request_text) == Site(folder).answer(request_text)
 
 
@@ -54,29 +55,29 @@ def test_the_answer_is_that_of_the_site(folder: Path, request_text: str) -> None
         "import sys; sys.stdout.write('{}'); raise SystemExit(0)",
     ],
 )
-def test_a_crash_is_a_message(
+def test_crash_becomes_a_signed_message(
     meddle: Callable[[str], object], folder: Path, study: Study, request_text: str, mishap: str
 ) -> None:
     meddle(mishap)
     text = run_in_subprocess(folder, request_text)
-    message = said(folder, text)
+    message = message_in(folder, text)
     assert (message.code, message.answer) == ("stopped", None)
     assert message.study == digest_of_text(study.to_toml())
     assert "bed 7" not in text
-    assert Site(folder).audit_log.lines()[-1].what == f"{message.request} stopped"
+    assert Site(folder).audit_log.entries()[-1].what == f"{message.request} stopped"
 
 
-def test_a_computation_ends_in_time(
+def test_worker_is_stopped_at_its_time_limit(
     meddle: Callable[[str], object], tmp_path: Path, folder: Path, request_text: str
 ) -> None:
     change_policy(folder, "seconds = 60", "seconds = 1")
     pids = tmp_path / "pid"
     meddle(f"import os, time; open({str(pids)!r}, 'w').write(str(os.getpid())); time.sleep(60)")
-    assert said(folder, run_in_subprocess(folder, request_text)).code == "stopped"
+    assert message_in(folder, run_in_subprocess(folder, request_text)).code == "stopped"
     assert not Path(f"/proc/{pids.read_text()}").exists()
 
 
-def test_a_child_whose_parent_is_gone_ends_too(
+def test_orphaned_worker_stops_itself(
     meddle: Callable[[str], object], tmp_path: Path, folder: Path, request_text: str
 ) -> None:
     change_policy(folder, "seconds = 60", "seconds = 1")
@@ -89,7 +90,7 @@ def test_a_child_whose_parent_is_gone_ends_too(
         assert child.wait(20) < 0
 
 
-def test_a_computation_ends_at_its_limit_of_memory(
+def test_worker_is_stopped_at_its_memory_limit(
     meddle: Callable[[str], object], tmp_path: Path, folder: Path, request_text: str
 ) -> None:
     hungry = (
@@ -98,31 +99,31 @@ def test_a_computation_ends_at_its_limit_of_memory(
         "sys.addaudithook(hungry)"
     )
     meddle(hungry)
-    assert said(folder, run_in_subprocess(folder, request_text)).code == "answered"  # 2 GB are enough
+    assert message_in(folder, run_in_subprocess(folder, request_text)).code == "answered"  # 2 GB are enough
     change_policy(folder, 'memory = "2 GB"', 'memory = "1 GB"')
-    assert said(folder, run_in_subprocess(folder, request_text)).code == "stopped"
+    assert message_in(folder, run_in_subprocess(folder, request_text)).code == "stopped"
 
 
-def test_a_site_killed_between_debit_and_answer_pays_once(
+def test_worker_killed_between_debit_and_answer_pays_once(
     meddle: Callable[[str], object], tmp_path: Path, folder: Path, request_text: str
 ) -> None:
     meddle(
         "import os, sys\nfrom dpcausal.ledger import Ledger\nfirst = Ledger.debit\n"
         "def debit(self, request):\n    first(self, request)\n    os.kill(os.getpid(), 9)\nLedger.debit = debit",
     )
-    assert said(folder, run_in_subprocess(folder, request_text)).code == "stopped"
+    assert message_in(folder, run_in_subprocess(folder, request_text)).code == "stopped"
     ledger = Ledger(f"sqlite:///{folder / 'ledger.db'}")
     assert [entry.kind for entry in ledger.entries()] == ["open", "bind", "grant", "debit"]
     meddle("")
-    assert said(folder, run_in_subprocess(folder, request_text)).code == "answered"
+    assert message_in(folder, run_in_subprocess(folder, request_text)).code == "answered"
     assert [entry.kind for entry in ledger.entries()] == ["open", "bind", "grant", "debit", "release"]
     assert ledger.spent.epsilon == 1.0
 
 
-def test_what_starts_a_child_stays_small() -> None:
+def test_parent_of_the_worker_imports_no_heavy_library() -> None:
     code = (
         "import sys, dpcausal.site.worker; print([name for name in ('numpy', 'duckdb', 'sqlalchemy', 'opendp')"
         " if name in sys.modules])"
     )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
-    assert told.stdout == "[]\n"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+    assert done.stdout == "[]\n"

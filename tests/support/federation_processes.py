@@ -1,4 +1,4 @@
-"""A real federation on this machine: a server, sites and a requester, each its own process, over TLS on loopback."""
+"""A federation on this machine: a server, sites and a requester, each its own process, over TLS on loopback."""
 
 import contextlib
 import os

@@ -11,7 +11,7 @@ from dpcausal.estimators.average import ESTIMATORS
 from dpcausal.federation.signatures import Key
 from dpcausal.ledger import Budget, Ledger
 from dpcausal.schema import Schema
-from dpcausal.site.policy import FILE, KEY
+from dpcausal.site.policy import FILE, KEY, VERSION
 from dpcausal.study import Study
 
 AS_OF = "2026-06-30"
@@ -24,6 +24,7 @@ def make_site_folder(
     folder.mkdir(parents=True)
     pq.write_table(table, folder / "table.parquet")
     policy: dict[str, object] = {
+        "version": VERSION,
         "site": name,
         "table": "table.parquet",
         "ledger": "ledger.db",

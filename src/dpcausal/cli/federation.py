@@ -1,4 +1,4 @@
-"""`dpcausal federation`: ask many sites, by a network or by files carried by hand."""
+"""`dpcausal federation`: send a study to many sites, over a network or by files."""
 
 import sys
 from collections.abc import Iterator
@@ -9,73 +9,82 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
+from dpcausal.cli.options import read_study
 from dpcausal.cli.requirements import check_folder_exists, require_extra
 from dpcausal.errors import RefusedError, StudyError, TransportError
+from dpcausal.hash_chain import digest_of_text
 
 if TYPE_CHECKING:
     from dpcausal.federation.coordinator import Coordinator
     from dpcausal.federation.transport import Transport
 
-federation = typer.Typer(name="federation", no_args_is_help=True, help="Ask many sites, and pool what they answer.")
+federation = typer.Typer(
+    name="federation",
+    no_args_is_help=True,
+    help="Coordinate a federation: send a study to many sites, and pool their answers.",
+)
 
-Folder = Annotated[Path, typer.Argument(file_okay=False, help="The coordinator's folder.")]
-StudyFile = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="The study's file.")]
+Folder = Annotated[Path, typer.Argument(file_okay=False, help="The coordinator's workspace.")]
+StudyFile = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="The study file.")]
 Files = Annotated[
-    Path | None, typer.Option(file_okay=False, help="Ask by files: requests in its out, messages in its in.")
+    Path | None,
+    typer.Option(file_okay=False, help="Exchange files: requests in its folder out, messages in its folder in."),
 ]
-Kit = Annotated[Path | None, typer.Option(file_okay=False, help="Ask by NVFlare, with this kit in place of its own.")]
+Kit = Annotated[
+    Path | None, typer.Option(file_okay=False, help="Use NVFlare with this kit instead of the workspace's.")
+]
 
-_MAKE_A_NETWORK = "make the network with: dpcausal federation init FOLDER NAME --host HOST."
+_CREATE_NETWORK = "create the network with: dpcausal federation init FOLDER NAME --host HOST."
 
 
 @federation.command()
 def init(
     folder: Folder,
-    name: Annotated[str, typer.Argument(help="Who asks: the requester that studies name, for instance anna.")],
-    host: Annotated[str, typer.Option(help="Ask by NVFlare: the server's name, as sites dial it.")] = "",
-    port: Annotated[int, typer.Option(help="Where that server listens.")] = 8002,
+    name: Annotated[str, typer.Argument(help="The requester that studies name, for instance anna.")],
+    host: Annotated[str, typer.Option(help="Create an NVFlare network: the host name of its server.")] = "",
+    port: Annotated[int, typer.Option(help="The port of that server.")] = 8002,
 ) -> None:
-    """Make a coordinator: a key and a roster, and with --host the authority and the server of a network."""
+    """Create a workspace: a key and a roster, and with --host the authority and the server of a network."""
     require_extra("cryptography", "federation")
     if host:
         require_extra("nvflare", "federation")
     from dpcausal.federation.workspace import Workspace  # noqa: PLC0415 (an extra)
 
     workspace = Workspace.new(folder, name)
-    typer.echo(f"Public key of {name}, for the requesters in each site's policy:\n{workspace.key(name).public}")
+    typer.echo(f"Public key of {name}, for [requesters] in each site's policy:\n{workspace.key(name).public}")
     if host:
         from dpcausal.plugins.nvflare.provision import create_authority  # noqa: PLC0415 (slow to load)
 
         fingerprint = create_authority(workspace.network, name, host, port)
-        typer.echo(f"Fingerprint, to be told to each site by another way than files:\n{fingerprint}")
+        typer.echo(f"Fingerprint of the network; give it to each site by telephone, not by file:\n{fingerprint}")
         typer.echo(f"Start the server with: dpcausal federation serve {folder}")
 
 
 @federation.command()
 def key(folder: Folder) -> None:
-    """Print the public key of who asks from here, for the requesters in a site's policy."""
+    """Print the requester's public key, for [requesters] in a site's policy."""
     require_extra("cryptography", "federation")
     from dpcausal.federation.workspace import Workspace  # noqa: PLC0415 (an extra)
 
     names = sorted(file.stem for file in folder.glob("*.key"))
     if len(names) != 1:
         raise StudyError(
-            expected=f"the key of one who asks in {folder}",
+            expected=f"the key of one requester in {folder}",
             got=", ".join(names) or "none",
-            hint="make a coordinator with: dpcausal federation init FOLDER NAME; give each requester a folder.",
+            hint="create a workspace for each requester: dpcausal federation init FOLDER NAME.",
         )
     typer.echo(Workspace(folder).key(names[0]).public)
 
 
 @federation.command()
 def fingerprint(folder: Folder) -> None:
-    """Print the fingerprint of the network's authority, to be read out to each site on the telephone."""
+    """Print the fingerprint of the network, to read out to each site by telephone."""
     require_extra("cryptography", "federation")
     from dpcausal.federation.workspace import Workspace  # noqa: PLC0415
     from dpcausal.plugins.nvflare.provision import fingerprint_of  # noqa: PLC0415 (an extra)
 
     network = Workspace(folder).network
-    check_folder_exists(network / "authority", _MAKE_A_NETWORK)
+    check_folder_exists(network / "authority", _CREATE_NETWORK)
     typer.echo(fingerprint_of(network))
 
 
@@ -83,14 +92,15 @@ def fingerprint(folder: Folder) -> None:
 def admit(  # noqa: PLR0913, PLR0917
     folder: Folder,
     site: Annotated[str, typer.Argument(help="The site's name.")],
-    key: Annotated[str, typer.Argument(help="Its public key, received by a way that can be trusted.")],
+    key: Annotated[str, typer.Argument(help="Its public key, received over a trusted channel.")],
     units: Annotated[int | None, typer.Option(help="Its number of units, if that was agreed on.")] = None,
     request: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="For NVFlare: what `site request-kit` made there.")
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="For NVFlare: the file that `site request-kit` created."),
     ] = None,
-    days: Annotated[int, typer.Option(min=1, help="For NVFlare: how long it is let in.")] = 365,
+    days: Annotated[int, typer.Option(min=1, help="For NVFlare: the validity of its certificate.")] = 365,
 ) -> None:
-    """Enter a site into the roster, and with --request let it into the network."""
+    """Add a site to the roster, and with --request admit it to the network."""
     require_extra("cryptography", "federation")
     from dpcausal.federation.workspace import Workspace  # noqa: PLC0415 (an extra)
 
@@ -101,18 +111,18 @@ def admit(  # noqa: PLR0913, PLR0917
         require_extra("nvflare", "federation")
         from dpcausal.plugins.nvflare.provision import sign  # noqa: PLC0415 (slow to load)
 
-        typer.echo(f"Send this back to {site}: {sign(workspace.network, request, site, days)}")
+        typer.echo(f"Send this file back to {site}: {sign(workspace.network, request, site, days)}")
 
 
 @federation.command()
 def serve(folder: Folder) -> None:
-    """Be the server of the network, until stopped."""
+    """Run the server of the network, until stopped."""
     require_extra("nvflare", "federation")
     from dpcausal.federation.workspace import Workspace  # noqa: PLC0415
     from dpcausal.plugins.nvflare.start import start_server  # noqa: PLC0415 (slow to load)
 
     kit = Workspace(folder).network / "server"
-    check_folder_exists(kit, _MAKE_A_NETWORK)
+    check_folder_exists(kit, _CREATE_NETWORK)
     start_server(kit)
 
 
@@ -120,16 +130,16 @@ def serve(folder: Folder) -> None:
 def ask(
     folder: Folder,
     study: StudyFile,
-    files: Annotated[Path, typer.Option(file_okay=False, help="Where its out and its in are.")],
+    files: Annotated[Path, typer.Option(file_okay=False, help="The folder of out and in.")],
 ) -> None:
-    """Write a study's request to a file that people carry to the sites."""
+    """Write a study's request to a file, for sites without a network."""
     require_extra("cryptography", "federation")
     from dpcausal.federation.transport import FileTransport  # noqa: PLC0415 (an extra)
 
     transport = FileTransport(files)
     coordinator = _coordinator(folder, study, transport)
-    typer.echo(f"Carry this to every site: {transport.write(coordinator.sealed)}")
-    typer.echo(f"Put what they answer into {files / 'in'}, as files that end in .message.json.")
+    typer.echo(f"Send this file to every site: {transport.write(coordinator.sealed)}")
+    typer.echo(f"Put their messages into {files / 'in'}, in files that end in .message.json.")
 
 
 @federation.command()
@@ -139,28 +149,30 @@ def run(  # noqa: PLR0913, PLR0917
     files: Files = None,
     kit: Kit = None,
     timeout: Annotated[
-        float | None, typer.Option(min=0, help="Seconds to wait each time: 60, or with --files none.")
+        float | None, typer.Option(min=0, help="Seconds to wait in each attempt: 60, or with --files 0.")
     ] = None,
-    attempts: Annotated[int, typer.Option(min=1, help="How often a site is asked that does not answer.")] = 3,
-    min_sites: Annotated[int, typer.Option(min=1, help="From fewer sites there is no effect.")] = 1,
+    attempts: Annotated[int, typer.Option(min=1, help="Attempts for a site that does not answer.")] = 3,
+    min_sites: Annotated[
+        int, typer.Option(min=1, help="The smallest number of answers to compute an effect from.")
+    ] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print the effect as JSON.")] = False,
 ) -> None:
-    """Ask every site that has not answered yet, and print one effect. Exits with 1 if too few answered."""
+    """Ask every site that has not answered yet, and print the effect. Exit status 1 if too few answered."""
     require_extra("cryptography", "federation")
     transport = _transport(folder, files, kit)
     waits = timeout if timeout is not None else 0.0 if files else 60.0
     with Progress(console=Console(file=sys.stderr), transient=True) as progress:
         line = progress.add_task("asking", total=None)
 
-        def told(site: str, words: str) -> None:
+        def print_response(site: str, words: str) -> None:
             progress.console.print(f"{site} {words}", highlight=False, markup=False)
             progress.update(line, description="waiting")
 
         try:
             often = 1 if files else attempts
-            settings = {"timeout": waits, "attempts": often, "min_sites": min_sites, "on_response": told}
+            settings = {"timeout": waits, "attempts": often, "min_sites": min_sites, "on_response": print_response}
             coordinator = _coordinator(folder, study, transport, **settings)
-            for words in _strays(files / "in", coordinator.sealed) if files else ():
+            for words in _stray_files(files / "in", coordinator.sealed) if files else ():
                 progress.console.print(words, highlight=False, markup=False, soft_wrap=True)
             effect = coordinator.run()
         except RefusedError as error:
@@ -175,12 +187,12 @@ def _transport(folder: Path, files: Path | None, kit: Path | None) -> "Transport
     from dpcausal.federation.workspace import Workspace  # noqa: PLC0415 (an extra)
 
     if files and kit:
-        raise StudyError(expected="--files or --kit", got="both", hint="choose one transport.")
+        raise StudyError(expected="--files or --kit", got="both", hint="choose one of the two.")
     if files:
         return FileTransport(files)
     kit = kit or Workspace(folder).network / "requester"
     check_folder_exists(
-        kit, "give --files FOLDER; or make a network: dpcausal federation init FOLDER NAME --host HOST."
+        kit, "pass --files FOLDER, or create a network: dpcausal federation init FOLDER NAME --host HOST."
     )
     require_extra("nvflare", "federation")
     from dpcausal.plugins.nvflare.transport import FlareTransport  # noqa: PLC0415 (slow to load)
@@ -191,16 +203,15 @@ def _transport(folder: Path, files: Path | None, kit: Path | None) -> "Transport
 def _coordinator(folder: Path, study: Path, transport: "Transport", **settings: Any) -> "Coordinator":  # noqa: ANN401
     from dpcausal.federation.coordinator import Coordinator  # noqa: PLC0415 (slow to load)
     from dpcausal.federation.workspace import Workspace  # noqa: PLC0415 (an extra)
-    from dpcausal.study import Study  # noqa: PLC0415
 
     workspace = Workspace(folder)
-    key = workspace.key(Study.from_toml(study.read_bytes().decode()).requester)
+    key = workspace.key(read_study(study).requester)
     return Coordinator(study, workspace.roster, key, transport, store=workspace.store, **settings)
 
 
-def _strays(folder: Path, request: str) -> Iterator[str]:
-    """Of each file among the messages that cannot count for a request, why not."""
-    from dpcausal.federation.protocol import Message, digest_of_text  # noqa: PLC0415 (an extra)
+def _stray_files(folder: Path, request: str) -> Iterator[str]:
+    """Yield a line for each file that is not a message to a request, with the reason."""
+    from dpcausal.federation.protocol import Message  # noqa: PLC0415 (an extra)
     from dpcausal.federation.signatures import claimed_body  # noqa: PLC0415
 
     asked = digest_of_text(claimed_body(request))
@@ -208,9 +219,9 @@ def _strays(folder: Path, request: str) -> Iterator[str]:
         try:
             answered = Message.from_json(claimed_body(file.read_bytes().decode(errors="replace"))).request
         except (OSError, TransportError):
-            yield f"{file} is not counted: it holds no message of a site"
+            yield f"{file} does not count: it holds no message of a site"
             continue
         if answered != asked:
-            yield f"{file} is not counted: it answers another study, or another version of this one"
+            yield f"{file} does not count: it answers another study, or another version of this one"
         elif not file.name.endswith(".message.json"):
-            yield f"{file} is not counted: its name does not end in .message.json"
+            yield f"{file} does not count: its name does not end in .message.json"

@@ -1,4 +1,4 @@
-"""Many sites that keep their tables: what travels between them, and the coordinator that asks and pools.
+"""Federated analysis: the protocol between sites, signatures, transports, and the coordinator that asks and pools.
 
-Nothing here can see a table. A site is a room of its own, `dpcausal.site`.
+Nothing here can see a table. A site is in a package of its own, `dpcausal.site`.
 """

@@ -1,22 +1,28 @@
-"""Answers of several sites added up: as if all their units were in one table, with noise from each site."""
+"""From the releases of several sites to effects: one sum of them all, or each site's own effect."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from typing import Any
 
+from dpcausal import queries
 from dpcausal.calibration import Noise
-from dpcausal.effect import as_of
+from dpcausal.effect import Effect, as_of
+from dpcausal.errors import TransportError
+from dpcausal.federation.protocol import Message
 from dpcausal.guarantee import Guarantee
 from dpcausal.hash_chain import digest_of
 from dpcausal.queries import Coordinate, Query
 from dpcausal.release import Noisy, Receipt, Release
+from dpcausal.schema import Schema
+from dpcausal.study import Study
 
 
 def sum_releases(query: Query, guarantee: Guarantee, noise: Noise, releases: Mapping[str, Release]) -> Release:
-    """One release out of those of several sites to the same query, under the same guarantee, with noise of one size.
+    """Add up the releases of several sites to the same query, under the same guarantee, with noise of one size.
 
-    Ticks are whole numbers and are added as such, so the sum does not depend on the order of sites. A unit is at one
-    site, so it is promised about the sum what its own site promises.
+    Ticks are integers and are added as such, so the sum does not depend on the order of sites. Each unit is at one
+    site, so the guarantee of its own site holds for the sum as well.
     """
     sites = sorted(releases)
     ticks = [ticks_of(releases[site].values, noise.sensitivity.coordinates) for site in sites]
@@ -30,5 +36,70 @@ def sum_releases(query: Query, guarantee: Guarantee, noise: Noise, releases: Map
 
 
 def ticks_of(values: Sequence[float], coordinates: Sequence[Coordinate]) -> tuple[int, ...]:
-    """The whole numbers that a release was made of: exactly, up to 2^51 of them."""
+    """Return the integers that a release was made of; exact up to 2^51."""
     return tuple(round(value / at.tick) for value, at in zip(values, coordinates, strict=True))
+
+
+class Replay:
+    """A source that returns a site's releases in the order in which the site made them.
+
+    Args:
+        schema: What is public about the site's table.
+        n: Its number of units.
+        arm_sizes: The number of units in each arm, where that is public.
+        releases: The site's releases.
+    """
+
+    def __init__(self, schema: Schema, n: int, arm_sizes: tuple[int, int] | None, releases: Sequence[Release]) -> None:
+        self.schema, self.n, self.arm_sizes = schema, n, arm_sizes
+        self.caveats: tuple[str, ...] = ()
+        self.left = list(releases)
+
+    def release(self, query: Query, guarantee: Guarantee) -> Release:
+        """Return the next release.
+
+        Raises:
+            TransportError: If it does not answer this query. A later query may hold numbers computed from earlier
+                answers, which two machines round differently in the last digits: these need only be close.
+        """
+        release = self.left.pop(0) if self.left else None
+        if (
+            release is None
+            or release.guarantee != guarantee
+            or not _close(queries.to_dict(release.query), queries.to_dict(query))
+        ):
+            raise TransportError(
+                expected=f"an answer to {query.name}",
+                got="another answer, or none",
+                hint="ask the site again. It must run the same version of dpcausal as the coordinator.",
+            )
+        return release
+
+
+def replay_estimate(study: Study, site: str, message: Message, releases: Sequence[Release]) -> Effect:
+    """Return the effect that the study's estimator computes from a site's releases.
+
+    Raises:
+        TransportError: If the site's releases are not those that the estimator asks for.
+    """
+    guarantee = study.guarantee(site)
+    source = Replay(study.schema, message.n or 0, message.arm_sizes, releases)
+    effect = study.estimator.estimate(source, epsilon=guarantee.epsilon, delta=guarantee.delta)
+    if source.left:
+        raise TransportError(
+            expected="the answers to the study's queries",
+            got="more answers than queries",
+            hint="check which version of dpcausal the site runs.",
+        )
+    return effect
+
+
+def _close(one: Any, other: Any) -> bool:  # noqa: ANN401 (plain values)
+    """Return whether plain values are the same, numbers to within a millionth."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_close(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_close, one, other))
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-6, abs_tol=1e-6)
+    return bool(one == other)

@@ -1,4 +1,4 @@
-"""Many sites as one source, or their effects pooled into one."""
+"""The coordinator: many sites as one source, or their effects pooled into one."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -7,10 +7,9 @@ from pathlib import Path
 from dpcausal.calibration import calibrate
 from dpcausal.effect import Effect, SiteShare
 from dpcausal.errors import RefusedError, StudyError
-from dpcausal.federation.aggregate import sum_releases
+from dpcausal.federation.aggregate import replay_estimate, sum_releases
 from dpcausal.federation.dispatch import Dispatcher
 from dpcausal.federation.protocol import Message, Request
-from dpcausal.federation.replay import replayed
 from dpcausal.federation.requests import Requests
 from dpcausal.federation.roster import Roster
 from dpcausal.federation.signatures import Key
@@ -26,24 +25,24 @@ from dpcausal.validation import is_number
 
 
 class Coordinator:
-    """Asks many sites the question of one study. Sites need not trust it, and it does not trust the transport.
+    """Sends one study to many sites and pools their answers. Sites need not trust it; it does not trust the transport.
 
-    Where the study adds up sums, a coordinator is a source like any other: its answer is that of all sites' units in
-    one table, with each site's noise. Otherwise it asks each site for its effect and pools them.
+    With `pooling="sums"` a coordinator is a source like any other: its answer is that of all sites' units in one
+    table, with each site's noise. Otherwise it computes each site's effect and pools the effects.
 
-    Everything that it asks and believes is in `store` before it is used. A coordinator that was stopped, made anew with
-    the same store, goes on where it was: it asks no site again that has answered.
+    Every request and every valid message is in `store` before it is used. A new coordinator with the same store
+    continues where a stopped one was, and does not ask a site again that has answered.
 
     Args:
         study: The study's text, or the `Path` of its file. Sites approve it by the digest of this text.
-        roster: The sites, and their keys.
-        key: What requests are signed with; its owner is the study's requester.
-        transport: How requests reach sites.
-        store: The file for requests and answers; `:memory:` for one that forgets.
-        timeout: How many seconds to wait for sites each time they are asked.
-        attempts: How often a site is asked that does not answer or that fails.
-        min_sites: From fewer sites there is no effect.
-        on_response: Called with a site and words on what it did, as they become known.
+        roster: The sites, and their public keys.
+        key: The key that signs requests; its owner is the study's requester.
+        transport: Carries requests to sites.
+        store: The file for requests and answers; `:memory:` to store nothing on disk.
+        timeout: Seconds to wait for sites in each attempt.
+        attempts: The largest number of attempts for a site that does not answer or that fails.
+        min_sites: The smallest number of sites that an effect is computed from.
+        on_response: Called with a site's name and what it did, as soon as that is known.
     """
 
     def __init__(  # noqa: PLR0913
@@ -66,7 +65,7 @@ class Coordinator:
             raise StudyError(
                 expected=f"a timeout of 0 or more, 1 or more attempts, and at least 1 of {len(roster.keys)} sites",
                 got=f"timeout={timeout!r}, attempts={attempts!r}, min_sites={min_sites!r}",
-                hint="leave them out for a minute, three attempts and one site.",
+                hint="the defaults are 60 seconds, 3 attempts and 1 site.",
             )
         self._min_sites = min_sites
         self._dispatcher = Dispatcher(roster, key, transport, Requests(store), timeout, attempts, on_response)
@@ -74,16 +73,16 @@ class Coordinator:
 
     @property
     def request(self) -> Request:
-        """What the study asks of its sites: one request for all."""
+        """The request that carries the study: one for all sites."""
         return Request(study=self._text, ask="releases")
 
     @property
     def sealed(self) -> str:
-        """The same with the requester's signature: the text that is sent."""
+        """The signed request: the text that travels."""
         return self._dispatcher.key.seal(self.request.to_json())
 
     def run(self) -> Effect:
-        """Ask all sites that have not answered yet, and make one effect of what they say.
+        """Ask all sites that have not answered yet, and compute one effect from all answers.
 
         Raises:
             RefusedError: If too few of them answered; the message says what each one did.
@@ -96,12 +95,14 @@ class Coordinator:
         return pool(effects, self.study.pooling, absent)
 
     def effects(self) -> dict[str, Effect]:
-        """Each answering site's own effect, where the study pools effects."""
+        """Return the effect of each site that answered, where the study pools effects."""
         answers = self._answers(self._asked())
-        return {site: replayed(self.study, site, told, releases_of(told)) for site, told in answers.items()}
+        return {
+            site: replay_estimate(self.study, site, message, releases_of(message)) for site, message in answers.items()
+        }
 
     def _summed(self) -> Effect:
-        found = self._asked()  # first, so that the number of units need not be asked for
+        found = self._asked()  # first, so that no request for the number of units is needed
         guarantee = self.study.guarantee()
         effect = self.study.estimator.estimate(self, epsilon=guarantee.epsilon, delta=guarantee.delta)
         releases = self._releases()
@@ -123,12 +124,12 @@ class Coordinator:
 
     @property
     def n(self) -> int:
-        """The number of units at the sites that answered. Before the study's question, sites are asked for it, free."""
+        """The number of units at the sites that answered. Before `run`, a free request asks sites for it."""
         return sum(message.n or 0 for message in self._members().values())
 
     @property
     def arm_sizes(self) -> tuple[int, int] | None:
-        """Their number in each arm where the schema declares arms public; otherwise None."""
+        """The number of units in each arm where the schema declares arms public; otherwise None."""
         if self.schema.protects == "record":
             return None
         control, treated = zip(*(message.arm_sizes or (0, 0) for message in self._members().values()), strict=True)
@@ -136,30 +137,30 @@ class Coordinator:
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """What a reader of an effect from here should know: who is in it, who is not, and what that means."""
+        """Caveats of an effect from here: which sites it includes, and what that means."""
         if self._found is None:
             return ()
         absent = ", ".join(
             f"{site} ({response.words})" for site, response in self._found.items() if not response.answered
         )
-        notes = (f"without {absent}: the effect is of units of the sites that answered",) if absent else ()
+        notes = (f"without {absent}: the effect is that of the units at the sites that answered",) if absent else ()
         if len(self._members()) == 1:
             return notes
         strata = isinstance(self.study.questions()[0][0], StratumContrasts)
         return (*notes, *_OF_SUMS, _OF_STRATA if strata else _OF_ONE_TABLE)
 
     def release(self, query: Query, guarantee: Guarantee) -> Release:
-        """The sum of all sites' noisy answers to the study's question.
+        """Return the sum of all sites' noisy answers to the study's query.
 
         Raises:
-            RefusedError: If it is another question, or too few sites answered.
+            RefusedError: If it is another query, or too few sites answered.
         """
         asked = self.study.questions()[0]
         if self.study.pooling != "sums" or (query, guarantee) != asked:
             raise RefusedError(
-                expected="the question of a study that adds up sums, as its sites approved it",
+                expected='the query of a study with pooling = "sums", as its sites approved it',
                 got=f"{query.name}, {guarantee}" if self.study.pooling == "sums" else f"{self.study.pooling}",
-                hint='write another study: with pooling = "sums" for sums; otherwise use run().',
+                hint='for sums, write a study with pooling = "sums"; otherwise use run().',
             )
         return sum_releases(query, guarantee, calibrate(query, self.schema, guarantee), self._releases())
 
@@ -167,13 +168,13 @@ class Coordinator:
         return {site: releases_of(message)[0] for site, message in self._answers(self._asked()).items()}
 
     def _asked(self) -> dict[str, SiteResponse]:
-        """What each site did when it was asked the study's question."""
+        """Return each site's response to the study."""
         if self._found is None:
             self._found = self._dispatcher.ask(Question(self.study, self.request))
         return self._found
 
     def _members(self) -> dict[str, Message]:
-        """The messages of those sites whose units count, or would."""
+        """Return the messages of the sites whose units the effect includes, or would include."""
         facts = Question(self.study, Request(study=self._text, ask="facts"))
         return self._answers(self._dispatcher.ask(facts) if self._found is None else self._found)
 
@@ -186,25 +187,22 @@ class Coordinator:
         if len(answers) < self._min_sites:
             raise RefusedError(
                 expected=f"answers from at least {self._min_sites} of {len(found)} sites",
-                got=_told(found.values()),
-                hint="see to the sites, then ask again: what was answered is kept, and not paid for twice.",
+                got=_summary(found.values()),
+                hint="contact these sites, then run again: answers are stored, and nothing is paid for twice.",
             )
         return answers
 
 
 _OF_SUMS = (
-    "answers were added up, and each site added noise of its own",
-    "a unit is taken to be at one site; epsilons add up for a person with records at several sites",
+    "answers of sites were added up; each site added its own noise",
+    "each unit is assumed to be at one site; epsilons add up for a person with records at several sites",
 )
-_OF_STRATA = "each site's strata are its own: units are compared within sites only"
-_OF_ONE_TABLE = (
-    "sites were compared as one table: where they differ both in who is treated and in outcomes, that is not "
-    "adjusted for"
-)
+_OF_STRATA = "each site has its own strata: units are compared within sites only"
+_OF_ONE_TABLE = "sites were analysed as one table: confounding by site is not adjusted for"
 
 
-def _told(found: Iterable[SiteResponse]) -> str:
-    """What sites did, those named together that did the same."""
+def _summary(found: Iterable[SiteResponse]) -> str:
+    """Return what sites did, with those named together that did the same."""
     sites: dict[str, list[str]] = {}
     for response in found:
         sites.setdefault(response.words, []).append(response.site)
@@ -212,29 +210,29 @@ def _told(found: Iterable[SiteResponse]) -> str:
 
 
 def _text_of(study: str | Path) -> str:
-    """The study's text, to the letter: its digest is what sites approve."""
+    """Return the study's text unchanged: its digest is what sites approve."""
     if isinstance(study, str):
         return study
     try:
         return study.read_bytes().decode()
     except (OSError, ValueError) as error:
         raise StudyError(
-            expected="the Path of a study file", got=f"{study} ({type(error).__name__})", hint="check its name."
+            expected="the Path of a study file", got=f"{study} ({type(error).__name__})", hint="check the file name."
         ) from None
 
 
 def _check(study: Study, roster: Roster, key: Key) -> None:
     if study.requester != key.owner:
         raise StudyError(
-            expected=f"the key of {study.requester}, who asks by the study",
-            got=f"that of {key.owner}",
-            hint="sites believe only the requester whose name is in the study.",
+            expected=f"the key of {study.requester}, the study's requester",
+            got=f"the key of {key.owner}",
+            hint="sites accept only requests signed by the requester that the study names.",
         )
     if not roster.keys:
         raise StudyError(
-            expected="a roster with at least one site that is not revoked", got="none", hint="enter the sites first."
+            expected="a roster with at least one site that is not revoked",
+            got="none",
+            hint="add the sites first: dpcausal federation admit.",
         )
     if unknown := sorted(set(study.epsilons) - set(roster.sites)):
-        raise StudyError(
-            expected="epsilons of sites that are in the roster", got=", ".join(unknown), hint="check the names."
-        )
+        raise StudyError(expected="epsilons for sites in the roster", got=", ".join(unknown), hint="check the names.")

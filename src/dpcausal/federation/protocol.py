@@ -1,21 +1,23 @@
-"""What travels between a coordinator and its sites: one kind of request, one kind of message, as JSON.
+"""The protocol between a coordinator and its sites: one kind of request and one kind of message, as JSON.
 
-Both are written in one way only: a text that is not exactly as `to_json` would write it is not read.
+Each has one spelling only: a text that differs from what `to_json` writes is refused.
 """
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, Self, get_args
 
 from dpcausal.errors import TransportError, redact_errors
+from dpcausal.hash_chain import digest_of_text
 from dpcausal.validation import is_version
 
-VERSION = 2
+VERSION = 3
+"""The version of the protocol. Version 3 renamed the codes `unknown_asker` to `unknown_requester` and `denied` to
+`rejected`."""
 
 Ask = Literal["facts", "releases"]
-"""`facts`: the number of units, for nothing. `releases`: the noisy answers to all that the study's estimator asks."""
+"""`facts`: the number of units, at no cost. `releases`: the noisy answers to all queries of the study's estimator."""
 
 Code = Literal[
     "answered",
@@ -33,29 +35,28 @@ Code = Literal[
 MEANINGS: dict[Code, str] = {
     "answered": "answered",
     "unreadable": "could not read the request",
-    "unknown_requester": "does not know who asks",
-    "undecided": "has not decided about the study yet",
+    "unknown_requester": "does not know the requester",
+    "undecided": "has not decided on the study yet",
     "rejected": "rejected the study",
-    "not_allowed": "does not allow what the study asks for",
+    "not_allowed": "does not allow the study under its policy",
     "too_few_units": "has too few units to answer",
-    "no_budget": "has no budget left for this",
-    "failed": "failed to compute its answer",
-    "stopped": "could not finish the computation within its limits of time and memory",
+    "no_budget": "has too little budget left",
+    "failed": "could not compute its answer",
+    "stopped": "exceeded its limits of time or memory",
 }
-"""Each code in words. A site says no more than this about why it does not answer."""
+"""Each code in words. A site sends no other reason for not answering."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What a coordinator asks of every site. The same question is always the same text.
+    """A coordinator's request to every site. The same question is always the same text.
 
-    There is nothing in it that a site could be talked into: which queries are answered, and at what price, follows from
-    the study.
+    A request has no parameter that could change a site's decision: the study determines the queries and their price.
 
     Attributes:
         study: The whole study file, as text: sites approve it by its digest.
-        ask: What is wanted.
-        version: Of this way of writing things down.
+        ask: What the coordinator asks for.
+        version: The version of the protocol.
     """
 
     study: str
@@ -64,16 +65,16 @@ class Request:
 
     @property
     def id(self) -> str:
-        """What the answers to this request refer to."""
+        """The digest that answers refer to."""
         return digest_of_text(self.to_json())
 
     def to_json(self) -> str:
-        """The request as JSON."""
+        """Return the request as JSON."""
         return _written(self)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The request that `to_json` wrote.
+        """Read a request that `to_json` wrote.
 
         Raises:
             TransportError: If it is anything else.
@@ -86,18 +87,18 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Message:
-    """What a site says to a request.
+    """A site's response to a request.
 
     Attributes:
         request: The id of the request.
         study: The digest of the study.
-        site: Who says it.
-        code: Whether it is an answer, or why not.
+        site: The site's name.
+        code: Whether the site answered, or why not.
         n: The number of units, with an answer.
         arm_sizes: The number of units in each arm, where the schema declares arms public.
         as_of: The version of the site's data, with an answer.
         answer: The releases as plain values; None for `facts`.
-        version: Of this way of writing things down.
+        version: The version of the protocol.
     """
 
     request: str
@@ -111,12 +112,12 @@ class Message:
     version: int = VERSION
 
     def to_json(self) -> str:
-        """The message as JSON."""
+        """Return the message as JSON."""
         return _written(self)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The message that `to_json` wrote.
+        """Read a message that `to_json` wrote.
 
         Raises:
             TransportError: If it is anything else.
@@ -138,11 +139,6 @@ class Message:
         raise _unreadable()
 
 
-def digest_of_text(text: str) -> str:
-    """The SHA-256 of a text: for a file, what `sha256sum` prints."""
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**41
 
@@ -162,6 +158,13 @@ def _read(kind: type[Request | Message], text: str) -> dict[str, Any]:
     known = sorted(part.name for part in fields(kind))
     if not as_written or not isinstance(document, dict) or sorted(document) != known:
         raise _unreadable()
+    if type(document["version"]) is int and document["version"] != VERSION:
+        raise TransportError(
+            expected=f"version {VERSION} of the protocol",
+            got=f"version {document['version']}",
+            hint="run the same version of dpcausal at all sites and at the coordinator; version 3 renamed codes: "
+            "unknown_asker is now unknown_requester, denied is now rejected.",
+        )
     return document
 
 
@@ -169,5 +172,5 @@ def _unreadable() -> TransportError:
     return TransportError(
         expected="a request or a message as this version of dpcausal writes it",
         got="something else",
-        hint="all sites and the coordinator must run versions of dpcausal that speak the same protocol.",
+        hint="run the same version of dpcausal at all sites and at the coordinator.",
     )

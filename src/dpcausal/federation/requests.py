@@ -1,4 +1,4 @@
-"""What a coordinator asked and what it believed, in one SQLite file that only grows."""
+"""The coordinator's store of requests and valid messages: one append-only SQLite file."""
 
 import sqlite3
 import weakref
@@ -20,17 +20,17 @@ CREATE INDEX IF NOT EXISTS messages_of ON messages (request, site);
 
 
 class Requests:
-    """Requests and believed messages, each durable before anything is made of it. Nothing is ever taken out.
+    """Requests and valid messages, each on disk before it is used. Nothing is ever deleted.
 
-    A coordinator may be killed at any point: each call is one transaction, on the disk before it returns.
+    A coordinator may be killed at any point: each call is one transaction, on disk before it returns.
 
     Args:
-        file: Where they are kept; `:memory:` for a table that forgets.
+        file: The file of the store; `:memory:` to store nothing on disk.
     """
 
     def __init__(self, file: str | Path) -> None:
         self._file = str(file)
-        with self._told():
+        with self._structured_errors():
             self._connection = sqlite3.connect(self._file, timeout=60.0, isolation_level=None)
             weakref.finalize(self, self._connection.close)
             self._connection.execute("PRAGMA journal_mode = DELETE")
@@ -38,33 +38,33 @@ class Requests:
             self._connection.executescript(_TABLES)
 
     def keep(self, request: str, study: str, text: str) -> None:
-        """Write a request down: its id, the digest of its study, and its sealed text."""
-        with self._told():
+        """Store a request: its id, the digest of its study, and its signed text."""
+        with self._structured_errors():
             self._connection.execute(
                 "INSERT OR IGNORE INTO requests VALUES (?, ?, ?, ?)", (request, study, text, _now())
             )
 
     def count(self, request: str) -> None:
-        """Write down that a request is about to be sent."""
-        with self._told():
+        """Record that a request is about to be sent."""
+        with self._structured_errors():
             self._connection.execute("INSERT INTO attempts VALUES (?, ?)", (request, _now()))
 
     def attempts(self, request: str) -> int:
-        """How often a request was sent."""
+        """Return the number of times a request was sent."""
         return len(self._found("SELECT 1 FROM attempts WHERE request = ?", request))
 
     def accept(self, request: str, site: str, text: str) -> None:
-        """Write down a message that was believed."""
+        """Store a valid message."""
         entry = (request, site, text, _now())
-        with self._told():
+        with self._structured_errors():
             self._connection.execute("INSERT INTO messages (request, site, text, at) VALUES (?, ?, ?, ?)", entry)
 
     def messages(self, request: str) -> list[tuple[str, ...]]:
-        """Who said what to a request, in the order in which it was believed."""
+        """Return the sites and valid messages for a request, in the order in which they were stored."""
         return self._found("SELECT site, text FROM messages WHERE request = ? ORDER BY place", request)
 
-    def said(self, study: str, site: str) -> list[str]:
-        """All that a site said about a study, in order."""
+    def messages_of(self, study: str, site: str) -> list[str]:
+        """Return all valid messages of a site about a study, in order."""
         command = (
             "SELECT messages.text FROM messages JOIN requests ON requests.id = messages.request "
             "WHERE requests.study = ? AND messages.site = ? ORDER BY messages.place"
@@ -72,19 +72,19 @@ class Requests:
         return [text for (text,) in self._found(command, study, site)]
 
     def _found(self, command: str, *parts: str) -> list[tuple[str, ...]]:
-        with self._told():
+        with self._structured_errors():
             return self._connection.execute(command, parts).fetchall()
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _structured_errors(self) -> Iterator[None]:
         with redact_errors(sqlite3.Error, instead=self._unusable):
             yield
 
     def _unusable(self, error: Exception) -> LedgerError:
         return LedgerError(
-            expected="a file for requests that can be read and written",
+            expected="a readable and writable file for requests",
             got=f"{self._file} ({error})",
-            hint="see that its folder exists, that the disk is not full, and that it is a file that dpcausal made.",
+            hint="check that its folder exists, that the disk has room, and that dpcausal created the file.",
         )
 
 

@@ -1,4 +1,4 @@
-"""Which sites a coordinator asks, and whose signatures it believes: a file that the coordinator owns."""
+"""The roster: the sites that a coordinator asks, and their public keys. The coordinator owns this file."""
 
 import tomllib
 from collections.abc import Mapping
@@ -18,9 +18,9 @@ class Member:
     """One site of a roster.
 
     Attributes:
-        key: Its public key, received by a way that can be trusted.
-        units: The number of units that it is known to have; left out where that is not known beforehand.
-        revoked: Whether it is out: it is not asked, and nothing that it signed counts any more.
+        key: Its public key, received over a trusted channel.
+        units: Its number of units, where that was agreed on beforehand.
+        revoked: Whether the site is excluded: it is not asked, and nothing that it signed counts.
     """
 
     key: str
@@ -33,7 +33,7 @@ class Member:
             raise StudyError(
                 expected="key: 64 hexadecimal digits; units: a number of at least 2, or none; revoked: true or false",
                 got=f"key={self.key!r}, units={self.units!r}, revoked={self.revoked!r}"[:200],
-                hint="the site's public key is what dpcausal site init printed there.",
+                hint="dpcausal site key prints the public key at the site.",
             )
 
 
@@ -42,7 +42,7 @@ class Roster:
     """The sites that a coordinator asks, by name.
 
     Attributes:
-        sites: Each site's key, and what else is known of it.
+        sites: Each site's public key, number of units, and whether it is revoked.
 
     Example:
         >>> roster = Roster({"north": Member("ab" * 32, units=1200), "south": Member("cd" * 32, revoked=True)})
@@ -59,31 +59,31 @@ class Roster:
             raise StudyError(
                 expected="names of sites made of letters, digits, - and _",
                 got=", ".join(map(repr, wrong)),
-                hint="take each name from the site's policy.",
+                hint="use the name in the site's policy.",
             )
         keys = [member.key for member in self.sites.values()]
         if len(set(keys)) != len(keys):
             raise StudyError(
-                expected="a key of its own for each site",
-                got="one key twice",
-                hint="a site signs with its own key only: ask both for theirs again.",
+                expected="a different key for each site",
+                got="the same key twice",
+                hint="ask both sites for their public keys again: dpcausal site key.",
             )
 
     @property
     def keys(self) -> dict[str, str]:
-        """The public keys of the sites that count."""
+        """The public keys of the sites that are not revoked."""
         return {site: member.key for site, member in self.sites.items() if not member.revoked}
 
     def to_toml(self) -> str:
-        """The roster as a TOML document."""
+        """Return the roster as a TOML document."""
         return tomli_w.dumps({"sites": {site: _plain(member) for site, member in self.sites.items()}})
 
     @classmethod
     def from_toml(cls, document: str | Path) -> Self:
-        """A roster from TOML text, or from the file at a `Path`.
+        """Read a roster from TOML text, or from the file at a `Path`.
 
         Raises:
-            StudyError: If it describes none.
+            StudyError: If the document is not a roster.
         """
         try:
             text = document.read_text(encoding="utf-8") if isinstance(document, Path) else document
@@ -92,18 +92,18 @@ class Roster:
             raise StudyError(
                 expected="a roster as a TOML document, or the Path of one",
                 got=f"{document if isinstance(document, Path) else 'a text'} ({type(error).__name__})",
-                hint="make one with: dpcausal federation init FOLDER NAME.",
+                hint="create one with: dpcausal federation init FOLDER NAME.",
             ) from None
         named = sites.get("sites", {})
         if set(sites) - {"sites"} or not isinstance(named, Mapping):
-            raise StudyError(expected="a roster of sites and nothing else", got=", ".join(sites), hint=_HINT)
+            raise StudyError(expected="a roster that holds only the table [sites]", got=", ".join(sites), hint=_HINT)
         try:
             return cls({site: build(f"site {site}", Member, member) for site, member in named.items()})
         except SchemaError as error:
             raise StudyError(expected=error.expected, got=error.got, hint=_HINT) from None
 
 
-_HINT = "in the roster each site has a table: [sites.north], and below it key = …"
+_HINT = "each site needs a table such as [sites.north] with a line key = …"
 
 
 def _plain(member: Member) -> dict[str, Any]:

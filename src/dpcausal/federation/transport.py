@@ -1,4 +1,4 @@
-"""Ways on which requests reach sites and messages come back. No transport is trusted: what it carries is signed."""
+"""Transports: how requests reach sites and messages come back. None is trusted: everything they carry is signed."""
 
 import contextlib
 import time
@@ -8,39 +8,39 @@ from pathlib import Path
 from typing import Protocol
 
 from dpcausal.errors import TransportError, redact_errors
-from dpcausal.federation.protocol import Message, digest_of_text
+from dpcausal.federation.protocol import Message
 from dpcausal.federation.signatures import LONGEST, claimed_body
+from dpcausal.hash_chain import digest_of_text
 
-_SECONDS_BETWEEN_LOOKS = 0.5
+_POLL_SECONDS = 0.5
 
 
 class Transport(Protocol):
-    """A way to sites. It may lose, delay, repeat and mix up everything, and make nothing worse than that."""
+    """A way to reach sites. It may drop, delay, duplicate or reorder messages; it cannot forge them."""
 
     def ask(self, request: str, sites: Sequence[str], timeout: float, on_response: Callable[[str, str], None]) -> None:
-        """Send a request to some sites and tell each message as it comes, by the name of its site.
+        """Send a request to sites, and call `on_response` with the site's name and the message for each that arrives.
 
-        Returns when all of them have answered or so many seconds are over; while it waits, `on_response` is called in the
-        same thread.
+        Returns when all of them have answered or after `timeout` seconds. `on_response` is called in the same thread.
 
         Raises:
-            TransportError: If the transport is closed.
+            TransportError: If the transport is unavailable.
         """
         ...
 
 
 @dataclass(frozen=True)
 class LocalTransport:
-    """Sites in this process: for tests, tutorials and simulations. One is asked after the other, without a limit.
+    """Sites in this process, asked in turn without a time limit: for tests, tutorials and simulations.
 
     Attributes:
-        sites: What answers a request with a message, by the name of the site.
+        sites: A function for each site, by name, that answers a request with a message.
     """
 
     sites: Mapping[str, Callable[[str], str]]
 
     def ask(self, request: str, sites: Sequence[str], timeout: float, on_response: Callable[[str, str], None]) -> None:  # noqa: ARG002
-        """Ask one site after the other. One that raises has not answered."""
+        """Ask one site after another. A site that raises counts as not answering."""
         for site in sites:
             messages: list[str] = []
             with contextlib.suppress(Exception):
@@ -51,53 +51,53 @@ class LocalTransport:
 
 @dataclass(frozen=True)
 class FileTransport:
-    """Files that people carry, where no network is or may be.
+    """Files that people carry, where there is no network.
 
-    The request appears in `out` and goes to every site; what sites answer goes into `in`, as a file of any name that
-    ends in `.message.json`.
+    The request is written to `out`, for every site; the messages of sites go into `in`, as files whose names end in
+    `.message.json`.
 
     Attributes:
-        folder: Where `out` and `in` are; both are made.
+        folder: The folder of `out` and `in`; both are created.
     """
 
     folder: Path
 
     def ask(self, request: str, sites: Sequence[str], timeout: float, on_response: Callable[[str, str], None]) -> None:
-        """Write the request, then look for messages until every site has one or timeout is over; look at least once.
+        """Write the request, then poll for messages until every site has one or time is over; poll at least once.
 
-        Files that hold no message to this request are passed over.
+        Files without a message that answers this request are ignored.
 
         Raises:
             TransportError: If the folder cannot be used.
         """
         self.write(request)
         asked = digest_of_text(claimed_body(request))
-        missing, told, end = set(sites), set[str](), time.monotonic() + timeout
+        missing, reported, end = set(sites), set[str](), time.monotonic() + timeout
         while True:
-            for site, text in self._found(asked):
-                if site in sites and text not in told:
-                    told.add(text)
+            for site, text in self._messages(asked):
+                if site in sites and text not in reported:
+                    reported.add(text)
                     missing.discard(site)
                     on_response(site, text)
             left = end - time.monotonic()
             if not missing or left <= 0:
                 return
-            time.sleep(min(_SECONDS_BETWEEN_LOOKS, left))
+            time.sleep(min(_POLL_SECONDS, left))
 
     def write(self, request: str) -> Path:
-        """Write a request to where people fetch it, whole or not at all, and return its file."""
+        """Write a request to `out`, completely or not at all, and return its file."""
         file = self.folder / "out" / f"{digest_of_text(claimed_body(request))}.request.json"
-        with redact_errors(OSError, instead=self._closed):
+        with redact_errors(OSError, instead=self._unavailable):
             for side in ("in", "out"):
                 (self.folder / side).mkdir(parents=True, exist_ok=True)
-            half = file.with_suffix(".half")
-            half.write_text(request, encoding="utf-8")
-            half.replace(file)
+            partial = file.with_suffix(".partial")
+            partial.write_text(request, encoding="utf-8")
+            partial.replace(file)
         return file
 
-    def _found(self, request: str) -> Iterator[tuple[str, str]]:
-        """The messages that claim to answer a request, and their sites; a file that is half there is no message yet."""
-        with redact_errors(OSError, instead=self._closed):
+    def _messages(self, request: str) -> Iterator[tuple[str, str]]:
+        """Yield the messages that claim to answer a request, with their sites. An incomplete file is not a message."""
+        with redact_errors(OSError, instead=self._unavailable):
             files = sorted((self.folder / "in").glob("*.message.json"))
         for file in files:
             with contextlib.suppress(OSError, ValueError, RecursionError, TransportError):
@@ -107,9 +107,9 @@ class FileTransport:
                     if message.request == request:
                         yield message.site, text
 
-    def _closed(self, error: Exception) -> TransportError:
+    def _unavailable(self, error: Exception) -> TransportError:
         return TransportError(
-            expected="a folder for requests and messages that can be read and written",
+            expected="a readable and writable folder for requests and messages",
             got=f"{self.folder} ({type(error).__name__})",
-            hint="see that it exists and is yours.",
+            hint="check that it exists and that you own it.",
         )

@@ -1,7 +1,7 @@
-"""What a coordinator believes of what a site says. Every part of a message is taken to be hostile.
+"""Validation of the messages of sites. Every part of a message is treated as hostile.
 
-No check can tell whether a site's numbers are those of its table. What can be known from outside is checked: who
-signed, what was asked, how much noise there must be, and how much so many units can add up to.
+No check can tell whether a site's numbers are those of its table. The checks cover what is known from outside: who
+signed, what was asked, how much noise there must be, and the largest sum that so many units can reach.
 """
 
 import json
@@ -13,23 +13,23 @@ from fractions import Fraction
 
 from dpcausal.calibration import calibrate
 from dpcausal.errors import TransportError
-from dpcausal.federation.aggregate import ticks_of
-from dpcausal.federation.protocol import Message, Request, digest_of_text
-from dpcausal.federation.replay import replayed
+from dpcausal.federation.aggregate import replay_estimate, ticks_of
+from dpcausal.federation.protocol import Message, Request
 from dpcausal.federation.roster import Roster
 from dpcausal.federation.signatures import opened
+from dpcausal.hash_chain import digest_of_text
 from dpcausal.release import Receipt, Release
 from dpcausal.schema import Schema
 from dpcausal.study import Study
 from dpcausal.validation import is_number
 
 _FAR = 100.0
-"""Honest noise is never so many times its size away: the odds are below 1 in 10^43."""
+"""Noise never exceeds this multiple of its scale: the probability is below 1 in 10^43."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """What was asked of all sites.
+    """A request to all sites, with its study.
 
     Attributes:
         study: The study.
@@ -42,12 +42,12 @@ class Question:
 
 @dataclass(frozen=True)
 class SiteResponse:
-    """What came of asking one site.
+    """The outcome of asking one site.
 
     Attributes:
-        site: Which.
-        words: What it did, as a person reads it.
-        message: What it said; None unless that was believed.
+        site: The site's name.
+        words: What the site did, for people to read.
+        message: Its message; None unless it is valid.
     """
 
     site: str
@@ -56,17 +56,17 @@ class SiteResponse:
 
     @property
     def answered(self) -> bool:
-        """Whether there is an answer."""
+        """Whether the site answered."""
         return self.message is not None and self.message.code == "answered"
 
     @property
     def rank(self) -> int:
-        """How much this counts for: an answer, any other message, anything else."""
+        """The precedence of this response: an answer, then any other valid message, then anything else."""
         return 2 * self.answered + (self.message is not None)
 
 
 def signed_by(sealed: object, roster: Roster) -> tuple[str, Message] | None:
-    """The site that signed a text, and the message in it; None unless it is a message signed by a site that counts."""
+    """Return the site that signed a text, and the message in it; None unless a site of the roster signed a message."""
     if not isinstance(sealed, str) or not sealed.isascii():
         return None
     try:
@@ -77,38 +77,38 @@ def signed_by(sealed: object, roster: Roster) -> tuple[str, Message] | None:
 
 
 def why_invalid(message: Message, site: str, question: Question, units: int | None, before: Sequence[Message]) -> str:
-    """Why a message that a site signed cannot be believed; empty if it can.
+    """Return why a message that a site signed is invalid; empty if it is valid.
 
     Args:
         message: The message.
-        site: Who signed it.
-        question: What was asked.
-        units: The number of units that the site is known to have.
-        before: What the site said before about the same study.
+        site: The site that signed it.
+        question: The request, with its study.
+        units: The site's number of units, where the roster has it.
+        before: The site's earlier messages about the same study.
     """
-    told = [
+    sizes = [
         (earlier.n, earlier.arm_sizes)
         for earlier in before
         if earlier.code == "answered" and earlier.as_of == message.as_of
     ]
     public = question.study.schema.protects != "record"
     answered = message.code == "answered"
-    doubt = _first(
-        (message.site == site, "it speaks in the name of another site"),
+    problem = _first(
+        (message.site == site, "it carries the name of another site"),
         (message.request == question.request.id, "it answers another request"),
-        (message.study == digest_of_text(question.request.study) or not answered, "it answers about another study"),
+        (message.study == digest_of_text(question.request.study) or not answered, "it answers another study"),
         (not answered or (message.n or 0) >= 2, "it claims fewer than two units"),
-        (not answered or units in (None, message.n), "it has another number of units than the roster says"),
+        (not answered or units in (None, message.n), "its number of units differs from the roster"),
         (
-            not answered or set(told) <= {(message.n, message.arm_sizes)},
-            "it gave other numbers of units before, for the same version",
+            not answered or set(sizes) <= {(message.n, message.arm_sizes)},
+            "its numbers of units differ from those it sent before for the same version of the data",
         ),
-        (not answered or (message.arm_sizes is not None) == public, "its arms are public, or not, against the schema"),
-        (message.answer is None or question.request.ask != "facts", "it answers more than was asked"),
-        (not answered or message.answer is not None or question.request.ask == "facts", "it answers without an answer"),
+        (not answered or (message.arm_sizes is not None) == public, "it sends arm sizes, or none, against the schema"),
+        (message.answer is None or question.request.ask != "facts", "it answers more than the request asks for"),
+        (not answered or message.answer is not None or question.request.ask == "facts", "its answer is empty"),
     )
-    if doubt or not answered or question.request.ask == "facts":
-        return doubt
+    if problem or not answered or question.request.ask == "facts":
+        return problem
     try:
         return _why_answer_invalid(message, site, question.study)
     except Exception:  # noqa: BLE001 (a hostile answer may break in ways that nobody listed)
@@ -116,7 +116,7 @@ def why_invalid(message: Message, site: str, question: Question, units: int | No
 
 
 def releases_of(message: Message) -> tuple[Release, ...]:
-    """The releases in a message that was believed."""
+    """Return the releases in a valid message."""
     return tuple(Release.from_json(json.dumps(each)) for each in (message.answer or {})["releases"])
 
 
@@ -125,16 +125,16 @@ def _why_answer_invalid(message: Message, site: str, study: Study) -> str:
     if message.answer != {"releases": [json.loads(release.to_json()) for release in releases]}:
         return "its answer cannot be read"
     if any(release.receipt.as_of != message.as_of for release in releases):
-        return "its answer is of another version of its data than it says"
-    doubts = (_why_release_invalid(release, message.n or 0, study.schema) for release in releases)
-    if doubt := next(filter(None, doubts), ""):
-        return doubt
+        return "its releases are of another version of its data than the message"
+    problems = (_why_release_invalid(release, message.n or 0, study.schema) for release in releases)
+    if problem := next(filter(None, problems), ""):
+        return problem
     try:
-        effect = replayed(study, site, message, releases)
+        effect = replay_estimate(study, site, message, releases)
     except TransportError:
-        return "it answers other questions than the study's, or under another guarantee"
+        return "it answers other queries than the study's, or under another guarantee"
     numbers = effect.estimate, effect.privacy_sd, effect.sampling_sd or 0.0
-    return "" if all(map(is_number, numbers)) and effect.privacy_sd > 0 else "nothing can be made of its numbers"
+    return "" if all(map(is_number, numbers)) and effect.privacy_sd > 0 else "its numbers give no effect"
 
 
 def _why_release_invalid(release: Release, n: int, schema: Schema) -> str:
@@ -144,28 +144,28 @@ def _why_release_invalid(release: Release, n: int, schema: Schema) -> str:
     pairs = list(zip(noise.scales, coordinates, strict=True))
     known = tuple(None if scale is None else scale * at.tick for scale, at in pairs)
     if (release.family, release.scales, release.parts) != (noise.family, known, 1):
-        return "it claims noise of another size than its answer must have"
+        return "its noise is not of the size that the guarantee needs"
     if release.names != tuple(at.name for at in coordinates) or not all(map(is_number, release.values)):
-        return "its numbers are not those that were asked for"
+        return "its numbers are not those that the query asks for"
     if set(release.public_values) != set(query.public_values) or not all(
         map(is_number, release.public_values.values())
     ):
-        return "its numbers are not those that were asked for"
-    steps = ticks_of(release.values, coordinates)
-    for value, count, at in zip(release.values, steps, coordinates, strict=True):
+        return "its numbers are not those that the query asks for"
+    ticks = ticks_of(release.values, coordinates)
+    for value, count, at in zip(release.values, ticks, coordinates, strict=True):
         if not math.isclose(value, count * at.tick, rel_tol=2.0**-50):
             return "its numbers are not whole ticks"
-    for count, (scale, at) in zip(steps, pairs, strict=True):
-        # Of a sum, what one unit moves at most, for all of them: from a table whose sum is 0 to any other.
+    for count, (scale, at) in zip(ticks, pairs, strict=True):
+        # The most that all units together can move a sum, starting from a table whose sum is 0.
         most = n * float((at.weight or 0) * max(noise.sensitivity.bound, Fraction(1))) + _FAR * (scale or 0.0)
         if query.adds_up and abs(count) > most:
-            return "its numbers are beyond what so many units can add up to"
+            return "its numbers are larger than so many units can add up to"
     price = Receipt(query.name, guarantee.epsilon, guarantee.delta)
     return "" if _is_paid(release.receipt, price) else "it has no receipt for the price"
 
 
 def _is_paid(receipt: Receipt, price: Receipt) -> bool:
-    """Whether a price was debited from a ledger."""
+    """Return whether a receipt shows that a price was debited from a ledger."""
     return (
         (receipt.query, receipt.epsilon, receipt.delta) == (price.query, price.epsilon, price.delta)
         and type(receipt.entry) is int
@@ -185,5 +185,5 @@ def _is_digest(text: object) -> bool:
 
 
 def _first(*checks: tuple[bool, str]) -> str:
-    """What is wrong by the first check that does not hold; empty if all do."""
+    """Return the words of the first check that fails; empty if all hold."""
     return next((words for holds, words in checks if not holds), "")

@@ -1,4 +1,4 @@
-"""A coordinator's folder: its key, its roster, and what it asked and believed."""
+"""A coordinator's workspace: the folder with its key, its roster, and its store of requests and messages."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,36 +9,36 @@ from dpcausal.federation.roster import Member, Roster
 from dpcausal.federation.signatures import Key, is_name
 
 _ROSTER = """\
-# The sites that {name} asks. Enter one with: dpcausal federation admit FOLDER SITE KEY, or write by hand:
+# The sites that {name} asks. Add one with: dpcausal federation admit FOLDER SITE KEY, or by hand:
 #
 # [sites.north]
-# key = "..."       # the site's public key, received by a way that can be trusted
-# units = 1200      # its number of units, where that was agreed on: an answer with another number is not believed
-# revoked = true    # once it is out: it is not asked, and what it signed counts no more
+# key = "..."       # the site's public key, received over a trusted channel
+# units = 1200      # its number of units, where that was agreed on: an answer with another number is invalid
+# revoked = true    # excludes the site: it is not asked, and nothing that it signed counts
 """
 
 
 @dataclass(frozen=True)
 class Workspace:
-    """The folder that a coordinator works in.
+    """The folder of a coordinator.
 
     Attributes:
-        folder: Where it is.
+        folder: Its path.
     """
 
     folder: Path
 
     @classmethod
     def new(cls, folder: Path, name: str) -> Self:
-        """Make a coordinator's folder, with a key and an empty roster."""
+        """Create a workspace with a key and an empty roster."""
         if not is_name(name):
             raise StudyError(expected="a name of letters, digits, - and _", got=repr(name), hint="for instance anna.")
         workspace = cls(folder)
         if workspace._roster.exists() or workspace._key(name).exists():
             raise StudyError(
-                expected="a folder that holds no coordinator yet",
+                expected="a folder without a workspace",
                 got=str(folder),
-                hint="choose another, or use the one there.",
+                hint="choose another folder, or use the workspace there.",
             )
         with redact_errors(OSError, instead=lambda error: _unusable(folder, error)):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -48,48 +48,48 @@ class Workspace:
 
     @property
     def store(self) -> Path:
-        """Where requests and answers are kept."""
+        """The store of requests and messages."""
         return self.folder / "requests.db"
 
     @property
     def network(self) -> Path:
-        """Where the authority and the kits of the transport of NVFlare are, if there is one."""
+        """The folder of the NVFlare network: its authority, and the kits of server and requester."""
         return self.folder / "nvflare"
 
     @property
     def roster(self) -> Roster:
-        """Who is asked."""
+        """The sites to ask."""
         return Roster.from_toml(self._roster)
 
     def key(self, name: str) -> Key:
-        """What somebody signs requests with here."""
+        """Return the key of a requester."""
         if not is_name(name) or not self._key(name).is_file():
             made = sorted(file.stem for file in self.folder.glob("*.key"))
             raise StudyError(
                 expected=f"the key of {name!r}, the study's requester, in {self.folder}",
-                got=f"those of {', '.join(made) or 'nobody'}",
-                hint="name another requester in the study, or make the folder with: dpcausal federation init FOLDER NAME.",
+                got=f"keys of: {', '.join(made) or 'nobody'}",
+                hint="name another requester in the study, or create one with: dpcausal federation init FOLDER NAME.",
             )
         return Key.read(name, self._key(name))
 
     def admit(self, site: str, key: str, units: int | None = None) -> None:
-        """Enter a site into the roster, unless it is there already; what a person wrote there stays as it is."""
+        """Add a site to the roster, unless it is there already. Comments and other entries stay as they are."""
         roster = self.roster
         if roster.sites.get(site) == Member(key, units):
             return
         if site in roster.sites:
             raise StudyError(
-                expected=f"what {self._roster} says of {site}, or a new site",
-                got="something else",
-                hint="change the file by hand.",
+                expected=f"the key and units of {site} in {self._roster}, or a new site",
+                got="another key or number of units",
+                hint="edit the file by hand.",
             )
         entry = Roster({site: Member(key, units)})
         Roster({**roster.sites, **entry.sites})
         text = f"{self._roster.read_text(encoding='utf-8').rstrip()}\n\n{entry.to_toml()}"
-        half = self._roster.with_suffix(".half")
+        partial = self._roster.with_suffix(".partial")
         with redact_errors(OSError, instead=lambda error: _unusable(self.folder, error)):
-            half.write_text(text, encoding="utf-8")
-            half.replace(self._roster)
+            partial.write_text(text, encoding="utf-8")
+            partial.replace(self._roster)
 
     @property
     def _roster(self) -> Path:
@@ -101,5 +101,5 @@ class Workspace:
 
 def _unusable(folder: Path, error: Exception) -> StudyError:
     return StudyError(
-        expected="a folder that can be written", got=f"{folder} ({type(error).__name__})", hint="choose another."
+        expected="a writable folder", got=f"{folder} ({type(error).__name__})", hint="choose another folder."
     )

@@ -1,1 +1,1 @@
-"""Adapters to other systems, above site and federation."""
+"""Plug-ins for other systems, above site and federation."""

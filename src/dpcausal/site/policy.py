@@ -1,4 +1,4 @@
-"""What a site allows, whoever asks: a file that the site owns."""
+"""The policy of a site: what it allows, whoever asks. The site owns this file."""
 
 import re
 import tomllib
@@ -11,10 +11,14 @@ from dpcausal.columns import Unit
 from dpcausal.errors import DpcausalError, StudyError
 from dpcausal.federation.signatures import is_name, is_public_key
 from dpcausal.plain_text import is_plain_text
-from dpcausal.validation import build, check_keys, is_number, is_version
+from dpcausal.validation import build, check_format, check_keys, is_number, is_version
 
 FILE = "policy.toml"
 KEY = "site.key"
+VERSION = 2
+"""The version of the format of the policy file."""
+
+_RENAMED = {"askers": "requesters", "heuristics": "allow_unproved"}
 
 _NEEDED = (
     "site",
@@ -43,25 +47,25 @@ class Policy:
 
     Attributes:
         site: The site's name.
-        table: Where its table lies, as a `Vault` takes it; a file is looked for in the site's folder.
-        ledger: Where its ledger lies: a file in the site's folder, or an SQLAlchemy address.
-        as_of: Which version of the data the table is, as the ledger knows it: a date or a name.
-        protects: What one unit may change between neighbouring tables.
+        table: The address of its table, as `Vault` takes it; a file name is relative to the site's folder.
+        ledger: The address of its ledger: a file in the site's folder, or an SQLAlchemy address.
+        as_of: The version of the data, as in the ledger: a date or a name.
+        protects: The privacy unit: what may differ between neighbouring tables.
         columns: The columns that a study may read.
-        public: Where `protects` is not `record`, the columns whose values are public: a study must declare just these.
+        public: Where `protects` is not `record`, the columns with public values: a study must declare the same.
         estimators: The estimators that a study may name.
-        epsilon_per_study: The most that one study may cost.
-        delta_per_study: Likewise.
-        minimum_units: With fewer units the site does not answer.
-        approvals: How many people must approve a study; one who rejects it is enough to stop it.
-        seconds: How long a computation may take.
-        memory: How much memory it may take, for instance `2 GB`.
-        budget: What may ever be spent: epsilon, delta and rule, as `Budget` takes them.
-        requesters: Who may ask: public keys by name.
-        allow_unproved: Queries without a proof that are allowed all the same.
-        unit: Which column says whose a record is, where people have several.
-        witness: Where the ledger's witness lies, if it has one.
-        allow_check: Whether `dpcausal check` may look at the table, which tells exact counts and some cells.
+        epsilon_per_study: The largest epsilon of one study.
+        delta_per_study: The largest delta of one study.
+        minimum_units: The smallest number of units with which the site answers.
+        approvals: The number of people who must approve a study; one rejection is enough to stop it.
+        seconds: The time limit of a computation.
+        memory: The memory limit of a computation, for instance `2 GB`.
+        budget: The budget for all studies: epsilon, delta and rule, as `Budget` takes them.
+        requesters: The public keys of those who may ask, by name.
+        allow_unproved: Queries without a proof that are allowed nevertheless.
+        unit: The column that identifies people, where they have several records.
+        witness: The address of the ledger's witness, if it has one.
+        allow_check: Whether `dpcausal check` may inspect the table; it prints exact counts and some cells.
     """
 
     site: str
@@ -88,12 +92,12 @@ class Policy:
     def __post_init__(self) -> None:
         for holds, expected in (
             (is_name(self.site), "site: a name of letters, digits, - and _"),
-            (all(is_plain_text(each) and each for each in (self.table, self.ledger)), "table and ledger: texts"),
+            (all(is_plain_text(each) and each for each in (self.table, self.ledger)), "table and ledger: text"),
             (is_version(self.as_of), "as_of: a date or a name, such as 2026-06-30, in quotation marks"),
-            (is_plain_text(self.witness), "witness: a text"),
+            (is_plain_text(self.witness), "witness: text"),
             (_are_texts(self.columns) and _are_texts(self.estimators), "columns and estimators: lists of names"),
             (_are_texts(self.allow_unproved) and _are_texts(self.public), "allow_unproved and public: lists of names"),
-            (self.ledger != "sqlite://" and ":memory:" not in self.ledger, "a ledger that does not forget"),
+            (self.ledger != "sqlite://" and ":memory:" not in self.ledger, "a ledger on disk, not in memory"),
             (is_number(self.epsilon_per_study) and self.epsilon_per_study > 0, "epsilon_per_study: greater than 0"),
             (is_number(self.delta_per_study) and 0 <= self.delta_per_study < 0.5, "delta_per_study: below 0.5"),
             (_is_count(self.minimum_units, 2), "minimum_units: a number of at least 2"),
@@ -109,11 +113,11 @@ class Policy:
             (all(map(is_plain_text, self.requesters)), "requesters: names without control characters"),
         ):
             if not holds:
-                raise StudyError(expected=f"in {FILE}, {expected}", got="something else", hint="correct the file.")
+                raise StudyError(expected=f"in {FILE}, {expected}", got="another value", hint="correct this line.")
 
     @property
     def memory_bytes(self) -> int:
-        """How much memory a computation may take."""
+        """The memory limit of a computation, in bytes."""
         return self._bytes() or 0
 
     def _bytes(self) -> int | None:
@@ -122,15 +126,21 @@ class Policy:
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """The policy of the site in a folder."""
+        """Read the policy of the site in a folder.
+
+        Raises:
+            StudyError: If the file is absent, of another version, or not a policy.
+        """
         try:
             document = tomllib.loads((folder / FILE).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise StudyError(
                 expected=f"a readable {FILE} in the site's folder",
                 got=f"{folder} ({type(error).__name__})",
-                hint="make a site with: dpcausal site init FOLDER NAME.",
+                hint="create a site with: dpcausal site init FOLDER NAME.",
             ) from None
+        check_format(FILE, document, VERSION, _RENAMED)
+        del document["version"]
         try:
             check_keys("policy", document, _NEEDED, _OPTIONAL)
             unit = build("unit", Unit, document["unit"]) if "unit" in document else None
@@ -141,7 +151,7 @@ class Policy:
 
 
 def address_in(folder: Path, address: str) -> str:
-    """Where a table lies: a file's name is looked for in a folder, an address of a server is as it is."""
+    """Return the address of a table: a file name is relative to the folder, the address of a server is unchanged."""
     return address if "://" in address else str(folder / address)
 
 

@@ -1,62 +1,63 @@
-"""A new site's folder."""
+"""A template of a site's policy, and a new site's folder."""
 
 from pathlib import Path
 
 from dpcausal.errors import StudyError
 from dpcausal.federation.signatures import Key, is_name
-from dpcausal.site.policy import FILE, KEY
+from dpcausal.site.policy import FILE, KEY, VERSION
 
 _POLICY = """\
-# The policy of a site. Nothing in a request can change it. Fill in what is marked, and keep this file to yourself.
+# The policy of a site. No request can change it. Fill in the marked lines, and do not publish this file.
 
+version = {version}                                  # of the format of this file
 site = "{name}"
 
-# Where the table lies: a .parquet or .csv file in this folder, warehouse.duckdb#visits, or
+# The table: a .parquet or .csv file in this folder, warehouse.duckdb#visits, or
 # postgresql://user@host/database#schema.table
 table = "table.parquet"                      # <- fill in
 
-# Where spending on it is kept. Once this file is filled in, make the ledger with: dpcausal site create-ledger FOLDER
+# The ledger, which records what was spent. After filling in this file, create it: dpcausal site create-ledger FOLDER
 ledger = "ledger.db"
 
-# A second place, best on another disk or server, that knows how long the ledger is: a file that ends in .log, or an
-# address. With it, a ledger that was cut or put back from a copy is refused.
+# A witness of the ledger's length, best on another disk or server: a file that ends in .log, or an address.
+# With it, a ledger that was truncated or restored from a backup is refused.
 # witness = "/mnt/elsewhere/{name}-witness.log"
 
-# Which version of the data this is. After an update write the new one here, and declare it with:
+# The version of the data. After an update, write the new version here and declare it with:
 # dpcausal ledger add-version
 as_of = "2026-06-30"                         # <- fill in
 
-# What one person may change between two tables that nobody may tell apart: record, record_within_arm or outcome.
+# Privacy unit: what may differ between neighbouring tables: record, record_within_arm or outcome.
 protects = "record"
 
-# With record_within_arm or outcome: the columns whose values are public, such as ["arm"]. A study must say the same.
+# With record_within_arm or outcome: the columns with public values, such as ["arm"]. A study must declare the same.
 public = []
 
-# What a study may read, and which estimators it may name.
+# The columns that a study may read, and the estimators that it may name.
 columns = []                                 # <- fill in, for instance ["arm", "age", "score"]
 estimators = ["difference_in_means", "stratification", "regression_adjustment"]
 
-# What one study may cost at most, and below how many units this site does not answer.
+# The largest price of one study, and the smallest number of units with which this site answers.
 epsilon_per_study = 1.0
 delta_per_study = 0.0
 minimum_units = 100
 
-# Whether `dpcausal check` may look at the table here. It tells exact counts and some cells, to nobody but who runs it.
+# Whether `dpcausal check` may inspect the table here. It prints exact counts and some cells to the person who runs it.
 allow_check = true
 
-# How many people must approve a study.
+# The number of people who must approve a study.
 approvals = 1
 
-# How long, and in how much memory, an answer may be computed.
+# The time and memory limits for computing an answer.
 seconds = 600
 memory = "4 GB"
 
-# What may ever be spent on this table. The ledger remembers it: it cannot be raised later.
+# The budget for all studies of this table. The ledger records it: it cannot be raised later.
 [budget]
 epsilon = 3.0                                # <- decide
 delta = 0.0
 
-# Where people have several records: which column says whose a record is, and which of them counts.
+# Where people have several records: the column that identifies a person, and which record counts.
 # [unit]
 # name = "patient"
 # keep = "first"
@@ -69,14 +70,14 @@ delta = 0.0
 
 
 def new_site(folder: Path, name: str) -> str:
-    """Make a site's folder with a key and a policy to fill in, and return the public key."""
+    """Create a site's folder with a key and a policy to fill in, and return the public key."""
     if not is_name(name):
         raise StudyError(expected="a name of letters, digits, - and _", got=repr(name), hint="for instance north.")
     if (folder / FILE).exists() or (folder / KEY).exists():
         raise StudyError(
-            expected="a folder that holds no site yet", got=str(folder), hint="choose another, or use the one there."
+            expected="a folder without a site", got=str(folder), hint="choose another folder, or use the site there."
         )
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    (folder / FILE).write_text(_POLICY.format(name=name), encoding="utf-8")
+    (folder / FILE).write_text(_POLICY.format(name=name, version=VERSION), encoding="utf-8")
     (folder / FILE).chmod(0o600)
     return Key.make(name, folder / KEY).public

@@ -1,4 +1,4 @@
-"""What a person at a site reads before deciding about a study."""
+"""The review of a study: what a person at a site reads before deciding."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -15,7 +15,7 @@ from dpcausal.treatment import TableColumn, Treatment, table_column
 
 
 def objections(policy: Policy, study: Study) -> tuple[str, ...]:
-    """Everything about a study that a policy does not allow, in words."""
+    """Return everything about a study that a policy does not allow, in words."""
     unit = study.schema.unit
     read = [*map(table_column, study.schema.columns)] + ([unit.name, unit.by] if unit else [])
     beyond = sorted({column for column in read if column and column not in policy.columns})
@@ -24,15 +24,18 @@ def objections(policy: Policy, study: Study) -> tuple[str, ...]:
         (study.requester in policy.requesters, f"{study.requester!r} may not ask"),
         (study.method in policy.estimators, f"the estimator {study.method} is not allowed"),
         (not beyond, f"columns that may not be read: {', '.join(beyond)}"),
-        (study.schema.protects == policy.protects, f"protects {study.schema.protects}, here it is {policy.protects}"),
+        (
+            study.schema.protects == policy.protects,
+            f"protects is {study.schema.protects}, the policy has {policy.protects}",
+        ),
         (
             set(study.schema.public_columns) == set(policy.public),
-            f"public are {_listed(study.schema.public_columns)}, here they are {_listed(policy.public)}",
+            f"public columns are {_listed(study.schema.public_columns)}, the policy has {_listed(policy.public)}",
         ),
-        (unit == policy.unit, f"units are {_unit(unit)}, here they are {_unit(policy.unit)}"),
-        (not study.requires, "it requires diagnostics, which are of one table only"),
-        (guarantee.epsilon <= policy.epsilon_per_study, f"epsilon is beyond {policy.epsilon_per_study:g}"),
-        (guarantee.delta <= policy.delta_per_study, f"delta is beyond {policy.delta_per_study:g}"),
+        (unit == policy.unit, f"units are {_unit(unit)}, the policy has {_unit(policy.unit)}"),
+        (not study.requires, "it requires diagnostics, which need a single table"),
+        (guarantee.epsilon <= policy.epsilon_per_study, f"epsilon is above {policy.epsilon_per_study:g}"),
+        (guarantee.delta <= policy.delta_per_study, f"delta is above {policy.delta_per_study:g}"),
     )
     return tuple(words for holds, words in checks if not holds)
 
@@ -43,12 +46,12 @@ class Review:
 
     Attributes:
         study: The study.
-        digest: What it is approved by.
-        policy: The site's.
+        digest: The SHA-256 of its text: what people approve.
+        policy: The site's policy.
         n: The site's number of units; None where the policy does not allow the study, and nothing was read.
-        ledger: The site's; None where it has none yet.
+        ledger: The site's ledger; None where it has none yet.
         status: What was decided so far.
-        decisions: By whom.
+        decisions: The decisions so far.
     """
 
     study: Study
@@ -63,43 +66,43 @@ class Review:
         study, site = self.study, self.policy.site
         effect = study.rehearsed(self.n or 10_000, site)
         estimator = ", ".join(f"{name} {value}" for name, value in asdict(study.estimator).items())  # type: ignore[call-overload]
-        made = "sums at the coordinator" if study.pooling == "sums" else f"one effect a site, {study.pooling}"
-        table = [("digest", self.digest), ("question", study.question), ("asked by", study.requester)]
-        table += [("design", study.design), ("who is in it", study.eligibility), ("from when on", study.time_zero)]
-        table += [("treatment", _told(study.schema.treatment)), ("outcome", _told(study.schema.outcome))]
-        table += table_rows("covariates", tuple(map(_told, study.schema.covariates)))
+        pooling = "sums at the coordinator" if study.pooling == "sums" else f"effects of sites, {study.pooling}"
+        table = [("digest", self.digest), ("question", study.question), ("requester", study.requester)]
+        table += [("design", study.design), ("eligibility", study.eligibility), ("time zero", study.time_zero)]
+        table += [("treatment", _described(study.schema.treatment)), ("outcome", _described(study.schema.outcome))]
+        table += table_rows("covariates", tuple(map(_described, study.schema.covariates)))
         table += [("public", _listed(study.schema.public_columns)), ("units", _unit(study.schema.unit))]
         reasons = (f"{name}: {study.confounders.get(name, 'no reason given')}" for name in study.adjusts_for)
         table += table_rows("adjusted for", tuple(reasons) or ("nothing",))
         table += [("bounds", ", ".join(f"{what} {word}" for what, word in study.bounds.items()))]
-        table += [("method", effect.method), ("parameters", estimator), ("pooled by", made)]
-        table += table_rows("asks for", tuple(map(format_receipt, effect.receipts)))
+        table += [("method", effect.method), ("parameters", estimator), ("pooling", pooling)]
+        table += table_rows("queries", tuple(map(format_receipt, effect.receipts)))
         table.append(("privacy", str(study.guarantee(site))))
         if self.n is not None:
             sampling = "unknown" if effect.sampling_sd is None else format_number(effect.sampling_sd)
             errors = f"sampling {sampling}, privacy noise {format_number(effect.privacy_sd)}"
-            table.append(("standard error", f"to expect from {self.n:,} units here: {errors}"))
+            table.append(("standard error", f"expected with {self.n:,} units: {errors}"))
         budget = ", ".join(f"{name} {value}" for name, value in self.policy.budget.items())
         table.append(("spent so far", f"{self.ledger.spent if self.ledger else 'nothing'}, of {budget}"))
-        table += table_rows("policy", objections(self.policy, study) or ("allows all of this",))
-        words = tuple(f"{line.kind} by {line.who} at {line.at}: {line.what}" for line in self.decisions)
+        table += table_rows("policy", objections(self.policy, study) or ("allows the study",))
+        words = tuple(f"{entry.kind} by {entry.who} at {entry.at}: {entry.what}" for entry in self.decisions)
         table += table_rows("decisions", words or ("none yet",))
-        needed = f" ({self.policy.approvals} must approve)" if self.status == "undecided" else ""
+        needed = f" (approvals needed: {self.policy.approvals})" if self.status == "undecided" else ""
         table.append(("status", f"{self.status}{needed}"))
         return text_table(f"Study {study.name} at {site}", [(label, text) for label, text in table if text])
 
 
-def _told(column: TableColumn) -> str:
-    return f"{_held(column)}; {column.rules}" if column.rules else _held(column)
+def _described(column: TableColumn) -> str:
+    return f"{_values(column)}; {column.rules}" if column.rules else _values(column)
 
 
-def _held(column: TableColumn) -> str:
+def _values(column: TableColumn) -> str:
     if isinstance(column, Treatment):
         return f"{column.name}: {column.described}"
     if isinstance(column, Indicator):
         return f"{column.name}: 0 or 1, read from {column.of.name}"
     if isinstance(column, Real):
-        return f"{column.name}: a number within {column.low:g} and {column.high:g}"
+        return f"{column.name}: a number between {column.low:g} and {column.high:g}"
     if isinstance(column, Binary) and column.labels:
         words = (f"{value} ({label})" for value, label in zip(column.values, column.labels, strict=True))
         return f"{column.name}: {' or '.join(words)}"
@@ -111,4 +114,4 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _unit(unit: Unit | None) -> str:
-    return f"{unit.name} ({unit.keep} by {unit.by})" if unit else "the records themselves"
+    return f"{unit.name} ({unit.keep} by {unit.by})" if unit else "records"

@@ -1,4 +1,4 @@
-"""A site: decides by its own policy, its own people and its own ledger, and answers strangers."""
+"""A site: a vault that answers remote, untrusted requesters."""
 
 import contextlib
 import json
@@ -7,21 +7,21 @@ from pathlib import Path
 from typing import Any
 
 from dpcausal.errors import BudgetExceededError, DpcausalError, EngineError, LedgerError, StudyError, TransportError
-from dpcausal.federation.protocol import Code, Message, Request, digest_of_text
+from dpcausal.federation.protocol import Code, Message, Request
 from dpcausal.federation.signatures import Key, claimed_body, opened
+from dpcausal.hash_chain import digest_of_text
 from dpcausal.ledger import IN_MEMORY, Budget, DataSet, Ledger
 from dpcausal.site.audit_log import AUDIT_LOG, AuditLog, StudyStatus
-from dpcausal.site.inbox import Inbox
 from dpcausal.site.policy import KEY, Policy, address_in
-from dpcausal.site.responses import ResponseStore
 from dpcausal.site.review import Review, objections
+from dpcausal.site.stores import Inbox, ResponseStore
 from dpcausal.study import Study
 from dpcausal.vault import Vault
 from dpcausal.vault.engines.resources import Resources
 
 
 class _RefusalError(Exception):
-    """Why a request is not answered."""
+    """A request is not answered, for the reason in its code."""
 
     def __init__(self, code: Code) -> None:
         self.code = code
@@ -29,14 +29,14 @@ class _RefusalError(Exception):
 
 
 class Site:
-    """A vault that answers requests from outside, as far as the site's policy, people and ledger let it.
+    """A vault that answers remote, untrusted requesters, as its policy, its people's decisions and its ledger allow.
 
-    Every part of a request is taken to be hostile. Whatever is asked, the answer is a signed message; one that is no
-    answer holds a code out of a fixed list and nothing else. No error is told outside. The same request always has the
-    same answer, to the letter, for which nothing is spent again.
+    Every part of a request is treated as hostile. The response is always a signed message; where the site does not
+    answer, the message holds a code from a fixed list and nothing else. No error text leaves the site. The same request
+    always gets the same response, and is paid for once.
 
     Args:
-        folder: Where the site keeps its policy, key, audit log and studies, and its ledger unless that is elsewhere.
+        folder: The folder of the site's policy, key, audit log and studies, and of its ledger unless that is elsewhere.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -49,23 +49,23 @@ class Site:
 
     @property
     def public_key(self) -> str:
-        """What coordinators write into their rosters."""
+        """The site's public key, for the rosters of coordinators."""
         return self._key.public
 
     def answer(self, request: str) -> str:
-        """The signed message that answers a signed request."""
+        """Answer a signed request with a signed message."""
         message = Message(request=digest_of_text(claimed_body(request)), study="", site=self.policy.site, code="failed")
         requester = ""
         try:
             requester, body = self._opened(request)
             asked, planned = _read(body, requester)
-            message = replace(message, study=self.inbox.keep(asked.study))
+            message = replace(message, study=self.inbox.store(asked.study))
             self._check(planned, message.study)
             ledger = self.ledger()
-            kept = self._responses.kept(message.request)
-            if kept is None:
-                kept = replace(message, code="answered", **self._found(asked, planned, ledger)).to_json()
-                kept = self._responses.keep(message.request, kept) if asked.ask == "releases" else kept
+            response = self._responses.response(message.request)
+            if response is None:
+                response = replace(message, code="answered", **self._found(asked, planned, ledger)).to_json()
+                response = self._responses.store(message.request, response) if asked.ask == "releases" else response
             self.audit_log.write("answer", message.study, requester, f"{message.request} answered")
         except _RefusalError as refusal:
             message = replace(message, code=refusal.code)
@@ -76,7 +76,7 @@ class Site:
         except Exception:  # noqa: BLE001, S110 (whatever it is, its text may quote the table: it stays here)
             pass
         else:
-            return self._key.seal(kept)
+            return self._key.seal(response)
         if requester:
             with contextlib.suppress(DpcausalError):
                 self.audit_log.write("answer", message.study, requester, f"{message.request} {message.code}")
@@ -89,7 +89,7 @@ class Site:
             raise _RefusalError("unknown_requester") from None
 
     def _check(self, study: Study, digest: str) -> None:
-        """Refuse unless people approved the study and the policy allows it, today."""
+        """Refuse unless people approved the study and the policy allows it now."""
         status = self.status(digest)
         if status != "approved":
             raise _RefusalError(status)
@@ -108,7 +108,7 @@ class Site:
         return facts | {"answer": {"releases": [json.loads(release.to_json()) for release in releases]}}
 
     def create_ledger(self) -> Ledger:
-        """Make the ledger that the policy describes, once and for all."""
+        """Create the ledger that the policy describes, once."""
         budget = Budget(**self.policy.budget)
         return Ledger.create(self._ledger_address, budget, as_of=self.policy.as_of, witness=self._witness_address)
 
@@ -125,24 +125,24 @@ class Site:
         return address if "://" in place or place.endswith(".log") else f"sqlite:///{address}"
 
     def ledger(self) -> Ledger:
-        """The site's ledger.
+        """Open the site's ledger.
 
         Raises:
-            LedgerError: If it is absent, broken, behind its witness, or lacks what paid for an answer that was given.
+            LedgerError: If it is absent, broken, behind its witness, or lacks the receipt of an answer.
         """
         ledger = Ledger(self._ledger_address, witness=self._witness_address)
         if lost := ledger.check_receipts(self._responses.receipts()):
             raise LedgerError(
-                expected="a ledger that holds the receipts of all answers that this site has given",
+                expected="a ledger with the receipts of all answers of this site",
                 got=f"{ledger.address}, which lacks {len(lost)} of them",
-                hint="this ledger was cut, restored from a copy or is another one. The site does not answer: find the "
-                "right one, or write down what is lost with dpcausal ledger restore.",
+                hint="this ledger was truncated, restored from a backup, or is another one. The site does not answer. "
+                "Put the right ledger back, or record the loss with dpcausal ledger restore.",
             )
         return ledger
 
     def _vault(self, study: Study, ledger: str | Ledger) -> Vault:
         policy = self.policy
-        engine = f"{policy.memory_bytes * 6 // 10**7} MB"  # the rest is for everything else in the process
+        engine = f"{policy.memory_bytes * 6 // 10**7} MB"  # the rest of the process needs the remainder
         return Vault(
             address_in(self._folder, policy.table),
             study.schema,
@@ -154,68 +154,67 @@ class Site:
         )
 
     def status(self, digest: str) -> StudyStatus:
-        """What was decided about a study."""
+        """Return what was decided about a study."""
         return self.audit_log.status(digest, self.policy.approvals)
 
     def studies(self) -> list[tuple[str, Study, StudyStatus]]:
-        """Every study that was sent here, with its digest and what was decided about it."""
+        """Return every study that this site received, with its digest and what was decided about it."""
         digests = self.inbox.digests()
         return [(digest, Study.from_toml(self.inbox.text(digest)), self.status(digest)) for digest in digests]
 
     def receive(self, text: str) -> str:
-        """Keep a study that was brought by hand, and return its digest."""
+        """Store a study that was brought by hand, and return its digest."""
         Study.from_toml(text)
-        return self.inbox.keep(text, by_hand=True)
+        return self.inbox.store(text, by_hand=True)
 
-    def review(self, beginning: str) -> Review:
-        """A study that this site has, by the first digits of its digest, as a person should see it before deciding.
+    def review(self, prefix: str) -> Review:
+        """Return the review of a study, given the first digits of its digest.
 
-        Nothing is opened for it but the table, to count units, and that only where the policy allows the study: what a
-        ledger is tied to is not decided by whoever sends a study.
+        Only the table is opened, to count units, and only where the policy allows the study: a requester must not
+        decide what the ledger is bound to.
         """
-        text = self.inbox.text(beginning)
+        text = self.inbox.text(prefix)
         study, digest = Study.from_toml(text), digest_of_text(text)
         n = None if objections(self.policy, study) else self._vault(study, IN_MEMORY).n
         ledger = None
-        with contextlib.suppress(LedgerError):  # what is wrong with it, check_ledger says
+        with contextlib.suppress(LedgerError):  # check_ledger reports the reason
             ledger = self.ledger()
-        lines = tuple(line for line in self.audit_log.lines() if line.study == digest and line.kind != "answer")
-        return Review(study, digest, self.policy, n, ledger, self.status(digest), lines)
+        return Review(study, digest, self.policy, n, ledger, self.status(digest), self.audit_log.decisions(digest))
 
     def check_ledger(self, review: Review) -> None:
-        """Raise where the ledger would let nothing be answered: it is absent, broken, or of other data or budget."""
+        """Raise if the ledger would prevent an answer: it is absent, broken, or for other data or another budget."""
         ledger = self.ledger()
         ledger.check_budget(Budget(**self.policy.budget))
         if review.n is not None:
             data_set = DataSet.of(review.study.schema, self.policy.allow_unproved)
             ledger.check_data_set(self.policy.as_of, data_set, review.n)
 
-    def approve(self, beginning: str, *, by: str, why: str = "") -> str:
-        """Write down that a person approves a study; the digest is returned.
+    def approve(self, prefix: str, *, by: str, why: str = "") -> str:
+        """Record that a person approves a study, and return its digest.
 
         Raises:
-            StudyError: If the policy does not allow it: an approval cannot overrule the policy.
+            StudyError: If the policy does not allow the study: no approval overrides the policy.
         """
-        text = self.inbox.text(beginning)
+        text = self.inbox.text(prefix)
         against = objections(self.policy, Study.from_toml(text))
         if against:
             raise StudyError(
                 expected="a study that this site's policy allows",
                 got="; ".join(against),
-                hint="reject it, or change the policy first.",
+                hint="reject the study, or change the policy first.",
             )
         self.audit_log.write("approve", digest_of_text(text), by, why)
         return digest_of_text(text)
 
-    def reject(self, beginning: str, *, by: str, why: str = "") -> str:
-        """Write down that a person rejects a study; the digest is returned."""
-        digest = digest_of_text(self.inbox.text(beginning))
+    def reject(self, prefix: str, *, by: str, why: str = "") -> str:
+        """Record that a person rejects a study, and return its digest."""
+        digest = digest_of_text(self.inbox.text(prefix))
         self.audit_log.write("reject", digest, by, why)
         return digest
 
 
 def _read(body: str, requester: str) -> tuple[Request, Study]:
-    """A request and its study."""
+    """Read a request and its study."""
     try:
         request = Request.from_json(body)
         study = Study.from_toml(request.study)

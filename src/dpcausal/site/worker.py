@@ -1,4 +1,4 @@
-"""A site's answer in a process of its own, with limits: a crash there is an ordinary message here."""
+"""The worker of a site: computes an answer in a subprocess with limits, where a crash becomes an ordinary message."""
 
 import contextlib
 import os
@@ -8,18 +8,19 @@ import sys
 from pathlib import Path
 
 from dpcausal.errors import LedgerError, TransportError
-from dpcausal.federation.protocol import Message, Request, digest_of_text
+from dpcausal.federation.protocol import Message, Request
 from dpcausal.federation.signatures import Key, claimed_body, opened
+from dpcausal.hash_chain import digest_of_text
 from dpcausal.site.audit_log import AUDIT_LOG, AuditLog
 from dpcausal.site.policy import KEY, Policy
 
 
 def run_in_subprocess(folder: Path, request: str) -> str:
-    """The signed message that answers a signed request, within the time and memory that the site's policy allows."""
+    """Answer a signed request with a signed message, within the time and memory that the site's policy allows."""
     policy = Policy.read(folder)
     key = Key.read(policy.site, folder / KEY)
     command = [sys.executable, "-P", "-m", "dpcausal.site", str(folder)]
-    with subprocess.Popen(  # noqa: S603 (its own module, on a folder that the site's people named)
+    with subprocess.Popen(  # noqa: S603 (this package's own module, on the site's folder)
         command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -1,6 +1,6 @@
-"""What a site lets in, where the server, the authority and the requester are all hostile: the question and nothing else.
+"""Admission of jobs where the server, the authority and the requester are all hostile: only our job gets in.
 
-Beside each refusal stands what NVFlare does without ours: it lets the same thing in.
+Each test also shows the control: NVFlare without our check admits the same job.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ from dpcausal.plugins.nvflare.job import AT_SITES, write_job
 
 NAME = "0e5b7a3c-9d41-4f62-8a07-3c1d2e4f5a6b"
 CONFIG = "config/config_fed_client.json"
-REFUSED = "not the question of dpcausal"
+REFUSED = "not the job of dpcausal"
 DONE = "deployed sites to north"
 UNPACKS = "nvflare.private.fed.utils.app_deployer.unzip_all_from_bytes"
 STAGES = "nvflare.private.fed.client.training_cmds.unzip_all_from_bytes"
@@ -42,8 +42,8 @@ STAGES = "nvflare.private.fed.client.training_cmds.unzip_all_from_bytes"
 @pytest.fixture
 def app(tmp_path: Path) -> Path:
     """What arrives at a site."""
-    write_job(tmp_path / "question", "request", ["north"], 60)
-    return tmp_path / "question" / "sites"
+    write_job(tmp_path / "job", "request", ["north"], 60)
+    return tmp_path / "job" / "sites"
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +73,7 @@ def reply(command: DeployProcessor, kit: Path, sent: object, name: object = NAME
     site.deploy_app = partial(ClientEngine.deploy_app, site)
     order = Message(topic=TrainingTopic.DEPLOY, body=sent)
     order.set_header(RequestHeader.JOB_ID, name)
-    order.set_header(RequestHeader.JOB_META, {"name": "question", "submitter_role": role})
+    order.set_header(RequestHeader.JOB_META, {"name": "request", "submitter_role": role})
     order.set_header(RequestHeader.APP_NAME, "sites")
     said = command.process(order, site)
     assert (said.get_header(MsgHeader.RETURN_CODE) == ReturnCode.OK) == (said.body == DONE)
@@ -92,17 +92,17 @@ def zipped(*members: tuple[str, str | bytes], compression: int = 0) -> bytes:
     return archive.getvalue()
 
 
-def question() -> tuple[str, str]:
+def our_job() -> tuple[str, str]:
     return CONFIG, json.dumps(AT_SITES)
 
 
-def test_the_question_is_let_in(app: Path, kit: Path) -> None:
+def test_our_job_is_admitted(app: Path, kit: Path) -> None:
     assert reply(JobAdmission(), kit, zip_directory_to_bytes(str(app), "")) == DONE
     assert files(kit / NAME / "app_north") == {"config", CONFIG}
     assert (kit / NAME / "meta.json").exists()
 
 
-def test_with_signatures_it_is_let_in_if_they_are_right(app: Path, kit: Path) -> None:
+def test_job_with_a_false_signature_is_refused(app: Path, kit: Path) -> None:
     for folder in (app, app / "config"):
         for name in (".__nvfl_sig.json", ".__nvfl_submitter.crt"):
             (folder / name).write_text("{}")
@@ -137,7 +137,7 @@ def name_another_class(app: Path) -> None:
         lambda app: (app / "config" / "environment.json").write_text("{}"),
     ],
 )
-def test_everything_else_is_not(app: Path, kit: Path, spoil: Callable[[Path], object]) -> None:
+def test_any_other_job_is_refused(app: Path, kit: Path, spoil: Callable[[Path], object]) -> None:
     spoil(app)
     sent = zip_directory_to_bytes(str(app), "")
     before = files(kit)
@@ -146,59 +146,59 @@ def test_everything_else_is_not(app: Path, kit: Path, spoil: Callable[[Path], ob
     assert reply(DeployProcessor(), kit, sent) == DONE
 
 
-def test_nor_is_an_archive_that_is_not_as_nvflare_packs_it(kit: Path) -> None:
+def test_unusual_archive_is_refused(kit: Path) -> None:
     with pytest.warns(UserWarning, match="Duplicate"):
-        twice = zipped(question(), question())
-    large = zipped(question(), (".__nvfl_submitter.crt", "-" * 10**6), compression=ZIP_DEFLATED)
+        twice = zipped(our_job(), our_job())
+    large = zipped(our_job(), (".__nvfl_submitter.crt", "-" * 10**6), compression=ZIP_DEFLATED)
     assert len(large) < 2000  # and takes a megabyte when unpacked
     assert [reply(JobAdmission(), kit, sent) for sent in (twice, large)] == [REFUSED, REFUSED]
     assert [reply(DeployProcessor(), kit, sent) for sent in (twice, large)] == [DONE, DONE]
 
 
-def test_nor_is_nonsense(kit: Path) -> None:
+def test_unreadable_job_is_refused(kit: Path) -> None:
     foreign = zipped((CONFIG, json.dumps(AT_SITES).encode("utf-16")))
-    for sent in (b"", b"no archive", None, "text", zipped(question())[:-1], zipped((CONFIG, "[" * 9999)), foreign):
+    for sent in (b"", b"no archive", None, "text", zipped(our_job())[:-1], zipped((CONFIG, "[" * 9999)), foreign):
         assert reply(JobAdmission(), kit, sent) == REFUSED
 
 
 @pytest.mark.parametrize("name", ["startup", "local"])
-def test_a_replayed_question_cannot_delete_the_kit(tmp_path: Path, kit: Path, name: str) -> None:
+def test_replayed_job_cannot_delete_the_kit(tmp_path: Path, kit: Path, name: str) -> None:
     before = files(kit)
     shutil.copytree(kit, tmp_path / "mutant")
-    assert reply(JobAdmission(), kit, zipped(question()), name) == REFUSED
+    assert reply(JobAdmission(), kit, zipped(our_job()), name) == REFUSED
     assert files(kit) == before
-    assert reply(DeployProcessor(), tmp_path / "mutant", zipped(question()), name) == DONE
+    assert reply(DeployProcessor(), tmp_path / "mutant", zipped(our_job()), name) == DONE
     assert not before <= files(tmp_path / "mutant")
 
 
 @pytest.mark.parametrize("name", ["x", NAME.upper(), NAME.replace("-", ""), f"{NAME}\n", f"{NAME}.x"])
-def test_a_folder_has_a_name_as_nvflare_gives_it(kit: Path, name: str) -> None:
-    assert reply(JobAdmission(), kit, zipped(question()), name) == REFUSED
-    assert reply(DeployProcessor(), kit, zipped(question()), name) == DONE
+def test_job_folder_must_have_an_nvflare_name(kit: Path, name: str) -> None:
+    assert reply(JobAdmission(), kit, zipped(our_job()), name) == REFUSED
+    assert reply(DeployProcessor(), kit, zipped(our_job()), name) == DONE
 
 
 @pytest.mark.parametrize("name", ["../x", "", ".", f"{NAME}/../startup", f"../{NAME}", 7, ["x"]])
-def test_a_name_that_leads_elsewhere_is_refused(tmp_path: Path, kit: Path, name: object) -> None:
+def test_job_folder_outside_the_kit_is_refused(tmp_path: Path, kit: Path, name: object) -> None:
     before = files(tmp_path)
-    assert reply(JobAdmission(), kit, zipped(question()), name) == REFUSED
+    assert reply(JobAdmission(), kit, zipped(our_job()), name) == REFUSED
     assert files(tmp_path) == before
 
 
-def test_a_folder_that_is_there_is_left_alone(kit: Path) -> None:
+def test_existing_job_folder_is_left_unchanged(kit: Path) -> None:
     (kit / NAME).mkdir()
-    (kit / NAME / "of a question that runs").touch()
-    assert reply(JobAdmission(), kit, zipped(question())) == REFUSED
-    assert files(kit / NAME) == {"of a question that runs"}
-    assert reply(DeployProcessor(), kit, zipped(question())) == DONE
-    assert "of a question that runs" not in files(kit / NAME)
+    (kit / NAME / "of a running job").touch()
+    assert reply(JobAdmission(), kit, zipped(our_job())) == REFUSED
+    assert files(kit / NAME) == {"of a running job"}
+    assert reply(DeployProcessor(), kit, zipped(our_job())) == DONE
+    assert "of a running job" not in files(kit / NAME)
 
 
 @pytest.mark.parametrize(("command", "held_code"), [(DeployProcessor(), [True]), (JobAdmission(), [])])
-def test_code_does_not_get_in_while_the_question_does(
+def test_code_is_not_admitted_in_a_race_with_our_job(
     kit: Path, monkeypatch: pytest.MonkeyPatch, command: DeployProcessor, held_code: list[bool]
 ) -> None:
-    """The race: code is being unpacked, its sender not allowed to ship any, while the question is let in."""
-    evil = zipped(question(), ("custom/sitecustomize.py", "print('hello')"))
+    """The race: code is being unpacked, its sender not allowed to ship any, while our job is admitted."""
+    evil = zipped(our_job(), ("custom/sitecustomize.py", "print('hello')"))
     begun, go_on = Event(), Event()
     seen = []
 
@@ -220,7 +220,7 @@ def test_code_does_not_get_in_while_the_question_does(
     other = Thread(target=send_evil)
     other.start()
     begun.wait(10)
-    assert reply(command, kit, zipped(question())) == DONE
+    assert reply(command, kit, zipped(our_job())) == DONE
     go_on.set()
     other.join()
     assert seen == held_code
@@ -228,7 +228,7 @@ def test_code_does_not_get_in_while_the_question_does(
 
 
 @pytest.mark.parametrize(("command", "together"), [(DeployProcessor(), 2), (JobAdmission(), 0)])
-def test_one_thing_is_taken_in_after_the_other(
+def test_jobs_are_admitted_one_at_a_time(
     kit: Path, monkeypatch: pytest.MonkeyPatch, command: DeployProcessor, together: int
 ) -> None:
     barrier = Barrier(2, timeout=1)
@@ -240,7 +240,7 @@ def test_one_thing_is_taken_in_after_the_other(
         raise OSError("enough seen")
 
     monkeypatch.setattr(STAGES, meet)
-    both = [Thread(target=reply, args=(command, kit, zipped(question()))) for _ in range(2)]
+    both = [Thread(target=reply, args=(command, kit, zipped(our_job()))) for _ in range(2)]
     for one in both:
         one.start()
     for one in both:

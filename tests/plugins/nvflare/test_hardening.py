@@ -40,7 +40,7 @@ def change(file: Path, place: list[Any], value: object) -> None:
 
 
 @pytest.mark.parametrize("part", ["site", "server"])
-def test_a_new_kit_is_permissive_and_made_strict(tmp_path: Path, part: str) -> None:
+def test_new_kit_is_permissive_until_hardened(tmp_path: Path, part: str) -> None:
     new = kit(tmp_path / "kit", part)
     with pytest.raises(TransportError):
         check_hardened(new)
@@ -78,7 +78,7 @@ def test_a_new_kit_is_permissive_and_made_strict(tmp_path: Path, part: str) -> N
         ("server", "startup/fed_server.json", ["servers", 0, "connection_security"], "clear"),
     ],
 )
-def test_a_permissive_setting_is_named(tmp_path: Path, part: str, file: str, place: list[Any], value: object) -> None:
+def test_permissive_setting_is_named(tmp_path: Path, part: str, file: str, place: list[Any], value: object) -> None:
     strict = kit(tmp_path / "kit", part)
     harden(strict)
     change(strict / file, place, value)
@@ -99,7 +99,7 @@ def test_a_permissive_setting_is_named(tmp_path: Path, part: str, file: str, pla
         lambda kit: (kit / "startup" / "sub_start.sh").touch(),
     ],
 )
-def test_a_file_too_few_or_too_many_is_seen(tmp_path: Path, spoil: Callable[[Path], object]) -> None:
+def test_missing_or_extra_file_is_found(tmp_path: Path, spoil: Callable[[Path], object]) -> None:
     strict = kit(tmp_path / "kit", "site")
     harden(strict)
     spoil(strict)
@@ -107,14 +107,14 @@ def test_a_file_too_few_or_too_many_is_seen(tmp_path: Path, spoil: Callable[[Pat
         check_hardened(strict)
 
 
-def test_a_kit_that_was_moved_is_seen_at_the_server(tmp_path: Path) -> None:
+def test_moved_server_kit_is_found(tmp_path: Path) -> None:
     harden(kit(tmp_path / "kit", "server"))
     moved = (tmp_path / "kit").rename(tmp_path / "elsewhere")
     with pytest.raises(TransportError, match="uri_root"):
         check_hardened(moved)
 
 
-def test_a_blank_in_the_path_is_seen(tmp_path: Path) -> None:
+def test_blank_in_the_path_is_found(tmp_path: Path) -> None:
     blank = kit(tmp_path / "my kit", "site")
     harden(blank)
     with pytest.raises(TransportError, match="blank"):

@@ -16,7 +16,7 @@ from nvflare.apis.shareable import Shareable
 from nvflare.apis.signal import Signal
 
 from dpcausal.errors import TransportError
-from dpcausal.plugins.nvflare.executor import Answer
+from dpcausal.plugins.nvflare.components import Answer
 from dpcausal.plugins.nvflare.job import AT_SITES, write_job
 from dpcausal.plugins.nvflare.provision import request_kit
 from dpcausal.plugins.nvflare.transport import FlareTransport
@@ -29,7 +29,7 @@ def answered(task: str, data: Any) -> Shareable:
     return Answer().execute(task, Shareable(data), FLContext(), Signal())
 
 
-def test_a_question_is_json_and_nothing_else(tmp_path: Path) -> None:
+def test_job_is_json_without_code(tmp_path: Path) -> None:
     request = '{"body": "{JOB_ID} {SITE_NAME} ü"}'
     write_job(tmp_path, request, ["north", "south"], 60)
     found = {file.relative_to(tmp_path).as_posix() for file in tmp_path.rglob("*") if file.is_file()}
@@ -63,19 +63,17 @@ def test_no_error_text_leaves_a_site(
     assert MARKER not in repr(reply) + caplog.text
 
 
-def test_a_site_without_a_folder_says_no_more_than_a_code(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_site_without_a_folder_replies_with_a_code_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DPCAUSAL_SITE", raising=False)
     assert answered("answer", {"request": "request"}).get_return_code() == ReturnCode.EXECUTION_EXCEPTION
 
 
-def test_a_transport_without_a_server_says_so_in_time(tmp_path: Path) -> None:
+def test_transport_without_a_server_fails_before_the_timeout(tmp_path: Path) -> None:
     with pytest.raises(TransportError, match=r"in 0\.5 seconds"):
         FlareTransport(tmp_path).ask("request", ["north"], 0.5, lambda _site, _message: None)
 
 
-def test_a_requester_that_cannot_even_start_is_a_transport_that_is_closed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_client_that_cannot_start_is_a_transport_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.executable", "/bin/false")
     with pytest.raises(TransportError):
         FlareTransport(tmp_path).ask("request" * 100_000, ["north"], 10, lambda _site, _message: None)
@@ -91,7 +89,7 @@ def test_a_requester_that_cannot_even_start_is_a_transport_that_is_closed(
         ("nvflare", lambda folder: request_kit(folder / "north", "", "")),
     ],
 )
-def test_code_beside_a_carried_file_does_not_run(
+def test_code_in_the_working_folder_does_not_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str, use: Callable[[Path], object]
 ) -> None:
     (tmp_path / f"{package}.py").write_text("open('ran', 'w')")

@@ -146,7 +146,7 @@ def test_every_site_answers(network: Network) -> None:
     assert messages == network.as_they_would_answer()
 
 
-def test_a_site_that_stands_still_costs_only_its_own_answer(network: Network) -> None:
+def test_frozen_site_costs_only_its_own_answer(network: Network) -> None:
     asked = network.asked()
     with network.fed.frozen("south"):
         asking = asked.meanwhile()
@@ -156,7 +156,7 @@ def test_a_site_that_stands_still_costs_only_its_own_answer(network: Network) ->
     assert asked.messages == network.as_they_would_answer()  # it came back before the timeout
 
 
-def test_a_lost_server_costs_time_only(network: Network) -> None:
+def test_lost_server_costs_only_time(network: Network) -> None:
     asked = network.asked()
     asking = asked.meanwhile()
     while not any(held.part == "task" for held in network.fed.memory("north")):
@@ -219,7 +219,7 @@ def send_strangers(fed: Federation) -> None:
 
 
 def submit(fed: Federation, name: str, executor: dict[str, Any], code: str = "") -> "subprocess.Popen[str]":
-    """Submit something else than the question to all four sites."""
+    """Submit another job to all four sites."""
     folder = fed.folder / name
     write_job(folder, "request", [*SITES, OPEN], 10)
     config = json.loads(json.dumps(AT_SITES))
@@ -246,10 +246,8 @@ def attacked(network: Network) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize(("what", "trace"), [("shipped", "code_ran"), ("named", "class_ran")])
-def test_nothing_but_the_question_runs_at_a_site(
-    network: Network, attacked: dict[str, list[str]], what: str, trace: str
-) -> None:
-    refused = {f"{site}: not the question of dpcausal" for site in SITES}
+def test_only_our_job_runs_at_a_site(network: Network, attacked: dict[str, list[str]], what: str, trace: str) -> None:
+    refused = {f"{site}: not the job of dpcausal" for site in SITES}
     assert refused | {f"{OPEN}: OK"} <= set(attacked[what])
     assert [name for name, kit in network.fed.kits.items() if (kit / trace).exists()] == [OPEN]
 
@@ -269,13 +267,13 @@ def test_no_error_text_reaches_the_server(network: Network) -> None:
 
 
 @pytest.mark.usefixtures("attacked")
-def test_strangers_never_get_in(network: Network) -> None:
+def test_clients_without_a_valid_certificate_never_connect(network: Network) -> None:
     there = "Successfully registered client"
     assert [name for name in (*STRANGERS, OPEN) if there in network.fed.log(name).read_text()] == [OPEN]
     assert set(re.findall("New client (.*)@", network.fed.log(SERVER).read_text())) == {OPEN}
 
 
-def test_only_who_is_expected_is_let_in_as_a_site(network: Network, tmp_path: Path) -> None:
+def test_authority_signs_only_the_expected_site(network: Network, tmp_path: Path) -> None:
     east = request_kit(tmp_path / "east", "benchmark", "east")
     boss = _request(tmp_path / "boss", "benchmark", {"name": "boss@here.org", "type": "admin", "role": "lead"})
     for request, name in ((east, "north"), (boss, "boss@here.org")):
@@ -284,13 +282,13 @@ def test_only_who_is_expected_is_let_in_as_a_site(network: Network, tmp_path: Pa
         assert not list(request.parent.glob("*.signed.zip"))
 
 
-def test_a_kit_of_another_authority_is_not_received(network: Network, tmp_path: Path) -> None:
+def test_kit_of_another_authority_is_refused(network: Network, tmp_path: Path) -> None:
     signed = sign(network.fed.coordinator, request_kit(tmp_path / "east", "benchmark", "east"), "east")
     with pytest.raises(TransportError, match="ingerprint"):
         install_kit(tmp_path / "east", signed, "SHA256:" + ":".join(["00"] * 32))
 
 
-def test_a_permissive_site_does_not_start(network: Network) -> None:
+def test_permissive_site_does_not_start(network: Network) -> None:
     kit = network.fed.kits["south"]
     settings = json.loads((kit / "local" / "resources.json").read_text())
     (kit / "local" / "resources.json").write_text(json.dumps(settings | {"allow_log_streaming": True}))

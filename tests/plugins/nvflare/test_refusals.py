@@ -27,8 +27,7 @@ from nvflare.private.fed.client.client_req_processors import ClientRequestProces
 from dpcausal.plugins.nvflare.admission import JobAdmission
 from dpcausal.plugins.nvflare.hardening import harden
 from dpcausal.plugins.nvflare.job import EXECUTOR
-from dpcausal.plugins.nvflare.launcher import InstalledCodeLauncher
-from dpcausal.plugins.nvflare.site_process import kept_commands
+from dpcausal.plugins.nvflare.site_process import InstalledCodeLauncher, allowed_commands
 
 SECRET = "the patient in bed 7"  # noqa: S105
 
@@ -44,7 +43,7 @@ def workspace(tmp_path: Path) -> Workspace:
 
 
 @pytest.mark.parametrize("path", ["subprocess.Popen", "dpcausal.quick.estimate", f"{EXECUTOR}s", "os.system"])
-def test_no_other_class_is_made(workspace: Workspace, path: str) -> None:
+def test_no_other_class_is_instantiated(workspace: Workspace, path: str) -> None:
     ComponentPathAuthorizer().authorize_component_config({"path": EXECUTOR}, workspace=workspace)
     with pytest.raises(UnsafeComponentError):
         ComponentPathAuthorizer().authorize_component_config({"path": path}, workspace=workspace)
@@ -73,16 +72,16 @@ def replied(commands: list[Any], order: Message) -> str:
     return str(agent._dispatch_request(new_cell_message({}, order)).payload.body)
 
 
-def test_a_hostile_server_cannot_read_a_file(secret: Path) -> None:
+def test_hostile_server_cannot_read_a_file(secret: Path) -> None:
     order = Message(topic=SysCommandTopic.SHELL, body=f"cat {secret}")
     assert SECRET in replied(ClientRequestProcessors.request_processors, order)
-    assert "invalid_request" in replied(kept_commands(), order)
+    assert "invalid_request" in replied(allowed_commands(), order)
 
 
-def test_few_commands_are_left() -> None:
-    kept = {topic: command for command in kept_commands() for topic in command.get_topics()}
-    assert isinstance(kept.pop("train.deploy"), JobAdmission)
-    assert set(kept) == {
+def test_only_the_allowed_commands_remain() -> None:
+    allowed = {topic: command for command in allowed_commands() for topic in command.get_topics()}
+    assert isinstance(allowed.pop("train.deploy"), JobAdmission)
+    assert set(allowed) == {
         "scheduler.check_resource",
         "scheduler.cancel_resource",
         "train.start_job",
@@ -91,7 +90,7 @@ def test_few_commands_are_left() -> None:
     }
 
 
-def test_the_process_that_takes_a_question_finds_no_code_beside_it(
+def test_job_process_imports_only_installed_code(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     custom = Path(workspace.get_app_custom_dir("1"))

@@ -1,7 +1,7 @@
-"""The requester's process: connects to the server, asks, and writes down each message that comes.
+"""The client process of the requester: connects to the server, submits the job, and prints each message that arrives.
 
-It is a process of its own so that nothing NVFlare does can keep the coordinator waiting, or get into its memory. Reads
-one JSON object from standard input and writes a JSON list of site and message on a line for each message.
+It is a separate process so that NVFlare cannot block the coordinator or fill its memory. It reads one JSON object from
+standard input and writes a line for each message: a JSON list of site and message.
 """
 
 import json
@@ -20,62 +20,61 @@ from nvflare.fuel.flare_api.flare_api import Session, new_secure_session
 from dpcausal.plugins.nvflare.job import COMMAND, write_job
 
 UNREACHED = 3
-"""The exit code that says: no server was there in all that time."""
+"""The exit code if no server could be reached before the timeout."""
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
-_SECONDS_BETWEEN_LOOKS = 0.5
-_SECONDS_FOR_THE_SERVER = 10.0
-_LONGEST_ROUND = 900.0  # a site that was restarted meanwhile never answers: NVFlare does not give it its task again
+_POLL_SECONDS = 0.5
+_SERVER_SECONDS = 10.0
+_LONGEST_JOB = 900.0  # a site that restarts during a job never answers it: NVFlare does not assign the task again
 
 
 def ask(kit: Path, request: str, sites: Sequence[str], seconds: float, on_response: Callable[[str, str], None]) -> bool:
-    """Ask until every site has answered or time is over; whether a server was there at all."""
+    """Submit the job until every site has answered or the time is over; return whether a server was reached."""
     end = time.monotonic() + seconds
     missing = set(sites)
     reached = False
     pause = _FIRST_PAUSE
     while missing and (left := end - time.monotonic()) > 0:
-        # NVFlare raises a great many things. The cure for each is to connect anew and to ask again, which costs
-        # nothing: a site that has answered gives the same answer.
-        with suppress(Exception), closing(_connected(kit, min(left, _SECONDS_FOR_THE_SERVER))) as session:
+        # NVFlare raises many kinds of errors. The remedy for each is to connect and ask again, at no cost: a site that
+        # has answered gives the same answer.
+        with suppress(Exception), closing(_connect(kit, min(left, _SERVER_SECONDS))) as session:
             reached = True
-            _one_round(session, request, missing, end, on_response)
+            _run_job(session, request, missing, end, on_response)
         if missing:
             time.sleep(max(0.0, min(pause, end - time.monotonic())))
             pause = min(2 * pause, _LONGEST_PAUSE)
     return reached
 
 
-def _connected(kit: Path, seconds: float) -> Session:
+def _connect(kit: Path, seconds: float) -> Session:
     user = json.loads((kit / "startup" / "fed_admin.json").read_text(encoding="utf-8"))["admin"]["username"]
-    return new_secure_session(user, str(kit), timeout=seconds, command_timeout=_SECONDS_FOR_THE_SERVER)
+    return new_secure_session(user, str(kit), timeout=seconds, command_timeout=_SERVER_SECONDS)
 
 
-def _one_round(
+def _run_job(
     session: Session, request: str, missing: set[str], end: float, on_response: Callable[[str, str], None]
 ) -> None:
-    """Submit the question once, and stay with it."""
-    seconds = math.ceil(max(1.0, min(end - time.monotonic(), _LONGEST_ROUND)))
+    """Submit the job once, and collect its messages."""
+    seconds = math.ceil(max(1.0, min(end - time.monotonic(), _LONGEST_JOB)))
     with tempfile.TemporaryDirectory() as folder:
-        question = Path(folder) / "question"
-        write_job(question, request, sorted(missing), seconds)
-        submitted = session.submit_job(str(question))
+        write_job(Path(folder) / "job", request, sorted(missing), seconds)
+        job = session.submit_job(str(Path(folder) / "job"))
     try:
-        _stay_with(session, submitted, missing, end, on_response)
+        _collect(session, job, missing, end, on_response)
     finally:
         if missing:
-            session.abort_job(submitted)  # it would ask a site that is away when it comes back, for nobody
+            session.abort_job(job)  # otherwise it would still ask a site that reconnects later
 
 
-def _stay_with(
-    session: Session, question: str, missing: set[str], end: float, on_response: Callable[[str, str], None]
+def _collect(
+    session: Session, job: str, missing: set[str], end: float, on_response: Callable[[str, str], None]
 ) -> None:
-    """Fetch messages until none is missing, or the question has ended, or time is over."""
+    """Fetch messages until none is missing, the job has finished, or the time is over."""
     while missing and time.monotonic() < end:
         try:
-            messages = session.do_app_command(question, COMMAND, sorted(missing))
-        except (JobNotRunning, NoReply, InternalError):  # not yet, or no more
-            if str(session.get_job_status(question)).startswith("FINISHED"):
+            messages = session.do_app_command(job, COMMAND, sorted(missing))
+        except (JobNotRunning, NoReply, InternalError):  # not running yet, or finished
+            if str(session.get_job_status(job)).startswith("FINISHED"):
                 return
             messages = {}
         for site, message in messages.items():
@@ -83,19 +82,19 @@ def _stay_with(
                 on_response(site, message)
                 missing.remove(site)
         if missing:
-            time.sleep(_SECONDS_BETWEEN_LOOKS)
+            time.sleep(_POLL_SECONDS)
 
 
 def main() -> None:
-    """Ask what standard input says."""
-    # NVFlare prints: what it prints goes where errors go, and only messages to standard output.
+    """Submit the request from standard input."""
+    # NVFlare prints to standard output: send that to standard error, so that standard output holds only messages.
     lines = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
 
     def on_response(site: str, message: str) -> None:
         try:
             print(json.dumps([site, message]), file=lines, flush=True)
-        except OSError:  # nobody listens any more
+        except OSError:  # the coordinator is gone
             os._exit(0)
 
     asked = json.load(sys.stdin)

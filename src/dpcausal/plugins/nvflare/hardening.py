@@ -1,7 +1,7 @@
-"""NVFlare's settings as strict as they go: what replaces the permissive files of a new kit, and a check of them.
+"""Hardened NVFlare settings: the files that replace the permissive ones of a new kit, and a check of them.
 
-As NVFlare makes it, a kit lets a task bring its own code, lets an administrator read files at a site, streams the
-errors of a site to the server, and keeps everything in a shared temporary folder.
+With NVFlare's defaults, a task may bring its own code, an administrator may read files at a site, the errors of a site
+are streamed to the server, and everything is stored in a shared temporary folder.
 """
 
 import json
@@ -29,44 +29,44 @@ _NOT_SETTINGS = (".default", ".sample")  # NVFlare reads these only where the fi
 
 
 def is_site(kit: Path) -> bool:
-    """Whether a kit is a site's, and not a server's."""
+    """Return whether a kit is a site's, and not a server's."""
     return (kit / "startup" / "fed_client.json").exists()
 
 
 def harden(kit: Path) -> None:
-    """Write the strict files into a site's or a server's kit, and take out what would start it without them."""
+    """Write the hardened files into a site's or a server's kit, and remove scripts that would start it without them."""
     for script in kit.glob("startup/*.sh"):
         script.unlink()
-    for name, content in _strict(kit).items():
+    for name, content in _hardened(kit).items():
         (kit / name).write_text(f"{json.dumps(content, indent=2)}\n", encoding="utf-8")
 
 
 def check_hardened(kit: Path) -> None:
-    """See that a kit's settings are exactly the strict ones, where it stands.
+    """Check that a kit's settings are exactly the hardened ones.
 
     Raises:
-        TransportError: If one is not. It names each.
+        TransportError: If some differ. The error lists them.
     """
     found = list(_permissive(kit))
     if found:
         raise TransportError(
-            expected=f"the strict settings of dpcausal in {kit}",
+            expected=f"the hardened settings of dpcausal in {kit}",
             got="; ".join(found),
-            hint="write them with dpcausal.plugins.nvflare.hardening.harden, or make the kit anew.",
+            hint="write them with dpcausal.plugins.nvflare.hardening.harden, or create the kit again.",
         )
 
 
 def _permissive(kit: Path) -> Iterator[str]:
-    wanted = _strict(kit)
+    wanted = _hardened(kit)
     for name, content in wanted.items():
         yield from _differences(name, content, _read(kit / name))
     for file in sorted((kit / "local").iterdir()):
         if f"local/{file.name}" not in wanted and file.suffix not in _NOT_SETTINGS:
-            yield f"local/{file.name} is there"
+            yield f"local/{file.name} exists"
     for pattern in ("*resources.json", "*.sh"):  # read in addition to those in local; NVFlare's own way to start
-        yield from (f"startup/{file.name} is there" for file in sorted(kit.glob(f"startup/{pattern}")))
+        yield from (f"startup/{file.name} exists" for file in sorted(kit.glob(f"startup/{pattern}")))
     if len(str(kit).split()) > 1:
-        yield "the path has a blank in it, with which NVFlare cannot start tasks"
+        yield "the path contains a blank, with which NVFlare cannot start tasks"
 
 
 def _differences(place: str, wanted: Any, found: Any) -> Iterator[str]:  # noqa: ANN401 (JSON)
@@ -84,14 +84,14 @@ def _read(file: Path) -> Any:  # noqa: ANN401 (JSON)
         OSError,
         ValueError,
         instead=lambda _: TransportError(
-            expected=f"a file of settings at {file}", got="none that can be read", hint="make the kit anew."
+            expected=f"a readable settings file {file}", got="none", hint="create the kit again."
         ),
     ):
         return json.loads(file.read_text(encoding="utf-8"))
 
 
-def _strict(kit: Path) -> dict[str, dict[str, Any]]:
-    """Every file of settings as it should be. Of the startup files, that is as they are, but encrypted."""
+def _hardened(kit: Path) -> dict[str, dict[str, Any]]:
+    """Return every settings file as it should be. The startup files stay as they are, but with encryption."""
     if is_site(kit):
         startup = _read(kit / "startup" / "fed_client.json")
         return {
@@ -113,14 +113,14 @@ def _strict(kit: Path) -> dict[str, dict[str, Any]]:
 
 
 def _site_rights() -> dict[str, Any]:
-    """At a site the requester may ask, and nobody may do anything else."""
+    """Return the rights at a site: the requester may submit jobs, and nobody may do anything else."""
     return _rights(lead={"submit_job": "any"})
 
 
 def _site() -> dict[str, Any]:
     return {
         "format_version": 2,
-        # The one class by its full name: any function of a listed package could be called, with any arguments.
+        # The one class by its full name: of a listed package, any function could be called with any arguments.
         "class_list_enforcement_mode": "enforce",
         "class_allow_list": [EXECUTOR],
         "allow_log_streaming": False,
@@ -138,7 +138,7 @@ def _site() -> dict[str, Any]:
             },
             {
                 "id": "process_launcher",
-                "path": "dpcausal.plugins.nvflare.launcher.InstalledCodeLauncher",
+                "path": "dpcausal.plugins.nvflare.site_process.InstalledCodeLauncher",
                 "args": {},
             },
         ],
@@ -146,7 +146,7 @@ def _site() -> dict[str, Any]:
 
 
 def _server_rights() -> dict[str, Any]:
-    """At the server the requester may also follow its own questions, and an administrator may shut sites out."""
+    """Return the rights at the server: the requester may follow its own jobs, an administrator may exclude sites."""
     return _rights(
         lead={"submit_job": "any", "manage_job": "n:submitter", "app_command": "n:submitter", "view": "any"},
         project_admin={"view": "any", "operate": "any"},
@@ -183,13 +183,13 @@ def _server(kit: Path) -> dict[str, Any]:
             {
                 "id": "job_scheduler",
                 "path": "nvflare.app_common.job_schedulers.job_scheduler.DefaultJobScheduler",
-                # A question for sites that are away is looked at again every few seconds.
+                # A job for disconnected sites is retried every few seconds.
                 "args": {"max_jobs": 4, "min_schedule_interval": 1.0, "max_schedule_interval": 5.0},
             },
             {
                 "id": "job_manager",
                 "path": "nvflare.apis.impl.job_def_manager.SimpleJobDefManager",
-                "args": {"uri_root": str(kit / "questions"), "job_store_id": "job_store"},
+                "args": {"uri_root": str(kit / "jobs"), "job_store_id": "job_store"},
             },
             {"id": "job_store", "path": _STORAGE},
             {

@@ -1,4 +1,4 @@
-"""The one thing that is ever submitted to NVFlare: a folder of JSON, without code, with a request in it."""
+"""The only job that is ever submitted to NVFlare: a folder of JSON, without code, with a request in it."""
 
 import base64
 import json
@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-EXECUTOR = "dpcausal.plugins.nvflare.executor.Answer"
-CONTROLLER = "dpcausal.plugins.nvflare.controller.Ask"
+EXECUTOR = "dpcausal.plugins.nvflare.components.Answer"
+CONTROLLER = "dpcausal.plugins.nvflare.components.Ask"
 TASK = "answer"
 COMMAND = "messages"
 REQUEST, MESSAGE = "request", "message"
@@ -20,17 +20,17 @@ AT_SITES: Mapping[str, Any] = {
     "task_result_filters": [],
     "components": [],
 }
-"""What runs at a site. It never changes, so that a site can refuse anything else (see `only`)."""
+"""The part of the job that runs at a site. It never changes, so that a site can refuse anything else (`admission`)."""
 
 
 def write_job(folder: Path, request: str, sites: Sequence[str], seconds: int) -> None:
-    """Write the folder that asks some sites, and waits for them so many seconds."""
+    """Write the folder of a job that sends a request to sites and waits for them for some seconds."""
     at_server = {
         "format_version": 2,
-        # Seconds after which a site that fell silent no longer counts as there.
+        # Seconds after which a silent site counts as disconnected.
         "dead_client_grace_period": 10.0,
         "dead_client_check_lead_time": 5.0,
-        # In base64, because NVFlare replaces what stands in braces.
+        # In base64, because NVFlare substitutes text in braces.
         "workflows": [
             {
                 "id": "ask",
@@ -43,7 +43,7 @@ def write_job(folder: Path, request: str, sites: Sequence[str], seconds: int) ->
         "components": [],
     }
     meta = {
-        "name": "question",
+        "name": "request",
         "resource_spec": {},
         "min_clients": 1,
         "deploy_map": {"server": ["server"], "sites": list(sites)},

@@ -1,10 +1,12 @@
-"""Who is who on the transport: a federation's authority, and how a site gets a kit without its key ever leaving it.
+"""Provisioning of an NVFlare network: the authority of a federation, and the kits of its sites.
 
-1. The coordinator: `create_authority` makes the authority, the kits of server and requester, and a fingerprint. It tells each site the
-   fingerprint by a way that the site trusts: read out on the telephone, not sent along with the rest.
-2. A site: `request_kit` makes a key and a file to send.
-3. The coordinator: `sign` makes a file to send back.
-4. The site: `install_kit` checks the fingerprint and makes the kit, with strict settings.
+A site gets its kit without its private key ever leaving it:
+
+1. The coordinator: `create_authority` creates the authority, the kits of server and requester, and a fingerprint. Each
+   site must learn the fingerprint over another channel than the files, for instance by telephone.
+2. A site: `request_kit` creates a key and a file to send.
+3. The coordinator: `sign` creates a file to send back.
+4. The site: `install_kit` checks the fingerprint and creates the kit, with hardened settings.
 """
 
 import hashlib
@@ -22,23 +24,23 @@ from typing import Any
 from dpcausal.errors import TransportError, redact_errors
 from dpcausal.plugins.nvflare.hardening import harden
 
-_REQUESTER = "requester@dpcausal.org"  # NVFlare wants an address here: it is a name, and no mail goes there
+_REQUESTER = "requester@dpcausal.org"  # NVFlare requires an address: it is only a name
 _DAYS = 365
 
 
 def create_authority(folder: Path, federation: str, host: str, port: int = 8002) -> str:
-    """Make a new federation's authority, and in `server` and `requester` the kits of those two.
+    """Create the authority of a new federation, and the kits of the server and the requester.
 
     Args:
-        folder: Where; a new folder. Who can read it can let anyone in.
+        folder: A new folder. Whoever can read it can admit anyone to the network.
         federation: The name of the federation.
-        host: The server's name, as sites dial it.
-        port: Where the server listens.
+        host: The host name of the server, as sites reach it.
+        port: The port of the server.
 
     Returns:
-        The fingerprint of the authority, to be told to every site.
+        The fingerprint of the authority, for every site.
     """
-    folder.mkdir(parents=True, mode=0o700)
+    _create_folder(folder)
     profile = {
         "name": federation,
         "scheme": "grpc",
@@ -61,67 +63,78 @@ def create_authority(folder: Path, federation: str, host: str, port: int = 8002)
 
 
 def fingerprint_of(folder: Path) -> str:
-    """The fingerprint of a federation's authority once more, as `create_authority` told it.
+    """Return the fingerprint of a federation's authority, as `create_authority` returned it.
 
     Args:
-        folder: The federation's, as `create_authority` made it.
+        folder: The folder that `create_authority` created.
     """
     certificate = ssl.PEM_cert_to_DER_cert((folder / "authority" / "rootCA.pem").read_text(encoding="ascii"))
     return f"SHA256:{hashlib.sha256(certificate).digest().hex(':').upper()}"
 
 
 def request_kit(folder: Path, federation: str, site: str) -> Path:
-    """Make a site's key, and the request to send to the coordinator.
+    """Create a site's key, and the request to send to the coordinator.
 
     Args:
-        folder: Where; a new folder. The key stays in it.
+        folder: A new folder. The key stays in it.
         federation: The name of the federation.
-        site: The name of the site, as in the study.
+        site: The name of the site, as in its policy.
     """
     return _request(folder, federation, {"name": site, "type": "client"})
 
 
 def sign(folder: Path, request: Path, site: str, days: int = _DAYS) -> Path:
-    """Let a site in: the file to send back, beside its request.
+    """Admit a site to the network, and return the file to send back, which is beside its request.
 
     Args:
-        folder: The federation's, as `create_authority` made it.
-        request: What the site sent.
-        site: Who is said to have sent it.
-        days: How long it is let in. NVFlare cannot take a certificate back: keep this short.
+        folder: The folder that `create_authority` created.
+        request: The site's request.
+        site: The site's name.
+        days: The validity of its certificate. NVFlare cannot revoke a certificate: choose a short time.
 
     Raises:
-        TransportError: If the request is for something else, for instance for an administrator.
+        TransportError: If the request is for another name or role, for instance for an administrator.
     """
     signed, who = _signed(folder, request, days)
     if (who["name"], who["cert_type"]) != (site, "client"):
         signed.unlink()
         raise TransportError(
             expected=f"the request of a site named {site!r}",
-            got=f"one of {who['name']!r} for the part of {who['cert_type']!r}",
-            hint="ask who sent it what it is for.",
+            got=f"one of {who['name']!r} for the role {who['cert_type']!r}",
+            hint="ask the sender what the request is for.",
         )
     return signed
 
 
 def install_kit(folder: Path, signed: Path, fingerprint: str) -> Path:
-    """Make the site's kit from what the coordinator sent back.
+    """Create the site's kit from the signed request.
 
     Args:
-        folder: As for `request_kit`.
-        signed: What the coordinator sent back.
-        fingerprint: What the coordinator said, by another way than the file came.
+        folder: The folder that `request_kit` created.
+        signed: The file that the coordinator sent back.
+        fingerprint: The fingerprint of the authority, learned over another channel than the file.
 
     Raises:
-        TransportError: If the fingerprint is not the file's, or the file not an answer to this site's request.
+        TransportError: If the fingerprint is not that of the file, or the file does not answer this site's request.
     """
     kit = _receive(folder, signed, fingerprint, folder / "kit")
     harden(kit)
     return kit
 
 
+def _create_folder(folder: Path) -> None:
+    with redact_errors(OSError, instead=lambda error: _unusable(folder, error)):
+        folder.mkdir(parents=True, mode=0o700)
+
+
+def _unusable(folder: Path, error: Exception) -> TransportError:
+    return TransportError(
+        expected="the path of a new folder", got=f"{folder} ({type(error).__name__})", hint="choose another path."
+    )
+
+
 def _request(folder: Path, federation: str, who: Mapping[str, str]) -> Path:
-    folder.mkdir(parents=True, mode=0o700)
+    _create_folder(folder)
     participant = {"name": federation, "participants": [{"org": "dpcausal", **who}]}
     (folder / "participant.yml").write_text(json.dumps(participant), encoding="utf-8")
     made = _nvflare(folder, "cert", "request", "-p", folder / "participant.yml", "--out", folder / "key")
@@ -139,13 +152,13 @@ def _receive(folder: Path, signed: Path, fingerprint: str, kit: Path) -> Path:
         options = ("--request-dir", folder / "key", "-w", made_in, "--fingerprint", fingerprint)
         made = _nvflare(folder, "package", signed, *options)
         shutil.move(made["output_dir"], kit)
-    shutil.rmtree(folder / "key")  # the kit has the key now; there need not be two
+    shutil.rmtree(folder / "key")  # the kit holds the key now
     return kit
 
 
 def _nvflare(folder: Path, *command: object) -> dict[str, Any]:
-    """What NVFlare's command line says it made. It keeps its own records in the folder."""
-    done = subprocess.run(  # noqa: S603 (its own module; names of files are checked by it)
+    """Run a command of NVFlare, and return the data that it prints. NVFlare stores its own records in the folder."""
+    done = subprocess.run(  # noqa: S603 (NVFlare's own module, which checks file names)
         [sys.executable, "-P", "-m", "nvflare.cli", "--format", "json", *map(str, command)],
         env=os.environ | {"HOME": str(folder)},
         stdin=subprocess.DEVNULL,
@@ -158,10 +171,10 @@ def _nvflare(folder: Path, *command: object) -> dict[str, Any]:
         IndexError,
         instead=lambda _: _refused(command, "did not run", 'pip install "dpcausal[federation]".'),
     ):
-        said = json.loads(done.stdout.splitlines()[-1])
-    if said["status"] != "ok":
-        raise _refused(command, str(said["message"]), str(said["hint"]))
-    return dict(said["data"])
+        output = json.loads(done.stdout.splitlines()[-1])
+    if output["status"] != "ok":
+        raise _refused(command, str(output["message"]), str(output["hint"]))
+    return dict(output["data"])
 
 
 def _refused(command: tuple[object, ...], got: str, hint: str) -> TransportError:

@@ -1,4 +1,4 @@
-"""The transport of NVFlare: a request reaches the sites through a server that all of them dial."""
+"""NVFlare as a transport: a request reaches the sites through a server that all of them connect to."""
 
 import json
 import subprocess
@@ -17,47 +17,48 @@ _MARGIN = 5.0
 
 @dataclass(frozen=True)
 class FlareTransport:
-    """Asks through an NVFlare server.
+    """Sends requests through an NVFlare server.
 
     Attributes:
-        kit: The requester's kit, as `provision.create_authority` made it.
+        kit: The requester's kit, which `provision.create_authority` created.
     """
 
     kit: Path
 
     def ask(self, request: str, sites: Sequence[str], timeout: float, on_response: Callable[[str, str], None]) -> None:
-        """Send a request and tell each message as it comes; return when all have come, or when timeout is over.
+        """Send a request, and call `on_response` for each message that arrives within `timeout` seconds.
 
-        While timeout lasts, a site that was away is asked when it is back, and everyone still missing is asked again
-        after the server was lost. That is safe: a site answers the same request only once.
+        Before the timeout, a site that was disconnected is asked when it reconnects, and all missing sites are asked
+        again after the server was lost. That is safe: a site answers the same request only once.
 
         Raises:
-            TransportError: If no server was there in all that time.
+            TransportError: If no server could be reached in this time.
         """
         asked = {"kit": str(self.kit.absolute()), "request": request, "sites": list(sites), "seconds": timeout}
-        with tempfile.TemporaryFile("w+") as told:
-            json.dump(asked, told)
-            told.seek(0)
-            reached = self._follow(told, timeout, on_response)
+        with tempfile.TemporaryFile("w+") as instructions:
+            json.dump(asked, instructions)
+            instructions.seek(0)
+            reached = self._run_client(instructions, timeout, on_response)
         if not reached:
             raise TransportError(
-                expected="an NVFlare server that can be reached with this kit",
+                expected="an NVFlare server that this kit can reach",
                 got=f"none with {self.kit} in {timeout:g} seconds",
-                hint='is the server running, its port open, and dpcausal installed with "dpcausal[federation]"?',
+                hint="check that the server is running and its port is open, and that dpcausal was installed with "
+                '"dpcausal[federation]".',
             )
 
     @staticmethod
-    def _follow(told: IO[str], timeout: float, on_response: Callable[[str, str], None]) -> bool:
-        """Have the requester's process ask what it is told; whether it reached a server."""
+    def _run_client(instructions: IO[str], timeout: float, on_response: Callable[[str, str], None]) -> bool:
+        """Run the client process, and return whether it reached a server."""
         command = [sys.executable, "-P", "-m", "dpcausal.plugins.nvflare.client"]
         quiet, out = subprocess.DEVNULL, subprocess.PIPE
-        with subprocess.Popen(command, stdin=told, stdout=out, stderr=quiet, text=True) as requester:  # noqa: S603
-            late = Timer(timeout + _MARGIN, requester.kill)
+        with subprocess.Popen(command, stdin=instructions, stdout=out, stderr=quiet, text=True) as client:  # noqa: S603
+            late = Timer(timeout + _MARGIN, client.kill)
             late.start()
             try:
-                for line in requester.stdout or ():
+                for line in client.stdout or ():
                     on_response(*json.loads(line))
-                return requester.wait() <= 0  # below zero: it was killed, because it was late
+                return client.wait() <= 0  # below zero: it was killed after the timeout
             finally:
                 late.cancel()
-                requester.kill()
+                client.kill()

@@ -1,0 +1,94 @@
+"""What a site stores in folders: the studies that it received, and the responses that it gave."""
+
+import contextlib
+import json
+import os
+import tempfile
+from pathlib import Path
+
+from dpcausal.errors import StudyError
+from dpcausal.hash_chain import digest_of_text
+from dpcausal.release import Receipt, receipts_in
+
+_MOST = 1_000
+_LONGEST = 200_000
+
+
+class Inbox:
+    """Study files in one folder, each named by its digest, so that a file cannot be changed after it was read."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def store(self, text: str, *, by_hand: bool = False) -> str:
+        """Store a study until a person decides about it, and return its digest.
+
+        A full inbox takes only studies brought by hand: requesters cannot crowd these out.
+        """
+        digest = digest_of_text(text)
+        if by_hand or (len(text) <= _LONGEST and len(self.digests()) < _MOST):
+            _write_once(self._folder, f"{digest}.toml", text)
+        return digest
+
+    def digests(self) -> list[str]:
+        """Return the digests of all studies, oldest first."""
+        files = sorted(self._folder.glob("*.toml"), key=lambda file: file.stat().st_mtime)
+        return [file.stem for file in files]
+
+    def text(self, prefix: str) -> str:
+        """Return the study whose digest begins with these digits.
+
+        Raises:
+            StudyError: If there is none, or more than one.
+        """
+        found = [digest for digest in self.digests() if prefix and digest.startswith(prefix)]
+        if len(found) != 1:
+            raise StudyError(
+                expected="the digest of one study that this site has, or its first digits",
+                got=f"{prefix!r}, with which {len(found)} of {len(self.digests())} digests begin",
+                hint="list the studies with: dpcausal site review FOLDER.",
+            )
+        text = (self._folder / f"{found[0]}.toml").read_bytes().decode()
+        if digest_of_text(text) != found[0]:
+            raise StudyError(
+                expected="a study file as it was received",
+                got=f"{found[0]}.toml, which was changed",
+                hint="remove the file; the coordinator sends it again with its next request.",
+            )
+        return text
+
+
+class ResponseStore:
+    """Responses in one folder, by the id of the request. The same request always has the same response."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def response(self, request: str) -> str | None:
+        """Return the response to a request, if there is one."""
+        file = self._folder / request
+        return file.read_text(encoding="ascii") if file.exists() else None
+
+    def receipts(self) -> tuple[Receipt, ...]:
+        """Return the receipts in all responses: the site's ledger must hold them."""
+        files = (file for file in self._folder.glob("*") if not file.name.startswith("."))
+        messages = (json.loads(file.read_text(encoding="ascii")) for file in files)
+        return tuple(receipt for message in messages for receipt in receipts_in(message))
+
+    def store(self, request: str, message: str) -> str:
+        """Store a response, durably, and return the first one that was stored."""
+        _write_once(self._folder, request, message)
+        return self.response(request) or message
+
+
+def _write_once(folder: Path, name: str, text: str) -> None:
+    """Write a new file, completely or not at all. An existing file stays as it is."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    descriptor, partial = tempfile.mkstemp(dir=folder, prefix=".")
+    with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    with contextlib.suppress(FileExistsError):
+        os.link(partial, folder / name)
+    Path(partial).unlink()
