@@ -14,12 +14,11 @@ from dpcausal.cli import app
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "commands.md"
 HEAD = """# The command line
 
-Each command with its `--help`. It ends with 0 if all went well, with 1 if the answer is no, and with 2 if something
-about the command is wrong; then a hint says what.
+Each command with its `--help`. Exit status: 0 success, 1 refused, 2 usage error, with a hint.
 """
 SECTIONS = {
-    "init": "## A study\n\nIn this order; [how to read what they print](../planning.md).\n",
-    "audit": "## The audit\n\n[What it attacks](../audit.md), and what it found.\n",
+    "init": "## A study\n\nIn this order; [how to read their output](../planning.md).\n",
+    "audit": "## The audit\n\n[What it attacks](../audit.md), and its results.\n",
     "ledger": "## The ledger\n\nWhat was [spent](../proofs/ledger.md) on a table.\n",
     "site": "## A site\n\nFor whoever keeps a table: [Federation quickstart](../federation-quickstart.md).\n",
     "federation": "## A federation\n\nFor whoever asks many sites: [how a federation works](../federation.md).\n",

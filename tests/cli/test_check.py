@@ -69,21 +69,21 @@ def test_check_reports_cells_that_do_not_read_as_declared(tmp_path: Path) -> Non
     assert "is missing" not in done.output
 
 
-def test_every_line_says_that_it_is_not_for_sharing(tmp_path: Path) -> None:
+def test_every_line_is_marked_as_not_private(tmp_path: Path) -> None:
     write(tmp_path)
     lines = run(tmp_path).output.splitlines()
     assert len(lines) > 10
     assert all(line.startswith("[not private, not for sharing] ") for line in lines)
 
 
-def test_cells_cannot_steer_the_terminal(tmp_path: Path) -> None:
+def test_output_contains_no_control_characters(tmp_path: Path) -> None:
     write(tmp_path, text="arm,cost,sex,age,ill\n\x1b[31mred\x07,1,F,44,yes\nplacebo,1," + "x" * 999 + ",44,yes\n")
     output = run(tmp_path).output
     assert not re.search("[\x00-\x09\x0b-\x1f]", output)
     assert "x" * 50 not in output
 
 
-def test_units_and_types_are_looked_at_too(tmp_path: Path) -> None:
+def test_check_inspects_units_and_types(tmp_path: Path) -> None:
     schema = dpc.Schema(
         dpc.Treatment("t", undeclared=0), dpc.Real("y", 0, 10, since="2020-01-01"), unit=dpc.Unit("who{}", by="y")
     )
@@ -96,13 +96,13 @@ def test_units_and_types_are_looked_at_too(tmp_path: Path) -> None:
     assert "treatment t: most often '2' 1 times" in output
 
 
-def test_a_header_that_names_columns_twice_is_told(tmp_path: Path) -> None:
+def test_check_reports_duplicate_column_names(tmp_path: Path) -> None:
     write(tmp_path, text="arm,cost,sex,age,ill,x,x\n")
     assert f"{MARK} header: names that stand twice" in run(tmp_path).output
 
 
 @pytest.mark.parametrize("where", ["given", "beside"])
-def test_a_policy_that_forbids_it_is_heeded_before_anything_is_read(where: str, tmp_path: Path) -> None:
+def test_policy_that_forbids_check_is_enforced_before_anything_is_read(where: str, tmp_path: Path) -> None:
     write(tmp_path)
     site = tmp_path / "site" if where == "given" else tmp_path
     new_site(site, "north")
@@ -128,7 +128,7 @@ def test_check_leaves_no_ledger_and_no_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "line", ["from dpcausal.vault.readers.inspection import inspect", "source.engine.look('SELECT 1')"]
 )
-def test_no_other_code_may_look(line: str, tmp_path: Path) -> None:
+def test_no_other_code_may_inspect_cells(line: str, tmp_path: Path) -> None:
     (tmp_path / "vault").mkdir()
     (tmp_path / "vault" / "door.py").write_text(f"{line}\n")
     assert any("may not appear here" in each for each in violations(tmp_path))

@@ -1,4 +1,4 @@
-"""`dpcausal init`: a study file out of names and types, which loads when a person has filled it in."""
+"""`dpcausal init`: a study file from names and types, which loads once a person has completed it."""
 
 import json
 import os
@@ -40,7 +40,7 @@ def run(*words: object) -> Result:
     return CliRunner().invoke(app, ["init", *map(str, words)])
 
 
-def test_every_way_in_gives_the_same_columns(tmp_path: Path) -> None:
+def test_all_table_formats_give_the_same_columns(tmp_path: Path) -> None:
     pq.write_table(columns(), tmp_path / "table.parquet")
     with duckdb.connect(tmp_path / "house.duckdb") as connection:
         connection.from_arrow(columns()).create("visits")
@@ -65,7 +65,7 @@ def test_postgresql_gives_the_same_columns() -> None:
 
 
 @pytest.mark.parametrize("place", ["nothing.parquet", "table.xlsx", "s3://bucket/secret", "postgresql://h/d", ""])
-def test_a_table_that_is_not_there_is_told_without_passwords(place: str) -> None:
+def test_error_for_a_missing_table_contains_no_password(place: str) -> None:
     with pytest.raises(TableError) as told:
         column_families(place)
     assert "secret" not in str(told.value)
@@ -118,7 +118,7 @@ VALUES = {
 """What a person would write; a text for all the rest."""
 
 
-def test_it_loads_when_the_last_blank_is_filled_in_and_not_before(tmp_path: Path) -> None:
+def test_study_loads_only_when_every_blank_is_filled_in(tmp_path: Path) -> None:
     file = tmp_path / "study.toml"
     text = study_to_fill_in(FAMILIES)
     while True:
@@ -137,7 +137,7 @@ def test_it_loads_when_the_last_blank_is_filled_in_and_not_before(tmp_path: Path
     assert (study.name, study.design, study.schema.covariates) == ("trial", "trial", ())
 
 
-def test_what_must_not_fail_first_is_required_by_taking_the_marks_away() -> None:
+def test_uncommented_diagnostics_are_required() -> None:
     text = study_to_fill_in({"age": "number"})
     required = re.findall(r"^# (\[requires[\s\S]*?)\n\n", text, re.MULTILINE)[0].replace("\n# ", "\n")
     for key, value in (("epsilon", "0.2"), ("covariates", '["age"]')):
@@ -161,7 +161,7 @@ def test_what_must_not_fail_first_is_required_by_taking_the_marks_away() -> None
         (",\n41.5,2\n", "the first line of a .csv file holds the names"),
     ],
 )
-def test_a_csv_whose_columns_cannot_be_told_apart_makes_no_study(text: str, hint: str, tmp_path: Path) -> None:
+def test_csv_with_ambiguous_columns_is_refused(text: str, hint: str, tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_text(text)
     done = run(tmp_path / "table.csv", "--out", tmp_path / "study.toml")
     assert done.exit_code == 2
@@ -178,7 +178,7 @@ FIRST = [
 
 
 @pytest.mark.parametrize("first", FIRST)
-def test_a_first_line_that_looks_like_a_record_makes_no_study_and_is_not_shown(first: str, tmp_path: Path) -> None:
+def test_first_line_that_looks_like_a_record_is_refused_and_not_shown(first: str, tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_text(f"{first}\n{first}\n")
     done = run(tmp_path / "table.csv", "--out", tmp_path / "study.toml")
     assert done.exit_code == 2
@@ -187,20 +187,20 @@ def test_a_first_line_that_looks_like_a_record_makes_no_study_and_is_not_shown(f
     assert not any(cell in done.output for cell in cells)
 
 
-def test_names_that_stand_twice_are_told_as_such(tmp_path: Path) -> None:
+def test_duplicate_column_names_are_refused(tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_text("arm,age,Age\n0,1,2\n")
     assert "a name of its own for each column" in run(tmp_path / "table.csv", "--out", tmp_path / "study.toml").output
 
 
 @pytest.mark.parametrize("header", ["arm,age", ",arm,age", "id,day_28,24h_mortality,q1,No", "größe (cm),BMI [kg/m2]"])
-def test_names_of_columns_are_no_record(header: str, tmp_path: Path) -> None:
+def test_header_is_accepted(header: str, tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_text(f"{header}\n")
     done = run(tmp_path / "table.csv", "--out", tmp_path / "study.toml")
     assert done.exit_code == 0, done.output
-    assert "Not checked" in done.output
+    assert "Check that the first line" in done.output
 
 
-def test_a_csv_leaves_the_kind_of_each_column_to_a_person(tmp_path: Path) -> None:
+def test_csv_leaves_the_kind_of_each_column_blank(tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_text("arm,age\n")
     run(tmp_path / "table.csv", "--out", tmp_path / "study.toml")
     text = (tmp_path / "study.toml").read_text()
@@ -209,18 +209,18 @@ def test_a_csv_leaves_the_kind_of_each_column_to_a_person(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("name", ["table.xlsx", "table.tsv"])
-def test_a_file_of_another_kind_is_told_what_to_save_it_as(name: str, tmp_path: Path) -> None:
+def test_unsupported_file_format_is_refused_with_a_hint(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text("t")
     assert "save it as .csv with commas" in run(tmp_path / name).output
 
 
-def test_columns_are_counted_in_words(tmp_path: Path) -> None:
-    for header, told in (("arm", "of 1 column;"), ("arm,age", "of 2 columns;")):
+def test_output_counts_columns_in_singular_and_plural(tmp_path: Path) -> None:
+    for header, told in (("arm", "of 1 column."), ("arm,age", "of 2 columns.")):
         (tmp_path / "table.csv").write_text(f"{header}\n")
         assert told in run(tmp_path / "table.csv", "--out", tmp_path / f"{header}.toml").output
 
 
-def test_a_confounder_is_declared_by_taking_the_marks_away() -> None:
+def test_uncommented_column_is_a_covariate() -> None:
     text = study_to_fill_in({"age": "number", "smoker": "boolean", "odd\nname": "text"})
     listed = text[text.index("# age: ") :]
     taken = "\n".join(line.removeprefix("# ") for line in listed.splitlines() if "# name" in line or " = " in line)
@@ -229,7 +229,7 @@ def test_a_confounder_is_declared_by_taking_the_marks_away() -> None:
     assert 'kind = "binary"\nvalues = [false, true]' in taken
 
 
-def test_a_binary_file_called_csv_makes_no_study_and_is_not_shown(tmp_path: Path) -> None:
+def test_binary_file_called_csv_is_refused_and_not_shown(tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_bytes(b"PAR1\x15\x00secret\n")
     done = run(tmp_path / "table.csv", "--out", tmp_path / "study.toml")
     assert done.exit_code == 2

@@ -119,7 +119,7 @@ def test_a_study_that_fits_only_in_part_is_not_begun() -> None:
     ("words", "told"),
     [
         (("--ledger", "new.db", "--as-of", "2026-06-30"), "dpcausal ledger create"),
-        (("--ledger", "sqlite://", "--as-of", "2026-06-30"), "outlives"),
+        (("--ledger", "sqlite://", "--as-of", "2026-06-30"), "a ledger that is stored"),
         (("--ledger", "new.db"), "--as-of"),
         (("--ledger", "new.db", "--as-of", "2026-06-30", "--out", "no/e.json"), "--out"),
     ],
@@ -336,6 +336,6 @@ def test_entries_are_counted_in_words() -> None:
 def test_a_report_of_nothing_that_is_an_effect() -> None:
     refused = dpcausal("report", "plain.toml")
     assert refused.exit_code == 2
-    assert "expected a result as dpcausal writes it" in refused.output
+    assert "expected a result that dpcausal wrote" in refused.output
     assert dpcausal("report", "plain.toml", "--ledger", "absent.db").exit_code == 2
     assert not Path("absent.db").exists()

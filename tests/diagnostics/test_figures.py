@@ -9,7 +9,7 @@ from matplotlib.patches import Rectangle
 
 import dpcausal as dpc
 from dpcausal.diagnostics import Balance, Overlap
-from dpcausal.report.figures.diagnostics import alt_text, love_plot, overlap_plot
+from dpcausal.report import diagnosis_alt, love_plot, overlap_plot
 from dpcausal.testing import standard_schema
 
 PLAN = dpc.Rehearsal(standard_schema(), n=20_000)
@@ -32,8 +32,8 @@ def test_love_plot_names_hidden_covariates() -> None:
     marks = [line.get_xdata() for line in axes.lines if line.get_marker() == "o"]
     assert [len(np.asarray(each)) for each in marks] == [4, 3]
     assert [text.get_text() for text in axes.texts] == ["after weighting: hidden by noise"]
-    assert "age 0.00 ± " in alt_text(hidden)
-    assert "after weighting hidden by noise" in alt_text(hidden)
+    assert "age 0.00 ± " in diagnosis_alt(hidden)
+    assert "after weighting hidden by noise" in diagnosis_alt(hidden)
 
 
 def test_an_overlap_plot_has_both_arms_back_to_back() -> None:
@@ -51,4 +51,4 @@ def test_plots_can_be_saved_and_have_alt_text() -> None:
         figure.savefig(image, format="png")
         assert image.getvalue().startswith(b"\x89PNG")
     for result, words in ((BALANCE, ("Love plot", "ward=c", "Verdict")), (OVERLAP, ("ward=b: ", "units", "Verdict"))):
-        assert all(word in alt_text(result) for word in words)
+        assert all(word in diagnosis_alt(result) for word in words)

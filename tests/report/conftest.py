@@ -34,6 +34,10 @@ def made(schema: dpc.Schema) -> Made:
     return make
 
 
+def interval_of(effect: dpc.Effect) -> tuple[float, float] | None:
+    return None if effect.no_interval else effect.interval()
+
+
 @pytest.fixture
 def study(schema: dpc.Schema) -> dpc.Study:
     return dpc.Study(

@@ -2,8 +2,19 @@ import math
 
 import pytest
 
-from dpcausal.report.confounding import e_value, limit_nearer_to_zero, robustness_value, sensitivity_to_confounding
-from tests.report.conftest import Made
+from dpcausal.effect import Effect
+from dpcausal.report.confounding import (
+    Confounding,
+    e_value,
+    limit_nearer_to_zero,
+    robustness_value,
+    sensitivity_to_confounding,
+)
+from tests.report.conftest import Made, interval_of
+
+
+def sensitivity(effect: Effect, covariates: int = 0, *, binary: bool = False) -> Confounding | None:
+    return sensitivity_to_confounding(effect, interval_of(effect), covariates, binary=binary)
 
 
 def test_e_values_of_the_paper() -> None:
@@ -21,10 +32,10 @@ def test_a_confounder_as_strong_as_the_robustness_value_explains_all(f: float) -
     assert share / math.sqrt(1 - share) == pytest.approx(f)
 
 
-def test_the_standard_deviation_is_what_equal_arms_imply(made: Made) -> None:
+def test_standard_deviation_is_the_one_of_equal_arms(made: Made) -> None:
     error = 1.0 * math.sqrt(4 / 1_000)  # that of arms of 500 with a standard deviation of 1
     effect = made(estimate=0.5, sampling_sd=error, noise=())
-    found = sensitivity_to_confounding(effect, covariates=0)
+    found = sensitivity(effect)
     assert found is not None
     assert found.e_value == pytest.approx(e_value(math.exp(0.91 * 0.5)))
     low, _ = effect.interval()
@@ -36,8 +47,8 @@ def test_the_standard_deviation_is_what_equal_arms_imply(made: Made) -> None:
 
 def test_privacy_noise_weakens_the_limit_only(made: Made) -> None:
     noisy, quiet = (
-        sensitivity_to_confounding(made(), covariates=2),
-        sensitivity_to_confounding(made(noise=()), covariates=2),
+        sensitivity(made(), covariates=2),
+        sensitivity(made(noise=()), covariates=2),
     )
     assert noisy is not None
     assert quiet is not None
@@ -45,9 +56,9 @@ def test_privacy_noise_weakens_the_limit_only(made: Made) -> None:
     assert noisy.e_value_limit < quiet.e_value_limit
 
 
-def test_noisy_risks_are_used_where_they_are_known(made: Made) -> None:
+def test_e_value_of_a_binary_outcome_uses_the_noisy_risks(made: Made) -> None:
     effect = made(estimate=0.2, sampling_sd=0.03, noise=(), control_mean=0.2, treated_mean=0.4)
-    found = sensitivity_to_confounding(effect, covariates=0, binary=True)
+    found = sensitivity(effect, binary=True)
     assert found is not None
     assert found.e_value == pytest.approx(e_value(2.0))
     assert found.e_value_limit == pytest.approx(e_value(1 + effect.interval()[0] / 0.2))
@@ -55,21 +66,21 @@ def test_noisy_risks_are_used_where_they_are_known(made: Made) -> None:
 
 
 @pytest.mark.parametrize("risks", [(0.0, 0.4), (-0.1, 0.4), (0.2, 1.3)])
-def test_risks_that_noise_carried_away_are_not_used(made: Made, risks: tuple[float, float]) -> None:
-    found = sensitivity_to_confounding(made(control_mean=risks[0], treated_mean=risks[1]), covariates=0, binary=True)
+def test_e_value_ignores_risks_outside_0_to_1(made: Made, risks: tuple[float, float]) -> None:
+    found = sensitivity(made(control_mean=risks[0], treated_mean=risks[1]), binary=True)
     assert found is not None
     assert found.scale.startswith("standardised mean difference")
-    assert found.scale.endswith("this effect has no risks of both arms between 0 and 1")
+    assert found.scale.endswith("this effect does not have both risks between 0 and 1")
 
 
-def test_means_of_a_number_are_no_risks(made: Made) -> None:
-    found = sensitivity_to_confounding(made(control_mean=0.2, treated_mean=0.4), covariates=0)
+def test_e_value_ignores_means_of_a_numeric_outcome(made: Made) -> None:
+    found = sensitivity(made(control_mean=0.2, treated_mean=0.4))
     assert found is not None
     assert found.scale.startswith("standardised mean difference")
 
 
-def test_an_interval_that_holds_nothing_needs_no_confounder(made: Made) -> None:
-    found = sensitivity_to_confounding(made(estimate=0.1), covariates=0)
+def test_limit_is_neutral_if_the_interval_contains_0(made: Made) -> None:
+    found = sensitivity(made(estimate=0.1))
     assert found is not None
     assert (found.e_value_limit, found.robustness_limit) == (1.0, 0.0)
     assert limit_nearer_to_zero((-3.0, -1.0)) == -1.0
@@ -78,11 +89,11 @@ def test_an_interval_that_holds_nothing_needs_no_confounder(made: Made) -> None:
 @pytest.mark.parametrize(
     "changes", [{"no_interval": "too noisy"}, {"sampling_sd": 0.0}, {"sampling_sd": None}, {"n": 2}]
 )
-def test_where_it_cannot_be_told_there_is_none(made: Made, changes: dict[str, object]) -> None:
-    assert sensitivity_to_confounding(made(**changes), covariates=0) is None
+def test_sensitivity_is_none_without_interval_or_sampling_error(made: Made, changes: dict[str, object]) -> None:
+    assert sensitivity(made(**changes)) is None
 
 
-def test_a_huge_effect_has_a_number_all_the_same(made: Made) -> None:
-    found = sensitivity_to_confounding(made(estimate=30.0, sampling_sd=0.01), covariates=0)
+def test_e_value_of_a_huge_effect_is_finite(made: Made) -> None:
+    found = sensitivity(made(estimate=30.0, sampling_sd=0.01))
     assert found is not None
     assert math.isfinite(found.e_value)

@@ -1,4 +1,4 @@
-"""A report is refused where its parts are not of one study, table and ledger, as far as public things tell."""
+"""A report is refused if its parts are not of one study, table and ledger, as far as public data shows."""
 
 import dataclasses
 from datetime import date
@@ -20,7 +20,7 @@ def other_vault(table: pa.Table, schema: dpc.Schema) -> dpc.Vault:
     return dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=10, delta=1e-5))
 
 
-def test_parts_that_belong_together_make_a_report(vault: dpc.Vault, study: dpc.Study) -> None:
+def test_consistent_parts_make_a_report(vault: dpc.Vault, study: dpc.Study) -> None:
     effect = study.estimator.estimate(vault, epsilon=1.0)
     overlap = dpc.Overlap(by=["race"]).estimate(vault, epsilon=1.0)
     report = Report.of(effect, study, vault.ledger, diagnoses=[overlap], date=DAY)
@@ -32,16 +32,18 @@ def test_parts_that_belong_together_make_a_report(vault: dpc.Vault, study: dpc.S
     assert Report.of(study.rehearsed(1_000), study, vault.ledger, diagnoses=[rehearsal], date=DAY).effect.rehearsed
 
 
-def test_a_rehearsed_check_is_no_check_of_the_data(vault: dpc.Vault, study: dpc.Study) -> None:
+def test_rehearsed_diagnosis_of_a_released_effect_is_refused(vault: dpc.Vault, study: dpc.Study) -> None:
     effect, overlap = study.estimator.estimate(vault, epsilon=1.0), dpc.Overlap(by=["race"])
     expected = overlap.estimate(dpc.Rehearsal(study.schema, n=effect.n), epsilon=1.0)
-    with pytest.raises(StudyError, match="effect's standing, 'released', got overlap with 'rehearsed'"):
+    with pytest.raises(StudyError, match="effect's status, 'released', got overlap with 'rehearsed'"):
         Report.of(effect, study, date=DAY, diagnoses=[expected])
-    with pytest.raises(StudyError, match="effect's standing, 'rehearsed', got overlap with 'released'"):
+    with pytest.raises(StudyError, match="effect's status, 'rehearsed', got overlap with 'released'"):
         Report.of(study.rehearsed(effect.n), study, date=DAY, diagnoses=[overlap.estimate(vault, epsilon=1.0)])
 
 
-def test_a_check_of_other_arms_or_of_another_table_is_none(vault: dpc.Vault, table: pa.Table, study: dpc.Study) -> None:
+def test_diagnosis_of_other_arms_or_another_table_is_refused(
+    vault: dpc.Vault, table: pa.Table, study: dpc.Study
+) -> None:
     effect, overlap = study.estimator.estimate(vault, epsilon=1.0), dpc.Overlap(by=["race"])
     other = dataclasses.replace(
         study.schema, treatment=dpc.Treatment("treat", labels=("before", "after"), undeclared=0)
@@ -54,13 +56,13 @@ def test_a_check_of_other_arms_or_of_another_table_is_none(vault: dpc.Vault, tab
 
 
 @pytest.mark.parametrize("wrong", [None, "overlap", Picture("a", b"", "b")])
-def test_what_is_no_diagnosis_is_refused(made: Made, wrong: Any) -> None:
-    with pytest.raises(StudyError, match="what Overlap and Balance found"):
+def test_anything_but_a_diagnosis_is_refused(made: Made, wrong: Any) -> None:
+    with pytest.raises(StudyError, match="results of Overlap and Balance"):
         Report.of(made(), date=DAY, diagnoses=[wrong])
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"arms": ("usual care", "drug")}, "arms"),
         ({"outcome": "points"}, "outcome 'score', got one with 'points'"),
@@ -70,22 +72,22 @@ def test_what_is_no_diagnosis_is_refused(made: Made, wrong: Any) -> None:
         ({"assumptions": ("arms are comparable",)}, "which assumes: a missing or undeclared arm"),
     ],
 )
-def test_an_effect_of_another_study_is_refused(
-    made: Made, study: dpc.Study, changes: dict[str, Any], told: str
+def test_effect_of_another_study_is_refused(
+    made: Made, study: dpc.Study, changes: dict[str, Any], message: str
 ) -> None:
     Report.of(made(**changes), date=DAY)
-    with pytest.raises(StudyError, match=told):
+    with pytest.raises(StudyError, match=message):
         Report.of(made(**changes), study, date=DAY)
 
 
-def test_other_bounds_are_another_study(vault: dpc.Vault, study: dpc.Study) -> None:
+def test_effect_with_other_bounds_is_refused(vault: dpc.Vault, study: dpc.Study) -> None:
     effect = study.estimator.estimate(vault, epsilon=1.0)
     wider = dataclasses.replace(study.schema, outcome=dpc.Real("score", 0, 100))
     with pytest.raises(StudyError, match=r"which assumes: .* as 50"):
         Report.of(effect, dataclasses.replace(study, schema=wider), date=DAY)
 
 
-def test_a_pooled_effect_may_have_the_epsilon_of_any_of_its_sites(
+def test_pooled_effect_may_have_the_epsilon_of_any_site(
     made: Made, study: dpc.Study, sites: tuple[SiteShare, ...]
 ) -> None:
     many = dataclasses.replace(study, epsilons={"north": 2.0})
@@ -99,7 +101,7 @@ def test_a_pooled_effect_may_have_the_epsilon_of_any_of_its_sites(
             Report.of(wrong, many, date=DAY)
 
 
-def test_pooled_effects_of_a_study_are_of_that_study(table: pa.Table, study: dpc.Study, schema: dpc.Schema) -> None:
+def test_pooled_effect_belongs_to_its_study(table: pa.Table, study: dpc.Study, schema: dpc.Schema) -> None:
     vaults = {site: other_vault(table, schema) for site in ("north", "south")}
     effects = {site: study.estimator.estimate(vault, epsilon=1.0) for site, vault in vaults.items()}
     pooled = dpc.pool(effects)
@@ -107,23 +109,23 @@ def test_pooled_effects_of_a_study_are_of_that_study(table: pa.Table, study: dpc
     assert dict(report.sections[9].items)["receipts in this ledger"] == "1 of 2"
 
 
-def test_a_ledger_that_did_not_pay_is_refused(vault: dpc.Vault, table: pa.Table, study: dpc.Study) -> None:
+def test_ledger_that_did_not_pay_is_refused(vault: dpc.Vault, table: pa.Table, study: dpc.Study) -> None:
     effect = study.estimator.estimate(vault, epsilon=1.0)
     paid = Report.of(effect, study, vault.ledger, date=DAY)
     assert dict(paid.sections[5].items)["everything ever released"] == "epsilon 1, delta 0, in 1 answer"
     other = other_vault(table, study.schema)
-    with pytest.raises(StudyError, match="all receipts: 1, got one that holds 0 of them"):
+    with pytest.raises(StudyError, match="all 1 receipts, got one with 0 of them"):
         Report.of(effect, study, other.ledger, date=DAY)
     overlap = dpc.Overlap(by=["race"]).estimate(other, epsilon=1.0)
-    with pytest.raises(StudyError, match="all receipts: 2, got one that holds 1 of them"):
+    with pytest.raises(StudyError, match="all 2 receipts, got one with 1 of them"):
         Report.of(effect, study, vault.ledger, diagnoses=[overlap], date=DAY)
 
 
-def test_a_study_is_told_without_what_nobody_chose(made: Made, study: dpc.Study) -> None:
-    for estimator, told in (
+def test_estimator_is_described_without_its_defaults(made: Made, study: dpc.Study) -> None:
+    for estimator, text in (
         (dpc.DifferenceInMeans(), "DifferenceInMeans"),
-        (dpc.DoublyRobust(covariates=["age", "race"]), "DoublyRobust (of age; race)"),
-        (dpc.DoublyRobust(covariates=["age"], clip=0.2), "DoublyRobust (of age, clip 0.2)"),
+        (dpc.DoublyRobust(covariates=["age", "race"]), "DoublyRobust (covariates age; race)"),
+        (dpc.DoublyRobust(covariates=["age"], clip=0.2), "DoublyRobust (covariates age, clip 0.2)"),
     ):
         report = Report.of(made(), dataclasses.replace(study, estimator=estimator, confounders={}), date=DAY)
-        assert dict(report.sections[6].items)["estimator"] == told
+        assert dict(report.sections[6].items)["estimator"] == text

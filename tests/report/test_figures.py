@@ -18,41 +18,40 @@ from dpcausal.report import (
     uncertainty_alt,
     uncertainty_plot,
 )
-from dpcausal.report.figures.uncertainty import privacy_share, variance_shares
+from dpcausal.report.figures.effects import privacy_share, variance_shares
 from dpcausal.report.section import Picture
 from tests.report.conftest import Made
 
 WIDTHS = {"difference in means": [(2, 0.15), (0.5, 0.4), (1, 0.22)], "cost $5 and $": [(0.5, 1.0), (2, 0.5)]}
 
 
-def test_shares_of_the_variance_add_up(made: Made) -> None:
+def test_variance_shares_sum_to_one(made: Made) -> None:
     shares = variance_shares(made(between_sd=0.2))
-    assert list(shares) == ["sampling", "privacy noise", "differences between sites"]
+    assert list(shares) == ["sampling", "privacy noise", "between sites"]
     assert sum(shares.values()) == pytest.approx(1.0)
     assert variance_shares(made(sampling_sd=None)) == {}
 
 
-def test_privacy_s_share_of_the_width_is_what_would_fall_away(made: Made) -> None:
+def test_privacy_share_is_the_width_that_noise_adds(made: Made) -> None:
     low, high = made().interval()
-    assert (1 - privacy_share(made())) * (high - low) / 2 == pytest.approx(half_width(0.3, (), 0.95))
-    assert privacy_share(made(noise=())) == pytest.approx(0.0)
+    assert (1 - privacy_share(made(), made().interval())) * (high - low) / 2 == pytest.approx(half_width(0.3, (), 0.95))
+    assert privacy_share(made(noise=()), made(noise=()).interval()) == pytest.approx(0.0)
 
 
-def test_alt_texts_tell_the_numbers(made: Made, sites: tuple[SiteShare, ...], vault: dpc.Vault) -> None:
+def test_alt_texts_state_the_numbers(made: Made, sites: tuple[SiteShare, ...], vault: dpc.Vault) -> None:
     assert (
-        uncertainty_alt(made(noise=())) == "Bar of the estimate's variance in parts: sampling 100%, privacy noise 0%."
+        uncertainty_alt(made(noise=())) == "Bar of the estimate's variance by source: sampling 100%, privacy noise 0%."
     )
     assert site_forest_alt(made(sites=sites)) == (
-        "Forest plot of the effects at 2 sites: north 2.100 give or take 0.7840; south 1.800 give or take 1.176. "
-        "Pooled: 2.000."
+        "Forest plot of the effects at 2 sites: north 2.100 ± 0.7840; south 1.800 ± 1.176. Pooled: 2.000."
     )
     assert "difference in means from 0.4000 at epsilon 0.5 to 0.1500 at epsilon 2" in precision_alt(WIDTHS)
     assert budget_alt(LedgerSummary.of(vault.ledger)) == "Budget spent over time: nothing of epsilon 10."
     dpc.DifferenceInMeans().estimate(vault, epsilon=1.0)
-    assert "in 1 steps" in budget_alt(LedgerSummary.of(vault.ledger))
+    assert "cumulative epsilon 1 of 10, in 1 debit from" in budget_alt(LedgerSummary.of(vault.ledger))
 
 
-def test_figures_are_the_same_bytes_each_time(made: Made, sites: tuple[SiteShare, ...]) -> None:
+def test_figures_are_reproducible_to_the_byte(made: Made, sites: tuple[SiteShare, ...]) -> None:
     effect = made(sites=(replace(sites[1], site="$north$ & " + "long" * 30), sites[2]), outcome="$")
     one, two = (render("sites", site_forest_plot(effect), "").image for _ in range(2))
     assert one == two
@@ -60,12 +59,12 @@ def test_figures_are_the_same_bytes_each_time(made: Made, sites: tuple[SiteShare
     assert b"20" + b"26-" not in one  # no date
 
 
-def test_names_with_dollars_are_drawn_as_they_are(made: Made) -> None:
+def test_figures_draw_dollar_signs_verbatim(made: Made) -> None:
     for figure in (precision_plot(WIDTHS, chosen=1, target_width=0.2), uncertainty_plot(made())):
         assert render("", figure, "").kind == "image/svg+xml"
 
 
-def test_the_spending_is_drawn_below_the_budget(vault: dpc.Vault) -> None:
+def test_budget_plot_shows_cumulative_epsilon_and_budget(vault: dpc.Vault) -> None:
     for epsilon in (1.0, 2.0):
         dpc.DifferenceInMeans().estimate(vault, epsilon=epsilon)
     (axes,) = budget_plot(LedgerSummary.of(vault.ledger)).axes
@@ -74,11 +73,11 @@ def test_the_spending_is_drawn_below_the_budget(vault: dpc.Vault) -> None:
     assert set(budget.get_ydata()) == {10.0}  # type: ignore[arg-type]
 
 
-def test_without_matplotlib_a_figure_says_what_to_install(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_figure_without_matplotlib_says_what_to_install(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError, match="dpcausal\\[plots\\]"):
         uncertainty_plot(made())
 
 
-def test_pictures_know_their_kind() -> None:
+def test_picture_knows_its_media_type() -> None:
     assert Picture("", b"\x89PNG...", "").kind == "image/png"

@@ -16,7 +16,7 @@ def read(report: Report) -> Any:
     return yaml.safe_load(report.to_registry())
 
 
-def test_the_record_has_the_registry_s_parts(made: Made, study: dpc.Study) -> None:
+def test_record_has_the_keys_of_the_registry(made: Made, study: dpc.Study) -> None:
     record = read(Report.of(made(), study, date=date(2026, 1, 31)))
     assert (record["status"], record["tier"], record["url_slug"]) == ("Draft", 3, "training")
     deployment = record["deployment"]
@@ -36,7 +36,7 @@ def test_the_record_has_the_registry_s_parts(made: Made, study: dpc.Study) -> No
     assert "A. Author" in deployment["implementation"]["preprocessing_and_hyperparameter_tuning"]
 
 
-def test_a_delta_and_sites_show(made: Made, study: dpc.Study, sites: tuple[SiteShare, ...]) -> None:
+def test_record_shows_delta_and_sites(made: Made, study: dpc.Study, sites: tuple[SiteShare, ...]) -> None:
     effect = made(guarantee=dpc.Guarantee(epsilon=1.0, delta=1e-6), sites=sites)
     asked = dataclasses.replace(study, delta=1e-6)
     deployment = read(Report.of(effect, asked, date=date(2026, 1, 31)))["deployment"]
@@ -45,7 +45,7 @@ def test_a_delta_and_sites_show(made: Made, study: dpc.Study, sites: tuple[SiteS
     assert deployment["deployment_model"]["model_name"] == "Federated"
 
 
-def test_what_is_not_proved_says_so(made: Made) -> None:
+def test_record_marks_an_unproved_guarantee(made: Made) -> None:
     effect = made(guarantee=dpc.Guarantee(epsilon=1.0, proof_status="heuristic"))
     loss = read(Report.of(effect, date=date(2026, 1, 31)))["deployment"]["privacy_loss"]
     assert "NOT PROVED" in loss["privacy_parameters_details"]

@@ -2,6 +2,7 @@ import dataclasses
 import hashlib
 import importlib.util
 import json
+import re
 from datetime import date
 from html.parser import HTMLParser
 from typing import Any
@@ -111,25 +112,25 @@ def hostile(made: Made, sites: tuple[SiteShare, ...]) -> Report:
     )
 
 
-def test_every_text_is_escaped(hostile: Report) -> None:
+def test_page_escapes_every_text(hostile: Report) -> None:
     html = hostile.to_html().replace("\\frac", "")
     check_harmless(html)
     assert html.count("&lt;script&gt;") > 25
 
 
-def test_a_page_that_forgets_to_escape_is_caught(hostile: Report, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_that_does_not_escape_is_caught(hostile: Report, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(renderer, "escape", str)
     with pytest.raises(AssertionError):
         check_harmless(hostile.to_html())
 
 
-def test_hostile_texts_do_not_break_the_other_documents(hostile: Report) -> None:
+def test_hostile_text_does_not_break_json_and_yaml(hostile: Report) -> None:
     assert json.loads(hostile.to_json())["effect"]["outcome"] == HOSTILE
     yaml: Any = pytest.importorskip("yaml")
     assert yaml.safe_load(hostile.to_registry())["deployment"]["basic"]["name"] == HOSTILE
 
 
-def test_the_page_is_whole_and_made_for_everybody(report: Report) -> None:
+def test_page_is_complete_and_accessible(report: Report) -> None:
     html = report.to_html()
     check_harmless(html)
     found = tags(html)
@@ -142,78 +143,80 @@ def test_the_page_is_whole_and_made_for_everybody(report: Report) -> None:
     assert anchors == links
 
 
-def test_the_same_report_is_the_same_page(report: Report) -> None:
+def test_page_is_reproducible_to_the_byte(report: Report) -> None:
     later = dataclasses.replace(report, date=date(2026, 2, 28))
     assert report.to_html() == report.to_html()
     assert later.to_html() == report.to_html().replace("2026-01-31", "2026-02-28")
     assert later.to_json() == report.to_json().replace("2026-01-31", "2026-02-28")
 
 
-def test_the_document_says_what_the_page_says(report: Report) -> None:
+def test_json_and_page_have_the_same_text(report: Report) -> None:
     document, html = json.loads(report.to_json()), report.to_html()
     for section in document["sections"]:
         for text in (
             section["title"],
             *section["paragraphs"],
             *section["notes"],
-            *(each for fact in section["items"] for each in fact),
+            *(each for item in section["items"] for each in item),
         ):
             assert renderer.text(text) in html
     assert dpc.Effect.from_json(json.dumps(document["effect"])) == report.effect
     assert dpc.Study.from_toml(document["study"]) == report.study
 
 
-def test_the_summary_is_in_plain_words(report: Report) -> None:
+def test_summary_states_verdict_question_finding_noise_and_guarantee(report: Report) -> None:
     verdict, question, finding, *rest = report.sections[0].paragraphs
     assert verdict == "Mean score is higher with training than with usual care."
-    assert question == "The question: Does training help?"
+    assert question == "Question: Does training help?"
     assert finding.startswith(
-        "Mean score was estimated to be 2.000 higher with training than with usual care, among 1,000"
+        "The estimated mean of score is 2.000 higher with training than with usual care (95 % interval "
     )
-    assert any("Of the interval's width, " in text and " or better, in place of " in text for text in rest)
-    assert "within a factor of 2.72." in rest[-1]
+    assert any("of the interval's width: without it, the interval would be at most ± " in text for text in rest)
+    assert rest[-1] == (
+        "Privacy: replacing any one unit's record changes the probability of this result by at most a factor of 2.72."
+    )
 
 
-def test_inconclusive_comes_with_the_cheapest_remedy(made: Made, study: dpc.Study) -> None:
+def test_inconclusive_verdict_comes_with_the_cheapest_remedy(made: Made, study: dpc.Study) -> None:
     report = Report.of(made(estimate=0.5, noise=(NoiseTerm("laplace", 1.0),), sampling_sd=0.1), study, date=DAY)
-    assert any(text.startswith("The cheapest remedy: More epsilon") for text in report.sections[0].paragraphs)
+    assert any(text.startswith("Cheapest remedy: More epsilon") for text in report.sections[0].paragraphs)
 
 
-def test_the_raw_value_stands_beside_the_nearest_possible_one(made: Made, study: dpc.Study) -> None:
+def test_impossible_estimate_comes_with_the_nearest_possible_value(made: Made, study: dpc.Study) -> None:
     items = dict(Report.of(made(estimate=-12.5), study, date=DAY).sections[2].items)
-    assert items["estimate"].startswith("-12.50 (as it was released")
+    assert items["estimate"].startswith("-12.50 (as released")
     assert items["nearest possible value"] == "-10.00"
     assert "nearest possible value" not in dict(Report.of(made(), study, date=DAY).sections[2].items)
 
 
-def test_planned_precision_stands_beside_what_came(report: Report, study: dpc.Study) -> None:
+def test_result_compares_planned_and_actual_precision(report: Report, study: dpc.Study) -> None:
     low, high = study.rehearsed(1_000).interval()
     assert report.planned == pytest.approx((high - low) / 2)
-    assert "planned precision" in dict(report.sections[2].items)
+    assert "precision" in dict(report.sections[2].items)
 
 
-def test_a_trial_needs_no_story_about_confounders(made: Made, study: dpc.Study) -> None:
+def test_trial_has_no_sensitivity_to_confounding(made: Made, study: dpc.Study) -> None:
     trial = Report.of(made(), dataclasses.replace(study, design="trial"), date=DAY)
     assert trial.confounding is None
-    assert trial.sections[4].paragraphs == ("A trial: chance decided who was treated, so none is computed.",)
+    assert trial.sections[4].paragraphs == ("Not computed: treatment was randomised.",)
     assert Report.of(made(), study, date=DAY).confounding is not None
 
 
-def test_an_effect_alone_is_enough(made: Made) -> None:
+def test_report_needs_only_an_effect(made: Made) -> None:
     html = Report.of(made(no_interval="too noisy", sampling_sd=None), date=DAY).to_html()
     check_harmless(html)
     assert "No study file was given" in html
     assert "too noisy" in html
 
 
-def test_a_rehearsal_is_marked(study: dpc.Study) -> None:
+def test_rehearsal_is_marked(study: dpc.Study) -> None:
     report = Report.of(study.rehearsed(n=500), study, date=DAY)
     assert report.title.startswith("Rehearsal: ")
     assert "estimate" not in dict(report.sections[2].items)
-    assert "What it would cost" in report.to_html()
+    assert "Expected cost" in report.to_html()
 
 
-def test_without_matplotlib_the_page_says_what_to_install(report: Report, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_without_matplotlib_says_what_to_install(report: Report, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "<img" in report.to_html()
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     html = report.to_html()
@@ -221,29 +224,33 @@ def test_without_matplotlib_the_page_says_what_to_install(report: Report, monkey
     assert "pip install &#x27;dpcausal[plots]&#x27;" in html
 
 
-def test_what_is_not_proved_is_said_loudly(made: Made) -> None:
+def test_unproved_guarantee_is_marked(made: Made) -> None:
     html = Report.of(made(guarantee=dpc.Guarantee(epsilon=1.0, proof_status="heuristic")), date=DAY).to_html()
     assert html.count("NOT PROVED") >= 2
 
 
-def test_the_ledger_tells_what_was_spent_in_all(vault: dpc.Vault, study: dpc.Study) -> None:
+def test_ledger_summary_has_the_total(vault: dpc.Vault, study: dpc.Study) -> None:
     effect = dpc.DifferenceInMeans().estimate(vault, epsilon=1.0)
     dpc.DifferenceInMeans().estimate(vault, epsilon=2.0)
     report = Report.of(effect, study, vault.ledger, date=DAY)
     assert report.ledger_summary is not None
-    assert (report.ledger_summary.total.epsilon, report.ledger_summary.left.epsilon, report.ledger_summary.found) == (
+    assert (
+        report.ledger_summary.total.epsilon,
+        report.ledger_summary.remaining.epsilon,
+        report.ledger_summary.receipts_found,
+    ) == (
         3.0,
         7.0,
         1,
     )
     assert [payment.query for payment in report.ledger_summary.payments] == ["arm_moments"] * 2
     items = dict(report.sections[5].items)
-    assert items["this release"].startswith("epsilon 1, delta 0")
+    assert items["this effect"].startswith("epsilon 1, delta 0")
     assert items["everything ever released"] == "epsilon 3, delta 0, in 2 answers"
     assert dict(report.sections[9].items)["receipts in this ledger"] == "1 of 1"
 
 
-def test_diagnoses_are_told_drawn_and_added_to_the_price(made: Made, study: dpc.Study, schema: dpc.Schema) -> None:
+def test_diagnoses_are_listed_drawn_and_priced(made: Made, study: dpc.Study, schema: dpc.Schema) -> None:
     overlap, balance = (dpc.Overlap(covariates=["age"]), dpc.Balance(covariates=["age"]))
     rehearsal = dpc.Rehearsal(schema, n=50_000)
     passed = (
@@ -252,23 +259,23 @@ def test_diagnoses_are_told_drawn_and_added_to_the_price(made: Made, study: dpc.
     )
     failed = dataclasses.replace(passed[0], thin=(0.5, 0.6)), passed[1]
     effect = made(n=50_000)
-    told = {
+    reports = {
         name: Report.of(effect, study, date=DAY, diagnoses=each) for name, each in (("yes", passed), ("no", failed))
     }
-    says = {name: " ".join(each.sections[0].paragraphs) for name, each in told.items()}
-    assert "a private check failed (overlap)" in says["no"]
-    assert "a private check failed" not in says["yes"]
-    assert [line[0] for line in told["no"].sections[3].tables[0].lines] == ["overlap", "balance"]
-    assert [line[2] for line in told["no"].sections[3].tables[0].lines] == ["fails", "passes"]
-    assert dict(told["no"].sections[5].items)["diagnostics besides"].startswith("epsilon 0.75, delta 0; together")
-    assert "arm_moments epsilon 1; " in told["no"].to_registry()
-    assert "covariate_sums epsilon 0.25" in told["no"].to_registry()
-    assert told["no"].to_html().count("<img") == 2 + Report.of(effect, study, date=DAY).to_html().count("<img")
-    kinds = [each["kind"] for each in json.loads(told["no"].to_json())["diagnoses"]]
+    summaries = {name: " ".join(each.sections[0].paragraphs) for name, each in reports.items()}
+    assert "a private check failed (overlap)" in summaries["no"]
+    assert "a private check failed" not in summaries["yes"]
+    assert [line[0] for line in reports["no"].sections[3].tables[0].lines] == ["overlap", "balance"]
+    assert [line[2] for line in reports["no"].sections[3].tables[0].lines] == ["fails", "passes"]
+    assert dict(reports["no"].sections[5].items)["diagnostics"].startswith("epsilon 0.75, delta 0; together")
+    assert "arm_moments epsilon 1; " in reports["no"].to_registry()
+    assert "covariate_sums epsilon 0.25" in reports["no"].to_registry()
+    assert reports["no"].to_html().count("<img") == 2 + Report.of(effect, study, date=DAY).to_html().count("<img")
+    kinds = [each["kind"] for each in json.loads(reports["no"].to_json())["diagnoses"]]
     assert kinds == ["overlap", "balance"]
 
 
-def test_guidelines_point_to_sections_that_exist(report: Report) -> None:
+def test_guidelines_refer_to_existing_sections(report: Report) -> None:
     *sections, guidelines = report.sections
     for table in guidelines.tables:
         for _, places in table.lines:
@@ -276,25 +283,25 @@ def test_guidelines_point_to_sections_that_exist(report: Report) -> None:
             assert all(1 <= int(number) <= len(sections) for number in numbers)
 
 
-def test_the_digest_is_that_of_the_file(made: Made, study: dpc.Study) -> None:
-    """Which sites approve: with its comments, not as this package would write it."""
+def test_study_digest_is_the_one_that_sites_approve(made: Made, study: dpc.Study) -> None:
+    """The digest of the file's exact text, comments included."""
     text = f"# approved on Monday\n{study.to_toml()}"
     report = Report.of(made(), dpc.Study.from_toml(text), date=DAY)
-    assert hashlib.sha256(text.encode()).hexdigest() in dict(report.sections[9].items)["study, SHA-256"]
+    assert hashlib.sha256(text.encode()).hexdigest() in dict(report.sections[9].items)["SHA-256 of the study file"]
     assert json.loads(report.to_json())["study"] == text
 
 
-def test_what_was_adjusted_for_comes_from_the_estimator(made: Made, study: dpc.Study) -> None:
+def test_adjustment_is_taken_from_the_estimator(made: Made, study: dpc.Study) -> None:
     def adjusted(**changes: Any) -> list[tuple[str, str]]:
         report = Report.of(made(), dataclasses.replace(study, **changes), date=DAY)
-        return [fact for fact in report.sections[1].items if fact[0].startswith("adjusted for")]
+        return [item for item in report.sections[1].items if item[0].startswith("adjusted for")]
 
     assert adjusted() == [("adjusted for race", "who is trained differs, and so do outcomes")]
     assert adjusted(confounders={}) == [("adjusted for race", "no reason given")]
     assert adjusted(confounders={}, estimator=dpc.DifferenceInMeans()) == [("adjusted for", "nothing")]
 
 
-def test_a_yes_or_no_outcome_has_the_e_value_of_its_risk_ratio(made: Made) -> None:
+def test_binary_outcome_has_the_e_value_of_its_risk_ratio(made: Made) -> None:
     schema = dpc.Schema(
         treatment=dpc.Treatment("treat", labels=("usual care", "training"), undeclared=0), outcome=dpc.Binary("score")
     )
@@ -314,24 +321,43 @@ def test_a_yes_or_no_outcome_has_the_e_value_of_its_risk_ratio(made: Made) -> No
         dpc.DoublyRobust(covariates=["age"]),
     ],
 )
-def test_an_effect_carries_the_means_that_it_compares(vault: dpc.Vault, estimator: Any) -> None:
+def test_effect_has_the_means_that_it_compares(vault: dpc.Vault, estimator: Any) -> None:
     effect = estimator.estimate(vault, epsilon=8.0)
     assert effect.treated_mean - effect.control_mean == pytest.approx(effect.estimate)
     assert effect.control_mean == pytest.approx(4.0, abs=1.0)
 
 
-def test_warnings_stand_below_the_verdict(made: Made, study: dpc.Study) -> None:
+def test_warnings_follow_the_verdict(made: Made, study: dpc.Study) -> None:
     report = Report.of(made(warnings=("every age is 38",)), study, date=DAY)
     assert report.sections[0].paragraphs[1] == "Warning: every age is 38"
     assert json.loads(report.to_json())["effect"]["warnings"][0] == "every age is 38"
 
 
-def test_no_section_is_referred_to_by_a_number_that_is_written_down(report: Report) -> None:
-    assert not any("section 3" in text for section in report.sections for text in section.paragraphs)
+def test_sections_are_numbered_in_one_place(report: Report) -> None:
+    assert [section.number for section in report.sections] == list(range(1, len(report.sections) + 1))
+    for section in report.sections:
+        assert f">{section.number}. {renderer.text(section.title)}</h2>" in report.to_html()
+        assert not any(re.search(r"[Ss]ection \d", text) for text in section.paragraphs)
 
 
-def test_the_version_of_the_data_and_the_day_of_payment_are_told(made: Made, study: dpc.Study) -> None:
-    """A stored answer may be old; its page says as of when, and when it was paid for."""
+def test_interval_is_computed_once(
+    made: Made, study: dpc.Study, sites: tuple[SiteShare, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    effect, computed, original = made(sites=sites), [], dpc.Effect.interval
+
+    def interval(self: dpc.Effect, level: float = 0.95) -> tuple[float, float]:
+        computed.append(self)
+        return original(self, level)
+
+    monkeypatch.setattr(dpc.Effect, "interval", interval)
+    report = Report.of(effect, study, date=DAY)
+    for write in (report.to_html, report.to_json, report.to_registry):
+        write()
+    assert computed == [effect]
+
+
+def test_report_states_the_data_version_and_the_date_of_payment(made: Made, study: dpc.Study) -> None:
+    """A stored answer may be old."""
     receipt = Receipt("arm_moments", 1.0, 0.0, 2, "ab" * 32, on="2026-07-01", as_of="2026-06-30")
     effect = made(receipts=(receipt,))
     assert dpc.Effect.from_json(effect.to_json()).as_of == "2026-06-30"
@@ -342,7 +368,7 @@ def test_the_version_of_the_data_and_the_day_of_payment_are_told(made: Made, stu
         assert "2026-07-01" in page
 
 
-def test_an_effect_of_before_versions_is_read(made: Made) -> None:
+def test_effect_without_data_version_is_read(made: Made) -> None:
     document = json.loads(made().to_json())
     for receipt in document["receipts"]:
         del receipt["on"], receipt["as_of"]

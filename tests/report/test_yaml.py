@@ -26,12 +26,12 @@ PLAIN = TEXTS | st.integers() | st.booleans() | st.floats(allow_nan=False, allow
 @example("🎉" * 60)
 @example(1e-06)
 @example(1e16)
-def test_a_real_parser_reads_the_same(value: object) -> None:
+def test_yaml_is_parsed_back_to_the_same_values(value: object) -> None:
     document = {"one": value, "deep": {"er": [value, {"first": value, "second": [value]}]}, "none": [], "empty": {}}
     assert yaml.safe_load(to_yaml(document)) == document
 
 
-def test_people_can_read_it() -> None:
+def test_yaml_is_readable() -> None:
     text = to_yaml({"name": "scores", "long": "word " * 40 + "end"})
     assert text.startswith("name: scores\nlong: >-\n  word word")
     assert max(map(len, text.splitlines())) <= 102

@@ -20,18 +20,18 @@ from dpcausal.plain_text import check_plain_text
 
 
 class _FriendlyErrors(TyperGroup):
-    """Commands whose errors are told in words, without a traceback."""
+    """Commands that print errors without a traceback."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 (as the parent has it)
-        """Read what was typed; names, reasons and files among it are printed later, so none may steer a terminal."""
+        """Parse the command line. It is printed later, so it must not contain control characters."""
         try:
-            check_plain_text("what follows dpcausal on the command line", args, StudyError)
+            check_plain_text("arguments on the command line", args, StudyError)
         except StudyError as error:
             raise typer.BadParameter(str(error)) from None
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 (as the parent has it)
-        """Run a command; an error of dpcausal ends it with exit code 2."""
+        """Run a command. An error of dpcausal ends it with exit status 2."""
         try:
             return super().invoke(ctx)
         except DpcausalError as error:
@@ -56,10 +56,12 @@ def _print_version(wanted: bool) -> None:
 def main(
     *,
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Tell the version.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Treatment effects from sensitive records, with a differential-privacy guarantee that an expert can check.
+    """Estimate treatment effects from personal records and publish them under differential privacy.
 
-    A study goes through these commands in order: init, plan, run, report. Begin with: dpcausal init TABLE.
+    A study uses these commands in order: init, plan, ledger create, run, report. Start with: dpcausal init TABLE.
+
+    Exit status: 0 success, 1 refused or failed check, 2 usage error.
     """

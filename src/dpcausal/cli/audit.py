@@ -15,31 +15,33 @@ if TYPE_CHECKING:
 
 
 def audit(
-    quick: Annotated[bool, typer.Option("--quick", help="Some minutes instead of about forty.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the whole report as JSON.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A few minutes instead of about forty.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     figure: Annotated[
-        Path | None, typer.Option(dir_okay=False, writable=True, help="Draw the report into this .png file.")
+        Path | None, typer.Option(dir_okay=False, writable=True, help="Draw the results into this .png file.")
     ] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes; as many as cores, if left out.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Number of processes. By default the number of cores.")
+    ] = None,
 ) -> None:
-    """Try to break every guarantee of this installation, on made-up tables. Exits with 1 if a check fails."""
+    """Attack every guarantee of this installation, on simulated tables. Exit status 1 if a check fails."""
     require_extra("hypothesis", "audit")
     if figure:
         require_extra("matplotlib", "plots")
         if figure.suffix != ".png" or not figure.absolute().parent.is_dir():
-            raise typer.BadParameter("expected a .png file in a folder that exists", param_hint="--figure")
-    from dpcausal import audit as room  # noqa: PLC0415 (an extra, and slow to load)
+            raise typer.BadParameter("expected a .png file in an existing folder", param_hint="--figure")
+    from dpcausal import audit as attacks  # noqa: PLC0415 (an extra, and slow to load)
 
     with Progress(console=Console(file=sys.stderr), transient=True) as progress:
         line = progress.add_task("starting", total=None)
 
-        def watch(done: int, total: int, found: "list[Finding]") -> None:
-            for each in found:  # also where nobody watches a terminal: it takes long
-                words = f"{done} of {total}: {each.check}, {each.target}: {'passed' if each.passed else 'FAILED'}"
-                progress.console.print(words, highlight=False, markup=False, soft_wrap=True)
+        def watch(done: int, total: int, findings: "list[Finding]") -> None:
+            for each in findings:  # also without a terminal: it takes long
+                text = f"{done} of {total}: {each.check}, {each.target}: {'passed' if each.passed else 'FAILED'}"
+                progress.console.print(text, highlight=False, markup=False, soft_wrap=True)
             progress.update(line, total=total, completed=done, description="checking")
 
-        report = room.audit(quick=quick, workers=workers, watcher=watch)
+        report = attacks.audit(quick=quick, workers=workers, watcher=watch)
     typer.echo(report.to_json() if as_json else str(report))
     if figure:
         report.draw(figure)

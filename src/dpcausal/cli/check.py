@@ -23,17 +23,16 @@ def check(
         typer.Option(
             exists=True,
             dir_okay=False,
-            help="The site's policy.toml, which may forbid this. One beside the table, or in the working folder, is "
-            "found without.",
+            help="The site's policy.toml, which may forbid this. By default the one beside the table or in the "
+            "working folder.",
         ),
     ] = None,
 ) -> None:
-    """Look at a table before anybody asks it. For whoever keeps it only: what is printed is NOT private.
+    """Inspect a table before it is queried. For the data owner only: the output is NOT private.
 
-    Tells exact counts and some cells: what does not read as the study declares, lies outside of bounds or is none of
-    the declared values, the arms found, units with several records, and a first line that is no header. Nothing of
-    this may be shared, nor may bounds or values be chosen by it. It touches no ledger, and refuses where a policy says
-    allow_check = false.
+    Prints exact counts and some cells: values that cannot be read as declared, that are out of bounds or undeclared,
+    the arms, units with several records, and a first line that is not a header. Do not share the output, and do not
+    choose bounds or values by it. The ledger is not used. Refused if a policy says allow_check = false.
     """
     from dpcausal.vault.readers.inspection import inspect  # noqa: PLC0415 (slow to load)
 
@@ -45,7 +44,7 @@ def check(
 
 
 def _policies(given: Path | None, table: str) -> list[Path]:
-    """Return every policy that has a say."""
+    """Return every policy that applies."""
     place = Path(table.partition(".duckdb#")[0]).absolute()
     beside = [] if "://" in table else [place / _POLICY, place.parent / _POLICY]
     found = [file for file in (*beside, Path(_POLICY).absolute()) if file.is_file()]
@@ -57,10 +56,10 @@ def _check_allowed(file: Path) -> None:
     from dpcausal.site.policy import Policy  # noqa: PLC0415 (slow to load)
 
     if file.name != _POLICY:
-        raise StudyError(expected=f"a file named {_POLICY}", got=file.name, hint="give the site's own policy.")
+        raise StudyError(expected=f"a file named {_POLICY}", got=file.name, hint="pass the site's own policy.")
     if not Policy.read(file.parent).allow_check:
         raise StudyError(
-            expected="a policy that allows a look at the table",
+            expected="a policy that allows this inspection",
             got=f"allow_check = false in {file}",
-            hint="nothing was read; ask whoever answers for the table, or `dpcausal plan`, which reads nothing.",
+            hint="nothing was read. Ask the data owner, or use `dpcausal plan`, which reads no data.",
         )

@@ -81,7 +81,7 @@ def show(place: LedgerAddress, as_json: AsJson = False, witness: WitnessAddress 
         *(("version", version) for version in spent.versions),
         ("budget", str(spent.budget)),
         ("spent", f"{spent.total}{unproved}"),
-        ("left", str(spent.left)),
+        ("left", str(spent.remaining)),
         *(("restored", restored) for restored in spent.restores),
     ):
         typer.echo(f"{label:<10}{words}")

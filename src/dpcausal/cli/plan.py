@@ -67,7 +67,7 @@ def plan(  # noqa: PLR0913, PLR0917
     if width is not None and not 0 < width < float("inf"):
         raise typer.BadParameter("expected a number greater than 0", param_hint="--width")
     from dpcausal.planning.plan import plan as planned  # noqa: PLC0415 (slow to load, as is the one below)
-    from dpcausal.report.figures.precision import precision_plot  # noqa: PLC0415
+    from dpcausal.report.figures.budget import precision_plot  # noqa: PLC0415
 
     read = read_study(study)
     made = planned(

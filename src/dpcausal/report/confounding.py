@@ -1,6 +1,6 @@
-"""How strong a confounder that nobody measured would have to be to explain an effect away.
+"""Sensitivity to unmeasured confounding: how strong a confounder would have to be to explain an effect away.
 
-Made of the published effect only, so it costs no budget. VanderWeele and Ding (2017), Sensitivity Analysis in
+Computed from the published effect, so it costs no budget. VanderWeele and Ding (2017), Sensitivity Analysis in
 Observational Research: Introducing the E-Value; Cinelli and Hazlett (2020), Making Sense of Sensitivity.
 """
 
@@ -12,14 +12,14 @@ from dpcausal.effect import Effect
 
 @dataclass(frozen=True)
 class Confounding:
-    """What an unmeasured confounder would have to do, for the estimate and for the limit of its interval nearer to 0.
+    """E-values and robustness values, for the estimate and for the limit of its interval nearer to 0.
 
     Attributes:
-        e_value: The risk ratio that a confounder needs with treatment and with outcome to explain the estimate.
-        e_value_limit: The same for the limit nearer to 0; 1 where the interval holds 0.
+        e_value: The risk ratio with treatment and with outcome that a confounder needs to explain the estimate.
+        e_value_limit: The same for the limit nearer to 0; 1 where the interval contains 0.
         robustness: The share of the residual variance of treatment and of outcome that a confounder must explain.
-        robustness_limit: The same for the limit nearer to 0; 0 where the interval holds 0.
-        scale: How the effect was put on the scale of risk ratios, in words.
+        robustness_limit: The same for the limit nearer to 0; 0 where the interval contains 0.
+        scale: How the effect was converted to a risk ratio, in words.
     """
 
     e_value: float
@@ -29,35 +29,38 @@ class Confounding:
     scale: str
 
 
-def sensitivity_to_confounding(effect: Effect, covariates: int, *, binary: bool = False) -> Confounding | None:
-    """What it would take to explain an effect away; None where the sampling error, which it is measured by, is unknown.
+def sensitivity_to_confounding(
+    effect: Effect, interval: tuple[float, float] | None, covariates: int, *, binary: bool = False
+) -> Confounding | None:
+    """Return E-values and robustness values, or None where there is no interval or no sampling error.
 
     Args:
         effect: The effect.
-        covariates: How many columns were adjusted for.
-        binary: Whether the outcome is; then the ratio is that of the risks, where the effect has them.
+        interval: Its 95 % interval, if it has one.
+        covariates: The number of covariates in the adjustment.
+        binary: Whether the outcome is binary. Then the E-value uses the ratio of the risks, if the effect has them.
     """
     freedom = effect.n - 2 - covariates
-    if effect.no_interval or effect.rehearsed or not effect.sampling_sd or freedom < 1:
+    if interval is None or effect.rehearsed or not effect.sampling_sd or freedom < 1:
         return None
-    limit = limit_nearer_to_zero(effect.interval())
+    limit = limit_nearer_to_zero(interval)
     control, treated = effect.control_mean, effect.treated_mean
     if binary and control is not None and treated is not None and 0 < control < 1 and 0 < treated < 1:
         ratio = treated / control
-        # The limit on the scale of ratios, as if the risk without treatment were known.
+        # The limit on the scale of ratios, with the risk of the control arm taken as known.
         ratio_limit = max(control + limit, 1e-3) / control if limit else 1.0
         scale = "risk ratio of the two noisy risks; its limit takes the risk of the control arm as known"
     else:
-        # No other sizes of the arms imply as large a spread for this standard error: d errs towards 0.
+        # Arms of equal size imply the largest spread for this standard error: d errs towards 0.
         spread = effect.sampling_sd * math.sqrt(effect.n) / 2
-        # An effect of so many standard deviations needs no more digits.
+        # The cap avoids an overflow; no effect is as large.
         ratio, ratio_limit = (math.exp(min(0.91 * abs(value) / spread, 20.0)) for value in (effect.estimate, limit))
         scale = (
-            "standardised mean difference d read as the risk ratio exp(0.91 d); the standard deviation is what the "
-            "sampling error implies for two arms of one size"
+            "standardised mean difference d, converted to the risk ratio exp(0.91 d); the standard deviation follows "
+            "from the sampling error, for two arms of equal size"
         )
         if binary:
-            scale += "; a risk ratio would be better, but this effect has no risks of both arms between 0 and 1"
+            scale += "; a risk ratio would be better, but this effect does not have both risks between 0 and 1"
     size = effect.sampling_sd * math.sqrt(freedom)
     return Confounding(
         e_value=e_value(ratio),
@@ -69,13 +72,13 @@ def sensitivity_to_confounding(effect: Effect, covariates: int, *, binary: bool 
 
 
 def limit_nearer_to_zero(interval: tuple[float, float]) -> float:
-    """The limit of an interval that is nearer to 0; 0 where the interval holds it."""
+    """Return the limit of an interval that is nearer to 0, or 0 where the interval contains it."""
     low, high = interval
     return 0.0 if low <= 0 <= high else min(interval, key=abs)
 
 
 def e_value(ratio: float) -> float:
-    """The E-value of a risk ratio.
+    """Return the E-value of a risk ratio.
 
     Example:
         >>> round(e_value(0.80), 2), e_value(1.0)  # as in the paper
@@ -86,10 +89,10 @@ def e_value(ratio: float) -> float:
 
 
 def robustness_value(f: float) -> float:
-    """The robustness value of Cohen's partial f: a t value divided by the root of its degrees of freedom.
+    """Return the robustness value of Cohen's partial f: a t value divided by the root of its degrees of freedom.
 
     Example:
-        >>> round(robustness_value(5 / 102**0.5), 6)  # as the R package sensemakr has it
+        >>> round(robustness_value(5 / 102**0.5), 6)  # as in the R package sensemakr
         0.387467
     """
     square = f * f

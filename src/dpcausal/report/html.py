@@ -1,4 +1,4 @@
-"""Sections as one HTML page that needs nothing else. Every text is taken for a stranger's, and escaped."""
+"""Renders sections as one self-contained HTML page. All text is treated as untrusted and escaped."""
 
 import re
 from base64 import b64encode
@@ -50,22 +50,22 @@ img { max-width: 100%; height: auto; }
   .wide { overflow-x: visible; }
 }
 """
-# Even if an escape were forgotten somewhere, nothing could run and nothing could be fetched.
+# Defence in depth: even with an escape missing, nothing could run and nothing could be fetched.
 _ALLOWED = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-# Control characters, halves of characters, and those that turn the direction of what is around them.
+# Control characters, unpaired surrogates, and characters that change the text direction.
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
-_NO_FIGURES = "Figures were left out: they need matplotlib. Install it with pip install 'dpcausal[plots]'."
+# Spaces at which no line may break: "95 %" and "± 2".
+_UNBROKEN = re.compile(r"(?<=\d) (?=%)|(?<=±) (?=\d)")
+_NO_FIGURES = "Figures are missing: they need matplotlib. Install it with pip install 'dpcausal[plots]'."
 
 
-def page(
+def render_page(
     title: str, subtitle: str, sections: Sequence[Section], pictures: Mapping[str, Sequence[Picture]] | None
 ) -> str:
-    """A whole page. Without pictures (None) it says what to install."""
+    """Render a page. If `pictures` is None, it says what to install."""
     links = "".join(f'<li><a href="#{section.key}">{text(section.title)}</a></li>' for section in sections)
-    left_out = f'<p class="quiet">{text(_NO_FIGURES)}</p>' if pictures is None else ""
-    body = "\n".join(
-        _section(place, section, (pictures or {}).get(section.key, ())) for place, section in enumerate(sections, 1)
-    )
+    missing = f'<p class="quiet">{text(_NO_FIGURES)}</p>' if pictures is None else ""
+    body = "\n".join(_section(section, (pictures or {}).get(section.key, ())) for section in sections)
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -83,7 +83,7 @@ def page(
 </header>
 <nav aria-label="Sections"><ol>{links}</ol></nav>
 <main>
-{left_out}
+{missing}
 {body}
 </main>
 </body>
@@ -92,13 +92,13 @@ def page(
 
 
 def text(words: str) -> str:
-    """A text as HTML that shows it and does nothing else."""
-    return escape(_UNPRINTABLE.sub("\ufffd", words))
+    """Escape untrusted text for HTML."""
+    return escape(_UNBROKEN.sub("\u00a0", _UNPRINTABLE.sub("\ufffd", words)))
 
 
-def _section(place: int, section: Section, pictures: Sequence[Picture]) -> str:
+def _section(section: Section, pictures: Sequence[Picture]) -> str:
     parts = [f'<section id="{section.key}" aria-labelledby="{section.key}-title">']
-    parts.append(f'<h2 id="{section.key}-title">{place}. {text(section.title)}</h2>')
+    parts.append(f'<h2 id="{section.key}-title">{section.number}. {text(section.title)}</h2>')
     if section.items:
         lines = "".join(f"<dt>{text(label)}</dt><dd>{text(words)}</dd>\n" for label, words in section.items)
         parts.append(f"<dl>\n{lines}</dl>")

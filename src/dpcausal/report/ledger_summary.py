@@ -1,4 +1,4 @@
-"""What a ledger says that belongs into a report."""
+"""A summary of a ledger for reports, figures and the command line."""
 
 import math
 from collections.abc import Sequence
@@ -14,14 +14,14 @@ from dpcausal.release import Receipt
 
 @dataclass(frozen=True)
 class Payment:
-    """One grant of a ledger.
+    """One debit of a ledger.
 
     Attributes:
-        at: The day on which it was made. A ledger keeps no more: times would tell how long the table took to read.
-        query: What was asked.
-        family: What noise it was paid for.
-        epsilon: Its price.
-        delta: Likewise.
+        at: Its date. A ledger records no time of day, which would reveal how long the table took to read.
+        query: The query.
+        family: The distribution of the noise.
+        epsilon: Its epsilon.
+        delta: Its delta.
     """
 
     at: str
@@ -32,32 +32,32 @@ class Payment:
 
     @property
     def when(self) -> datetime:
-        """The day on which it was made."""
+        """The date, as a datetime."""
         return datetime.fromisoformat(self.at)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerSummary:
-    """All that was spent on one data set.
+    """Everything that was ever spent on one data set.
 
     Attributes:
-        budget: The most that may ever be.
-        total: What was, in the terms of the budget's rule.
-        left: What is left.
+        budget: The budget.
+        total: What was spent, in the terms of the budget's rule.
+        remaining: What remains.
         proof_status: Whether all of it is proved.
-        data_set: What the ledger holds the data set to.
+        data_set: The description of the data set that the ledger enforces.
         versions: Each version of the data, with its number of units.
-        restores: Each time that an older copy was put back: by whom, why, and what that may have cost twice.
-        opening: The digest of the ledger's first entry, which no other ledger has.
-        head: The digest of its last entry.
-        entries: How many entries it has, all of them verified.
-        payments: Every grant, in order.
-        found: How many of the effect's receipts are in this ledger as they say.
+        restores: Each time that an older copy was restored: by whom, why, and what that may have cost twice.
+        opening: The digest of the first entry, which identifies the ledger.
+        head: The digest of the last entry.
+        entries: The number of entries, all of them verified.
+        payments: Every debit, in order.
+        receipts_found: How many of the given receipts this ledger confirms.
     """
 
     budget: Budget
     total: Spending
-    left: Spending
+    remaining: Spending
     proof_status: ProofStatus
     data_set: str
     versions: tuple[str, ...]
@@ -66,20 +66,14 @@ class LedgerSummary:
     head: str
     entries: int
     payments: tuple[Payment, ...]
-    found: int
+    receipts_found: int
 
     @classmethod
     def of(cls, ledger: Ledger, receipts: Sequence[Receipt] = ()) -> Self:
-        """What a ledger says; all of it is read and verified."""
+        """Read and verify a whole ledger, and summarise it."""
         entries = ledger.entries()
         payments = [
-            Payment(
-                entry.content["at"],
-                _asked(entry),
-                event.family,
-                event.epsilon,
-                event.delta,
-            )
+            Payment(entry.content["at"], _query(entry), event.family, event.epsilon, event.delta)
             for entry in entries
             for event in entry.events
         ]
@@ -87,7 +81,7 @@ class LedgerSummary:
         return cls(
             budget=ledger.budget,
             total=ledger.spent,
-            left=ledger.remaining,
+            remaining=ledger.remaining,
             proof_status=ledger.proof_status,
             data_set=str(ledger.data_set or "none yet"),
             versions=tuple(_version(as_of, n) for as_of, n in ledger.versions.items()),
@@ -96,12 +90,12 @@ class LedgerSummary:
             head=entries[-1].digest,
             entries=len(entries),
             payments=tuple(payments),
-            found=sum(receipt.digest in digests for receipt in receipts),
+            receipts_found=sum(receipt.digest in digests for receipt in receipts),
         )
 
 
-def _asked(entry: Entry) -> str:
-    """What an entry that costs something was for."""
+def _query(entry: Entry) -> str:
+    """Return the query that a debit paid for."""
     if entry.kind == "restore":
         return "lost when an older copy was restored"
     return str(entry.content["question"].get("query", {}).get("query", "unknown"))
@@ -113,7 +107,7 @@ def _version(as_of: str | None, n: int | None) -> str:
 
 
 def _restored(entry: Entry) -> str:
-    said = entry.content
+    content = entry.content
     epsilon, delta = (math.fsum(getattr(event, part) for event in entry.events) for part in ("epsilon", "delta"))
-    price = f"counted as spent once more: epsilon {epsilon:g}, delta {delta:g}"
-    return f"{said['at']} by {said['by']} ({said['reason']}): {said['lost']}; {price}"
+    price = f"debited again: epsilon {epsilon:g}, delta {delta:g}"
+    return f"{content['at']} by {content['by']} ({content['reason']}): {content['lost']}; {price}"

@@ -1,6 +1,6 @@
-"""An effect with all that is needed to judge it, for people and for registers."""
+"""A report on an effect: everything needed to judge it, as HTML, JSON and a registry record."""
 
-import datetime
+import datetime as dt
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -12,48 +12,48 @@ from dpcausal.effect import Effect
 from dpcausal.ledger import Ledger
 from dpcausal.report.confounding import Confounding, sensitivity_to_confounding
 from dpcausal.report.consistency import check_diagnoses, check_ledger, check_study
-from dpcausal.report.figures.gallery import figures_of
-from dpcausal.report.html import page
-from dpcausal.report.inputs import ReportInputs, interval_of
+from dpcausal.report.figures import figures_of
+from dpcausal.report.html import render_page
 from dpcausal.report.ledger_summary import LedgerSummary
 from dpcausal.report.registry import registry_record
-from dpcausal.report.section import Picture, Section
-from dpcausal.report.sections import declared, findings, privacy
-from dpcausal.report.sections.guidelines import guidelines
+from dpcausal.report.section import Picture, ReportInputs, Section
+from dpcausal.report.sections import sections_of
 from dpcausal.report.verdict import verdict_on
 from dpcausal.report.yaml import to_yaml
 from dpcausal.study import Study
 
+Interval = tuple[float, float]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Report(ReportInputs):
-    """An effect with all that is needed to judge it. Public, as the effect is; making one costs no budget."""
+    """An effect with everything needed to judge it. It is public, as the effect is, and costs no budget."""
 
     @classmethod
-    def of(  # noqa: PLR0913
+    def of(  # noqa: PLR0913 (each is a separate document, named where it is given)
         cls,
         effect: Effect,
         study: Study | None = None,
         ledger: Ledger | None = None,
         *,
-        date: datetime.date,
+        date: dt.date,
         diagnoses: Sequence[BalanceTable | OverlapTable] = (),
         figures: Sequence[Picture] = (),
         smallest_worthwhile_effect: float = 0.0,
     ) -> Self:
-        """A report on an effect.
+        """Make a report on an effect.
 
         Args:
             effect: The effect.
-            study: The study that asked for it, without which a report says little about its design.
-            ledger: The ledger that paid for it, without which a report cannot tell what was spent in all.
+            study: The study that asked for it. Without it, a report says little about the design.
+            ledger: The ledger that paid for it. Without it, a report cannot say what was spent on the data set.
             date: The date of the report.
-            diagnoses: What private checks found: results of `Overlap` and `Balance`.
+            diagnoses: Results of `Overlap` and `Balance`.
             figures: More figures to show beside them.
-            smallest_worthwhile_effect: The smallest effect that would be worthwhile, if one was chosen before anything was released.
+            smallest_worthwhile_effect: The minimal important difference, if one was chosen before the first release.
 
         Raises:
-            StudyError: If diagnoses, study or ledger are not those of the effect, as far as public things tell.
+            StudyError: If diagnoses, study or ledger do not belong to the effect, as far as public data shows.
 
         Example:
             >>> from datetime import date
@@ -70,22 +70,24 @@ class Report(ReportInputs):
             check_study(effect, study)
             effect = study.warned(effect)
         receipts = [receipt for each in (effect, *diagnoses) for receipt in each.receipts]
-        spent = LedgerSummary.of(ledger, receipts) if ledger else None
-        if spent:
-            check_ledger(effect, len(receipts), spent)
-        observed = study is not None and study.design == "observational"
+        ledger_summary = LedgerSummary.of(ledger, receipts) if ledger else None
+        if ledger_summary:
+            check_ledger(effect, len(receipts), ledger_summary)
+        interval = _interval(effect)
         return cls(
             effect=effect,
+            interval=interval,
             date=date,
             study=study,
-            ledger_summary=spent,
+            ledger_summary=ledger_summary,
             verdict=verdict_on(
                 effect,
+                interval,
                 smallest=smallest_worthwhile_effect,
                 schema=study.schema if study else None,
-                left=spent.left.epsilon if spent else None,
+                remaining=ledger_summary.remaining.epsilon if ledger_summary else None,
             ),
-            confounding=_confounding(effect, study) if study and observed else None,
+            confounding=_confounding(effect, interval, study),
             planned=_planned(effect, study),
             smallest_worthwhile_effect=smallest_worthwhile_effect,
             diagnoses=tuple(diagnoses),
@@ -94,29 +96,16 @@ class Report(ReportInputs):
 
     @property
     def sections(self) -> tuple[Section, ...]:
-        """What the report says, in order: the page and the JSON document hold the same."""
-        sections = (
-            findings.summary(self),
-            declared.question(self),
-            findings.result(self),
-            findings.diagnostics(self),
-            findings.confounding(self),
-            privacy.privacy(self),
-            declared.inputs(self),
-            privacy.limitations(self),
-            privacy.provenance(),
-            privacy.record(self),
-        )
-        numbers = {section.key: place for place, section in enumerate(sections, start=1)}
-        return (*sections, guidelines(numbers))
+        """The sections in order. The page and the JSON document hold the same."""
+        return sections_of(self)
 
     def to_html(self) -> str:
-        """The report as one page that needs nothing else: no script, no other file, no network."""
+        """Return the report as one self-contained page: no script, no other file, no network."""
         subtitle = f"{self.study.name}. {self.date.isoformat()}" if self.study else self.date.isoformat()
-        return page(self.title, subtitle, self.sections, figures_of(self))
+        return render_page(self.title, subtitle, self.sections, figures_of(self))
 
     def to_json(self) -> str:
-        """The report as JSON: what the page says, and the numbers behind it."""
+        """Return the report as JSON: the text of the page, and the numbers behind it."""
         document: dict[str, Any] = {
             "title": self.title,
             "date": self.date.isoformat(),
@@ -135,17 +124,24 @@ class Report(ReportInputs):
         return json.dumps(document, indent=1, allow_nan=False)
 
     def to_registry(self) -> str:
-        """The report as a record for a register of deployments of differential privacy, in YAML; a draft."""
+        """Return a draft record for a registry of differential-privacy deployments, in YAML."""
         return to_yaml(registry_record(self))
 
 
-def _confounding(effect: Effect, study: Study) -> Confounding | None:
-    return sensitivity_to_confounding(effect, len(study.adjusts_for), binary=isinstance(study.schema.outcome, Binary))
+def _interval(effect: Effect) -> Interval | None:
+    return None if effect.no_interval else effect.interval()
+
+
+def _confounding(effect: Effect, interval: Interval | None, study: Study | None) -> Confounding | None:
+    if study is None or study.design != "observational":
+        return None
+    binary = isinstance(study.schema.outcome, Binary)
+    return sensitivity_to_confounding(effect, interval, len(study.adjusts_for), binary=binary)
 
 
 def _planned(effect: Effect, study: Study | None) -> float | None:
-    """What the study would have expected of one table with as many units."""
+    """Return the half-width that the study would have expected of one table with as many units."""
     if study is None or effect.sites or effect.rehearsed or effect.n < 2:
         return None
-    interval = interval_of(study.rehearsed(effect.n))
+    interval = _interval(study.rehearsed(effect.n))
     return None if interval is None else (interval[1] - interval[0]) / 2

@@ -1,9 +1,17 @@
-"""What a report is made of, before it is a page: sections of text, items, tables and pictures."""
+"""The parts of a report before it is rendered: its inputs, and sections of text, items, tables and pictures."""
 
+import datetime as dt
 from dataclasses import dataclass
 
-Fact = tuple[str, str]
-"""A label and what stands beside it."""
+from dpcausal.diagnostics import BalanceTable, OverlapTable
+from dpcausal.effect import Effect
+from dpcausal.report.confounding import Confounding
+from dpcausal.report.ledger_summary import LedgerSummary
+from dpcausal.report.verdict import Verdict
+from dpcausal.study import Study
+
+Item = tuple[str, str]
+"""A label and its text."""
 
 
 @dataclass(frozen=True)
@@ -12,8 +20,8 @@ class Table:
 
     Attributes:
         caption: What it shows.
-        head: What each column holds.
-        lines: The texts, line by line, as many in each as columns.
+        head: The heading of each column.
+        lines: The texts, line by line, one for each column.
     """
 
     caption: str
@@ -23,12 +31,12 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure, ready to be shown.
+    """A rendered figure.
 
     Attributes:
         title: What it shows.
         image: The image itself: a PNG, or an SVG.
-        alt: What a person sees in it, in words.
+        alt: Alt text.
     """
 
     title: str
@@ -37,26 +45,66 @@ class Picture:
 
     @property
     def kind(self) -> str:
-        """What kind of image it is, as browsers call it."""
+        """The media type of the image."""
         return "image/png" if self.image.startswith(b"\x89PNG") else "image/svg+xml"
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a report.
+    """A section of a report.
 
     Attributes:
-        key: Its short name, by which other parts refer to it.
+        key: Its short name, by which other sections refer to it.
         title: Its heading.
-        paragraphs: Paragraphs.
+        paragraphs: Text.
         items: Labels with their texts.
         tables: Tables.
-        notes: What to keep in mind when reading it.
+        notes: Footnotes.
+        number: Its number in the report. `dpcausal.report.sections` assigns it.
     """
 
     key: str
     title: str
     paragraphs: tuple[str, ...] = ()
-    items: tuple[Fact, ...] = ()
+    items: tuple[Item, ...] = ()
     tables: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
+    number: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportInputs:
+    """The inputs of a report, from which each section is written.
+
+    Attributes:
+        effect: The effect.
+        interval: Its 95 % interval, computed once; None where there is none.
+        date: The date of the report.
+        study: The study that asked for the effect.
+        ledger_summary: Everything that was ever spent on the data set.
+        verdict: The conclusion.
+        confounding: Sensitivity to unmeasured confounding; None for a trial, or where it cannot be computed.
+        planned: The half-width that was to be expected from public inputs.
+        smallest_worthwhile_effect: The smallest effect that would be worthwhile; 0 if none was given.
+        diagnoses: Results of private diagnostics.
+        figures: More figures to show.
+    """
+
+    effect: Effect
+    interval: tuple[float, float] | None
+    date: dt.date
+    study: Study | None
+    ledger_summary: LedgerSummary | None
+    verdict: Verdict
+    confounding: Confounding | None
+    planned: float | None
+    smallest_worthwhile_effect: float
+    diagnoses: tuple[BalanceTable | OverlapTable, ...]
+    figures: tuple[Picture, ...]
+
+    @property
+    def title(self) -> str:
+        """The title of the report."""
+        effect = self.effect
+        title = f"Effect of {effect.arms[1]} against {effect.arms[0]} on {effect.outcome}"
+        return f"Rehearsal: {title}" if effect.rehearsed else title

@@ -1,4 +1,4 @@
-"""Results as a frame, one line for each effect, group or site, to filter, join and plot with other tools."""
+"""Results as a tidy frame, one line for each effect, group or site, to filter, join and plot with other tools."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal
@@ -34,17 +34,17 @@ def tidy(
     level: float = 0.95,
     backend: Literal["pandas", "polars", "pyarrow"] = "pandas",
 ) -> Any:  # noqa: ANN401 (a frame of the library that was asked for)
-    """A frame with one line for each effect, each profile of a curve, and each site.
+    """Return a frame with one line for each effect, each profile of a curve, and each site.
 
-    What is not known or was refused is absent (`NA`, `null`), and `no_interval` says why: an interval that was refused
-    has no bounds, a rehearsal has no estimate. `status` is `estimated`, `rehearsed`, or what became of a site. Epsilon
-    and delta are those of the whole result that a line is of: they do not add up over the lines of a curve.
+    Unknown and refused values are absent (`NA`, `null`), and `no_interval` says why: a refused interval has no bounds,
+    a rehearsal has no estimate. `status` is `estimated`, `rehearsed`, or the status of a site. Epsilon and delta are
+    those of the whole result to which a line belongs: they do not add up over the lines of a curve.
 
     Args:
         results: An effect, a curve, a site's share (`effect.sites`), or several of them.
-        at: Public profiles at which curves are told; if left out, those that printing a curve shows.
-        level: How often an interval is to hold; those of one curve hold together.
-        backend: The library that the frame is to be of.
+        at: Public profiles at which curves are evaluated; by default those that printing a curve shows.
+        level: The confidence level of the intervals; those of one curve hold simultaneously.
+        backend: The library of the frame.
 
     Example:
         >>> from dpcausal import DifferenceInMeans, Real, Rehearsal, Schema, Treatment
@@ -72,7 +72,7 @@ def _lines(result: Result, at: object, level: float) -> Iterator[dict[str, objec
         raise QueryError(
             expected="effects, curves or shares of sites",
             got=type(result).__name__,
-            hint="give what an estimator returned, or a list of such.",
+            hint="pass the result of an estimator, or a list of results.",
         )
 
 
@@ -100,23 +100,21 @@ def _of_both(result: Effect | EffectCurve, level: float) -> dict[str, object]:
 def _of_effect(effect: Effect, level: float) -> Iterator[dict[str, object]]:
     numbers = {name: getattr(effect, name) for name in ("estimate", *_ERRORS)}
     numbers |= {"warnings": " ".join(effect.warnings) or None}
-    if effect.no_interval:
-        yield numbers | {"level": None, "no_interval": effect.no_interval}
-    else:
-        yield numbers | dict(zip(("low", "high"), effect.interval(level), strict=True))
+    bounds = {} if effect.no_interval else dict(zip(("low", "high"), effect.interval(level), strict=True))
+    yield numbers | bounds
 
 
 def _of_profiles(curve: EffectCurve, at: object, level: float) -> Iterator[dict[str, object]]:
     names, profiles = curve.examples() if at is None else (_names(curve, at), at)
     sampling, privacy = curve.standard_errors(profiles)
-    told = {"estimate": curve.effect(profiles)}
+    values = {"estimate": curve.effect(profiles)}
     if not curve.no_interval:
         low, high = curve.effect_interval(profiles, alpha=1 - level, simultaneous=True)
-        told |= {"standard_error": np.hypot(sampling, privacy), "sampling_sd": sampling, "low": low, "high": high}
-    if privacy.any():  # it is 0 where its size is private
-        told["privacy_sd"] = privacy
+        values |= {"standard_error": np.hypot(sampling, privacy), "sampling_sd": sampling, "low": low, "high": high}
+    if privacy.any():  # 0 where its scale is private
+        values["privacy_sd"] = privacy
     for place, name in enumerate(names):
-        yield {"group": name} | {column: float(values[place]) for column, values in told.items()}
+        yield {"group": name} | {column: float(numbers[place]) for column, numbers in values.items()}
 
 
 def _names(curve: EffectCurve, at: object) -> list[str]:
@@ -130,9 +128,9 @@ def _frame(table: pa.Table, backend: str) -> Any:  # noqa: ANN401
         return _made(table, backend)
     except ImportError:
         raise MissingExtraError(
-            expected=f"{backend}, to make its frame",
+            expected=f"{backend}, for a frame of its own",
             got="an installation without it",
-            hint=f'pip install {backend}, or write backend="pyarrow", which is always there.',
+            hint=f'pip install {backend}, or write backend="pyarrow", which is always installed.',
         ) from None
 
 
@@ -140,7 +138,7 @@ def _made(table: pa.Table, backend: str) -> Any:  # noqa: ANN401
     if backend == "pandas":
         import pandas as pd  # noqa: PLC0415 (only if asked for, like those below)
 
-        # Types that know absent values: NaN would say that a number was computed and came out as none.
+        # Nullable types: NaN would suggest that a number was computed.
         kinds = {_NUMBER: pd.Float64Dtype(), pa.int64(): pd.Int64Dtype(), _TEXT: pd.StringDtype()}
         return table.to_pandas(types_mapper=kinds.get)
     if backend == "polars":

@@ -1,4 +1,4 @@
-"""Plain values as YAML that a person can read. It writes a small part of YAML, and reads nothing."""
+"""A writer of readable YAML for plain values. JSON would not do: PyYAML reads its 1e-06 as a string."""
 
 import json
 import re
@@ -9,12 +9,12 @@ from typing import Any
 _WIDTH = 100
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9 _,()/.-]*")
 _NOT_TEXT = {"true", "false", "yes", "no", "on", "off", "y", "n", "null"}
-# What a double-quoted text may not hold as it is: JSON writes down the rest.
+# Characters that YAML forbids in double quotes and JSON does not escape.
 _ODD = re.compile(r"[^\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 
 
 def to_yaml(document: Mapping[str, Any]) -> str:
-    r"""Maps, lists, texts and numbers as a YAML document.
+    r"""Write mappings, lists, strings and numbers as a YAML document.
 
     Example:
         >>> print(to_yaml({"name": "scores", "price": {"epsilon": 1.0, "delta": 1e-6}, "by": ["a: b"]}), end="")
@@ -61,7 +61,7 @@ def _one(value: Any, indent: str) -> str:  # noqa: ANN401 (any plain value)
 
 
 def _text(text: str, indent: str) -> str:
-    """A text as it is where nothing in it could be taken for something else, folded where long, otherwise in quotes."""
+    """Write a string plain where that is unambiguous, folded where it is long, and otherwise in quotes."""
     if _PLAIN.fullmatch(text) and not text.endswith(" ") and text.lower() not in _NOT_TEXT and len(text) <= _WIDTH:
         return text
     lines = textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False)

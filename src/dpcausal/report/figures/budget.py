@@ -1,26 +1,36 @@
-"""What was spent on a data set over time, as a figure."""
+"""Figures of the privacy budget: spending over time, and precision against epsilon."""
 
-from itertools import accumulate
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, cycle
 from typing import TYPE_CHECKING
 
-from dpcausal.report.figures.canvas import blank_figure
+from dpcausal.report.figures.canvas import blank_figure, shorten
 from dpcausal.report.ledger_summary import LedgerSummary
+from dpcausal.text import format_number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+Widths = Mapping[str, Sequence[tuple[float, float]]]
+"""For each estimator, by name: epsilons, and the expected half-width of the interval at each."""
 
-def budget_plot(spent: LedgerSummary) -> "Figure":
-    """The sum of all epsilons that were granted, step by step, below the budget."""
+_STYLES = ("o-", "s--", "^:", "D-.", "v-", "P--", "X:", "*-.")
+
+
+def budget_plot(ledger: LedgerSummary) -> "Figure":
+    """Draw the cumulative epsilon of all debits, and the budget."""
     figure, axes = blank_figure(7.0, 2.8)
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num  # noqa: PLC0415 (an extra)
 
-    times = [date2num(payment.when) for payment in spent.payments]  # type: ignore[no-untyped-call]
-    sums = list(accumulate(payment.epsilon for payment in spent.payments))
+    times = [date2num(payment.when) for payment in ledger.payments]  # type: ignore[no-untyped-call]
+    sums = list(accumulate(payment.epsilon for payment in ledger.payments))
     axes.step(times, sums, "o-", where="post", color="black", markersize=4, markerfacecolor="white", label="spent")
-    axes.axhline(spent.budget.epsilon, color="0.4", linestyle="--", linewidth=1.2, label="budget")
-    axes.set_ylim(0, 1.12 * max(spent.budget.epsilon, *sums, 0.0))
-    axes.set_ylabel("epsilon, added up")
+    axes.axhline(ledger.budget.epsilon, color="0.4", linestyle="--", linewidth=1.2, label="budget")
+    axes.set_ylim(0, 1.12 * max(ledger.budget.epsilon, *sums, 0.0))
+    axes.set_ylabel("cumulative epsilon")
+    if times:
+        margin = max(1.0, 0.05 * (times[-1] - times[0]))  # in days; a ledger may have only one date
+        axes.set_xlim(times[0] - margin, times[-1] + margin)
     locator = AutoDateLocator()  # type: ignore[no-untyped-call]
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
@@ -28,13 +38,59 @@ def budget_plot(spent: LedgerSummary) -> "Figure":
     return figure
 
 
-def budget_alt(spent: LedgerSummary) -> str:
-    """What a person sees in the figure."""
-    total = sum(payment.epsilon for payment in spent.payments)
-    if not spent.payments:
-        return f"Budget spent over time: nothing of epsilon {spent.budget.epsilon:g}."
-    first, last = spent.payments[0].when, spent.payments[-1].when
+def budget_alt(ledger: LedgerSummary) -> str:
+    """Return the alt text of `budget_plot`."""
+    if not ledger.payments:
+        return f"Budget spent over time: nothing of epsilon {ledger.budget.epsilon:g}."
+    total = sum(payment.epsilon for payment in ledger.payments)
+    first, last = ledger.payments[0].when, ledger.payments[-1].when
+    count = "1 debit" if len(ledger.payments) == 1 else f"{len(ledger.payments)} debits"
     return (
-        f"Budget spent over time, in {len(spent.payments)} steps from {first:%Y-%m-%d} to {last:%Y-%m-%d}: "
-        f"epsilon {total:g}, added up, of {spent.budget.epsilon:g}."
+        f"Budget spent over time: cumulative epsilon {total:g} of {ledger.budget.epsilon:g}, in {count} from "
+        f"{first:%Y-%m-%d} to {last:%Y-%m-%d}."
     )
+
+
+def precision_plot(widths: Widths, *, chosen: float | None = None, target_width: float | None = None) -> "Figure":
+    """Draw the half-width of the interval against epsilon for several estimators.
+
+    Args:
+        widths: Epsilons and half-widths, for each estimator.
+        chosen: The study's epsilon, to be marked.
+        target_width: The target half-width, to be marked.
+
+    Example:
+        >>> figure = precision_plot({"difference in means": [(0.5, 0.4), (1, 0.22), (2, 0.15)]}, chosen=1)
+    """
+    figure, axes = blank_figure(7.0, 4.0)
+    from matplotlib.ticker import LogLocator  # noqa: PLC0415 (an extra)
+
+    for style, (name, points) in zip(cycle(_STYLES), widths.items(), strict=False):
+        epsilons, halves = zip(*sorted(points), strict=True)
+        axes.plot(epsilons, halves, style, color="black", markerfacecolor="white", linewidth=1.2, label=shorten(name))
+    if chosen is not None:
+        axes.axvline(chosen, color="0.5", linewidth=0.9, linestyle=(0, (8, 3)), label="epsilon of the study")
+    if target_width is not None:
+        axes.axhline(target_width, color="0.5", linewidth=0.9, label="target")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    for axis in (axes.xaxis, axes.yaxis):  # 0.5, not a power of ten
+        axis.set_major_locator(LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 5.0, 7.0)))
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter("")
+    axes.set_xlabel("epsilon (larger: less privacy)")
+    axes.set_ylabel("half-width of the 95 % interval")
+    for text in axes.legend(frameon=False, fontsize=9).get_texts():
+        text.set_parse_math(False)  # names are untrusted text
+    return figure
+
+
+def precision_alt(widths: Widths) -> str:
+    """Return the alt text of `precision_plot`."""
+    lines = []
+    for name, points in widths.items():
+        (least, wide), (most, narrow) = min(points), max(points)
+        lines.append(
+            f"{name} from {format_number(wide)} at epsilon {least:g} to {format_number(narrow)} at epsilon {most:g}"
+        )
+    return f"Half-width of the 95 % interval against epsilon: {'; '.join(lines)}."

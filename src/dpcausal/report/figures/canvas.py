@@ -1,4 +1,4 @@
-"""An empty figure in the style of all others, and a drawn one as an image."""
+"""The common style of all figures, and their rendering."""
 
 from io import BytesIO
 from typing import TYPE_CHECKING
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_LONGEST = 40
+_MAX_LENGTH = 40
 
 
 def blank_figure(width: float, height: float) -> "tuple[Figure, Axes]":
-    """An empty figure of this many inches, and its axes.
+    """Return an empty figure of this size in inches, and its axes.
 
     Raises:
-        MissingExtraError: Where matplotlib is not installed.
+        MissingExtraError: If matplotlib is not installed.
     """
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415 (an extra)
@@ -34,7 +34,7 @@ def blank_figure(width: float, height: float) -> "tuple[Figure, Axes]":
 
 
 def render(title: str, figure: "Figure", alt: str) -> Picture:
-    """A figure as an SVG image, the same bytes each time."""
+    """Render a figure as an SVG image, reproducibly to the byte."""
     from matplotlib import rc_context  # noqa: PLC0415 (an extra)
 
     image = BytesIO()
@@ -44,6 +44,6 @@ def render(title: str, figure: "Figure", alt: str) -> Picture:
 
 
 def shorten(name: str) -> str:
-    """A name that fits beside an axis, and that can be drawn."""
+    """Shorten a name to fit beside an axis, and replace characters that cannot be drawn."""
     line = "".join(letter if letter.isprintable() else "\ufffd" for letter in " ".join(name.split()))
-    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+    return line if len(line) <= _MAX_LENGTH else line[: _MAX_LENGTH - 1] + "…"

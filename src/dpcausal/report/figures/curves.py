@@ -18,9 +18,9 @@ _POINTS = 200
 
 
 def forest_plot(curve: EffectCurve, *, alpha: float = 0.05) -> "Figure":
-    """The effect of each group, or of each example profile, with intervals that hold for all of them together.
+    """Draw the effect of each group, or of each example profile, with simultaneous intervals.
 
-    Thick lines are what sampling alone would leave open, thin ones add the privacy noise.
+    Thick lines show the sampling error alone, thin lines the privacy noise as well.
 
     Example:
         >>> from dpcausal import Category, Real, Rehearsal, Schema, SubgroupEffects, Treatment
@@ -38,40 +38,40 @@ def forest_plot(curve: EffectCurve, *, alpha: float = 0.05) -> "Figure":
         share = sampling / np.maximum(np.hypot(sampling, privacy), 1e-300)
         axes.hlines(places, low, high, color="0.45", linewidth=1.2)
         axes.hlines(places, effects - (effects - low) * share, effects + (high - effects) * share, "0.2", linewidth=4)
-        label = f"{1 - alpha:.0%} intervals for all together; thick: sampling alone"
+        label = f"simultaneous {1 - alpha:.0%} intervals; thick: sampling error alone"
     else:
         axes.hlines(places, effects - 2 * privacy, effects + 2 * privacy, color="0.45", linewidth=1.2)
-        label = "lines: twice the privacy noise; no intervals"
+        label = "lines: ± 2 sd of the privacy noise; no intervals"
     axes.plot(effects, places, "o", color="black", markerfacecolor="white", markersize=6)
     axes.axvline(0.0, color="0.6", linewidth=0.8, linestyle="--")
     axes.set_yticks(places, names, parse_math=False)
     axes.set_ylim(-0.6, len(names) - 0.4)
-    axes.set_xlabel(f"effect on {curve.outcome} of {curve.arms[1]} against {curve.arms[0]}\n{label}")
-    axes.set_title(_promise(curve), loc="left", fontsize=9)
+    axes.set_xlabel(f"effect of {curve.arms[1]} against {curve.arms[0]} on {curve.outcome}\n{label}")
+    axes.set_title(_caption(curve), loc="left", fontsize=9)
     return figure
 
 
 def effect_plot(
     curve: EffectCurve, covariate: str, *, at: Mapping[str, Any] | None = None, alpha: float = 0.05
 ) -> "Figure":
-    """The effect over the range of one covariate, with the band that holds all along it.
+    """Draw the effect over the range of one covariate, with its pointwise interval and its simultaneous band.
 
     Args:
         curve: The curve.
-        covariate: The covariate, a number.
-        at: Values of the other covariates; in the middle, or the first listed, where left out.
-        alpha: How often the band may miss.
+        covariate: A numeric covariate.
+        at: Values of the other covariates; by default the middle of the range, or the first listed value.
+        alpha: One minus the confidence level.
     """
     figure, axes = blank_figure(7.0, 4.2)
     draw_effect(axes, curve, covariate, at=at, alpha=alpha)
-    axes.set_title(_promise(curve), loc="left", fontsize=9)
+    axes.set_title(_caption(curve), loc="left", fontsize=9)
     return figure
 
 
 def draw_effect(
     axes: "Axes", curve: EffectCurve, covariate: str, *, at: Mapping[str, Any] | None = None, alpha: float = 0.05
 ) -> None:
-    """The same on axes of your own."""
+    """Draw the same as `effect_plot` on given axes."""
     columns = {column.name: column for column in curve.basis.reads(curve.schema)}
     if not set(at or {}) <= set(columns):
         raise QueryError(
@@ -81,7 +81,7 @@ def draw_effect(
     if not isinstance(column, Real):
         numbers = [name for name, each in columns.items() if isinstance(each, Real)]
         raise QueryError(
-            expected=f"a number that the effect is a function of: {', '.join(numbers) or 'there is none'}",
+            expected=f"a numeric covariate of the curve: {', '.join(numbers) or 'it has none'}",
             got=repr(covariate),
             hint="forest_plot shows groups and listed values.",
         )
@@ -94,8 +94,8 @@ def draw_effect(
     if not curve.no_interval:
         together = curve.effect_interval(profiles, alpha=alpha, simultaneous=True)
         alone = curve.effect_interval(profiles, alpha=alpha)
-        axes.fill_between(values, *together, color="0.88", label=f"{1 - alpha:.0%} band, all along")
-        axes.fill_between(values, *alone, color="0.72", label=f"{1 - alpha:.0%} interval, at each point")
+        axes.fill_between(values, *together, color="0.88", label=f"{1 - alpha:.0%} simultaneous band")
+        axes.fill_between(values, *alone, color="0.72", label=f"{1 - alpha:.0%} pointwise interval")
     axes.plot(values, curve.effect(profiles), color="black", linewidth=1.6, label="effect")
     axes.axhline(0.0, color="0.5", linewidth=0.8, linestyle="--")
     axes.set_xlim(column.low, column.high)
@@ -104,7 +104,7 @@ def draw_effect(
     axes.legend(frameon=False, fontsize=8)
 
 
-def _promise(curve: EffectCurve) -> str:
-    promise = f"epsilon {curve.guarantee.epsilon:g}, delta {curve.guarantee.delta:g}"
+def _caption(curve: EffectCurve) -> str:
+    guarantee = f"epsilon {curve.guarantee.epsilon:g}, delta {curve.guarantee.delta:g}"
     unproved = " (NOT PROVED)" if curve.guarantee.proof_status == "heuristic" else ""
-    return f"{curve.n:,} units; {promise}{unproved}" + ("; rehearsed, no data read" if curve.rehearsed else "")
+    return f"{curve.n:,} units; {guarantee}{unproved}" + ("; rehearsed, no data read" if curve.rehearsed else "")

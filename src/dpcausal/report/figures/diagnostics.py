@@ -1,4 +1,4 @@
-"""Figures of diagnoses, with noise bars. They read as well in black and white."""
+"""Figures of diagnoses, with noise bars, legible in black and white."""
 
 from typing import TYPE_CHECKING
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 
 def diagnosis_picture(result: BalanceTable | OverlapTable) -> Picture:
-    """A diagnosis drawn, with its words: a love plot, or bars of the arms."""
+    """Render a diagnosis as a love plot or as bars of the arms, with its alt text."""
     figure = love_plot(result) if isinstance(result, BalanceTable) else overlap_plot(result)
-    return render(result.name, figure, alt_text(result))
+    return render(result.name, figure, diagnosis_alt(result))
 
 
 def love_plot(balance: BalanceTable) -> "Figure":
-    """The standardised mean difference of each covariate, before (hollow) and after weighting (filled), with bars.
+    """Draw the standardised mean difference of each covariate, before (hollow) and after weighting (filled).
 
-    The grey band is what passes. A covariate that noise hides has no mark and says so.
+    Bars show the privacy noise, and the grey band the values that pass. A covariate hidden by noise has no mark.
 
     Example:
         >>> from dpcausal import Real, Rehearsal, Schema, Treatment
@@ -37,20 +37,20 @@ def love_plot(balance: BalanceTable) -> "Figure":
     axes.axvline(0.0, color="0.5", linewidth=0.8, linestyle="--", zorder=1)
     lift = 0.12 if balance.weighted else 0.0
     before, after = ([getattr(line, when) for line in balance.lines] for when in ("before", "after"))
-    _marked(axes, places + lift, before, "white", "before")
+    _marks(axes, places + lift, before, "white", "before")
     if balance.weighted:
-        _marked(axes, places - lift, after, "black", "after weighting")
+        _marks(axes, places - lift, after, "black", "after weighting")
     axes.set_yticks(places, [shorten(line.name) for line in balance.lines], parse_math=False)
     axes.set_ylim(-0.6, len(places) - 0.4)
     control, treated = map(shorten, balance.arms)
-    words = f"standardised mean difference, {treated} less {control}\nbars: 95 % privacy noise"
+    words = f"standardised mean difference, {treated} minus {control}\nbars: 95 % privacy noise"
     axes.set_xlabel(words, parse_math=False)
-    axes.set_title(_headline(balance), loc="left", fontsize=9)
+    axes.set_title(_caption(balance), loc="left", fontsize=9)
     axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure
 
 
-def _marked(axes: "Axes", places: np.ndarray, found: list[Reading | None], colour: str, label: str) -> None:
+def _marks(axes: "Axes", places: np.ndarray, found: list[Reading | None], colour: str, label: str) -> None:
     seen = [(place, each) for place, each in zip(places, found, strict=True) if each is not None]
     axes.errorbar(
         [each.value for _, each in seen],
@@ -72,7 +72,7 @@ def _marked(axes: "Axes", places: np.ndarray, found: list[Reading | None], colou
 
 
 def overlap_plot(overlap: OverlapTable) -> "Figure":
-    """How many units each arm has in each bin: treated above the line, control below it, with noise bars."""
+    """Draw the number of units of each arm in each bin: treated above the line, control below, with noise bars."""
     figure, axes = blank_figure(8.0, 4.4)
     places = np.arange(len(overlap.bins))
     for arm, sign, colour, hatch in (("treated", 1, "0.45", ""), ("control", -1, "0.9", "///")):
@@ -80,7 +80,7 @@ def overlap_plot(overlap: OverlapTable) -> "Figure":
         heights = [sign * max(each.value, 0.0) for each in found]
         label = shorten(overlap.arms[1 if arm == "treated" else 0])
         axes.bar(places, heights, width=0.85, color=colour, hatch=hatch, edgecolor="black", linewidth=0.8, label=label)
-        shift = 0.06 * sign  # so that the bars of counts next to 0 do not hide each other
+        shift = 0.06 * sign  # keeps the bars of counts near 0 apart
         values, bars = [sign * each.value for each in found], [each.bar for each in found]
         axes.errorbar(places + shift, values, yerr=bars, fmt="none", ecolor="black", elinewidth=1.2, capsize=2)
     axes.axhline(0.0, color="black", linewidth=0.8)
@@ -88,28 +88,29 @@ def overlap_plot(overlap: OverlapTable) -> "Figure":
     axes.set_xticks(places, names, rotation=40, ha="right", fontsize=8, parse_math=False)
     axes.yaxis.set_major_formatter(lambda value, _: f"{abs(value):,.0f}")
     axes.set_ylabel("units\nbars: 95 % privacy noise")
-    axes.set_title(_headline(overlap), loc="left", fontsize=9)
-    for text in axes.legend(frameon=False, fontsize=8).get_texts():
-        text.set_parse_math(False)  # arms are strangers' words
+    axes.set_title(_caption(overlap), loc="left", fontsize=9)
+    legend = axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    for text in legend.get_texts():
+        text.set_parse_math(False)  # names are untrusted text
     return figure
 
 
-def alt_text(result: BalanceTable | OverlapTable) -> str:
-    """What the figure of a diagnosis shows, for those who cannot see it."""
+def diagnosis_alt(result: BalanceTable | OverlapTable) -> str:
+    """Return the alt text of a diagnosis."""
     if isinstance(result, BalanceTable):
-        told = [f"{line.name} {_difference(line.before)}{_then(line.after, result)}" for line in result.lines]
-        shown = "Love plot of standardised mean differences with 95 % noise bars"
+        values = [f"{line.name} {_difference(line.before)}{_then(line.after, result)}" for line in result.lines]
+        title = "Love plot of standardised mean differences with 95 % noise bars"
     else:
-        told = [f"{bin_.name}: {_units(bin_.treated)} and {_units(bin_.control)}" for bin_ in result.bins]
-        shown = f"Bars of the number of units, {result.arms[1]} and {result.arms[0]}, in each bin"
-    return f"{shown}. {'; '.join(told)}. Verdict: {result.verdict}; {result.found}."
+        values = [f"{bin_.name}: {_units(bin_.treated)} and {_units(bin_.control)}" for bin_ in result.bins]
+        title = f"Bars of the number of units, {result.arms[1]} and {result.arms[0]}, in each bin"
+    return f"{title}. {'; '.join(values)}. Verdict: {result.verdict}; {result.found}."
 
 
-def _headline(result: BalanceTable | OverlapTable) -> str:
-    promise = f"epsilon {result.guarantee.epsilon:g}, delta {result.guarantee.delta:g}"
+def _caption(result: BalanceTable | OverlapTable) -> str:
+    guarantee = f"epsilon {result.guarantee.epsilon:g}, delta {result.guarantee.delta:g}"
     if result.rehearsed:
-        return f"{result.n:,} units; {promise}; rehearsed, no data read"
-    return f"{result.verdict}; {result.n:,} units; {promise}"
+        return f"{result.n:,} units; {guarantee}; rehearsed, no data read"
+    return f"{result.verdict}; {result.n:,} units; {guarantee}"
 
 
 def _difference(reading: Reading | None) -> str:

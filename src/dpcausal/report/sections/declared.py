@@ -1,33 +1,32 @@
-"""The sections of a report about what was declared before anything was read: the question, and every public input."""
+"""The sections on what was declared before any data was read: the question, the design, and the public inputs."""
 
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 from dpcausal.columns import Binary
 from dpcausal.real import Real
-from dpcausal.report.inputs import ReportInputs
-from dpcausal.report.section import Section, Table
+from dpcausal.report.section import ReportInputs, Section, Table
 from dpcausal.treatment import TableColumn, Treatment
 
-_UNSAID = "not said"
+_UNSPECIFIED = "not specified"
+_NO_STUDY = "No study file was given with this report."
 
 
 def question(report: ReportInputs) -> Section:
-    """What was asked, of whom, by which design."""
+    """State the question and the design."""
     study, effect = report.study, report.effect
     if study is None:
         asked = f"The effect of {effect.arms[1]} against {effect.arms[0]} on {effect.outcome}."
         version = (f"Data as of {effect.as_of}.",) if effect.as_of else ()
-        says = (asked, *version, "No study file was given with this report.")
-        return Section("question", "Question and design", paragraphs=says)
+        return Section("question", "Question and design", paragraphs=(asked, *version, _NO_STUDY))
     items = [
         ("study", study.name),
         *([("data as of", effect.as_of)] if effect.as_of else []),
         ("question", study.question),
-        ("design", "trial: chance decided who was treated" if study.design == "trial" else study.design),
-        ("eligibility", study.eligibility or _UNSAID),
-        ("time zero", study.time_zero or _UNSAID),
-        ("treatment strategies", f"{effect.arms[1]}, and {effect.arms[0]} to compare with"),
+        ("design", "randomised trial" if study.design == "trial" else study.design),
+        ("eligibility", study.eligibility or _UNSPECIFIED),
+        ("time zero", study.time_zero or _UNSPECIFIED),
+        ("treatment strategies", f"{effect.arms[1]}, compared with {effect.arms[0]}"),
         ("outcome", effect.outcome),
         ("estimand", effect.estimand),
     ]
@@ -37,32 +36,32 @@ def question(report: ReportInputs) -> Section:
 
 
 def inputs(report: ReportInputs) -> Section:
-    """Every public input, who supplied it, and what was done with values before anything was added up."""
-    title, study = "Public inputs, and how values were read", report.study
+    """List every public input, its source, and how values were handled before anything was summed."""
+    title, study = "Public inputs and data handling", report.study
     if study is None:
-        return Section("inputs", title, paragraphs=("No study file was given with this report; see the assumptions.",))
+        return Section("inputs", title, paragraphs=(f"{_NO_STUDY} See the assumptions.",))
     schema, bounds = study.schema, study.bounds
     items = [
-        ("who chose bounds and values", bounds.get("by", _UNSAID)),
-        ("when", bounds.get("on", _UNSAID)),
-        ("where they come from", bounds.get("source", _UNSAID)),
-        ("epsilon and delta, chosen by the study", f"{study.epsilon:g} and {study.delta:g}"),
-        *((f"epsilon of {site}", f"{epsilon:g}") for site, epsilon in study.epsilons.items()),
-        ("estimator", _spelled(study.estimator)),
+        ("bounds and values chosen by", bounds.get("by", _UNSPECIFIED)),
+        ("chosen on", bounds.get("on", _UNSPECIFIED)),
+        ("source of the bounds", bounds.get("source", _UNSPECIFIED)),
+        ("epsilon and delta of the study", f"{study.epsilon:g} and {study.delta:g}"),
+        *((f"epsilon at {site}", f"{epsilon:g}") for site, epsilon in study.epsilons.items()),
+        ("estimator", _describe(study.estimator)),
     ]
     if schema.unit is not None:
-        rule = f"{schema.unit.keep} record by {schema.unit.by} of each {schema.unit.name}; others were not read"
+        rule = f"the {schema.unit.keep} record by {schema.unit.by} of each {schema.unit.name}; others are not used"
         items.append(("several records of one unit", rule))
     if report.effect.sites:
         items.append(("several sites", f"pooled by {study.pooling.replace('_', ' ')}"))
     columns: list[tuple[str, TableColumn]] = [("treatment", schema.treatment), ("outcome", schema.outcome)]
     columns += [("covariate", column) for column in schema.covariates]
-    lines = tuple((column.name, role, _read(column), str(_missing(column))) for role, column in columns)
-    table = Table("Columns as declared", ("column", "as", "values", "a missing value counts as"), lines)
+    lines = tuple((column.name, role, _handling(column), str(_missing(column))) for role, column in columns)
+    table = Table("Declared columns", ("column", "role", "values", "a missing value counts as"), lines)
     notes = (
-        "Nothing here may come from the table, unless it was asked of it for a price.",
-        "Values outside bounds were moved to the bound, and unknown ones count as missing.",
-        "dpcausal tuned nothing on the data, and looked at nothing that is not paid for.",
+        "These inputs must not be derived from the table, except by a query that was paid for.",
+        "Values outside the bounds were clipped to them; undeclared values count as missing.",
+        "dpcausal tuned nothing on the data and read nothing that was not paid for.",
     )
     return Section("inputs", title, items=tuple(items), tables=(table,), notes=notes)
 
@@ -77,11 +76,11 @@ def _missing(column: TableColumn) -> object:
     return column.missing_value
 
 
-def _read(column: TableColumn) -> str:
-    return f"{_declared(column)}; {column.rules}" if column.rules else _declared(column)
+def _handling(column: TableColumn) -> str:
+    return f"{_values(column)}; {column.rules}" if column.rules else _values(column)
 
 
-def _declared(column: TableColumn) -> str:
+def _values(column: TableColumn) -> str:
     if isinstance(column, Treatment):
         return column.described
     if isinstance(column, Real):
@@ -91,12 +90,12 @@ def _declared(column: TableColumn) -> str:
     return " or ".join(map(str, column.values))
 
 
-def _spelled(value: Any) -> str:  # noqa: ANN401 (an estimator or one of its parameters)
-    """A value as a person would read it: dataclasses by those parts that were chosen, lists by their items."""
+def _describe(value: Any) -> str:  # noqa: ANN401 (an estimator or one of its parameters)
+    """Return a value in words: a dataclass by the fields that differ from their defaults, a list by its items."""
     if is_dataclass(value) and not isinstance(value, type):
         chosen = ((part.name, getattr(value, part.name), part.default) for part in fields(value))
-        parts = ", ".join(f"{name} {_spelled(part)}" for name, part, usual in chosen if part not in (None, usual))
+        parts = ", ".join(f"{name} {_describe(part)}" for name, part, usual in chosen if part not in (None, usual))
         return f"{type(value).__name__} ({parts})" if parts else type(value).__name__
     if isinstance(value, tuple | list):
-        return "; ".join(map(_spelled, value)) or "none"
+        return "; ".join(map(_describe, value)) or "none"
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,6 +1,6 @@
-"""Where a report answers what guidelines ask for.
+"""The section on reporting guidelines: which section of the report addresses which item.
 
-STROBE's items are quoted by their numbers. TARGET and NIST SP 800-226 are referred to by topic.
+STROBE's items are cited by number, TARGET and NIST SP 800-226 by topic.
 """
 
 from dpcausal.report.section import Section, Table
@@ -35,22 +35,22 @@ TARGET = (
     ("results: the estimate of each estimand, with its precision", "result"),
     ("results: sensitivity to assumptions", "confounding diagnostics"),
     ("discussion: limitations", "result limitations"),
-    ("other information: registration, data, code, funding", "record provenance"),
+    ("other information: registration, data, code, funding", "audit_trail provenance"),
 )
 NIST = (
     ("the guarantee: epsilon, delta, variant", "privacy"),
     ("the privacy unit, and bounded neighbours", "privacy"),
-    ("composition and the privacy budget", "privacy record"),
+    ("composition and the privacy budget", "privacy audit_trail"),
     ("utility, and bias from bounds and noise", "result inputs"),
     ("correctness of the algorithms: sensitivity, noise, floating point, random numbers", "provenance"),
     ("the trust model", "privacy"),
-    ("security, access and side channels", "limitations record"),
+    ("security, access and side channels", "limitations audit_trail"),
     ("data collection and what happened before", "limitations inputs"),
 )
 
 
 def guidelines(numbers: dict[str, int]) -> Section:
-    """For each guideline, which section answers which of its topics.
+    """List, for each guideline, the section that addresses each of its topics.
 
     Args:
         numbers: The number of each section, by its key.
@@ -63,9 +63,9 @@ def guidelines(numbers: dict[str, int]) -> Section:
             ("NIST SP 800-226, by topic", NIST),
         )
     )
-    says = ("Where this report answers what guidelines ask for. It replaces none of their checklists.",)
-    return Section("guidelines", "TARGET, STROBE and NIST SP 800-226", paragraphs=says, tables=tables)
+    paragraphs = ("Where this report addresses each guideline. It does not replace their checklists.",)
+    return Section("guidelines", "TARGET, STROBE and NIST SP 800-226", paragraphs=paragraphs, tables=tables)
 
 
 def _places(keys: str, numbers: dict[str, int]) -> str:
-    return ", ".join(str(numbers[key]) for key in keys.split()) or "not in this report: for the authors to write"
+    return ", ".join(str(numbers[key]) for key in keys.split()) or "not in this report: left to the authors"
