@@ -1,8 +1,9 @@
 PYTHON ?= python
 
-.PHONY: check format lint types architecture test docs release tutorials commands proofs long
+.PHONY: check format lint types architecture test docs packaging release tutorials commands proofs statistical audit long
 
-check: lint types architecture test docs release  ## everything that CI runs
+check:  ## everything that CI runs: the tests, and beside them types, docs, packaging, architecture and lint
+	$(PYTHON) -m checks.gate
 
 format:  ## rewrite the code in the project's style
 	$(PYTHON) -m ruff format .
@@ -23,6 +24,9 @@ test:
 
 docs:  ## fails on a warning; with --quiet mkdocs would not count any
 	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict
+
+packaging:  ## the release check, where packaging changed since it last passed
+	$(PYTHON) -m checks.release --if-changed
 
 release:  ## wheel and sdist, in an empty environment with the oldest versions; by hand also --all
 	$(PYTHON) -m checks.release

@@ -1,4 +1,4 @@
-"""How often 95 % intervals cover the truth, over simulated trials with real vaults, ledgers and noise.
+"""How often 95 % intervals cover the truth, over simulated trials with a vault's answers and noise, and no ledger.
 
 `python -m benchmarks.coverage --estimator difference_in_means --runs 2000 --json`
 """
@@ -16,11 +16,13 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 import dpcausal as dpc
-from benchmarks.datasets import BUDGET, connection
+from benchmarks.datasets import connection
 from benchmarks.leaderboard.tables import generated
 from benchmarks.simulation import add_arguments, show, simulated
+from dpcausal.audit.tables import Unmetered
 from dpcausal.effect import Estimator
 from dpcausal.schema import Protects
+from tests.support.engines import CachedEngine
 
 Columns = dict[str, NDArray[Any]]
 Study = tuple[Columns, float]
@@ -190,8 +192,9 @@ def simulate(task: tuple[Cell, tuple[int, int]]) -> Run:
     cell, seed = task
     columns, truth = STUDIES[cell.outcome](np.random.default_rng(seed), cell.n, cell.protects)
     table = connection().from_arrow(pa.table(columns))
-    vault = dpc.Vault(table, schema_of(columns, cell.protects), ledger="sqlite://", budget=BUDGET)
-    effect = ESTIMATORS[cell.estimator][0].estimate(vault, epsilon=cell.epsilon, delta=cell.delta)
+    schema = schema_of(columns, cell.protects)
+    source = Unmetered(CachedEngine(table, schema), schema)
+    effect = ESTIMATORS[cell.estimator][0].estimate(source, epsilon=cell.epsilon, delta=cell.delta)
     # Refused intervals are made all the same, to see what they would have been worth.
     low, high = replace(effect, no_interval="").interval(0.95)
     assert effect.sampling_sd is not None

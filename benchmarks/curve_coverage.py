@@ -14,9 +14,11 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 import dpcausal as dpc
-from benchmarks.datasets import BUDGET, connection
+from benchmarks.datasets import connection
 from benchmarks.simulation import add_arguments, show, simulated
+from dpcausal.audit.tables import Unmetered
 from dpcausal.curve import CurveEstimator
+from tests.support.engines import CachedEngine
 
 Array = NDArray[np.float64]
 
@@ -98,8 +100,9 @@ def simulate(task: tuple[Cell, tuple[int, int]]) -> tuple[float, bool, float, bo
     cell, seed = task
     estimator, effect, confounded = STUDIES[cell.study]
     table = made_up(np.random.default_rng(seed), cell.n, effect, confounded)
-    vault = dpc.Vault(connection().from_arrow(pa.table(table)), SCHEMA, ledger="sqlite://", budget=BUDGET)
-    curve = estimator.estimate(vault, epsilon=cell.epsilon, delta=cell.delta)
+    relation = connection().from_arrow(pa.table(table))
+    source = Unmetered(CachedEngine(relation, SCHEMA), SCHEMA)
+    curve = estimator.estimate(source, epsilon=cell.epsilon, delta=cell.delta)
     if curve.no_interval:
         return float("nan"), False, float("nan"), True
     at = profiles(cell.study)

@@ -4,9 +4,16 @@ The sdist and the wheel are built and looked into. The wheel is installed into a
 dependencies that pyproject.toml allows; there the README and a first day's work are run. With `--all` also with the
 pinned and with the newest dependencies, by every Python that is here, with each extra, and by every line of the
 documents that installs something.
+
+With `--if-changed`, as the gate calls it, nothing is done where the digest in `checks/release.sha256` is that of the
+checkout: what pyproject.toml declares, the oldest versions, which files there are, which names of libraries the package
+uses, and this check itself. A check that passed writes the digest.
 """
 
 import argparse
+import ast
+import hashlib
+import json
 import os
 import re
 import resource
@@ -31,7 +38,9 @@ from packaging.utils import canonicalize_name
 
 from checks.documents import DOCUMENTS, ROOT, blocks
 
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = DECLARED["project"]
+CHECKED = ROOT / "checks" / "release.sha256"
 OLDEST, PINNED = ROOT / "constraints-oldest.txt", ROOT / "constraints.txt"
 
 EXTRAS = {
@@ -85,6 +94,33 @@ def pins(path: Path) -> dict[str, str]:
     """The versions in a file of constraints."""
     lines = [line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
     return {canonicalize_name(name): version for name, _, version in (line.partition("==") for line in lines)}
+
+
+def digest() -> str:
+    """Return the digest of all that decides what this check finds, short of what functions compute."""
+    source = sorted((ROOT / "src").rglob("*.py"))
+    declared = [DECLARED["build-system"], PROJECT, DECLARED["tool"]["hatch"]]
+    texts = [
+        (ROOT / name).read_text(encoding="utf-8") for name in ("checks/release.py", "checks/smoke.py", OLDEST.name)
+    ]
+    files = [path.relative_to(ROOT).as_posix() for path in source]
+    names = sorted({name for path in source for name in library_names(path.read_text(encoding="utf-8"))})
+    return hashlib.sha256(json.dumps([declared, texts, files, names], sort_keys=True).encode()).hexdigest()
+
+
+def library_names(text: str) -> set[str]:
+    """Return what a module uses of other libraries than Python's, such as `numpy.cumsum`."""
+    tree, known = ast.parse(text), {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            known |= {each.asname or each.name.partition(".")[0]: each.name for each in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            known |= {each.asname or each.name: f"{node.module}.{each.name}" for each in node.names}
+    used = set(known.values())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in known:
+            used.add(f"{known[node.value.id]}.{node.attr}")
+    return {name for name in used if name.partition(".")[0] not in {*sys.stdlib_module_names, PROJECT["name"]}}
 
 
 def run(*words: str | Path, cwd: Path = ROOT, path: Path | None = None) -> str:
@@ -279,7 +315,12 @@ def main() -> None:
     parser.add_argument(
         "--all", action="store_true", help="also pinned and newest versions, other Pythons, extras, documents"
     )
-    everything = parser.parse_args().all
+    parser.add_argument("--if-changed", action="store_true", help="only where packaging changed since it last passed")
+    chosen = parser.parse_args()
+    everything, now = chosen.all, digest()
+    if chosen.if_changed and CHECKED.is_file() and CHECKED.read_text(encoding="utf-8").strip() == now:
+        print("release: nothing changed since it was ready")
+        return
     with TemporaryDirectory(prefix="dpcausal-release-") as place:
         folder = Path(place)
         sdist, wheel = build(folder / "dist")
@@ -303,6 +344,7 @@ def main() -> None:
             for line in install_lines():
                 with step(f"See that this can be done: {line}"):
                     try_line(wheel, environment, line)
+    CHECKED.write_text(f"{now}\n", encoding="utf-8")
     print("release: ready")
 
 

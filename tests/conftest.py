@@ -8,10 +8,31 @@ import pytest
 from hypothesis import settings
 
 import dpcausal as dpc
+from tests.support.noise import SeededNoise, seeded
 from tests.support.postgres import VARIABLE, fresh_database
 
 settings.register_profile("shared machine", deadline=None)
 settings.load_profile("shared machine")
+
+REAL_NOISE = {"audit", "ledger", "plugins", "privacy", "vault"}
+"""The folders of tests that draw noise as it is in production."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def seeded_noise(request: pytest.FixtureRequest) -> Iterator[SeededNoise | None]:
+    """In all other folders noise comes from a seed, also for what a module's tests share."""
+    if request.path.relative_to(Path(__file__).parent).parts[0] in REAL_NOISE:
+        yield None
+        return
+    with seeded() as noise:
+        yield noise
+
+
+@pytest.fixture(autouse=True)
+def same_noise_in_every_run(seeded_noise: SeededNoise | None) -> None:
+    """Let what a test draws not depend on the tests before it."""
+    if seeded_noise:
+        seeded_noise.reseed()
 
 
 @pytest.fixture

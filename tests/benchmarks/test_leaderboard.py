@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.accuracy.__main__ import main
 from benchmarks.leaderboard.contestants import _RANKINGS, CONTESTANTS, ranking, scene_of
-from benchmarks.leaderboard.suite import PLANS, leaderboard, tables_for
+from benchmarks.leaderboard.suite import PLANS, Plan, leaderboard, tables_for
 from benchmarks.leaderboard.tables import FROM_FILES, generated, generated_name, table
 
 FOLDER = os.environ.get("DPCAUSAL_DATA", "")
@@ -42,8 +42,9 @@ def test_tables_from_files_have_outcomes_within_their_bounds(name: str) -> None:
     assert scene_of(data).study.n == data.n
 
 
-def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
+def test_a_run_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = generated_name(1_000, 10)
+    monkeypatch.setitem(PLANS, name, Plan(0.4, (1.0,)))
     first = leaderboard([name], None, str(tmp_path), repeats=1, workers=0, figures=str(tmp_path))
     part = next(path for path in tmp_path.rglob("1000*.parquet"))
     written = part.stat().st_mtime_ns
@@ -67,7 +68,10 @@ def test_tables_without_files_are_those_that_are_generated() -> None:
     assert tables_for("anywhere") == list(PLANS)
 
 
-def test_the_command_prints_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(PLANS, "Synth", Plan(1.0, (0.5, 4.0)))
     main(
         [
             "--suite",
@@ -83,5 +87,5 @@ def test_the_command_prints_json(tmp_path: Path, capsys: pytest.CaptureFixture[s
         ]
     )
     result = json.loads(capsys.readouterr().out)
-    assert len(result["choices"]) == 8
+    assert len(result["choices"]) == 2
     assert {line["table"] for line in result["lines"]} == {"Synth"}

@@ -13,8 +13,9 @@ from packaging.utils import canonicalize_name
 from typer.testing import CliRunner
 
 import dpcausal
+from checks import release
 from checks.documents import ROOT
-from checks.release import EXTRAS, OLDEST, PINNED, PROJECT, faults, install_lines, oldest, pins
+from checks.release import EXTRAS, OLDEST, PINNED, PROJECT, faults, install_lines, library_names, oldest, pins
 from dpcausal.cli import app
 
 GROUPS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]
@@ -47,15 +48,15 @@ def test_the_oldest_versions_are_the_lower_bounds() -> None:
     assert pins(OLDEST) == oldest()
 
 
-def needed(requirement: Requirement, found: dict[str, set[str]], *, covariates: tuple[str, ...] = ("",)) -> None:
+def needed(requirement: Requirement, found: dict[str, set[str]], *, extras: tuple[str, ...] = ("",)) -> None:
     """Add to `found` what a requirement brings into this environment, with what that brings in turn."""
-    if requirement.marker and not any(requirement.marker.evaluate({"extra": extra}) for extra in covariates):
+    if requirement.marker and not any(requirement.marker.evaluate({"extra": extra}) for extra in extras):
         return
     name = canonicalize_name(requirement.name)
     new = (requirement.extras | {""}) - found.setdefault(name, set())
     found[name] |= new
     for line in distribution(name).requires or [] if new else []:
-        needed(Requirement(line), found, covariates=tuple(new))
+        needed(Requirement(line), found, extras=tuple(new))
 
 
 def test_constraints_pin_every_dependency() -> None:
@@ -109,3 +110,33 @@ def test_an_issue_template_can_be_filled_in(path: Path) -> None:
     assert named
     assert len(named) == len(set(named))
     assert all(field["attributes"].get("label") for field in form["body"] if field["type"] != "markdown")
+
+
+def test_names_used_of_libraries_are_found() -> None:
+    text = (
+        "import json\nimport numpy as np\nimport scipy.stats\nfrom duckdb import connect\nfrom dpcausal import text\n"
+    )
+    used = {"numpy", "scipy.stats", "duckdb.connect"}
+    assert library_names(text) == used
+    assert library_names(text + "def f():\n    return np.cumsum(json.loads('1'))\n") == used | {"numpy.cumsum"}
+
+
+def test_release_check_runs_where_and_only_where_packaging_changed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    built: list[str] = []
+    monkeypatch.setattr(release, "CHECKED", tmp_path / "release.sha256")
+    monkeypatch.setattr(release, "build", lambda _: built.append("built") or (tmp_path, tmp_path))  # type: ignore[func-returns-value]
+    monkeypatch.setattr(release, "look_into", lambda *_: None)
+    monkeypatch.setattr(release, "try_wheel", lambda *_: None)
+    monkeypatch.setattr("sys.argv", ["release", "--if-changed"])
+    release.main()
+    release.main()
+    assert built == ["built"]
+    assert "nothing changed" in capsys.readouterr().out
+    monkeypatch.setattr(release, "library_names", lambda _: {"numpy.new_function"})
+    release.main()
+    assert built == ["built"] * 2
+    monkeypatch.setattr("sys.argv", ["release"])
+    release.main()
+    assert built == ["built"] * 3

@@ -13,7 +13,7 @@ from dpcausal.diagnostics import Balance, BalanceTable, Reading, balance_from_mo
 from dpcausal.errors import QueryError
 from dpcausal.queries import ArmTotals, ObjectivePerturbedLogistic, RegressionMoments
 from dpcausal.release import Release
-from dpcausal.vault.table import open_table
+from tests.support.engines import fresh_noise
 
 OF = ["age", "smoker", "ward"]
 SCHEMA = dpc.Schema(
@@ -36,7 +36,7 @@ COLUMNS = columns()
 
 
 def source(schema: dpc.Schema = SCHEMA) -> Unmetered:
-    return Unmetered(open_table(pa.table(COLUMNS), schema), schema)
+    return fresh_noise(pa.table(COLUMNS), schema)
 
 
 def truth(weights: Any) -> dict[str, float]:
@@ -116,7 +116,7 @@ def test_balance_does_not_query_public_arm_sizes() -> None:
 
 def test_a_covariate_that_noise_hides_has_no_number_and_nothing_passes() -> None:
     few = {name: cells[:60] for name, cells in COLUMNS.items()}
-    found = Balance(OF).estimate(Unmetered(open_table(pa.table(few), SCHEMA), SCHEMA), epsilon=0.01)
+    found = Balance(OF).estimate(fresh_noise(pa.table(few), SCHEMA), epsilon=0.01)
     assert [line.before for line in found.lines] == [None] * 5
     assert found.passes is None
     assert "noise hides age" in found.found

@@ -8,12 +8,11 @@ import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
-from dpcausal.audit.tables import Unmetered
 from dpcausal.diagnostics import Overlap, OverlapTable
 from dpcausal.diagnostics.overlap import effective_sizes, thin_share
 from dpcausal.errors import QueryError
 from dpcausal.queries import Cells, Cut, ObjectivePerturbedLogistic, StratumCounts
-from dpcausal.vault.table import open_table
+from tests.support.engines import fresh_noise
 
 SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("t", labels=("old", "new"), undeclared=0),
@@ -29,7 +28,7 @@ def table(n: int, slope: float) -> tuple[Any, Any]:
     age, ward = random.uniform(20, 80, n), random.choice(["a", "b", "c"], n)
     t = (random.random(n) < 1 / (1 + np.exp(-slope * (age - 50)))).astype(int)
     whole = pa.table({"t": t, "y": age / 100, "age": age, "ward": ward})
-    return Unmetered(open_table(whole, SCHEMA), SCHEMA), (t, age, ward)
+    return fresh_noise(whole, SCHEMA), (t, age, ward)
 
 
 def thin_in_truth(t: Any, age: Any, clip: float) -> float:

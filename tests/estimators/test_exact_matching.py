@@ -6,6 +6,7 @@ import dpcausal as dpc
 from dpcausal.errors import BudgetExceededError
 from dpcausal.queries.stratum_matches import smoothness
 from dpcausal.vault.answers.stratum_matches import smooth_bound
+from tests.support.engines import fresh_noise
 
 SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("t", undeclared=0),
@@ -14,14 +15,18 @@ SCHEMA = dpc.Schema(
 )
 
 
-def vault_of(n: int, rule: str = "additive", seed: int = 0) -> dpc.Vault:
+def table_of(n: int, seed: int = 0) -> pa.Table:
     """Strata that move both treatment and outcome; the effect is 0.1."""
     generator = np.random.default_rng(seed)
     x = generator.integers(0, 10, n)
     t = (generator.random(n) < 0.3 + 0.04 * x).astype(int)
     y = 0.1 + 0.05 * x + 0.1 * t + generator.uniform(0, 0.3, n)
+    return pa.table({"t": t, "x": x, "y": y})
+
+
+def vault_of(n: int, rule: str = "additive") -> dpc.Vault:
     budget = dpc.Budget(epsilon=1000, delta=0.1, rule=rule)  # type: ignore[arg-type]
-    return dpc.Vault(pa.table({"t": t, "x": x, "y": y}), SCHEMA, ledger="sqlite://", budget=budget)
+    return dpc.Vault(table_of(n), SCHEMA, ledger="sqlite://", budget=budget)
 
 
 def test_exact_matching_with_delta_finds_the_effect_and_its_noise_scale() -> None:
@@ -37,7 +42,8 @@ def test_exact_matching_with_delta_finds_the_effect_and_its_noise_scale() -> Non
     share = 2.0 * 0.7
     exact = 2 * smooth_bound(sizes, 20_000, smoothness(share, 1e-6)) / share / 2**21 / 20_000
     # It is released with noise of its own, of about a quarter.
-    told = [dpc.ExactMatching(by=["x"]).estimate(vault_of(20_000), epsilon=2.0, delta=1e-6) for _ in range(40)]
+    source = fresh_noise(table_of(20_000), SCHEMA)
+    told = [dpc.ExactMatching(by=["x"]).estimate(source, epsilon=2.0, delta=1e-6) for _ in range(40)]
     assert np.median([each.noise[0].scale for each in told]) == pytest.approx(exact, rel=0.4)
 
 

@@ -9,6 +9,7 @@ from dpcausal.errors import QueryError, RefusedError
 from dpcausal.estimators.outcome_regression import as_score_coefficients, fit_regressions
 from dpcausal.queries import RegressionMoments
 from dpcausal.schema import PROTECTS, Protects
+from tests.support.engines import fresh_noise
 
 SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("t", undeclared=0),
@@ -66,17 +67,15 @@ def test_without_interaction_there_is_one_regression() -> None:
 
 def test_reported_noise_matches_its_spread() -> None:
     """Over many releases of one table the estimate varies by privacy_sd."""
-    effects = [
-        dpc.RegressionAdjustment(covariates=["x"]).estimate(vault_of(5_000), epsilon=1.0, delta=1e-6) for _ in range(60)
-    ]
+    source, estimator = fresh_noise(pa.table(columns(5_000)), SCHEMA), dpc.RegressionAdjustment(covariates=["x"])
+    effects = [estimator.estimate(source, epsilon=1.0, delta=1e-6) for _ in range(200)]
     spread = np.std([effect.estimate for effect in effects])
-    assert spread == pytest.approx(np.median([effect.privacy_sd for effect in effects]), rel=0.35)
+    assert spread == pytest.approx(np.median([effect.privacy_sd for effect in effects]), rel=0.2)
 
 
 def test_an_adjustment_that_noise_drowns_is_shrunk_and_has_no_interval() -> None:
-    effects = [
-        dpc.RegressionAdjustment(covariates=ALL).estimate(vault_of(20_000), epsilon=0.2, delta=1e-6) for _ in range(10)
-    ]
+    source, estimator = fresh_noise(pa.table(columns(20_000)), SCHEMA), dpc.RegressionAdjustment(covariates=ALL)
+    effects = [estimator.estimate(source, epsilon=0.2, delta=1e-6) for _ in range(10)]
     shrunk = [effect for effect in effects if "the adjustment was shrunk by the factor 0" in str(effect)]
     assert shrunk
     for effect in shrunk:

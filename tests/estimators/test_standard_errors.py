@@ -1,10 +1,6 @@
-"""Reported standard errors against how far estimates really scatter, with noise from a seed: the same in every run.
-
-The noise of a vault has no seed. Here it is replaced, for tests only, by numbers of the same sizes from a generator.
-"""
+"""Reported standard errors against how far estimates really scatter."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -13,10 +9,9 @@ from numpy.typing import NDArray
 
 import dpcausal as dpc
 from dpcausal.calibration import Noise
-from dpcausal.queries import Query
-from dpcausal.release import Noisy, Release
-from dpcausal.source import WrappedSource
+from dpcausal.release import Noisy
 from dpcausal.vault.noise import Sampler
+from tests.support.engines import fresh_noise
 
 Array = NDArray[np.float64]
 
@@ -49,10 +44,6 @@ def table(n: int, seed: int, *, apart: float = 1.0, noise: float = 0.3) -> pa.Ta
     return pa.table({"t": t, "y": y, "a": a, "b": b})
 
 
-def vault_of(data: pa.Table) -> dpc.Vault:
-    return dpc.Vault(data, SCHEMA, ledger="sqlite://", budget=dpc.Budget(epsilon=100, delta=0.1))
-
-
 def ratio(told: Sequence[float] | Array, found: Sequence[float] | Array) -> float:
     """What is told of how much estimates scatter, as a share of how much they do."""
     return float(np.median(told) / np.std(found))
@@ -60,29 +51,17 @@ def ratio(told: Sequence[float] | Array, found: Sequence[float] | Array) -> floa
 
 def test_regression_sampling_sd_matches_the_spread_of_estimates() -> None:
     estimator = dpc.RegressionAdjustment(covariates=OF)
-    effects = [estimator.estimate(vault_of(table(1_500, seed)), epsilon=100.0, delta=0.01) for seed in range(50)]
+    effects = [
+        estimator.estimate(fresh_noise(table(1_500, seed), SCHEMA), epsilon=100.0, delta=0.01) for seed in range(50)
+    ]
     assert max(effect.privacy_sd for effect in effects) < 0.5 * min(effect.sampling_sd or 0 for effect in effects)
     assert 0.8 < ratio([effect.standard_error or 0 for effect in effects], [each.estimate for each in effects]) < 1.25
 
 
-class Noisier(WrappedSource):
-    """What a source released, with noise of the same size once more."""
-
-    def __init__(self, source: dpc.Source, seed: int) -> None:
-        super().__init__(source)
-        self._random = np.random.default_rng(seed)
-
-    def release(self, query: Query, guarantee: dpc.Guarantee) -> Release:
-        """The same answer with more noise."""
-        release = super().release(query, guarantee)
-        noise = self._random.laplace(0.0, [release.scale(name) for name in release.names])
-        return replace(release, values=tuple(map(float, release.values + noise)))
-
-
 def test_regression_noise_sd_matches_the_spread_of_estimates() -> None:
     """Most of it in the adjustment: the noise in the arms' totals, which is told apart from it, is a small part."""
-    vault, estimator = vault_of(table(20_000, 0, apart=2.0)), dpc.RegressionAdjustment(covariates=OF)
-    effects = [estimator.estimate(Noisier(vault, seed), epsilon=1.0) for seed in range(200)]
+    source, estimator = fresh_noise(table(20_000, 0, apart=2.0), SCHEMA), dpc.RegressionAdjustment(covariates=OF)
+    effects = [estimator.estimate(source, epsilon=1.0) for _ in range(200)]
     totals, *others = effects[0].noise
     assert totals.variance < 0.2 * sum(each.variance for each in others)
     assert 0.8 < ratio([effect.privacy_sd for effect in effects], [each.estimate for each in effects]) < 1.3
@@ -95,7 +74,10 @@ PROFILES = {"a": np.array([-0.8, 0.0, 0.8]), "b": np.array([0.5, 0.0, -0.5])}
 def test_learner_errors_match_the_spread_of_estimates(kind: type[dpc.RLearner | dpc.DRLearner]) -> None:
     """Sampling and privacy noise together, in a trial, at three profiles."""
     learner = kind(OF, dpc.Polynomial(OF), propensity=0.5)
-    curves = [learner.estimate(vault_of(table(3_000, seed, apart=0.0)), epsilon=6.0, delta=1e-3) for seed in range(30)]
+    curves = [
+        learner.estimate(fresh_noise(table(3_000, seed, apart=0.0), SCHEMA), epsilon=6.0, delta=1e-3)
+        for seed in range(30)
+    ]
     effects = np.array([curve.effect(PROFILES) for curve in curves])
     parts = np.array([curve.standard_errors(PROFILES) for curve in curves])
     told = np.hypot(parts[:, 0], parts[:, 1])

@@ -1,0 +1,57 @@
+"""Noise from a seed, for tests that are not about the noise itself.
+
+The noise of a vault has no seed and never gets one. A test of an estimator, an interval or a report would fail now and
+then by a rare draw; it draws from here instead: numbers of the same laws and sizes, the same in every run. What OpenDP
+and the operating system draw is tested in tests/vault, tests/privacy and tests/audit.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from unittest import mock
+
+import numpy as np
+
+from dpcausal.vault import noise
+
+Measurement = Callable[[Sequence[int]], list[int]]
+
+
+class SeededNoise:
+    """The samplers that `dpcausal.vault.noise` imports, over one generator."""
+
+    def __init__(self) -> None:
+        self.reseed()
+
+    def reseed(self) -> None:
+        """Begin anew, so that what a test draws does not depend on the tests before it."""
+        self._random = np.random.default_rng(7)
+
+    def make_laplace(self, _: object, __: object, *, scale: float) -> Measurement:
+        """Stand in for OpenDP's."""
+        return lambda ticks: [_within(tick + round(self._random.laplace(0.0, scale))) for tick in ticks]
+
+    def make_gaussian(self, _: object, __: object, *, scale: float) -> Measurement:
+        """Stand in for OpenDP's."""
+        return lambda ticks: [_within(tick + round(self._random.normal(0.0, scale))) for tick in ticks]
+
+    def randbelow(self, limit: int) -> int:
+        """Stand in for that of `secrets`."""
+        return int(self._random.integers(limit))
+
+    def SystemRandom(self) -> np.random.Generator:  # noqa: N802 (its name in `secrets`)
+        """Stand in for that of `secrets`."""
+        return self._random
+
+
+@contextmanager
+def seeded() -> Iterator[SeededNoise]:
+    """Draw noise from a seed until the end of the block."""
+    source = SeededNoise()
+    with mock.patch.multiple(
+        noise, make_laplace=source.make_laplace, make_gaussian=source.make_gaussian, secrets=source
+    ):
+        yield source
+
+
+def _within(tick: int) -> int:
+    return max(-(2**63), min(tick, 2**63 - 1))
