@@ -25,7 +25,7 @@ _NEIGHBOURS: dict[Protects, str] = {
 
 
 def exact(number: float) -> Fraction:
-    """A float as the decimal a person typed: 0.1 is one tenth, so that three of them fit into 0.3."""
+    """Return a float as the decimal that was typed: 0.1 is one tenth, so that three of them fit into 0.3."""
     return Fraction(repr(number))
 
 
@@ -108,12 +108,12 @@ class Guarantee:
         return f"epsilon {self.epsilon:g}, delta {self.delta:g} ({self.proof_status}): {self.neighbours}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The guarantee as plain values."""
+        """Return the guarantee as plain values."""
         return asdict(self)
 
 
 def _divided(whole: float, share: float) -> tuple[float, float]:
-    """A number in two parts that, read as the decimals they print as, add up to no more than it."""
+    """Return two parts of a number that, read as the decimals they print as, add up to no more than it."""
     first = whole * share
     second = whole - first
     while exact(first) + exact(second) > exact(whole):
@@ -122,7 +122,7 @@ def _divided(whole: float, share: float) -> tuple[float, float]:
 
 
 def equal_part(whole: float, count: int) -> float:
-    """The largest float of which so many, read as the decimals they print as, add up to no more than the whole."""
+    """Return the largest float of which so many, as the decimals they print as, add up to no more than the whole."""
     part = whole / count
     while exact(part) * count > exact(whole):
         part = math.nextafter(part, 0.0)
@@ -161,5 +161,5 @@ class Event:
         return exact(self.epsilon) ** 2 / 2 if self.family == "laplace" else Fraction(self.mu) ** 2 / 2
 
     def to_dict(self) -> dict[str, Any]:
-        """The event as plain values."""
+        """Return the event as plain values."""
         return asdict(self)

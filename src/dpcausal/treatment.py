@@ -177,5 +177,5 @@ def table_column(column: TableColumn) -> str:
 
 
 def listed_values(column: TableColumn) -> Sequence[Value]:
-    """The values that a column lists: a treatment's arms, or none where it is a number."""
+    """Return the values that a column lists: a treatment's arms, or none where it is a number."""
     return () if isinstance(column, Real) else column.values

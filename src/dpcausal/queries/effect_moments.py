@@ -36,7 +36,7 @@ _OFF_DIAGONAL = Fraction(7072, 10000)
 
 @dataclass(frozen=True)
 class EffectMoments(Modelled):
-    """Sums of products that a regression of effects on public functions of covariates is made of.
+    """Sums of products for a regression of effects on public functions of covariates.
 
     With functions f of a unit, a its arm (0 or 1), e its propensity and y its outcome, the regressors are
     g = (a - e) f and the regressand is r = y - e m1 - (1 - e) m0, m1 and m0 what the regressions say (`residual`); or
@@ -73,12 +73,12 @@ class EffectMoments(Modelled):
             )
 
     def pairs(self, schema: Schema) -> list[tuple[int, int]]:
-        """Which products of two functions are asked for: each once, and none that must be 0."""
+        """Return the pairs of functions whose products are summed: each once, and none that must be 0."""
         count = len(self.basis.names(schema))
         return [(i, j) for i in range(count) for j in range(i, count) if i == j or not self.basis.disjoint]
 
     def longest(self, schema: Schema) -> Fraction:
-        """The greatest length of regressors, in ticks."""
+        """Return the greatest length of regressors, in ticks."""
         if self.learner == "augmented":
             return Fraction(LENGTH)
         # Each is rounded to the nearest tick.

@@ -64,11 +64,11 @@ class InfluenceEffects(LearnerQuery):
 
     @staticmethod
     def factor(n: int, epsilon: float, delta: float) -> float:
-        """What the theorem multiplies the largest influence by: the noise's standard deviation as a share of it."""
+        """Return the noise's standard deviation as a share of the largest influence, as the theorem says."""
         return 5 * math.sqrt(2 * math.log(n) * math.log(2 / delta)) / (epsilon * n)
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
-        """The answer's coordinates; how far one unit can move them nobody knows."""
+        """Return the answer's coordinates; how far one unit can move them is not known."""
         self.check_profiles(schema)
         coordinates = tuple(Coordinate(name, outcome_tick(schema), None) for name in self.names)
         return Sensitivity(norm, coordinates, Fraction(1))
