@@ -67,7 +67,7 @@ class Binary:
         labels: What to call them in results; the values themselves if left out.
         missing: What an absent or unknown value counts as.
         aliases: Other spellings in a column of text, by value: `{"yes": ["y", "ja"]}`.
-        strict: Whether capitals and blanks tell texts apart.
+        strict: Whether texts that differ in capitals or blanks are different values.
 
     Example:
         >>> Binary("died", values=("no", "yes")).missing_value
@@ -135,10 +135,10 @@ class Category:
 
     Attributes:
         name: The column in the table.
-        values: Every value that is told apart, as written in the table.
+        values: Every distinct value, as written in the table.
         missing: What an absent or unknown value counts as.
         aliases: Other spellings in a column of text, by value: `{"black": ["b", "african american"]}`.
-        strict: Whether capitals and blanks tell texts apart.
+        strict: Whether texts that differ in capitals or blanks are different values.
 
     Example:
         >>> Category("race", ["black", "hispanic", "not recorded"]).missing_value
@@ -215,7 +215,7 @@ def meaning_of(value: Value) -> str | float:
 
 
 def indicator_of(column: Real) -> Indicator:
-    """Return the covariate that tells whether another is missing.
+    """Return the covariate that indicates whether another is missing.
 
     Example:
         >>> indicator_of(Real("age", 16, 60)).name

@@ -45,7 +45,7 @@ class Guarantee:
 
     Attributes:
         epsilon: The privacy loss, greater than 0.
-        delta: What every probability may differ by besides; 0 for pure differential privacy. Loosely, how likely it is
+        delta: By what more every probability may differ; 0 for pure differential privacy. Loosely, how likely it is
             that the loss is larger.
         protects: What one unit may change between neighbouring tables (see `dpcausal.schema.Protects`).
         proof_status: `proved`, or `heuristic` where no proof is known.
@@ -84,12 +84,12 @@ class Guarantee:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What must be said wherever this guarantee is shown: that an epsilon is too large to promise anything."""
+        """Warnings to show with this guarantee: an epsilon may be too large to promise anything."""
         if self.epsilon <= LARGEST_MEANINGFUL_EPSILON:
             return ()
         odds = f"{math.exp(self.epsilon):.0e}".replace("e+", " · 10^")
-        told = f"the odds of a guess about one unit may grow by a factor of e^{self.epsilon:g}, about {odds}"
-        return (f"epsilon {self.epsilon:g} promises next to nothing: {told}. Epsilon near 1 is a usual choice",)
+        odds_text = f"the odds of a guess about one unit may grow by a factor of e^{self.epsilon:g}, about {odds}"
+        return (f"epsilon {self.epsilon:g} promises next to nothing: {odds_text}. Epsilon near 1 is a usual choice",)
 
     def split(self, share: float, *, pure_first: bool = False) -> tuple["Guarantee", "Guarantee"]:
         """Two guarantees that add up to this one, the first with this share of epsilon and delta.

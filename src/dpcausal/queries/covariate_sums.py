@@ -120,7 +120,7 @@ class WeightedCovariates(CovariateSums):
         score: The covariates of the score.
         coefficients: The score's coefficients, in the order of `feature_names`, as a logistic query released them.
         estimand: Whose effect the weights are for.
-        clip: The score is kept within clip and 1 - clip.
+        clip: The score is clipped to clip and 1 - clip.
     """
 
     name: ClassVar[str] = "weighted_covariates"

@@ -1,4 +1,4 @@
-"""Strata: groups of units that public values or edges of covariates tell apart."""
+"""Strata: groups of units by public values or edges of covariates."""
 
 import itertools
 import math
@@ -98,7 +98,7 @@ def bins(by: Sequence[Cut], schema: Schema) -> tuple[int, ...]:
         raise QueryError(
             expected=f"at most {MOST_STRATA:,} strata",
             got=f"{math.prod(each):,}",
-            hint="use fewer covariates or wider bins; strata without both arms tell nothing.",
+            hint="use fewer covariates or wider bins; strata without both arms add nothing.",
         )
     return each
 

@@ -34,7 +34,7 @@ class EffectWeights(Modelled):
 
     Attributes:
         basis: The functions.
-        clip: The propensity is kept within clip and 1 - clip.
+        clip: The propensity is clipped to clip and 1 - clip.
         limit: Where the loss turns from a square to a distance, in half ranges of the outcome.
         penalty: The ridge, in units.
     """

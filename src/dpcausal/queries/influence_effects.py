@@ -24,14 +24,14 @@ from dpcausal.validation import is_number
 class InfluenceEffects(LearnerQuery):
     """The effects that a learner gives to public profiles, with noise sized by influence functions. Not proved private.
 
-    This is Theorem 1 of Schröder, Melnychuk and Feuerriegel (2025) as printed. Influence functions tell what happens to
+    This is Theorem 1 of Schröder, Melnychuk and Feuerriegel (2025) as printed. Influence functions describe
     large samples in the limit, not what one record can do to this one; the models are not paid for, the size of the
     noise is read off the table, and it does not grow with the number of profiles. An audit shows losses far above the
     claim. It is here to be compared with, and refused unless the data set allows it by name. Why no proof holds:
     docs/proofs/influence_effects.md.
 
     Attributes:
-        clip: The propensity is kept within clip and 1 - clip.
+        clip: The propensity is clipped to clip and 1 - clip.
     """
 
     name: ClassVar[str] = "influence_effects"

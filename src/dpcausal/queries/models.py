@@ -1,4 +1,4 @@
-"""Bases of queries that are asked with models of the table."""
+"""Base classes of queries that use models of the table."""
 
 import math
 from collections.abc import Sequence

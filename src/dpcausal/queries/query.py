@@ -127,7 +127,7 @@ def plain_value(value: Value) -> Value:
 
 
 def value_names(column: Binary | Category) -> tuple[str, ...]:
-    """Return what each value of a column is called in an answer. It is named by its meaning, as questions are compared.
+    """Return what each value of a column is called in an answer. It is named by its meaning, as queries are compared.
 
     Example:
         >>> value_names(Category("stage", [1, 2.0, 2.5]))

@@ -26,13 +26,13 @@ _ANGLES = np.arange(PLACES) * (math.tau / PLACES)
 class Fourier:
     """A constant and random Fourier features, which approximate a Gaussian kernel (Rahimi and Recht 2007).
 
-    Waves have frequencies spread as the kernel's: quasi-random, and the same for everyone who gives the same seed.
+    Their frequencies are spread as the kernel's: quasi-random, and the same for everyone who gives the same seed.
 
     Attributes:
         covariates: The covariates.
         width: The kernel's width in half ranges: effects of profiles this far apart have little to do with each other.
-        n_features: How many; each has two functions, a cosine and a sine.
-        seed: Which waves; public, and nothing private depends on it.
+        n_features: How many features; each has two functions, a cosine and a sine.
+        seed: Which features; public, and nothing private depends on it.
     """
 
     disjoint: ClassVar[bool] = False
@@ -59,7 +59,7 @@ class Fourier:
         """Return the name of each function."""
         return (
             "constant",
-            *(f"{kind} {wave}" for kind in ("cosine", "sine") for wave in range(1, self.n_features + 1)),
+            *(f"{kind} {place}" for kind in ("cosine", "sine") for place in range(1, self.n_features + 1)),
         )
 
     def reach(self, schema: Schema) -> float:  # noqa: ARG002

@@ -30,7 +30,7 @@ class Cells:
     """One function for each group of a partition: 1 for its members and 0 for everyone else.
 
     Attributes:
-        by: The covariates that tell groups apart.
+        by: The covariates that define the groups.
     """
 
     disjoint: ClassVar[bool] = True
