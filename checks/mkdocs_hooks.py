@@ -17,10 +17,14 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 from checks import proofs
+from dpcausal.estimators import average
 
 log = logging.getLogger("mkdocs.site")
 
 ABOVE = "CONTRIBUTING.md"
+ESTIMATORS = "<!-- estimators of average effects -->"
+"""What stands for all of them in docs/reference/average.md."""
+
 FETCHED = re.compile(
     r"""<(?:script|img|iframe|source|embed)\b[^>]*?\bsrc=["']?(?:https?:)?//[^>]*>"""
     r"""|<link\b(?![^>]*\brel=["']?(?:canonical|prev|next)\b)[^>]*?\bhref=["']?(?:https?:)?//[^>]*>"""
@@ -73,13 +77,19 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
-    """List all queries in the reference; make links work for the page that comes from above the docs."""
-    markdown = markdown.replace(proofs.MEMBERS, proofs.members())
+    """Fill in what the reference lists; make links work for the page that comes from above the docs."""
+    markdown = filled(markdown)
     return (
         markdown.replace("](docs/", "](")
         if page.file.src_uri == ABOVE
         else markdown.replace(f"](../{ABOVE}", f"]({ABOVE}")
     )
+
+
+def filled(markdown: str) -> str:
+    """Return a page of the reference with all queries and all estimators of average effects."""
+    estimators = "\n\n".join(f"::: dpcausal.{kind.__name__}" for kind in average.ESTIMATORS.values())
+    return markdown.replace(proofs.MEMBERS, proofs.members()).replace(ESTIMATORS, estimators)
 
 
 def on_page_read_source(page: Page, config: MkDocsConfig) -> str | None:  # noqa: ARG001 (mkdocs passes it)

@@ -9,6 +9,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from checks.mkdocs_hooks import filled
+
 ROOT = Path(__file__).parents[1]
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
@@ -29,7 +31,7 @@ HOST = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}")
 
 def text_of(page: Path) -> str:
     """What a page says; of a notebook its words, without the code."""
-    text = page.read_text(encoding="utf-8")
+    text = filled(page.read_text(encoding="utf-8"))
     if page.suffix != ".ipynb":
         return text
     cells = json.loads(text)["cells"]

@@ -43,7 +43,7 @@ class Noise:
 
 
 def calibrate(query: Query, schema: Schema, guarantee: Guarantee) -> Noise:
-    """The noise that gives this query this guarantee: Laplace for pure epsilon, Gaussian where delta is positive.
+    """Return the noise that gives this query this guarantee: Laplace where delta is 0, otherwise Gaussian.
 
     Example:
         >>> from dpcausal import Guarantee, Real, Schema, Treatment
@@ -82,7 +82,7 @@ def calibrate(query: Query, schema: Schema, guarantee: Guarantee) -> Noise:
 
 @cache
 def gaussian_sd(epsilon: float, delta: float) -> float:
-    """The standard deviation, for sensitivity 1, at which a Gaussian is (epsilon, delta)-differentially private.
+    """Return the standard deviation at which Gaussian noise, for sensitivity 1, is (epsilon, delta)-private.
 
     The discrete Gaussian with this sd is rho-zCDP with rho = 1 / (2 sd²) (Canonne, Kamath and Steinke 2020), in any
     number of dimensions. OpenDP turns rho into epsilon at this delta. The continuous Gaussian's own curve would allow
@@ -109,7 +109,7 @@ def gaussian_sd(epsilon: float, delta: float) -> float:
 
 
 def epsilon_of_gaussian(sd: float, delta: float) -> float:
-    """The epsilon at `delta` of zero-concentrated differential privacy with rho = 1 / (2 sd²), by OpenDP."""
+    """Return the epsilon at `delta` of zero-concentrated differential privacy with rho = 1 / (2 sd²), by OpenDP."""
     line = atom_domain(T=float, nan=False), absolute_distance(T=float)
     gaussian = make_fix_delta(make_zCDP_to_approxDP(make_gaussian(*line, scale=sd)), delta)
     epsilon: float = gaussian.map(1.0)[0]
@@ -117,12 +117,12 @@ def epsilon_of_gaussian(sd: float, delta: float) -> float:
 
 
 def float_above(number: Fraction) -> float:
-    """The smallest float that is not below a positive fraction."""
+    """Return the smallest float that is not below a positive fraction."""
     nearest = float(number)
     return nearest if Fraction(nearest) >= number else math.nextafter(nearest, math.inf)
 
 
 def float_below(number: Fraction) -> float:
-    """The largest float that is not above a positive fraction."""
+    """Return the largest float that is not above a positive fraction."""
     nearest = float(number)
     return nearest if Fraction(nearest) <= number else math.nextafter(nearest, 0.0)

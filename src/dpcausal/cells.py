@@ -115,7 +115,7 @@ def spellings(
         name: The column.
         values: Its declared values.
         aliases: Other spellings, by value.
-        strict: Whether capitals and blanks tell texts apart.
+        strict: Whether texts that differ in capitals or blanks are different values.
         words: Whether yes and no, true and false stand for 1 and 0.
     """
     others: dict[Value, Sequence[str]] = dict(aliases)
@@ -137,7 +137,7 @@ def spellings(
 
 
 def check_number_format(name: str, decimal: object, thousands: object, strip: Sequence[str]) -> None:
-    """Raise unless the signs of a number's text can be told apart."""
+    """Raise unless the signs of a number's text are distinct."""
     if decimal not in DECIMALS or thousands not in THOUSANDS or decimal == thousands:
         raise SchemaError(
             expected=f'for column {name!r} a decimal sign "." or ",", and another sign, or none, between thousands',

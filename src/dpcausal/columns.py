@@ -31,7 +31,7 @@ __all__ = [
 
 
 def plain(value: Value) -> Value:
-    """A value of numpy as one of Python, so that it can be written down."""
+    """Return a value of numpy as one of Python, so that it can be serialised."""
     return value.item() if hasattr(value, "item") else value
 
 
@@ -67,7 +67,7 @@ class Binary:
         labels: What to call them in results; the values themselves if left out.
         missing: What an absent or unknown value counts as.
         aliases: Other spellings in a column of text, by value: `{"yes": ["y", "ja"]}`.
-        strict: Whether capitals and blanks tell texts apart.
+        strict: Whether texts that differ in capitals or blanks are different values.
 
     Example:
         >>> Binary("died", values=("no", "yes")).missing_value
@@ -135,10 +135,10 @@ class Category:
 
     Attributes:
         name: The column in the table.
-        values: Every value that is told apart, as written in the table.
+        values: Every distinct value, as written in the table.
         missing: What an absent or unknown value counts as.
         aliases: Other spellings in a column of text, by value: `{"black": ["b", "african american"]}`.
-        strict: Whether capitals and blanks tell texts apart.
+        strict: Whether texts that differ in capitals or blanks are different values.
 
     Example:
         >>> Category("race", ["black", "hispanic", "not recorded"]).missing_value
@@ -215,7 +215,7 @@ def meaning_of(value: Value) -> str | float:
 
 
 def indicator_of(column: Real) -> Indicator:
-    """Return the covariate that tells whether another is missing.
+    """Return the covariate that indicates whether another is missing.
 
     Example:
         >>> indicator_of(Real("age", 16, 60)).name
@@ -288,13 +288,13 @@ _KINDS: dict[str, Callable[..., Column]] = {"real": Real, "binary": Binary, "cat
 
 
 def column_to_dict(column: Column) -> dict[str, Any]:
-    """A column's declaration as plain values, its kind first."""
+    """Return a column's declaration as plain values, its kind first."""
     kind = next(kind for kind, made in _KINDS.items() if made is type(column))
     return {"kind": kind, **declared_dict(column)}
 
 
 def declared_dict(declared: Any) -> dict[str, Any]:  # noqa: ANN401 (any declaration)
-    """What was declared, as plain values; what was left out stays out."""
+    """Return a declaration as plain values, without what is at its default."""
     values = ((part, getattr(declared, part.name)) for part in fields(declared))
     return {
         part.name: _plain_part(part.name, value)
@@ -310,7 +310,7 @@ def _plain_part(name: str, value: Any) -> object:  # noqa: ANN401 (of any declar
 
 
 def column_from_dict(what: str, document: object) -> Column:
-    """The column that `column_to_dict` wrote."""
+    """Return the column that `column_to_dict` wrote."""
     kind = document.get("kind") if isinstance(document, Mapping) else None
     if not isinstance(document, Mapping) or kind not in _KINDS:
         raise SchemaError(

@@ -1,4 +1,4 @@
-"""What a person expects of a table that nobody has read."""
+"""Expected properties of a table that nobody has read."""
 
 import math
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from dpcausal.schema import Schema
 
 @dataclass(frozen=True)
 class Expectations:
-    """What a person expects of a table, from the literature or a pilot. `Rehearsal` says what each of them is."""
+    """Expected properties of a table, from the literature or a pilot. `Rehearsal` explains each of them."""
 
     schema: Schema
     n: int

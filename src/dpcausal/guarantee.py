@@ -25,7 +25,7 @@ _NEIGHBOURS: dict[Protects, str] = {
 
 
 def exact(number: float) -> Fraction:
-    """A float as the decimal a person typed: 0.1 is one tenth, so that three of them fit into 0.3."""
+    """Return a float as the decimal that was typed: 0.1 is one tenth, so that three of them fit into 0.3."""
     return Fraction(repr(number))
 
 
@@ -45,7 +45,7 @@ class Guarantee:
 
     Attributes:
         epsilon: The privacy loss, greater than 0.
-        delta: What every probability may differ by besides; 0 for pure differential privacy. Loosely, how likely it is
+        delta: By what more every probability may differ; 0 for pure differential privacy. Loosely, how likely it is
             that the loss is larger.
         protects: What one unit may change between neighbouring tables (see `dpcausal.schema.Protects`).
         proof_status: `proved`, or `heuristic` where no proof is known.
@@ -84,12 +84,12 @@ class Guarantee:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What must be said wherever this guarantee is shown: that an epsilon is too large to promise anything."""
+        """Warnings to show with this guarantee: an epsilon may be too large to promise anything."""
         if self.epsilon <= LARGEST_MEANINGFUL_EPSILON:
             return ()
         odds = f"{math.exp(self.epsilon):.0e}".replace("e+", " · 10^")
-        told = f"the odds of a guess about one unit may grow by a factor of e^{self.epsilon:g}, about {odds}"
-        return (f"epsilon {self.epsilon:g} promises next to nothing: {told}. Epsilon near 1 is a usual choice",)
+        odds_text = f"the odds of a guess about one unit may grow by a factor of e^{self.epsilon:g}, about {odds}"
+        return (f"epsilon {self.epsilon:g} promises next to nothing: {odds_text}. Epsilon near 1 is a usual choice",)
 
     def split(self, share: float, *, pure_first: bool = False) -> tuple["Guarantee", "Guarantee"]:
         """Two guarantees that add up to this one, the first with this share of epsilon and delta.
@@ -108,12 +108,12 @@ class Guarantee:
         return f"epsilon {self.epsilon:g}, delta {self.delta:g} ({self.proof_status}): {self.neighbours}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The guarantee as plain values."""
+        """Return the guarantee as plain values."""
         return asdict(self)
 
 
 def _divided(whole: float, share: float) -> tuple[float, float]:
-    """A number in two parts that, read as the decimals they print as, add up to no more than it."""
+    """Return two parts of a number that, read as the decimals they print as, add up to no more than it."""
     first = whole * share
     second = whole - first
     while exact(first) + exact(second) > exact(whole):
@@ -122,7 +122,7 @@ def _divided(whole: float, share: float) -> tuple[float, float]:
 
 
 def equal_part(whole: float, count: int) -> float:
-    """The largest float of which so many, read as the decimals they print as, add up to no more than the whole."""
+    """Return the largest float of which so many, as the decimals they print as, add up to no more than the whole."""
     part = whole / count
     while exact(part) * count > exact(whole):
         part = math.nextafter(part, 0.0)
@@ -161,5 +161,5 @@ class Event:
         return exact(self.epsilon) ** 2 / 2 if self.family == "laplace" else Fraction(self.mu) ** 2 / 2
 
     def to_dict(self) -> dict[str, Any]:
-        """The event as plain values."""
+        """Return the event as plain values."""
         return asdict(self)

@@ -113,7 +113,7 @@ class Schema:
         object.__setattr__(self, "covariates", tuple(covariates))
 
     def _check_unit(self, names: list[str]) -> None:
-        """A protected value must not decide whose a record is, nor, where arms are public, which record counts."""
+        """Raise where a protected value decides whose a record is or, with public arms, which record counts."""
         if self.unit is not None and self.unit.name in names:
             raise SchemaError(
                 expected="a unit column that is not also treatment, outcome or covariate",
@@ -175,11 +175,11 @@ class Schema:
         return f"{left_out}a missing or undeclared arm counted as {treatment.label(treatment.undeclared)}"
 
     def units_may_leave(self, protects: Protects) -> bool:
-        """Whether one unit's change can take it out of the comparison, so that the number compared is private."""
+        """Return whether one unit's change can take it out of the comparison: then the number compared is private."""
         return protects == "record" and self.treatment.units_may_be_outside
 
     def to_dict(self) -> dict[str, Any]:
-        """The schema as plain values, absent ones left out."""
+        """Return the schema as plain values, without absent ones."""
         document: dict[str, Any] = {
             "protects": self.protects,
             "treatment": declared_dict(self.treatment),
@@ -193,7 +193,7 @@ class Schema:
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
-        """The schema that `to_dict` wrote."""
+        """Return the schema that `to_dict` wrote."""
         check_keys("schema", document, ("treatment", "outcome"), ("protects", "unit", "covariates"))
         return cls(
             treatment=build("treatment", Treatment, document["treatment"]),
@@ -204,12 +204,12 @@ class Schema:
         )
 
     def to_toml(self) -> str:
-        """The schema as a TOML document that a person can read and sign off."""
+        """Return the schema as a TOML document that a person can read and approve."""
         return tomli_w.dumps(self.to_dict())
 
     @classmethod
     def from_toml(cls, document: str | Path) -> Self:
-        """A schema from TOML text, or from the file at a `Path`."""
+        """Return a schema from TOML text, or from the file at a `Path`."""
         text = document.read_text(encoding="utf-8") if isinstance(document, Path) else document
         try:
             return cls.from_dict(tomllib.loads(text))

@@ -27,7 +27,7 @@ class Treatment:
         undeclared: The arm to which an absent or undeclared value counts. If left out, such units are outside the
             comparison.
         aliases: Other spellings in a column of text, by arm: `{"placebo": ["plc", "sham"]}`.
-        strict: Whether capitals and blanks tell texts apart.
+        strict: Whether texts that differ in capitals or blanks are different values.
 
     Example:
         >>> Treatment("arm", arms=("placebo", "drug")).labels_or_values
@@ -117,7 +117,7 @@ class Treatment:
 
     @property
     def values(self) -> Sequence[Value]:
-        """The values that are told apart: the arms."""
+        """The distinct values: the arms."""
         return self.arms
 
     @property
@@ -178,5 +178,5 @@ def table_column(column: TableColumn) -> str:
 
 
 def listed_values(column: TableColumn) -> Sequence[Value]:
-    """The values that a column lists: a treatment's arms, or none where it is a number."""
+    """Return the values that a column lists: a treatment's arms, or none where it is a number."""
     return () if isinstance(column, Real) else column.values

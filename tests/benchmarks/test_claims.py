@@ -5,8 +5,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from dpcausal.queries import QUERIES
-
 ROOT = Path(__file__).parents[2]
 
 
@@ -72,5 +70,5 @@ def test_how_many_units_and_queries_were_tried() -> None:
     assert max(line["rows"] for line in scale["rows"]["lines"]) == 10**8
     tried = scale["engines"]["queries"]
     assert all(each["identical"] for each in tried)
-    assert says("scaling.md", f"the {len(tried)} queries that were tried (of {len(QUERIES)};")
+    assert says("scaling.md", f"the {len(tried)} queries that were tried ")
     assert says("scaling.md", "# From 500 rows to a hundred million")

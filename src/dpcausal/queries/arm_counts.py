@@ -30,7 +30,7 @@ MOST_EDGES = 100
 
 
 def _counts(bins: Sequence[str], norm: Norm) -> Sensitivity:
-    """A unit leaves one arm of one bin and joins another; noise is the same where it cannot."""
+    """Return the sensitivity of counts: a unit leaves one arm of one bin and joins another."""
     coordinates = tuple(Coordinate(f"size_{arm} of {name}", 1.0, Fraction(1)) for name in bins for arm in (0, 1))
     return Sensitivity(norm, coordinates, Fraction(2) if norm == "l1" else root_above(Fraction(2)))
 
@@ -54,7 +54,7 @@ class StratumCounts(Query):
             raise QueryError(expected="Cells", got=type(self.cells).__name__, hint='write Cells([Cut("ward")]).')
 
     def bins(self, schema: Schema) -> tuple[str, ...]:
-        """What each stratum is called."""
+        """Return the name of each stratum."""
         return self.cells.names(schema)
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
@@ -108,7 +108,7 @@ class ScoreCounts(Query):
         object.__setattr__(self, "edges", tuple(map(float, self.edges)))
 
     def bins(self) -> tuple[str, ...]:
-        """What each bin is called."""
+        """Return the name of each bin."""
         edges = [f"{edge:.12g}" for edge in self.edges]
         inner = (f"{low} ≤ score < {high}" for low, high in itertools.pairwise(edges))
         return f"score < {edges[0]}", *inner, f"score ≥ {edges[-1]}"

@@ -79,7 +79,7 @@ def _totals(schema: Schema) -> tuple[Coordinate, ...]:
 
 
 def _arm_size(schema: Schema, protects: Protects, norm: Norm) -> tuple[Coordinate, ...]:
-    """The size of the treated arm, and of both where units may leave the comparison: that costs nothing more."""
+    """Return the size of the treated arm, and of both where units may leave the comparison, at no extra cost."""
     if protects != "record":
         return ()
     treated = Coordinate("size_1", 1.0, {"l1": Fraction(2), "l2": Fraction(3, 2)}[norm])

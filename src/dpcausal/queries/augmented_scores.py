@@ -27,7 +27,7 @@ class AugmentedScores(Modelled):
 
     Attributes:
         estimand: Whose effect the scores are for.
-        clip: The propensity is kept within clip and 1 - clip.
+        clip: The propensity is clipped to clip and 1 - clip.
         limit: The largest score, in half ranges of the outcome.
     """
 

@@ -25,7 +25,7 @@ from dpcausal.validation import is_number
 class BlockEffects(LearnerQuery):
     """The effects that a learner gives to public profiles, added up over blocks of units that have none in common.
 
-    Units are put into blocks at random, each block is learned from by itself, and each effect g is kept within `limit`
+    Units are put into blocks at random, each block is learned from by itself, and each effect g is clipped to `limit`
     half ranges of the outcome. The answer holds for each profile the sum of g over blocks, and of what g² lacks to the
     most it can be. One unit is in one block. Proof: docs/proofs/block_effects.md.
 

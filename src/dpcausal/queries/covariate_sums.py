@@ -52,7 +52,7 @@ class CovariateSums(Query):
         object.__setattr__(self, "covariates", name_tuple(self.covariates))
 
     def features(self, schema: Schema) -> tuple[str, ...]:
-        """What is added up of each unit."""
+        """Return the names of the features that are summed."""
         names = feature_names(self.covariates, schema)[1:]
         if len(names) > MOST_FEATURES:
             raise QueryError(
@@ -120,7 +120,7 @@ class WeightedCovariates(CovariateSums):
         score: The covariates of the score.
         coefficients: The score's coefficients, in the order of `feature_names`, as a logistic query released them.
         estimand: Whose effect the weights are for.
-        clip: The score is kept within clip and 1 - clip.
+        clip: The score is clipped to clip and 1 - clip.
     """
 
     name: ClassVar[str] = "weighted_covariates"
@@ -182,7 +182,7 @@ class WeightedCovariates(CovariateSums):
 
 
 def _bound(covariates: int, protects: Protects, norm: Norm, extra: Fraction) -> Fraction:
-    """Each covariate moves by 2 at most; what tells the arms' sizes moves only where the arm does; and rounding."""
+    """Return the bound: each covariate moves by at most 2, sizes of arms only where the arm changes; and rounding."""
     rounding = Fraction(5 * covariates + 1, GRID)
     if norm == "l2":
         return root_above(Fraction(4 * covariates)) + rounding

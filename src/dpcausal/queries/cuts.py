@@ -1,4 +1,4 @@
-"""Strata: groups of units that public values or edges of covariates tell apart."""
+"""Strata: groups of units by public values or edges of covariates."""
 
 import itertools
 import math
@@ -17,7 +17,7 @@ from dpcausal.validation import is_number
 
 @dataclass(frozen=True)
 class Cut:
-    """A covariate that tells strata apart: a listed one by its values, a real one by public edges.
+    """A covariate that defines strata: a listed one by its values, a real one by public edges.
 
     Attributes:
         name: The covariate.
@@ -38,7 +38,7 @@ class Cut:
         object.__setattr__(self, "edges", tuple(map(float, self.edges)))
 
     def __str__(self) -> str:
-        """The covariate and where it is cut: the edges, or where there are many the first and the last."""
+        """Return the covariate and its edges, or the first and the last where there are many."""
         if not self.edges:
             return self.name
         shown = self.edges if len(self.edges) <= 6 else (self.edges[0], "…", self.edges[-1])
@@ -46,7 +46,7 @@ class Cut:
         return f"{self.name} cut at {text}" + (f" ({len(self.edges)} edges)" if len(self.edges) > 6 else "")
 
     def bins(self, schema: Schema) -> int:
-        """How many strata this covariate alone tells apart."""
+        """Return the number of strata by this covariate alone."""
         column = next((column for column in schema.covariates if column.name == self.name), None)
         rising = all(low < high for low, high in itertools.pairwise(self.edges))
         if (
@@ -65,7 +65,7 @@ class Cut:
         )
 
     def bin_names(self, schema: Schema) -> tuple[str, ...]:
-        """What to call each of the strata that this covariate alone tells apart."""
+        """Return the name of each stratum by this covariate alone."""
         self.bins(schema)
         column = next(column for column in schema.covariates if column.name == self.name)
         if not isinstance(column, Real):
@@ -79,7 +79,7 @@ MOST_STRATA = 100_000
 
 
 def cuts_of(by: Sequence[str | Cut | Mapping[str, Any]]) -> tuple[Cut, ...]:
-    """A list of cuts, each from itself, from a name, or from the plain values that it was written as."""
+    """Return a list of cuts, each from itself, from a name, or from its plain values."""
     if isinstance(by, str | Cut):
         raise QueryError(expected="a list of covariates", got=repr(by), hint="put it into a list: by=[...].")
     made = tuple(cut if isinstance(cut, Cut) else Cut(cut) if isinstance(cut, str) else Cut(**cut) for cut in by)
@@ -93,13 +93,13 @@ def cuts_of(by: Sequence[str | Cut | Mapping[str, Any]]) -> tuple[Cut, ...]:
 
 
 def bins(by: Sequence[Cut], schema: Schema) -> tuple[int, ...]:
-    """How many bins each covariate has; their product is the number of strata."""
+    """Return the number of bins of each covariate; their product is the number of strata."""
     each = tuple(cut.bins(schema) for cut in by)
     if math.prod(each) > MOST_STRATA:
         raise QueryError(
             expected=f"at most {MOST_STRATA:,} strata",
             got=f"{math.prod(each):,}",
-            hint="use fewer covariates or wider bins; strata without both arms tell nothing.",
+            hint="use fewer covariates or wider bins; strata without both arms add nothing.",
         )
     return each
 

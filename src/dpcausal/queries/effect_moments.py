@@ -24,30 +24,30 @@ from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
 
 Learner = Literal["residual", "augmented"]
-"""How a unit tells of its effect.
+"""What a unit adds to the regression of effects.
 
-`residual` (R-learner, Nie and Wager 2021): its outcome less what its covariates foretell is its effect times the
-distance of its arm from its propensity. `augmented` (DR-learner, Kennedy 2023): its augmented score is its effect.
+`residual` (R-learner, Nie and Wager 2021): the residual of its outcome is its effect times the distance of its arm
+from its propensity. `augmented` (DR-learner, Kennedy 2023): its augmented score is its effect.
 """
 
 _OFF_DIAGONAL = Fraction(7072, 10000)
-"""The noise of products of two functions beside that of squares: not below the root of 1/2, since they count twice."""
+"""The noise of products of two functions relative to that of squares: at least √(1/2), since they count twice."""
 
 
 @dataclass(frozen=True)
 class EffectMoments(Modelled):
-    """Sums of products that a regression of effects on public functions of covariates is made of.
+    """Sums of products for a regression of effects on public functions of covariates.
 
     With functions f of a unit, a its arm (0 or 1), e its propensity and y its outcome, the regressors are
     g = (a - e) f and the regressand is r = y - e m1 - (1 - e) m0, m1 and m0 what the regressions say (`residual`); or
-    g = f and r is its augmented score (`augmented`). r is kept within `limit` half ranges of the outcome. The answer
+    g = f and r is its augmented score (`augmented`). r is clipped to `limit` half ranges of the outcome. The answer
     holds the sums of g g', of r g, of what r² lacks to its most, and the number of r that the limit cut off. Proof:
     docs/proofs/effect_moments.md.
 
     Attributes:
         basis: The functions.
-        learner: How a unit tells of its effect.
-        clip: The propensity is kept within clip and 1 - clip.
+        learner: Which regression of effects.
+        clip: The propensity is clipped to clip and 1 - clip.
         limit: The largest r, in half ranges of the outcome.
     """
 
@@ -73,12 +73,12 @@ class EffectMoments(Modelled):
             )
 
     def pairs(self, schema: Schema) -> list[tuple[int, int]]:
-        """Which products of two functions are asked for: each once, and none that must be 0."""
+        """Return the pairs of functions whose products are summed: each once, and none that must be 0."""
         count = len(self.basis.names(schema))
         return [(i, j) for i in range(count) for j in range(i, count) if i == j or not self.basis.disjoint]
 
     def longest(self, schema: Schema) -> Fraction:
-        """The greatest length of regressors, in ticks."""
+        """Return the greatest length of regressors, in ticks."""
         if self.learner == "augmented":
             return Fraction(LENGTH)
         # Each is rounded to the nearest tick.
@@ -143,13 +143,13 @@ class EffectMoments(Modelled):
         """Return queries of this kind that the schema allows."""
         made = []
         for covariates in single_feature(schema):
-            line, curve, wave = Polynomial(covariates), Spline(covariates, 1), Fourier(covariates, n_features=2)
+            line, curve, fourier = Polynomial(covariates), Spline(covariates, 1), Fourier(covariates, n_features=2)
             groups = Cells(single_cut(schema)[0])
             variants: tuple[tuple[Learner, float, Models, tuple[Basis, ...]], ...] = (
-                ("residual", 0.5, EXTREME, (line, curve, groups, wave)),
-                ("residual", 1.0, EVEN, (line, wave)),
+                ("residual", 0.5, EXTREME, (line, curve, groups, fourier)),
+                ("residual", 1.0, EVEN, (line, fourier)),
                 ("augmented", 5.0, EXTREME, (curve, groups)),
-                ("augmented", 0.5, MODERATE, (line, wave)),
+                ("augmented", 0.5, MODERATE, (line, fourier)),
             )
             for learner, limit, models, bases in variants:
                 made += [cls(covariates, *models, basis, learner, 0.1, limit) for basis in bases]

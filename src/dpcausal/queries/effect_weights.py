@@ -25,7 +25,7 @@ from dpcausal.validation import is_number
 
 @dataclass(frozen=True)
 class EffectWeights(Modelled):
-    """The weights of public functions of covariates that best tell the effect, by a loss that no unit can pull far.
+    """The weights of public functions of covariates that best predict the effect, by a robust loss.
 
     What is minimised over weights w is the sum over units of c² log cosh((r - g'w) / c), with r and g those of the
     `residual` learner and c the limit, plus penalty / 2 times the squared length of w: near 0 a square, far out a
@@ -34,7 +34,7 @@ class EffectWeights(Modelled):
 
     Attributes:
         basis: The functions.
-        clip: The propensity is kept within clip and 1 - clip.
+        clip: The propensity is clipped to clip and 1 - clip.
         limit: Where the loss turns from a square to a distance, in half ranges of the outcome.
         penalty: The ridge, in units.
     """
@@ -63,7 +63,7 @@ class EffectWeights(Modelled):
             )
 
     def moved(self, schema: Schema) -> Fraction:
-        """How far one unit can move the minimum, in half ranges, solver included."""
+        """Return how far one unit can move the minimum, in half ranges, solver included."""
         longest = Fraction(self.farthest_arm(schema, self.clip)) + Fraction(1, 10**9)
         return 2 * (1 + self.slack) * Fraction(self.limit) * longest / Fraction(self.penalty)
 

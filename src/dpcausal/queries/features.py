@@ -21,7 +21,7 @@ MOST_FEATURES = 200
 
 
 def feature_names(covariates: Sequence[str], schema: Schema) -> tuple[str, ...]:
-    """The features that covariates become: a constant, each number, one of two values, each of more values."""
+    """Return the features of covariates: a constant, each number, one of two values, each of more values."""
     names = ["intercept"]
     for column in covariates_named(covariates, schema):
         names += [column.name] if isinstance(column, Real) or len(column.values) == 2 else value_names(column)
@@ -29,7 +29,7 @@ def feature_names(covariates: Sequence[str], schema: Schema) -> tuple[str, ...]:
 
 
 def design_names(covariates: Sequence[str], schema: Schema) -> tuple[str, ...]:
-    """The features of a linear regression: each number, one of two values, each of more values but the first."""
+    """Return the features of a linear regression: without a constant and without the first of several values."""
     names: list[str] = []
     for column in covariates_named(covariates, schema):
         names += [column.name] if isinstance(column, Real) or len(column.values) == 2 else value_names(column)[1:]
@@ -43,12 +43,12 @@ def design_names(covariates: Sequence[str], schema: Schema) -> tuple[str, ...]:
 
 
 def name_tuple(covariates: Sequence[str]) -> Sequence[str]:
-    """Names as they are stored; what is no list is left for `covariates_named` to refuse."""
+    """Return names as they are stored; `covariates_named` refuses what is no list."""
     return covariates if isinstance(covariates, str) else tuple(covariates)
 
 
 def covariates_named(covariates: Sequence[str], schema: Schema) -> tuple[Column, ...]:
-    """The covariates of these names."""
+    """Return the covariates of these names."""
     if isinstance(covariates, str):
         raise QueryError(
             expected="a list of covariates", got=repr(covariates), hint="put it into a list: covariates=[...]."
@@ -66,12 +66,12 @@ def covariates_named(covariates: Sequence[str], schema: Schema) -> tuple[Column,
 
 
 def score_columns(covariates: Sequence[str], schema: Schema) -> tuple[TableColumn, ...]:
-    """The columns that a score depends on."""
+    """Return the columns that a score depends on."""
     return schema.treatment, *covariates_named(covariates, schema)
 
 
 def kept_within(coefficients: Sequence[float]) -> tuple[float, ...]:
-    """Coefficients moved to within a million, which is beyond any that noise has not drowned."""
+    """Return coefficients clipped to a million, far beyond any that are not mostly noise."""
     if not all(map(is_number, coefficients)):
         raise QueryError(
             expected="numbers as coefficients",
@@ -103,7 +103,7 @@ def check_estimand(estimand: object, known: Sequence[str]) -> None:
 
 
 def largest_weight(estimand: Estimand, clip: float) -> float:
-    """The largest weight there can be with scores kept within clip and 1 - clip."""
+    """Return the largest weight of scores clipped to clip and 1 - clip."""
     return {"ATE": 1 / clip, "ATO": 1.0}.get(estimand, (1 - clip) / clip)
 
 

@@ -24,14 +24,14 @@ from dpcausal.validation import is_number
 class InfluenceEffects(LearnerQuery):
     """The effects that a learner gives to public profiles, with noise sized by influence functions. Not proved private.
 
-    This is Theorem 1 of Schröder, Melnychuk and Feuerriegel (2025) as printed. Influence functions tell what happens to
+    This is Theorem 1 of Schröder, Melnychuk and Feuerriegel (2025) as printed. Influence functions describe
     large samples in the limit, not what one record can do to this one; the models are not paid for, the size of the
     noise is read off the table, and it does not grow with the number of profiles. An audit shows losses far above the
     claim. It is here to be compared with, and refused unless the data set allows it by name. Why no proof holds:
     docs/proofs/influence_effects.md.
 
     Attributes:
-        clip: The propensity is kept within clip and 1 - clip.
+        clip: The propensity is clipped to clip and 1 - clip.
     """
 
     name: ClassVar[str] = "influence_effects"
@@ -64,11 +64,11 @@ class InfluenceEffects(LearnerQuery):
 
     @staticmethod
     def factor(n: int, epsilon: float, delta: float) -> float:
-        """What the theorem multiplies the largest influence by: the noise's standard deviation as a share of it."""
+        """Return the noise's standard deviation as a share of the largest influence, as the theorem says."""
         return 5 * math.sqrt(2 * math.log(n) * math.log(2 / delta)) / (epsilon * n)
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
-        """The answer's coordinates; how far one unit can move them nobody knows."""
+        """Return the answer's coordinates; how far one unit can move them is not known."""
         self.check_profiles(schema)
         coordinates = tuple(Coordinate(name, outcome_tick(schema), None) for name in self.names)
         return Sensitivity(norm, coordinates, Fraction(1))

@@ -27,7 +27,7 @@ WIDEST_SCORE = 1_000
 
 
 def of_length(moved: Fraction, names: tuple[str, ...], norm: Norm, share: Fraction = Fraction(1)) -> Sensitivity:
-    """Coefficients that move, as a vector, by a length of at most `moved` ticks before each is rounded to a tick."""
+    """Return the sensitivity of coefficients that move by a length of at most `moved` ticks before rounding."""
     if len(names) > WIDEST_SCORE:
         raise QueryError(
             expected=f"a score of at most {WIDEST_SCORE:,} features",
@@ -120,17 +120,17 @@ class ObjectivePerturbedLogistic(Query):
 
     @classmethod
     def penalty(cls, epsilon: float) -> float:
-        """The ridge: as small as the share of epsilon for curvature allows, but at least 1."""
+        """Return the ridge: as small as the share of epsilon for curvature allows, but at least 1."""
         return max(1 / (4 * math.expm1(epsilon * float(cls.shares["curvature"]))), 1.0) * (1 + 1e-9)
 
     @classmethod
     def tilt_scale(cls, epsilon: float, covariates: int) -> float:
-        """The scale of the random linear term for so many covariates, the constant among them."""
+        """Return the scale of the random linear term for so many covariates, including the constant."""
         return 2 / math.sqrt(covariates) / (epsilon * float(cls.shares["gradient"])) * (1 + 1e-9)
 
     @classmethod
     def tilt_sd(cls, epsilon: float, covariates: int, features: int) -> float:
-        """The standard deviation of each entry of that term."""
+        """Return the standard deviation of each entry of that term."""
         return cls.tilt_scale(epsilon, covariates) * math.sqrt((features + 1) * (features + 2) / 3)
 
     @property
@@ -139,7 +139,7 @@ class ObjectivePerturbedLogistic(Query):
         return "laplace"
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
-        """The answer's coordinates, and how far the solver and the grid can have moved them."""
+        """Return the answer's coordinates, and how far the solver and the grid can have moved them."""
         names = feature_names(self.covariates, schema)
         moved = self.slack / Fraction(COEFFICIENT_TICK)
         return of_length(moved, names, norm, self.shares["slack"])

@@ -1,4 +1,4 @@
-"""Bases of queries that are asked with models of the table."""
+"""Base classes of queries that use models of the table."""
 
 import math
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ EVEN: Models = ([0.0, 0.0], [0.0, 0.0], [0.0, 0.0])
 
 @dataclass(frozen=True)
 class Modelled(Query):
-    """A question asked with a propensity score and a regression of the outcome in each arm.
+    """A query with a public propensity score and a public regression of the outcome in each arm.
 
     Attributes:
         covariates: The covariates of all three models.
@@ -87,7 +87,7 @@ class Modelled(Query):
 
 
 def check_limits(clip: object, limit: object) -> None:
-    """Raise unless propensities and what is added up are kept within limits."""
+    """Raise unless propensities and summands have valid limits."""
     if not (is_number(clip) and is_number(limit) and 1e-3 <= clip < 0.5 and 0.5 <= limit <= 1e4):  # type: ignore[operator]
         raise QueryError(
             expected="a clip from 0.001 to below 0.5 and a limit from 0.5 to 10,000",
@@ -97,14 +97,14 @@ def check_limits(clip: object, limit: object) -> None:
 
 
 def joined(columns: tuple[TableColumn, ...], basis: Basis, schema: Schema) -> tuple[TableColumn, ...]:
-    """Columns with those of a basis, each once, in the order of the schema."""
+    """Return columns with those of a basis, each once, in the order of the schema."""
     names = {column.name for column in (*columns, *basis.reads(schema))}
     return tuple(column for column in schema.columns if column.name in names)
 
 
 @dataclass(frozen=True)
 class LearnerQuery(Query):
-    """A question to a learner: the effects that it gives to public profiles.
+    """A query to a learner: the effects that it predicts for public profiles.
 
     Attributes:
         learner: Which learner, by the name under which the vault knows it.
@@ -124,7 +124,7 @@ class LearnerQuery(Query):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What each profile's effect is called."""
+        """The name of each profile's effect."""
         return profile_names(self.at)
 
     @property

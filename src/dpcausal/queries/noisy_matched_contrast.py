@@ -27,7 +27,7 @@ from dpcausal.validation import is_number
 
 @dataclass(frozen=True)
 class NoisyMatchedContrast(Query):
-    """The same sum for units whose scores and arms were made noisy first, one by one.
+    """The sum of `MatchedContrast` for units whose scores and arms get noise first, one by one.
 
     Nothing about a unit need be public. Pure epsilon only. Proof: docs/proofs/noisy_matched_contrast.md.
 
@@ -72,7 +72,7 @@ class NoisyMatchedContrast(Query):
         return "laplace"
 
     def parts(self) -> tuple[Fraction, Fraction, Fraction]:
-        """The shares of scores, arms and outcomes; together no more than 1."""
+        """Return the shares of scores, arms and outcomes; together no more than 1."""
         total = max(sum(map(Fraction, self.shares)), Fraction(1))
         score, arm, outcome = (Fraction(share) / total for share in self.shares)
         return score, arm, outcome

@@ -18,18 +18,18 @@ Codes = Mapping[str, NDArray[np.int64]]
 
 
 def grid(column: Real) -> tuple[float, float]:
-    """The middle of a range, and ticks to one unit of measurement."""
+    """Return the middle of a range, and ticks to one unit of measurement."""
     return column.low + (column.high - column.low) / 2, 2 * GRID / (column.high - column.low)
 
 
 def ticks_of(column: Real, value: float) -> int:
-    """How many ticks a value within the bounds is from the middle of its range."""
+    """Return the distance of a value within the bounds from the middle of its range, in ticks."""
     middle, ticks_to_one = grid(column)
     return min(max(math.floor((value - middle) * ticks_to_one + 0.5), -GRID), GRID)
 
 
 def codes_of(profiles: object, columns: Sequence[Column]) -> dict[str, NDArray[np.int64]]:
-    """Profiles as codes.
+    """Return profiles as codes.
 
     Args:
         profiles: A mapping or dataframe with a column for each covariate, or a table with a column for each covariate
@@ -93,7 +93,7 @@ def _absent(cell: object) -> bool:
 
 
 def _listed(column: Binary | Category, cells: NDArray[Any]) -> NDArray[np.int64]:
-    """The places of values in a list."""
+    """Return the places of values in a list."""
     codes = np.full(len(cells), -1, dtype=np.int64)
     for code, value in enumerate(column.values):
         codes[cells == value] = code
@@ -113,7 +113,7 @@ MOST_PROFILES = 1_000
 
 
 def profiles_of(covariates: Sequence[str], at: Sequence[Sequence[Value]]) -> tuple[tuple[Value, ...], ...]:
-    """Profiles as lists of values in the order of the covariates."""
+    """Return profiles as lists of values in the order of the covariates."""
     if not 1 <= len(at) <= MOST_PROFILES or any(len(profile) != len(covariates) for profile in at):
         raise QueryError(
             expected=f"1 to {MOST_PROFILES:,} profiles, each with a value of {', '.join(covariates)}",
@@ -124,17 +124,17 @@ def profiles_of(covariates: Sequence[str], at: Sequence[Sequence[Value]]) -> tup
 
 
 def profile_names(at: Sequence[Sequence[Value]]) -> tuple[str, ...]:
-    """What each profile's effect is called."""
+    """Return the name of each profile's effect."""
     return tuple(f"profile {number}" for number in range(1, len(at) + 1))
 
 
 def by_covariate(covariates: Sequence[str], at: Sequence[Sequence[Value]]) -> dict[str, list[Value]]:
-    """Profiles, covariate by covariate."""
+    """Return profiles, covariate by covariate."""
     return {name: [profile[place] for profile in at] for place, name in enumerate(covariates)}
 
 
 def values_of(codes: Codes, columns: Sequence[Column]) -> tuple[tuple[Value, ...], ...]:
-    """Profiles as lists of values, from their codes."""
+    """Return profiles as lists of values, from their codes."""
     lines: list[list[Value]] = []
     for column in columns:
         if isinstance(column, Real):
@@ -146,7 +146,7 @@ def values_of(codes: Codes, columns: Sequence[Column]) -> tuple[tuple[Value, ...
 
 
 def spread_out(columns: Sequence[Column], size: int) -> dict[str, NDArray[np.int64]]:
-    """The codes of profiles spread evenly over all ranges and lists: a public stand-in for who there may be."""
+    """Return codes of profiles spread evenly over all ranges and lists: a public stand-in for the population."""
     points = even_points(len(columns), size)
     codes = {}
     for column, line in zip(columns, points.T, strict=True):
@@ -158,7 +158,7 @@ def spread_out(columns: Sequence[Column], size: int) -> dict[str, NDArray[np.int
 
 
 def even_points(dimensions: int, size: int, start: int = 0) -> NDArray[np.float64]:
-    """Points spread evenly over a cube, one line a point: multiples of irrational steps (Roberts 2018)."""
+    """Return points spread evenly over a cube, one line a point: multiples of irrational steps (Roberts 2018)."""
     ratio = 2.0
     for _ in range(64):
         ratio = (1 + ratio) ** (1 / (dimensions + 1))
@@ -168,7 +168,7 @@ def even_points(dimensions: int, size: int, start: int = 0) -> NDArray[np.float6
 
 
 def design_lines(codes: Codes, columns: Sequence[Column]) -> list[NDArray[np.int64]]:
-    """Covariates as numbers from -1 to 1, in ticks of which GRID make 1, the features of a linear regression.
+    """Return covariates as numbers from -1 to 1, in ticks of which GRID make 1: features of a linear regression.
 
     One of two values is -1 or 1; one of more values is 1 in that value's place and -1 elsewhere, without the first.
     """

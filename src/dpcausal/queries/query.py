@@ -1,4 +1,4 @@
-"""What every query is: public parameters, and what one unit can do to the answer."""
+"""The protocol of queries, and the sensitivity of their answers."""
 
 import math
 from collections.abc import Mapping
@@ -69,7 +69,7 @@ class Sensitivity:
 
 
 class Query(Protocol):
-    """One question that may be asked of a table."""
+    """A query that may be asked of a table."""
 
     name: ClassVar[str]
     public_values: ClassVar[tuple[str, ...]] = ()
@@ -128,7 +128,7 @@ def plain_value(value: Value) -> Value:
 
 
 def value_names(column: Binary | Category) -> tuple[str, ...]:
-    """Return what each value of a column is called in an answer. It is named by its meaning, as questions are compared.
+    """Return what each value of a column is called in an answer. It is named by its meaning, as queries are compared.
 
     Example:
         >>> value_names(Category("stage", [1, 2.0, 2.5]))
@@ -150,18 +150,18 @@ def check_all_compared(query: Query, schema: Schema, protects: Protects) -> None
 
 
 def compared(schema: Schema, weight: Fraction) -> tuple[Coordinate, ...]:
-    """The number of units in the comparison, where that is private."""
+    """Return the number of units in the comparison as a coordinate, where it is private."""
     return (Coordinate("compared", 1.0, weight),) if schema.units_may_leave(schema.protects) else ()
 
 
 def outcome_tick(schema: Schema) -> float:
-    """The size of one tick of the outcome, in the outcome's own terms."""
+    """Return the size of one tick of the outcome, in the outcome's units."""
     low, high = schema.outcome_bounds
     return (high - low) / 2 / GRID
 
 
 def shared(parts: Mapping[str, tuple[float, int]], shares: Mapping[str, Fraction], norm: Norm) -> Sensitivity:
-    """Numbers, each with its tick and how far one unit moves it, under a guarantee divided among them by shares."""
+    """Return the sensitivity of numbers, each with its tick and move, that share a guarantee."""
     coordinates = []
     for part, (unit, moves) in parts.items():
         share = shares[part] if norm == "l1" else Fraction(math.sqrt(shares[part]))
@@ -170,5 +170,5 @@ def shared(parts: Mapping[str, tuple[float, int]], shares: Mapping[str, Fraction
 
 
 def root_above(number: Fraction) -> Fraction:
-    """A fraction that is not below the square root of a fraction, and hardly above it."""
+    """Return a fraction that is not below the square root of a fraction, and hardly above it."""
     return Fraction(math.isqrt(number.numerator * 10**24 // number.denominator) + 1, 10**12)

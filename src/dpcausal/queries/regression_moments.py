@@ -67,7 +67,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class RegressionMoments(Query):
-    """Sums of products of outcome, covariates and arm: what regressions of the outcome are made of.
+    """Sums of products of outcome, covariates and arm, for linear regressions of the outcome.
 
     A unit's numbers are its outcome, z, and its features, x, all from -1 to 1: a number measured from the middle of its
     range, one of two values as -1 or 1, one of more values as 1 in that value's place and -1 elsewhere, the first value
@@ -96,7 +96,7 @@ class RegressionMoments(Query):
             )
 
     def moments(self, schema: Schema) -> tuple[Moment, ...]:
-        """The sums, in the order of the coordinates."""
+        """Return the sums, in the order of the coordinates."""
         last = FIRST_FEATURE + len(design_names(self.covariates, schema))
         pairs = [(first, second) for first in range(last) for second in range(first, last)]
         # The first is the number of units in the comparison, which is public unless units may leave it.
@@ -126,18 +126,18 @@ class RegressionMoments(Query):
         return Sensitivity(norm, coordinates, bound)
 
     def _leaving(self, schema: Schema, norm: Norm) -> Fraction:
-        """How far a unit moves all sums that leaves the comparison: each by half of what a change of sign does."""
+        """Return how far a unit that leaves the comparison moves all sums: each half as far as a change of sign."""
         power = {"l1": 1, "l2": 2}[norm]
         moved = sum((Fraction(1, 2 * moment.weight) ** power for moment in self.moments(schema)), Fraction(0))
         return moved if norm == "l1" else root_above(moved)
 
     def _bound(self, features: int, protects: Protects, norm: Norm) -> Fraction:
-        """The largest move there is, over all ways to turn a unit's numbers round, with the deficits' added."""
+        """Return the largest move, over all sign changes of a unit's numbers, plus that of the deficits."""
         power = {"l1": 1, "l2": 2}[norm]
         share = {kind: Fraction(1, weight) ** power for kind, weight in WEIGHTS.items()}
 
         def moved(arm: bool, outcome: bool, turned: int) -> Fraction:
-            """What moves where arm, outcome and so many features are turned round.
+            """Return the move where arm, outcome and so many features change sign.
 
             A product moves where an odd number of its factors are turned; of features with something else that is
             turned, those that are not turned themselves.

@@ -33,7 +33,7 @@ class StratumContrasts(Query):
     docs/proofs/stratum_contrasts.md.
 
     Attributes:
-        by: The covariates that tell strata apart.
+        by: The covariates that define the strata.
         cap: By how much one arm may outnumber the other before a stratum counts for less; a whole number.
     """
 

@@ -48,7 +48,7 @@ class WeightedArms(Query):
         covariates: The covariates of the score.
         coefficients: The score's coefficients, in the order of `feature_names`, as a logistic query released them.
         estimand: Whose effect the weights are for.
-        clip: The score is kept within clip and 1 - clip.
+        clip: The score is clipped to clip and 1 - clip.
         shrink: What is taken off a weight's exponent for each unit of squared length of the features, to undo the
             upward bias of noisy coefficients (exactly for Gaussian noise, nearly for little Laplace noise); 0 for none.
     """

@@ -1,4 +1,4 @@
-"""Public functions of covariates, of which an effect that varies between units is made.
+"""Public functions of covariates: an effect that varies between units is a weighted sum of them.
 
 Functions are tabulated, and evaluated in integers, so that a table's unit and a public profile get the same numbers.
 """
@@ -30,7 +30,7 @@ _KINDS: dict[str, type[Any]] = {
 
 
 def basis_of(given: object) -> Any:  # noqa: ANN401 (one of several classes)
-    """A basis, from itself or from the plain values that it was written as."""
+    """Return a basis, from itself or from its plain values."""
     if type(given) in _KINDS.values():
         return given
     kind = given.get("kind") if isinstance(given, Mapping) else None
@@ -47,6 +47,6 @@ def basis_of(given: object) -> Any:  # noqa: ANN401 (one of several classes)
 
 
 def basis_values(basis: Basis, codes: Codes, schema: Schema) -> NDArray[np.float64]:
-    """The functions of some profiles as they are, one line a profile."""
+    """Return the functions of some profiles, one line a profile."""
     values: NDArray[np.float64] = basis.ticks(codes, schema).T / LENGTH
     return values

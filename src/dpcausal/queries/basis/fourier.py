@@ -1,4 +1,4 @@
-"""Waves over all covariates together."""
+"""Random Fourier features of all covariates together."""
 
 import math
 from collections.abc import Sequence
@@ -24,15 +24,15 @@ _ANGLES = np.arange(PLACES) * (math.tau / PLACES)
 
 @dataclass(frozen=True)
 class Fourier:
-    """A constant and waves over all covariates together, which stand in for a Gaussian kernel (Rahimi and Recht 2007).
+    """A constant and random Fourier features, which approximate a Gaussian kernel (Rahimi and Recht 2007).
 
-    Waves have frequencies spread as the kernel's: quasi-random, and the same for everyone who gives the same seed.
+    Their frequencies are spread as the kernel's: quasi-random, and the same for everyone who gives the same seed.
 
     Attributes:
         covariates: The covariates.
         width: The kernel's width in half ranges: effects of profiles this far apart have little to do with each other.
-        n_features: How many; each has two functions, a cosine and a sine.
-        seed: Which waves; public, and nothing private depends on it.
+        n_features: How many features; each has two functions, a cosine and a sine.
+        seed: Which features; public, and nothing private depends on it.
     """
 
     disjoint: ClassVar[bool] = False
@@ -52,22 +52,22 @@ class Fourier:
             raise QueryError(expected="a width from 0.01 to 1000 half ranges", got=repr(self.width), hint="1 is usual.")
 
     def reads(self, schema: Schema) -> tuple[Column, ...]:
-        """The covariates that the functions are of."""
+        """Return the covariates of the functions."""
         return covariates_named(self.covariates, schema)
 
     def names(self, schema: Schema) -> tuple[str, ...]:  # noqa: ARG002
-        """What each function is called."""
+        """Return the name of each function."""
         return (
             "constant",
-            *(f"{kind} {wave}" for kind in ("cosine", "sine") for wave in range(1, self.n_features + 1)),
+            *(f"{kind} {place}" for kind in ("cosine", "sine") for place in range(1, self.n_features + 1)),
         )
 
     def reach(self, schema: Schema) -> float:  # noqa: ARG002
-        """The largest sum of the functions' sizes: a wave's two are together at most the root of 2."""
+        """Return the largest sum of the functions' sizes: the two of a feature are together at most the root of 2."""
         return (1 + math.sqrt(2) * self.n_features) / math.sqrt(1 + self.n_features)
 
     def ticks(self, codes: Codes, schema: Schema) -> Int64s:
-        """The functions of some profiles in ticks of which LENGTH make 1, one line a function."""
+        """Return the functions of some profiles in ticks of which LENGTH make 1, one line a function."""
         lines = np.array(design_lines(codes, self.reads(schema)), dtype=np.float64)
         share = LENGTH / math.sqrt(1 + self.n_features)
         # Whole numbers below 2^53, which floating point multiplies and adds up without error in any order.
@@ -79,7 +79,7 @@ class Fourier:
 
 @cache
 def _frequencies(basis: Fourier, dimensions: int) -> NDArray[np.float64]:
-    """How many places each wave moves on as a number goes from the middle of its range to the end."""
+    """Return how many places each feature moves on as a number goes from the middle of its range to the end."""
     points = even_points(dimensions, basis.n_features, basis.seed * basis.n_features)
     normal = np.array([[NormalDist().inv_cdf(float(each)) for each in point] for point in points])
     frequencies: NDArray[np.float64] = np.rint(normal / basis.width / math.tau * PLACES)

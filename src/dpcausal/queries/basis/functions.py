@@ -1,4 +1,4 @@
-"""What every basis is, and how its functions are tabulated."""
+"""The protocol of bases, and the tables of their functions."""
 
 from typing import ClassVar, Protocol
 
@@ -32,19 +32,19 @@ class Basis(Protocol):
     """Whether no function of p is ever larger than 1 divided by the root of p."""
 
     def reads(self, schema: Schema) -> tuple[Column, ...]:
-        """The covariates that the functions are of."""
+        """Return the covariates of the functions."""
         ...
 
     def names(self, schema: Schema) -> tuple[str, ...]:
-        """What each function is called."""
+        """Return the name of each function."""
         ...
 
     def reach(self, schema: Schema) -> float:
-        """The largest sum of the functions' sizes."""
+        """Return the largest sum of the functions' sizes."""
         ...
 
     def ticks(self, codes: Codes, schema: Schema) -> Int64s:
-        """The functions of some profiles in ticks of which LENGTH make 1, one line a function."""
+        """Return the functions of some profiles in ticks of which LENGTH make 1, one line a function."""
         ...
 
 
@@ -69,23 +69,23 @@ def check_count(count: int) -> None:
 
 
 def places() -> NDArray[np.float64]:
-    """The numbers from -1 to 1 at which functions of one number are tabulated."""
+    """Return the numbers from -1 to 1 at which functions of one number are tabulated."""
     return np.linspace(-1, 1, PLACES + 1)
 
 
 def lookup(line: Int64s) -> Int64s:
-    """Where in a table the numbers of a covariate lie."""
+    """Return the places of a covariate's numbers in a table."""
     width = 2 * GRID // PLACES
     return (line + GRID + width // 2) // width
 
 
 def rounded(values: NDArray[np.float64], share: float) -> Int64s:
-    """Values in whole ticks, of which `share` make 1, rounded towards 0 so that none becomes longer."""
+    """Return values in whole ticks, of which `share` make 1, rounded towards 0 so that none becomes longer."""
     ticks: Int64s = np.trunc(values * share).astype(np.int64)
     return ticks
 
 
 def towards_zero(line: Int64s, divisor: int) -> Int64s:
-    """Quotients rounded towards 0, so that none becomes longer."""
+    """Return quotients rounded towards 0, so that none becomes longer."""
     quotient: Int64s = np.sign(line) * (np.abs(line) // divisor)
     return quotient

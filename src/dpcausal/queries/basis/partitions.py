@@ -32,7 +32,7 @@ class Cells:
     """One function for each group of a partition: 1 for its members and 0 for everyone else.
 
     Attributes:
-        by: The covariates that tell groups apart.
+        by: The covariates that define the groups.
     """
 
     disjoint: ClassVar[bool] = True
@@ -45,21 +45,21 @@ class Cells:
         object.__setattr__(self, "by", cuts_of(self.by))
 
     def reads(self, schema: Schema) -> tuple[Column, ...]:
-        """The covariates that the functions are of."""
+        """Return the covariates of the functions."""
         return covariates_named([cut.name for cut in self.by], schema)
 
     def names(self, schema: Schema) -> tuple[str, ...]:
-        """What each function is called."""
+        """Return the name of each function."""
         check_count(math.prod(bins(self.by, schema)))
         each = [cut.bin_names(schema) for cut in self.by]
         return tuple(", ".join(names) for names in itertools.product(*each))
 
     def reach(self, schema: Schema) -> float:  # noqa: ARG002
-        """The largest sum of the functions' sizes."""
+        """Return the largest sum of the functions' sizes."""
         return 1.0
 
     def profiles(self, schema: Schema) -> list[tuple[Value, ...]]:
-        """One profile of each group, in the middle of it."""
+        """Return one profile of each group, in the middle of it."""
         values: list[Sequence[Value]] = []
         for cut, column in zip(self.by, self.reads(schema), strict=True):
             if isinstance(column, Real):
@@ -70,7 +70,7 @@ class Cells:
         return list(itertools.product(*values))
 
     def places(self, codes: Codes, schema: Schema) -> Int64s:
-        """Which group each profile is in."""
+        """Return the group of each profile."""
         place = np.zeros(len(codes[self.by[0].name]), dtype=np.int64)
         for cut, column, count in zip(self.by, self.reads(schema), bins(self.by, schema), strict=True):
             own = codes[column.name]
@@ -80,7 +80,7 @@ class Cells:
         return place
 
     def ticks(self, codes: Codes, schema: Schema) -> Int64s:
-        """The functions of some profiles in ticks of which LENGTH make 1, one line a function."""
+        """Return the functions of some profiles in ticks of which LENGTH make 1, one line a function."""
         places = self.places(codes, schema)
         return np.where(places == np.arange(len(self.names(schema)))[:, None], LENGTH, 0)
 
@@ -106,19 +106,19 @@ class Points:
         object.__setattr__(self, "at", profiles_of(self.covariates, self.at))
 
     def reads(self, schema: Schema) -> tuple[Column, ...]:
-        """The covariates that the functions are of."""
+        """Return the covariates of the functions."""
         return covariates_named(self.covariates, schema)
 
     def names(self, schema: Schema) -> tuple[str, ...]:  # noqa: ARG002
-        """What each function is called."""
+        """Return the name of each function."""
         return profile_names(self.at)
 
     def reach(self, schema: Schema) -> float:  # noqa: ARG002
-        """The largest sum of the functions' sizes."""
+        """Return the largest sum of the functions' sizes."""
         return 1.0
 
     def ticks(self, codes: Codes, schema: Schema) -> Int64s:
-        """The functions of some profiles in ticks of which LENGTH make 1, one line a function."""
+        """Return the functions of some profiles in ticks of which LENGTH make 1, one line a function."""
         columns = self.reads(schema)
         own = np.array(design_lines(codes_of(by_covariate(self.covariates, self.at), columns), columns)) / GRID
         lines = np.array(design_lines(codes, columns)) / GRID

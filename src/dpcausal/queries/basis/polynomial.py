@@ -52,11 +52,11 @@ class Polynomial:
         check_integer("degree", self.degree, 1, 6)
 
     def reads(self, schema: Schema) -> tuple[Column, ...]:
-        """The covariates that the functions are of."""
+        """Return the covariates of the functions."""
         return covariates_named(self.covariates, schema)
 
     def _factors(self, schema: Schema) -> list[list[tuple[str, int]]]:
-        """The factors that each covariate has to offer, each with its name and degree."""
+        """Return the factors of each covariate, each with its name and degree."""
         factors = []
         for column in self.reads(schema):
             if isinstance(column, Real):
@@ -69,7 +69,7 @@ class Polynomial:
         return factors
 
     def _products(self, schema: Schema) -> list[tuple[tuple[int, int], ...]]:
-        """Which factor of which covariate each function has."""
+        """Return the covariates and factors of each function."""
         places = [
             [(covariate, factor, degree) for factor, (_, degree) in enumerate(offered)]
             for covariate, offered in enumerate(self._factors(schema))
@@ -87,7 +87,7 @@ class Polynomial:
         return products
 
     def names(self, schema: Schema) -> tuple[str, ...]:
-        """What each function is called."""
+        """Return the name of each function."""
         factors = self._factors(schema)
         return tuple(
             " * ".join(factors[covariate][factor][0] for covariate, factor in product) or "constant"
@@ -95,11 +95,11 @@ class Polynomial:
         )
 
     def reach(self, schema: Schema) -> float:
-        """The largest sum of the functions' sizes."""
+        """Return the largest sum of the functions' sizes."""
         return math.sqrt(len(self._products(schema)))
 
     def ticks(self, codes: Codes, schema: Schema) -> Int64s:
-        """The functions of some profiles in ticks of which LENGTH make 1, one line a function."""
+        """Return the functions of some profiles in ticks of which LENGTH make 1, one line a function."""
         factors: list[list[Int64s]] = []
         for column in self.reads(schema):
             if isinstance(column, Real):
@@ -121,6 +121,6 @@ class Polynomial:
 
 @cache
 def _power(degree: int) -> NDArray[np.float64]:
-    """Legendre's polynomial of a degree, at the tabulated places."""
+    """Return Legendre's polynomial of a degree, at the tabulated places."""
     values: NDArray[np.float64] = np.polynomial.Legendre.basis(degree)(places())
     return values

@@ -50,11 +50,11 @@ class Spline:
         check_integer("pieces", self.pieces, 1, 100)
 
     def reads(self, schema: Schema) -> tuple[Column, ...]:
-        """The covariates that the functions are of."""
+        """Return the covariates of the functions."""
         return covariates_named(self.covariates, schema)
 
     def names(self, schema: Schema) -> tuple[str, ...]:
-        """What each function is called. All but the first covariate go without their first function."""
+        """Return the name of each function. All covariates but the first go without their first function."""
         names: list[str] = []
         for column in self.reads(schema):
             if isinstance(column, Real):
@@ -66,11 +66,11 @@ class Spline:
         return tuple(names)
 
     def reach(self, schema: Schema) -> float:
-        """The largest sum of the functions' sizes: each covariate's sum to 1."""
+        """Return the largest sum of the functions' sizes: each covariate's sum to 1."""
         return math.sqrt(len(self.reads(schema)))
 
     def ticks(self, codes: Codes, schema: Schema) -> Int64s:
-        """The functions of some profiles in ticks of which LENGTH make 1, one line a function."""
+        """Return the functions of some profiles in ticks of which LENGTH make 1, one line a function."""
         columns = self.reads(schema)
         share = LENGTH / math.sqrt(len(columns))
         lines: list[Int64s] = []
@@ -85,7 +85,7 @@ class Spline:
 
 @cache
 def _splines(pieces: int) -> NDArray[np.float64]:
-    """Cubic B-splines on equal pieces, at the tabulated places, one line a function (recursion of Cox and de Boor)."""
+    """Return cubic B-splines on equal pieces, at the tabulated places, one line a function (Cox and de Boor)."""
     inner = np.linspace(-1, 1, pieces + 1)
     knots = np.concatenate([[-1.0] * 3, inner, [1.0] * 3])
     at = np.minimum(places(), np.nextafter(1.0, 0.0))
