@@ -16,6 +16,7 @@ import pytest
 import dpcausal as dpc
 from dpcausal.errors import EngineError, TableError
 from dpcausal.queries import EffectWeights, Fourier, Query
+from dpcausal.testing import check_engine
 from dpcausal.vault.answers.arm_moments import SQUARE
 from dpcausal.vault.engines import Batch, Engine, ExactInts, ticks_in
 from dpcausal.vault.engines.spark import SparkEngine, is_spark_frame
@@ -53,6 +54,10 @@ def duck() -> Engine:
 def spread(spark: "SparkSession") -> list[SparkEngine]:
     """The hostile table in 1, 3 and 7 parts."""
     return [SparkEngine(frame_of(spark, hostile_table(), parts), SCHEMA) for parts in (1, 3, 7)]
+
+
+def test_spark_conforms(spark: "SparkSession") -> None:
+    check_engine(lambda table, schema: SparkEngine(frame_of(spark, table, 3), schema))
 
 
 @pytest.mark.parametrize("query", TRIED, ids=lambda query: query.name)
