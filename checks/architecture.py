@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "diagnostics": ("diagnostics", "estimators", "rehearsal", *NOUNS),
     "planning": ("rehearsal", "planning", "estimators", *NOUNS),
     "quick": ("estimators", "vault", "ledger", *NOUNS),
-    "testing": ("rehearsal", "quick", "planning", "vault", "ledger", *NOUNS),
+    "testing": ("testing", "rehearsal", "vault", "ledger", *NOUNS),
     "audit": (
         *("audit", "testing", "quick", "rehearsal", "diagnostics", "estimators", "vault", "ledger", "study", "cli"),
         *NOUNS,
@@ -68,7 +68,7 @@ LIBRARY_PACKAGES = {
         "vault/readers/",
         "vault/engines/",
         "report/tidy.py",
-        "testing.py",
+        "testing/",
         "audit/",
     ),
     "narwhals": ("vault/table.py", "vault/readers/frames.py", "audit/hostile.py"),
@@ -85,7 +85,7 @@ LIBRARY_PACKAGES = {
     "numba": ("vault/numerics/matching.py",),
     "pickle": (),
     "logging": ("audit/fuzz.py", "audit/opening.py", "vault/numerics/learners.py", "vault/engines/spark.py"),
-    "warnings": ("testing.py", "audit/fuzz.py", "audit/opening.py", "vault/numerics/learners.py"),
+    "warnings": ("testing/", "audit/fuzz.py", "audit/opening.py", "vault/numerics/learners.py"),
     "threadpoolctl": ("vault/numerics/learners.py",),
     "sklearn": ("curve.py", "vault/numerics/learners.py", "vault/answers/influence_effects.py"),
     "hypothesis": ("audit/fuzz.py", "audit/hostile.py"),
@@ -103,7 +103,7 @@ MODULE_IMPORTERS = {"dpcausal.vault.noise": ("vault/door.py",)}
 """Modules of the package that only these files may import: the door owns the sampler and hands it to each answer."""
 
 PATTERN_PACKAGES = {
-    r"np\.random|default_rng": ("interval.py", "testing.py", "audit/"),
+    r"np\.random|default_rng": ("interval.py", "testing/", "audit/"),
     r"\brows?\b|\bcontributions?\b": ("vault/", "__init__.py"),
     r"\binspection\b|\.look\(": ("vault/readers/inspection.py", "vault/engines/duckdb.py", "cli/check.py"),
     r"\bRelease(?:\.of)?\(": ("release.py", "vault/door.py", "rehearsal/rehearsal.py", "federation/aggregate.py"),

@@ -41,7 +41,7 @@ def test_an_interval_is_computed_once_for_text_verdict_and_figures(effect: dpc.E
     low, high = effect.interval()
     str(effect)
     effect._repr_html_()
-    verdict_on(effect)
+    verdict_on(effect, effect.interval())
     assert interval._half_width.cache_info().misses == 1
     assert (low, high) == effect.interval(0.95)
 

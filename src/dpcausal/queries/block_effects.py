@@ -36,7 +36,6 @@ class BlockEffects(LearnerQuery):
 
     name: ClassVar[str] = "block_effects"
     draws: ClassVar[tuple[Draw, ...]] = ("shuffle",)
-    draws: ClassVar[tuple[Draw, ...]] = ("shuffle",)
     most_units: ClassVar[int] = 10**7
 
     blocks: int

@@ -102,7 +102,6 @@ class ObjectivePerturbedLogistic(Query):
 
     name: ClassVar[str] = "objective_perturbed_logistic"
     draws: ClassVar[tuple[Draw, ...]] = ("cube",)
-    draws: ClassVar[tuple[Draw, ...]] = ("cube",)
     most_units: ClassVar[int] = 10**8
     shares: ClassVar[dict[str, Fraction]] = {
         "curvature": Fraction(25, 100),

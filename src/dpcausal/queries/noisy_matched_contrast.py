@@ -42,7 +42,6 @@ class NoisyMatchedContrast(Query):
 
     name: ClassVar[str] = "noisy_matched_contrast"
     draws: ClassVar[tuple[Draw, ...]] = ("laplace", "randomised_response")
-    draws: ClassVar[tuple[Draw, ...]] = ("laplace", "randomised_response")
     most_units: ClassVar[int] = 2**25
     public_values: ClassVar[tuple[str, ...]] = ("largest", "limit_0", "limit_1", "matched")
 

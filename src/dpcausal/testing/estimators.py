@@ -1,7 +1,4 @@
-"""What every estimator must do, as one check that third parties can use too.
-
-Tables here are made up from a seed. They protect nobody, and nothing made from them should be published.
-"""
+"""What every estimator must do, as one check."""
 
 import dataclasses
 import math
@@ -11,82 +8,36 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dpcausal.cells import Value
-from dpcausal.columns import Binary, Category
+from dpcausal.calibration import calibrate
 from dpcausal.curve import CurveEstimator, EffectCurve
 from dpcausal.effect import Effect, Estimator
-from dpcausal.errors import RefusedError
-from dpcausal.guarantee import Guarantee
+from dpcausal.errors import BudgetExceededError, RefusedError
+from dpcausal.guarantee import Event, Guarantee
 from dpcausal.ledger import Budget
-from dpcausal.queries import Query
 from dpcausal.real import Real
 from dpcausal.rehearsal import Rehearsal
 from dpcausal.release import Release
-from dpcausal.schema import Protects, Schema
-from dpcausal.source import Source
-from dpcausal.treatment import TableColumn, Treatment, listed_values
+from dpcausal.schema import Schema
+from dpcausal.source import RecordingSource
+from dpcausal.testing.tables import hostile_tables, standard_schema, synthetic_table
 from dpcausal.vault import Vault
 
 UNITS = 600
 
+PRICES = ((0.01, 0.0), (1.0, 0.0), (1.0, 1e-6))
+"""The epsilons and deltas that an estimator is checked with."""
+
 AnyEstimator = Estimator | CurveEstimator
 Result = Effect | EffectCurve
-
-
-def standard_schema(protects: Protects = "record", undeclared: Value | None = None) -> Schema:
-    """Return a schema with columns of every kind: treat, score, ward, age and smoker.
-
-    Args:
-        protects: What one unit may change.
-        undeclared: The arm to which an undeclared value counts; if left out, such units are outside the comparison.
-    """
-    return Schema(
-        treatment=Treatment("treat", undeclared=undeclared),
-        outcome=Real("score", 0, 10),
-        covariates=[Category("ward", ["a", "b", "c"]), Real("age", 18, 90), Binary("smoker", values=("no", "yes"))],
-        protects=protects,
-    )
-
-
-def synthetic_table(schema: Schema, n: int, seed: int = 0) -> pa.Table:
-    """A made-up table that a schema describes. Every column is independent of every other: there is no effect."""
-    generator = np.random.default_rng(seed)
-    return pa.table({column.name: _cells(column, n, generator) for column in schema.columns})
-
-
-def hostile_tables(schema: Schema, n: int) -> dict[str, pa.Table]:
-    """Tables on which careless code fails, of the same types as `synthetic_table` makes."""
-    usual = synthetic_table(schema, n)
-    treatment, outcome = schema.treatment, schema.outcome.name
-    place, kind = usual.column_names.index(treatment.name), usual.schema.field(treatment.name).type
-    tables = {
-        f"only {value!r}": usual.set_column(place, treatment.name, pa.array([value] * n, kind))
-        for value in treatment.compared
-    }
-    lonely = [treatment.compared[1]] + [treatment.compared[0]] * (n - 1)
-    tables["one treated"] = usual.set_column(place, treatment.name, pa.array(lonely, kind))
-    tables["nothing known"] = pa.table({field.name: pa.nulls(n, field.type) for field in usual.schema})
-    numbers = usual.schema.field(outcome).type
-    if pa.types.is_floating(numbers):
-        for name, value in (("far off", 1e308), ("infinite", -math.inf), ("not a number", math.nan)):
-            at = usual.column_names.index(outcome)
-            tables[f"outcomes {name}"] = usual.set_column(at, outcome, pa.array([value] * n, numbers))
-    return tables
-
-
-def _cells(column: TableColumn, n: int, generator: np.random.Generator) -> pa.Array:
-    if isinstance(column, Real):
-        return pa.array(generator.uniform(column.low, column.high, n))
-    values = listed_values(column)
-    return pa.array([values[place] for place in generator.integers(0, len(values), n)])
+Asked = list[tuple[str, Guarantee, Event]]
 
 
 def check_estimator(estimator: AnyEstimator, schema: Schema | None = None) -> None:
-    """Raise an AssertionError, saying which rule is broken, unless an estimator behaves as all must.
+    """Raise an AssertionError that names the broken rule, unless an estimator behaves as all must.
 
     Args:
-        estimator: What to check, made for the columns of the schema.
-        schema: What to check it on, without a `Unit`; `standard_schema()` if left out.
+        estimator: The estimator, made for the columns of the schema.
+        schema: The schema of the tables to check it on, without a `Unit`; `standard_schema()` by default.
 
     Example:
         >>> from dpcausal import DifferenceInMeans
@@ -95,11 +46,15 @@ def check_estimator(estimator: AnyEstimator, schema: Schema | None = None) -> No
     schema = schema or standard_schema()
     _check_parameters(estimator)
     _check_rehearsal(estimator, schema)
+    rehearsed = {price: _asked_in_rehearsal(estimator, schema, *price) for price in PRICES}
     for name, table in (hostile_tables(schema, UNITS) | {"an ordinary table": synthetic_table(schema, UNITS)}).items():
-        for epsilon, delta in ((0.01, 0.0), (1.0, 0.0), (1.0, 1e-6)):
+        vault = _vault(table, schema)
+        for price in PRICES:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
-                _check_release(estimator, _vault(table, schema), epsilon, delta, f"on {name}")
+                asked = _check_release(estimator, vault, *price, f"on {name}")
+            _must(asked == rehearsed[price], f"on {name}, the queries are those of the rehearsal, at the same prices")
+    _check_budget(estimator, schema)
     _check_estimate(estimator, schema)
 
 
@@ -125,27 +80,55 @@ def _check_rehearsal(estimator: AnyEstimator, schema: Schema) -> None:
     _must(sizes[0] > sizes[1] > sizes[2] > 0, "there is noise, and more epsilon means less of it")
 
 
-def _check_release(estimator: AnyEstimator, vault: Vault, epsilon: float, delta: float, where: str) -> None:
-    source = _only_a_source(vault)
+def _asked_in_rehearsal(estimator: AnyEstimator, schema: Schema, epsilon: float, delta: float) -> Asked:
+    recording = RecordingSource(Rehearsal(schema, n=UNITS))
+    estimator.estimate(recording, epsilon=epsilon, delta=delta)
+    return _asked(recording.releases, schema)
+
+
+def _asked(releases: list[Release], schema: Schema) -> Asked:
+    """Return the queries behind releases. Numbers in them may come from earlier answers; names and prices may not."""
+    return [(each.query.name, each.guarantee, calibrate(each.query, schema, each.guarantee).event) for each in releases]
+
+
+def _check_release(estimator: AnyEstimator, vault: Vault, epsilon: float, delta: float, where: str) -> Asked:
+    """Check an estimator on a vault that may have answered before, and return what it asked."""
+    source = RecordingSource(vault)  # which has nothing of the vault to reach for
+    before, entries = vault.ledger.spent.epsilon, len(vault.ledger.entries())
     effect = estimator.estimate(source, epsilon=epsilon, delta=delta)
+    asked = _asked(source.releases, vault.schema)
     _check_result(effect, where)
-    asked = Guarantee(
-        epsilon=epsilon, delta=delta, protects=vault.schema.protects, proof_status=effect.guarantee.proof_status
-    )
-    _must(effect.guarantee == asked, f"{where}, the guarantee is the one asked for")
+    status = effect.guarantee.proof_status
+    wanted = Guarantee(epsilon=epsilon, delta=delta, protects=vault.schema.protects, proof_status=status)
+    _must(effect.guarantee == wanted, f"{where}, the guarantee is the one asked for")
     billed = math.fsum(receipt.epsilon for receipt in effect.receipts)
     _must(billed <= epsilon * (1 + 1e-12), f"{where}, receipts add up to no more than the epsilon asked for")
-    _must(math.isclose(vault.ledger.spent.epsilon, billed), f"{where}, what was spent is what the receipts say")
+    new = math.fsum(receipt.epsilon for receipt in effect.receipts if (receipt.entry or 0) >= entries)
+    spent = vault.ledger.spent.epsilon
+    _must(math.isclose(spent - before, new, abs_tol=1e-9), f"{where}, the receipts add up to what was spent")
     again = estimator.estimate(source, epsilon=epsilon, delta=delta)
     _must(again == effect, f"{where}, the same request gives the same effect")
-    _must(math.isclose(vault.ledger.spent.epsilon, billed), f"{where}, the same request spends nothing")
-    plan = estimator.estimate(Rehearsal(vault.schema, n=vault.n), epsilon=epsilon, delta=delta)
-    bill = [[(receipt.query, receipt.epsilon, receipt.delta) for receipt in each.receipts] for each in (plan, effect)]
-    _must(bill[0] == bill[1], f"{where}, a rehearsal asks, and is charged for, what the vault is asked")
+    _must(vault.ledger.spent.epsilon == spent, f"{where}, the same request spends nothing")
+    return asked
+
+
+def _check_budget(estimator: AnyEstimator, schema: Schema) -> None:
+    """Check that an estimator spends nothing where the budget is a little too small for all its queries."""
+    rehearsed = estimator.estimate(Rehearsal(schema, n=UNITS), epsilon=1.0)
+    price = math.fsum(receipt.epsilon for receipt in rehearsed.receipts)
+    budget = Budget(epsilon=0.999 * price)
+    vault = Vault(synthetic_table(schema, UNITS), schema, ledger="sqlite://", budget=budget)
+    try:
+        estimator.estimate(vault, epsilon=1.0)
+    except BudgetExceededError:
+        _must(
+            vault.ledger.spent.epsilon == 0,
+            "a budget that is too small for all queries is refused before the first: extend BaseEstimator",
+        )
 
 
 def _check_estimate(estimator: AnyEstimator, schema: Schema) -> None:
-    """With little noise, a made-up effect of a fifth of the outcome's range is found with its sign and size."""
+    """Check that an effect of a fifth of the outcome's range is found, with its sign and size, under little noise."""
     low, high = schema.outcome_bounds
     truth = (high - low) / 5
     table = synthetic_table(schema, 4 * UNITS)
@@ -158,7 +141,7 @@ def _check_estimate(estimator: AnyEstimator, schema: Schema) -> None:
         truth = 1.0
     place = table.column_names.index(schema.outcome.name)
     vault = _vault(table.set_column(place, schema.outcome.name, outcome), schema)
-    effect = estimator.estimate(_only_a_source(vault), epsilon=100.0)
+    effect = estimator.estimate(RecordingSource(vault), epsilon=100.0)
     found = effect.estimate if isinstance(effect, Effect) else effect.ate(effect.examples()[1])
     _must(abs(found - truth) < truth / 2, "an effect without confounding is found with its sign and size")
 
@@ -197,16 +180,3 @@ def _privacy_sd(result: Result) -> float:
 
 def _vault(table: pa.Table, schema: Schema) -> Vault:
     return Vault(table, schema, ledger="sqlite://", budget=Budget(epsilon=1000, delta=1e-3))
-
-
-def _only_a_source(vault: Vault) -> Source:
-    """A source that answers from a vault and has nothing else to reach for."""
-
-    class OnlyASource:
-        schema, n, arm_sizes, caveats = vault.schema, vault.n, vault.arm_sizes, vault.caveats
-
-        @staticmethod
-        def release(query: Query, guarantee: Guarantee) -> Release:
-            return vault.release(query, guarantee)
-
-    return OnlyASource()

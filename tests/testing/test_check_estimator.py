@@ -9,6 +9,7 @@ import dpcausal as dpc
 from dpcausal.effect import Estimator
 from dpcausal.errors import GuaranteeError
 from dpcausal.estimators import average, conditional
+from dpcausal.estimators.base import BaseEstimator
 from dpcausal.queries import ArmMoments, ArmTotals
 from dpcausal.schema import PROTECTS, Protects
 from dpcausal.testing import AnyEstimator, check_estimator, standard_schema, synthetic_table
@@ -143,6 +144,35 @@ class AsksMoreWithDelta:
         if delta:
             source.release(ArmTotals(), dpc.Guarantee(epsilon=epsilon, protects=source.schema.protects))
         return dpc.DifferenceInMeans().estimate(source, epsilon=epsilon, delta=delta)
+
+
+@dataclass(frozen=True)
+class SpendsInPart:
+    """Broken: asks twice without a look at the budget first."""
+
+    def estimate(self, source: dpc.Source, *, epsilon: float, delta: float = 0.0) -> dpc.Effect:
+        effects = [dpc.DifferenceInMeans(each).estimate(source, epsilon=epsilon / 2) for each in (False, True)]
+        guarantee = dpc.Guarantee(epsilon=epsilon, delta=delta, protects=source.schema.protects)
+        receipts = tuple(receipt for effect in effects for receipt in effect.receipts)
+        return replace(effects[1], guarantee=guarantee, receipts=receipts)
+
+
+@dataclass(frozen=True)
+class RehearsesSomethingElse(BaseEstimator):
+    """Broken: asks a rehearsal, which is known by its caveats, another query than a vault."""
+
+    def estimate(self, source: dpc.Source, *, epsilon: float, delta: float = 0.0) -> dpc.Effect:
+        return dpc.DifferenceInMeans(with_interval=not source.caveats).estimate(source, epsilon=epsilon, delta=delta)
+
+
+@pytest.mark.parametrize(
+    ("broken", "rule"),
+    [(SpendsInPart(), "extend BaseEstimator"), (RehearsesSomethingElse(), "the queries are those of the rehearsal")],
+    ids=lambda broken: type(broken).__name__,
+)
+def test_estimator_that_breaks_the_look_ahead_is_caught(broken: Estimator, rule: str) -> None:
+    with pytest.raises(AssertionError, match=rule):
+        check_estimator(broken)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,247 @@
+"""What every engine must do, as one check."""
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpcausal.columns import Unit
+from dpcausal.errors import TableError
+from dpcausal.queries import GRID
+from dpcausal.real import Real
+from dpcausal.schema import Schema
+from dpcausal.testing.tables import hostile_tables, standard_schema
+from dpcausal.treatment import Treatment
+from dpcausal.vault.engines import BATCH_ROWS, OUTSIDE, Batch, Engine
+from dpcausal.vault.table import open_table
+
+OpenEngine = Callable[[pa.Table, Schema], Engine]
+"""Opens a table, seen through a schema, with the engine to check."""
+
+Coerced = Sequence[Mapping[str, int]]
+"""Units as the integers that they are coerced to."""
+
+_COLUMNS = ("treatment", "outcome", "covariate_0", "covariate_1", "covariate_2")
+
+_SUMS: dict[str, Callable[[Mapping[str, int]], int]] = {
+    "1": lambda _: 1,
+    "outcome": lambda unit: unit["outcome"],
+    "CAST(outcome AS BIGINT) * covariate_1": lambda unit: unit["outcome"] * unit["covariate_1"],
+    "covariate_1 - outcome": lambda unit: unit["covariate_1"] - unit["outcome"],
+}
+"""Expressions to add up, each with what it is of one unit."""
+
+_CELLS: tuple[Mapping[str, int], ...] = (
+    {},
+    {"treatment": 3},
+    {"treatment": 3, "covariate_0": 3},
+    {"covariate_2": 2, "covariate_0": 3, "treatment": 3},
+)
+"""Columns to group by. No unit has the last value of covariate_0."""
+
+
+def check_engine(open_engine: OpenEngine) -> None:
+    """Raise an AssertionError that names the broken rule, unless an engine computes what every engine must.
+
+    An engine must add up exactly, also beyond 64 bits, whatever the order of a table; leave units outside the
+    comparison out unless it is asked for the whole table; and coerce every table as DuckDB does.
+
+    Args:
+        open_engine: Opens a pyarrow table, seen through a schema, with the engine.
+
+    Example:
+        >>> from dpcausal.vault.table import open_table
+        >>> check_engine(open_table)
+    """
+    schema = standard_schema()
+    table, units = _known_table()
+    for name, each in (("", table), ("in reverse order, ", table.take(list(reversed(range(len(table))))))):
+        engine = open_engine(each, schema)
+        for place in ("", "in a second pass, "):
+            _check_sums(engine, units, f"{name}{place}")
+        _check_folds(engine, units, name)
+        _check_collects(engine, units, name)
+    for name, empty in (("of an empty table, ", []), ("of a table with nobody in the comparison, ", [OUTSIDE] * 3)):
+        engine = open_engine(_table_of([0] * len(empty), empty), schema)
+        outside = _coerced([0] * len(empty), empty)
+        _check_sums(engine, outside, name)
+        _check_folds(engine, outside, name)
+        _check_collects(engine, outside, name)
+    _check_coercion(open_engine)
+    _check_many(open_engine)
+
+
+def _must(holds: bool, rule: str) -> None:
+    if not holds:
+        raise AssertionError(rule)
+
+
+def _known_table() -> tuple[pa.Table, Coerced]:
+    """Return a table whose coerced values are known beforehand, and these values."""
+    places = range(301)
+    arms = [(0, 1, 1, 0, OUTSIDE)[place % 5] for place in places]
+    return _table_of(places, arms), _coerced(places, arms)
+
+
+def _table_of(places: Sequence[int], arms: Sequence[int]) -> pa.Table:
+    return pa.table(
+        {
+            "treat": pa.array(arms, pa.int64()),
+            "score": pa.array([(0.0, 10.0, 5.0)[place % 3] for place in places], pa.float64()),
+            "ward": pa.array(["ab"[place % 7 % 2] for place in places], pa.string()),
+            "age": pa.array([(90.0, 54.0, 18.0, 90.0)[place % 4] for place in places], pa.float64()),
+            "smoker": pa.array([("no", "yes")[place % 11 % 2] for place in places], pa.string()),
+        }
+    )
+
+
+def _coerced(places: Sequence[int], arms: Sequence[int]) -> Coerced:
+    return [
+        {
+            "treatment": arm,
+            "outcome": (-GRID, GRID, 0)[place % 3],
+            "covariate_0": place % 7 % 2,
+            "covariate_1": (GRID, 0, -GRID, GRID)[place % 4],
+            "covariate_2": place % 11 % 2,
+        }
+        for place, arm in zip(places, arms, strict=True)
+    ]
+
+
+def _compared(units: Coerced) -> Coerced:
+    return [unit for unit in units if unit["treatment"] < OUTSIDE]
+
+
+def _check_sums(engine: Engine, units: Coerced, where: str) -> None:
+    for cells, whole in itertools.product(_CELLS, (False, True)):
+        found = engine.aggregate(cells, list(_SUMS), whole=whole)
+        _must(found.shape == (*cells.values(), len(_SUMS)), f"{where}sums have an axis for each cell, and a last one")
+        _must(all(type(value) is int for value in found.ravel()), f"{where}sums are Python integers")
+        expected = np.zeros(found.shape, dtype=object)
+        for unit in units if whole else _compared(units):
+            expected[tuple(unit[name] for name in cells)] += [value(unit) for value in _SUMS.values()]
+        read = "the whole table" if whole else "units in the comparison only"
+        _must(bool((found == expected).all()), f"{where}sums are exact, of {read}, and 0 in cells without units")
+
+
+def _moments(batch: Batch) -> NDArray[np.int64]:
+    outcome, age = batch["outcome"], batch["covariate_1"]
+    return np.array([[len(outcome), outcome.sum()], [(outcome * age).sum(), age.sum()]])
+
+
+def _huge(batch: Batch) -> NDArray[np.object_]:
+    return np.array([sum(2**100 + int(value) for value in batch["outcome"])], dtype=object)
+
+
+def _real(batch: Batch) -> NDArray[np.float64]:
+    return np.array([float(len(batch["outcome"]))])
+
+
+def _sizes(batch: Batch) -> NDArray[np.int64]:
+    size = len(batch["outcome"])
+    return np.array([size, size > BATCH_ROWS])
+
+
+def _check_folds(engine: Engine, units: Coerced, where: str) -> None:
+    chosen = _compared(units)
+    outcomes, ages = ([unit[name] for unit in chosen] for name in ("outcome", "covariate_1"))
+    moments = [[len(chosen), sum(outcomes)], [sum(map(math.prod, zip(outcomes, ages, strict=True))), sum(ages)]]
+    wanted: list[tuple[Callable[[Batch], NDArray[Any]], list[Any], str]] = [
+        (_moments, moments, "a fold has the kernel's shape, and adds up over units in the comparison"),
+        (_huge, [2**100 * len(chosen) + sum(outcomes)], "a fold is exact beyond 64 bits"),
+        (_real, [len(chosen)], "a fold of whole numbers in floating point gives integers"),
+    ]
+    for kernel, expected, rule in wanted:
+        found = engine.fold(("outcome", "covariate_1"), kernel)
+        _must(found.tolist() == expected and all(type(value) is int for value in found.ravel()), f"{where}{rule}")
+
+
+def _sorted(batch: Batch, names: Sequence[str]) -> list[tuple[int, ...]]:
+    return sorted(zip(*(batch[name].tolist() for name in names), strict=True))
+
+
+def _shifted(batch: Batch) -> Batch:
+    return {"sum": batch["outcome"] + batch["covariate_1"], "arm": batch["treatment"] + 10}
+
+
+def _check_collects(engine: Engine, units: Coerced, where: str) -> None:
+    for whole in (False, True):
+        chosen = units if whole else _compared(units)
+        found = engine.collect(_COLUMNS, len(units), whole=whole)
+        _must(list(found) == list(_COLUMNS), f"{where}the collected columns are those asked for")
+        _must(all(each.dtype == np.int64 for each in found.values()), f"{where}collected columns have 64 bits")
+        _must(
+            _sorted(found, _COLUMNS) == sorted(tuple(unit[name] for name in _COLUMNS) for unit in chosen),
+            f"{where}{'all units are' if whole else 'every unit in the comparison is'} collected once",
+        )
+        made = engine.collect(("treatment", "outcome", "covariate_1"), len(units), _shifted, whole=whole)
+        sums = sorted((unit["outcome"] + unit["covariate_1"], unit["treatment"] + 10) for unit in chosen)
+        _must(
+            list(made) == ["sum", "arm"] and _sorted(made, ("sum", "arm")) == sums,
+            f"{where}a kernel's columns are collected, unit by unit",
+        )
+    if units:
+        try:
+            engine.collect(("outcome",), len(units) - 1)
+        except TableError:
+            return
+        raise AssertionError(f"{where}a table with more units than the limit is refused, those outside included")
+
+
+def _check_many(open_engine: OpenEngine) -> None:
+    """Check a table that is larger than a batch, and whose sums need more than 64 bits."""
+    size = 2**22 + 9
+    schema = Schema(treatment=Treatment("t"), outcome=Real("y", 0, 1))
+    table = pa.table({"t": np.arange(size) % 2, "y": np.ones(size)})
+    engine = open_engine(table, schema)
+    odd = "2 * CAST(outcome AS BIGINT) * outcome - 1"
+    found = int(engine.aggregate({}, [odd])[0])
+    _must(found == size * (2 * GRID**2 - 1), "sums are exact beyond 64 bits")
+    _must(
+        engine.fold(("outcome",), _sizes).tolist() == [size, 0], f"a kernel sees at most {BATCH_ROWS:,} units at once"
+    )
+
+
+def _check_coercion(open_engine: OpenEngine) -> None:
+    schema = standard_schema()
+    tables = hostile_tables(schema, 50) | {"strange text": _strange_text()}
+    for name, table in tables.items():
+        _check_as_duckdb(open_engine, table, schema, f"on the table {name!r}")
+    one_each = Schema(treatment=Treatment("t"), outcome=Real("y", 0, 1), unit=Unit("who", by="when", keep="first"))
+    visits = pa.table(
+        {
+            "t": [0, 1, 1, 0, 1, None, 0, 1],
+            "y": [0.0, 0.5, 1.0, 0.25, 0.5, 0.75, None, 1.0],
+            "who": ["a", "a", "b", "b", "b", None, None, "c"],
+            "when": [2, 1, None, 5, 5, 1, 1, 3],
+        }
+    )
+    for table in (visits, visits.take(list(reversed(range(len(visits)))))):
+        _check_as_duckdb(open_engine, table, one_each, "where units have several records")
+
+
+def _strange_text() -> pa.Table:
+    """Return a table of text for the standard schema, with cells that are not as declared."""
+    numbers = ["41.5", " 54\n", "5e1", "+27", "nan", "-Infinity", "1e400", "-0", "1_0", "0x1", "", "½", None]
+    arms = ["0", "1", " 1", "1.0", "2", "x", "", None]
+    texts = ["a", "A", " b ", "c", "d", "'", "\\n", "", None, "no", "YES", "yes"]
+    size = math.lcm(len(numbers), len(arms), 3)
+    columns = {"treat": arms, "score": numbers, "ward": texts, "age": numbers[::-1], "smoker": texts[::-1]}
+    return pa.table(
+        {
+            name: pa.array([cells[place % len(cells)] for place in range(size)], pa.string())
+            for name, cells in columns.items()
+        }
+    )
+
+
+def _check_as_duckdb(open_engine: OpenEngine, table: pa.Table, schema: Schema, where: str) -> None:
+    columns = ("treatment", "outcome", *(f"covariate_{place}" for place in range(len(schema.covariates))))
+    found, expected = (
+        each(table, schema).collect(columns, len(table), whole=True) for each in (open_engine, open_table)
+    )
+    _must(_sorted(found, columns) == _sorted(expected, columns), f"{where}, cells are coerced as DuckDB does")
