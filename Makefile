@@ -19,8 +19,17 @@ types:
 architecture:  ## who may import whom, and the other rules of the architecture
 	$(PYTHON) -m checks.architecture
 
-test:
-	$(PYTHON) -m pytest -q -n 2 --dist loadgroup
+test:  ## three at a time: those that wait for a server leave room; one thread each for linear algebra
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(PYTHON) -m pytest -q -n 3 --dist loadgroup
+
+statistical:  ## ten times the tests that draw noise as it is in production and compare it with a law
+	for run in 1 2 3 4 5 6 7 8 9 10; do \
+		OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(PYTHON) -m pytest -q -m statistical tests || exit 1; \
+	done
+
+audit:  ## the quick audit and every mutant; about ten minutes
+	$(PYTHON) -m dpcausal audit --quick
+	$(PYTHON) -m tests.audit.mutants
 
 docs:  ## fails on a warning; with --quiet mkdocs would not count any
 	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict

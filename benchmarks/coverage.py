@@ -62,7 +62,7 @@ def confounded(generator: Generator, n: int, _: Protects) -> Study:
 
 
 def varied(generator: Generator, n: int, _: Protects) -> Study:
-    """The same, with effects from 0 to 0.2 and spreads from 0.2 to 0.4; the truth is that of the table's own mix."""
+    """Return the same, with effects from 0 to 0.2 and spreads from 0.2 to 0.4; the truth is that of the table's mix."""
     stratum = generator.integers(0, STRATA, n)
     x = stratum / (STRATA - 1)
     arm = (generator.random(n) < 0.3 + 0.4 * x).astype(int)
@@ -71,7 +71,7 @@ def varied(generator: Generator, n: int, _: Protects) -> Study:
 
 
 def risky(generator: Generator, n: int, _: Protects) -> Study:
-    """A yes-or-no outcome whose risk rises over the strata from 0.1 to 0.5, and by 0.1 with treatment."""
+    """Return a table with a binary outcome: its risk rises over strata from 0.1 to 0.5, and by 0.1 with treatment."""
     stratum = generator.integers(0, STRATA, n)
     x = stratum / (STRATA - 1)
     arm = (generator.random(n) < 0.3 + 0.4 * x).astype(int)
@@ -87,25 +87,25 @@ def scored(generator: Generator, n: int, _: Protects) -> Study:
 
 
 def scored_risk(generator: Generator, n: int, protects: Protects) -> Study:
-    """The same with a yes-or-no outcome."""
+    """Return the same with a binary outcome."""
     columns, effect = scored(generator, n, protects)
     risk = 0.2 + 0.3 * columns["a"] + 0.1 * columns["b"] + 0.1 * columns["arm"]
     return columns | {"y": generator.binomial(1, risk).astype(float)}, effect
 
 
 def ten_scored(generator: Generator, n: int, protects: Protects) -> Study:
-    """The same with eight covariates more that do nothing."""
+    """Return the same with eight covariates more that do nothing."""
     columns, effect = scored(generator, n, protects)
     return columns | {f"c{place}": generator.uniform(0, 1, n) for place in range(8)}, effect
 
 
 def four_linear(generator: Generator, n: int, _: Protects) -> Study:
-    """The leaderboard's generated table with four covariates."""
+    """Return the leaderboard's generated table with four covariates."""
     return _linear(generator, n, 4)
 
 
 def ten_linear(generator: Generator, n: int, _: Protects) -> Study:
-    """The same with ten."""
+    """Return the same with ten."""
     return _linear(generator, n, 10)
 
 
@@ -209,7 +209,7 @@ def simulate(task: tuple[Cell, tuple[int, int]]) -> Run:
 
 
 def _given(runs: list[Run]) -> float | None:
-    """The coverage of the intervals that were not refused."""
+    """Return the coverage of the intervals that were not refused."""
     given = [run.covered for run in runs if not run.refused]
     return round(float(np.mean(given)), 4) if given else None
 

@@ -71,7 +71,7 @@ class Cell:
 
 
 def made_up(generator: Generator, n: int, effect: Effect, confounded: bool) -> dict[str, Array]:
-    """A table in which treatment moves outcomes by a known effect."""
+    """Return a table in which treatment moves outcomes by a known effect."""
     site = generator.integers(0, len(SITES), n).astype(float)
     age, dose = generator.uniform(0, 1, n), generator.uniform(0, 1, n)
     logit = confounded * (1.5 * (age - 0.5) - (dose - 0.5))

@@ -69,7 +69,7 @@ class DataSet:
         return tuple(column.name for column in self.covariates)
 
     def schema(self, protects: Protects) -> dpc.Schema:
-        """The declaration that goes with the table."""
+        """Return the declaration that goes with the table."""
         return dpc.Schema(treatment=self.treatment, outcome=self.outcome, covariates=self.covariates, protects=protects)
 
     @property
@@ -78,11 +78,11 @@ class DataSet:
         return len(self.table)
 
     def relation(self) -> duckdb.DuckDBPyRelation:
-        """The records, for a vault or an engine."""
+        """Return the records, for a vault or an engine."""
         return connection().from_arrow(self.table)
 
     def vault(self, protects: Protects = "record") -> dpc.Vault:
-        """A new vault with its own ledger, so that nothing asked before is remembered."""
+        """Return a new vault with its own ledger, so that every question is answered anew."""
         return dpc.Vault(self.relation(), self.schema(protects), ledger="sqlite://", budget=BUDGET)
 
     def column(self, name: str) -> NDArray[Any]:
@@ -198,7 +198,7 @@ _ACIC_OUTCOMES = {
 
 
 def acic(folder: Path, realisation: int = 1) -> DataSet:
-    """The 2016 challenge of the Atlantic Causal Inference Conference: real covariates, simulated arms and outcomes."""
+    """Return the ACIC challenge of 2016: real covariates, simulated arms and outcomes."""
     table = pa.csv.read_csv(folder / "acic2016" / "x.csv")
     simulated = pa.csv.read_csv(folder / "acic2016" / f"zymu_{realisation}.csv")
     arm, control, treated, mu0, mu1 = (simulated[name].to_numpy() for name in ("z", "y0", "y1", "mu0", "mu1"))
@@ -224,7 +224,7 @@ SYNTH_EFFECT = 0.5
 
 
 def synth(n: int = 1000, dimensions: int = 20, seed: int = 0) -> DataSet:
-    """The paper's simulation: uniform covariates, a logistic score, an outcome linear in covariates, one effect."""
+    """Return the paper's simulation: uniform covariates, a logistic score, a linear outcome, one effect."""
     generator = np.random.default_rng(seed)
     x = generator.uniform(0, 1, (n, dimensions))
     a, b = generator.uniform(-1, 1, dimensions), generator.uniform(0, 0.4, dimensions)
@@ -258,7 +258,7 @@ def from_files(names: Sequence[str]) -> bool:
 
 @cache
 def load(name: str, folder: str | None) -> DataSet:
-    """A data set by its name; the folder holds `ihdp`, `lalonde` and `acic2016`, and Synth needs none."""
+    """Return a data set by its name; the folder holds `ihdp`, `lalonde` and `acic2016`, and Synth needs none."""
     if name == "Synth":
         return synth()
     if folder is None:

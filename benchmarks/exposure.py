@@ -74,7 +74,7 @@ class Change:
     record: dict[str, float]
 
     def made(self, table: Table) -> Table:
-        """The neighbouring table."""
+        """Return the neighbouring table."""
         changed = {name: cells.copy() for name, cells in table.items()}
         for name, cell in self.record.items():
             changed[name][self.place] = cell
@@ -106,14 +106,14 @@ class Scene:
 
 
 def engine_of(table: Table) -> Engine:
-    """The table as the vault reads it."""
+    """Return an engine over the table, as the vault reads it."""
     return open_table(
         pa.table({name: pa.array(cells) for name, cells in table.items()}), SCHEMA, dpc.Resources(threads=1)
     )
 
 
 def influence(table: Table, at: tuple[tuple[float, float], ...], learner: str) -> Answer:
-    """The heuristic's exact answer, and the size of its noise."""
+    """Return the heuristic's exact answer, and the size of its noise."""
     query = InfluenceEffects(learner, OF, at, 0.05)
     answer: Answer = exact_answer(query, SCHEMA, engine_of(table), GUARANTEE)
     if not any(answer.ticks.values()):
@@ -132,7 +132,7 @@ def moved(one: Answer, other: Answer) -> tuple[float, float]:
 
 
 def heuristic(scene: Scene, learner: str) -> Iterator[dict[str, Any]]:
-    """What each change does to the heuristic."""
+    """Yield what each change does to the heuristic."""
     base = influence(scene.table, scene.at, learner)
     sd = next(iter(base.scales.values())) * 16 / 2 / dpc.queries.GRID
     for change in scene.changes:
@@ -141,7 +141,7 @@ def heuristic(scene: Scene, learner: str) -> Iterator[dict[str, Any]]:
 
 
 def proved(scene: Scene, name: str) -> Iterator[dict[str, Any]]:
-    """What each change does to all that a proved learner asks, given what it was told before.
+    """Yield what each change does to all that a proved learner asks, given the answers before.
 
     Moves of Gaussian releases add up as mu does. The score's coefficients hold their noise before they can be looked
     at; what they are charged is added in full.
@@ -188,7 +188,7 @@ def measure(seed: int, each: int) -> dict[str, Any]:
 
 
 def text(result: dict[str, Any]) -> Iterator[str]:
-    """The result as a table."""
+    """Yield the result as a table."""
     yield f"one record of {result['n']:,}, {result['profiles']} profiles; claimed epsilon {result['claimed_epsilon']:g}"
     for name, found in (result["heuristic"] | result["proved"]).items():
         epsilons = sorted(line["epsilon"] for line in found["changes"])

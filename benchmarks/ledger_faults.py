@@ -41,14 +41,14 @@ WARM_UP = 5
 
 
 def open_vault(url: str, request: int, budget: dpc.Budget) -> dpc.Vault:
-    """A vault whose schema, and so whose requests, differ from those of every other number."""
+    """Return a vault whose schema, and so whose requests, differ from those of every other number."""
     table = pa.table({"arm": [0, 1] * 500, "y": [0.25, 0.75] * 500})
     schema = dpc.Schema(treatment=dpc.Treatment("arm", undeclared=0), outcome=dpc.Real("y", 0, 1 + request / 1000))
     return dpc.Vault(table, schema, ledger=url, budget=budget, as_of=AS_OF)
 
 
 def ask(url: str, request: int, budget: dpc.Budget, line: Connection) -> None:
-    """The life of one process: open, say so, ask, say what was answered."""
+    """Live the life of one process: open, say so, ask, say what was answered."""
     vault = open_vault(url, request, budget)
     line.send("asking")
     line.send(dpc.DifferenceInMeans().estimate(vault, epsilon=PRICE).to_json())
@@ -77,7 +77,7 @@ def start(url: str, request: int, budget: dpc.Budget) -> tuple[multiprocessing.p
 
 
 def answer_of(line: Connection) -> str | None:
-    """What a process managed to say before it ended."""
+    """Return what a process sent before it ended."""
     try:
         return str(line.recv()) if line.poll(60) else None
     except EOFError:
@@ -85,12 +85,12 @@ def answer_of(line: Connection) -> str | None:
 
 
 def entries_of(url: str, before: int) -> list[Entry]:
-    """The entries after the first `before` ones; reading them verifies the whole chain."""
+    """Return the entries after the first `before` ones; reading them verifies the whole chain."""
     return list(dpc.Ledger(url).entries()[before:])
 
 
 def timed(url: str, request: int, budget: dpc.Budget) -> float:
-    """The seconds from request to answer of a process that is left alone."""
+    """Return the seconds from request to answer of a process that is left alone."""
     process, line = start(url, request, budget)
     begun = time.perf_counter()
     answer_of(line)

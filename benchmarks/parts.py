@@ -60,7 +60,7 @@ def shown(result: dict[str, Any], as_json: bool) -> str:
 
 
 def _machine() -> dict[str, Any]:
-    """What the seconds belong to."""
+    """Return what the seconds belong to."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     libraries = {name: version(name) for name in ("duckdb", "numpy", "pyarrow")}
     return {"cores": os.cpu_count(), "gigabytes": round(memory), "python": platform.python_version()} | libraries

@@ -11,7 +11,7 @@ STYLE: dict[Any, Any] = {"font.size": 11, "axes.titlesize": 12, "axes.spines.top
 
 
 def keep(figure: Figure, path: Path, dpi: int = 110) -> None:
-    """A figure as a PNG file of few colours, which is a third of the size."""
+    """Save a figure as a PNG file of few colours, which is a third of the size."""
     held = BytesIO()
     figure.savefig(held, dpi=dpi)
     Image.open(held).convert("RGB").quantize(64, dither=Image.Dither.NONE).save(path, optimize=True)

@@ -46,7 +46,7 @@ PILOT = 50_000
 
 
 def expectation(cell: Cell, *, explained: bool = False) -> dpc.Rehearsal:
-    """What a protocol could know, from a large draw that no run sees; or also what covariates explain."""
+    """Return what a protocol could know, from a large draw that no run sees; or also what covariates explain."""
     columns, truth = STUDIES[cell.outcome](np.random.default_rng((7, 7)), PILOT, cell.protects)
     arm, y = columns["arm"] == 1, columns["y"]
     sd = _within(columns, np.ones((len(y), 1)))
@@ -63,14 +63,14 @@ def expectation(cell: Cell, *, explained: bool = False) -> dpc.Rehearsal:
 
 
 def _design(columns: Columns) -> NDArray[Any]:
-    """The covariates, or the strata one by one."""
+    """Return the covariates, or the strata one by one."""
     if "x" in columns:
         return np.equal.outer(columns["x"], np.arange(STRATA)).astype(float)
     return np.column_stack([np.ones(PILOT), *(values for name, values in columns.items() if name not in ("arm", "y"))])
 
 
 def _within(columns: Columns, design: NDArray[Any]) -> float:
-    """The standard deviation that is left within arms by a regression on this."""
+    """Return the standard deviation that is left within arms by a regression on this."""
     squares = 0.0
     for arm in (0, 1):
         x, y = design[columns["arm"] == arm], columns["y"][columns["arm"] == arm]
@@ -79,7 +79,7 @@ def _within(columns: Columns, design: NDArray[Any]) -> float:
 
 
 def _spread(columns: Columns) -> float:
-    """The covariates' mean standard deviation, in half ranges; all lie within 0 and 1, but for strata."""
+    """Return the covariates' mean standard deviation, in half ranges; all lie within 0 and 1, but for strata."""
     spreads = [2 * float(values.std()) for name, values in columns.items() if name not in ("arm", "y", "x")]
     return min(statistics.fmean(spreads), 1.0) if spreads else dpc.Rehearsal.covariate_sd
 

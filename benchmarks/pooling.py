@@ -86,7 +86,7 @@ class Study:
 
 
 def studies(setting: Setting, runs: int, generator: Generator) -> Study:
-    """Simulated trials. Half of epsilon is for sums and half for squares, as in the paper's experiments.
+    """Simulate trials. Half of epsilon is for sums and half for squares, as in the paper's experiments.
 
     `sampling` is estimated as `DifferenceInMeans` does it, from outcomes measured from the middle of their range, and
     `printed` is the whole variance as the paper prints it: not corrected for the noise in the mean, nor kept above 0.
@@ -108,7 +108,7 @@ def studies(setting: Setting, runs: int, generator: Generator) -> Study:
 
 
 def agreement(instances: int, most: int = 12) -> dict[str, object]:
-    """The best prefix against all sets, on random instances with ties, zeros and variances of all sizes."""
+    """Compare the best prefix with all sets, on random instances with ties, zeros and variances of all sizes."""
     generator = np.random.default_rng(1)
     every = {sites: subsets(sites) for sites in range(1, most + 1)}
     makers: tuple[Callable[[int], Array], ...] = (
@@ -176,7 +176,7 @@ def ratios(cells: list[dict[str, Any]]) -> dict[str, object]:
 
 
 def effects(setting: Setting, study: Study) -> dict[str, Effect]:
-    """A study's sites as effects."""
+    """Return a study's sites as effects."""
     return {
         f"{place:02}": Effect(
             estimand="average treatment effect",
@@ -246,7 +246,7 @@ WAYS = ("ours", "ours, 99 %", "normal", "Student's t")
 
 
 def random_effects_misses(estimates: Array, variances: Array) -> list[float]:
-    """The error of the random-effects estimate, about 0, in half widths of four intervals: a miss is above 1.
+    """Return the error of the random-effects estimate, about 0, in half widths of four intervals: a miss is above 1.
 
     Ours at 95 and 99 %; the normal one of DerSimonian and Laird; and Student's with the scale of Hartung and Knapp,
     kept above 1. All take errors as normal.

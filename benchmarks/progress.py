@@ -9,7 +9,7 @@ Item = TypeVar("Item")
 
 
 def progress(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
-    """The items, with a line about how many have gone by and how long the rest may take."""
+    """Yield the items, with a line about how many have gone by and how long the rest may take."""
     start = time.monotonic()
     for done, item in enumerate(items, start=1):
         yield item

@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser, runs: int) -> None:
 def simulated(
     cells: Sequence[Cell], simulate: Callable[[tuple[Cell, tuple[int, int]]], Run], chosen: argparse.Namespace
 ) -> list[list[Run]]:
-    """What each setting gave, run by run; a run is seeded by the places of setting and run."""
+    """Return what each setting gave, run by run; a run is seeded by the places of setting and run."""
     tasks = [(cell, (place, run)) for place, cell in enumerate(cells) for run in range(chosen.runs)]
     with multiprocessing.get_context("spawn").Pool(chosen.workers) as pool:
         done = list(progress(pool.imap(simulate, tasks, chunksize=25), len(tasks), "studies"))
@@ -29,7 +29,7 @@ def simulated(
 
 
 def show(table: Sequence[Mapping[str, object]], chosen: argparse.Namespace) -> None:
-    """The lines of results, for people or as JSON."""
+    """Print the lines of results, for people or as JSON."""
     if chosen.json:
         print(json.dumps({"level": 0.95, "cells": table}, indent=1))
         return

@@ -27,14 +27,14 @@ SECTIONS = {
 
 
 def all_commands(command: Any = None, words: tuple[str, ...] = ("dpcausal",)) -> Iterator[tuple[str, ...]]:  # noqa: ANN401
-    """The words of every command, and of every group of commands before those in it."""
+    """Yield the words of every command, and of every group of commands before those in it."""
     yield words
     for name, each in getattr(command or get_command(app), "commands", {}).items():
         yield from all_commands(each, (*words, name))
 
 
 def helped(words: tuple[str, ...]) -> str:
-    """What a command says of itself on 80 columns."""
+    """Return the help of a command on 80 columns."""
     environment = {**os.environ, "COLUMNS": "80", "_TYPER_FORCE_DISABLE_TERMINAL": "1"}
     command = [sys.executable, "-m", *words, "--help"]
     done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)  # noqa: S603

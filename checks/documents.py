@@ -45,7 +45,7 @@ class Block:
 
 
 def blocks(text: str) -> list[Block]:
-    """The blocks of a page in order of appearance, those inside lists and boxes too."""
+    """Return the blocks of a page in order of appearance, those inside lists and boxes too."""
     found = []
     fence = re.compile(r'^( *)```(\w*)(?: title="([\w.-]+)")?\n(.*?)^\1```$', re.MULTILINE | re.DOTALL)
     for match in fence.finditer(text):
@@ -56,17 +56,17 @@ def blocks(text: str) -> list[Block]:
 
 
 def commands(block: Block) -> list[str]:
-    """The commands of a console block, each with the lines that continue it."""
+    """Return the commands of a console block, each with the lines that continue it."""
     return re.findall(r"^\$ ((?:.*\\\n)*.*)$", block.body, re.MULTILINE)
 
 
 def output(block: Block) -> str:
-    """What a console block shows beside its commands."""
+    """Return what a console block shows apart from its commands."""
     return re.sub(r"^\$ (?:.*\\\n)*.*$", "", block.body, flags=re.MULTILINE)
 
 
 def run(page: Path) -> None:
-    """The blocks of a page in this folder; raises at the first that fails."""
+    """Run the blocks of a page in this folder; raise at the first that fails."""
     names: dict[str, Any] = {"__name__": "__main__"}
     printed = ""
     with contextlib.ExitStack() as running:
@@ -96,12 +96,12 @@ def run(page: Path) -> None:
 
 
 def trimmed(text: str) -> str:
-    """A text without spaces at the ends of its lines."""
+    """Return a text without spaces at the ends of its lines."""
     return re.sub(r" +$", "", text, flags=re.MULTILINE)
 
 
 def bash(command: str) -> subprocess.CompletedProcess[str]:
-    """A command, with what it printed; it fails if any part of a pipe does."""
+    """Run a command and return what it printed; it fails if any part of a pipe does."""
     words = ["bash", "-o", "pipefail", "-c", command]
     return subprocess.run(  # noqa: S603
         words, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=200
@@ -110,7 +110,7 @@ def bash(command: str) -> subprocess.CompletedProcess[str]:
 
 @contextlib.contextmanager
 def left_running(command: str) -> Iterator[None]:
-    """A server, with all that it starts, until the page is over."""
+    """Run a server, with all that it starts, until the page is over."""
     server = subprocess.Popen(  # noqa: S603
         ["bash", "-c", command],  # noqa: S607
         stdin=subprocess.DEVNULL,
@@ -129,7 +129,7 @@ def left_running(command: str) -> Iterator[None]:
 
 
 def faults(text: str, extras: set[str]) -> list[str]:
-    """What is against the conventions on a page, so that some block of it would not be run as it should be."""
+    """Return what is against the conventions on a page, so that a block of it would not be run as it should be."""
     found = []
     fences = len(re.findall(r"^\s*(?:```|~~~)", text, re.MULTILINE))
     page = blocks(text)

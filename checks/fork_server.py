@@ -4,7 +4,7 @@ To start Python and import dpcausal takes over a second, and the documents do it
 runs nothing. A fork of it has memory, folder, environment and streams of its own, as a new process would have; only the
 imports are shared.
 
-`python -W error -m checks.fork_server FOLDER` writes two programs, and answers them until it is ended:
+`running(FOLDER)` starts one, in which a warning is an error, with two programs:
 
     FOLDER/page PAGE            runs the blocks of a page, as `python -m checks.documents PAGE` does
     FOLDER/dpcausal WORDS       runs a command
@@ -20,7 +20,7 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -30,6 +30,7 @@ from checks.documents import ROOT, run
 
 PRELOAD = ("dpcausal.cli", "matplotlib.figure", "pandas", "pyarrow.parquet", "sqlalchemy.dialects.sqlite")
 PROGRAMS = ("page", "dpcausal")
+WARNINGS = ("error", "ignore:PySpark does not yet fully support pandas:FutureWarning")
 SECONDS_TO_START, SECONDS_TO_END = 60, 10
 
 CLIENT = """#!{python} -IS
@@ -44,11 +45,11 @@ sys.exit(int(client.recv(4) or b"1"))
 
 
 @contextlib.contextmanager
-def running(folder: Path, environment: Mapping[str, str], warnings: tuple[str, ...]) -> Iterator[None]:
-    """Start a server with filters of warnings, wait until its programs can be used, and end it afterwards."""
-    filters = [word for each in warnings for word in ("-W", each)]
+def running(folder: Path) -> Iterator[None]:
+    """Start a server, wait until its programs can be used, and end it afterwards."""
+    filters = [word for each in WARNINGS for word in ("-W", each)]
     command = [sys.executable, *filters, "-m", "checks.fork_server", str(folder)]
-    with subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL) as server:  # noqa: S603
+    with subprocess.Popen(command, cwd=ROOT, env=environment(folder), stdin=subprocess.DEVNULL) as server:  # noqa: S603
         try:
             end = time.monotonic() + SECONDS_TO_START
             while not (folder / PROGRAMS[-1]).exists():
@@ -58,6 +59,19 @@ def running(folder: Path, environment: Mapping[str, str], warnings: tuple[str, .
             yield
         finally:
             server.kill()
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """Return the environment of a page: the server's programs first, then those of this environment."""
+    return {
+        **os.environ,
+        "COLUMNS": "80",
+        "MPLBACKEND": "Agg",
+        "_TYPER_FORCE_DISABLE_TERMINAL": "1",  # no colours, on whatever machine
+        "PATH": os.pathsep.join([str(folder), str(Path(sys.executable).parent), os.environ["PATH"]]),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
+    }
 
 
 def serve(folder: Path) -> None:

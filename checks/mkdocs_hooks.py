@@ -37,7 +37,7 @@ class Notebook(File):
     """A notebook that mkdocs takes for a page."""
 
     def is_documentation_page(self) -> bool:
-        """It has a page of its own; the notebook itself is beside it."""
+        """Return true: a notebook has a page of its own; the notebook itself is beside it."""
         return True
 
 
@@ -93,7 +93,7 @@ def filled(markdown: str) -> str:
 
 
 def on_page_read_source(page: Page, config: MkDocsConfig) -> str | None:  # noqa: ARG001 (mkdocs passes it)
-    """The Markdown of a notebook; of any other page what it is already."""
+    """Return the Markdown of a notebook, and None for any other page."""
     return markdown(page.file.content_string, page.file.name) if isinstance(page.file, Notebook) else None
 
 
@@ -109,7 +109,7 @@ def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:  # noqa:
 
 
 def markdown(notebook: str, name: str) -> str:
-    """A notebook as Markdown, with a link to the notebook itself below its title."""
+    """Return a notebook as Markdown, with a link to the notebook itself below its title."""
     parts = []
     for cell in json.loads(notebook)["cells"]:
         source = "".join(cell["source"])

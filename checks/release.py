@@ -78,7 +78,7 @@ JUNK = re.compile(
 
 
 def oldest() -> dict[str, str]:
-    """The lower bound of every dependency, of the package and of its extras."""
+    """Return the lower bound of every dependency, of the package and of its extras."""
     stated = [
         *PROJECT["dependencies"],
         *(line for extra in PROJECT["optional-dependencies"].values() for line in extra),
@@ -91,7 +91,7 @@ def oldest() -> dict[str, str]:
 
 
 def pins(path: Path) -> dict[str, str]:
-    """The versions in a file of constraints."""
+    """Return the versions in a file of constraints."""
     lines = [line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
     return {canonicalize_name(name): version for name, _, version in (line.partition("==") for line in lines)}
 
@@ -124,7 +124,7 @@ def library_names(text: str) -> set[str]:
 
 
 def run(*words: str | Path, cwd: Path = ROOT, path: Path | None = None) -> str:
-    """What a command prints; if it fails, that is shown and everything ends."""
+    """Run a command and return what it prints; if it fails, that is shown and everything ends."""
     first = {"PATH": os.pathsep.join([str(path), os.environ["PATH"]])} if path else {}
     done = subprocess.run(  # noqa: S603
         [*map(str, words)],
@@ -159,7 +159,7 @@ class Environment:
 
     @classmethod
     def empty(cls, folder: Path, python: Path = Path(sys.executable)) -> "Environment":
-        """A new one, with its empty working folder."""
+        """Make a new one, with its empty working folder."""
         run(python, "-m", "venv", "--without-pip", folder)
         (folder / "work").mkdir()
         return cls(folder)
@@ -171,7 +171,7 @@ class Environment:
         return run(*pip, *options, *requirements)
 
     def run(self, command: str) -> str:
-        """What a command prints in the working folder, with this environment's programs first."""
+        """Run a command and return what it prints in the working folder, with this environment's programs first."""
         return run(*shlex.split(command), cwd=self.folder / "work", path=self.folder / "bin")
 
     def sizes(self) -> dict[str, float]:
@@ -196,7 +196,7 @@ class Environment:
 
 
 def build(folder: Path) -> tuple[Path, Path]:
-    """The sdist and the wheel; the wheel of the sdist must hold what that of the checkout holds."""
+    """Build the sdist and the wheel; the wheel of the sdist must hold what that of the checkout holds."""
     with step("Build the sdist, and the wheel from it"):
         run(sys.executable, "-m", "build", "--outdir", folder, ROOT)
     with step("Build the wheel from the checkout"):
@@ -213,7 +213,7 @@ def _digests(wheel: Path) -> dict[str, int]:
 
 
 def faults(names: list[str], wanted: list[str]) -> list[str]:
-    """What should not be in an archive, and what is not in it and should be."""
+    """Return what should not be in an archive, and what is missing from it."""
     return [f"has {name}" for name in names if JUNK.search(f"/{name}")] + [
         f"lacks {name}" for name in wanted if name not in names
     ]
@@ -237,7 +237,7 @@ def look_into(sdist: Path, wheel: Path) -> None:
 
 
 def first_day(environment: Environment, version: str) -> None:
-    """The README, a first day's work and the commands, on what was installed."""
+    """Run the README, a first day's work and the commands on what was installed."""
     for command in ("dpcausal --version", "python -m dpcausal --version"):
         if environment.run(command).split() != ["dpcausal", version]:
             sys.exit(f"{command} does not print {version}")

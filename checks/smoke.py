@@ -16,7 +16,7 @@ TRUTH = 1.0
 
 
 def table(units: int = 4_000) -> pa.Table:
-    """A made-up table in which older people are treated more often and do worse; the effect is 1."""
+    """Return a made-up table in which older people are treated more often and do worse; the effect is 1."""
     random = np.random.default_rng(0)
     ward, age = random.choice(["north", "south"], units), random.uniform(18, 90, units)
     treat = random.random(units) < 0.3 + 0.4 * (age - 18) / 72

@@ -34,17 +34,22 @@ _STEERING = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r(?=\n)")
 
 
 def notebooks() -> list[Path]:
-    """Every tutorial."""
+    """Return the path of every tutorial."""
     return sorted(FOLDER.glob("*.ipynb"))
 
 
 def read(path: Path) -> Any:  # noqa: ANN401 (a notebook is made of plain values)
-    """A notebook from its file."""
+    """Read a notebook from its file."""
     return nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
 
 
-def executed(notebook: Any, folder: Path) -> Any:  # noqa: ANN401
-    """The same notebook run from the first cell to the last by this interpreter, in an empty folder.
+def executed(notebook: Any, folder: Path, programs: Path | None = None) -> Any:  # noqa: ANN401
+    """Run a notebook from the first cell to the last with this interpreter, in an empty folder, and return it.
+
+    Args:
+        notebook: What to run.
+        folder: Where.
+        programs: The folder of a fork server's programs, for commands after a `!`; without it they are the real ones.
 
     Raises:
         CellExecutionError: If a cell fails, or a command in it.
@@ -65,7 +70,9 @@ def executed(notebook: Any, folder: Path) -> Any:  # noqa: ANN401
         ],
     )
     here = {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
+        "PATH": os.pathsep.join(
+            [*([str(programs)] if programs else []), str(Path(sys.executable).parent), os.environ["PATH"]]
+        ),
         "IPYTHONDIR": str(folder / ".ipython"),  # nobody's own settings
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
         "COLUMNS": "100",
@@ -75,7 +82,7 @@ def executed(notebook: Any, folder: Path) -> Any:  # noqa: ANN401
 
 
 def stripped(notebook: Any) -> Any:  # noqa: ANN401
-    """The same notebook without what differs from one machine or run to the next for no reader's good."""
+    """Return the same notebook without what differs from one machine or run to the next for no reader's good."""
     notebook.metadata = nbformat.from_dict(METADATA)  # type: ignore[no-untyped-call]
     for cell in notebook.cells:
         cell.metadata = nbformat.from_dict({})  # type: ignore[no-untyped-call]
@@ -104,7 +111,7 @@ def _stripped(outputs: Any) -> list[Any]:  # noqa: ANN401
 
 
 def said(notebook: Any) -> list[str]:  # noqa: ANN401
-    """Every text in a notebook's outputs, pictures left out."""
+    """Return every text in a notebook's outputs, pictures left out."""
     texts = []
     for cell in notebook.cells:
         for output in cell.get("outputs", ()):
@@ -114,7 +121,7 @@ def said(notebook: Any) -> list[str]:  # noqa: ANN401
 
 
 def complaints(notebook: Any) -> list[str]:  # noqa: ANN401
-    """What a run said that a reader should not have to see: errors, warnings, and folders of this machine."""
+    """Return what a reader should not have to see of a run: errors, warnings, and folders of this machine."""
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
     errors = [str(output) for output in outputs if output.output_type == "error" or output.get("name") == "stderr"]
     return errors + [text for text in said(notebook) if "Traceback" in text or MACHINE_PATH.search(text)]

@@ -8,20 +8,37 @@ import pytest
 from hypothesis import settings
 
 import dpcausal as dpc
+from checks import fork_server
 from tests.support.noise import SeededNoise, seeded
 from tests.support.postgres import VARIABLE, fresh_database
 
 settings.register_profile("shared machine", deadline=None)
 settings.load_profile("shared machine")
 
+LONGEST_FIRST = ("plugins", "audit", "test_documents.py", "test_tutorials.py", "test_testing.py", "benchmarks")
+"""What takes longest starts first, so that no worker is left with it at the end."""
+
 REAL_NOISE = {"audit", "ledger", "plugins", "privacy", "vault"}
 """The folders of tests that draw noise as it is in production."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    def place(item: pytest.Item) -> int:
+        name = _within_tests(item.path)
+        return LONGEST_FIRST.index(name) if name in LONGEST_FIRST else len(LONGEST_FIRST)
+
+    items.sort(key=place)
+
+
+def _within_tests(path: Path) -> str:
+    folder = Path(__file__).parent
+    return path.relative_to(folder).parts[0] if path.is_relative_to(folder) else ""
 
 
 @pytest.fixture(scope="module", autouse=True)
 def seeded_noise(request: pytest.FixtureRequest) -> Iterator[SeededNoise | None]:
     """In all other folders noise comes from a seed, also for what a module's tests share."""
-    if request.path.relative_to(Path(__file__).parent).parts[0] in REAL_NOISE:
+    if _within_tests(request.path) in REAL_NOISE:
         yield None
         return
     with seeded() as noise:
@@ -78,3 +95,11 @@ def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 @pytest.fixture
 def vault(table: pa.Table, schema: dpc.Schema) -> dpc.Vault:
     return dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=10, delta=1e-5))
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of the programs `page` and `dpcausal` of a fork server."""
+    folder = tmp_path_factory.mktemp("forks")
+    with fork_server.running(folder):
+        yield folder

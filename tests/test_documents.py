@@ -4,10 +4,8 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import time
 import tomllib
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -28,9 +26,6 @@ MODULES = {"docs/scaling.md": ["pyspark"], "docs/interoperation.md": ["dowhy", "
 GROUPS = {"docs/federation-quickstart.md": "federation", "docs/federation.md": "federation", "docs/scaling.md": "spark"}
 
 
-WARNINGS = ("error", "ignore:PySpark does not yet fully support pandas:FutureWarning")
-
-
 def name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
@@ -42,27 +37,6 @@ PAGES = [
 ]
 
 
-@pytest.fixture(scope="session")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder of programs of a fork server in which a warning is an error."""
-    folder = tmp_path_factory.mktemp("forks")
-    with fork_server.running(folder, environment(folder), WARNINGS):
-        yield folder
-
-
-def environment(programs: Path) -> dict[str, str]:
-    """What a page finds in its environment: the programs of the fork server first, then this environment's."""
-    return {
-        **os.environ,
-        "COLUMNS": "80",
-        "MPLBACKEND": "Agg",
-        "_TYPER_FORCE_DISABLE_TERMINAL": "1",  # no colours, on whatever machine
-        "PATH": os.pathsep.join([str(programs), str(Path(sys.executable).parent), os.environ["PATH"]]),
-        "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
-    }
-
-
 def start(page: Path, folder: Path, programs: Path) -> subprocess.CompletedProcess[str]:
     """Run a page in a fork of its own, in an empty folder."""
     words = [str(programs / "page"), str(page)]
@@ -71,7 +45,7 @@ def start(page: Path, folder: Path, programs: Path) -> subprocess.CompletedProce
             words,
             check=False,
             cwd=folder,
-            env=environment(programs),
+            env=fork_server.environment(programs),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -198,7 +172,7 @@ def test_a_fork_ends_with_the_program_that_asked_for_it(programs: Path, tmp_path
         "time.sleep(60)",
     ]
     page.write_text("\n".join(["```python", *lines, "```", ""]), encoding="utf-8")
-    with subprocess.Popen([programs / "page", page], cwd=tmp_path, env=environment(programs)) as client:  # noqa: S603
+    with subprocess.Popen([programs / "page", page], cwd=tmp_path, env=fork_server.environment(programs)) as client:  # noqa: S603
         while not number.exists():
             time.sleep(0.05)
         client.kill()

@@ -11,8 +11,8 @@ TUTORIALS = pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.s
 
 
 @TUTORIALS
-def test_tutorial_runs_without_errors_or_warnings(path: Path, tmp_path: Path) -> None:
-    assert complaints(executed(read(path), tmp_path)) == []
+def test_tutorial_runs_without_errors_or_warnings(path: Path, programs: Path, tmp_path: Path) -> None:
+    assert complaints(executed(read(path), tmp_path, programs)) == []
 
 
 @TUTORIALS

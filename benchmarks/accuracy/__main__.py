@@ -40,7 +40,7 @@ def papers(  # noqa: PLR0913
     timings: int,
     workers: int,
 ) -> dict[str, object]:
-    """The suite on the data sets of the private-matching paper."""
+    """Run the suite on the data sets of the private-matching paper."""
     memory = measured(names, folder) if timings else []
     compared = {name: references(load(name, folder)) for name in names}
     cells = [Cell(name, entry, epsilon) for name in names for entry in ENTRIES for epsilon in epsilons]

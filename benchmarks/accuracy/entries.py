@@ -40,7 +40,7 @@ class Entry:
         return f"{self.protects}: {self.label}"
 
     def data(self, data: DataSet) -> DataSet:
-        """The data set with the columns that this entry needs."""
+        """Return the data set with the columns that this entry needs."""
         names = set(self.reads(data))
         narrow = replace(data, covariates=tuple(column for column in data.covariates if column.name in names))
         return narrow.not_private_bounds() if self.not_private else narrow

@@ -13,7 +13,7 @@ PENALTY = 1.0  # on the squared length of the coefficients, halved: C = 1 in the
 
 
 def scores(features: Vector, arms: Vector) -> Vector:
-    """A propensity score by ridge logistic regression, its constant penalised like the rest."""
+    """Return a propensity score by ridge logistic regression, its constant penalised like the rest."""
     with_constant = np.column_stack([np.ones(len(features)), features])
     fitted = np.zeros(with_constant.shape[1])
     for _ in range(100):
@@ -40,7 +40,7 @@ def matching(score: Vector, arms: Vector, outcomes: Vector) -> float:
 
 
 def difference_in_means(arms: Vector, outcomes: Vector) -> float:
-    """The mean outcome of treated units minus that of control units."""
+    """Return the mean outcome of treated units minus that of control units."""
     return float(outcomes[arms == 1].mean() - outcomes[arms == 0].mean())
 
 
@@ -70,7 +70,7 @@ def features_as_in_library(data: DataSet) -> Vector:
 
 
 def references(data: DataSet) -> dict[str, float]:
-    """What estimates are compared with, on all covariates of a data set.
+    """Return what estimates are compared with, on all covariates of a data set.
 
     `truth` is the effect. `matching` is matching as in the paper. `matching_same_score` differs in how covariates are
     scaled before the score is fitted: as the library does, by declared bounds; and `..._not_private` by the data's.

@@ -36,7 +36,7 @@ class Run:
 
 @cache
 def prepared(name: str, key: str, folder: str | None) -> tuple[DataSet, dpc.Schema, duckdb.DuckDBPyRelation]:
-    """A data set with the columns of one entry."""
+    """Return a data set with the columns of one entry."""
     data = ENTRIES[key].data(load(name, folder))
     return data, data.schema(ENTRIES[key].protects), data.relation()
 

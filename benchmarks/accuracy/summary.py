@@ -17,7 +17,7 @@ def rounded(value: float, digits: int = 4) -> float:
 
 
 def relative_error(estimates: Sequence[float], reference: float) -> dict[str, float]:
-    """The mean distance from a reference as a share of it, as in the paper, and its spread."""
+    """Return the mean distance from a reference as a share of it, as in the paper, and its spread."""
     errors = np.abs(np.array(estimates) - reference) / abs(reference)
     return {"mean": rounded(float(errors.mean())), "sd": rounded(float(errors.std(ddof=min(1, len(errors) - 1))))}
 
@@ -63,7 +63,7 @@ def times(cell: Cell, runs: Sequence[Run]) -> Line:
 
 
 def printed(lines: Sequence[Line], title: str) -> str:
-    """A table as text; of a mean with its spread the mean."""
+    """Return a table as text; of a mean with its spread the mean."""
     shown = [
         {name: value["mean"] if isinstance(value, dict) else value for name, value in line.items()} for line in lines
     ]

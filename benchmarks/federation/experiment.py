@@ -92,7 +92,7 @@ class Found:
 
 
 def estimators(data: DataSet) -> dict[str, tuple[Estimator, float]]:
-    """What sites may do with such a table, and how much of delta it needs; first what the paper does."""
+    """Return what sites may do with such a table, and how much of delta it needs; first what the paper does."""
     plain: dict[str, tuple[Estimator, float]] = {
         "difference in means": (dpc.DifferenceInMeans(), 0.0),
         "regression adjustment": (dpc.RegressionAdjustment(covariates=data.short), 0.0),
@@ -106,7 +106,7 @@ def estimators(data: DataSet) -> dict[str, tuple[Estimator, float]]:
 
 
 def asked(setting: Setting, estimator: str, alpha: float, protects: Protects, run: int = 0) -> list[Asked]:
-    """What each site is asked at one point of a curve, for a run over real connections."""
+    """Return what each site is asked at one point of a curve, for a run over real connections."""
     sites = setting.sites(run)
     chosen, delta = estimators(setting.table(run))[estimator]
     budgets = epsilons(setting, alpha, len(sites))

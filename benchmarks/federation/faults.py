@@ -111,7 +111,7 @@ def nothing_wrong(scene: Scene) -> dict[str, Any]:
 
 
 def server_killed(scene: Scene) -> dict[str, Any]:
-    """The server is killed while a site computes, and started again."""
+    """Kill the server while a site computes, and start it again."""
     study = scene.approved()
     with scene.fault(
         "north", PAUSE.format(name="debit", after=False).replace("time.sleep(600)", "time.sleep(6)")
@@ -142,22 +142,22 @@ def _site_killed(scene: Scene, name: str, *, after: bool) -> dict[str, Any]:
 
 
 def site_killed_before_debit(scene: Scene) -> dict[str, Any]:
-    """A site is killed before its debit, and started again."""
+    """Kill a site before its debit, and start it again."""
     return _site_killed(scene, "debit", after=False)
 
 
 def site_killed_after_debit(scene: Scene) -> dict[str, Any]:
-    """A site is killed between its debit and its answer, and started again."""
+    """Kill a site between its debit and its answer, and start it again."""
     return _site_killed(scene, "debit", after=True)
 
 
 def site_killed_after_answer(scene: Scene) -> dict[str, Any]:
-    """A site is killed after its answer is stored and before it is sent, and started again."""
+    """Kill a site after its answer is stored and before it is sent, and start it again."""
     return _site_killed(scene, "store", after=True)
 
 
 def site_gone(scene: Scene) -> dict[str, Any]:
-    """A site is killed and not started again; later it is back, and the same study goes on."""
+    """Kill a site and leave it; later start it, and go on with the same study."""
     study = scene.approved()
     scene.federation.kill("north")
     first = scene.run(study, timeout=25.0)
@@ -168,7 +168,7 @@ def site_gone(scene: Scene) -> dict[str, Any]:
 
 
 def task_killed(scene: Scene) -> dict[str, Any]:
-    """The process that NVFlare starts at a site for a question is killed, the site itself lives."""
+    """Kill the process that NVFlare starts at a site for a question; the site itself lives."""
     study = scene.approved()
     with scene.fault("north", PAUSE.format(name="debit", after=True)) as at:
 
@@ -183,7 +183,7 @@ def task_killed(scene: Scene) -> dict[str, Any]:
 
 
 def site_hangs(scene: Scene) -> dict[str, Any]:
-    """The computation at a site hangs; the site stops it at its limit of 10 seconds."""
+    """Let the computation at a site hang; the site stops it at its limit of 10 seconds."""
     study = scene.approved()
     with scene.fault("north", PAUSE.format(name="debit", after=True)):
         found = scene.run(study)
@@ -203,7 +203,7 @@ def site_frozen(scene: Scene) -> dict[str, Any]:
 
 
 def lie(name: str) -> Callable[[Scene], dict[str, Any]]:
-    """A site that says something untrue."""
+    """Return a fault: a site that sends a false response."""
 
     def lied(scene: Scene) -> dict[str, Any]:
         older = scene.approved()
@@ -220,7 +220,7 @@ def lie(name: str) -> Callable[[Scene], dict[str, Any]]:
 
 
 def site_quotes_a_patient(scene: Scene) -> dict[str, Any]:
-    """A site fails, with a patient's name in every error, log line and print: none of it gets out."""
+    """Let a site fail with a patient's name in every error, log line and print: none of it gets out."""
     found = {}
     for part, apart in (("answer", "pass"), ("task", "dpcausal.site.worker.run_in_subprocess = quoted")):
         study = scene.approved()
@@ -231,7 +231,7 @@ def site_quotes_a_patient(scene: Scene) -> dict[str, Any]:
 
 
 def asks_more(scene: Scene) -> dict[str, Any]:
-    """The coordinator asks for more epsilon than the policy allows; somebody approved it all the same."""
+    """Ask for more epsilon than the policy allows, after somebody approved it all the same."""
     study = scene.study(epsilon=60.0 + scene.asked / 1000)
     for site in SITES:
         opened = Site(scene.federation.sites[site])
@@ -240,7 +240,7 @@ def asks_more(scene: Scene) -> dict[str, Any]:
 
 
 def asks_other_columns(scene: Scene) -> dict[str, Any]:
-    """The coordinator asks for a column that the policy does not list."""
+    """Ask for a column that the policy does not list."""
     schema = dpc.Schema(treatment=dpc.Treatment("treat", undeclared=0), outcome=dpc.Real("income", 0, 10))
     study = scene.study(schema=schema)
     for site in SITES:
@@ -250,13 +250,13 @@ def asks_other_columns(scene: Scene) -> dict[str, Any]:
 
 
 def asks_changed_study(scene: Scene) -> dict[str, Any]:
-    """The coordinator changes a word of an approved study."""
+    """Change a word of an approved study."""
     study = replace(scene.approved(), question="Does treatment raise the score of the rich?")
     return _refused(scene, study, "undecided")
 
 
 def asks_twice(scene: Scene) -> dict[str, Any]:
-    """The coordinator forgets everything and asks the same again."""
+    """Let the coordinator lose its store and ask the same again."""
     study = scene.approved()
     first = scene.run(study)
     (scene.folder / f"{study.name}.db").unlink()
@@ -266,7 +266,7 @@ def asks_twice(scene: Scene) -> dict[str, Any]:
 
 
 def revoked(scene: Scene) -> dict[str, Any]:
-    """A site is revoked in the coordinator's roster."""
+    """Revoke a site in the coordinator's roster."""
     study = scene.approved()
     members = dict(scene.roster.sites)
     members["north"] = replace(members["north"], revoked=True)
@@ -288,7 +288,7 @@ def _told(
     answered: Sequence[str],
     paid: dict[str, str] | None = None,
 ) -> dict[str, Any]:
-    """What happened, and whether it is as it must be.
+    """Return what happened, and whether it is as it must be.
 
     The sites that should have answered have, and nobody else; a site that has answered paid once and has one release;
     one that has not paid at most once; what is said again is what was said before.

@@ -29,7 +29,7 @@ OURS = {"color": "black", "linestyle": "-"}
 
 
 def _rules(estimator: str) -> list[tuple[str, Pick, Line]]:
-    """The paper's rules as printed, dashed and grey, and this library's."""
+    """Return the paper's rules as printed, dashed and grey, and this library's."""
     curves: list[tuple[str, Pick, Line]] = []
     for by, look in (("paper", PRINTED), ("ours", OURS)):
         for rule, marker in MARKERS.items():
@@ -39,7 +39,7 @@ def _rules(estimator: str) -> list[tuple[str, Pick, Line]]:
 
 
 def _best(estimator: str, by: str = "ours", protects: str | None = None) -> Pick:
-    """A curve of minimum variance."""
+    """Return a curve of minimum variance."""
     pick = {"estimator": estimator, "by": by, "rule": "minimum_variance"}
     return pick if protects is None else pick | {"protects": protects}
 
@@ -120,7 +120,7 @@ def _figure(  # noqa: PLR0913, PLR0917
     title: str,
     path: Path,
 ) -> None:
-    """A panel for each table and split, and the legend below."""
+    """Draw a panel for each table and split, and the legend below."""
     places = list(dict.fromkeys((line["table"], line["split"]) for line in lines))
     columns = min(len(places), 5 if len(places) % 5 == 0 else 4)
     with mpl.rc_context(STYLE):

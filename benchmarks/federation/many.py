@@ -73,7 +73,7 @@ def _watch(federation: Federation, sites: list[str], seen: list[Memory], done: t
 
 
 def _megabytes(seen: list[Memory], part: str) -> dict[str, float]:
-    """What one process of a kind holds: on average by itself, and at most with what it shares."""
+    """Return what one process of a kind holds: on average by itself, and at most with what it shares."""
     found = [each for each in seen if each.part == part]
     if not found:
         return {}

@@ -52,14 +52,14 @@ class Trial:
 
     @classmethod
     def of(cls, data: DataSet) -> "Trial":
-        """The same of a table."""
+        """Return the same of a table."""
         arms, outcomes = arms_of(data), data.column(data.outcome.name).astype(float)
         sides = [outcomes[arms == arm] for arm in (0, 1)]
         counted = [(len(side), side.sum(), (side**2).sum()) for side in sides]
         return cls(*np.array(counted, dtype=float).T)
 
     def said(self, epsilon: float, delta: float, generator: Generator) -> dict[str, Said]:  # noqa: ARG002 (pure)
-        """What the site sends (section III-A1), half of epsilon for each of sums and squares."""
+        """Return what the site sends (section III-A1), half of epsilon for each of sums and squares."""
         scale = 2 / epsilon
         means = (self.sums + generator.laplace(0, scale, 2)) / self.sizes
         squares = (self.squares + generator.laplace(0, scale, 2)) / self.sizes
@@ -87,7 +87,7 @@ class Matched:
 
     @classmethod
     def of(cls, data: DataSet) -> "Matched":
-        """The same of a table, ties broken by its order."""
+        """Return the same of a table, ties broken by its order."""
         cells, arms, outcomes = cells_of(data), arms_of(data), data.column(data.outcome.name).astype(float)
         sizes, effect, squares = [], 0.0, 0.0
         for cell in np.unique(cells):
@@ -103,7 +103,7 @@ class Matched:
         return cls(data.n, np.array(sizes), effect / data.n, squares / 2 / data.n**2)
 
     def said(self, epsilon: float, delta: float, generator: Generator) -> dict[str, Said]:
-        """What the site sends, by what its noise is in proportion to."""
+        """Return what the site sends, by what its noise is in proportion to."""
         return {
             "exact matching, smooth": self._smooth(epsilon, delta, generator),
             "exact matching, global": self._global(epsilon, delta, generator),
@@ -121,7 +121,7 @@ class Matched:
         return Said(estimate, self._variance(epsilon, delta, generator) + noise, noise, self.n)
 
     def _global(self, epsilon: float, delta: float, generator: Generator) -> Said:
-        """The same by global sensitivity, half of epsilon each for effect and sampling variance."""
+        """Return the same by global sensitivity, half of epsilon each for effect and sampling variance."""
         epsilon /= 2
         scale = (1 + 1 / self.n) / epsilon
         estimate = self.effect + generator.laplace(0, scale)
@@ -134,12 +134,12 @@ class Matched:
 
 
 def summed(data: DataSet) -> Trial | Matched:
-    """What the paper's estimator needs of a site's table: difference in means for a trial, otherwise matching."""
+    """Return what the paper's estimator needs of a site: difference in means for a trial, otherwise matching."""
     return Trial.of(data) if data.randomised else Matched.of(data)
 
 
 def variance_sensitivity(sizes: Int64s, n: int, beta: float) -> float:
-    """The smooth sensitivity of the sampling variance (appendix B, section C)."""
+    """Return the smooth sensitivity of the sampling variance (appendix B, section C)."""
     # Of strata with as few units in the smaller arm, or more, only one with more in the larger can count for more.
     least, most = np.unique(np.stack([sizes.min(axis=1), -sizes.max(axis=1)], axis=1), axis=0).T * [[1], [-1]]
     ahead = most > np.concatenate([[-1], np.maximum.accumulate(most)[:-1]])
@@ -173,7 +173,7 @@ def _joining(t: Floats, c: Floats) -> Floats:
 
 
 def _leaving(t: Floats, c: Floats) -> Floats:
-    """The largest LS_g^- of a stratum that one unit has joined, without B²."""
+    """Return the largest LS_g^- of a stratum that one unit has joined, without B²."""
     one = np.ones_like(t)
     found = [
         np.maximum(
@@ -216,7 +216,7 @@ def largest(said: Sequence[Said]) -> float:
 
 
 def mended(said: Sequence[Said], rule: Rule) -> float:
-    """What the paper's sites send, pooled by this library's rule: no variance is below that of the noise."""
+    """Return what the paper's sites send, pooled by this library's rule: no variance is below that of the noise."""
     estimates, variances, sizes = _columns(said)
     floors = np.array([each.noise for each in said])
     return float(weights_of(rule, sizes, np.maximum(variances, floors), 0.0, estimates) @ estimates)

@@ -53,7 +53,7 @@ class Scene:
     asked: int = field(default=0)
 
     def study(self, **changes: Any) -> dpc.Study:  # noqa: ANN401 (parts of a study)
-        """A new study, at a price that no other has."""
+        """Return a new study, at a price that no other has."""
         self.asked += 1
         study = dpc.Study(
             name=f"study {self.asked}",
@@ -67,14 +67,14 @@ class Scene:
         return replace(study, **changes)
 
     def approved(self, **changes: Any) -> dpc.Study:  # noqa: ANN401
-        """The same, approved by all sites."""
+        """Return the same, approved by all sites."""
         study = self.study(**changes)
         for site in SITES:
             approve_study(self.federation.sites[site], study)
         return study
 
     def run(self, study: dpc.Study, *, timeout: float = TIMEOUT, roster: Roster | None = None) -> dict[str, str]:
-        """What each site did, and the effect under `effect`; the store is the study's own, so that a run can go on."""
+        """Return what each site did, and the effect under `effect`; a run goes on from the study's store."""
         coordinator = dpc.Coordinator(
             study.to_toml(),
             roster or self.roster,
@@ -91,7 +91,7 @@ class Scene:
         return {share.site: share.status for share in effect.sites} | {"effect": effect.to_json()}
 
     def running(self, study: dpc.Study, during: Callable[[], None], **options: Any) -> dict[str, str]:  # noqa: ANN401
-        """The same, while something happens."""
+        """Return the same, while something happens."""
         found: dict[str, str] = {}
         requester = threading.Thread(target=lambda: found.update(self.run(study, **options)))
         requester.start()
@@ -115,7 +115,7 @@ class Scene:
             (self.federation.sites[site] / name).unlink(missing_ok=True)
 
     def ledger(self, site: str) -> dict[float, list[str]]:
-        """What each price's requests went through in a site's ledger, which is verified by reading it."""
+        """Return what each price's requests went through in a site's ledger, which is verified by reading it."""
         kinds: dict[float, list[str]] = {}
         prices: dict[str, float] = {}
         for entry in dpc.Ledger(f"sqlite:///{self.federation.sites[site] / 'ledger.db'}").entries():
@@ -126,12 +126,12 @@ class Scene:
         return kinds
 
     def outside_with(self, text: str) -> list[str]:
-        """The files of server, requester and coordinator that hold a text."""
+        """Return the files of server, requester and coordinator that hold a text."""
         places = self.federation.coordinator, self.federation.log(SERVER), *self.folder.glob("*.db*")
         return [str(file.relative_to(self.folder)) for file in holding(text, *places)]
 
     def spent(self, study: dpc.Study) -> dict[str, str]:
-        """What a study went through in each site's ledger."""
+        """Return what a study went through in each site's ledger."""
         return {site: " ".join(self.ledger(site).get(study.epsilon, [])) or "nothing" for site in SITES}
 
 

@@ -34,7 +34,7 @@ TRUTH = 4.0
 
 
 def patients(n: int, seed: int) -> pa.Table:
-    """A made-up table: older patients are treated more often, and have higher scores."""
+    """Return a made-up table: older patients are treated more often, and have higher scores."""
     draw = np.random.default_rng(seed)
     age, severity = draw.uniform(18, 90, n), draw.uniform(0, 1, n)
     treated = draw.random(n) < 1 / (1 + np.exp(-(age - 54) / 36 - severity + 0.5))
@@ -43,7 +43,7 @@ def patients(n: int, seed: int) -> pa.Table:
 
 
 def study_of(estimator: Any, epsilon: float, delta: float) -> dpc.Study:  # noqa: ANN401 (an estimator)
-    """The study that all sites approve."""
+    """Return the study that all sites approve."""
     schema = dpc.Schema(
         treatment=dpc.Treatment("treated", undeclared=0),
         outcome=dpc.Real("score", 0, 100),

@@ -48,7 +48,7 @@ def synth(run: int) -> DataSet:
 
 @cache
 def ihdp(folder: Path) -> DataSet:
-    """The first realisation, with the child's sex, whether the mother is married and whether she left school early."""
+    """Return the first realisation, with the child's sex, and whether the mother is married or left school early."""
     whole = datasets.ihdp(folder)
     names = ("x7", "x9", "x10")
     covariates = tuple(column for column in whole.covariates if column.name in names)
@@ -75,7 +75,7 @@ def lalonde(folder: Path) -> DataSet:
 
 @cache
 def ist(folder: Path) -> DataSet:
-    """The International Stroke Trial: aspirin and death, by country."""
+    """Return the International Stroke Trial: aspirin and death, by country."""
     whole = leaderboard.ist(folder)
     names = ["country" if name == "COUNTRY" else name for name in whole.table.column_names]
     return replace(whole, table=whole.table.rename_columns(names), short=("AGE", "SEX"))
@@ -122,7 +122,7 @@ def star(folder: Path) -> DataSet:
 
 
 def _scaled(data: DataSet) -> DataSet:
-    """The same with outcomes from 0 to 1."""
+    """Return the same with outcomes from 0 to 1."""
     low, high = data.schema("record").outcome_bounds
     name = data.outcome.name
     outcomes = pa.array(np.clip((data.column(name) - low) / (high - low), 0, 1))
@@ -197,23 +197,23 @@ def settings(folder: Path | None) -> tuple[Setting, ...]:
 
 
 def epsilons(setting: Setting, alpha: float, sites: int) -> list[float]:
-    """The epsilon of each site: alpha^((j - 1) / (J - 1)) times that of the first."""
+    """Return the epsilon of each site: alpha^((j - 1) / (J - 1)) times that of the first."""
     return [setting.first_epsilon * alpha ** (place / (sites - 1)) for place in range(sites)]
 
 
 def protected(data: DataSet) -> tuple[Protects, ...]:
-    """What to protect: whole records; in a trial also, as in the paper, all but the arm."""
+    """Return what to protect: whole records; in a trial also, as in the paper, all but the arm."""
     return ("record_within_arm", "record") if data.randomised else ("record",)
 
 
 def arms_of(data: DataSet) -> Int64s:
-    """The arm of each unit, 0 or 1."""
+    """Return the arm of each unit, 0 or 1."""
     treated = data.treatment.compared[1]
     return np.array([int(value == treated) for value in data.table[data.treatment.name].to_pylist()])
 
 
 def cells_of(data: DataSet) -> Int64s:
-    """The stratum of each unit."""
+    """Return the stratum of each unit."""
     columns = {column.name: column for column in data.covariates}
     place = np.zeros(data.n, dtype=np.int64)
     for by in data.strata:

@@ -21,7 +21,7 @@ from tests.support.site_folders import approve_study, make_site_folder
 
 
 def measure(folder: Path, data: Path, alphas: Sequence[float] = ALPHAS) -> dict[str, Any]:
-    """The estimate of each study, its errors, and how long it took."""
+    """Return the estimate of each study, its errors, and how long it took."""
     settings = [Setting(name, "1:1:1", data) for name in ("Synth", "IHDP", "Lalonde", "IST")]
     settings += [Setting("STAR", "urbanity", data), Setting("IST", "country", data)]
     return {

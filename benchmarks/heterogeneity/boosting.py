@@ -46,13 +46,13 @@ class _Models:
     delta: float
 
     def shares(self, features: Vector, arms: Vector, at: Vector) -> Vector:
-        """The probability of treatment."""
+        """Return the probability of treatment."""
         model = self._made("DPExplainableBoostingClassifier", features).fit(features, arms.astype(int))
         shares: Vector = np.clip(model.predict_proba(at)[:, 1], CLIP, 1 - CLIP)
         return shares
 
     def number(self, features: Vector, target: Vector, within: float, weights: Vector | None = None) -> Any:  # noqa: ANN401
-        """A model of a number that is kept within a distance of 0."""
+        """Return a model of a number that is kept within a distance of 0."""
         bounds = {"privacy_target_min": -within, "privacy_target_max": within}
         model = self._made("DPExplainableBoostingRegressor", features, **bounds)
         model.fit(features, target, sample_weight=weights)
@@ -71,7 +71,7 @@ class _Models:
 
 
 def learned(learner: Literal["R", "DR"], table: Table, epsilon: float, delta: float, generator: Generator) -> Vector:
-    """The effects of profiles."""
+    """Return the effects of profiles."""
     features, arms, outcomes, half = table.features, table.arms, table.outcomes, table.half
     first, second, third = np.split(generator.permutation(len(arms)), [len(arms) // 4, len(arms) // 2])
     models = _Models(epsilon, delta)

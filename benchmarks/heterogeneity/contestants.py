@@ -59,7 +59,7 @@ class Contestant:
 
 
 def vault(table: Table) -> dpc.Vault:
-    """A new vault, whose owner allows the paper's heuristic and brings a learner of cubics."""
+    """Return a new vault, whose owner allows the paper's heuristic and brings a learner of cubics."""
     return dpc.Vault(
         table.data.relation(),
         table.data.schema("record"),
@@ -71,7 +71,7 @@ def vault(table: Table) -> dpc.Vault:
 
 
 def cubics(covariates: Vector, arms: Vector, outcomes: Vector, at: Vector) -> Vector:
-    """A learner of one's own: in each arm, a ridge regression on the first three powers of each covariate."""
+    """Learn, in each arm, a ridge regression on the first three powers of each covariate, and return the effects."""
 
     def powers(lines: Vector) -> Vector:
         return np.column_stack([np.ones(len(lines)), *(np.polynomial.legendre.legvander(x, 3)[:, 1:] for x in lines.T)])
@@ -86,7 +86,7 @@ def cubics(covariates: Vector, arms: Vector, outcomes: Vector, at: Vector) -> Ve
 
 
 def r_learner(table: Table) -> dpc.RLearner:
-    """The R-learner with a table's functions."""
+    """Return the R-learner with a table's functions."""
     return dpc.RLearner(covariates=table.data.names, basis=table.basis)
 
 

@@ -99,7 +99,7 @@ def _panel(axes: Axes, rows: Sequence[Line]) -> dict[str, Any]:
 
 
 def _curves(curves: Line, path: Path) -> None:
-    """What does a curve look like at three epsilons?"""
+    """Draw what a curve looks like at three epsilons."""
     lines = curves["lines"]
     figure, grid = plt.subplots(1, len(lines), figsize=(max(4.4 * len(lines), 6), 4.2), sharey=True, squeeze=False)
     for axes, line in zip(grid[0], lines, strict=True):

@@ -13,7 +13,7 @@ CLIP = 0.05
 
 
 def same_functions(table: Table) -> tuple[Vector, Vector]:
-    """An R-learner with the same functions, models fitted as usual: effects of profiles, and their standard errors."""
+    """Return effects of profiles and standard errors of an R-learner with the same functions, fitted as usual."""
     features, arms, outcomes = table.features, table.arms, table.outcomes
     share = np.clip(scores(features, arms), CLIP, 1 - CLIP)
     design = np.column_stack([np.ones(len(arms)), features])
@@ -38,7 +38,7 @@ def _values(table: Table, cells: dict[str, Vector]) -> Vector:
 
 
 def trees(table: Table) -> Vector:
-    """An R-learner of boosted trees, which take no functions; in one thread, which is faster on a busy machine."""
+    """Return effects by an R-learner of boosted trees, which take no functions; in one thread."""
     with threadpool_limits(1):
         model = boosted_trees().fit(table.features, table.arms, table.outcomes)
         return model.effect(table.profile_features)

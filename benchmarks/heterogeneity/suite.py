@@ -66,7 +66,7 @@ def heterogeneity(names: Sequence[str], folder: str | None, *, quick: bool, kept
 
 
 def _about(name: str, folder: str | None) -> dict[str, Any]:
-    """What is public about a table, and how far its effects vary."""
+    """Return what is public about a table, and how far its effects vary."""
     chosen = table(name, 1_000, 0, folder)
     schema = chosen.data.schema("record")
     return {

@@ -132,7 +132,7 @@ SLOPES = np.array([1.4, -1.0, 0.8, 0.5, -0.4, 0.3])
 
 
 def generated(n: int, seed: int) -> Table:
-    """A confounded table with six even covariates and an effect that is linear in them: seven functions."""
+    """Return a confounded table with six even covariates and an effect that is linear in them: seven functions."""
     generator = np.random.default_rng((n, seed))
     x = generator.uniform(-1, 1, (n, len(SLOPES)))
     arms = generator.random(n) < 1 / (1 + np.exp(0.4 * x[:, 1] - 0.6 * x[:, 0]))
@@ -143,7 +143,7 @@ def generated(n: int, seed: int) -> Table:
 
 
 def ihdp(folder: Path, realisation: int) -> Table:
-    """A realisation of IHDP, with the short list of covariates that the leaderboard takes.
+    """Return a realisation of IHDP, with the short list of covariates that the leaderboard takes.
 
     Effects are known for the table's own units only, so these are the profiles here; outside a benchmark they would be
     private.
@@ -166,7 +166,7 @@ IHDP = "IHDP"
 
 @lru_cache(maxsize=2)
 def table(name: str, n: int, repeat: int, folder: str | None) -> Table:
-    """A table by its name. Generated ones are new for each repeat; IHDP has ten realisations and one size."""
+    """Return a table by its name. Generated ones are new for each repeat; IHDP has ten realisations and one size."""
     if name != IHDP:
         return GENERATED[name](n, repeat)
     if folder is None:

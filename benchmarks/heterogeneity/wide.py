@@ -89,7 +89,7 @@ def _learner(covariates: int, functions_of: int) -> dpc.RLearner:
 
 
 def _first(count: int, estimator: Any) -> Ask:  # noqa: ANN401 (of a curve or of an average)
-    """The first columns, which are known to vary most."""
+    """Return the first columns, which are known to vary most."""
     return lambda table: (_data(table, table.columns[:, :count], 12), table.fresh[:, :TEN], estimator)
 
 
@@ -124,7 +124,7 @@ REFUSED = "R-learner, all columns"
 
 
 def wide(units: int, columns: int, *, repeats: int) -> dict[str, Any]:
-    """What each way of asking releases, at one epsilon: its error, processor time, or why it was refused."""
+    """Return what each way of asking releases, at one epsilon: its error, processor time, or why it was refused."""
     runs: dict[str, list[dict[str, Any]]] = {way: [] for way in (*WAYS, REFUSED)}
     for repeat in progress(range(repeats), repeats, "wide tables"):
         table = drawn(units, columns, repeat)

@@ -45,7 +45,7 @@ def tasks_of(name: str, n: int, repeats: int, epsilons: tuple[float, ...]) -> li
 
 
 def done(tasks: Sequence[Task], folder: str | None, kept: Path | None) -> list[Line]:
-    """The runs of all tasks. Those of tasks that the file already holds are not made again."""
+    """Return the runs of all tasks, and make those that the file does not hold yet."""
     lines = kept.read_text(encoding="utf-8").splitlines() if kept and kept.exists() else []
     known = {each["key"]: each["runs"] for each in map(json.loads, lines)}
     missing = [task for task in tasks if task.key not in known]
@@ -115,7 +115,7 @@ def _summary(group: Sequence[Line]) -> Line:
 
 
 def curves(n: int, epsilons: Sequence[float]) -> Line:
-    """The R-learner's curve of Dataset 1 at several epsilons, with a band that holds for the whole curve."""
+    """Return the R-learner's curve of Dataset 1 at several epsilons, with a band that holds for the whole curve."""
     chosen = paper(1, n, 0)
     places = np.linspace(0, 1, 101)
     grid = {"x0": places, "x1": np.full_like(places, 0.5)}

@@ -32,7 +32,7 @@ class Scene:
     study: Study
 
     def vault(self) -> dpc.Vault:
-        """A new vault with its own ledger; the table is read once for all of them."""
+        """Return a new vault with its own ledger; the table is read once for all of them."""
         with patch("dpcausal.vault.door.open_table", lambda *_: self.engine):
             return dpc.Vault(self.data.table, self.schema, ledger="sqlite://", budget=BUDGET)
 
@@ -101,7 +101,7 @@ def _chosen(scene: Scene, epsilon: float, _: Generator) -> Found:
 
 
 def ranking(schema: dpc.Schema, data: DataSet, epsilon: float) -> dpc.Ranking:
-    """What a planner would choose who knows the design and expects round numbers; the same for every repeat."""
+    """Return the choice of a planner who knows the design and expects round numbers; the same for every repeat."""
     key = (data.name, data.outcome, epsilon)
     if key not in _RANKINGS:
         _RANKINGS[key] = dpc.rank_estimators(
@@ -171,7 +171,7 @@ CONTESTANTS: tuple[Contestant, ...] = (
 
 
 def scene_of(data: DataSet) -> Scene:
-    """A data set with the covariates that matter."""
+    """Return a data set with the covariates that matter."""
     used = _with(data, {*data.short, *(cut if isinstance(cut, str) else cut.name for cut in data.strata)})
     schema = used.schema("record")
     return Scene(used, schema, CachedEngine(used.relation(), schema), _study(_with(data, set(data.short))))
@@ -182,7 +182,7 @@ def _with(data: DataSet, names: set[str]) -> DataSet:
 
 
 def _study(data: DataSet) -> Study:
-    """A data set as peers see it, with bounds applied."""
+    """Return a data set as peers see it, with bounds applied."""
     low, high = data.schema("record").outcome_bounds
     arms = (np.array(data.table[data.treatment.name].to_pylist()) == data.treatment.compared[1]).astype(np.int64)
     outcomes = np.clip(np.array(data.table[data.outcome.name].to_pylist(), dtype=float), low, high)

@@ -23,7 +23,7 @@ EFFECT = 0.3
 
 
 def generated(n: int, dimensions: int, seed: int, sign: int = 1) -> DataSet:
-    """A confounded table: even covariates, four of which decide on treatment and outcome; effects from 0.15 to 0.45.
+    """Return a confounded table: four even covariates decide on treatment and outcome; effects from 0.15 to 0.45.
 
     The propensity is logistic in these four, kept within 0.05 and 0.95; the outcome's mean is linear in them in each
     arm, and outcomes have a beta distribution around it. A difference in means is a fifth too large, or with `sign` -1
@@ -80,7 +80,7 @@ def twins(folder: Path) -> DataSet:
 def _trial(
     name: str, table: pa.Table, columns: tuple[dpc.Treatment, dpc.Real | dpc.Binary], covariates: tuple[Column, ...]
 ) -> DataSet:
-    """A randomised trial, whose own difference in means counts as the truth."""
+    """Return a randomised trial, whose own difference in means counts as the truth."""
     treatment, outcome = columns
     arms = np.array(table[treatment.name].to_pylist()) == treatment.compared[1]
     outcomes = table[outcome.name].to_numpy()
@@ -115,7 +115,7 @@ def star(folder: Path) -> DataSet:
 
 
 def ist(folder: Path) -> DataSet:
-    """The International Stroke Trial: aspirin and death."""
+    """Return the International Stroke Trial: aspirin and death."""
     table = pa.csv.read_csv(folder / "ist" / "ist_prr_subset.csv.gz")
     covariates = (
         dpc.Real("AGE", 16, 100),
@@ -128,7 +128,7 @@ def ist(folder: Path) -> DataSet:
 
 
 def hillstrom(folder: Path) -> DataSet:
-    """An e-mail experiment: does an e-mail about men's wear bring visits?"""
+    """Return an e-mail experiment: does an e-mail about men's wear bring visits?"""
     table = pa.csv.read_csv(folder / "hillstrom" / "hillstrom.csv")
     table = table.filter(pa.compute.not_equal(table["segment"], "Womens E-Mail"))
     covariates = (dpc.Real("recency", 1, 12), dpc.Real("history", 0, 4000), dpc.Binary("newbie"), dpc.Binary("womens"))
@@ -150,7 +150,7 @@ FROM_FILES: dict[str, Callable[[Path], DataSet]] = {
 
 @lru_cache(maxsize=4)
 def table(name: str, repeat: int, folder: str | None) -> DataSet:
-    """A table by its name; generated ones are new for each repeat."""
+    """Return a table by its name; generated ones are new for each repeat."""
     if name == "Synth":
         return synth()
     if name in FROM_FILES:
@@ -162,5 +162,5 @@ def table(name: str, repeat: int, folder: str | None) -> DataSet:
 
 
 def generated_name(n: int, dimensions: int, sign: int = 1) -> str:
-    """The name by which `table` knows a generated table."""
+    """Return the name by which `table` knows a generated table."""
     return f"{n}/{dimensions}/{sign}"

@@ -21,7 +21,7 @@ from benchmarks.progress import progress
 
 @cache
 def code_version() -> str:
-    """A short digest of the library and of the benchmarks, so that results of different code do not mix."""
+    """Return a short digest of the library and of the benchmarks, so that results of different code do not mix."""
     roots = (Path(dpcausal.__file__).parent, Path(benchmarks.__file__).parent)
     texts = (path.read_bytes() for root in roots for path in sorted(root.rglob("*.py")))
     return hashlib.sha256(b"".join(texts)).hexdigest()[:12]

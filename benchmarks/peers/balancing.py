@@ -29,7 +29,7 @@ SCORE_SHARE = 0.7
 
 
 def balancing(arms: Int64s) -> Loss:
-    """The loss whose minimum balances the arms."""
+    """Return the loss whose minimum balances the arms."""
     signs = 2.0 * arms - 1.0
     return Loss(
         slope=lambda predictors: -signs * inverses(signs * predictors),
@@ -45,18 +45,18 @@ def inverses(predictors: Floats) -> Floats:
 
 
 def weighted(study: Study, coefficients: Floats) -> float:
-    """The mean weighted contrast for given weights."""
+    """Return the mean weighted contrast for given weights."""
     weights = inverses(study.signs * (study.design @ coefficients))
     return float((study.signs * weights * study.centred).mean())
 
 
 def sensitivity(study: Study) -> float:
-    """What replacing one unit moves the weighted contrast by, at most."""
+    """Return what replacing one unit moves the weighted contrast by, at most."""
     return study.width / (CLIP * study.n)
 
 
 def estimate(study: Study, epsilon: float, delta: float, generator: Generator) -> Answer:
-    """The two stages, one after the other on the same units."""
+    """Run the two stages, one after the other on the same units."""
     score_epsilon = SCORE_SHARE * epsilon
     design = study.design
     coefficients = objective_perturbed(design, balancing(study.arms), design.shape[1], score_epsilon, generator)

@@ -46,7 +46,7 @@ def tallies(study: Study, coefficients: Floats, blocks: int) -> Floats:
 
 
 def estimate(study: Study, epsilon: float, delta: float, generator: Generator) -> Answer:
-    """The score, then the blocks, on the same units."""
+    """Fit the score, then the blocks, on the same units."""
     score_epsilon = SCORE_SHARE * epsilon
     rest = (epsilon - score_epsilon, delta / 2)
     rows = unit_rows(study)

@@ -78,7 +78,7 @@ def folds(n: int, count: int) -> Int64s:
 
 
 def sensitivity(n: int, count: int, width: float, variant: Variant) -> float:
-    """What replacing one unit moves the mean by, at most; see above."""
+    """Return what replacing one unit moves the mean by, at most; see above."""
     most, least = 1 / CLIP, 1 / (1 - CLIP)
     weight = 1 / (count - 1)
     share = weight * (1 - n // count / n)
@@ -90,7 +90,7 @@ def sensitivity(n: int, count: int, width: float, variant: Variant) -> float:
 
 
 def models(study: Study, count: int) -> Models:
-    """The models of all folds at once. Folds of unequal size are filled up with units that weigh nothing."""
+    """Fit the models of all folds at once. Folds of unequal size are filled up with units that weigh nothing."""
     fold = folds(study.n, count)
     place = np.arange(study.n) - np.searchsorted(fold, np.arange(count))[fold]
     shape = (count, int(place.max()) + 1)
@@ -112,7 +112,7 @@ def _linear(features: Floats, weights: Floats, outcomes: Floats) -> Floats:
 
 
 def _logistic(features: Floats, in_arm: Floats) -> Floats:
-    """A few Newton steps from 0, which are enough with such a penalty."""
+    """Take a few Newton steps from 0, which are enough with such a penalty."""
     present = in_arm.sum(axis=0)
     found = np.zeros((features.shape[0], features.shape[2]))
     for _ in range(NEWTON_STEPS):
@@ -133,7 +133,7 @@ def _solve(matrices: Floats, vectors: Floats) -> Floats:
 
 
 def effect(study: Study, fitted: Models, variant: Variant) -> float:
-    """The mean of all units' terms, without noise."""
+    """Return the mean of all units' terms, without noise."""
     count = len(fitted.score)
     fold, design = folds(study.n, count), study.design
     half = study.width / 2

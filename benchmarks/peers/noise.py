@@ -13,12 +13,12 @@ from dpcausal.calibration import gaussian_sd
 
 
 def gaussian_size(epsilon: float, delta: float) -> float:
-    """The standard deviation of a Gaussian for sensitivity 1; infinite without a delta."""
+    """Return the standard deviation of a Gaussian for sensitivity 1; infinite without a delta."""
     return gaussian_sd(epsilon, delta) if delta > 0 else math.inf
 
 
 def number_sd(sensitivity: float, epsilon: float, delta: float) -> float:
-    """The standard deviation of the noise on one number: Laplace's, or a Gaussian's where that is smaller."""
+    """Return the standard deviation of the noise on one number: Laplace's, or a Gaussian's where that is smaller."""
     return sensitivity * min(math.sqrt(2) / epsilon, gaussian_size(epsilon, delta))
 
 

@@ -50,20 +50,20 @@ class Nuisances:
     propensity: Floats
 
     def terms(self, arms: Floats, outcomes: Floats) -> Floats:
-        """The doubly robust terms of units with these arms and (centred) outcomes."""
+        """Return the doubly robust terms of units with these arms and (centred) outcomes."""
         inverse = np.where(arms == 1, 1 / self.propensity, 1 / (1 - self.propensity))
         residuals = outcomes - np.where(arms == 1, self.treated, self.control)
         return self.treated - self.control + (2 * arms - 1) * inverse * residuals
 
 
 def by_arm(study: Study) -> Floats:
-    """The features twice side by side, those of the other arm put to 0: one regression for both arms."""
+    """Return the features twice side by side, those of the other arm put to 0: one regression for both arms."""
     treated = study.arms[:, None] == 1
     return np.hstack([np.where(treated, 0, study.design), np.where(treated, study.design, 0)])
 
 
 def robust(outcomes: Floats) -> Loss:
-    """A squared loss that goes on as a straight line where a residual is large."""
+    """Return a squared loss that goes on as a straight line where a residual is large."""
     return Loss(
         slope=lambda predictors: np.clip(predictors - outcomes, -ROBUST, ROBUST),
         curvature=lambda predictors: (np.abs(predictors - outcomes) < ROBUST).astype(float),
@@ -95,7 +95,7 @@ def protected(study: Study, epsilon: float, generator: Generator) -> Nuisances:
 
 
 def largest_influence(study: Study, nuisances: Nuisances, effect: float) -> float:
-    """The largest influence of a record with a unit's covariates, either arm and any outcome."""
+    """Return the largest influence of a record with a unit's covariates, either arm and any outcome."""
     half = study.width / 2
     return max(
         float(np.abs(nuisances.terms(np.full(study.n, arm), np.full(study.n, outcome)) - effect).max())
@@ -105,7 +105,7 @@ def largest_influence(study: Study, nuisances: Nuisances, effect: float) -> floa
 
 
 def sensitivities(study: Study) -> tuple[float, float]:
-    """What replacing one unit moves the mean of terms and the mean of their squares by, the models being given."""
+    """Return how far replacing one unit moves the mean of terms and that of their squares, the models being given."""
     largest = study.width / CLIP
     return 2 * largest / study.n, largest**2 / study.n
 

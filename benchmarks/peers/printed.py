@@ -42,13 +42,13 @@ def halves(n: int, generator: Generator) -> tuple[Int64s, Int64s]:
 
 
 def contrast(arms: Int64s, outcomes: Floats, predictors: Floats) -> float:
-    """The inverse-weighted contrast."""
+    """Return the inverse-weighted contrast."""
     scores = clipped(predictors)
     return float((outcomes * np.where(arms == 1, 1 / scores, -1 / (1 - scores))).mean())
 
 
 def contrast_sensitivity(width: float, units: int) -> float:
-    """What replacing one unit moves the contrast of centred outcomes by, at most: two terms of B / (2 CLIP)."""
+    """Return the most that replacing one unit moves the contrast of centred outcomes: two terms of B / (2 CLIP)."""
     return width / (CLIP * units)
 
 
@@ -67,7 +67,7 @@ def weighting_printed(study: Study, epsilon: float, delta: float, generator: Gen
 
 
 def weighting_corrected(study: Study, epsilon: float, delta: float, generator: Generator) -> Answer:
-    """The same with public lengths, centred outcomes and a better penalty."""
+    """Return the same with public lengths, centred outcomes and a better penalty."""
     first, second = halves(study.n, generator)
     rows = unit_rows(study)
     coefficients = output_perturbed(rows[first], study.arms[first], epsilon, delta, generator)
@@ -128,7 +128,7 @@ def _most_wanted(sought: Floats, offered: Floats) -> int:
 
 
 def _matches(sought: Floats, offered: Floats, outcomes: Floats, cap: int) -> Floats:
-    """The mean outcome of each seeker's nearest neighbours with capacity left, in the order of the table; NaN for none.
+    """Return the mean outcome of each seeker's nearest neighbours with capacity left, in table order; NaN for none.
 
     `left` and `right` lead from a unit that serves no more to the next one that may.
     """

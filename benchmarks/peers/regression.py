@@ -40,7 +40,7 @@ class Loss:
 
 
 def sigmoid(predictors: Floats) -> Floats:
-    """The logistic function, for predictors of any size."""
+    """Return the logistic function, for predictors of any size."""
     return 0.5 + 0.5 * np.tanh(predictors / 2)
 
 
@@ -55,7 +55,7 @@ def unit_rows(study: Study) -> Floats:
 
 
 def logistic(arms: Int64s) -> Loss:
-    """The logistic regression of arms."""
+    """Return the logistic regression of arms."""
     return Loss(
         slope=lambda predictors: sigmoid(predictors) - arms,
         curvature=lambda predictors: sigmoid(predictors) * sigmoid(-predictors),
@@ -65,7 +65,7 @@ def logistic(arms: Int64s) -> Loss:
 
 
 def fitted(features: Floats, loss: Loss, penalty: float, tilt: Floats | None = None) -> Floats:
-    """The minimum of J by Newton's method, with steps that are halved while the gradient does not get shorter."""
+    """Return the minimum of J by Newton's method, halving steps while the gradient does not get shorter."""
     tilt = np.zeros(features.shape[1]) if tilt is None else tilt
 
     def gradient(at: Floats) -> Floats:
@@ -96,12 +96,12 @@ def output_sensitivity(penalty: float) -> float:
 
 
 def output_penalty(n: int, epsilon: float) -> float:
-    """A penalty for noise on the result: more of it shrinks the score, less lets more noise in."""
+    """Return a penalty for noise on the result: more of it shrinks the score, less lets more noise in."""
     return math.sqrt(n / epsilon) / 3
 
 
 def output_perturbed(rows: Floats, arms: Int64s, epsilon: float, delta: float, generator: Generator) -> Floats:
-    """The coefficients of a logistic regression with noise on them; rows have a length of at most 1."""
+    """Return the coefficients of a logistic regression with noise on them; rows have a length of at most 1."""
     penalty = output_penalty(len(rows), epsilon)
     drawn = noise.vector(rows.shape[1], output_sensitivity(penalty), epsilon, delta, generator)
     return fitted(rows, logistic(arms), penalty) + drawn
@@ -129,7 +129,7 @@ class Perturbation:
 
     @classmethod
     def of(cls, loss: Loss, squared_length: float, epsilon: float) -> "Perturbation":
-        """The noise for features whose rows have at most this squared length."""
+        """Return the noise for features whose rows have at most this squared length."""
         bend = CURVATURE_SHARE * epsilon
         return cls(2 * loss.steepest, epsilon - bend, loss.sharpest * squared_length / math.expm1(bend))
 
@@ -137,7 +137,7 @@ class Perturbation:
 def objective_perturbed(
     features: Floats, loss: Loss, squared_length: float, epsilon: float, generator: Generator
 ) -> Floats:
-    """The minimum of an objective with noise in it, which is epsilon-differentially private."""
+    """Return the minimum of an objective with noise in it, which is epsilon-differentially private."""
     needed = Perturbation.of(loss, squared_length, epsilon)
     drawn = noise.cube(features.shape[1], needed.largest, needed.tilt, generator)
     return fitted(features, loss, needed.penalty, drawn)

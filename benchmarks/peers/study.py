@@ -58,7 +58,7 @@ class Study:
         return np.column_stack([np.ones(self.n), self.features])
 
     def taken(self, order: Int64s) -> "Study":
-        """These units, in this order."""
+        """Return these units, in this order."""
         return replace(self, arms=self.arms[order], features=self.features[order], outcomes=self.outcomes[order])
 
 

@@ -20,7 +20,7 @@ _SIZES = (1, 2, 5, 10)
 
 
 def measure(options: Options) -> dict[str, Any]:
-    """An estimate and its moments in turns; then peers on ever more units, and ours on as many."""
+    """Time an estimate and its moments in turns; then peers on ever more units, and ours on as many."""
     rows, repeats = options.rows or ROWS, options.repeats or 3
     with written(Study(rows, file_rows=-(-rows // _FILES)), options.folder) as folder:
         works = ("estimate", "arrow")

@@ -44,7 +44,7 @@ _ODD = 0.05
 
 
 def write_hostile(folder: Path, rows: int) -> None:
-    """A table in which one cell in twenty is strange, and one in a hundred is NULL; ages are written as text."""
+    """Write a table in which one cell in twenty is strange and one in a hundred is NULL; ages are written as text."""
     random = np.random.default_rng(5)
     ages = [f"{age:.3f}" for age in random.uniform(10, 100, 1_000)]
     columns = {

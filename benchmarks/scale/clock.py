@@ -13,7 +13,7 @@ Value = TypeVar("Value")
 
 
 def clocked(work: Callable[[], Value]) -> tuple[Value, dict[str, float]]:
-    """What the work gives, and the seconds that it took."""
+    """Return what the work gives, and the seconds that it took."""
     cpu, wall = cpu_seconds(), time.perf_counter()
     value = work()
     return value, {"cpu": cpu_seconds() - cpu, "wall": time.perf_counter() - wall}
@@ -26,7 +26,7 @@ def cpu_seconds() -> float:
 
 
 def peak_megabytes() -> float:
-    """The most memory that this process has held; not counting, where that can be told, the one that started it."""
+    """Return the most memory that this process has held, where possible without that of the one that started it."""
     status = Path("/proc/self/status")
     if status.exists():
         line = next(line for line in status.read_text(encoding="utf-8").splitlines() if line.startswith("VmHWM"))

@@ -66,7 +66,7 @@ class Study:
 
 
 def schema(covariates: int = 20, *, several: bool = False, protects: Protects = "record") -> Schema:
-    """What is public about a study."""
+    """Return what is public about a study."""
     groups = [Category(f"g{place}", range(VALUES)) for place in range(GROUPS)]
     return Schema(
         treatment=Treatment("treat", undeclared=0),
@@ -79,7 +79,7 @@ def schema(covariates: int = 20, *, several: bool = False, protects: Protects = 
 
 @contextmanager
 def written(study: Study, within: Path | None = None) -> Iterator[Path]:
-    """The folder of a study's files, for as long as it is needed."""
+    """Write a study's files, and yield their folder for as long as it is needed."""
     free = shutil.disk_usage(within or tempfile.gettempdir()).free
     if free < 1.5 * study.bytes:
         needed, there = (f"{number / 1e9:.1f} GB" for number in (1.5 * study.bytes, free))
@@ -96,7 +96,7 @@ def written(study: Study, within: Path | None = None) -> Iterator[Path]:
 
 
 def first_files(folder: Path, count: int, into: Path) -> Path:
-    """A folder with the first so many files of another, without a copy."""
+    """Return a folder with the first so many files of another, without a copy."""
     into.mkdir()
     for path in itertools.islice(sorted(folder.glob("*.parquet")), count):
         os.link(path, into / path.name)

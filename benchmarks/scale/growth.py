@@ -42,7 +42,7 @@ def strata(options: Options) -> dict[str, Any]:
 
 
 def threads(options: Options) -> dict[str, Any]:
-    """The engine with one thread and with two."""
+    """Time the engine with one thread and with two."""
     rows, repeats = options.rows or 10 * ROWS, options.repeats or 3
     with written(Study(rows), options.folder) as folder:
         tasks = {

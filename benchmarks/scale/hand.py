@@ -32,7 +32,7 @@ def connected(threads: int | None) -> duckdb.DuckDBPyConnection:
 
 
 def fixed(query: str, folder: str, covariates: int, groups: int) -> str:
-    """The same integers as the vault's."""
+    """Return the same integers as the vault's."""
     columns = [_ARM, f"{_steps('y', OUTCOME)} AS z"]
     keys, sums = [], ["count(*)", "sum(z)", "sum(z * z)"]
     if query == "arm_totals":
@@ -60,7 +60,7 @@ def fixed(query: str, folder: str, covariates: int, groups: int) -> str:
 
 
 def plain(query: str, folder: str, covariates: int, groups: int) -> str:
-    """The shortest sums of the columns as they stand."""
+    """Return the shortest sums of the columns as they stand."""
     keys, sums = ["treat"], ["count(*)", "sum(y)", "sum(y * y)"]
     if query == "arm_totals":
         sums = sums[:2]
@@ -73,7 +73,7 @@ def plain(query: str, folder: str, covariates: int, groups: int) -> str:
 
 
 def second_moments(connection: duckdb.DuckDBPyConnection, folder: str, covariates: int) -> NDArray[np.float64]:
-    """Sums of products of constant, outcome and covariates by arm, in float64: Arrow batches into numpy's product.
+    """Return sums of products of constant, outcome and covariates by arm, in float64: Arrow batches into NumPy.
 
     Values are measured from the middle of their range, NaN and NULL count as that middle, and values are clipped.
     """
@@ -99,7 +99,7 @@ def _select(columns: Sequence[str], folder: str) -> str:
 
 
 def _steps(name: str, bounds: tuple[float, float]) -> str:
-    """A real column on the vault's grid; a missing value counts as the middle, which is 0."""
+    """Return a real column on the vault's grid; a missing value counts as the middle, which is 0."""
     low, high = bounds
     clipped = f"least(greatest({name}::DOUBLE, {_double(low)}), {_double(high)})"
     ticks_to_one, middle = _double(2 * GRID / (high - low)), _double((low + high) / 2)
@@ -117,6 +117,6 @@ def _bin(value: str, edges: Sequence[Any]) -> str:
 
 
 def _products(names: Sequence[str]) -> list[str]:
-    """Sums of all products of two, the constant among them, in the order of pairs of places."""
+    """Return sums of all products of two, the constant among them, in the order of pairs of places."""
     pairs = combinations_with_replacement(["", *names], 2)
     return [f"sum({one} * {other})" if one else f"sum({other})" if other else "count(*)" for one, other in pairs]

@@ -20,7 +20,7 @@ _OWN = {"pip", "setuptools", "wheel"}
 
 
 def measure(options: Options) -> dict[str, Any]:
-    """A fresh environment, the checkout without extras, and a look at both."""
+    """Measure a fresh environment and the checkout without extras."""
     repeats = options.repeats or 7
     with tempfile.TemporaryDirectory(prefix="dpcausal-scale-", dir=options.folder) as folder:
         _printed(sys.executable, "-m", "venv", folder)
@@ -44,7 +44,7 @@ def measure(options: Options) -> dict[str, Any]:
 
 
 def _seconds(python: str, repeats: int) -> dict[str, float]:
-    """The wall time of an import beside that of nothing, in turns; the first of each warms up and does not count."""
+    """Return the wall time of an import beside that of nothing, in turns; the first of each does not count."""
     found: dict[str, list[float]] = {"": [], "import dpcausal": []}
     rounds = [text for _ in range(repeats + 1) for text in found]
     for text in progress(rounds, len(rounds), "imports"):
@@ -60,7 +60,7 @@ def _megabytes(folder: Path) -> float:
 
 
 def _largest(packages: Path) -> dict[str, float]:
-    """The largest folders among the packages, in megabytes."""
+    """Return the largest folders among the packages, in megabytes."""
     sizes = {path.name: round(_megabytes(path), 1) for path in packages.iterdir() if path.is_dir()}
     return dict(sorted(sizes.items(), key=lambda each: -each[1])[:6])
 

@@ -32,7 +32,7 @@ def ask(ledger: dpc.Ledger, request: str, grant: Entry, release: Entry) -> None:
 
 
 def seconds(work: Callable[[], object], rounds: int) -> float:
-    """The least of several times: whatever else the machine does can only add."""
+    """Return the least of several times: whatever else the machine does can only add."""
 
     def once() -> float:
         start = time.perf_counter()
@@ -43,7 +43,7 @@ def seconds(work: Callable[[], object], rounds: int) -> float:
 
 
 def peak_megabytes(work: Callable[[], object]) -> float:
-    """The most memory that Python held during the work beyond what it held before."""
+    """Return the most memory that Python held during the work beyond what it held before."""
     tracemalloc.start()
     work()
     _, peak = tracemalloc.get_traced_memory()
@@ -52,7 +52,7 @@ def peak_megabytes(work: Callable[[], object]) -> float:
 
 
 def measure_one(entries: int) -> dict[str, float]:
-    """The figures of a ledger of so many entries."""
+    """Return the figures of a ledger of so many entries."""
     _, grant, _, release = short_ledger()
     tight_epsilon([grant.event], DELTA)  # loads what it needs, which takes a second
     with tempfile.TemporaryDirectory() as folder:
@@ -72,7 +72,7 @@ def measure_one(entries: int) -> dict[str, float]:
 
 
 def measure(entries: int = 100_000) -> dict[str, object]:
-    """The figures of a ledger of so many entries and of shorter ones, and the longest's divided by the shortest's.
+    """Return the figures of a ledger of so many entries and of shorter ones, and the longest's over the shortest's.
 
     Whole thousands of entries are the dearest to open: the last checkpoint is as far away as it can be.
     """

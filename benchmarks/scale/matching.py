@@ -11,7 +11,7 @@ ROWS = 10_000_000
 
 
 def measure(options: Options) -> dict[str, Any]:
-    """A tenth of the units, and all of them."""
+    """Measure a tenth of the units, and all of them."""
     largest, repeats = options.rows or ROWS, options.repeats or 3
     lines = []
     for units in (largest // 10, largest):

@@ -18,7 +18,7 @@ TARGET = 1.0
 
 
 def measure(options: Options) -> dict[str, Any]:
-    """A release, the same integers by SQL, plain SQL, and numpy."""
+    """Time a release, the same integers by SQL, plain SQL, and numpy."""
     rows, repeats = options.rows or ROWS, options.repeats or 3
     with written(Study(rows), options.folder) as folder:
         tasks = {work: Task(work, str(folder), "moments") for work in ("release", "fixed", "plain", "arrow")}
@@ -39,7 +39,7 @@ def measure(options: Options) -> dict[str, Any]:
 
 
 def in_steps(by_hand: list[list[int]]) -> NDArray[np.int64]:
-    """Sums by hand, arm by arm, as tables of all products of two numbers, of which the first is FINE for every unit."""
+    """Return sums by hand, arm by arm, as tables of all products of two numbers; the first is FINE for every unit."""
     size = int(np.sqrt(2 * len(by_hand[0])))
     tables = np.zeros((2, size, size), dtype=np.int64)
     for arm, *sums in by_hand:

@@ -17,7 +17,7 @@ _SEVERAL = 3
 
 
 def measure(options: Options) -> dict[str, Any]:
-    """Sums that pass over the files, and one that has to sort them by unit."""
+    """Measure sums that pass over the files, and one that has to sort them by unit."""
     rows, repeats = options.rows or ROWS, options.repeats or 1
     study = Study(rows, several=True)
     with (

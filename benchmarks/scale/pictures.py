@@ -32,7 +32,7 @@ _NANOSECONDS = "processor time of a release,\nnanoseconds a row"
 
 
 def draw(result: Mapping[str, Any], folder: Path) -> None:
-    """A figure for each part that was measured, as PNG files."""
+    """Draw a figure for each part that was measured, as PNG files."""
     folder.mkdir(parents=True, exist_ok=True)
     mpl.use("Agg")
     pictures = {"rows": _rows, "covariates": _covariates, "strata": _strata, "threads": _threads}
@@ -49,7 +49,7 @@ def draw(result: Mapping[str, Any], folder: Path) -> None:
 
 
 def _rows(axes: Axes, found: Mapping[str, Any]) -> None:
-    """What does a row cost?"""
+    """Draw what a row costs."""
     for query, (label, look) in _QUERIES.items():
         lines = [line for line in found["lines"] if line["query"] == query]
         _curve(axes, [line["rows"] for line in lines], [line["cpu_nanoseconds_a_row"] for line in lines], label, look)
@@ -64,7 +64,7 @@ def _rows(axes: Axes, found: Mapping[str, Any]) -> None:
 
 
 def _covariates(axes: Axes, found: Mapping[str, Any]) -> None:
-    """What do more covariates cost?"""
+    """Draw what more covariates cost."""
     _works(axes, found, "covariates")
     axes.set_yscale("log")
     _plain_numbers(axes.yaxis)
@@ -73,14 +73,14 @@ def _covariates(axes: Axes, found: Mapping[str, Any]) -> None:
 
 
 def _strata(axes: Axes, found: Mapping[str, Any]) -> None:
-    """What do more strata cost?"""
+    """Draw what more strata cost."""
     _works(axes, found, "strata")
     _logarithmic(axes)
     axes.set_xlabel("strata")
 
 
 def _threads(axes: Axes, found: Mapping[str, Any]) -> None:
-    """What do more threads save?"""
+    """Draw what more threads save."""
     for query, (label, look) in _QUERIES.items():
         lines = [line for line in found["lines"] if line["query"] == query]
         numbers = [line["threads"] for line in lines]

@@ -37,7 +37,7 @@ def run(task: Task) -> Run:
 
 
 def printed(command: Sequence[str], environment: Mapping[str, str], most: float = math.inf) -> Run:
-    """What a process prints as JSON; it is ended when it holds more than so many megabytes."""
+    """Return what a process prints as JSON; it is ended when it holds more than so many megabytes."""
     pipe = subprocess.PIPE
     with subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True) as process:  # noqa: S603
         try:
@@ -65,7 +65,7 @@ def in_turns(tasks: Mapping[Label, Task], repeats: int, what: str) -> dict[Label
 
 
 def beside(ours: str, runs: Mapping[str, Sequence[Run]]) -> dict[str, Any]:
-    """What each task cost, and how often as much ours did."""
+    """Return what each task cost, and how often as much ours did."""
     return {
         "costs": {label: cost(each) for label, each in runs.items()},
         "ratios": {label: ratios(runs[ours], each) for label, each in runs.items() if label != ours},
@@ -73,13 +73,13 @@ def beside(ours: str, runs: Mapping[str, Sequence[Run]]) -> dict[str, Any]:
 
 
 def cost(runs: Sequence[Run]) -> dict[str, float]:
-    """The medians of the seconds, and the largest peak."""
+    """Return the medians of the seconds, and the largest peak."""
     medians = {name: round(statistics.median(each[name] for each in runs), 4) for name in ("cpu", "wall")}
     return medians | {"peak": round(max(each["peak"] for each in runs), 1)}
 
 
 def ratios(ours: Sequence[Run], theirs: Sequence[Run]) -> dict[str, float]:
-    """The medians over rounds of how often as long ours took."""
+    """Return the medians over rounds of how often as long ours took."""
     pairs = list(zip(ours, theirs, strict=True))
     return {name: round(statistics.median(a[name] / b[name] for a, b in pairs), 3) for name in ("cpu", "wall")}
 

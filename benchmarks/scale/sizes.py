@@ -46,7 +46,7 @@ def _each_row(runs: list[Run], rows: int) -> dict[str, float]:
 
 
 def growth(lines: list[dict[str, Any]]) -> dict[str, float | None]:
-    """What a row costs at the largest size beside one of a hundredth as many; None where that was not measured."""
+    """Return what a row costs at the largest size over that at a hundredth of it; None where not measured."""
     each = {(line["query"], line["rows"]): line["cpu"] / line["rows"] for line in lines}
     largest = max(line["rows"] for line in lines)
     return {
@@ -56,7 +56,7 @@ def growth(lines: list[dict[str, Any]]) -> dict[str, float | None]:
 
 
 def projected(lines: list[dict[str, Any]], query: str, rows: int) -> dict[str, Any]:
-    """What so many rows would cost if each cost what it did at the largest size: a projection, not a measurement."""
+    """Return what so many rows would cost at the cost per row of the largest size: a projection, not a measurement."""
     last = max((line for line in lines if line["query"] == query), key=lambda line: int(line["rows"]))
     times = rows / last["rows"]
     return {

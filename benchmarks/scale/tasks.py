@@ -61,7 +61,7 @@ class Task:
     spill: str | None = None
 
     def to_json(self) -> str:
-        """The task as a process is told it."""
+        """Return the task as text for a process."""
         return json.dumps(asdict(self))
 
     @property
@@ -90,26 +90,26 @@ QUERIES: dict[str, Callable[[Task], Query]] = {
 
 
 def vault(task: Task, table: object) -> Vault:
-    """The door to a table, with a ledger in memory."""
+    """Return the door to a table, with a ledger in memory."""
     resources = Resources(task.memory, task.threads, task.spill)
     return Vault(table, task.schema, ledger="sqlite://", budget=Budget(epsilon=10, delta=1e-3), resources=resources)
 
 
 def release(task: Task) -> Callable[[], Any]:
-    """A release from a vault that stands open."""
+    """Return a release from a vault that stands open."""
     vault(task, task.small).release(task.question, GUARANTEE)
     door = vault(task, task.table)
     return lambda: door.release(task.question, GUARANTEE).values
 
 
 def opening(task: Task) -> Callable[[], Any]:
-    """Opening a vault, which counts its units."""
+    """Return the opening of a vault, which counts its units."""
     vault(task, task.small)
     return lambda: vault(task, task.table).n
 
 
 def answer(task: Task) -> Callable[[], Any]:
-    """What a release is before noise; of made-up data only, to see that work by hand gives the same."""
+    """Return what a release is before noise; of made-up data only, to see that work by hand gives the same."""
     door = vault(task, task.table)
     return lambda: exact_answer(task.question, task.schema, door._engine, GUARANTEE).ticks  # noqa: SLF001
 
@@ -127,12 +127,12 @@ def estimate(task: Task) -> Callable[[], Any]:
 
 
 def fixed(task: Task) -> Callable[[], Any]:
-    """The same integers by SQL written by hand."""
+    """Return the same integers by SQL written by hand."""
     return _by_hand(task, hand.fixed)
 
 
 def plain(task: Task) -> Callable[[], Any]:
-    """Sums of columns as they stand, by the shortest SQL."""
+    """Return sums of columns as they stand, by the shortest SQL."""
     return _by_hand(task, hand.plain)
 
 
@@ -156,7 +156,7 @@ def matcher(task: Task) -> Callable[[], Any]:
 
 
 def sort(task: Task) -> Callable[[], Any]:
-    """The sort that matching begins with."""
+    """Return the sort that matching begins with."""
     scores, _ = _scores(task.rows)
     return lambda: int(np.argsort(scores, kind="stable")[0])
 
@@ -175,7 +175,7 @@ WORKS: dict[str, Callable[[Task], Callable[[], Any]]] = {
 
 
 def done(task: Task) -> dict[str, Any]:
-    """What the task cost, and what it gave."""
+    """Do a task, and return what it cost and what it gave."""
     with Watched(task.spill) as spill:
         value, cost = clocked(WORKS[task.work](task))
     return cost | {"peak": peak_megabytes(), "spilled": spill.megabytes, "value": value}

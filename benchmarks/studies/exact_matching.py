@@ -101,7 +101,7 @@ def paper_beta(epsilon: float, delta: float) -> float:
 
 
 def sensitivities(table: DataSet) -> tuple[float, float, float, float]:
-    """The four of them, all with the paper's smoothness at epsilon 1."""
+    """Return the four sensitivities, all with the paper's smoothness at epsilon 1."""
     sizes, n, beta = sizes_of(table), table.n, paper_beta(EPSILON, DELTA)
     return (
         smoothed(sizes, n, beta, corrected=False),
@@ -154,7 +154,7 @@ def run(setup: Setup) -> dict[str, Any]:
 
 
 def text(result: dict[str, Any]) -> Iterator[str]:
-    """The result as lines."""
+    """Yield the result as lines."""
     names = ("printed", "corrected", "ours", "largest")
     for against, unit in (("units", "n"), ("imbalance", "a")):
         yield f"Sensitivity against {against}, {CELLS} cells, epsilon {EPSILON:g}, delta {DELTA:g}"

@@ -26,12 +26,12 @@ def draw(result: dict[str, Any], folder: Path) -> None:
 
 
 def enough(cells: Sequence[Line]) -> list[Line]:
-    """The cells of tables with as many repeats as a curve needs; all of them where none has."""
+    """Return the cells of tables with as many repeats as a curve needs; all of them where none has."""
     return [cell for cell in cells if cell["repeats"] >= FEWEST] or list(cells)
 
 
 def panels(rows: int, columns: int, title: str, width: float = 4.2, height: float = 3.2) -> tuple[Figure, list[Axes]]:
-    """A figure with a title and its panels, row by row."""
+    """Return a figure with a title and its panels, row by row."""
     figure = Figure(figsize=(max(width * columns, 6.0), height * rows + 0.5), layout="constrained")
     figure.suptitle(title, fontsize=12)
     axes = np.atleast_1d(figure.subplots(rows, columns, squeeze=False)).ravel().tolist()
@@ -56,14 +56,14 @@ def curves(
 
 
 def ticks(axes: Axes, values: Sequence[float]) -> None:
-    """A logarithmic axis with a mark at each of the values."""
+    """Give an axis a logarithmic scale with a mark at each of the values."""
     axes.set_xscale("log")
     axes.set_xticks(values, [f"{value:g}" for value in values])
     axes.set_xticks([], minor=True)
 
 
 def log_y(axes: Axes) -> None:
-    """A logarithmic axis with plain numbers at 1, 2 and 5 of each power of ten."""
+    """Give an axis a logarithmic scale with plain numbers at 1, 2 and 5 of each power of ten."""
     axes.set_yscale("log")
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

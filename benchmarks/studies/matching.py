@@ -86,7 +86,7 @@ def splits(covariates: Sequence[str], tenths: int) -> Iterator[Setting]:
 
 
 def non_private(table: DataSet, neighbours: int) -> float:
-    """Matching without noise; no unit comes near the limit."""
+    """Return the estimate of matching without noise; no unit comes near the limit."""
     schema = table.schema("outcome")
     query = MatchedContrast(table.names, neighbours, UNLIMITED, 0.01)
     guarantee = dpc.Guarantee(epsilon=1.0, protects="outcome")
@@ -96,7 +96,7 @@ def non_private(table: DataSet, neighbours: int) -> float:
 
 
 def crowding(table: DataSet, neighbours: int = 5) -> tuple[int, float]:
-    """The larger arm's size, and how often, in units of neighbours, a unit would serve at most without a limit."""
+    """Return the larger arm's size, and how often, in units of neighbours, a unit would serve without a limit."""
     schema = table.schema("outcome")
     features = Features(table.names, schema)
     engine = DuckDBEngine(table.relation(), schema)
@@ -108,7 +108,7 @@ def crowding(table: DataSet, neighbours: int = 5) -> tuple[int, float]:
 
 
 def adaptive_limit(epsilon: float, error: float, larger: int, most: float, *, printed: bool) -> float:
-    """The limit of the smaller arm: with the paper's divisor of 2, or with the square root of 2 that minimises."""
+    """Return the limit of the smaller arm: with the paper's divisor of 2, or the square root of 2, which minimises."""
     best = math.sqrt(epsilon * error * larger * most / (2 if printed else math.sqrt(2)))
     return min(max(round(best), 1), most)
 
@@ -146,7 +146,7 @@ def summary(table: DataSet, level: Level, setting: Setting, reference: float, es
 
 
 def plans(table: DataSet, setup: Setup) -> Iterator[tuple[Level, list[Setting], int]]:
-    """The levels, what to ask at each, and how many repeats; less where a question takes long."""
+    """Yield the levels, what to ask at each, and how many repeats; less where a question takes long."""
     large, ours = table.n > LARGE, table.name == "Synth"
     repeats = setup.times(50) if ours else max(setup.times(50) // (16 if large else 6), 1)
     epsilons = EPSILONS[1::2] if setup.quick or large else EPSILONS
@@ -174,7 +174,7 @@ def run(setup: Setup) -> dict[str, Any]:
 
 
 def text(result: dict[str, Any]) -> Iterator[str]:
-    """The result as lines: errors against matching without privacy, and against the truth in brackets."""
+    """Yield the result as lines: errors against matching without privacy, and against the truth in brackets."""
     cells = result["cells"]
     for table, level, sweep in dict.fromkeys((cell["table"], cell["level"], cell["sweep"]) for cell in cells):
         chosen = [c for c in cells if (c["table"], c["level"], c["sweep"]) == (table, level, sweep)]

@@ -25,5 +25,5 @@ class Setup:
         return self.repeats or (quick if self.quick else usual)
 
     def tables(self) -> list[DataSet]:
-        """The published data sets, where a folder has them."""
+        """Return the published data sets, where a folder has them."""
         return [] if self.data is None else [load(name, str(self.data)) for name in ("IHDP", "Lalonde", "ACIC")]

@@ -12,7 +12,7 @@ Floats = NDArray[np.float64]
 
 
 def cells(generator: Generator, n: int, size: int, imbalance: float | None = None) -> DataSet:
-    """The multi-site paper's Synth: one covariate with `size` values, and outcomes within 0 and 1."""
+    """Return the multi-site paper's Synth: one covariate with `size` values, and outcomes within 0 and 1."""
     a = generator.uniform(-1, 1) if imbalance is None else imbalance
     b = generator.uniform(0, 0.4)
     cell = generator.integers(0, size, n)

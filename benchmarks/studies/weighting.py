@@ -100,7 +100,7 @@ class Through:
 
 
 def fitted(units: Units) -> Floats:
-    """The penalised logistic regression without a constant, by Newton's method."""
+    """Return the penalised logistic regression without a constant, by Newton's method."""
     w = np.zeros(units.x.shape[1])
     for _ in range(8):
         p = sigmoid(units.x @ w)
@@ -111,12 +111,12 @@ def fitted(units: Units) -> Floats:
 
 
 def noise_sd(epsilon: float, fitted_on: int) -> float:
-    """The paper's standard deviation of the noise in each coefficient."""
+    """Return the paper's standard deviation of the noise in each coefficient."""
     return math.sqrt(2 * math.log(1.25 / DELTA)) * 2 / (fitted_on * PENALTY) / epsilon
 
 
 def weighted(units: Units, coefficients: Floats, shrink: float = 0.0) -> Floats:
-    """The inverse-weighted difference for each column of coefficients, an exponent's shrinkage taken off."""
+    """Return the inverse-weighted difference for each column of coefficients, an exponent's shrinkage taken off."""
     sign = 2 * units.arm - 1
     exponent = -sign[:, None] * (units.x @ coefficients) - shrink * (units.x**2).sum(axis=1)[:, None]
     means: Floats = ((sign * units.y)[:, None] * (1 + np.exp(exponent))).mean(axis=0)
@@ -160,7 +160,7 @@ def noisy(generator: Generator, effect: float, epsilon: float, fitted_on: int, t
 
 
 def _apart(found: Sequence[tuple[float, ...]]) -> Floats:
-    """The same with the simulated bias as a distance from the corrected formula."""
+    """Return the same with the simulated bias as a distance from the corrected formula."""
     values = np.array(found)
     values[:, 1] -= values[:, 3]
     return values
@@ -175,7 +175,7 @@ def simulated(setup: Setup) -> Iterator[Noisy]:
 
 
 def table_of(units: Units, world: World) -> DataSet:
-    """The units as the library gets them: each covariate, and the outcome, within four standard deviations."""
+    """Return the units as the library gets them: each covariate, and the outcome, within four standard deviations."""
     x = units.x * world.length
     names = [f"x{place}" for place in range(x.shape[1])]
     return DataSet(
@@ -244,7 +244,7 @@ def run(setup: Setup) -> dict[str, Any]:
 
 
 def text(result: dict[str, Any]) -> Iterator[str]:
-    """The result as lines."""
+    """Yield the result as lines."""
     yield "Simulation of the paper's formulas, only the score noisy (no vault): sign error and bias"
     columns = ("sign_error", "bias", "bias_se", "printed_bias", "corrected_bias", "bias_of_debiased")
     yield f"{'effect':>8}{'eps':>6}{'m':>6}" + "".join(f"{name:>18}" for name in columns)

@@ -148,6 +148,7 @@ def biased(size: int) -> NDArray[np.int64]:
     return order
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(("draw", "fair"), [(Sampler().shuffle, True), (biased, False)])
 def test_all_orders_come_as_often(draw: Callable[[int], NDArray[np.int64]], fair: bool) -> None:
     seen = Counter(tuple(draw(4).tolist()) for _ in range(12_000))

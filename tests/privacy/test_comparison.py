@@ -145,6 +145,7 @@ def test_units_count_in_the_arm_that_is_declared_or_in_none(treatment: dpc.Treat
     assert vault(treatment, "record_within_arm").n == vault(treatment).n == 9
 
 
+@pytest.mark.statistical
 def test_a_third_arm_is_never_control() -> None:
     """With arms 0, 1 and 2 declared as 0 and 1, the third once counted as control."""
     rng = np.random.default_rng(0)
@@ -201,6 +202,7 @@ def test_a_treatment_that_cannot_be_compared_is_refused(declare: Callable[[], ob
 FOLDER = os.environ.get("DPCAUSAL_DATA", "")
 
 
+@pytest.mark.statistical
 @pytest.mark.skipif(
     not Path(FOLDER, "ist").is_dir(), reason="the environment variable DPCAUSAL_DATA names no folder that holds ist"
 )

@@ -108,12 +108,15 @@ def test_learners_work_in_other_threads() -> None:
     assert found[0].tolist() == [1.0]
 
 
+@pytest.mark.statistical
 def test_another_version_is_another_question() -> None:
     first = vault(mine=always(0.0))
-    assert abs(ask(first).weights[0]) < 0.1
+    before = ask(first).weights[0]
+    assert abs(before) < 0.15
     second = dpc.Vault(table(0.15), SCHEMA, ledger=first.ledger, learners={"mine": always(0.2, "2")})
     assert [event.epsilon for event in outstanding_cost(second, ask).values()] == [20.0]
-    assert ask(second).weights[0] == pytest.approx(0.2, abs=0.1)
+    assert ask(second).weights[0] == pytest.approx(0.2, abs=0.15)
+    assert ask(second).weights[0] > before + 0.05
     assert second.ledger.spent.epsilon == 40
 
 
