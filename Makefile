@@ -1,6 +1,6 @@
 PYTHON ?= python
 
-.PHONY: check format lint types architecture test docs release tutorials commands long
+.PHONY: audit check format lint types architecture test docs release tutorials commands long
 
 check: lint types architecture test docs release  ## everything that CI runs
 
@@ -32,6 +32,9 @@ tutorials:  ## run the notebooks afresh and write them back
 
 commands:  ## write the reference of the command line afresh
 	$(PYTHON) -m checks.commands
+
+audit:  ## the quick audit, in some minutes; the gate has the smoke effort, `make long` the full one
+	$(PYTHON) -m dpcausal audit --quick
 
 long:  ## the statistical, scale and fault suites at full size; needs several hours
 	$(PYTHON) -m dpcausal audit --json

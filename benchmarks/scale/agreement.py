@@ -143,7 +143,7 @@ class InOrder:
 @contextmanager
 def without_draws() -> Iterator[None]:
     """Replace every draw inside an answer by a fixed one."""
-    fixed = {
+    fixed: dict[str, Any] = {
         "cube": lambda _, dimensions, __: np.full(dimensions, 0.5),
         "laplace": lambda _, ticks, __: ticks,
         "randomised_response": lambda _, arms, __: arms,

@@ -162,23 +162,23 @@ def test_cube_noise_has_its_law() -> None:
     draws = np.array([Sampler().cube(4, 3.0) for _ in range(2_000)])
     largest = np.abs(draws).max(axis=1)
     # The largest entry of a vector with density exp(-largest / scale) in 4 dimensions is a Gamma variable of shape 4.
-    assert stats.kstest(largest, stats.gamma(4, scale=3.0).cdf).pvalue > 1e-6
+    assert stats.kstest(largest, stats.gamma(4, scale=3.0).cdf).pvalue > 1e-9
     assert stats.kstest(largest, stats.gamma(4, scale=2.4).cdf).pvalue < 1e-9
     assert stats.kstest(largest, stats.gamma(5, scale=3.0).cdf).pvalue < 1e-9
-    assert abs(np.corrcoef(draws.T)[np.triu_indices(4, 1)]).max() < 0.12
+    assert abs(np.corrcoef(draws.T)[np.triu_indices(4, 1)]).max() < 0.2  # eight standard deviations
 
 
 def test_randomised_response_turns_round_as_often_as_epsilon_says() -> None:
     answers = [1] * 20_000
     kept = sum(Sampler().randomised_response(answers, dpc.guarantee.exact(1.0)))
     share = math.e / (1 + math.e)
-    assert stats.binomtest(kept, len(answers), share).pvalue > 1e-6
+    assert stats.binomtest(kept, len(answers), share).pvalue > 1e-9
     assert stats.binomtest(kept, len(answers), math.exp(1.2) / (1 + math.exp(1.2))).pvalue < 1e-9
 
 
 def test_noise_for_each_has_its_scale() -> None:
     draws = np.array(Sampler().laplace([5] * 20_000, 1000.0), dtype=float) - 5
-    assert stats.kstest(draws, stats.laplace(scale=1000).cdf).pvalue > 1e-6
+    assert stats.kstest(draws, stats.laplace(scale=1000).cdf).pvalue > 1e-9
     assert stats.kstest(draws, stats.laplace(scale=800).cdf).pvalue < 1e-9
 
 

@@ -5,10 +5,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from dpcausal.queries import GRID, CovariateSums, WeightedCovariates
-from dpcausal.vault.answers.weighted_arms import weight_table
 from dpcausal.vault.context import Answer, AnswerContext, answers
 from dpcausal.vault.engines import Batch, Int64s
-from dpcausal.vault.numerics.features import Features, lookup
+from dpcausal.vault.numerics.features import Features, lookup, weight_table
 
 
 @answers(CovariateSums)
