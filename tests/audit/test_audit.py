@@ -1,4 +1,4 @@
-"""The whole audit: from the command line, at its quick size, and as it prints."""
+"""The whole audit: from the command line, at its smallest size, and as it prints."""
 
 import json
 from pathlib import Path
@@ -18,20 +18,22 @@ from dpcausal.schema import PROTECTS
 from dpcausal.testing import standard_schema
 
 
-@pytest.mark.timeout(1200)  # six minutes on two free cores, ten beside other tests
-def test_the_quick_audit_finds_nothing_and_has_power(tmp_path: Path) -> None:
+@pytest.mark.timeout(900)
+@pytest.mark.xdist_group("audit")
+def test_smoke_audit_makes_every_check_of_every_target_and_finds_nothing(tmp_path: Path) -> None:
     figure = tmp_path / "audit.png"
-    result = CliRunner().invoke(app, ["audit", "--quick", "--json", "--figure", str(figure)])
+    result = CliRunner().invoke(app, ["audit", "--smoke", "--workers", "1", "--json", "--figure", str(figure)])
     assert result.exit_code == 0, result.output
     report = json.loads(result.stdout)
     assert report["passed"]
+    assert report["effort"] == "smoke"
     assert set(report["checks"]) == set(CHECKS)
     assert all(check["passed"] == check["of"] > 0 for check in report["checks"].values())
-    assert [line["estimator"] for line in report["estimators"]] == [target.name for target in TARGETS]
-    assert all(line["audited_epsilon"] <= line["claimed_epsilon"] for line in report["estimators"])
-    plain = next(each for each in report["findings"] if each["check"] == "power")
-    assert plain["numbers"]["bound"] >= 0.85
-    assert report["hostile_tables"] >= 80
+    names = [target.name for target in TARGETS]
+    assert [line["estimator"] for line in report["estimators"]] == names
+    for check in ("epsilon", "draws", "public_outputs"):
+        assert {each["target"] for each in report["findings"] if each["check"] == check} == set(names)
+    assert report["hostile_tables"] >= 10
     assert figure.read_bytes().startswith(b"\x89PNG")
 
 
@@ -62,14 +64,14 @@ def test_a_table_that_is_no_neighbour_would_be_seen() -> None:
     tables = [[*pair.rest, pair.before, pair.before], [*pair.rest, pair.after, pair.after]]
     vaults = [Unmetered(catalogue.assemble(table), PLAIN.schema) for table in tables]
     one, other = (PLAIN.transcripts(vault, 20_000) for vault in vaults)
-    assert lower_bound(one, other).epsilon > 1.5
+    assert lower_bound(one, other).epsilon > 1.4  # about 1.8, with a standard deviation of 0.04
 
 
 def test_a_failed_check_is_printed_and_fails_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = {"epsilon": 1.0, "delta": 0.0, "exact": 2.0, "bound": 1.8, "confidence": 0.999, "runs": 10}
     report = AuditReport(
         (Finding("epsilon", PLAIN.name, passed=False, detail="a pair: an event", numbers=numbers),),
-        quick=True,
+        effort="quick",
         seconds=1.0,
     )
     monkeypatch.setattr("dpcausal.audit.audit", lambda **_: report)
@@ -86,7 +88,7 @@ def test_each_finished_check_is_told_at_once_also_where_nobody_watches(monkeypat
     def made(*, watcher: Watcher, **_: object) -> AuditReport:
         for place, finding in enumerate(findings, start=1):
             watcher(place, len(findings), [finding])
-        return AuditReport(tuple(findings), quick=True, seconds=1.0)
+        return AuditReport(tuple(findings), effort="quick", seconds=1.0)
 
     monkeypatch.setattr("dpcausal.audit.audit", made)
     result = CliRunner().invoke(app, ["audit", "--quick", "--json"])
@@ -107,7 +109,7 @@ def test_what_cannot_be_done_is_said_before_the_work_begins(monkeypatch: pytest.
 
 def test_a_check_that_breaks_down_is_a_failed_check(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpcausal.audit.run.tasks", lambda _: [breaks_down])
-    report = audit(quick=True, workers=1)
+    report = audit(effort="quick", workers=1)
     assert not report.passed
     assert "ZeroDivisionError" in report.findings[0].detail
 
@@ -118,8 +120,8 @@ def breaks_down() -> list[Finding]:
 
 def test_a_check_that_was_not_made_has_not_passed() -> None:
     made = [Finding(name, "something", passed=True, detail="") for name in CHECKS]
-    assert AuditReport(tuple(made), quick=True, seconds=1.0).passed
-    assert not AuditReport(tuple(made[1:]), quick=True, seconds=1.0).passed
+    assert AuditReport(tuple(made), effort="quick", seconds=1.0).passed
+    assert not AuditReport(tuple(made[1:]), effort="quick", seconds=1.0).passed
 
 
 def test_a_figure_of_many_pairs(tmp_path: Path) -> None:
@@ -129,5 +131,5 @@ def test_a_figure_of_many_pairs(tmp_path: Path) -> None:
         for target in TARGETS[:5]
         for place in range(4)
     ]
-    AuditReport(tuple(findings), quick=False, seconds=1.0).draw(tmp_path / "figure.png")
+    AuditReport(tuple(findings), effort="full", seconds=1.0).draw(tmp_path / "figure.png")
     assert (tmp_path / "figure.png").stat().st_size > 10_000

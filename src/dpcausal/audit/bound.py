@@ -53,7 +53,7 @@ def lower_bound(  # noqa: PLR0913 (the last four have defaults and names)
     gaussian: bool = False,
     known: Score | None = None,
 ) -> Bound:
-    """A lower bound on epsilon from what was released about two neighbouring tables.
+    """Return a lower bound on epsilon from what was released about two neighbouring tables.
 
     Two fifths of the transcripts find an event: a score, a threshold and which table it speaks for. The rest says how
     often the event happens on each table, with Clopper and Pearson's exact limits, each at half of what the confidence
@@ -68,7 +68,7 @@ def lower_bound(  # noqa: PLR0913 (the last four have defaults and names)
         gaussian: Whether all noise is claimed to be Gaussian. Such a release is mu-Gaussian differentially private
             (Dong, Roth and Su 2022), and the same limits bound mu from below, which gives a far larger epsilon at
             small delta than the event alone (Nasr et al. 2023).
-        known: A score that is known to be good, such as the likelihood ratio, to try besides the learned ones.
+        known: A score that is known to be good, such as the likelihood ratio, to try in addition to the learned ones.
 
     Example:
         >>> import numpy as np
@@ -142,14 +142,14 @@ class _Rule:
     gaussian: bool
 
     def limits(self, more: Counts, less: Counts, runs: tuple[int, int]) -> tuple[Array, Array]:
-        """The least that the first probability, and the most that the second, can be."""
+        """Return the least that the first probability, and the most that the second, can be."""
         doubt = (1 - self.confidence) / 2
         least = np.where(more > 0, stats.beta.ppf(doubt, np.maximum(more, 1), runs[0] - more + 1), 0.0)
         most = np.where(less < runs[1], stats.beta.isf(doubt, less + 1, np.maximum(runs[1] - less, 1)), 1.0)
         return least, most
 
     def shown(self, more: Counts, less: Counts, runs: tuple[int, int]) -> Array:
-        """Lower bounds on epsilon, or for Gaussian noise on mu, from how often events happened on each table."""
+        """Return lower bounds on epsilon, or for Gaussian noise on mu, from how often events happened on each table."""
         least, most = self.limits(more, less, runs)
         if self.gaussian:
             mu: Array = special.ndtri(least) - special.ndtri(most)
@@ -159,7 +159,7 @@ class _Rule:
         return epsilon
 
     def epsilon(self, more: Counts, less: Counts, runs: tuple[int, int]) -> float:
-        """What one event shows of epsilon: by itself and, for Gaussian noise, by way of mu; from the same limits."""
+        """Return what one event shows of epsilon: directly and, for Gaussian noise, through mu."""
         bounds = [0.0, float(replace(self, gaussian=False).shown(more, less, runs)[0])]
         if self.gaussian:
             bounds.append(epsilon_of_mu(float(self.shown(more, less, runs)[0]), self.delta))
@@ -180,7 +180,7 @@ def _attacks(pair: tuple[Array, Array], rule: _Rule, known: list[tuple[str, Scor
 
 
 def epsilon_of_mu(mu: float, delta: float) -> float:
-    """The epsilon at delta of mu-Gaussian differential privacy (Balle and Wang 2018, Theorem 8)."""
+    """Return the epsilon at delta of mu-Gaussian differential privacy (Balle and Wang 2018, Theorem 8)."""
 
     def excess(epsilon: float) -> float:
         here, there = mu / 2 - epsilon / mu, -mu / 2 - epsilon / mu

@@ -1,7 +1,7 @@
 """The exact part of an answer is a function of the units alone: not of their order, nor of how they are read."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -24,17 +24,19 @@ from dpcausal.vault.table import open_table
 _KINDS = 40
 
 
-def check_determinism(name: str, claim: Claim, size: int) -> Finding:
-    """The same integers for every order, number of threads, size of batches, file layout and engine.
+def check_determinism(name: str, claim: Claim, size: int, threads: Sequence[int] = (1, 2, 8)) -> Finding:
+    """Check that the integers are the same for every order, number of threads, size of batches, file layout and engine.
 
     On two tables, one of them without a NULL: engines guess from statistics what a column can hold. A regression's
     coefficients are found by a solver in floating point and may differ by the slack that its sensitivity has for that.
+    Exact: it cannot fail by chance.
     """
     moved, ways, different = 0.0, 0, []
     for nulls in (True, False):
         with tempfile.TemporaryDirectory() as folder:
             answers = {
-                way: claim.answer(engine) for way, engine in _ways(claim.schema, size, Path(folder), nulls=nulls)
+                way: claim.answer(engine)
+                for way, engine in _ways(claim.schema, size, Path(folder), threads, nulls=nulls)
             }
         first = next(iter(answers.values()))
         apart = {way: _distance(claim, first, answer) for way, answer in answers.items()}
@@ -45,7 +47,7 @@ def check_determinism(name: str, claim: Claim, size: int) -> Finding:
 
 
 def _distance(claim: Claim, one: Answer, other: Answer) -> float:
-    """How far two answers are apart: 0 if equal, above 1 if too far; between only for regressions, in their slack."""
+    """Return how far two answers are apart: 0 if equal, above 1 if too far; regressions have a slack between."""
     query = claim.query
     if not isinstance(query, OutputPerturbedLogistic | EffectWeights):
         return 0.0 if one == other else 2.0
@@ -54,8 +56,10 @@ def _distance(claim: Claim, one: Answer, other: Answer) -> float:
     return float(np.linalg.norm(apart)) / (float(query.slack) * pull / query.penalty)
 
 
-def _ways(schema: Schema, size: int, folder: Path, *, nulls: bool) -> Iterator[tuple[str, Engine]]:
-    """The same units, read in many ways."""
+def _ways(
+    schema: Schema, size: int, folder: Path, threads: Sequence[int], *, nulls: bool
+) -> Iterator[tuple[str, Engine]]:
+    """Yield engines that read the same units in many ways."""
     random = np.random.default_rng(3)  # which units, and in which order; noise is never drawn here
     kinds = [*(each for pair in worst_pairs(schema.protects) for each in (pair.before, pair.after)), *_plain(random)]
     kinds = [kind for kind in kinds if nulls or None not in kind.values()]
@@ -63,12 +67,12 @@ def _ways(schema: Schema, size: int, folder: Path, *, nulls: bool) -> Iterator[t
     table = table_of(kinds, schema).take(pa.array(places))
     shuffled = table.take(pa.array(random.permutation(size)))
     pq.write_table(shuffled, folder / "pieces.parquet", row_group_size=1_009)
-    for threads in (1, 2, 8):
-        yield f"{threads} threads", open_table(table, schema, Resources(threads=threads))
-        yield f"another order, {threads} threads", open_table(shuffled, schema, Resources(threads=threads))
+    for count in threads:
+        yield f"{count} threads", open_table(table, schema, Resources(threads=count))
+        yield f"another order, {count} threads", open_table(shuffled, schema, Resources(threads=count))
         yield (
-            f"a file in pieces, {threads} threads",
-            open_table(folder / "pieces.parquet", schema, Resources(threads=threads)),
+            f"a file in pieces, {count} threads",
+            open_table(folder / "pieces.parquet", schema, Resources(threads=count)),
         )
     for batch in (2_048, 10_000):
         yield f"batches of {batch:,}", DuckDBEngine(connect(2).from_arrow(shuffled), schema, batch)
@@ -82,7 +86,7 @@ def _ways(schema: Schema, size: int, folder: Path, *, nulls: bool) -> Iterator[t
 
 
 def _plain(random: np.random.Generator) -> Iterator[Record]:
-    """Units with numbers that floating point does not hold exactly."""
+    """Yield units with numbers that floating point does not hold exactly."""
     for _ in range(_KINDS):
         place = int(random.integers(0, 4))
         yield record(

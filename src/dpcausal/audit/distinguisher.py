@@ -17,7 +17,7 @@ _BINS = 24
 
 
 def learned_scores(one: Array, other: Array) -> Iterator[tuple[str, Score]]:
-    """Scores worth trying: each number by itself, all as if independent, and all as they vary together."""
+    """Return scores worth trying: each number by itself, all as if independent, and all as they vary together."""
     for place in range(one.shape[1]):
         yield f"number {place}", _coordinate(place, 1.0)
         yield f"minus number {place}", _coordinate(place, -1.0)
@@ -31,7 +31,7 @@ def _coordinate(place: int, sign: float) -> Score:
 
 
 def _independent(one: Array, other: Array) -> Score:
-    """The sum over numbers of the logarithm of how much more often a number falls there for the first table.
+    """Return the sum over numbers of the logarithm of how much more often a number falls there for the first table.
 
     Where numbers carry independent noise this is close to the best score there is.
     """
@@ -57,7 +57,7 @@ def _independent(one: Array, other: Array) -> Score:
 
 
 def _line(one: Array, other: Array) -> Score:
-    """Fisher's linear discriminant: finds differences of numbers that share their noise."""
+    """Return Fisher's linear discriminant, which finds differences of numbers that share their noise."""
     middle = (one.mean(axis=0) + other.mean(axis=0)) / 2
     spread = np.vstack([one, other]).std(axis=0)
     spread[spread == 0] = 1.0

@@ -11,7 +11,7 @@ _ACROSS = 4
 
 
 def drawn(attacks: Sequence[Finding]) -> Figure:
-    """What is claimed, what is known exactly and what attacks showed."""
+    """Draw what is claimed, what is known exactly and what attacks showed."""
     names = list(dict.fromkeys(finding.target for finding in attacks))
     longest = max(sum(finding.target == name for finding in attacks) for name in names)
     down = math.ceil(len(names) / _ACROSS)

@@ -111,7 +111,7 @@ class Layout:
     turn: int
 
     def frame(self, cells: Cells) -> object:
-        """The table of these cells; for `file` still to be written."""
+        """Return the table of these cells; for `file` still to be written."""
         arrays = {name: pa.array(cells[name], kind) for name, kind in self.kinds.items() if name in cells}
         table = pa.table(arrays | {"who": self.who})
         if self.way == "polars":
@@ -119,7 +119,7 @@ class Layout:
         return table if self.way in ("arrow", "file") else self._pandas(cells)
 
     def _pandas(self, cells: Cells) -> object:
-        """A pandas frame whose types do not depend on its cells, as they do when pandas is left to guess."""
+        """Return a pandas frame whose types do not depend on its cells, as they do when pandas is left to guess."""
         import pandas as pd  # noqa: PLC0415 (looked for first)
 
         series = {name: pd.Series(cells[name], dtype=_PANDAS[kind]) for name, kind in self.kinds.items()}
@@ -139,7 +139,7 @@ class Two:
 
 @st.composite
 def layouts(draw: st.DrawFn) -> Layout:
-    """Types that the schema can read, but for one column in some tables."""
+    """Return types that the schema can read, but for one column in some tables."""
     schema = standard_schema(draw(st.sampled_from(PROTECTS)), draw(st.sampled_from([None, 0])))
     schema = _with_rules(schema) if draw(st.booleans()) else schema
     names = [column.name for column in schema.columns]
@@ -158,7 +158,7 @@ def layouts(draw: st.DrawFn) -> Layout:
 
 
 def _with_rules(schema: Schema) -> Schema:
-    """A schema that says how cells of text are written, too."""
+    """Return a schema that says how cells of text are written, too."""
     rules: dict[type, dict[str, Any]] = {
         columns.Real: {"decimal": ",", "thousands": ".", "strip": ("years", "€")},
         columns.Category: {"aliases": {"a": ["1.234,5"]}},
@@ -169,14 +169,14 @@ def _with_rules(schema: Schema) -> Schema:
 
 @st.composite
 def strangers(draw: st.DrawFn) -> Two:
-    """Two tables with cells of any sort; the one is sometimes as the schema expects it."""
+    """Return two tables with cells of any sort; the one is sometimes as the schema expects it."""
     layout = draw(layouts())
     return Two(layout, _tame(layout) if draw(st.booleans()) else _hostile(draw, layout), _hostile(draw, layout))
 
 
 @st.composite
 def neighbours(draw: st.DrawFn) -> Two:
-    """Two tables with cells of any sort, alike but for one record, which in the other is often empty."""
+    """Return two tables with cells of any sort, alike but for one record, which in the other is often empty."""
     layout = draw(layouts())
     one, fresh = _hostile(draw, layout), _hostile(draw, layout)
     place, empty = draw(st.integers(0, len(layout.who) - 1)), draw(st.booleans())
@@ -192,7 +192,7 @@ def _hostile(draw: st.DrawFn, layout: Layout) -> Cells:
 
 
 def _column(cell: st.SearchStrategy[Any], n: int) -> st.SearchStrategy[list[Any]]:
-    """Cells of one column: all sorts of them, or a few sorts only, so that units are duplicates of each other."""
+    """Return cells of one column: all sorts, or a few sorts only, so that units are duplicates of each other."""
 
     def of(sorts: list[Any]) -> st.SearchStrategy[list[Any]]:
         return st.lists(st.sampled_from(sorts), min_size=n, max_size=n)
@@ -201,7 +201,7 @@ def _column(cell: st.SearchStrategy[Any], n: int) -> st.SearchStrategy[list[Any]
 
 
 def _tame(layout: Layout) -> Cells:
-    """Cells as the schema expects them, or nothing where the type does not allow that."""
+    """Return cells as the schema expects them, or nothing where the type does not allow that."""
     cells: Cells = {"objects": [50] * len(layout.who)}
     for name, kind in layout.kinds.items():
         usual = {"treat": "01", "ward": "abc", "smoker": ["no", "yes"]}.get(name, "579")

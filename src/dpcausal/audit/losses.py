@@ -4,7 +4,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from dpcausal.audit.bound import epsilon_of_mu
@@ -36,7 +36,7 @@ class Claim:
         return calibrate(self.query, self.schema, self.guarantee)
 
     def answer(self, engine: Engine) -> Answer:
-        """The exact answer, which in production never leaves the vault."""
+        """Return the exact answer, which in production never leaves the vault."""
         return exact_answer(self.query, self.schema, engine, self.guarantee)
 
     @cached_property
@@ -48,7 +48,7 @@ class Claim:
         return not spy.drawn
 
     def loss(self, one: Answer, other: Answer) -> float:
-        """The privacy loss between two answers as a share of what is claimed: more than 1 is a broken promise.
+        """Return the privacy loss between two answers as a share of what is claimed: more than 1 is a broken promise.
 
         For Laplace noise that is the sum of (move / scale) over epsilon; for Gaussian noise the epsilon that the length
         mu of the vector of (move / sd) has at this delta; mu may not be more than the ledger is charged for either.
@@ -82,7 +82,7 @@ class Claim:
 
 
 def loss_between(claim: Claim, pair: Pair) -> float:
-    """The loss of a claim on one pair of tables."""
+    """Return the loss of a claim on one pair of tables."""
     one, other = (claim.answer(catalogue_of(claim.schema).assemble(table)) for table in pair.tables)
     return claim.loss(one, other)
 
@@ -92,7 +92,7 @@ OUTSIDE = record(2, 0.0)
 
 
 def small_kinds(outcomes: Sequence[float] = (0.0, 10.0)) -> list[Record]:
-    """Units with these outcomes and covariates at the ends of their ranges, in both arms."""
+    """Return units with these outcomes and covariates at the ends of their ranges, in both arms."""
     ends = (("a", 18.0, "no"), ("b", 90.0, "yes"))
     return [
         record(arm, outcome, ward=ward, age=age, smoker=smoker)
@@ -103,7 +103,7 @@ def small_kinds(outcomes: Sequence[float] = (0.0, 10.0)) -> list[Record]:
 
 
 def all_pairs(size: int, protects: Protects) -> Iterator[tuple[tuple[Record, ...], Record, Record]]:
-    """All tables of so many units, less one, with outcomes at the ends, and all two units that may be the last.
+    """Yield all tables of so many units, less one, with outcomes at the ends, and all two units that may be the last.
 
     One of the two may be in an arm that is not declared. Where that puts it outside the comparison, it leaves.
     """
@@ -114,8 +114,12 @@ def all_pairs(size: int, protects: Protects) -> Iterator[tuple[tuple[Record, ...
         yield from ((rest, a, b) for a, b in changes)
 
 
-def worst_of_all(claim: Claim, sizes: Sequence[int]) -> tuple[float, Pair, int]:
-    """The largest loss over all small tables and all their neighbours, where it is, and how many pairs there were."""
+@cache
+def worst_of_all(claim: Claim, sizes: tuple[int, ...]) -> tuple[float, Pair, int]:
+    """Return the largest loss over all small tables and their neighbours, where it is, and how many pairs there are.
+
+    The search is made once for a claim in each process: attacks and sensitivity share it.
+    """
     catalogue = catalogue_of(claim.schema)
     answers: dict[tuple[int, ...], Answer] = {}
     kinds: dict[tuple[Any, ...], int] = {}

@@ -1,4 +1,4 @@
-"""Pairs of neighbouring tables on which careless estimators give themselves away."""
+"""Pairs of neighbouring tables on which careless estimators leak."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -17,8 +17,8 @@ class Pair:
     Attributes:
         name: What makes the pair hard.
         rest: The units that both have.
-        before: The unit that the one has besides.
-        after: The unit that the other has instead.
+        before: The unit that only the one has.
+        after: The unit that the other has in its place.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Pair:
 
 
 def worst_pairs(protects: Protects) -> list[Pair]:
-    """Pairs of tables of `dpcausal.testing.standard_schema(protects)`.
+    """Return pairs of tables of `dpcausal.testing.standard_schema(protects)`.
 
     Where arms or covariates are public the changing unit keeps them, and a pair that then does not change is left out.
     """
@@ -44,7 +44,7 @@ def worst_pairs(protects: Protects) -> list[Pair]:
 
 
 def record(treat: float | None, score: float | None, **others: Any) -> Record:  # noqa: ANN401 (cells are of any type)
-    """A unit in ward a, 54 years old, not smoking, unless said otherwise."""
+    """Return a unit in ward a, 54 years old, not smoking, unless stated otherwise."""
     return {"treat": treat, "score": score, "ward": "a", "age": 54.0, "smoker": "no"} | others
 
 

@@ -52,7 +52,7 @@ CHANGES: tuple[tuple[int, Record], ...] = (
 
 
 def neighbours(opening: "Opening") -> tuple[list[Record], list[Record]]:
-    """Two tables that differ in one record, as far as the schema lets neighbours differ."""
+    """Return two tables that differ in one record, as far as the schema lets neighbours differ."""
     (place, other), schema = CHANGES[opening.change], _schemas()[opening.schema]
     kept = {name: RECORDS[place][name] for name in schema.public_columns}
     if schema.unit is not None and opening.schema not in _NEEDS_ITS_LEDGER:
@@ -218,7 +218,7 @@ class Opening:
 
 
 def openings() -> list[Opening]:
-    """Every combination in which the two tables are neighbours, or must be refused unread."""
+    """Return every combination in which the two tables are neighbours, or must be refused unread."""
     combined = itertools.product(_FORMS, _schemas(), _LEDGERS, range(len(CHANGES)))
     every = itertools.starmap(Opening, combined)
     refused = ("bound", "absent", "an empty")
@@ -255,7 +255,7 @@ def _full_disk(full: bool) -> Iterator[None]:
 
 
 def seen(act: Callable[[], object], folder: Path, *, full_disk: bool = False) -> tuple[object, ...]:
-    """All that an observer sees of some work: its result or error, what it prints, warns and logs, and its files."""
+    """Return all that an observer sees of some work: result or error, prints, warnings, log lines and files."""
     printed, logged, before = io.StringIO(), _Lines(), logging.root.level
     logging.root.addHandler(logged)
     logging.root.setLevel(logging.DEBUG)
@@ -279,14 +279,14 @@ def seen(act: Callable[[], object], folder: Path, *, full_disk: bool = False) ->
 
 
 def _files(folder: Path) -> list[object]:
-    """The files beside the table: ledgers by what they say, others by their size."""
+    """Return the files beside the table: ledgers by what they say, others by their size."""
     tables = ("table.", "made.")
     files = sorted(file for file in folder.rglob("*") if file.is_file() and not file.name.startswith(tables))
     return [(file.name, _entries(file) if file.suffix == ".db" else file.stat().st_size) for file in files]
 
 
 def _entries(file: Path) -> object:
-    """What a ledger's entries say, but for the day and for what is drawn at random to tell ledgers apart."""
+    """Return what a ledger's entries say, but for the day and for what is drawn at random to tell ledgers apart."""
     with contextlib.closing(sqlite3.connect(file)) as connection:
         try:
             lines = connection.execute("SELECT number, kind, request, body FROM dpcausal_ledger ORDER BY number")
@@ -345,7 +345,7 @@ def check_opening(chosen: Sequence[Opening]) -> Finding:
 
 
 def by_command() -> list[Opening]:
-    """Those openings that a command can be told of."""
+    """Return the openings that a command can make."""
     return [each for each in openings() if each.form != "a frame" and each.ledger != "in memory"]
 
 
@@ -365,7 +365,7 @@ def check_commands(chosen: Sequence[Opening]) -> Finding:
 
 
 def _commanded(scene: Scene, opening: Opening, records: Sequence[Record]) -> list[tuple[object, ...]]:
-    """What is seen of both commands."""
+    """Return what is seen of both commands."""
     from typer.testing import CliRunner  # noqa: PLC0415 (only here)
 
     from dpcausal.cli import app  # noqa: PLC0415 (it imports the audit, when asked for one)

@@ -19,7 +19,7 @@ def _spied() -> SpyVault:
 
 
 def check_debit() -> Finding:
-    """Whenever a table is read, for any estimator, the ledger's last entry is the debit that pays for it."""
+    """Check that at each reading, for any estimator, the ledger's last entry is the debit that pays for it."""
     unpaid, readings = [], 0
     for target in TARGETS:
         vault = SpyVault(synthetic_table(target.schema, 50), target.schema)
@@ -33,7 +33,7 @@ def check_debit() -> Finding:
 
 
 def check_retry() -> Finding:
-    """The same request gives the same answer, reads nothing and costs nothing."""
+    """Check that the same request gives the same answer, reads nothing and costs nothing."""
     vault = _spied()
     answers = {vault.release(ArmMoments(), Guarantee(epsilon=1.0)).values for _ in range(_ASKED)}
     readings, spent = len(vault.readings), vault.ledger.spent.epsilon
@@ -43,7 +43,7 @@ def check_retry() -> Finding:
 
 
 def check_refusal() -> Finding:
-    """What the budget does not have, and what is weaker than the data set's promise, is refused unread."""
+    """Check that a request beyond the budget, or weaker than the data set's promise, is refused unread."""
     vault = _spied()
     asked = (
         ("more than the budget", Guarantee(epsilon=100.0, delta=0.0)),

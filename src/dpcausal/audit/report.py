@@ -26,12 +26,12 @@ class AuditReport:
 
     Attributes:
         findings: The outcome of every check.
-        quick: Whether it was the short version.
+        effort: How hard it tried: `smoke`, `quick` or `full`.
         seconds: How long it took.
     """
 
     findings: tuple[Finding, ...]
-    quick: bool
+    effort: str
     seconds: float
 
     @property
@@ -40,7 +40,7 @@ class AuditReport:
         return all(finding.passed for finding in self.findings) and all(self.of(name) for name in CHECKS)
 
     def of(self, check: str) -> tuple[Finding, ...]:
-        """The findings of one check."""
+        """Return the findings of one check."""
         return tuple(finding for finding in self.findings if finding.check == check)
 
     @property
@@ -77,10 +77,10 @@ class AuditReport:
         return lines
 
     def to_json(self) -> str:
-        """The report as JSON."""
+        """Return the report as JSON."""
         document = {
             "passed": self.passed,
-            "quick": self.quick,
+            "effort": self.effort,
             "seconds": round(self.seconds, 1),
             "versions": {name: version(name) for name in _LIBRARIES} | {"python": platform.python_version()},
             "estimators": self.estimators,
@@ -102,7 +102,7 @@ class AuditReport:
 
     def __str__(self) -> str:
         failed = [finding for finding in self.findings if not finding.passed]
-        title = f"Audit ({'quick' if self.quick else 'full'}): {len(self.findings)} checks, {len(failed)} failed"
+        title = f"Audit ({self.effort}): {len(self.findings)} checks, {len(failed)} failed"
         lines = [title, "─" * len(title), *_table(self.estimators), ""]
         for name, shows in CHECKS.items():
             found = self.of(name)

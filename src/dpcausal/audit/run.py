@@ -1,48 +1,62 @@
-"""Runs the whole audit."""
+"""The whole audit."""
 
 import multiprocessing
 import os
 import time
 import traceback
-from collections.abc import Callable
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 
 from dpcausal.audit.finding import Finding
 from dpcausal.audit.report import AuditReport
-from dpcausal.audit.tasks import FULL, QUICK, tasks
+from dpcausal.audit.tasks import EFFORTS, Task, tasks
+from dpcausal.errors import QueryError
 
 Watcher = Callable[[int, int, list[Finding]], None]
 """Called after each task with how many are done, how many there are, and what the last one found."""
 
 
-def audit(*, quick: bool = False, workers: int | None = None, watcher: Watcher | None = None) -> AuditReport:
+def audit(*, effort: str = "full", workers: int | None = None, watcher: Watcher | None = None) -> AuditReport:
     """Try to break every guarantee, and report how far that went.
 
-    Checks run in processes of their own: in a script, call it under `if __name__ == "__main__":`.
+    Checks run in processes of their own: in a script, call it under `if __name__ == "__main__":`. With one worker they
+    run in this process.
 
     Args:
-        quick: A short version, in some minutes; the full one takes about forty on two cores.
+        effort: `smoke` makes every check on every target once, in a minute or two; `quick` takes some minutes, and
+            `full` about forty on two cores.
         workers: How many processes to use; as many as there are cores, if left out.
         watcher: Called as results come in.
     """
+    if effort not in EFFORTS:
+        raise QueryError(expected=f"an effort out of {', '.join(EFFORTS)}", got=repr(effort), hint="quick is usual.")
     start = time.monotonic()
-    todo = list(tasks(QUICK if quick else FULL))
+    todo = list(tasks(EFFORTS[effort]))
     found: list[list[Finding]] = [[] for _ in todo]
-    pool = ProcessPoolExecutor(workers or os.cpu_count(), multiprocessing.get_context("spawn"))
+    for done, (place, findings) in enumerate(_outcomes(todo, workers or os.cpu_count() or 1), start=1):
+        found[place] = findings
+        if watcher:
+            watcher(done, len(todo), findings)
+    return AuditReport(tuple(finding for each in found for finding in each), effort, time.monotonic() - start)
+
+
+def _outcomes(todo: Sequence[Task], workers: int) -> Iterator[tuple[int, list[Finding]]]:
+    """Yield the findings of each task as it ends, with its place in the list."""
+    if workers == 1:
+        yield from ((place, _outcome(task)) for place, task in enumerate(todo))
+        return
+    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"))
     try:
         running = {pool.submit(task): place for place, task in enumerate(todo)}
-        for done, future in enumerate(as_completed(running), start=1):
-            found[running[future]] = _outcome(future)
-            if watcher:
-                watcher(done, len(todo), found[running[future]])
+        for future in as_completed(running):
+            yield running[future], _outcome(future.result)
     finally:
         pool.shutdown(cancel_futures=True)
-    return AuditReport(tuple(finding for each in found for finding in each), quick, time.monotonic() - start)
 
 
-def _outcome(future: Future[list[Finding]]) -> list[Finding]:
+def _outcome(result: Task) -> list[Finding]:
     try:
-        return future.result()
+        return result()
     except Exception as error:  # noqa: BLE001 (a check that breaks down has not passed)
         detail = "".join(traceback.format_exception(error, limit=-3))
         return [Finding("error", "a check broke down", passed=False, detail=detail)]

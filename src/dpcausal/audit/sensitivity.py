@@ -1,4 +1,4 @@
-"""No unit moves an answer further than its noise was calibrated for: over all small tables and the worst pairs."""
+"""The search for a unit that moves an answer further than its noise was calibrated for."""
 
 from collections.abc import Sequence
 
@@ -9,8 +9,10 @@ from dpcausal.audit.neighbours import worst_pairs
 _ROUNDING = 1e-9
 
 
-def check_sensitivity(name: str, claims: Sequence[Claim], sizes: Sequence[int]) -> Finding:
-    """The largest loss, as a share of the claim, over all tables of these sizes of extreme units, and all pairs.
+def check_sensitivity(name: str, claims: Sequence[Claim], sizes: tuple[int, ...]) -> Finding:
+    """Check the largest loss, as a share of the claim, over all tables of these sizes and all listed pairs.
+
+    Exact: it cannot fail by chance.
 
     Where noise is in proportion to a private bound, its smoothness is a part of the loss.
     """

@@ -43,7 +43,7 @@ class Kind:
         self.ticks = {name: column[0] for name, column in whole.items()}
 
     def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> ExactInts:
-        """The sums over this unit alone."""
+        """Return the sums over this unit alone."""
         key = tuple(cells.items()), tuple(sums), whole
         if key not in self._sums:
             self._sums[key] = self._engine.aggregate(cells, sums, whole=whole)
@@ -57,13 +57,13 @@ class Assembled:
         self.kinds = tuple(kinds)
 
     def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> ExactInts:
-        """Sums over groups of units; see `Engine.aggregate`."""
+        """Return sums over groups of units; see `Engine.aggregate`."""
         each = [kind.aggregate(cells, sums, whole=whole) for kind in self.kinds]
         total: ExactInts = np.sum(each, axis=0, dtype=object)
         return total
 
     def fold(self, columns: Sequence[str], kernel: Callable[[Batch], NDArray[Any]]) -> ExactInts:
-        """What a kernel makes of all units; see `Engine.fold`."""
+        """Return what a kernel makes of all units; see `Engine.fold`."""
         return exact_ints(kernel(self.collect(columns, len(self.kinds))))
 
     def collect(
@@ -74,7 +74,7 @@ class Assembled:
         *,
         whole: bool = False,
     ) -> Batch:
-        """All units at once; see `Engine.collect`."""
+        """Return all units at once; see `Engine.collect`."""
         read = self._ticks if whole else compared(self._ticks)
         units = {name: read[name] for name in columns}
         return kernel(units) if kernel else units
@@ -92,7 +92,7 @@ class Catalogue:
         self._kinds: dict[str, Kind] = {}
 
     def assemble(self, units: Sequence[Record]) -> Assembled:
-        """The table of these units."""
+        """Return the table of these units."""
         return Assembled([self._kind(unit) for unit in units])
 
     def _kind(self, unit: Record) -> Kind:
@@ -104,7 +104,7 @@ class Catalogue:
 
 @cache
 def catalogue_of(schema: Schema) -> Catalogue:
-    """The one catalogue of this process for a schema."""
+    """Return the one catalogue of this process for a schema."""
     return Catalogue(schema)
 
 
@@ -122,13 +122,13 @@ class Unmetered(Vault):
         self._count()
 
     def release(self, query: Query, guarantee: Guarantee) -> Release:
-        """A noisy answer that nobody pays for."""
+        """Return a noisy answer without a debit."""
         self._check(query, guarantee)
         receipt = Receipt(query.name, guarantee.epsilon, guarantee.delta)
         return self._answer(query, guarantee, calibrate(query, self._schema, guarantee), receipt)
 
     def many(self, query: Query, guarantee: Guarantee, runs: int) -> Array:
-        """The numbers of so many noisy answers, in ticks, one line each: the exact answer once, its noise many times.
+        """Return the numbers of so many noisy answers, in ticks, one line each: one exact answer, noise many times.
 
         For queries whose answers are exact; those that draw noise inside have to be asked again and again.
         """
@@ -155,7 +155,7 @@ def exact_answer(  # noqa: PLR0913 (the last two have defaults)
 
 
 def table_of(units: Sequence[Record], schema: Schema) -> pa.Table:
-    """Units as a table, with numbers as doubles and all else as text."""
+    """Return units as a table, with numbers as doubles and all else as text."""
     columns = {}
     for column in schema.columns:
         text = any(isinstance(value, str) for value in listed_values(column))

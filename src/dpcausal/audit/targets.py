@@ -69,7 +69,7 @@ class Target:
         return standard_schema(self.protects, self.undeclared)
 
     def releases(self, vault: Source) -> list[Release]:
-        """What leaves the vault in one run."""
+        """Return what leaves the vault in one run."""
         recording = RecordingSource(vault)
         self.ask(recording)
         return recording.releases
@@ -83,7 +83,7 @@ class Target:
         return [each.kind for each in spy.drawn] != ["add_noise"]
 
     def transcripts(self, vault: Unmetered, runs: int) -> Array:
-        """Everything that leaves the vault in each of so many independent runs, one line a run."""
+        """Return everything that leaves the vault in each of so many independent runs, one line a run."""
         if self.slow:
             return np.array([_numbers(self.releases(vault)) for _ in range(runs)])
         release = self.releases(vault)[0]
@@ -95,12 +95,12 @@ def _numbers(releases: list[Release]) -> list[float]:
 
 
 def ask_query(source: Source, query: Query, epsilon: float, delta: float) -> Release:
-    """One query by itself."""
+    """Ask one query by itself."""
     return source.release(query, guarantee_for(source, epsilon, delta))
 
 
 def of_query(name: str, query: Query, protects: Protects, delta: float = 0.0) -> Target:
-    """A query as a target."""
+    """Return a query as a target."""
     return Target(name, partial(ask_query, query=query, epsilon=1.0, delta=delta), protects, delta, delta > 0)
 
 
@@ -111,7 +111,7 @@ def of_estimator(
     delta: float = 0.0,
     **kind: Any,  # noqa: ANN401 (further fields)
 ) -> Target:
-    """An estimator as a target."""
+    """Return an estimator as a target."""
     return Target(name, partial(estimator.estimate, epsilon=1.0, delta=delta), protects, delta, **kind)
 
 

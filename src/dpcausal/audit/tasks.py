@@ -1,4 +1,4 @@
-"""Everything that an audit does, as a list of tasks that can run anywhere and in any order."""
+"""Everything that an audit does, as tasks that can run anywhere and in any order."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ CHECKS = {
     "retry": "the same request is answered once",
     "refusal": "what cannot be paid, or would be weaker than promised, is refused unread",
 }
-"""The named checks, and what each is to show."""
+"""The named checks, and what each shows."""
 
 NOT_AUDITED = (
     "time: how long an answer takes depends on the table, most of all where covariates nearly tell the arms apart",
@@ -58,45 +58,62 @@ class Effort:
     """How much of everything.
 
     Attributes:
+        name: What it is called.
         worst: Runs on the worst pair of each target, where noise can be drawn many times at once.
         others: The same on every other pair.
         slow_worst: Runs on the worst pair where each must be made by itself.
         slow_others: The same on every other pair.
+        least_power: The share of epsilon that an attack on the simplest release must show in `worst` runs.
         sizes: The sizes of tables of which all are tried.
-        draws: Draws of noise to look at, for each query.
+        draws: Releases to look at one by one, for each query.
         units: The sizes of tables that are read in many ways.
+        threads: With how many threads they are read.
         hostile: Pairs of hostile tables in each part.
         parts: How many parts of hostile tables.
         public: On how many pairs to compare what is public; None for all.
         openings: One out of how many ways to open a table is tried, in Python and by commands.
     """
 
+    name: str
     worst: int
     others: int
     slow_worst: int
     slow_others: int
+    least_power: float
     sizes: tuple[int, ...]
     draws: int
     units: tuple[int, ...]
+    threads: tuple[int, ...]
     hostile: int
     parts: int
     public: int | None
     openings: tuple[int, int]
 
 
-QUICK = Effort(
-    worst=30_000, others=0, slow_worst=400, slow_others=0, sizes=(2, 3), draws=250, units=(2_000,), hostile=14,
-    parts=2, public=2, openings=(67, 401),
-)  # fmt: skip
-FULL = Effort(
-    worst=200_000, others=20_000, slow_worst=5_000, slow_others=400, sizes=(2, 3, 4, 5), draws=4_000,
-    units=(5_000, 200_000), hostile=650, parts=8, public=None, openings=(5, 19),
-)  # fmt: skip
+EFFORTS = {
+    effort.name: effort
+    for effort in (
+        Effort(
+            "smoke", worst=5_000, others=0, slow_worst=50, slow_others=0, least_power=0.5, sizes=(2,), draws=20,
+            units=(300,), threads=(2,), hostile=3, parts=1, public=1, openings=(997, 3_001),
+        ),
+        Effort(
+            "quick", worst=30_000, others=0, slow_worst=400, slow_others=0, least_power=0.75, sizes=(2, 3), draws=250,
+            units=(2_000,), threads=(1, 2, 8), hostile=14, parts=2, public=2, openings=(67, 401),
+        ),
+        Effort(
+            "full", worst=200_000, others=20_000, slow_worst=5_000, slow_others=400, least_power=0.85,
+            sizes=(2, 3, 4, 5), draws=4_000, units=(5_000, 200_000), threads=(1, 2, 8), hostile=650, parts=8,
+            public=None, openings=(5, 19),
+        ),
+    )
+}  # fmt: skip
+"""How hard an audit tries: every check on every target once, in a minute or two; some minutes; most of an hour."""
 
 
 def tasks(effort: Effort) -> Iterator[Task]:
-    """All tasks, the longest first."""
-    yield partial(_one, partial(check_power, effort.worst))
+    """Yield all tasks, the longest first."""
+    yield partial(_one, partial(check_power, effort.worst, effort.least_power))
     for part in range(effort.parts):
         for check, ways, every in zip(
             (check_opening, check_commands), (openings(), by_command()), effort.openings, strict=True
@@ -111,27 +128,27 @@ def tasks(effort: Effort) -> Iterator[Task]:
         yield partial(_one, partial(check_noise, name, group[0], effort.draws))
     for name, claim in _variants().items():
         for size in effort.units:
-            yield partial(_one, partial(check_determinism, name, claim, size))
+            yield partial(_one, partial(check_determinism, name, claim, size, effort.threads))
     for target in TARGETS:
         yield partial(_one, partial(check_public_outputs, target, effort.public))
         yield partial(_one, partial(check_draws, target))
     for epsilon in (0.1, 1.0, 4.0):
-        yield partial(_one, partial(check_density, epsilon, effort.slow_worst))
+        yield partial(_one, partial(check_density, epsilon, effort.slow_worst, (1, *effort.sizes[:2])))
     yield partial(_one, check_debit)
     yield partial(_one, check_retry)
     yield partial(_one, check_refusal)
 
 
 def _variants() -> dict[str, Claim]:
-    """One claim for each query whose answers are exact, and one more where it has a bound of its own to find."""
+    """Return one claim for each query whose answers are exact, and one more where it has a bound of its own to find."""
     firsts = [group[0] for group in claims().values() if group[0].exact]
     return {f"{claim.query.name}, {claim.query.noise}": claim for claim in firsts}
 
 
 def attack(target: Target, effort: Effort) -> list[Finding]:
-    """The attack on one target: on its worst pair at length, and on the others as far as the effort goes."""
+    """Attack one target: on its worst pair at length, and on the others as far as the effort goes."""
     worst, others = (effort.slow_worst, effort.slow_others) if target.slow else (effort.worst, effort.others)
-    first, *rest = ranked_pairs(target)
+    first, *rest = ranked_pairs(target, effort.sizes[:2])
     return [check_epsilon(target, *first, worst), *(check_epsilon(target, *each, others) for each in rest if others)]
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 def audit(
     quick: Annotated[bool, typer.Option("--quick", help="A few minutes instead of about forty.")] = False,
+    smoke: Annotated[bool, typer.Option("--smoke", help="Every check once: a minute or two.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     figure: Annotated[
         Path | None, typer.Option(dir_okay=False, writable=True, help="Draw the results into this .png file.")
@@ -41,7 +42,8 @@ def audit(
                 progress.console.print(text, highlight=False, markup=False, soft_wrap=True)
             progress.update(line, total=total, completed=done, description="checking")
 
-        report = attacks.audit(quick=quick, workers=workers, watcher=watch)
+        effort = "smoke" if smoke else "quick" if quick else "full"
+        report = attacks.audit(effort=effort, workers=workers, watcher=watch)
     typer.echo(report.to_json() if as_json else str(report))
     if figure:
         report.draw(figure)

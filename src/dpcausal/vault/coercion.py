@@ -32,25 +32,25 @@ SOURCE = DUCKDB.source
 
 
 def column_names(schema: Schema) -> tuple[str, ...]:
-    """What coerced columns are called: treatment, outcome, covariate_0, covariate_1 and so on."""
+    """Return what coerced columns are called: treatment, outcome, covariate_0, covariate_1 and so on."""
     return ("treatment", "outcome", *(f"covariate_{place}" for place in range(len(schema.covariates))))
 
 
 def columns_used(schema: Schema) -> tuple[str, ...]:
-    """The table's columns that the schema needs."""
+    """Return the table's columns that the schema needs."""
     unit = (schema.unit.name, schema.unit.by) if schema.unit else ()
     return tuple(dict.fromkeys((*map(table_column, schema.columns), *unit)))
 
 
 def dated_columns(schema: Schema) -> frozenset[str]:
-    """The table's columns that are declared to hold dates."""
+    """Return the table's columns that are declared to hold dates."""
     return frozenset(column.name for column in schema.columns if isinstance(column, Real) and column.since)
 
 
 def coerced(
     schema: Schema, families: Mapping[str, Family], dialect: Dialect = DUCKDB, only: Collection[str] | None = None
 ) -> str:
-    """The SQL text of the coerced table, with one row for each unit.
+    """Return the SQL text of the coerced table, with one row for each unit.
 
     Args:
         schema: What is public about the table.
@@ -84,8 +84,8 @@ def coerced(
     who, when = (_key(name, families[name], dialect) for name in (schema.unit.name, by))
     keys = f"{who} AS unit, {number} AS number_by, {when} AS place_by"
     keyed = f"SELECT {', '.join(cells.values())}, {keys} FROM {dialect.source}"  # noqa: S608
-    told = f"SELECT {', '.join(read.values())}, unit, number_by, place_by FROM ({keyed})"  # noqa: S608
-    rows = f"SELECT {', '.join(ticks.values())}, unit, number_by, place_by FROM ({told})"  # noqa: S608
+    read_cells = f"SELECT {', '.join(read.values())}, unit, number_by, place_by FROM ({keyed})"  # noqa: S608
+    rows = f"SELECT {', '.join(ticks.values())}, unit, number_by, place_by FROM ({read_cells})"  # noqa: S608
     names = ", ".join(ticks)
     # The outcome comes last, so that where it alone is protected it does not decide on anything public.
     ties = ", ".join(sorted(ticks, key="outcome".__eq__))
@@ -96,7 +96,7 @@ def coerced(
 
 
 def _key(name: str, family: Family, dialect: Dialect) -> str:
-    """A column that names or orders units; text as its bytes, since DuckDB corrupts rows when it sorts broken text."""
+    """Return a column that names or orders units; text as bytes: DuckDB corrupts rows when it sorts broken text."""
     if family == "other":
         raise TableError(
             expected=f"a column {name!r} of numbers, text, dates or times",
@@ -109,7 +109,7 @@ def _key(name: str, family: Family, dialect: Dialect) -> str:
 def check_columns(needed: Sequence[str], present: Sequence[str]) -> None:
     """Raise unless the table has each needed column exactly once, capitals aside.
 
-    Names that are not declared are never told: what is taken for names may be a record, in a file without a header.
+    Names that are not declared are never shown: what is taken for names may be a record, in a file without a header.
     """
     folded = [str(name).casefold() for name in present]
     for name in needed:
@@ -125,18 +125,18 @@ def check_columns(needed: Sequence[str], present: Sequence[str]) -> None:
 
 
 def reading(column: TableColumn, family: Family, dialect: Dialect = DUCKDB) -> tuple[str, str]:
-    """A column as its cells stand in the table, and, where these are called `cell`, as they are read."""
+    """Return a column as its cells stand in the table, and, where these are called `cell`, as they are read."""
     return _cell(column, family, dialect), _read(column, family, dialect, "cell")
 
 
 def _cell(column: TableColumn, family: Family, dialect: Dialect) -> str:
-    """A column as it stands in the table, texts folded where it is declared so: once, since the text of it is long."""
+    """Return a column as it stands in the table, texts folded where declared: once, since the SQL of it is long."""
     source = dialect.column(column.name)
     return dialect.folded(source) if family == "text" and (isinstance(column, Real) or not column.strict) else source
 
 
 def _read(column: TableColumn, family: Family, dialect: Dialect, cell: str) -> str:
-    """A cell as DOUBLE, or as the bytes of text where text is declared; NULL where it does not read so."""
+    """Return a cell as DOUBLE, or as the bytes of text where text is declared; NULL where it does not read so."""
     _check_family(column, family)
     if isinstance(column, Real) and column.since:
         return since(column, days_in_text(column, cell, dialect) if family == "text" else dialect.days(cell))
@@ -181,7 +181,7 @@ def _check_family(column: TableColumn, family: Family) -> None:
 
 
 def _real_ticks(column: Real, value: str) -> str:
-    """Ticks from the middle of the range, from -GRID to GRID whatever floating point does on the way.
+    """Return ticks from the middle of the range, from -GRID to GRID whatever floating point does on the way.
 
     A missing value is neither below nor above anything, and NaN is above infinity.
     """
@@ -201,7 +201,7 @@ def _real_ticks(column: Real, value: str) -> str:
 
 
 def _arm(column: Treatment, value: str, family: Family, dialect: Dialect) -> str:
-    """The arm of a row: 0 for the reference, 1 for the other compared arm, OUTSIDE for any other."""
+    """Return the arm of a row: 0 for the reference, 1 for the other compared arm, OUTSIDE for any other."""
     places = dict(zip(column.compared, (0, 1), strict=True))
     rest = OUTSIDE if column.undeclared is None else places.get(column.undeclared, OUTSIDE)
     codes = [places.get(arm, OUTSIDE) for arm in column.arms]
@@ -211,7 +211,7 @@ def _arm(column: Treatment, value: str, family: Family, dialect: Dialect) -> str
 
 
 def _spelled(column: Binary | Category | Treatment, family: Family, dialect: Dialect) -> list[str]:
-    """Each declared value as SQL literals to compare with."""
+    """Return each declared value as SQL literals to compare with."""
     if isinstance(column.values[0], str):
         return [", ".join(text_literals(column, code, dialect)) for code in range(len(column.values))]
     whole = family == "integer" and _is_whole(column)
@@ -219,7 +219,7 @@ def _spelled(column: Binary | Category | Treatment, family: Family, dialect: Dia
 
 
 def _code(column: Binary | Category, value: str, family: Family, dialect: Dialect) -> str:
-    """The place of a value in the declared list."""
+    """Return the place of a value in the declared list."""
     whole = family == "integer" and _is_whole(column)
     values, missing = column.values, list(column.values).index(column.missing_value)
     spelled = _spelled(column, family, dialect)
@@ -235,5 +235,5 @@ def _code(column: Binary | Category, value: str, family: Family, dialect: Dialec
 
 
 def _is_whole(column: Binary | Category | Treatment) -> bool:
-    """Whether all declared values are integers of moderate size."""
+    """Return whether all declared values are integers of moderate size."""
     return all(not isinstance(each, str) and float(each).is_integer() and abs(each) < 2**31 for each in column.values)

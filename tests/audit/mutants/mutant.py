@@ -10,7 +10,7 @@ from dpcausal.audit.attack import check_epsilon, ranked_pairs
 from dpcausal.audit.determinism import check_determinism
 from dpcausal.audit.finding import Finding
 from dpcausal.audit.fuzz import check_shape
-from dpcausal.audit.losses import Claim, claims
+from dpcausal.audit.losses import Claim, claims, worst_of_all
 from dpcausal.audit.noise_distribution import check_draws, check_noise
 from dpcausal.audit.public_outputs import check_public_outputs
 from dpcausal.audit.sensitivity import check_sensitivity
@@ -33,40 +33,47 @@ class Mutant:
         name: What is wrong with it.
         broken: What breaks the package.
         check: The check that must fail then, and pass otherwise.
+        rereads: Whether it changes how tables are read, so that nothing that was read before counts.
     """
 
     name: str
     broken: Break
     check: Check
+    rereads: bool
 
 
 MUTANTS: list[Mutant] = []
 
 
-def mutant(name: str, check: Check) -> Callable[[Break], Break]:
+def mutant(name: str, check: Check, *, rereads: bool = False) -> Callable[[Break], Break]:
     """Put a way to break the package on the list."""
 
     def listed(broken: Break) -> Break:
-        MUTANTS.append(Mutant(name, broken, check))
+        MUTANTS.append(Mutant(name, broken, check, rereads))
         return broken
 
     return listed
 
 
 def found(each: Mutant, *, breaking: bool) -> Finding:
-    """What the check says of the broken package, or of the whole one."""
+    """Return what the check finds in the broken package, or in the whole one.
+
+    Units that were read once are shared by all mutants that do not change how they are read.
+    """
     with pytest.MonkeyPatch.context() as patch:
-        _forget()
+        _forget(each)
         if breaking:
             each.broken(patch)
         finding = each.check()
-    _forget()
+    _forget(each)
     return finding
 
 
-def _forget() -> None:
-    catalogue_of.cache_clear()
+def _forget(each: Mutant) -> None:
+    worst_of_all.cache_clear()
     weight_table.cache_clear()
+    if each.rereads:
+        catalogue_of.cache_clear()
 
 
 def _claims(query: type[Query], wanted: Mapping[str, object]) -> list[Claim]:
@@ -84,8 +91,8 @@ def answer_by(patch: pytest.MonkeyPatch, query: type[Query], answer: Callable[[A
     patch.setitem(ANSWERS, query, answer)
 
 
-def noise_of(query: type[Query], **wanted: object) -> Check:
-    return lambda: check_noise(query.name, _claims(query, wanted)[0], 1_000)
+def noise_of(query: type[Query], runs: int = 100, **wanted: object) -> Check:
+    return lambda: check_noise(query.name, _claims(query, wanted)[0], runs, at_once=10_000)
 
 
 def draws_of(name: str) -> Check:
@@ -97,18 +104,18 @@ def _target(name: str) -> Target:
     return replace(next(target for target in TARGETS if target.name == name))
 
 
-def sensitivity_of(query: type[Query], **wanted: object) -> Check:
-    return lambda: check_sensitivity(query.name, _claims(query, wanted), (2, 3))
+def sensitivity_of(query: type[Query], sizes: tuple[int, ...] = (2,), **wanted: object) -> Check:
+    return lambda: check_sensitivity(query.name, _claims(query, wanted), sizes)
 
 
 def determinism_of(query: type[Query]) -> Check:
-    return lambda: check_determinism(query.name, _claims(query, {})[0], 2_000)
+    return lambda: check_determinism(query.name, _claims(query, {})[0], 2_000, threads=(2,))
 
 
 def attack_on(name: str, runs: int) -> Check:
     def check() -> Finding:
         target = _target(name)
-        pair, exact = ranked_pairs(target)[0]
+        pair, exact = ranked_pairs(target, (2,))[0]
         return check_epsilon(target, pair, exact, runs)
 
     return check
@@ -119,4 +126,4 @@ def shape() -> Finding:
 
 
 def public() -> Finding:
-    return check_public_outputs(TARGETS[2])
+    return check_public_outputs(TARGETS[2], 6)

@@ -45,7 +45,7 @@ def no_smooth_noise(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Sampler, "add_noise", drawn)
 
 
-@mutant("no noise in one of twenty releases", noise_of(ArmTotals))
+@mutant("no noise in one of twenty releases", noise_of(ArmTotals, runs=500))
 def forgets(patch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng()
 
@@ -55,13 +55,13 @@ def forgets(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Sampler, "add_noise", drawn)
 
 
-@mutant("half the Laplace noise, told as it is", attack_on("plain Laplace", 20_000))
+@mutant("half the Laplace noise, told as it is", attack_on("plain Laplace", 10_000))
 def half_scale(patch: pytest.MonkeyPatch) -> None:
     above = calibration.float_above
     patch.setattr(calibration, "float_above", lambda number: above(number) / 2)
 
 
-@mutant("half the Gaussian noise, told as it is", attack_on("plain Gaussian", 60_000))
+@mutant("half the Gaussian noise, told as it is", attack_on("plain Gaussian", 30_000))
 def half_gaussian(patch: pytest.MonkeyPatch) -> None:
     sd = calibration.gaussian_sd
     patch.setattr(calibration, "gaussian_sd", lambda epsilon, delta: sd(epsilon, delta) / 2)
@@ -99,18 +99,18 @@ def low_bits(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(dpc.Release, "of", classmethod(with_bits))
 
 
-@mutant("a regression without its tilt", attack_on("InverseWeighting", 800))
+@mutant("a regression without its tilt", attack_on("InverseWeighting", 200))
 def no_tilt(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Sampler, "cube", lambda _, dimensions, __: np.zeros(dimensions))
 
 
-@mutant("half the tilt, drawn", lambda: check_density(1.0, 600))
+@mutant("half the tilt, drawn", lambda: check_density(1.0, 200, (1, 2)))
 def half_drawn(patch: pytest.MonkeyPatch) -> None:
     drawn = Sampler.cube
     patch.setattr(Sampler, "cube", lambda sampler, dimensions, scale: drawn(sampler, dimensions, scale / 2))
 
 
-@mutant("half the tilt, told", lambda: check_density(1.0, 600))
+@mutant("half the tilt, told", lambda: check_density(1.0, 200, (1, 2)))
 def half_tilt(patch: pytest.MonkeyPatch) -> None:
     whole = ObjectivePerturbedLogistic.tilt_scale
     half = staticmethod(lambda epsilon, covariates: whole(epsilon, covariates) / 2)

@@ -79,7 +79,7 @@ def float_products(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(regression_moments, "products", products)
 
 
-@mutant("not-a-number told by a file's statistics", determinism_of(MatchedContrast))
+@mutant("not-a-number told by a file's statistics", determinism_of(MatchedContrast), rereads=True)
 def statistics(patch: pytest.MonkeyPatch) -> None:
     def plain(path: Path, _: dpc.Schema, connection: Any) -> Any:
         return connection.read_parquet(str(path))

@@ -32,7 +32,7 @@ from dpcausal.vault.numerics.matching import matched
 from tests.audit.mutants.mutant import answer_by, mutant, sensitivity_of
 
 
-@mutant("clipped after the noise, so that nothing is clipped before it", sensitivity_of(ArmTotals))
+@mutant("clipped after the noise, so that nothing is clipped before it", sensitivity_of(ArmTotals), rereads=True)
 def unclipped(patch: pytest.MonkeyPatch) -> None:
     def ticks(column: dpc.Real, value: str) -> str:
         middle, ticks_to_one = profiles.grid(column)

@@ -53,9 +53,9 @@ def influence(  # noqa: PLR0913, PLR0917
 ) -> float:
     """Return the largest influence that one record could have at these places, as the paper defines it."""
     own = np.clip(model.propensity(covariates), clip, 1 - clip)
-    propensity, foretold = np.clip(model.propensity(places), clip, 1 - clip), model.foretold(places)
+    propensity, predicted = np.clip(model.propensity(places), clip, 1 - clip), model.predicted_outcome(places)
     distance = np.array([[0.0], [1.0]]) - propensity
-    missed = bounds[:, None, None] - foretold - distance * effect
+    missed = bounds[:, None, None] - predicted - distance * effect
     return float(np.abs(distance * missed).max() / (own * (1 - own)).mean())
 
 

@@ -1,4 +1,4 @@
-"""Where the adding-up runs. An engine has three verbs and no opinion on privacy."""
+"""Engines compute exact aggregates. An engine has three verbs and no opinion on privacy."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -28,23 +28,23 @@ BATCH_ROWS = 65_536
 
 
 def exact_ints(values: NDArray[Any]) -> ExactInts:
-    """Numbers without fractions as exact integers."""
+    """Return numbers without fractions as exact integers."""
     return np.array([int(value) for value in values.ravel()], dtype=object).reshape(values.shape)
 
 
 def ticks_in(column: Any) -> Int64s:  # noqa: ANN401 (of Arrow, which has no types)
-    """The integers in an Arrow column, wide enough for products."""
+    """Return the integers in an Arrow column, wide enough for products."""
     ticks: Int64s = column.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
     return ticks
 
 
 def no_rows(columns: Sequence[str]) -> Batch:
-    """What a kernel is given to see the shape of what it makes."""
+    """Return what a kernel is given to see the shape of what it makes."""
     return {name: np.zeros(0, dtype=np.int64) for name in columns}
 
 
 def compared(rows: Batch) -> Batch:
-    """Those of some rows that are in the comparison."""
+    """Return those of some rows that are in the comparison."""
     chosen = rows["treatment"] < OUTSIDE
     return {name: column[chosen] for name, column in rows.items()}
 
@@ -66,7 +66,7 @@ class Engine(Protocol):
     """
 
     def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> ExactInts:
-        """Sums over groups of rows.
+        """Return sums over groups of rows.
 
         Args:
             cells: The columns to group by, each with the number of its public codes 0, 1, …
@@ -79,7 +79,7 @@ class Engine(Protocol):
         ...
 
     def fold(self, columns: Sequence[str], kernel: Callable[[Batch], NDArray[Any]]) -> ExactInts:
-        """The sum over batches of what a kernel makes of each: an array of integers, of one shape for any batch."""
+        """Return the sum over batches of what a kernel makes of each: an array of integers of one shape."""
         ...
 
     def collect(
@@ -90,7 +90,7 @@ class Engine(Protocol):
         *,
         whole: bool = False,
     ) -> Batch:
-        """All rows at once, in any order, for what cannot be added up, such as matching.
+        """Return all rows at once, in any order, for what cannot be added up, such as matching.
 
         Args:
             columns: The coerced columns.

@@ -105,7 +105,7 @@ brackets catch. Nothing in the pattern is tried twice, so that no text takes lon
 
 
 def _spark_column(name: str) -> str:
-    """A plain name, made of any: the engine gives it to the column, and no setting reads it otherwise."""
+    """Return a plain name, made of any: the engine gives it to the column, and no setting reads it otherwise."""
     return f"column_{name.encode().hex()}"
 
 
@@ -123,7 +123,7 @@ def _spark_number(expression: str) -> str:
 
 
 def _spark_folded(expression: str) -> str:
-    """One letter of Latin-1 for each byte: Java would put one sign in the place of all that is broken."""
+    """Return one letter of Latin-1 for each byte: Java would put one sign in the place of all that is broken."""
     spaced = f"decode({_spark_text(expression)}, 'ISO-8859-1') COLLATE UTF8_BINARY"
     spaced = f"translate({spaced}, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz')"
     for blank in BLANKS:

@@ -50,7 +50,7 @@ whether a NaN is seen as one, or its row at all, would depend on other rows (duc
 def connect(
     threads: int | None = None, memory: str | None = None, spill: str | Path | None = None
 ) -> duckdb.DuckDBPyConnection:
-    """A private in-memory DuckDB that fetches nothing and sees no variable of the program.
+    """Return a private in-memory DuckDB that fetches nothing and sees no variable of the program.
 
     Args:
         threads: How many cores it uses; as many as there are, or as the memory is enough for, if left out.
@@ -82,7 +82,7 @@ def connect(
 
 
 def _private_folder(within: str | Path, owner: object) -> str:
-    """A folder that only this user may read, and that is removed when its owner is gone."""
+    """Return a folder that only this user may read, and that is removed when its owner is gone."""
     try:
         folder = tempfile.mkdtemp(prefix="dpcausal-", dir=within)
     except OSError:
@@ -109,7 +109,7 @@ class DuckDBEngine:
         connection: duckdb.DuckDBPyConnection | None = None,
         passes: Passes | None = None,
     ) -> None:
-        """An engine over a relation.
+        """Open an engine over a relation.
 
         Args:
             relation: The table; with `passes` only its columns.
@@ -128,7 +128,7 @@ class DuckDBEngine:
         self._coerced()  # raises now what it would raise later
 
     def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> "ExactInts":
-        """Sums over groups of rows; see `Engine.aggregate`."""
+        """Return sums over groups of rows; see `Engine.aggregate`."""
         place = _place(cells)
         added = ", ".join("COUNT(*)" if expression == "1" else f"SUM({expression})" for expression in sums)
         compared = f"treatment < {OUTSIDE}" if self._outside and not whole else "TRUE"
@@ -141,7 +141,7 @@ class DuckDBEngine:
         return totals.reshape(*cells.values(), len(sums))
 
     def fold(self, columns: Sequence[str], kernel: "Callable[[Batch], NDArray[Any]]") -> "ExactInts":
-        """The sum of a kernel over batches; see `Engine.fold`."""
+        """Return the sum of a kernel over batches; see `Engine.fold`."""
         total = exact_ints(kernel(no_rows(columns)))
         with closing(self._batches(columns)) as batches:
             for batch in batches:
@@ -156,7 +156,7 @@ class DuckDBEngine:
         *,
         whole: bool = False,
     ) -> "Batch":
-        """All rows at once; see `Engine.collect`."""
+        """Return all rows at once; see `Engine.collect`."""
         check_size(int(self.aggregate({}, ["1"], whole=True)[0]), limit)
         make = kernel or (lambda batch: {name: batch[name] for name in columns})
         with closing(self._batches(columns, whole=whole)) as batches:
@@ -169,19 +169,19 @@ class DuckDBEngine:
         return self._families
 
     def look(self, text: str) -> list[Any]:
-        """What a query of the table as it stands gives, for `vault.readers.inspection` alone."""
+        """Return what a query of the table as it stands gives, for `vault.readers.inspection` alone."""
         with self._query(text) as found:
             return found.fetchall()
 
     def share(self, units: int) -> float | None:
-        """How much of the pass under way is done, if that can be told: of so many units, or as DuckDB estimates it."""
+        """Return how much of the pass under way is done, where that is known: of n units, or as DuckDB estimates."""
         if self._seen is not None:
             return self._seen / units if self._seen and units else None
         done = self._connection.query_progress() if self._connection else -1.0
         return done / 100 if done >= 0 else None
 
     def _batches(self, columns: Sequence[str], *, whole: bool = False) -> "Generator[Batch, None, None]":
-        """Some rows at a time. Those outside the comparison are read too: how far a pass is does not tell of them."""
+        """Yield some rows at a time. Those outside the comparison too, so that progress shows nothing of them."""
         read = columns if whole or not self._outside else tuple(dict.fromkeys((*columns, "treatment")))
         with self._query(self._select(read)) as found:
             self._seen = seen = 0
@@ -198,12 +198,12 @@ class DuckDBEngine:
         return f"SELECT {', '.join(columns)} FROM ({self._coerced(*columns)})"  # noqa: S608 (no outside text)
 
     def _coerced(self, *expressions: str) -> str:
-        """The coerced table, with no columns but those in some expressions: DuckDB is slow to plan a long text."""
+        """Return the coerced table with only the columns in some expressions: DuckDB is slow to plan a long text."""
         return coerced(self._schema, self._families, only=re.findall(r"\w+", " ".join(expressions)))
 
     @contextmanager
     def _query(self, text: str) -> "Iterator[duckdb.DuckDBPyRelation]":
-        """One pass over the table."""
+        """Return one pass over the table."""
         with self._lock, _silenced(), self._passes() as relation:
             try:  # before each reading, since the connection may be somebody else's
                 relation.query(SOURCE, _WITHOUT_STATISTICS)
@@ -222,7 +222,7 @@ class DuckDBEngine:
 
 
 def _place(cells: Mapping[str, int]) -> str:
-    """The place of a row's cell among all of them, as an SQL expression. DuckDB is fastest with keys of one byte."""
+    """Return the place of a row's cell among all, as an SQL expression. DuckDB is fastest with keys of one byte."""
     place = "0"
     for key, size in cells.items():
         place = f"({place}) * {size} + {key}"
@@ -230,7 +230,7 @@ def _place(cells: Mapping[str, int]) -> str:
 
 
 def families_of(relation: duckdb.DuckDBPyRelation) -> dict[str, Family]:
-    """The columns of a relation, each with what its type lets one do with it."""
+    """Return the columns of a relation, each with what its type lets one do with it."""
     return {name: _family(str(kind)) for name, kind in zip(relation.columns, relation.types, strict=True)}
 
 

@@ -31,7 +31,7 @@ class ProgressEngine:
         self._engine, self._share, self._units = engine, share, 0
 
     def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> ExactInts:
-        """Sums over groups of rows; see `Engine.aggregate`."""
+        """Return sums over groups of rows; see `Engine.aggregate`."""
         with self._bar():
             totals = self._engine.aggregate(cells, sums, whole=whole)
         if whole and "1" in sums:  # the number of all units is public, that of units in the comparison may not be
@@ -39,7 +39,7 @@ class ProgressEngine:
         return totals
 
     def fold(self, columns: Sequence[str], kernel: Callable[[Batch], NDArray[Any]]) -> ExactInts:
-        """The sum of a kernel over batches; see `Engine.fold`."""
+        """Return the sum of a kernel over batches; see `Engine.fold`."""
         with self._bar():
             return self._engine.fold(columns, kernel)
 
@@ -51,7 +51,7 @@ class ProgressEngine:
         *,
         whole: bool = False,
     ) -> Batch:
-        """All rows at once; see `Engine.collect`."""
+        """Return all rows at once; see `Engine.collect`."""
         with self._bar():
             return self._engine.collect(columns, limit, kernel, whole=whole)
 

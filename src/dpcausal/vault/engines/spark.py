@@ -36,7 +36,7 @@ _FAMILIES: dict[str, Family] = {
 
 
 def is_spark_frame(table: object) -> "TypeGuard[DataFrame]":
-    """Whether a table is a frame of Spark or of Spark Connect; does not import Spark where nothing else has."""
+    """Return whether a table is a frame of Spark or Spark Connect; does not import Spark where nothing else has."""
     return isinstance(table, getattr(sys.modules.get("pyspark.sql"), "DataFrame", ()))
 
 
@@ -45,7 +45,7 @@ class SparkEngine:
 
     Only sums, and rows where `collect` is asked for them, come to the driver. Every question reads the frame anew:
 
-    - It must give the same rows at every pass. Write one that is drawn by lot, or whose source still changes, to a
+    - It must give the same rows at every pass. Write one that is sampled, or whose source still changes, to a
       table first; persist one that takes long to make.
     - It must not fail at any value, since failing tells of it: TRY_CAST where it casts.
     - Workers run the same versions of Python and of this package as this program does.
@@ -72,7 +72,7 @@ class SparkEngine:
         self._compared = _silenced(lambda: self._whole.where(f"treatment < {OUTSIDE}")) if outside else self._whole
 
     def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> "ExactInts":
-        """Sums over groups of rows; see `Engine.aggregate`.
+        """Return sums over groups of rows; see `Engine.aggregate`.
 
         Spark adds up in 64 bits and fails beyond. So numbers, which are below 2^41 in size, are cut in two halves:
         the sums of 2^41 of either fit.
@@ -90,7 +90,7 @@ class SparkEngine:
         return totals
 
     def fold(self, columns: Sequence[str], kernel: "Callable[[Batch], NDArray[Any]]") -> "ExactInts":
-        """The sum of a kernel over batches; see `Engine.fold`."""
+        """Return the sum of a kernel over batches; see `Engine.fold`."""
         total = exact_ints(kernel(no_rows(columns)))
         parts = partial(_folded, kernel)
         for line in _silenced(lambda: self._compared.select(*columns).mapInArrow(parts, "sums STRING").collect()):
@@ -106,7 +106,7 @@ class SparkEngine:
         *,
         whole: bool = False,
     ) -> "Batch":
-        """All rows at once; see `Engine.collect`."""
+        """Return all rows at once; see `Engine.collect`."""
         check_size(int(self.aggregate({}, ["1"], whole=True)[0]), limit)
         names = list(columns if kernel is None else kernel(no_rows(columns)))
 
@@ -134,7 +134,7 @@ def _halves(expression: str) -> tuple[str, str]:
 
 
 def _batches(given: Iterable[pa.RecordBatch]) -> "Iterator[Batch]":
-    """Rows as they come on a worker, no more at once than kernels are exact for, whatever Spark is set to."""
+    """Yield rows as they come on a worker, no more at once than kernels are exact for, whatever Spark is set to."""
     for batch in given:
         for start in range(0, batch.num_rows, BATCH_ROWS):
             piece = batch.slice(start, BATCH_ROWS)
@@ -142,7 +142,7 @@ def _batches(given: Iterable[pa.RecordBatch]) -> "Iterator[Batch]":
 
 
 def _folded(kernel: "Callable[[Batch], NDArray[Any]]", given: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """One partition's sum; as text, since integers may be of any size. Nothing of a partition without rows."""
+    """Yield one partition's sum, as text, since integers may be of any size; nothing for a partition without rows."""
     parts = (exact_ints(kernel(batch)) for batch in _batches(given))
     total = next(parts, None)
     if total is not None:
@@ -167,7 +167,7 @@ def _is_not_ours(_: logging.LogRecord) -> bool:
 
 
 def _silenced(work: Callable[[], Got]) -> Got:
-    """What Spark makes of some work, with its own messages kept in: they may quote a row."""
+    """Return what Spark makes of some work, without its messages: they may quote a row."""
     from pyspark.logger import PySparkLogger  # noqa: PLC0415 (an extra)
 
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):  # what errors are written to as they are made

@@ -29,7 +29,7 @@ _FEWEST_STEPS = 12
 
 
 def predictor(at: Array, lines: Array | Int64s) -> Array:
-    """The sum of lines times coefficients, in an order that does not depend on the other rows.
+    """Return the sum of lines times coefficients, in an order that does not depend on the other rows.
 
     Coefficients are taken in two parts. The first has so few digits that, where lines are whole numbers up to 2^20, its
     products and their sums are exact; the other is so small that its rounding does not matter.
@@ -44,7 +44,7 @@ def predictor(at: Array, lines: Array | Int64s) -> Array:
 
 
 def derivative_sums(lines: Array, pull: Array, bend: Array) -> Int64s:
-    """Over up to 1,024 rows: the sum of pull times lines; below it the sum of bend times products of two lines.
+    """Return, over up to 1,024 rows, the sum of pull times lines; below it, of bend times products of two lines.
 
     Args:
         lines: Regressors within -1 and 1, one line a regressor.
@@ -57,7 +57,7 @@ def derivative_sums(lines: Array, pull: Array, bend: Array) -> Int64s:
 
 
 def over_blocks(batch: Batch, kernel: Callable[[Batch], Int64s]) -> ExactInts:
-    """The sum of a kernel over blocks of at most 1,024 rows, exact beyond 64 bits; of no rows too."""
+    """Return the sum of a kernel over blocks of at most 1,024 rows, exact beyond 64 bits; of no rows too."""
     blocks = [kernel(block) for block in _blocks(batch)]
     high, low = sum(block >> _HALF for block in blocks), sum(block & (2**_HALF - 1) for block in blocks)
     total: ExactInts = np.asarray(high).astype(object) * 2**_HALF + np.asarray(low).astype(object)
@@ -71,13 +71,13 @@ def _blocks(batch: Batch) -> Iterator[Batch]:
 
 
 def as_floats(total: ExactInts) -> Array:
-    """A gradient, and below it the curvature, from their sums in ticks."""
+    """Return a gradient, and below it the curvature, from their sums in ticks."""
     sums: Array = total.astype(float)
     return np.vstack([sums[:1] / GRADIENT_TICKS, sums[1:] / CURVATURE_TICKS])
 
 
 def sigmoid(exponents: Array) -> Array:
-    """1 / (1 + exp(-exponent)), to within 2^-52; beyond ±40 as at ±40.
+    """Return 1 / (1 + exp(-exponent)), to within 2^-52; beyond ±40 as at ±40.
 
     Libraries take exponentials of several numbers at once, and their last bits may depend on how many. This looks the
     function up at the nearest place of a table and goes on from there by Taylor's series, in steps that floating point
@@ -94,7 +94,7 @@ def sigmoid(exponents: Array) -> Array:
 
 @cache
 def _sigmoid_table() -> Array:
-    """The function at every place from -40 to 40, to the nearest number; made in integers, which no machine rounds."""
+    """Return the function at every place from -40 to 40, to the nearest number; made in integers, without rounding."""
     one = 1 << _BITS
     growth = term = one
     order = 0
@@ -111,7 +111,7 @@ def _sigmoid_table() -> Array:
 
 
 def minimise(derivatives: Derivatives, dimensions: int, tolerance: float, bend: float = 1.0) -> Array:
-    """Where the gradient is no longer than `tolerance`, by Newton steps of a length that cannot overshoot.
+    """Return where the gradient is no longer than `tolerance`, by Newton steps that cannot overshoot.
 
     The loss is a sum over units of functions whose third derivative along any direction is at most `bend` times the
     second, plus a ridge, plus perhaps a linear term: for log(1 + exp(-predictor)), with features of length at most 1,

@@ -24,7 +24,7 @@ EXPONENTS: Array = np.arange(-_MAX_PLACE, _MAX_PLACE + 1) / _LOOKUP_TICKS
 
 
 def lookup(predictor: Int64s) -> Int64s:
-    """Where in `EXPONENTS` predictors lie."""
+    """Return the places of predictors in `EXPONENTS`."""
     places: Int64s = np.clip(predictor // (PREDICTOR_TICKS // _LOOKUP_TICKS), -_MAX_PLACE, _MAX_PLACE)
     return places + _MAX_PLACE
 
@@ -46,7 +46,7 @@ class Features:
         self.scale = GRID * self.root  # the same in ticks
 
     def ticks(self, batch: Batch) -> Int64s:
-        """The features of some rows, one line a feature."""
+        """Return the features of some rows, one line a feature."""
         lines = [np.full(len(batch["treatment"]), GRID, dtype=np.int64)]
         for column, name in zip(self.covariates, self.columns, strict=True):
             codes = batch[name]
@@ -59,15 +59,15 @@ class Features:
         return np.array(lines, dtype=np.int64)
 
     def codes(self, batch: Batch) -> dict[str, Int64s]:
-        """The covariates of some rows by their names."""
+        """Return the covariates of some rows by their names."""
         return {column.name: batch[name] for column, name in zip(self.covariates, self.columns, strict=True)}
 
     def design(self, batch: Batch) -> list[Int64s]:
-        """The features of a linear regression: no constant, and one of more values as -1 or 1, without the first."""
+        """Return the features of a linear regression: no constant, and listed values as -1 or 1, without the first."""
         return design_lines(self.codes(batch), self.covariates)
 
     def predictor(self, coefficients: Sequence[float], ticks: Int64s) -> Int64s:
-        """The linear predictor of rows, in exact integers: it does not depend on what other rows are in the batch."""
+        """Return the linear predictor of rows, in exact integers: it does not depend on other rows in the batch."""
         fixed = [round(each / self.root * 2**16) for each in coefficients]
         total = np.zeros(ticks.shape[1], dtype=np.int64)
         for coefficient, line in zip(fixed, ticks, strict=True):

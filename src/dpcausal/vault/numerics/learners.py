@@ -91,18 +91,18 @@ class ResidualLearner:
         self._effect.fit(covariates, missed / distance, sample_weight=distance**2)
         return self
 
-    def foretold(self, covariates: Array) -> Array:
-        """The outcome that covariates foretell."""
+    def predicted_outcome(self, covariates: Array) -> Array:
+        """Return the outcome that covariates predict."""
         mean: Array = np.mean([outcome.predict(covariates) for outcome, _ in self._folds], axis=0)
         return mean
 
     def propensity(self, covariates: Array) -> Array:
-        """The probability of treatment."""
+        """Return the probability of treatment."""
         mean: Array = np.mean([_probability(model, covariates) for _, model in self._folds], axis=0)
         return mean
 
     def effect(self, covariates: Array) -> Array:
-        """The effect."""
+        """Return the effect."""
         effect: Array = self._effect.predict(covariates)
         return effect
 
@@ -115,9 +115,9 @@ def _probability(model: Any, covariates: Array) -> Array:  # noqa: ANN401 (sciki
 
 
 def linear(covariates: Array, arms: Array, outcomes: Array, at: Array) -> Array:
-    """A ridge regression of outcomes in each arm; needs nothing but numpy."""
+    """Return effects by a ridge regression of outcomes in each arm; needs nothing but numpy."""
 
-    def foretold(arm: int) -> Array:
+    def predicted(arm: int) -> Array:
         chosen = arms == arm
         known = np.column_stack([np.ones(chosen.sum()), covariates[chosen]])
         ridge = np.diag([1e-6] + [0.1] * covariates.shape[1])
@@ -125,11 +125,11 @@ def linear(covariates: Array, arms: Array, outcomes: Array, at: Array) -> Array:
         result: Array = np.column_stack([np.ones(len(at)), at]) @ slopes
         return result
 
-    return foretold(1) - foretold(0)
+    return predicted(1) - predicted(0)
 
 
 def forests() -> ResidualLearner:
-    """Random forests."""
+    """Return random forests."""
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor  # noqa: PLC0415
 
     kind: dict[str, Any] = {"n_estimators": 50, "min_samples_leaf": 5, "random_state": 0}
@@ -137,7 +137,7 @@ def forests() -> ResidualLearner:
 
 
 def boosted_trees() -> ResidualLearner:
-    """Boosted trees."""
+    """Return boosted trees."""
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor  # noqa: PLC0415
 
     kind: dict[str, Any] = {"max_iter": 50, "random_state": 0}
@@ -149,7 +149,7 @@ def boosted_trees() -> ResidualLearner:
 
 
 def networks(effect: Any = None) -> ResidualLearner:  # noqa: ANN401 (scikit-learn has no types)
-    """Neural networks with 32 hidden units, as in the experiments of Schröder et al. (2025)."""
+    """Return neural networks with 32 hidden units, as in the experiments of Schröder et al. (2025)."""
     from sklearn.neural_network import MLPClassifier, MLPRegressor  # noqa: PLC0415
 
     kind: dict[str, Any] = {"learning_rate_init": 0.01, "batch_size": 128, "max_iter": 60, "random_state": 0}
@@ -204,7 +204,7 @@ def own_learners(learners: Mapping[str, Learner] | None) -> dict[str, Learner]:
 
 
 def find_learner(name: str, own: Mapping[str, Learner]) -> Learner:
-    """The learner of this name.
+    """Return the learner of this name.
 
     Raises:
         QueryError: If there is none, or it needs a package that is not installed.
@@ -280,7 +280,7 @@ def run_silenced(work: Callable[[], Array], size: int) -> Array:
     ):
         warnings.simplefilter("ignore")
         try:
-            said = np.array(work(), dtype=np.float64).reshape(size)
+            result = np.array(work(), dtype=np.float64).reshape(size)
         except BaseException:  # noqa: BLE001 (whatever it is, it may tell of rows)
-            said = np.zeros(size)
-    return np.where(np.isfinite(said), said, 0.0)
+            result = np.zeros(size)
+    return np.where(np.isfinite(result), result, 0.0)

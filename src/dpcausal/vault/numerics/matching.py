@@ -18,7 +18,7 @@ runs out it does so evenly over the scores."""
 
 
 def matched(scores: Int64s, arms: Int64s, neighbours: int, caps: tuple[int, int]) -> tuple[Int64s, Int64s]:
-    """How many matches each unit has, and how often it serves as one.
+    """Return how many matches each unit has, and how often it serves as one.
 
     Args:
         scores: A score for each unit, in whole ticks.
@@ -45,7 +45,7 @@ def matched(scores: Int64s, arms: Int64s, neighbours: int, caps: tuple[int, int]
 def serve(  # noqa: C901, PLR0913, PLR0917 (one loop, so that numba can compile it)
     sought: Int64s, offered: Int64s, places: Int64s, neighbours: int, cap: int, sweeps: int
 ) -> tuple[Int64s, Int64s]:
-    """Both counts, for units that seek and units that serve, each in rising order of score.
+    """Return both counts, for units that seek and units that serve, each in rising order of score.
 
     `left` and `right` lead from a unit that serves no more to the next one that may; they are shortened as they are
     walked, so that a walk takes next to no time on average. Of two units at the same distance the one with the lower

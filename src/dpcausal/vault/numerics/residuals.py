@@ -17,7 +17,7 @@ _FACTOR_TICKS = 2**24
 
 
 def regression_mean(features: Features, coefficients: Sequence[float], ticks: Int64s) -> Int64s:
-    """What a regression says about rows' outcomes, within their range."""
+    """Return what a regression says about rows' outcomes, within their range."""
     return np.clip(features.predictor(coefficients, ticks) // (PREDICTOR_TICKS // GRID), -GRID, GRID)
 
 
@@ -29,7 +29,7 @@ def scored(  # noqa: PLR0913, PLR0917
     arms: Int64s,
     outcomes: Int64s,
 ) -> tuple[Int64s, Int64s]:
-    """Rows' scores before the limit, in ticks of which GRID make the limit, and their targets."""
+    """Return rows' scores before the limit, in ticks of which GRID make the limit, and their targets."""
     largest = largest_weight(query.estimand, query.clip)
     weights = np.where(
         arms == 1,
@@ -47,7 +47,7 @@ def scored(  # noqa: PLR0913, PLR0917
 
 
 def _overlap(clip: float) -> Int64s:
-    """The overlap e (1 - e) for every exponent, in ticks of which GRID make 1 / 4."""
+    """Return the overlap e (1 - e) for every exponent, in ticks of which GRID make 1 / 4."""
     score = np.clip(1 / (1 + np.exp(-EXPONENTS)), clip, 1 - clip)
     return np.rint(4 * score * (1 - score) * GRID).astype(np.int64)
 
@@ -70,19 +70,19 @@ class Residuals:
         return control, treated
 
     def functions(self, batch: Batch) -> Int64s:
-        """The basis functions of rows, in ticks of which LENGTH make 1."""
+        """Return the basis functions of rows, in ticks of which LENGTH make 1."""
         return self._query.basis.ticks(self._functions.codes(batch), self._schema)
 
     def residual(self, batch: Batch) -> tuple[Int64s, Int64s]:
-        """The distance of arms from propensities, and of outcomes from what is foretold; GRID ticks make 1."""
+        """Return the distance of arms from propensities, and of outcomes from predictions; GRID ticks make 1."""
         ticks = self._features.ticks(batch)
         control, treated = self._means(ticks)
         propensity = _propensities(self._query.clip)[lookup(self._features.predictor(self._query.propensity, ticks))]
-        foretold = (propensity * treated + (GRID - propensity) * control) // GRID
-        return batch["treatment"] * GRID - propensity, batch["outcome"] - foretold
+        predicted = (propensity * treated + (GRID - propensity) * control) // GRID
+        return batch["treatment"] * GRID - propensity, batch["outcome"] - predicted
 
     def augmented(self, batch: Batch, limit: float) -> Int64s:
-        """Augmented scores before the limit, GRID ticks of which make the limit."""
+        """Return augmented scores before the limit, GRID ticks of which make the limit."""
         ticks = self._features.ticks(batch)
         control, treated = self._means(ticks)
         query = self._query
@@ -94,17 +94,17 @@ class Residuals:
 
 @cache
 def _propensities(clip: float) -> Int64s:
-    """The propensity for every exponent, in ticks of which GRID make 1."""
+    """Return the propensity for every exponent, in ticks of which GRID make 1."""
     return np.rint(np.clip(1 / (1 + np.exp(-EXPONENTS)), clip, 1 - clip) * GRID).astype(np.int64)
 
 
 def times(distance: Int64s, functions: Int64s) -> Int64s:
-    """Functions times the distance of an arm from its propensity, to the nearest tick."""
+    """Return functions times the distance of an arm from its propensity, to the nearest tick."""
     return (distance * functions + GRID // 2) // GRID
 
 
 def within(numbers: Int64s, limit: float) -> tuple[Int64s, Int64s]:
-    """Numbers in GRID ticks to a half range, as LENGTH ticks to the limit; and which of them the limit cut off."""
+    """Return numbers in GRID ticks to a half range as LENGTH ticks to the limit, and which the limit cut off."""
     ticks = (numbers * round(LENGTH / limit * 2**10) + GRID * 2**9) // (GRID * 2**10)
     kept = np.clip(ticks, -LENGTH, LENGTH)
     return kept, (kept != ticks).astype(np.int64)

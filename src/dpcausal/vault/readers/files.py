@@ -138,7 +138,7 @@ def _parquet(place: str, schema: Schema, connection: duckdb.DuckDBPyConnection) 
 def _check_types(files: Sequence[str], used: Sequence[str], schema: Schema) -> None:
     """Raise unless each column has one type in all files, since DuckDB casts to the first one's and may fail at that.
 
-    And if the type is of times in milliseconds, at which DuckDB fails if one of them lies far off.
+    And if the type is of times in milliseconds, at which DuckDB fails if one of them is far off.
     """
     keys = {*((schema.unit.name, schema.unit.by) if schema.unit else ()), *dated_columns(schema)}
     first: dict[str, str] = {}
@@ -174,7 +174,7 @@ def _csv(place: str, schema: Schema, connection: duckdb.DuckDBPyConnection) -> d
     files, used = _found(place), columns_used(schema)
     headers = [header_of(file) for file in files]
     for file, each in zip(files, headers, strict=True):
-        # First: of files without a header nothing more is told, whatever their first lines are.
+        # First: of files without a header nothing more is shown, whatever their first lines are.
         check_separator(file, used)
         check_columns(used, each)
     header = headers[0]

@@ -17,7 +17,7 @@ from dpcausal.vault.coercion import check_columns, columns_used, dated_columns
 
 
 def arrow_table(frame: nw.DataFrame[Any], schema: Schema) -> pa.Table:
-    """The declared columns of a frame, and no others."""
+    """Return the declared columns of a frame, and no others."""
     names = columns_used(schema)
     check_columns(names, frame.columns)
     declared, dated = set(map(table_column, schema.columns)), dated_columns(schema)
@@ -55,7 +55,7 @@ def _unreadable(name: str, kind: str) -> TableError:
 
 
 def _valid_text(column: pa.Array) -> pa.Array:
-    """Text that DuckDB can read: bytes that are not Unicode are replaced, in the cells where they are."""
+    """Return text that DuckDB can read: bytes that are not Unicode are replaced, in the cells where they are."""
     try:
         column.validate(full=True)
         return column.cast(pa.large_string())
@@ -71,7 +71,7 @@ def _as_text(series: nw.Series[Any]) -> pa.Array:
 
 
 def _text(cell: object) -> str | None:
-    """A cell of any class as text; None where it has nothing to say."""
+    """Return a cell of any class as text; None where it is missing."""
     try:
         if isinstance(cell, bytes):
             return cell.decode("utf-8", "replace")
@@ -81,7 +81,7 @@ def _text(cell: object) -> str | None:
 
 
 def _sortable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column that only names or orders units: times as the integers they are, since DuckDB refuses far-off ones."""
+    """Return a column that only names or orders units: times as their integers, since DuckDB refuses far-off ones."""
     if not pa.types.is_temporal(column.type):
         return column
     integers = pa.int32() if column.type.bit_width == 32 else pa.int64()
@@ -94,7 +94,7 @@ _YEARS = (-719_162, 2_932_896)
 
 
 def _days(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column of dates, or of times without a time zone, as dates that every engine reads; any other as it is."""
+    """Return a column of dates, or of times without a zone, as dates that every engine reads; any other as it is."""
     times = pa.types.is_timestamp(column.type) and column.type.tz is None
     if not (times or pa.types.is_date(column.type)):
         return column

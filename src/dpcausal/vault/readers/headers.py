@@ -23,7 +23,7 @@ _VALUE = re.compile(rb"%b|%b|%b|[^@ ]+@[^@ ]+" % (_NUMBER, _DATE, _WORD))
 
 
 def header_of(file: str, separator: str = ",") -> list[str]:
-    """Return the cells of the first line; none where they cannot be told apart."""
+    """Return the cells of the first line; none where they cannot be separated."""
     with (gzip.open if file.endswith(".gz") else open)(
         file, "rt", encoding="utf-8-sig", errors="replace", newline=""
     ) as lines:
@@ -36,7 +36,7 @@ def header_of(file: str, separator: str = ",") -> list[str]:
 def check_separator(file: str, declared: Sequence[str]) -> None:
     """Raise where the declared names are in the first line with other signs than commas between them.
 
-    Only declared names decide on it: of a file without a header nothing is told, whatever its first record is.
+    Only declared names decide on it: of a file without a header nothing is shown, whatever its first record is.
     """
     for sign, word in _OTHER_SIGNS.items():
         if set(declared) <= set(header_of(file, sign)):
@@ -51,7 +51,7 @@ def header_mistakes(names: Sequence[str]) -> list[str]:
     """Return why the cells of a first line are not the names of different columns. Only for whoever may see the file.
 
     The first cell may be empty: so R and pandas write the column of a frame's own index. A record of words alone cannot
-    be told from names.
+    be distinguished from names.
     """
     cells = [folded(name) for name in names]
     found = [

@@ -1,7 +1,7 @@
 """A look at a table for those who may see it: exact counts, and some cells. Nothing here is private.
 
-This is for whoever keeps the table, on the machine where it lies. It touches no ledger, because nothing that it tells
-may be released. Only the command `dpcausal check` reaches it.
+This is for the custodian of the table, on the machine where it is stored. It touches no ledger, because nothing that
+it shows may be released. Only the command `dpcausal check` reaches it.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ def inspect(place: str, schema: Schema) -> Iterator[str]:
     """Yield what whoever keeps a table should know before anybody asks it, line by line.
 
     Args:
-        place: Where the table lies, as for a vault.
+        place: Where the table is, as for a vault.
         schema: What is declared about it.
     """
     yield from (f"header: {words}" for words in mistakes_in_headers(place))

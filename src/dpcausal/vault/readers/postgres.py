@@ -78,7 +78,7 @@ class PostgresTable:
 
     @contextmanager
     def read(self) -> Iterator[object]:
-        """The stream for one pass; what is left of it when the pass ends early is cancelled."""
+        """Return the stream for one pass; what is left of it when the pass ends early is cancelled."""
         with _silenced(_broken()), self._connection.cursor() as cursor:
             self._execute("ROLLBACK TO SAVEPOINT opened")  # takes back an earlier pass that failed, not the snapshot
             try:
@@ -101,7 +101,7 @@ class PostgresTable:
 
 
 def families_at(address: str) -> dict[str, Family]:
-    """The columns of a table or view, each with what its type lets one do with it. No value is read."""
+    """Return the columns of a table or view, each with what its type lets one do with it. No value is read."""
     server, name, place = _parts(address)
     connection = _connected(server)
     with closing(connection), _silenced(_unreadable(name)), connection.cursor() as cursor:
@@ -113,7 +113,7 @@ def families_at(address: str) -> dict[str, Family]:
 
 
 def _parts(address: str) -> tuple[str, str, str]:
-    """The server, the table's name, and that name as SQL spells it."""
+    """Return the server, the table's name, and that name as SQL spells it."""
     server, _, name = address.rpartition("#")
     if not server or not all(name.split(".", 1)):
         raise TableError(
@@ -152,7 +152,7 @@ def _check_server(encoding: str, version: int) -> None:
 
 
 def _selected(types: dict[str, str], schema: "Schema", name: str) -> str:
-    """The declared columns as they are sent, decided from their types alone."""
+    """Return the declared columns as they are sent, decided from their types alone."""
     if not types:
         raise _unreadable(name)
     used = columns_used(schema)
