@@ -15,12 +15,11 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.errors import EngineError, TableError
-from dpcausal.queries import EffectWeights, Fourier, Query
+from dpcausal.queries import QUERIES, EffectWeights, Fourier, Query
 from dpcausal.vault.answers.arm_moments import SQUARE
 from dpcausal.vault.engines import Batch, Engine, ExactInts, ticks_in
 from dpcausal.vault.engines.spark import SparkEngine, is_spark_frame
 from dpcausal.vault.table import open_table
-from tests.test_queries import TRIED
 from tests.vault.on_spark import (
     MARKS,
     REMOTE,
@@ -55,7 +54,7 @@ def spread(spark: "SparkSession") -> list[SparkEngine]:
     return [SparkEngine(frame_of(spark, hostile_table(), parts), SCHEMA) for parts in (1, 3, 7)]
 
 
-@pytest.mark.parametrize("query", TRIED, ids=lambda query: query.name)
+@pytest.mark.parametrize("query", [kind.examples(SCHEMA)[0] for kind in QUERIES.values()], ids=lambda query: query.name)
 def test_every_query_has_the_same_answer(query: Query, duck: Engine, spread: list[SparkEngine]) -> None:
     expected = answer(query, duck)
     assert [answer(query, engine) == expected for engine in spread] == [True] * 3
