@@ -13,7 +13,7 @@ import sys
 from dpcausal.federation.requests import Requests
 
 requests = Requests(sys.argv[1])
-requests.keep("request", "study", "asked")
+requests.store("request", "study", "asked")
 for place in range(100_000):
     requests.accept("request", "north", str(place))
     print(place, flush=True)
@@ -37,8 +37,8 @@ def test_stored_messages_survive_a_kill(tmp_path: Path) -> None:
 def test_requests_and_messages_are_stored_in_order(file: str, tmp_path: Path) -> None:
     requests = Requests(":memory:" if file == ":memory:" else tmp_path / "requests.db")
     for request, study in (("one", "study"), ("two", "study"), ("three", "another")):
-        requests.keep(request, study, f"sealed {request}")
-        requests.keep(request, study, "sealed once more")
+        requests.store(request, study, f"sealed {request}")
+        requests.store(request, study, "sealed once more")
     for request, site, text in (
         ("one", "north", "a"),
         ("one", "south", "b"),

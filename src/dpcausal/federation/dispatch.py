@@ -46,7 +46,7 @@ class Dispatcher:
         """Send a request, and return the response of each site of the roster, in the order of their names."""
         asked = question.request
         sealed = self.key.seal(asked.to_json())
-        self.requests.keep(asked.id, digest_of_text(asked.study), sealed)
+        self.requests.store(asked.id, digest_of_text(asked.study), sealed)
         found = {site: SiteResponse(site, _SILENT) for site in sorted(self.roster.keys)}
         for site, text in self.requests.messages(asked.id):
             stored = self._validated(site, text, question)

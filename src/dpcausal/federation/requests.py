@@ -37,7 +37,7 @@ class Requests:
             self._connection.execute("PRAGMA synchronous = FULL")
             self._connection.executescript(_TABLES)
 
-    def keep(self, request: str, study: str, text: str) -> None:
+    def store(self, request: str, study: str, text: str) -> None:
         """Store a request: its id, the digest of its study, and its signed text."""
         with self._structured_errors():
             self._connection.execute(

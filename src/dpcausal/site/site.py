@@ -97,7 +97,7 @@ class Site:
             raise _RefusalError("not_allowed")
 
     def _found(self, asked: Request, study: Study, ledger: Ledger) -> dict[str, Any]:
-        """What goes into an answer."""
+        """Return the content of an answer."""
         vault = self._vault(study, ledger)
         if vault.n < self.policy.minimum_units:
             raise _RefusalError("too_few_units")

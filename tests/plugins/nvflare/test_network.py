@@ -179,9 +179,9 @@ def be_hostile(fed: Federation) -> None:
     (kit / "local" / "resources.json").write_text(json.dumps(settings))
     rights = {"format_version": "1.0", "permissions": {"lead": "any"}}
     (kit / "local" / "authorization.json").write_text(json.dumps(rights))
-    become = "import sys; from pathlib import Path; from dpcausal.plugins.nvflare.start import _become; "
-    become += "_become('nvflare.private.fed.app.server.server_train', 'fed_server.json', Path(sys.argv[1]))"
-    fed.run(SERVER, [sys.executable, "-c", become, str(kit)])
+    start = "import sys; from pathlib import Path; from dpcausal.plugins.nvflare.start import _exec; "
+    start += "_exec('nvflare.private.fed.app.server.server_train', 'fed_server.json', Path(sys.argv[1]))"
+    fed.run(SERVER, [sys.executable, "-c", start, str(kit)])
     fed.wait_for(SERVER, "Server started")
 
 
