@@ -45,6 +45,7 @@ def run(study: str, *words: object, typed: str = "", ledger: str = "ledger.db") 
 
 def spent() -> float:
     document = json.loads(dpcausal("ledger", "show", "ledger.db", "--json").stdout)
+    assert "receipts_found" not in document  # none were given
     return float(document["total"]["epsilon"])
 
 

@@ -1,4 +1,4 @@
-"""The page in a real browser: nothing wider than the screen, at a desk or on a phone, and nothing to complain about."""
+"""The page in a real browser: it fits a desktop and a phone, and the browser logs no errors."""
 
 import dataclasses
 import re
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium or chrome 
 
 
 def shown(path: Path, width: int) -> subprocess.CompletedProcess[str]:
-    """What the browser makes of a page, and what it complains about."""
+    """Load a page in the browser, and return its DOM and its log."""
     options = [
         "--headless",
         "--no-sandbox",
@@ -41,7 +41,7 @@ def shown(path: Path, width: int) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def html(made: Made, study: dpc.Study, sites: tuple[SiteShare, ...]) -> str:
-    """A page with a table of sites and with names as long as strangers make them."""
+    """A page with a table of sites and with very long names."""
     effect = made(sites=sites, outcome="outcome" * 20, arms=("control" * 20, "treatment" * 20))
     treatment = dpc.Treatment("treat", labels=effect.arms, undeclared=0)
     schema = dataclasses.replace(study.schema, treatment=treatment, outcome=dpc.Real(effect.outcome, 0, 10))
@@ -50,17 +50,17 @@ def html(made: Made, study: dpc.Study, sites: tuple[SiteShare, ...]) -> str:
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_nothing_is_wider_than_the_screen(html: str, width: int, tmp_path: Path) -> None:
+def test_page_fits_the_screen(html: str, width: int, tmp_path: Path) -> None:
     assert measured(html, width, tmp_path) == (width, width)
 
 
-def test_a_page_that_is_too_wide_is_caught(html: str, tmp_path: Path) -> None:
+def test_page_that_is_too_wide_is_caught(html: str, tmp_path: Path) -> None:
     wide = html.replace("</main>", '<div style="width:3000px">.</div></main>')
     assert measured(wide, 390, tmp_path)[1] > 2_000
 
 
 @pytest.mark.parametrize("width", [1280, 700])
-def test_no_word_in_a_table_is_broken_before_its_last_column(study: dpc.Study, width: int, tmp_path: Path) -> None:
+def test_table_breaks_words_only_in_the_last_column(study: dpc.Study, width: int, tmp_path: Path) -> None:
     rehearsal = dpc.Rehearsal(study.schema, n=5_000)
     overlap = dpc.Overlap(covariates=["age", "race"]).estimate(rehearsal, epsilon=1.0)
     html = Report.of(study.rehearsed(5_000), study, diagnoses=[overlap], date=date(2026, 1, 31)).to_html()
@@ -71,7 +71,7 @@ def test_no_word_in_a_table_is_broken_before_its_last_column(study: dpc.Study, w
 
 
 def words(html: str, width: int, folder: Path) -> tuple[int, int]:
-    """How many cells but a line's last hold one word, and in how many pieces these words are shown."""
+    """Return how many cells, except the last of a line, hold one word, and in how many pieces these are shown."""
     script = """
         const cells = [...inner.querySelectorAll("td:not(:last-child)")];
         const single = cells.filter(cell => /^[a-z]+$/.test(cell.innerText));
@@ -86,13 +86,13 @@ def words(html: str, width: int, folder: Path) -> tuple[int, int]:
 
 
 def measured(html: str, width: int, folder: Path) -> tuple[int, int]:
-    """How wide the screen is and how wide the page."""
+    """Return the width of the screen and of the page."""
     return inside(html, width, folder, 'document.title = inner.clientWidth + "/" + inner.scrollWidth;')
 
 
-def inside(html: str, width: int, folder: Path, told: str) -> tuple[int, int]:
-    """Two numbers about a page, told by a page around it: no window is as narrow as a phone."""
-    script = f'const inner = document.querySelector("iframe").contentDocument.documentElement; {told}'
+def inside(html: str, width: int, folder: Path, statement: str) -> tuple[int, int]:
+    """Return two numbers about a page, computed by a page around it: no window is as narrow as a phone."""
+    script = f'const inner = document.querySelector("iframe").contentDocument.documentElement; {statement}'
     frame = f'<iframe style="border:0;width:{width}px;height:900px" srcdoc="{escape(html)}"></iframe>'
     path = folder / "around.html"
     path.write_text(f"<title></title>{frame}<script>onload = () => {{{script}}}</script>", encoding="utf-8")
@@ -100,7 +100,7 @@ def inside(html: str, width: int, folder: Path, told: str) -> tuple[int, int]:
     return int(client), int(scroll)
 
 
-def test_the_browser_has_nothing_to_complain_about(html: str, tmp_path: Path) -> None:
+def test_browser_logs_no_errors(html: str, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     path.write_text(html, encoding="utf-8")
     assert "CONSOLE" not in shown(path, 1280).stderr

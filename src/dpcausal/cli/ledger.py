@@ -67,7 +67,7 @@ def show(place: LedgerAddress, as_json: AsJson = False, witness: WitnessAddress 
     """Show what was spent, on what and when, and what is left. All entries are verified on the way."""
     spent = _read(place, witness)
     if as_json:
-        document = {name: value for name, value in asdict(spent).items() if name != "found"}
+        document = {name: value for name, value in asdict(spent).items() if name != "receipts_found"}
         typer.echo(json.dumps(document, allow_nan=False))
         return
     table = Table("when", "question", "epsilon", "delta")

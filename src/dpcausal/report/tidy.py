@@ -64,8 +64,8 @@ def _lines(result: Result, at: object, level: float) -> Iterator[dict[str, objec
     if isinstance(result, SiteShare):
         yield {name: getattr(result, name) for name in ("site", "status", "n", "estimate", "standard_error", "weight")}
     elif isinstance(result, Effect | EffectCurve):
-        told = _of_effect(result, level) if isinstance(result, Effect) else _of_profiles(result, at, level)
-        for line in told:
+        lines = _of_effect(result, level) if isinstance(result, Effect) else _of_profiles(result, at, level)
+        for line in lines:
             absent = dict.fromkeys(("estimate", "low", "high") if result.rehearsed else ())
             yield _of_both(result, level) | line | absent
     else:
