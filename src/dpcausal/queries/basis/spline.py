@@ -11,15 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcausal.columns import Column, Real
-from dpcausal.queries.basis.functions import (
-    LENGTH,
-    Int64s,
-    check_count,
-    check_integer,
-    lookup,
-    places,
-    rounded,
-)
+from dpcausal.queries.basis.functions import LENGTH, Int64s, check_count, check_integer, lookup, places, rounded
 from dpcausal.queries.features import covariates_named, name_tuple
 from dpcausal.queries.profiles import Codes
 from dpcausal.queries.query import value_names
