@@ -74,7 +74,7 @@ def test_gaussian_noise_keeps_the_epsilon_and_delta_that_were_typed(epsilon: flo
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-6), (1.0, 1e-5)])
-def test_a_smaller_gaussian_would_be_caught(epsilon: float, delta: float) -> None:
+def test_smaller_gaussian_is_caught(epsilon: float, delta: float) -> None:
     with localcontext() as context:
         context.prec = 40
         sd = gaussian_sd(epsilon, delta) * (1 - 1e-7)
@@ -104,7 +104,7 @@ def test_float_below_is_below_and_near(number: Fraction) -> None:
     assert number * Fraction(1 - 2**-50) <= Fraction(float_below(number)) <= number
 
 
-def test_a_gaussian_release_is_charged_what_its_noise_gives() -> None:
+def test_gaussian_release_is_charged_for_its_noise() -> None:
     schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 3))
     noise = calibrate(ArmMoments(), schema, dpc.Guarantee(epsilon=1.0, delta=1e-6))
     for scale, at in zip(noise.scales, noise.sensitivity.coordinates, strict=True):

@@ -28,7 +28,7 @@ def test_impossible_guarantees_are_refused(wrong: dict[str, object]) -> None:
         dpc.Guarantee(**wrong)  # type: ignore[arg-type]
 
 
-def test_a_guarantee_says_what_it_protects() -> None:
+def test_guarantee_says_what_it_protects() -> None:
     assert "replaced by any other; n is public" in str(dpc.Guarantee(epsilon=1))
     assert "arm are public" in str(dpc.Guarantee(epsilon=1, protects="record_within_arm"))
     assert "heuristic" in str(dpc.Guarantee(epsilon=1, proof_status="heuristic"))

@@ -21,7 +21,9 @@ columns = st.one_of(reals, categories, st.builds(dpc.Binary, names, st.just(("no
 
 
 @given(st.lists(columns, max_size=5, unique_by=lambda column: column.name), st.sampled_from(["record", "outcome"]))
-def test_a_schema_survives_toml(covariates: list[dpc.Real | dpc.Category], protects: str) -> None:
+def test_schema_is_the_same_after_a_round_trip_through_toml(
+    covariates: list[dpc.Real | dpc.Category], protects: str
+) -> None:
     taken = {column.name for column in covariates}
     schema = dpc.Schema(
         treatment=dpc.Treatment("".join(taken) + "t", arms=(1, 2), labels=("a", "b"), undeclared=2),
@@ -33,7 +35,7 @@ def test_a_schema_survives_toml(covariates: list[dpc.Real | dpc.Category], prote
     assert dpc.Schema.from_toml(schema.to_toml()) == schema
 
 
-def test_a_schema_is_read_from_a_file(schema: dpc.Schema, tmp_path: Path) -> None:
+def test_schema_is_read_from_a_file(schema: dpc.Schema, tmp_path: Path) -> None:
     file = tmp_path / "schema.toml"
     file.write_text(schema.to_toml(), encoding="utf-8")
     assert dpc.Schema.from_toml(file) == schema
@@ -49,7 +51,7 @@ def test_numbers_may_come_from_numpy() -> None:
     assert schema.to_toml() == plain.to_toml()
 
 
-def test_declarations_of_one_meaning_mean_the_same() -> None:
+def test_equivalent_declarations_have_the_same_meaning() -> None:
     assert dpc.Real("y", 0, 10).meaning == dpc.Real("y", 0.0, 10, missing=5).meaning
     assert dpc.Binary("t").meaning == dpc.Binary("t", values=(False, True), labels=("a", "b"), missing=False).meaning
     assert dpc.Category("c", ["a", "b"]).meaning == dpc.Category("c", ("a", "b"), missing="b").meaning
@@ -75,7 +77,7 @@ def test_what_changes_how_cells_are_read_changes_the_meaning() -> None:
     assert category.meaning == replace(category, aliases={"a": ["A", " a"]}).meaning
 
 
-def test_rules_survive_toml() -> None:
+def test_rules_are_the_same_after_a_round_trip_through_toml() -> None:
     schema = dpc.Schema(
         treatment=dpc.Treatment("t", aliases={1: ["drug"]}, undeclared=0),
         outcome=dpc.Real("y", 0, 1, decimal=",", thousands=".", strip=["€"], percent=True),
@@ -94,7 +96,7 @@ def test_rules_survive_toml() -> None:
     assert given == schema
 
 
-def test_a_unit_cannot_be_ordered_by_the_column_of_an_indicator() -> None:
+def test_unit_cannot_be_ordered_by_the_column_of_an_indicator() -> None:
     parts = {"treatment": dpc.Treatment("t", undeclared=0), "outcome": dpc.Real("y", 0, 1)}
     with pytest.raises(SchemaError, match="public column to order"):
         dpc.Schema(
@@ -105,7 +107,7 @@ def test_a_unit_cannot_be_ordered_by_the_column_of_an_indicator() -> None:
         )
 
 
-def test_readings_tell_how_cells_of_the_outcome_were_read() -> None:
+def test_data_handling_says_how_cells_of_the_outcome_are_read() -> None:
     schema = dpc.Schema(
         dpc.Treatment("t", undeclared=0), dpc.Real("y", 0, 60, decimal=",", thousands=".", strip=["mg"])
     )
@@ -117,7 +119,7 @@ def test_readings_tell_how_cells_of_the_outcome_were_read() -> None:
     )
 
 
-def test_a_protected_column_must_not_decide_which_record_counts() -> None:
+def test_protected_column_must_not_decide_which_record_counts() -> None:
     """Else the public arm, and with it the arms' sizes, would tell of it."""
     parts = {
         "treatment": dpc.Treatment("t", undeclared=0),
@@ -134,7 +136,7 @@ def test_a_protected_column_must_not_decide_which_record_counts() -> None:
     assert dpc.Schema(**parts, unit=dpc.Unit("who", by="y")).public_columns == ()  # type: ignore[arg-type]
 
 
-def test_what_missing_values_count_as() -> None:
+def test_missing_values_count_as_declared() -> None:
     assert dpc.Real("age", 16, 60).missing_value == 38
     assert dpc.Real("age", 16, 60, missing=20).missing_value == 20
     assert dpc.Binary("t", values=("no", "yes")).missing_value == "no"
@@ -154,12 +156,12 @@ def test_what_missing_values_count_as() -> None:
         (lambda: dpc.Binary("arm", values=(0, 1, 2)), "counts as the first of the two"),  # type: ignore[arg-type]
     ],
 )
-def test_the_hint_fits_the_mistake(wrong: Callable[[], object], hint: str) -> None:
+def test_hint_fits_the_mistake(wrong: Callable[[], object], hint: str) -> None:
     with pytest.raises(SchemaError, match=f"Hint: .*{hint}"):
         wrong()
 
 
-def test_a_name_that_is_nearly_right_is_told() -> None:
+def test_misspelt_name_is_suggested() -> None:
     text = dpc.Schema(treatment=dpc.Treatment("arm", undeclared=0), outcome=dpc.Real("y", 0, 1)).to_toml()
     with pytest.raises(SchemaError, match="Hint: did you mean 'high'"):
         dpc.Schema.from_toml(text.replace("high", "hihg"))
@@ -167,7 +169,7 @@ def test_a_name_that_is_nearly_right_is_told() -> None:
         dpc.Schema.from_toml(text.replace("high", "zzz"))
 
 
-def test_readings_say_what_counts_as_what() -> None:
+def test_data_handling_says_what_counts_as_what() -> None:
     arm, number, answer = dpc.Treatment("arm"), dpc.Real("y", 0, 60_000), dpc.Binary("y", values=("no", "yes"))
     assert dpc.Schema(treatment=arm, outcome=number).data_handling[:2] == (
         "outside the comparison: units whose arm is missing or not declared",

@@ -76,7 +76,7 @@ def triples() -> list[tuple[int, ...]]:
 
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.name)
 @pytest.mark.parametrize(("protects", "norm"), list(itertools.product(PROTECTS, NORMS)))
-def test_no_pair_of_units_moves_the_counts_beyond_their_bound(query: Query, protects: Protects, norm: Norm) -> None:
+def test_bound_holds_and_is_attained(query: Query, protects: Protects, norm: Norm) -> None:
     sensitivity = query.sensitivity(SCHEMA, protects, norm)
     most = worst(query, sensitivity, protects)
     if protects == "outcome":
@@ -97,7 +97,7 @@ def test_no_pair_of_units_moves_the_counts_beyond_their_bound(query: Query, prot
         max_size=5,
     ),
 )
-def test_no_record_of_any_kind_moves_the_counts_beyond_their_bound(query: Query, norm: Norm, units: list[Unit]) -> None:
+def test_bound_holds_for_records_of_any_kind(query: Query, norm: Norm, units: list[Unit]) -> None:
     sensitivity = query.sensitivity(SCHEMA, "record", norm)
     one, other = (
         answer(query, open_table(DATABASE.from_arrow(table_of(each, SCHEMA)), SCHEMA))
@@ -106,7 +106,7 @@ def test_no_record_of_any_kind_moves_the_counts_beyond_their_bound(query: Query,
     assert moved(sensitivity, one, other) <= float(sensitivity.bound)
 
 
-def test_bins_with_as_many_units_in_each_are_caught() -> None:
+def test_bins_of_equal_size_are_caught() -> None:
     """The mutant: quantiles of the table's own scores, which one unit moves for all others."""
     sensitivity = SCORES.sensitivity(SCHEMA, "record", "l1")
     names = [at.name for at in sensitivity.coordinates]
@@ -142,13 +142,13 @@ def test_counts_are_those_of_the_formulas() -> None:
 
 
 @pytest.mark.parametrize("edges", [[], [0.0, 0.5], [0.5, 0.5], [0.5, 0.2], [1.0], [float("nan")], ["0.5"], [0.1] * 200])
-def test_edges_that_are_none_are_refused(edges: list[Any]) -> None:
+def test_invalid_edges_are_refused(edges: list[Any]) -> None:
     with pytest.raises(QueryError, match="rising edges"):
         ScoreCounts(["a"], [0.0, 0.0], edges)
 
 
 @pytest.mark.parametrize(("delta", "size"), [(0.0, 2.0), (1e-6, 2**0.5)])
-def test_the_door_adds_noise_of_the_size_that_the_bound_asks_for(delta: float, size: float) -> None:
+def test_door_adds_noise_of_the_size_of_the_bound(delta: float, size: float) -> None:
     table = pa.table({"t": [0, 1] * 50, "a": [0.5] * 100, "k": ["p"] * 100, "y": [0.5] * 100})
     vault = dpc.Vault(table, SCHEMA, ledger="sqlite://", budget=dpc.Budget(epsilon=3, delta=1e-5))
     release = vault.release(STRATA, dpc.Guarantee(epsilon=1.0, delta=delta))

@@ -58,13 +58,13 @@ def every_unit(step: int) -> tuple[Int64s, Int64s]:
 
 
 @pytest.mark.parametrize("norm", NORMS)
-def test_all_pairs_of_units_on_a_grid(norm: Norm) -> None:
+def test_bound_holds_for_all_pairs_on_a_grid(norm: Norm) -> None:
     most = farthest(parts(*every_unit(12)), norm)
     assert {"l1": 0.93, "l2": 0.99}[norm] * BOUND[norm] < most <= BOUND[norm]
 
 
 @pytest.mark.parametrize("norm", NORMS)
-def test_no_pair_of_units_is_found_that_moves_further(norm: Norm) -> None:
+def test_search_finds_no_pair_beyond_the_bound(norm: Norm) -> None:
     generator = np.random.default_rng(3)
     ends = np.array([0, 1, 2, GRID // 3, GRID // 2, GRID - 1, GRID, GRID + 1, 2**42])
     scores, targets = (
@@ -76,7 +76,7 @@ def test_no_pair_of_units_is_found_that_moves_further(norm: Norm) -> None:
     assert farthest(parts(scores, targets), norm) <= BOUND[norm]
 
 
-def test_the_bound_is_that_of_every_number_by_itself() -> None:
+def test_bound_is_the_sum_of_the_bounds_of_each_number() -> None:
     for protects, norm in itertools.product(PROTECTS, NORMS):
         found = QUERY.sensitivity(SCHEMA, protects, norm)
         shares = [Fraction(1, weight) for weight in QUERY.weights.values()]
@@ -86,7 +86,7 @@ def test_the_bound_is_that_of_every_number_by_itself() -> None:
 
 
 @pytest.mark.parametrize("norm", NORMS)
-def test_scores_without_their_limit_are_caught(norm: Norm) -> None:
+def test_scores_without_a_limit_are_caught(norm: Norm) -> None:
     scores, targets = every_unit(4)
     unlimited = scores, *parts(scores, targets)[1:]
     assert farthest(unlimited, norm) > 1.4 * BOUND[norm]
@@ -97,7 +97,7 @@ def test_half_the_bound_is_caught(norm: Norm) -> None:
     assert farthest(parts(*every_unit(4)), norm) > 1.8 * BOUND[norm] / 2
 
 
-def test_targets_that_are_not_shares_of_the_largest_are_caught() -> None:
+def test_unscaled_targets_are_caught() -> None:
     """Overlap in units of a quarter, as if it could reach 1."""
     scores, targets = every_unit(4)
     assert farthest(parts(scores, 4 * targets), "l1") > 1.5 * BOUND["l1"]
@@ -150,7 +150,7 @@ MODELS = [
 @pytest.mark.parametrize("estimand", ESTIMANDS)
 @pytest.mark.parametrize("clip", [0.001, 0.1, 0.499])
 @pytest.mark.parametrize("limit", [0.5, 2.0, 37.0, 1e4])
-def test_whatever_the_models_say_units_move_no_further(estimand: AugmentedEstimand, clip: float, limit: float) -> None:
+def test_bound_holds_for_any_models(estimand: AugmentedEstimand, clip: float, limit: float) -> None:
     for place, models in enumerate(MODELS):
         added = parts(*scored_by(AugmentedScores(["a", "k"], *models, estimand, clip, limit), units_of(place)))
         for part, largest in zip(added, LARGEST, strict=True):
@@ -173,7 +173,7 @@ def test_scores_are_those_of_the_formulas(
 
 
 @pytest.mark.parametrize("sign", [-1, 1])
-def test_the_largest_predictors_fit(sign: int) -> None:
+def test_largest_predictors_fit_into_64_bits(sign: int) -> None:
     """80 covariates at their ends with the largest coefficients, against whole numbers of any size."""
     covariates = [dpc.Real(f"x{place}", 0, 1) for place in range(80)]
     schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=covariates)
@@ -185,7 +185,7 @@ def test_the_largest_predictors_fit(sign: int) -> None:
 
 
 @pytest.mark.parametrize("estimand", ESTIMANDS)
-def test_the_largest_scores_fit(estimand: AugmentedEstimand) -> None:
+def test_largest_scores_fit_into_64_bits(estimand: AugmentedEstimand) -> None:
     query = replace(QUERY, estimand=estimand, clip=0.001, limit=0.5)
     far, ends = np.array([-(2**58), 2**58]), np.array([-GRID, GRID])
     for predictor, control, treated, outcome, arm in itertools.product(far, ends, ends, ends, np.array([0, 1])):
@@ -206,7 +206,7 @@ def table_of(n: int) -> pa.Table:
 
 
 @pytest.mark.parametrize("estimand", ESTIMANDS)
-def test_one_unit_moves_the_sums_of_a_whole_table_by_its_own_part_only(estimand: AugmentedEstimand) -> None:
+def test_unit_moves_the_sums_by_its_own_part_only(estimand: AugmentedEstimand) -> None:
     table = table_of(70_000)  # more than one batch
     query = replace(QUERY, estimand=estimand, limit=2.0)
     shuffled = table.take(pa.array(np.random.default_rng(5).permutation(70_000)))
@@ -241,7 +241,7 @@ def test_sums_are_those_of_the_formulas(estimand: AugmentedEstimand) -> None:
     assert (sums["clipped"] > 0) == (estimand != "ATO")
 
 
-def test_a_step_has_its_size_in_the_terms_of_the_outcome() -> None:
+def test_tick_is_in_units_of_the_outcome() -> None:
     schema = replace(SCHEMA, outcome=dpc.Real("y", 0, 10))
     query = replace(QUERY, estimand="ATO", limit=2.0)
     ticks = {at.name: at.tick for at in query.sensitivity(schema, "record", "l1").coordinates}

@@ -99,7 +99,7 @@ def check_lengths(basis: Basis, codes: Mapping[str, NDArray[np.int64]]) -> NDArr
 
 
 @pytest.mark.parametrize("basis", BASES, ids=IDS)
-def test_functions_are_never_longer_than_they_are_said_to_be(basis: Basis) -> None:
+def test_functions_are_at_most_1_long(basis: Basis) -> None:
     ticks = check_lengths(basis, extremes())
     longest = math.sqrt(float((ticks * ticks).sum(axis=0).max())) / LENGTH
     assert longest > 0.97  # and no length is wasted: what rounding towards 0 takes off
@@ -109,7 +109,7 @@ def test_functions_are_never_longer_than_they_are_said_to_be(basis: Basis) -> No
 
 @settings(max_examples=60)
 @given(st.sampled_from(BASES), st.lists(st.tuples(*[st.integers(0, 2**22)] * 5), min_size=1, max_size=20))
-def test_no_profile_is_found_whose_functions_are_longer(basis: Basis, draw: list[tuple[int, ...]]) -> None:
+def test_search_finds_no_profile_with_longer_functions(basis: Basis, draw: list[tuple[int, ...]]) -> None:
     codes = codes_from(draw)
     together = check_lengths(basis, codes)
     last = {name: line[-1:] for name, line in codes.items()}
@@ -117,7 +117,7 @@ def test_no_profile_is_found_whose_functions_are_longer(basis: Basis, draw: list
 
 
 @pytest.mark.parametrize("basis", [each for each in BASES if not each.disjoint], ids=lambda each: type(each).__name__)
-def test_every_place_of_the_tables_is_short_enough(basis: Basis) -> None:
+def test_tabulated_functions_are_at_most_1_long_everywhere(basis: Basis) -> None:
     """Every number of the grid that is looked up elsewhere than the one before it, and both of these."""
     width = 2 * GRID // PLACES
     middles = np.arange(-GRID, GRID + 1, width)
@@ -126,7 +126,7 @@ def test_every_place_of_the_tables_is_short_enough(basis: Basis) -> None:
     check_lengths(basis, {name: line if name in ("a", "c") else zero for name in ALL})
 
 
-def test_shares_of_the_length_do_not_add_up_to_more_by_floating_point() -> None:
+def test_shares_of_the_length_add_up_to_at_most_1_in_floating_point() -> None:
     """Polynomials share the length among all functions, splines among covariates, waves among themselves and 1."""
     angles = np.arange(PLACES) * (math.tau / PLACES)
     for count in range(1, MOST_FUNCTIONS + 1):
@@ -136,7 +136,7 @@ def test_shares_of_the_length_do_not_add_up_to_more_by_floating_point() -> None:
         assert count * (cosine**2 + sine**2).max() + int(LENGTH / math.sqrt(count + 1)) ** 2 <= LENGTH**2
 
 
-def test_rounding_to_the_nearest_step_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rounding_to_the_nearest_tick_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """The mutant: rounded as one is used to, functions are longer than they are said to be."""
 
     def nearest(values: NDArray[np.float64], share: float) -> NDArray[np.int64]:
@@ -184,7 +184,7 @@ def test_functions_are_those_of_the_formulas() -> None:
     assert waves[:, 1:5] ** 2 + waves[:, 5:] ** 2 == pytest.approx(np.ones((len(a), 4)), abs=4e-3)
 
 
-def test_many_waves_stand_in_for_the_kernel() -> None:
+def test_many_fourier_features_approximate_the_kernel() -> None:
     """Products of two profiles' functions are nearly those of a Gaussian kernel of the declared width."""
     codes = spread_out(SCHEMA.covariates, 200)
     values = basis_values(Fourier(["a", "c"], width=0.8, n_features=99), codes, SCHEMA)[:, 1:] * math.sqrt(100 / 99)
@@ -193,7 +193,7 @@ def test_many_waves_stand_in_for_the_kernel() -> None:
     assert np.abs(values @ values.T - np.exp(-apart / (2 * 0.8**2))).max() < 0.12
 
 
-def test_a_profile_belongs_to_the_nearest_point() -> None:
+def test_profile_belongs_to_the_nearest_point() -> None:
     points = Points(["a", "b"], [[-3, "no"], [7, "no"], [7, "yes"]])
     codes = codes_of({"a": [-2.0, 6.0, 6.0, -3.0], "b": ["no", "no", "yes", "yes"]}, points.reads(SCHEMA))
     assert points.ticks(codes, SCHEMA).argmax(axis=0).tolist() == [0, 1, 2, 0]
@@ -224,14 +224,14 @@ def test_profiles_become_the_codes_that_the_engine_makes_of_the_same_values(unit
     assert all((listed[name] == coded[name]).all() for name in ALL)
 
 
-def test_codes_survive_being_written_as_values() -> None:
+def test_codes_are_recovered_from_values() -> None:
     codes = spread_out(SCHEMA.covariates, 500)
     values = values_of(codes, SCHEMA.covariates)
     again = codes_of({name: [each[place] for each in values] for place, name in enumerate(ALL)}, SCHEMA.covariates)
     assert all((again[name] == codes[name]).all() for name in ALL)
 
 
-def test_a_profile_is_in_the_group_that_the_engine_counts_it_in() -> None:
+def test_profile_is_in_the_group_in_which_the_engine_counts_it() -> None:
     """Values at, next to and far from edges: a table of one unit each, and the public function of the same value."""
     cells = Cells([Cut("a", [-1, 0, 2.5]), Cut("k")])
     step = 10 / (2 * GRID)
@@ -245,7 +245,7 @@ def test_a_profile_is_in_the_group_that_the_engine_counts_it_in() -> None:
         assert [treated[0] for _, treated in groups].index(1) == place
 
 
-def test_two_edges_on_one_step_leave_a_group_empty() -> None:
+def test_two_edges_on_one_tick_leave_a_group_empty() -> None:
     cells = Cells([Cut("a", [0.0, 1e-9])])
     assert ticks_of(SCHEMA.covariates[0], 0.0) == ticks_of(SCHEMA.covariates[0], 1e-9)  # type: ignore[arg-type]
     whole = pa.table({"t": [1] * 3, "y": [0.5] * 3, "a": [-1.0, 0.0, 1.0], "k": ["p"] * 3, "c": [0.0] * 3})
@@ -264,7 +264,7 @@ def test_tables_are_looked_up_at_the_nearest_place() -> None:
 
 
 @pytest.mark.parametrize("basis", BASES, ids=IDS)
-def test_a_basis_survives_being_written_down(basis: Basis) -> None:
+def test_basis_is_the_same_after_a_round_trip(basis: Basis) -> None:
     covariates, zeros = ["a"], [0.0, 0.0]
     query = EffectMoments(covariates, zeros, zeros, zeros, basis, "residual", 0.1, 1.0)
     again = from_dict(dpc.queries.to_dict(query))

@@ -78,7 +78,7 @@ def orders(monkeypatch: pytest.MonkeyPatch) -> Callable[[Sequence[int]], None]:
 
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("profiles", [1, 2, 5])
-def test_no_learner_moves_the_sums_of_one_block_beyond_the_bound(profiles: int, norm: Norm) -> None:
+def test_bound_holds_for_any_learner(profiles: int, norm: Norm) -> None:
     """All pairs of what one block may say, on a coarse grid with ends, the middle and ticks beside them."""
     query, rest = asking(profiles, 3), np.array([[0.3] * profiles, [-1.0] * profiles])
     step = 1 / GRID
@@ -105,7 +105,7 @@ def test_rounding_stays_inside_the_bound_for_every_effect_on_the_grid(norm: Norm
         assert np.max(change) <= float(sensitivity.bound)
 
 
-def test_each_way_to_make_blocks_keeps_every_pair_of_neighbours_within_the_bound(
+def test_bound_holds_for_every_assignment_to_blocks(
     orders: Callable[[Sequence[int]], None],
 ) -> None:
     """All orders of four units in two blocks, and all kinds of unit in place of the first: the same order for both."""
@@ -119,7 +119,7 @@ def test_each_way_to_make_blocks_keeps_every_pair_of_neighbours_within_the_bound
     assert 0.99 < most <= 1
 
 
-def test_the_law_of_the_answer_does_not_depend_on_the_order_of_the_table(
+def test_distribution_of_the_answer_does_not_depend_on_the_order_of_the_table(
     orders: Callable[[Sequence[int]], None],
 ) -> None:
     """Over all orders, which are alike, answers come as often: so two tables can be compared block by block.
@@ -150,7 +150,7 @@ def biased(size: int) -> NDArray[np.int64]:
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("draw", "fair"), [(Sampler().shuffle, True), (biased, False)])
-def test_all_orders_come_as_often(draw: Callable[[int], NDArray[np.int64]], fair: bool) -> None:
+def test_all_orders_are_equally_likely(draw: Callable[[int], NDArray[np.int64]], fair: bool) -> None:
     seen = Counter(tuple(draw(4).tolist()) for _ in range(12_000))
     assert len(seen) == 24
     chance = stats.chisquare([seen[order] for order in itertools.permutations(range(4))]).pvalue
@@ -187,7 +187,7 @@ def test_blocks_by_the_order_of_a_covariate_are_caught(norm: Norm, orders: Calla
 
 
 @pytest.mark.parametrize("norm", NORMS)
-def test_a_learner_that_remembers_is_caught(norm: Norm, orders: Callable[[Sequence[int]], None]) -> None:
+def test_learner_with_a_memory_is_caught(norm: Norm, orders: Callable[[Sequence[int]], None]) -> None:
     """The mutant: a block must be learned from by itself. Here each starts where the last ended."""
     query, ends = asking(1, 5), []
     for y in (0.0, 1.0):
@@ -203,7 +203,7 @@ def test_a_learner_that_remembers_is_caught(norm: Norm, orders: Callable[[Sequen
 
 
 @pytest.mark.parametrize("norm", NORMS)
-def test_a_learner_that_writes_to_its_profiles_does_not_reach_other_blocks(
+def test_learner_that_overwrites_profiles_does_not_reach_other_blocks(
     norm: Norm, orders: Callable[[Sequence[int]], None]
 ) -> None:
     """For instance one that centres profiles as it centres covariates, in place."""
@@ -221,7 +221,7 @@ def test_a_learner_that_writes_to_its_profiles_does_not_reach_other_blocks(
     assert moved(query, norm, *ends) <= 1
 
 
-def test_a_bound_without_the_number_of_profiles_is_caught() -> None:
+def test_bound_without_the_number_of_profiles_is_caught() -> None:
     """The mutant: as if one unit moved all profiles' effects by what it moves one by."""
     one, other = (sums(asking(9, 1 + 1), np.full((2, 9), each)) for each in (-1.0, 1.0))
     half = {name: (value + one[name]) // 2 for name, value in other.items()}  # one block of the two has moved
@@ -232,7 +232,7 @@ def test_a_bound_without_the_number_of_profiles_is_caught() -> None:
 
 
 @pytest.mark.parametrize("norm", NORMS)
-def test_effects_without_their_limit_are_caught(norm: Norm, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_effects_without_a_limit_are_caught(norm: Norm, monkeypatch: pytest.MonkeyPatch) -> None:
     query = asking(2, 2)
     monkeypatch.setattr(np, "clip", lambda values, *_: values)
     one, other = (sums(query, np.array([[0.0, 0.0], [each, each]])) for each in (-1.5, 1.5))
@@ -278,7 +278,7 @@ FAILING: dict[str, Learn] = {
 
 
 @pytest.mark.parametrize("name", FAILING)
-def test_a_learner_that_fails_says_nothing_and_counts_as_no_effect(
+def test_failing_learner_is_silent_and_counts_as_no_effect(
     name: str, capfd: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder
 ) -> None:
     found = answer(asking(2, 3), KINDS, FAILING[name])
@@ -288,7 +288,7 @@ def test_a_learner_that_fails_says_nothing_and_counts_as_no_effect(
     assert not recwarn.list
 
 
-def test_an_effect_beyond_all_floats_in_units_of_the_limit_is_no_warning() -> None:
+def test_effect_that_overflows_raises_no_warning() -> None:
     """filterwarnings = error: the warning that numpy gives would tell that some block's effect was that large."""
     narrow = dpc.Schema(treatment=SCHEMA.treatment, outcome=dpc.Real("y", 0, 0.1), covariates=SCHEMA.covariates)
     engine = catalogue_of(narrow).assemble(KINDS)
@@ -296,14 +296,14 @@ def test_an_effect_beyond_all_floats_in_units_of_the_limit_is_no_warning() -> No
 
 
 @pytest.mark.parametrize("learner", [linear, spiteful])
-def test_empty_blocks_are_blocks(learner: Learn) -> None:
+def test_empty_blocks_count(learner: Learn) -> None:
     """More blocks than units, or a block of one arm: nothing about that is an error."""
     found = answer(asking(2, 30), KINDS, learner)
     assert list(found) == [at.name for at in asking(2, 30).sensitivity(SCHEMA, "record", "l1").coordinates]
 
 
 @pytest.mark.parametrize("name", sorted(LEARNERS))
-def test_the_learners_of_every_vault_are_functions_of_their_block(name: str) -> None:
+def test_built_in_learners_depend_on_their_block_only(name: str) -> None:
     """The same block gives the same effects, whatever was learned from before."""
     generator = np.random.default_rng(0)
     blocks = []
@@ -317,7 +317,7 @@ def test_the_learners_of_every_vault_are_functions_of_their_block(name: str) -> 
     assert first[1] > first[0]
 
 
-def test_learners_see_what_they_are_told_they_see(orders: Callable[[Sequence[int]], None]) -> None:
+def test_learners_get_the_documented_arrays(orders: Callable[[Sequence[int]], None]) -> None:
     schema = dpc.Schema(
         treatment=dpc.Treatment("t", undeclared=0),
         outcome=dpc.Real("y", 0, 10),
@@ -348,7 +348,7 @@ def test_learners_see_what_they_are_told_they_see(orders: Callable[[Sequence[int
     )
 
 
-def test_the_bound_is_the_same_whatever_is_protected_and_however_many_blocks_there_are() -> None:
+def test_bound_does_not_depend_on_protection_or_number_of_blocks() -> None:
     for norm in NORMS:
         bounds = {
             asking(4, blocks).sensitivity(SCHEMA, protects, norm).bound
@@ -357,7 +357,7 @@ def test_the_bound_is_the_same_whatever_is_protected_and_however_many_blocks_the
         assert len(bounds) == 1
 
 
-def test_the_door_takes_learners_of_the_owner_and_no_others() -> None:
+def test_door_accepts_only_learners_of_the_owner() -> None:
     table = pa.table({"t": [0, 1] * 50, "y": np.linspace(0, 1, 100), "a": np.linspace(0, 1, 100)})
     opened = {"ledger": "sqlite://", "budget": dpc.Budget(epsilon=3)}
     vault = dpc.Vault(table, SCHEMA, learners={"mine": dpc.Learner(spiteful, "1")}, **opened)  # type: ignore[arg-type]

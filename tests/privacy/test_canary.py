@@ -97,7 +97,7 @@ def spoken(table: object, ledger: Path) -> str:
     return "\n".join(map(str, said))
 
 
-def test_no_text_holds_the_canary(frame: pd.DataFrame, tmp_path: Path) -> None:
+def test_no_output_contains_the_canary(frame: pd.DataFrame, tmp_path: Path) -> None:
     as_text = frame.assign(treat=frame["treat"].astype(str), y=frame["y"].astype(str))
     as_text.to_csv(tmp_path / "t.csv", index=False)
     pq.write_table(pa.Table.from_pandas(as_text), tmp_path / "t.parquet")
@@ -109,7 +109,7 @@ def test_no_text_holds_the_canary(frame: pd.DataFrame, tmp_path: Path) -> None:
         assert str(NUMBER) not in text
 
 
-def test_the_search_would_find_it(frame: pd.DataFrame) -> None:
+def test_search_finds_a_canary(frame: pd.DataFrame) -> None:
     """The mutant: a vault that showed its relation, as DuckDB's own objects do, would be caught."""
     shown = duckdb.connect().from_df(frame[["who", "race"]])
     assert "xyzzy" in str(shown)

@@ -55,12 +55,12 @@ def largest_loss(claim: Claim) -> float:
 
 
 @pytest.mark.parametrize("name", LEAVING)
-def test_a_unit_that_leaves_moves_no_answer_beyond_its_bound(name: str) -> None:
+def test_bounds_hold_for_a_unit_that_leaves(name: str) -> None:
     assert 0 < max(largest_loss(claim) for claim in LEAVING[name]) <= 1 + 1e-9
 
 
 @pytest.mark.parametrize("name", ["arm_moments, record, Laplace", "arm_totals, record, Gaussian"])
-def test_a_number_of_units_that_is_not_paid_for_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_undercharged_number_of_units_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def unpaid(_: Schema, weight: Fraction) -> tuple[Coordinate, ...]:
         return (Coordinate("compared", 1.0, weight / 10),)
 
@@ -104,7 +104,7 @@ def changed_blocks(monkeypatch: pytest.MonkeyPatch) -> int:
     return sum(one != other for one, other in zip(before, after, strict=True))
 
 
-def test_a_unit_that_leaves_changes_one_block(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unit_that_leaves_changes_one_block(monkeypatch: pytest.MonkeyPatch) -> None:
     assert changed_blocks(monkeypatch) == 1
 
 
@@ -146,7 +146,7 @@ def test_units_count_in_the_arm_that_is_declared_or_in_none(treatment: dpc.Treat
 
 
 @pytest.mark.statistical
-def test_a_third_arm_is_never_control() -> None:
+def test_third_arm_is_never_control() -> None:
     """With arms 0, 1 and 2 declared as 0 and 1, the third once counted as control."""
     rng = np.random.default_rng(0)
     arm = rng.integers(0, 3, 30_000)
@@ -194,7 +194,7 @@ BINARY: Any = dpc.Binary("arm")
         (lambda: dpc.Schema(treatment="arm", outcome=dpc.Real("y", 0, 1)), "Treatment"),  # type: ignore[arg-type]
     ],
 )
-def test_a_treatment_that_cannot_be_compared_is_refused(declare: Callable[[], object], words: str) -> None:
+def test_incomparable_treatment_is_refused(declare: Callable[[], object], words: str) -> None:
     with pytest.raises(SchemaError, match=words):
         declare()
 

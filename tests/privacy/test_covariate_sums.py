@@ -76,7 +76,7 @@ def worst(place: int, sensitivity: Sensitivity, protects: Protects) -> float:
 
 @pytest.mark.parametrize("place", range(len(QUERIES)))
 @pytest.mark.parametrize(("protects", "norm"), CASES)
-def test_no_pair_of_units_moves_the_sums_beyond_their_bound(place: int, protects: Protects, norm: Norm) -> None:
+def test_bound_holds_for_all_pairs(place: int, protects: Protects, norm: Norm) -> None:
     sensitivity = QUERIES[place].sensitivity(SCHEMA, protects, norm)
     most = worst(place, sensitivity, protects)
     assert most <= float(sensitivity.bound)
@@ -94,7 +94,7 @@ def test_no_pair_of_units_moves_the_sums_beyond_their_bound(place: int, protects
         (0, "record", "l2", 0.91),  # a category moves by the root of 2, and is charged for 2
     ],
 )
-def test_the_bound_is_not_loose(place: int, protects: Protects, norm: Norm, share: float) -> None:
+def test_bound_is_not_loose(place: int, protects: Protects, norm: Norm, share: float) -> None:
     sensitivity = QUERIES[place].sensitivity(SCHEMA, protects, norm)
     most = worst(place, sensitivity, protects)
     assert most > share * float(sensitivity.bound)
@@ -102,7 +102,7 @@ def test_the_bound_is_not_loose(place: int, protects: Protects, norm: Norm, shar
     assert most > float(less.bound)  # so one that is too small is caught
 
 
-def test_arms_taken_to_be_public_are_caught() -> None:
+def test_bound_for_public_arms_is_caught() -> None:
     """The mutant: what an arm's size adds is left out where the arm can change."""
     for place in (0, 2):
         honest = QUERIES[place].sensitivity(SCHEMA, "record", "l1")
@@ -126,7 +126,7 @@ def test_squares_in_place_of_deficits_are_caught() -> None:
 
 
 @pytest.mark.parametrize("norm", NORMS)
-def test_no_weights_and_numbers_on_the_grid_move_further(norm: Norm) -> None:
+def test_bound_holds_for_all_weights_and_numbers_on_a_grid(norm: Norm) -> None:
     """Both arms, with weights and one number over a grid and at odd places; the score may give any weight at all."""
     query = WeightedCovariates(["a"], ["a"], [0.0, 0.0], "ATE", 0.1)
     sensitivity = query.sensitivity(SCHEMA, "record", norm)
@@ -167,9 +167,7 @@ def _grid() -> list[tuple[int, int]]:
         max_size=5,
     ),
 )
-def test_no_record_of_any_kind_moves_the_sums_beyond_their_bound(
-    query: CovariateSums, norm: Norm, units: Sequence[Unit]
-) -> None:
+def test_bound_holds_for_records_of_any_kind(query: CovariateSums, norm: Norm, units: Sequence[Unit]) -> None:
     sensitivity = query.sensitivity(SCHEMA, "record", norm)
     one, other = (
         answer(query, open_table(DATABASE.from_arrow(table_of(each, SCHEMA)), SCHEMA))
@@ -178,7 +176,7 @@ def test_no_record_of_any_kind_moves_the_sums_beyond_their_bound(
     assert moved(sensitivity, one, other) <= float(sensitivity.bound)
 
 
-def test_values_cost_nothing_and_covariates_do() -> None:
+def test_bound_grows_with_covariates_and_not_with_their_values() -> None:
     """A category of a hundred values is charged as a number is."""
     wide = replace(SCHEMA, covariates=[dpc.Category("k", list(range(100))), dpc.Real("a", 0, 1)])
     for protects, norm in CASES:
@@ -218,13 +216,13 @@ def test_sums_are_those_of_the_formulas() -> None:
                 assert ticks[f"{part}_{arm}{of}{name}"] / GRID == pytest.approx(each.sum(), abs=0.5)
 
 
-def test_the_largest_sums_fit() -> None:
+def test_largest_sums_fit_into_64_bits() -> None:
     """Sums beyond 62 bits would be refused, and whether they are must not depend on units."""
     assert CovariateSums.most_units * GRID < 2**62
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
-def test_the_door_adds_noise_of_the_size_that_the_bound_asks_for(delta: float) -> None:
+def test_door_adds_noise_of_the_size_of_the_bound(delta: float) -> None:
     vault = dpc.Vault(table(500), SCHEMA, ledger="sqlite://", budget=dpc.Budget(epsilon=3, delta=1e-5))
     release = vault.release(PLAIN, dpc.Guarantee(epsilon=1.0, delta=delta))
     bound = 7.0 if delta == 0 else 12**0.5 * dpc.calibration.gaussian_sd(1.0, delta)

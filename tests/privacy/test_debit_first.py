@@ -31,7 +31,7 @@ def test_rows_stay_unread_when_the_ledger_fails(vault: SpyVault, monkeypatch: py
     assert vault.readings == []
 
 
-def test_a_failure_after_the_debit_is_not_refunded_and_not_charged_twice(
+def test_failure_after_the_debit_is_neither_refunded_nor_charged_twice(
     vault: SpyVault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
 
@@ -48,9 +48,7 @@ def test_a_failure_after_the_debit_is_not_refunded_and_not_charged_twice(
     assert [entry.kind for entry in vault.ledger.entries()] == ["open", "bind", "grant", "debit", "release"]
 
 
-def test_of_two_answers_in_a_race_the_first_stored_is_returned(
-    vault: SpyVault, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_first_stored_answer_of_a_race_is_returned(vault: SpyVault, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process stores its answer between our noise and our store: ours is thrown away unseen."""
     theirs: list[dpc.Release] = []
 
@@ -67,7 +65,7 @@ def test_of_two_answers_in_a_race_the_first_stored_is_returned(
     assert vault.release(ArmTotals(), ONE) == theirs[0]
 
 
-def test_a_request_is_its_question(vault: SpyVault) -> None:
+def test_request_is_identified_by_its_question(vault: SpyVault) -> None:
     vault.release(ArmTotals(), ONE)
     grant = next(entry for entry in vault.ledger.entries() if entry.kind == "grant")
     assert grant.request == digest_of(grant.content["question"])

@@ -110,7 +110,7 @@ def case(name: str, learner: Learner, models: int) -> tuple[EffectMoments, Array
 @pytest.mark.parametrize("models", range(len(MODELS)))
 @pytest.mark.parametrize("learner", LEARNERS)
 @pytest.mark.parametrize("name", BASES)
-def test_no_pair_of_units_moves_the_sums_beyond_their_bound(name: str, learner: Learner, models: int) -> None:
+def test_bound_holds_for_all_pairs(name: str, learner: Learner, models: int) -> None:
     for norm in NORMS:
         assert share(*case(name, learner, models), norm) <= 1
 
@@ -131,7 +131,7 @@ def test_no_pair_of_units_moves_the_sums_beyond_their_bound(name: str, learner: 
         ("waves", "augmented", "l1", 0.6),
     ],
 )
-def test_the_bound_is_not_loose(name: str, learner: Learner, norm: Norm, least: float) -> None:
+def test_bound_is_not_loose(name: str, learner: Learner, norm: Norm, least: float) -> None:
     """Models that say the middle, or that are far off, and outcomes at ends."""
     assert least < max(share(*case(name, learner, models), norm) for models in range(len(MODELS))) <= 1
 
@@ -150,7 +150,7 @@ ANY_UNIT = st.tuples(st.integers(0, 1), *[st.integers(-GRID, GRID)] * 2, st.inte
 
 @settings(max_examples=50)
 @given(any_query(), st.lists(ANY_UNIT, min_size=2, max_size=6))
-def test_no_models_and_no_units_are_found_that_move_further(query: EffectMoments, units: list[tuple[int, ...]]) -> None:
+def test_search_finds_no_models_or_units_beyond_the_bound(query: EffectMoments, units: list[tuple[int, ...]]) -> None:
     points = added(query, np.array(units))
     for norm in NORMS:
         assert share(query, points, norm) <= 1
@@ -197,7 +197,7 @@ def test_half_the_bound_is_caught(norm: Norm) -> None:
     assert share(*case("splines", "augmented", 0), norm) > 1.8 / 2
 
 
-def test_a_bound_for_groups_is_caught_where_functions_overlap() -> None:
+def test_bound_for_groups_is_caught_where_functions_overlap() -> None:
     """Units of two groups move the sums by the root of 4; where functions overlap both can move further at once."""
     four = math.sqrt(4 + 1 / 16)  # and one that the limit cut off
     moved = []
@@ -210,9 +210,7 @@ def test_a_bound_for_groups_is_caught_where_functions_overlap() -> None:
 
 @pytest.mark.parametrize("learner", LEARNERS)
 @pytest.mark.parametrize("norm", NORMS)
-def test_a_regressand_without_its_limit_is_caught(
-    learner: Learner, norm: Norm, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_regressand_without_a_limit_is_caught(learner: Learner, norm: Norm, monkeypatch: pytest.MonkeyPatch) -> None:
     def unlimited(numbers: Ticks, limit: float) -> tuple[Ticks, Ticks]:
         ticks = np.rint(numbers / GRID * LENGTH / limit).astype(np.int64)
         return ticks, np.zeros_like(ticks)
@@ -223,7 +221,7 @@ def test_a_regressand_without_its_limit_is_caught(
 
 
 @pytest.mark.parametrize("norm", NORMS)
-def test_functions_that_are_longer_than_they_say_are_caught(norm: Norm, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_long_functions_are_caught(norm: Norm, monkeypatch: pytest.MonkeyPatch) -> None:
     functions = Residuals.functions
     monkeypatch.setattr(Residuals, "functions", lambda own, batch: functions(own, batch) * 5 // 4)
     query = asking(BASES["splines"], "augmented")
@@ -231,7 +229,7 @@ def test_functions_that_are_longer_than_they_say_are_caught(norm: Norm, monkeypa
 
 
 @pytest.mark.parametrize("norm", NORMS)
-def test_arms_that_are_half_as_far_from_their_propensity_as_they_can_be_are_caught(norm: Norm) -> None:
+def test_half_the_distance_of_arm_and_propensity_is_caught(norm: Norm) -> None:
     """The mutant: noise for arms at a distance of a half, where the propensity can be at 0.05."""
     points = case("groups", "residual", 2)[1]
     assert share(asking(BASES["groups"], "residual", 0), points, norm) > 1.5
@@ -242,7 +240,7 @@ def predicted(query: EffectMoments, units: Ticks, schema: dpc.Schema = SCHEMA) -
     return Residuals(query, schema).residual(Few(units).batch)[0]
 
 
-def test_no_arm_is_farther_from_its_propensity_than_the_query_says() -> None:
+def test_distance_of_arm_and_propensity_is_bounded() -> None:
     generator = np.random.default_rng(0)
     units, most = np.vstack([units_of(0), units_of(1)]), 0.0
     for spread in (1e-4, 0.01, 0.3, 3.0, 50.0):
@@ -257,7 +255,7 @@ def test_no_arm_is_farther_from_its_propensity_than_the_query_says() -> None:
     assert most > 0.9999
 
 
-def test_a_distance_without_room_for_the_table_of_propensities_is_caught() -> None:
+def test_distance_without_rounding_of_propensities_is_caught() -> None:
     """The mutant: the exact logistic function at the largest predictor. Looked up, a predictor is rounded down."""
     caught = 0
     for place in range(40):
@@ -267,7 +265,7 @@ def test_a_distance_without_room_for_the_table_of_propensities_is_caught() -> No
     assert caught > 20
 
 
-def test_many_coefficients_that_are_all_rounded_up_are_paid_for() -> None:
+def test_rounding_of_many_coefficients_is_inside_the_bound() -> None:
     covariates = [dpc.Real(f"x{place}", 0, 1) for place in range(400)]
     schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=covariates)
     slope = 0.501 * 2.0**-16 * math.sqrt(401)
@@ -278,7 +276,7 @@ def test_many_coefficients_that_are_all_rounded_up_are_paid_for() -> None:
     assert np.abs(predicted(query, unit, schema)).max() <= query.farthest_arm(schema, query.clip) * GRID
 
 
-def test_rounding_of_regressors_is_paid_for() -> None:
+def test_rounding_of_regressors_is_inside_the_bound() -> None:
     """Functions times a distance, to the nearest step: as long as `longest`, in sizes as large as the l1 bound has."""
     generator = np.random.default_rng(0)
     for basis in BASES.values():
@@ -294,7 +292,7 @@ def test_rounding_of_regressors_is_paid_for() -> None:
         assert int(np.abs(regressors).sum(axis=0).max()) <= room * longest
 
 
-def test_rounding_up_every_regressor_would_be_longer_without_room_for_it() -> None:
+def test_bound_without_rounding_of_regressors_is_caught() -> None:
     """Ten functions, each a little above a half step: 1 after rounding, and the length with it."""
     functions = np.full((10, 1), 647)  # 10 · 647² < LENGTH²
     distance = np.array([math.ceil((500 + 0.5) / 647 * GRID)])
@@ -306,7 +304,7 @@ def test_rounding_up_every_regressor_would_be_longer_without_room_for_it() -> No
 
 
 @pytest.mark.parametrize("limit", [0.5, 1.0, 2.0, 7.3, 1e4])
-def test_the_regressand_is_within_its_limit_whatever_it_was(limit: float) -> None:
+def test_regressand_is_clipped_to_its_limit(limit: float) -> None:
     numbers = np.r_[-2 * GRID : 2 * GRID + 1 : 997, 2 * GRID, -(2**32), 2**32]
     kept, cut = within(numbers, limit)
     assert np.abs(kept).max() <= LENGTH
@@ -316,14 +314,14 @@ def test_the_regressand_is_within_its_limit_whatever_it_was(limit: float) -> Non
     assert kept[ordinary] == pytest.approx(wanted, rel=3e-3, abs=0.51)
 
 
-def test_only_a_regressand_at_its_limit_is_counted_as_cut_off() -> None:
+def test_only_clipped_regressands_are_counted() -> None:
     """So that a unit that is cut off has no deficit."""
     kept, cut = within(np.arange(-2 * GRID, 2 * GRID + 1, 101), 0.7)
     assert set(np.abs(kept[cut == 1])) == {LENGTH}
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
-def test_the_largest_scores_fit(learner: Learner) -> None:
+def test_largest_scores_fit_into_64_bits(learner: Learner) -> None:
     """Everything at its ends, with the smallest clip and limit, against whole numbers of any size."""
     assert np.abs(case("groups", learner, 2)[1]).max() <= LENGTH**2
 
@@ -343,7 +341,7 @@ def test_products_in_floating_point_are_exact(units: int, largest: bool) -> None
     assert found[14, 0] == (np.abs(kept) == LENGTH).sum()
 
 
-def test_the_largest_sums_fit() -> None:
+def test_largest_sums_fit_into_64_bits() -> None:
     """Sums beyond 62 bits would be refused, and whether they are must not depend on units."""
     assert EffectMoments.most_units * (LENGTH + 8) ** 2 < 2**62
 
@@ -355,7 +353,7 @@ def table_of(n: int) -> pa.Table:
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
-def test_one_unit_moves_the_sums_of_a_whole_table_by_its_own_part_only(learner: Learner) -> None:
+def test_unit_moves_the_sums_by_its_own_part_only(learner: Learner) -> None:
     table = table_of(70_000)  # more than one batch
     query = asking(BASES["squares"], learner, 1)
     shuffled = table.take(pa.array(np.random.default_rng(5).permutation(70_000)))
@@ -397,14 +395,14 @@ def test_sums_are_those_of_the_formulas(learner: Learner, limit: float) -> None:
     assert values == pytest.approx(wanted, rel=5e-3, abs=3.0)
 
 
-def test_the_bound_is_the_same_whatever_is_protected() -> None:
+def test_bound_does_not_depend_on_protection() -> None:
     for norm, learner in itertools.product(NORMS, LEARNERS):
         query = asking(BASES["waves"], learner)
         assert len({query.sensitivity(SCHEMA, protects, norm) for protects in PROTECTS}) == 1
 
 
 @pytest.mark.parametrize(("name", "numbers"), [("line", 3 + 2 + 2), ("groups", 3 + 3 + 2), ("points", 2 + 2 + 2)])
-def test_each_product_is_released_once_and_none_that_must_be_nothing(name: str, numbers: int) -> None:
+def test_each_product_is_released_once_unless_it_must_be_0(name: str, numbers: int) -> None:
     assert len(asking(BASES[name], "residual").sensitivity(SCHEMA, "record", "l1").coordinates) == numbers
 
 

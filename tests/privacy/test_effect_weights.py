@@ -93,7 +93,7 @@ def claim(query: EffectWeights) -> float:
 @pytest.mark.parametrize("models", ["flat", "far off"])
 @pytest.mark.parametrize("basis", BASES)
 @pytest.mark.parametrize(("limit", "penalty"), [(0.04, 1.0), (0.15, 2.0), (30.0, 4.0)])
-def test_no_unit_moves_the_weights_beyond_the_claim(basis: str, models: str, limit: float, penalty: float) -> None:
+def test_bound_holds_for_the_minimum(basis: str, models: str, limit: float, penalty: float) -> None:
     query = asking(basis, models, limit, penalty)
     for rest in tables(0, 1)[::7]:
         ends = np.array([fitted(query, [*rest, unit]) for unit in CORNERS])
@@ -102,14 +102,14 @@ def test_no_unit_moves_the_weights_beyond_the_claim(basis: str, models: str, lim
 
 
 @pytest.mark.parametrize("basis", BASES)
-def test_the_claim_is_reached(basis: str) -> None:
+def test_bound_is_attained(basis: str) -> None:
     """One unit, far from what is foretold, pulls as hard one way as another that replaces it does the other way."""
     query = asking(basis, "flat", 0.02, 2.0)
     ends = np.array([fitted(query, [unit]) for unit in CORNERS])
     assert np.linalg.norm(ends[:, None] - ends[None], axis=2).max() > 0.999 * claim(query)  # so less would be caught
 
 
-def test_answers_move_no_further_than_the_query_says() -> None:
+def test_bound_holds_for_answers() -> None:
     """With the solver's tolerance and rounding, by the real engine."""
     norms: tuple[Norm, Norm] = ("l1", "l2")
     for basis, models in itertools.product(BASES, ("flat", "far off")):
@@ -122,7 +122,7 @@ def test_answers_move_no_further_than_the_query_says() -> None:
             assert change <= weight * float(sensitivity.bound)
 
 
-def test_the_query_charges_the_claim_the_solver_and_rounding() -> None:
+def test_sensitivity_includes_solver_and_rounding() -> None:
     for protects, (basis, models) in itertools.product(PROTECTS, itertools.product(BASES, MODELS)):
         query = asking(basis, models)
         root = math.sqrt(len(query.basis.names(SCHEMA)))
@@ -155,7 +155,7 @@ def test_derivatives_are_those_of_the_loss() -> None:
 
 
 @pytest.mark.parametrize("models", MODELS)
-def test_one_unit_pulls_no_harder_than_the_proof_says(models: str) -> None:
+def test_gradient_of_one_unit_is_bounded(models: str) -> None:
     for basis, limit in itertools.product(BASES, (0.01, 0.15, 100.0)):
         query = asking(basis, models, limit, 4.0)
         residuals, size = Residuals(query, SCHEMA), len(query.basis.names(SCHEMA))
@@ -166,7 +166,7 @@ def test_one_unit_pulls_no_harder_than_the_proof_says(models: str) -> None:
             assert np.linalg.eigvalsh(found[1:]).min() >= -1e-12  # so that the ridge alone makes it strongly convex
 
 
-def test_the_loss_bends_no_faster_than_the_solver_is_told() -> None:
+def test_third_derivative_is_within_the_solvers_bound() -> None:
     """The third derivative of c² log cosh(x / c) is at most 2 / c times the second; with regressors, their length more.
 
     Along a line, the logarithm of the curvature must not change faster than that.
@@ -189,7 +189,7 @@ def test_the_loss_bends_no_faster_than_the_solver_is_told() -> None:
 
 @pytest.mark.parametrize("models", MODELS)
 @pytest.mark.parametrize(("limit", "penalty"), [(0.01, 4.0), (0.15, 1.0), (100.0, 1.0), (0.15, 1e12)])
-def test_the_solver_stops_within_the_distance_that_is_paid_for(models: str, limit: float, penalty: float) -> None:
+def test_solver_stops_within_its_slack(models: str, limit: float, penalty: float) -> None:
     """Also where outcomes are at their ends, many units agree, and hardly any ridge holds them."""
     generator = np.random.default_rng(3)
     crowd = [CORNERS[place] for place in generator.integers(0, len(CORNERS), 300)]
@@ -200,7 +200,7 @@ def test_the_solver_stops_within_the_distance_that_is_paid_for(models: str, limi
         assert np.linalg.norm(near - exact) <= paid + math.sqrt(len(near)) * COEFFICIENT_TICK
 
 
-def test_tables_at_hand_and_tables_read_again_for_each_step_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_in_memory_and_tables_read_at_each_step_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = np.random.default_rng(4)
     units = [
         (int(t), float(y), float(a))
@@ -213,7 +213,7 @@ def test_tables_at_hand_and_tables_read_again_for_each_step_give_the_same(monkey
     assert (answered(query, units[::-1]) == held).all()
 
 
-def test_a_loss_that_stays_a_square_is_caught() -> None:
+def test_squared_loss_is_caught() -> None:
     """The mutant: least squares. What one unit pulls grows with how far off the weights are, and no limit holds it.
 
     Many units tell a large effect. One that is replaced had, or has, an arm that its propensity all but rules out: it
@@ -237,7 +237,7 @@ def test_a_loss_that_stays_a_square_is_caught() -> None:
     assert np.linalg.norm(fitted(query, [*rest, ends[0]]) - fitted(query, [*rest, ends[1]])) <= claim(query)
 
 
-def test_a_weight_without_a_penalty_is_caught() -> None:
+def test_weight_without_a_penalty_is_caught() -> None:
     """The mutant: the constant goes free, as intercepts do elsewhere. Then one unit of two decides where it lies."""
     query = asking("line", "flat", 0.15, 50.0)
 
@@ -254,7 +254,7 @@ def test_a_weight_without_a_penalty_is_caught() -> None:
     assert np.linalg.norm(ends[0] - ends[1]) > 20 * claim(query)
 
 
-def test_a_ridge_that_is_a_length_and_not_its_square_is_caught() -> None:
+def test_penalty_on_the_length_is_caught() -> None:
     """As printed (Schröder, Melnychuk and Feuerriegel 2025, equation 13): one label of a hundred flips everything.
 
     Absolute errors are a loss of slope 1. With labels 0 and 1 and a penalty of 0.11 of the length, what is minimised
@@ -273,7 +273,7 @@ def test_a_ridge_that_is_a_length_and_not_its_square_is_caught() -> None:
     assert max(abs(fit(ones + 1, 2) - fit(ones, 2)) for ones in range(40, 70)) <= claimed + 1e-3
 
 
-def test_noise_by_the_printed_constant_is_caught() -> None:
+def test_printed_constant_is_caught() -> None:
     """The root of 2 ln(2 / delta), over epsilon, is too small for large epsilons; the noise here is not."""
     for epsilon in (1.0, 5.0, 15.0, 50.0):
         printed = math.sqrt(2 * math.log(2 / 1e-5)) / epsilon
@@ -281,7 +281,7 @@ def test_noise_by_the_printed_constant_is_caught() -> None:
         assert epsilon_of_mu(1 / gaussian_sd(epsilon, 1e-5), 1e-5) <= epsilon
 
 
-def test_functions_that_are_longer_than_they_say_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_long_functions_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     query = asking("groups", "flat", 0.02, 2.0)
     functions = Residuals.functions
     monkeypatch.setattr(Residuals, "functions", lambda own, batch: functions(own, batch) * 2)
@@ -289,14 +289,14 @@ def test_functions_that_are_longer_than_they_say_are_caught(monkeypatch: pytest.
     assert np.linalg.norm(ends[0] - ends[1]) > 1.9 * claim(query)
 
 
-def test_half_the_penalty_that_is_claimed_is_caught() -> None:
+def test_half_the_penalty_is_caught() -> None:
     query = asking("splines", "flat", 0.04, 2.0)
     less = replace(query, penalty=1.0)
     ends = [fitted(less, [(1, y, 1.0)]) for y in (-1.0, 1.0)]
     assert np.linalg.norm(ends[0] - ends[1]) > 1.9 * claim(query)
 
 
-def test_the_clip_at_the_end_is_never_met() -> None:
+def test_final_clip_is_never_reached() -> None:
     """At the minimum the ridge is no larger than the loss at 0, which is at most 2 for each unit."""
     query = asking("groups", "far off", 100.0, 1.0)
     assert np.abs(answered(query, [(1, 1.0, 1.0)] * 500)).max() < math.sqrt(4 * 500)
@@ -314,6 +314,6 @@ def test_the_clip_at_the_end_is_never_met() -> None:
         {"limit": "1"},
     ],
 )
-def test_a_query_without_a_ridge_or_a_limit_is_refused(wrong: dict[str, Any]) -> None:
+def test_query_without_penalty_or_limit_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(QueryError, match="penalty"):
         replace(asking(), **wrong)

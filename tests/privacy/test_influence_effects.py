@@ -78,7 +78,7 @@ def epsilon_of_means(one: tuple[float, float], other: tuple[float, float], asked
     return float(math.log(likely - DELTA) - stats.norm.logsf((middle - low) / low_sd * root))
 
 
-def test_one_outcome_of_a_thousand_units_is_told_by_one_answer(models: Models) -> None:
+def test_one_answer_reveals_one_outcome_of_a_thousand(models: Models) -> None:
     """First reason: influence functions are about large samples, not about what one record does to this one.
 
     One unit sits on the profile, and its outcome goes from one end to the other. A forest follows. Nothing is searched
@@ -90,7 +90,7 @@ def test_one_outcome_of_a_thousand_units_is_told_by_one_answer(models: Models) -
     assert epsilon_of_means(ends[0], ends[1]) > 10
 
 
-def test_the_same_question_a_thousand_times_is_answered_at_the_price_of_one(models: Models) -> None:
+def test_thousand_profiles_cost_as_much_as_one(models: Models) -> None:
     """Second reason: noise does not grow with the number of profiles, which may all be the same one.
 
     The learner is as tame as can be, a line. One answer keeps the claim; the mean of a thousand does not.
@@ -127,7 +127,7 @@ def flipped(n: int) -> tuple[Table, Table]:
     return table, with_first(table, y=1.0)
 
 
-def test_models_that_are_not_paid_for_tell_of_a_unit(models: Models) -> None:
+def test_uncharged_models_reveal_a_unit(models: Models) -> None:
     """Third reason: models are learned from the same table, and the claim is that this can be neglected."""
     models(Flips(), DummyClassifier(strategy="uniform"))
     one, other = (answered(QUERY, table) for table in flipped(10_000))
@@ -135,7 +135,7 @@ def test_models_that_are_not_paid_for_tell_of_a_unit(models: Models) -> None:
     assert epsilon_of_means(one, other) > 10
 
 
-def test_the_size_of_the_noise_tells_of_a_unit(models: Models) -> None:
+def test_noise_scale_reveals_a_unit(models: Models) -> None:
     """Fourth reason: noise is in proportion to a number that the table decides and nothing protects.
 
     The spread of 200 answers to one question tells which of two sizes it was, wherever the answers lie.
@@ -167,7 +167,7 @@ class Spike(ResidualLearner):
         return np.where(np.abs(covariates[:, 0] - self._place) < 1e-6, 2.0, 0.0)
 
 
-def test_a_search_for_the_largest_influence_finds_less_than_the_largest() -> None:
+def test_search_underestimates_the_largest_influence() -> None:
     """Fifth reason: the largest value over all records is taken for the largest that a search has met."""
     met = spread_out(SCHEMA.covariates, 4_096)["a"][:, None] / GRID
     place = 0.123456789
@@ -192,7 +192,7 @@ def test_noise_is_as_printed(n: int, models: Models) -> None:
 
 
 @pytest.mark.parametrize("learner", sorted(SECOND_STAGES))
-def test_learners_as_shipped_learn(learner: str) -> None:
+def test_shipped_learners_learn(learner: str) -> None:
     effect, _ = answered(InfluenceEffects(learner, ["a"], [[1.0]], 0.05), trial(600))
     assert 0.1 < effect * outcome_tick(SCHEMA) < 0.3
 
@@ -208,7 +208,7 @@ def opened(**parts: Any) -> dpc.Vault:
 ALLOWED = [InfluenceEffects.name]
 
 
-def test_the_door_refuses_what_is_not_proved() -> None:
+def test_door_refuses_an_unproved_query() -> None:
     vault = opened()
     with pytest.raises(GuaranteeError, match=r"allow_unproved=\['influence_effects'\]"):
         vault.release(QUERY, CLAIM)
@@ -216,21 +216,21 @@ def test_the_door_refuses_what_is_not_proved() -> None:
     assert vault.ledger.proof_status == "proved"
 
 
-def test_the_door_calls_nothing_proved_that_is_not() -> None:
+def test_door_calls_no_unproved_query_proved() -> None:
     for vault in (opened(), opened(allow_unproved=ALLOWED)):
         with pytest.raises(GuaranteeError, match="a heuristic guarantee"):
             vault.release(QUERY, PROVED)
         assert vault.ledger.spent.epsilon == 0
 
 
-def test_the_door_calls_nothing_heuristic_that_is_proved() -> None:
+def test_door_calls_no_proved_query_heuristic() -> None:
     for vault in (opened(), opened(allow_unproved=ALLOWED)):
         with pytest.raises(GuaranteeError, match="a proved guarantee"):
             vault.release(ArmTotals(), CLAIM)
         assert vault.ledger.spent.epsilon == 0
 
 
-def test_a_claim_without_delta_is_refused() -> None:
+def test_guarantee_without_delta_is_refused() -> None:
     vault = opened(allow_unproved=ALLOWED)
     with pytest.raises(QueryError, match="delta greater than 0"):
         vault.release(QUERY, dpc.Guarantee(epsilon=1, proof_status="heuristic"))
@@ -238,12 +238,12 @@ def test_a_claim_without_delta_is_refused() -> None:
 
 
 @pytest.mark.parametrize("named", ["influence_effects", ["arm_totals"], ["influence"], ["everything"]])
-def test_only_heuristics_there_are_can_be_allowed(named: Any) -> None:
+def test_only_existing_unproved_queries_can_be_allowed(named: Any) -> None:
     with pytest.raises(GuaranteeError, match="a list of queries without proof"):
         opened(allow_unproved=named)
 
 
-def test_one_release_without_a_proof_is_remembered_for_ever(tmp_path: Path, models: Models) -> None:
+def test_ledger_remembers_an_unproved_release(tmp_path: Path, models: Models) -> None:
     models(DummyRegressor(), DummyClassifier())
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     dpc.Ledger.create(url, BUDGET, as_of=AS_OF)
@@ -264,7 +264,7 @@ def test_one_release_without_a_proof_is_remembered_for_ever(tmp_path: Path, mode
     assert opened(ledger=url, allow_unproved=ALLOWED).release(QUERY, CLAIM) == release
 
 
-def test_what_another_process_released_without_a_proof_is_seen(tmp_path: Path, models: Models) -> None:
+def test_unproved_release_of_another_process_is_seen(tmp_path: Path, models: Models) -> None:
     models(DummyRegressor(), DummyClassifier())
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     dpc.Ledger.create(url, BUDGET, as_of=AS_OF)
@@ -273,7 +273,7 @@ def test_what_another_process_released_without_a_proof_is_seen(tmp_path: Path, m
     assert one.ledger.proof_status == "heuristic"
 
 
-def test_what_is_allowed_without_a_proof_cannot_be_declared_anew(tmp_path: Path) -> None:
+def test_allowed_unproved_queries_cannot_be_redeclared(tmp_path: Path) -> None:
     for first, second in (((), ALLOWED), (ALLOWED, ())):
         url = f"sqlite:///{tmp_path / f'ledger-{len(first)}.db'}"
         dpc.Ledger.create(url, BUDGET, as_of=AS_OF)
@@ -282,13 +282,13 @@ def test_what_is_allowed_without_a_proof_cannot_be_declared_anew(tmp_path: Path)
             opened(ledger=url, allow_unproved=second)
 
 
-def test_what_is_not_proved_has_no_price_in_rho() -> None:
+def test_unproved_query_has_no_price_in_rho() -> None:
     vault = opened(allow_unproved=ALLOWED, budget=dpc.Budget(epsilon=3, delta=1e-4, rule="zcdp"))
     with pytest.raises(BudgetExceededError, match="additive rule"):
         vault.release(QUERY, CLAIM)
 
 
-def test_the_size_of_the_noise_does_not_go_out(models: Models) -> None:
+def test_noise_scale_is_not_released(models: Models) -> None:
     models(DummyRegressor(), DummyClassifier())
     release = opened(allow_unproved=ALLOWED).release(QUERY, CLAIM)
     assert release.scales == (None,)

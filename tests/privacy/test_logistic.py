@@ -57,7 +57,7 @@ def tables(generator: np.random.Generator, count: int) -> list[list[Unit]]:
 
 
 @pytest.mark.parametrize("penalty", [0.5, 2.0, 20.0])
-def test_no_unit_moves_the_coefficients_beyond_the_claim(penalty: float) -> None:
+def test_bound_holds_for_coefficients(penalty: float) -> None:
     claimed, most = 2 / penalty, 0.0
     for rest in tables(np.random.default_rng(0), 40):
         ends = [fitted([*rest, unit], penalty) for unit in CORNERS]
@@ -66,7 +66,7 @@ def test_no_unit_moves_the_coefficients_beyond_the_claim(penalty: float) -> None
     assert most > 0.3 * claimed  # the claim is not idle
 
 
-def test_the_query_charges_the_claim_and_the_slack() -> None:
+def test_sensitivity_includes_the_slack() -> None:
     query = OutputPerturbedLogistic(["a", "b"], 4.0)
     sensitivity = query.sensitivity(SCHEMA, "record", "l2")
     for at in sensitivity.coordinates:
@@ -74,7 +74,7 @@ def test_the_query_charges_the_claim_and_the_slack() -> None:
     assert query.sensitivity(SCHEMA, "record", "l1").bound >= math.sqrt(3)
 
 
-def test_an_unpenalised_constant_is_caught() -> None:
+def test_unpenalised_constant_is_caught() -> None:
     """The mutant: the usual logistic regression, whose intercept one unit moves however strong the ridge is."""
     x, penalty = np.full(200, 0.5), 100.0
 
@@ -89,7 +89,7 @@ def test_an_unpenalised_constant_is_caught() -> None:
     assert np.linalg.norm(ends[0] - ends[1]) > 20 * 2 / penalty
 
 
-def test_a_length_taken_from_the_table_is_caught() -> None:
+def test_length_taken_from_the_table_is_caught() -> None:
     """The mutant: covariates divided by the largest length among the units, so that one outlier moves all of them."""
     generator = np.random.default_rng(0)
     x, penalty = generator.uniform(-1, 1, (1000, 2)), 100.0
@@ -113,7 +113,7 @@ def test_objective_perturbation_keeps_epsilon_at_every_coefficient(epsilon: floa
     assert shares + 2 * float(query.shares["slack"]) <= 1
 
 
-def test_the_answer_uses_the_tilt_and_the_ridge_that_the_proof_is_about(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answer_uses_the_tilt_and_ridge_of_the_proof(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else these could be right and the regression made with others."""
     epsilon, seen = 0.5, []
     units = [*CORNERS, *CORNERS[:3]]
@@ -133,21 +133,21 @@ def test_the_answer_uses_the_tilt_and_the_ridge_that_the_proof_is_about(monkeypa
     assert losses + query.penalty(epsilon) * at == pytest.approx([-3.0, 2.0, -1.0], abs=1e-4)
 
 
-def test_half_the_tilt_or_hardly_any_ridge_is_caught() -> None:
+def test_half_the_tilt_or_a_tiny_ridge_is_caught() -> None:
     query = ObjectivePerturbedLogistic
     assert largest_ratio(0.5, query.penalty(0.5), query.tilt_scale(0.5, 3) / 2)[0] > 0.5
     assert largest_ratio(0.5, query.penalty(0.5) / 50, query.tilt_scale(0.5, 3))[0] > 0.5
 
 
 @pytest.mark.parametrize("penalty", [0.5, 50.0])
-def test_the_solver_stops_within_the_distance_that_is_paid_for(penalty: float) -> None:
+def test_solver_stops_within_its_slack(penalty: float) -> None:
     for rest in tables(np.random.default_rng(2), 20):
         at = fitted(rest, penalty)
         gradient = loss_derivatives(at, rest)[0] + penalty * at
         assert np.linalg.norm(gradient) / penalty <= 1e-5
 
 
-def test_tables_at_hand_and_tables_read_again_for_each_step_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_in_memory_and_tables_read_at_each_step_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = np.random.default_rng(4)
     columns = {"t": generator.integers(0, 2, 3_000), "y": np.zeros(3_000)}
     table = pa.table(columns | {name: generator.uniform(-1, 1, 3_000) for name in ("a", "b")})
@@ -159,7 +159,7 @@ def test_tables_at_hand_and_tables_read_again_for_each_step_give_the_same(monkey
 
 
 @pytest.mark.statistical
-def test_cube_noise_has_its_law() -> None:
+def test_cube_noise_has_its_distribution() -> None:
     draws = np.array([Sampler().cube(4, 3.0) for _ in range(2_000)])
     largest = np.abs(draws).max(axis=1)
     # The largest entry of a vector with density exp(-largest / scale) in 4 dimensions is a Gamma variable of shape 4.
@@ -170,7 +170,7 @@ def test_cube_noise_has_its_law() -> None:
 
 
 @pytest.mark.statistical
-def test_randomised_response_turns_round_as_often_as_epsilon_says() -> None:
+def test_randomised_response_flips_with_the_probability_of_epsilon() -> None:
     answers = [1] * 20_000
     kept = sum(Sampler().randomised_response(answers, dpc.guarantee.exact(1.0)))
     share = math.e / (1 + math.e)
@@ -185,7 +185,7 @@ def test_noise_for_each_has_its_scale() -> None:
     assert stats.kstest(draws, stats.laplace(scale=800).cdf).pvalue < 1e-4
 
 
-def test_features_of_one_name_are_refused() -> None:
+def test_features_with_the_same_name_are_refused() -> None:
     """Answers go by name: two coefficients of one name would go out as the same number with twice the noise budget."""
     listed: list[list[dpc.Real | dpc.Binary | dpc.Category]] = [
         [dpc.Real("intercept", 0, 1)],
@@ -201,7 +201,7 @@ def test_features_of_one_name_are_refused() -> None:
                 query.sensitivity(schema, "record", "l1")
 
 
-def test_a_column_is_the_same_feature_however_it_was_declared() -> None:
+def test_column_is_the_same_feature_however_it_is_declared() -> None:
     """A request goes by what columns mean, so what they become may depend on nothing else."""
     batch = {"treatment": np.array([0, 1]), "covariate_0": np.array([0, 1])}
     lines = []

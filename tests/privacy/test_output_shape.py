@@ -92,7 +92,7 @@ def test_every_table_gives_releases_of_one_shape() -> None:
     assert all(each == shapes[0] for each in shapes)
 
 
-def test_removing_the_only_person_of_an_arm_cannot_be_seen_in_the_shape() -> None:
+def test_removing_the_only_unit_of_an_arm_does_not_change_the_shape() -> None:
     schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1))
     budget = dpc.Budget(epsilon=3)
     shapes = []
@@ -102,7 +102,7 @@ def test_removing_the_only_person_of_an_arm_cannot_be_seen_in_the_shape() -> Non
     assert shapes[0] == shapes[1]
 
 
-def test_a_difference_that_fails_on_an_empty_arm_would_be_caught() -> None:
+def test_failure_on_an_empty_arm_is_caught() -> None:
     """The mutant: the textbook formula raises, and so tells that the arm is empty."""
     treated = [y for t, y in zip([0] * 10, [0.3] * 10, strict=True) if t == 1]
     with pytest.raises(ZeroDivisionError):

@@ -91,7 +91,7 @@ def deficits(features: int, protects: Protects, norm: Norm) -> float:
 
 @pytest.mark.parametrize("features", [1, 2, 3, 4])
 @pytest.mark.parametrize(("interaction", "protects", "norm"), CASES)
-def test_at_corners_units_move_all_that_the_bound_has_for_products(
+def test_bound_on_products_is_attained_at_corners(
     features: int, interaction: bool, protects: Protects, norm: Norm
 ) -> None:
     schema, units = plain_schema(features), corners(features)
@@ -104,7 +104,7 @@ def test_at_corners_units_move_all_that_the_bound_has_for_products(
 
 @pytest.mark.parametrize("features", [1, 2, 3, 4])
 @pytest.mark.parametrize(("interaction", "protects", "norm"), CASES)
-def test_no_pair_of_units_is_found_that_moves_further(
+def test_search_finds_no_pair_beyond_the_bound(
     features: int, interaction: bool, protects: Protects, norm: Norm
 ) -> None:
     """Among units anywhere, at the middle, next to ends, and where the grid of products rounds."""
@@ -122,9 +122,7 @@ def test_no_pair_of_units_is_found_that_moves_further(
 
 
 @pytest.mark.parametrize(("interaction", "protects", "norm"), CASES)
-def test_categories_and_two_values_move_no_further_than_numbers(
-    interaction: bool, protects: Protects, norm: Norm
-) -> None:
+def test_bound_holds_for_categories_and_pairs_of_values(interaction: bool, protects: Protects, norm: Norm) -> None:
     query = asking(MIXED, interaction=interaction)
     numbers = (-GRID, 0, GRID)
     units = np.array(list(itertools.product((0, 1), numbers, numbers, range(3), range(2))))
@@ -142,7 +140,7 @@ def test_half_the_bound_is_caught(interaction: bool, protects: Protects, norm: N
 
 
 @pytest.mark.parametrize("norm", POWERS)
-def test_a_bound_for_outcomes_where_everything_can_change_is_caught(norm: Norm) -> None:
+def test_bound_for_outcomes_is_caught_where_records_change(norm: Norm) -> None:
     schema, units = plain_schema(4), corners(4)
     query = asking(schema, interaction=True)
     bound = float(query.sensitivity(schema, "outcome", norm).bound)
@@ -150,7 +148,7 @@ def test_a_bound_for_outcomes_where_everything_can_change_is_caught(norm: Norm) 
 
 
 @pytest.mark.parametrize("norm", POWERS)
-def test_features_that_are_not_clipped_are_caught(norm: Norm) -> None:
+def test_unclipped_features_are_caught(norm: Norm) -> None:
     """A covariate half as far again from the middle as its bounds are."""
     schema, units = plain_schema(2), corners(2)
     query = asking(schema, interaction=True)
@@ -160,7 +158,7 @@ def test_features_that_are_not_clipped_are_caught(norm: Norm) -> None:
 
 
 @pytest.mark.parametrize("norm", POWERS)
-def test_numbers_that_are_not_measured_from_the_middle_are_caught(norm: Norm) -> None:
+def test_uncentred_numbers_are_caught(norm: Norm) -> None:
     """From 0 to 2 in place of -1 to 1: then products move twice as far, and squares lack nothing to 1."""
     schema, units = plain_schema(2), corners(2)
     query = asking(schema, interaction=True)
@@ -171,13 +169,13 @@ def test_numbers_that_are_not_measured_from_the_middle_are_caught(norm: Norm) ->
 
 @pytest.mark.parametrize("norm", POWERS)
 @pytest.mark.parametrize("factors", [(2, 0), (0, 2)])
-def test_a_signed_deficit_weighs_enough_for_a_unit_that_changes_arms(norm: Norm, factors: tuple[int, int]) -> None:
+def test_signed_deficit_is_inside_the_bound_for_a_change_of_arms(norm: Norm, factors: tuple[int, int]) -> None:
     """A signed deficit can move twice as far as a plain one, while the plain one does not; the proof relies on this."""
     plain, signed = (Fraction(1, 2 * WEIGHTS[(sign, *factors)]) ** POWERS[norm] for sign in (False, True))
     assert 2 ** POWERS[norm] * signed <= plain + signed
 
 
-def test_rounding_keeps_every_number_within_its_steps() -> None:
+def test_rounding_keeps_every_number_within_its_ticks() -> None:
     every = np.arange(-GRID, GRID + 1)
     rounded = (every + GRID // FINE // 2) // (GRID // FINE)
     assert (rounded.min(), rounded.max()) == (-FINE, FINE)
@@ -199,7 +197,7 @@ def test_products_in_floating_point_are_exact(features: int, units: int, largest
     assert np.abs(found).max(initial=0) <= units * FINE**2  # below 2^62 for fewer than 2^41 units
 
 
-def test_products_of_numbers_that_are_not_whole_would_depend_on_the_order() -> None:
+def test_products_of_fractions_depend_on_the_order() -> None:
     """The mutant: the same sums of numbers that floating point has to round."""
     numbers = np.random.default_rng(0).uniform(-1, 1, 60_000)
     orders = [np.random.default_rng(seed).permutation(60_000) for seed in range(8)]
@@ -209,7 +207,7 @@ def test_products_of_numbers_that_are_not_whole_would_depend_on_the_order() -> N
 @pytest.mark.parametrize(
     "number", [Fraction(2), Fraction(1, 3), Fraction(49, 4), Fraction(10**30, 7), Fraction(1, 10**30)]
 )
-def test_a_root_is_not_below(number: Fraction) -> None:
+def test_root_above_is_not_below_the_root(number: Fraction) -> None:
     assert number <= root_above(number) ** 2 <= number * (1 + Fraction(1, 10**9)) + Fraction(1, 10**20)
 
 
@@ -226,7 +224,7 @@ def table_of(n: int) -> pa.Table:
     )
 
 
-def test_one_unit_moves_the_sums_of_a_whole_table_by_its_own_part_only() -> None:
+def test_unit_moves_the_sums_by_its_own_part_only() -> None:
     table = table_of(70_000)  # more than one batch
     query = asking(MIXED, interaction=True)
     shuffled = table.take(pa.array(np.random.default_rng(5).permutation(70_000)))
@@ -258,7 +256,7 @@ def test_sums_are_those_of_the_formulas(interaction: bool) -> None:
         assert sums[name] / FINE**2 == pytest.approx(each.sum(), abs=0.2)  # numbers are rounded to 1 / 1024
 
 
-def test_features_have_the_names_that_moments_are_made_of() -> None:
+def test_features_have_the_names_of_the_moments() -> None:
     batch = {"treatment": np.zeros(2, int), "covariate_0": np.array([5, -5]), "covariate_1": np.array([0, 2])}
     design = Features(["k", "a"], MIXED).design(batch)
     assert [line.tolist() for line in design] == [[-GRID, -GRID], [-GRID, GRID], [5, -5]]

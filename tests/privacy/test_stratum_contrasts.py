@@ -62,19 +62,19 @@ def worst(strata: int, n: int, cap: int, protects: Protects = "record") -> dict[
 
 @pytest.mark.parametrize(("strata", "n"), [(1, n) for n in range(2, 8)] + [(2, n) for n in range(2, 7)])
 @pytest.mark.parametrize("cap", [1, 2, 3])
-def test_all_small_tables_and_all_their_neighbours(strata: int, n: int, cap: int) -> None:
+def test_bound_holds_for_all_small_tables(strata: int, n: int, cap: int) -> None:
     most, limits = worst(strata, n, cap), claimed(cap)
     assert all(most[name] <= limits[name] for name in NAMES)
 
 
-def test_the_bounds_on_effect_and_size_are_reached() -> None:
+def test_bounds_on_effect_and_size_are_attained() -> None:
     most, limits = worst(2, 6, 2), claimed(2)
     assert most["effect"] >= 0.999 * limits["effect"]
     assert most["size"] == limits["size"]
     assert most["squares"] >= 0.8 * limits["squares"]  # all of it only in ever larger arms
 
 
-def test_an_outcome_alone_moves_half_as_much() -> None:
+def test_outcome_alone_moves_half_as_much() -> None:
     most, limits = worst(2, 6, 2, "outcome"), claimed(2, "outcome")
     assert all(most[name] <= limits[name] for name in NAMES)
     assert most["effect"] >= 0.999 * limits["effect"]
@@ -101,7 +101,7 @@ def found_by_search(cap: int, tries: int) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("cap", [1, 2, 3, 5, 10])
-def test_no_larger_table_is_found_that_moves_further(cap: int) -> None:
+def test_search_finds_no_larger_table_beyond_the_bound(cap: int) -> None:
     most, limits = found_by_search(cap, 2_000), claimed(cap)
     assert all(most[name] <= limits[name] for name in NAMES)
 
@@ -116,12 +116,12 @@ def test_weights_without_a_cap_are_caught(monkeypatch: pytest.MonkeyPatch) -> No
     assert most["size"] > 2 * limits["size"]
 
 
-def test_a_sensitivity_of_one_step_in_place_of_two_is_caught() -> None:
+def test_bound_for_one_stratum_in_place_of_two_is_caught() -> None:
     """The mutant: forgetting that a replaced record leaves one stratum and joins another."""
     assert worst(2, 6, 2)["effect"] > 1.9 * claimed(2, "outcome")["effect"]
 
 
-def test_a_record_that_opens_a_stratum_moves_no_further() -> None:
+def test_bound_holds_for_a_record_that_opens_a_stratum() -> None:
     """Every stratum of the public list is a cell of the answer, rows or no rows."""
     schema = dpc.Schema(
         treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Binary("x")]

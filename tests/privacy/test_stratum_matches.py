@@ -61,7 +61,7 @@ def neighbours(strata: int, n: int) -> Iterator[tuple[tuple[Kind, ...], tuple[Ki
 
 
 @pytest.mark.parametrize(("strata", "n"), [(1, n) for n in range(2, 8)] + [(2, n) for n in range(2, 7)])
-def test_all_small_tables_and_all_their_neighbours(strata: int, n: int) -> None:
+def test_bound_holds_for_all_small_tables(strata: int, n: int) -> None:
     tightest, most = 0.0, 0
     sums: dict[tuple[Kind, ...], int] = {}
     for pair in neighbours(strata, n):
@@ -102,7 +102,7 @@ def roughest(bound: Bound, sizes: Counts, beta: float) -> float:
     st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=1, max_size=4),
     st.sampled_from([0.003, 0.041, 0.1, 0.5, 2.0]),
 )
-def test_the_bound_is_smooth_between_all_neighbours(sizes: list[tuple[int, int]], beta: float) -> None:
+def test_bound_is_smooth_between_all_neighbours(sizes: list[tuple[int, int]], beta: float) -> None:
     if sum(map(sum, sizes)) >= 2:
         assert roughest(smooth_bound, tuple(sizes), beta) <= 1 + 1e-9
 
@@ -131,7 +131,7 @@ def corrected(sizes: NDArray[np.int64], n: int, beta: float) -> float:
     return max(math.exp(-beta * k) * 4 * (1 + each) / n for k, each in enumerate(most))
 
 
-def test_the_printed_smooth_sensitivity_is_off_by_one() -> None:
+def test_printed_smooth_sensitivity_is_off_by_one() -> None:
     for sizes, beta, roughness in ((((1, 5), (0, 0)), 0.1, 1.4), (((3, 14), (2, 2)), 0.041, 1.3)):
         assert roughest(printed, sizes, beta) > roughness
         assert roughest(corrected, sizes, beta) <= 1 + 1e-9
@@ -144,7 +144,7 @@ def test_leaving_out_absent_strata_is_caught() -> None:
     assert roughest(smooth_bound, ((500, 500), (0, 0)), beta) <= 1 + 1e-9
 
 
-def test_the_bound_is_tighter_than_the_corrected_one() -> None:
+def test_bound_is_tighter_than_the_corrected_one() -> None:
     sizes = np.array([(50, 50)] * 20)
     beta = smoothness(1.0, 1e-5)
     ours = smooth_bound(sizes, 2000, beta) / (2 * GRID) / 2000
@@ -205,14 +205,14 @@ TABLES: list[tuple[Kind, ...]] = [
 
 
 @pytest.mark.parametrize("units", TABLES, ids=len)
-def test_the_answer_asks_for_noise_of_twice_its_smooth_bound(units: tuple[Kind, ...]) -> None:
+def test_noise_scale_is_twice_the_smooth_bound(units: tuple[Kind, ...]) -> None:
     """Else the bound could be right and the noise half of it."""
     share, n = 0.7, len(units)
     needed = 2 * by_hand(counts(units, 2), n, smoothness(share, GUARANTEE.delta)) / share
     assert needed <= asked(units).scales["effect"] <= 1.1 * needed
 
 
-def test_the_door_draws_noise_of_the_private_size(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_door_draws_noise_of_the_private_scale(monkeypatch: pytest.MonkeyPatch) -> None:
     """The scale that the table decides reaches the sampler, and does not leave."""
     seen: list[float | None] = []
     add_noise = Sampler.add_noise
@@ -232,7 +232,7 @@ def test_the_door_draws_noise_of_the_private_size(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("units", TABLES, ids=len)
-def test_the_logarithm_of_the_bound_moves_by_no_more_than_its_price(units: tuple[Kind, ...]) -> None:
+def test_logarithm_of_the_bound_keeps_its_own_bound(units: tuple[Kind, ...]) -> None:
     at = asked(units).ticks["log_sensitivity"]
     kinds = list(itertools.product((0, 1), (0, 1), (GRID,)))
     changes = [abs(asked((kind, *units[1:])).ticks["log_sensitivity"] - at) for kind in kinds]

@@ -80,7 +80,7 @@ def all_answers() -> list[list[dict[str, int]]]:
 
 
 @pytest.mark.parametrize(("protects", "norm"), CASES)
-def test_no_pair_of_units_moves_the_answer_beyond_its_bound(protects: Protects, norm: Norm) -> None:
+def test_bound_holds_for_all_pairs(protects: Protects, norm: Norm) -> None:
     sensitivity = QUERY.sensitivity(SCHEMA, protects, norm)
     most = worst(sensitivity, protects)
     assert 0.999 * float(sensitivity.bound) < most <= float(sensitivity.bound)  # and the bound is not loose
@@ -98,9 +98,7 @@ def test_no_pair_of_units_moves_the_answer_beyond_its_bound(protects: Protects, 
     ),
     st.builds(unit, st.integers(0, 1), st.floats() | st.none(), st.sampled_from(["p", "r", None]), st.floats()),
 )
-def test_no_record_of_any_kind_moves_the_answer_beyond_its_bound(
-    case: tuple[Protects, Norm], units: list[Unit], new: Unit
-) -> None:
+def test_bound_holds_for_records_of_any_kind(case: tuple[Protects, Norm], units: list[Unit], new: Unit) -> None:
     protects, norm = case
     new = new | {name: units[0][name] for name in PUBLIC[protects]}
     sensitivity = QUERY.sensitivity(SCHEMA, protects, norm)
@@ -111,7 +109,7 @@ def test_no_record_of_any_kind_moves_the_answer_beyond_its_bound(
     assert moved(sensitivity, one, other) <= float(sensitivity.bound)
 
 
-def test_a_bound_for_units_that_stay_in_their_group_is_caught() -> None:
+def test_bound_for_units_that_stay_in_their_group_is_caught() -> None:
     """Outcomes alone move the answer by 2; a unit that changes groups takes its number along and moves it by 3."""
     honest = QUERY.sensitivity(SCHEMA, "record", "l1")
     stays = replace(honest, bound=QUERY.sensitivity(SCHEMA, "outcome", "l1").bound)
@@ -120,7 +118,7 @@ def test_a_bound_for_units_that_stay_in_their_group_is_caught() -> None:
 
 
 @pytest.mark.parametrize("norm", NORMS)
-def test_a_bound_for_one_group_where_two_change_is_caught(norm: Norm) -> None:
+def test_bound_for_one_group_where_two_change_is_caught(norm: Norm) -> None:
     """As if a unit were added and not replaced: it leaves one group and joins another."""
     honest = QUERY.sensitivity(SCHEMA, "record", norm)
     nothing = dict.fromkeys(answer(UNITS[:1]), 0)
@@ -179,7 +177,7 @@ def test_rounding_stays_inside_the_bound_for_every_outcome_on_the_grid(norm: Nor
     assert within["record"] == within["record_within_arm"]
 
 
-def test_the_bound_does_not_grow_with_the_number_of_groups() -> None:
+def test_bound_does_not_grow_with_the_number_of_groups() -> None:
     fine = SubgroupMoments(Cells([Cut("a", [place / 60 for place in range(1, 60)]), Cut("k")]))
     for protects, norm in CASES:
         wide, narrow = (query.sensitivity(SCHEMA, protects, norm) for query in (fine, QUERY))
@@ -199,7 +197,7 @@ def test_groups_without_units_are_zeros_and_not_absent() -> None:
     }
 
 
-def test_the_largest_sums_fit() -> None:
+def test_largest_sums_fit_into_64_bits() -> None:
     """Sums beyond 62 bits would be refused, and whether they are must not depend on units."""
     assert SubgroupMoments.most_units * GRID < 2**62
 
@@ -223,7 +221,7 @@ def test_sums_are_those_of_the_formulas() -> None:
         assert ticks[f"deficit_{arm} of {group}"] / GRID == pytest.approx((1 - z[own] ** 2).sum(), abs=1e-3)
 
 
-def test_the_order_of_a_table_does_not_matter() -> None:
+def test_order_of_a_table_does_not_matter() -> None:
     table = table_of(3_000)
     shuffled = table.take(pa.array(np.random.default_rng(1).permutation(3_000)))
     one, other = (exact_answer(QUERY, SCHEMA, open_table(each, SCHEMA), ONE).ticks for each in (table, shuffled))
@@ -231,7 +229,7 @@ def test_the_order_of_a_table_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.0), (1.0, 1e-6)])
-def test_the_door_adds_noise_of_the_size_that_the_bound_asks_for(epsilon: float, delta: float) -> None:
+def test_door_adds_noise_of_the_size_of_the_bound(epsilon: float, delta: float) -> None:
     vault = dpc.Vault(table_of(500), SCHEMA, ledger="sqlite://", budget=dpc.Budget(epsilon=3, delta=1e-5))
     release = vault.release(QUERY, dpc.Guarantee(epsilon=epsilon, delta=delta))
     per_unit = 1.0 if delta == 0 else dpc.calibration.gaussian_sd(epsilon, delta)

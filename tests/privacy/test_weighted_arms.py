@@ -52,13 +52,13 @@ def every_unit(step: int) -> tuple[Int64s, Int64s, Int64s]:
 
 
 @pytest.mark.parametrize("norm", NORMS)
-def test_all_pairs_of_units_on_a_grid(norm: Norm) -> None:
+def test_bound_holds_for_all_pairs_on_a_grid(norm: Norm) -> None:
     most = farthest(vectors(*every_unit(16)), norm)
     assert 0.99 * BOUND[norm] < most <= BOUND[norm]
 
 
 @pytest.mark.parametrize("norm", NORMS)
-def test_no_pair_of_units_is_found_that_moves_further(norm: Norm) -> None:
+def test_search_finds_no_pair_beyond_the_bound(norm: Norm) -> None:
     chance = random.Random(3)  # noqa: S311 (a search)
     ends = [0, 1, 2, GRID // 3, GRID // 2, GRID - 1, GRID]
     drawn = [
@@ -73,7 +73,7 @@ def test_no_pair_of_units_is_found_that_moves_further(norm: Norm) -> None:
     assert farthest(vectors(weights, arms, outcomes), norm) <= BOUND[norm]
 
 
-def test_weights_that_are_not_clipped_are_caught() -> None:
+def test_unclipped_weights_are_caught() -> None:
     """The mutant, the paper's algorithm as printed: a score near 0 gives a weight beyond what was paid for."""
     weights, arms, outcomes = every_unit(4)
     assert farthest(vectors(weights * 3, arms, outcomes), "l1") > 2 * BOUND["l1"]
@@ -110,7 +110,7 @@ def table_of(n: int, seed: int = 0) -> pa.Table:
     )
 
 
-def test_one_unit_moves_the_sums_of_a_whole_table_by_its_own_part_only() -> None:
+def test_unit_moves_the_sums_by_its_own_part_only() -> None:
     """Also across batches: every unit's part is made of integers from that unit alone."""
     table = table_of(70_000)  # more than one batch
     query, one = replace(QUERY, shrink=0.2), dpc.Guarantee(epsilon=1)

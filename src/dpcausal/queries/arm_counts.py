@@ -15,8 +15,8 @@ from dpcausal.queries.basis import Cells, basis_of
 from dpcausal.queries.cuts import double_cut, single_cut
 from dpcausal.queries.features import (
     check_coefficients,
+    clipped_coefficients,
     intercept_score,
-    kept_within,
     name_tuple,
     score_columns,
     single_feature,
@@ -97,7 +97,7 @@ class ScoreCounts(Query):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "covariates", name_tuple(self.covariates))
-        object.__setattr__(self, "coefficients", kept_within(self.coefficients))
+        object.__setattr__(self, "coefficients", clipped_coefficients(self.coefficients))
         numbers = all(map(is_number, self.edges)) and 1 <= len(self.edges) <= MOST_EDGES
         if not (numbers and all(low < high for low, high in itertools.pairwise((0.0, *self.edges, 1.0)))):
             raise QueryError(

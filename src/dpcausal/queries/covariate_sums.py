@@ -14,12 +14,13 @@ from dpcausal.queries.features import (
     arm_weights,
     check_coefficients,
     check_estimand,
+    clipped_coefficients,
     covariates_named,
     feature_names,
     intercept_score,
-    kept_within,
     largest_weight,
     name_tuple,
+    one_and_all,
     score_columns,
     single_feature,
 )
@@ -105,9 +106,7 @@ class CovariateSums(Query):
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
         """Return queries of this kind that the schema allows."""
-        every = tuple(column.name for column in schema.covariates)
-        chosen = dict.fromkeys((*single_feature(schema), *([every] if every else [])))
-        return tuple(cls(covariates) for covariates in chosen)
+        return tuple(cls(covariates) for covariates in one_and_all(schema))
 
 
 @dataclass(frozen=True)
@@ -133,7 +132,7 @@ class WeightedCovariates(CovariateSums):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "score", name_tuple(self.score))
-        object.__setattr__(self, "coefficients", kept_within(self.coefficients))
+        object.__setattr__(self, "coefficients", clipped_coefficients(self.coefficients))
         check_estimand(self.estimand, get_args(Estimand))
         if not (is_number(self.clip) and 1e-3 <= self.clip < 0.5):
             raise QueryError(

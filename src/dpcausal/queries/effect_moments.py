@@ -12,14 +12,7 @@ from dpcausal.queries.cuts import single_cut
 from dpcausal.queries.features import single_feature
 from dpcausal.queries.models import EVEN, EXTREME, MODERATE, Modelled, Models, check_limits, joined
 from dpcausal.queries.profiles import spread_out
-from dpcausal.queries.query import (
-    GRID,
-    Coordinate,
-    Norm,
-    Sensitivity,
-    outcome_tick,
-    root_above,
-)
+from dpcausal.queries.query import GRID, Coordinate, Norm, Sensitivity, outcome_tick, root_above
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
 

@@ -70,7 +70,7 @@ def score_columns(covariates: Sequence[str], schema: Schema) -> tuple[TableColum
     return schema.treatment, *covariates_named(covariates, schema)
 
 
-def kept_within(coefficients: Sequence[float]) -> tuple[float, ...]:
+def clipped_coefficients(coefficients: Sequence[float]) -> tuple[float, ...]:
     """Return coefficients clipped to a million, far beyond any that are not mostly noise."""
     if not all(map(is_number, coefficients)):
         raise QueryError(
@@ -128,3 +128,9 @@ def single_feature(schema: Schema) -> Sequence[tuple[str, ...]]:
     numbers = [column.name for column in schema.covariates if isinstance(column, Real)]
     pairs = [column.name for column in schema.covariates if not isinstance(column, Real) and len(column.values) == 2]
     return [(name,) for name in (*numbers, *pairs)][:1]
+
+
+def one_and_all(schema: Schema) -> Sequence[tuple[str, ...]]:
+    """Return, for examples, a covariate that becomes one feature, and all covariates."""
+    every = tuple(column.name for column in schema.covariates)
+    return [names for names in dict.fromkeys((*single_feature(schema), every)) if names]

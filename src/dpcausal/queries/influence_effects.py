@@ -9,13 +9,7 @@ from dpcausal.errors import QueryError
 from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries.models import LearnerQuery, example_profiles
-from dpcausal.queries.query import (
-    Coordinate,
-    NoiseKind,
-    Norm,
-    Sensitivity,
-    outcome_tick,
-)
+from dpcausal.queries.query import Coordinate, NoiseKind, Norm, Sensitivity, outcome_tick
 from dpcausal.schema import Protects, Schema
 from dpcausal.validation import is_number
 

@@ -10,14 +10,7 @@ from dpcausal.errors import QueryError
 from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries.features import COEFFICIENT_TICK, feature_names, name_tuple, score_columns, single_feature
-from dpcausal.queries.query import (
-    Coordinate,
-    Draw,
-    NoiseKind,
-    Norm,
-    Query,
-    Sensitivity,
-)
+from dpcausal.queries.query import Coordinate, Draw, NoiseKind, Norm, Query, Sensitivity
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number

@@ -10,14 +10,7 @@ from dpcausal.errors import QueryError
 from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries.features import covariates_named, name_tuple, score_columns, single_feature
-from dpcausal.queries.query import (
-    GRID,
-    Norm,
-    Query,
-    Sensitivity,
-    outcome_tick,
-    shared,
-)
+from dpcausal.queries.query import GRID, Norm, Query, Sensitivity, outcome_tick, shared
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number

@@ -9,8 +9,8 @@ from dpcausal.errors import QueryError
 from dpcausal.queries.basis import Basis
 from dpcausal.queries.features import (
     check_coefficients,
+    clipped_coefficients,
     covariates_named,
-    kept_within,
     name_tuple,
     score_columns,
     single_feature,
@@ -54,7 +54,7 @@ class Modelled(Query):
     def __post_init__(self) -> None:
         object.__setattr__(self, "covariates", name_tuple(self.covariates))
         for model in ("propensity", "control", "treated"):
-            object.__setattr__(self, model, kept_within(getattr(self, model)))
+            object.__setattr__(self, model, clipped_coefficients(getattr(self, model)))
 
     def check_models(self, schema: Schema) -> None:
         """Raise unless every model has a coefficient for each feature."""

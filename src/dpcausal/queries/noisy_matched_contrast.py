@@ -8,7 +8,13 @@ from typing import ClassVar, Self
 from dpcausal.errors import QueryError
 from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
-from dpcausal.queries.features import check_coefficients, kept_within, name_tuple, score_columns, single_feature
+from dpcausal.queries.features import (
+    check_coefficients,
+    clipped_coefficients,
+    name_tuple,
+    score_columns,
+    single_feature,
+)
 from dpcausal.queries.matched_contrast import COEFFICIENT_TICKS, MOVES, check_matching, expected_matching
 from dpcausal.queries.query import (
     Coordinate,
@@ -54,7 +60,7 @@ class NoisyMatchedContrast(Query):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "covariates", name_tuple(self.covariates))
-        object.__setattr__(self, "coefficients", kept_within(self.coefficients))
+        object.__setattr__(self, "coefficients", clipped_coefficients(self.coefficients))
         object.__setattr__(self, "shares", tuple(self.shares))
         check_matching(self.neighbours, self.limit, self.error)
         three = len(self.shares) == 3 and all(is_number(share) and 0 < share < 1 for share in self.shares)

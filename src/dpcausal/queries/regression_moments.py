@@ -11,7 +11,7 @@ import numpy as np
 from dpcausal.errors import QueryError
 from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
-from dpcausal.queries.features import covariates_named, design_names, name_tuple, single_feature
+from dpcausal.queries.features import covariates_named, design_names, name_tuple, one_and_all
 from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity, root_above
 from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
@@ -207,9 +207,9 @@ class RegressionMoments(Query):
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
         """Return queries of this kind that the schema allows."""
-        every = tuple(column.name for column in schema.covariates)
-        chosen = dict.fromkeys((*single_feature(schema), *([every] if every else [])))
-        return tuple(cls(covariates, interaction) for covariates in chosen for interaction in (True, False))
+        return tuple(
+            cls(covariates, interaction) for covariates in one_and_all(schema) for interaction in (True, False)
+        )
 
 
 def _name(moment: Moment, numbers: Sequence[str]) -> str:

@@ -10,15 +10,7 @@ from dpcausal.errors import QueryError
 from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries.cuts import Cut, bins, cuts_of, single_cut, strata_columns
-from dpcausal.queries.query import (
-    GRID,
-    Norm,
-    Query,
-    Sensitivity,
-    compared,
-    outcome_tick,
-    shared,
-)
+from dpcausal.queries.query import GRID, Norm, Query, Sensitivity, compared, outcome_tick, shared
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
 

@@ -13,22 +13,14 @@ from dpcausal.queries.features import (
     arm_weights,
     check_coefficients,
     check_estimand,
+    clipped_coefficients,
     intercept_score,
-    kept_within,
     largest_weight,
     name_tuple,
     score_columns,
     single_feature,
 )
-from dpcausal.queries.query import (
-    GRID,
-    Coordinate,
-    Norm,
-    Query,
-    Sensitivity,
-    compared,
-    outcome_tick,
-)
+from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, compared, outcome_tick
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
@@ -71,7 +63,7 @@ class WeightedArms(Query):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "covariates", name_tuple(self.covariates))
-        object.__setattr__(self, "coefficients", kept_within(self.coefficients))
+        object.__setattr__(self, "coefficients", clipped_coefficients(self.coefficients))
         check_estimand(self.estimand, get_args(Estimand))
         numbers = is_number(self.shrink) and is_number(self.clip)
         if not (numbers and 0 <= self.shrink <= 2**20 and 1e-3 <= self.clip < 0.5):
