@@ -184,7 +184,7 @@ def test_one_call_from_a_table_to_a_curve() -> None:
     table = pd.DataFrame({"t": [0, 1] * 500, "y": [4.0, 6.0] * 500, "ward": ["a", "b", "c", "a"] * 250, "age": 30.0})
     curve = dpc.estimate(table, SCHEMA, dpc.SubgroupEffects(by=["ward"]), epsilon=5.0)
     assert curve.effect({"ward": ["a"]})[0] == pytest.approx(2.0, abs=1.5)
-    assert "nothing remembers this spending" in curve.notes[-1]
+    assert "nothing records this spending" in curve.notes[-1]
 
 
 def test_without_matplotlib_a_figure_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

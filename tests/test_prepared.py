@@ -56,7 +56,7 @@ def test_study_that_fits_in_part_is_refused_before_its_first_query(
     table: pa.Table, schema: dpc.Schema, study: dpc.Study
 ) -> None:
     vault = opened(table, schema, 1.4)
-    with pytest.raises(BudgetExceededError, match="questions for epsilon"):
+    with pytest.raises(BudgetExceededError, match="queries for a total of epsilon"):
         study.prepare(vault).run()
     assert vault.ledger.spent.epsilon == 0
 

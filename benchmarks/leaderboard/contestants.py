@@ -105,14 +105,16 @@ def ranking(schema: dpc.Schema, data: DataSet, epsilon: float) -> dpc.Ranking:
     key = (data.name, data.outcome, epsilon)
     if key not in _RANKINGS:
         _RANKINGS[key] = dpc.rank_estimators(
-            schema,
-            data.n,
+            dpc.Rehearsal(
+                schema,
+                data.n,
+                treated_share=data.treated_share,
+                outcome_sd=data.outcome_sd,
+                covariate_sd=data.covariate_sd,
+            ),
             dpc.Guarantee(epsilon=epsilon, delta=DELTA),
             covariates=() if data.randomised else data.short,
             by=() if data.randomised else data.strata,
-            treated_share=data.treated_share,
-            outcome_sd=data.outcome_sd,
-            covariate_sd=data.covariate_sd,
         )
     return _RANKINGS[key]
 

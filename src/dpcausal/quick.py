@@ -1,4 +1,4 @@
-"""The short road, for a notebook and a first look."""
+"""One call from a table to an effect, for a first look."""
 
 from dataclasses import replace
 from typing import overload
@@ -48,10 +48,10 @@ def estimate(  # noqa: PLR0913
     delta: float = 0.0,
     resources: Resources | None = None,
 ) -> Effect | EffectCurve:
-    """An effect, or a curve of effects, in one call, from a table that is asked nothing else.
+    """Estimate an effect, or a curve of effects, from a table in one call.
 
-    The budget is what this call costs, and the ledger is in memory: nothing remembers the spending, and the effect says
-    so. For a table that more than one question will ever be asked of, open a `Vault`.
+    The budget is the price of this call, and the ledger is in memory: nothing records the spending, and the effect
+    notes it. If more than one query will ever be asked of the table, open a `Vault`.
 
     Example:
         >>> import pyarrow as pa
@@ -66,10 +66,10 @@ def estimate(  # noqa: PLR0913
         raise QueryError(
             expected=f"an estimator, or one of the names {', '.join(ESTIMATORS)}",
             got=repr(estimator),
-            hint=f"{suggest_estimator(estimator)}For anything with parameters of its own pass the estimator itself.",
+            hint=f"{suggest_estimator(estimator)}To set parameters, pass the estimator itself.",
         )
     chosen = estimator_for(estimator, schema) if isinstance(estimator, str) else estimator
     budget = Budget(epsilon=epsilon, delta=delta)
     vault = Vault(table, schema, ledger="sqlite://", budget=budget, resources=resources)
     effect = chosen.estimate(vault, epsilon=epsilon, delta=delta)
-    return replace(effect, notes=(*effect.notes, "the ledger was in memory: nothing remembers this spending"))
+    return replace(effect, notes=(*effect.notes, "the ledger was in memory: nothing records this spending"))

@@ -1,4 +1,4 @@
-"""A study file to fill in, made of column names and types; and whether it was filled in."""
+"""Templates of study files, from column names and types; and the check that one is filled in."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +11,7 @@ VERSION = 2
 """The version of the format of study files."""
 
 BLANK = "<fill in>"
-"""Stands where a person has to decide. A study that still holds one is no study."""
+"""The placeholder where a person must decide. A study that still holds one is incomplete."""
 
 _BLANK = f'"{BLANK}"'
 
@@ -44,7 +44,7 @@ source = "<fill in>"        # for instance "codebook, version 4"
 # What to expect of the table, from the literature or a pilot, never from the table itself. Plans, and the chance of
 # paying for an answer without an interval, are made with it. Take the # away from what you know.
 # [expected]
-# outcome_mean = "<fill in>"   # of a yes-or-no outcome the risk
+# outcome_mean = "<fill in>"   # of a binary outcome, the risk
 # outcome_sd = "<fill in>"     # within an arm
 # treated_share = "<fill in>"  # of the units compared, for instance 0.3
 # compared_share = "<fill in>" # where there are other arms: the share of all units in the two compared
@@ -119,7 +119,7 @@ _LINES: dict[str | None, tuple[str, str]] = {
 
 
 def study_to_fill_in(columns: Mapping[str, str | None]) -> str:
-    """The text of a study file with blanks, for a table with these columns.
+    """Return the text of a study file with blanks, for a table with these columns.
 
     Args:
         columns: The columns' names, each with the family of its type; None where the table does not say.
@@ -156,7 +156,7 @@ def _column(column: tuple[str, str | None]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A text as TOML writes it, on one line whatever it holds."""
+    """Return a text as TOML writes it, on one line."""
     return tomli_w.dumps({"text": text}).strip().removeprefix("text = ")
 
 

@@ -31,7 +31,7 @@ def run(*words: object) -> Result:
 def test_command_prints_a_plan(study: Path) -> None:
     done = run(study, "--n", 5_000, "--outcome-sd", 1.5)
     assert done.exit_code == 0, done.output
-    for words in ("regression_moments: epsilon 1, delta 0", "95 % interval", "Estimators by the error to expect"):
+    for words in ("regression_moments: epsilon 1, delta 0", "95 % interval", "Estimators by expected error"):
         assert words in done.output
 
 
@@ -58,12 +58,12 @@ def test_what_is_required_first_is_printed_with_the_price_of_all(study: Path) ->
     weighted = study.read_text().replace("regression_adjustment", "inverse_weighting").replace("interaction = true", "")
     study.write_text(weighted + required)
     prices = {"overlap": 0.5, "balance": 0.2}
-    told = [f"Before that {name} must not fail, for epsilon {epsilon} more." for name, epsilon in prices.items()]
+    told = [f"Before that, {name} must not fail: epsilon {epsilon} more." for name, epsilon in prices.items()]
     done = run(study, "--n", 5_000)
-    assert done.stdout.splitlines()[-3:] == [*told, "In all: epsilon 1.7, delta 0."]
+    assert done.stdout.splitlines()[-3:] == [*told, "Total: epsilon 1.7, delta 0."]
     document = run(study, "--n", 5_000, "--json")
     assert json.loads(document.stdout)["n"] == 5_000
-    assert document.stderr.splitlines() == [*told, "In all: epsilon 1.7, delta 0."]
+    assert document.stderr.splitlines() == [*told, "Total: epsilon 1.7, delta 0."]
 
 
 def test_plan_writes_a_figure(study: Path, tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def test_a_person_is_asked(monkeypatch: pytest.MonkeyPatch, typed: str, code: in
     create(3)
     done = run("plain", typed=typed)
     assert done.exit_code == code
-    assert "Spend epsilon 1, delta 0, for good?" in done.stderr
+    assert "Spend epsilon 1, delta 0? This is final." in done.stderr
     assert spent() == price
 
 
@@ -111,7 +111,7 @@ def test_a_study_that_fits_only_in_part_is_not_begun() -> None:
     assert run("plain", "--yes").exit_code == 0
     done = run("robust", "--yes")
     assert done.exit_code == 1
-    assert "3 questions for epsilon 1, delta 0 in all" in done.stderr
+    assert "3 queries for a total of epsilon 1, delta 0" in done.stderr
     assert "Nothing was spent" in done.stderr
     assert spent() == 1.0
 
@@ -139,7 +139,7 @@ def test_wrong_use_is_told_and_makes_no_ledger(words: tuple[object, ...], told: 
         (("new.db", "--epsilon", 3, "--as-of", "x" * 65), "a date or a name on one line"),
         (("new.db", "--epsilon", 3, "--as-of", "now", "--rule", "none"), 'rule "additive"'),
         (("no/new.db", "--epsilon", 3, "--as-of", "now"), "check that the place exists"),
-        (("new.db", "--epsilon", 3, "--as-of", "now", "--witness", "new.db"), "somewhere else than the ledger"),
+        (("new.db", "--epsilon", 3, "--as-of", "now", "--witness", "new.db"), "in another place than the ledger"),
         (("new.db", "--epsilon", 3), "--as-of"),
     ],
 )
@@ -190,7 +190,7 @@ def test_receipts_tell_a_ledger_that_was_put_back() -> None:
     Path("ledger.db").write_bytes(yesterday)
     missing = dpcausal("ledger", "check-receipts", "ledger.db", "effect.json")
     assert missing.exit_code == 1
-    assert "this ledger was cut, restored from a copy or is another one" in missing.stderr
+    assert "this ledger was truncated, restored from a copy, or is another one" in missing.stderr
     by = ("--by", "bob", "--reason", "the disk failed")
     unpriced = dpcausal("ledger", "restore", "ledger.db", *by, "--receipts", "effect.json")
     assert unpriced.exit_code == 2
@@ -223,7 +223,7 @@ def test_a_ledger_is_shown_and_verified() -> None:
     verified = dpcausal("ledger", "verify", "ledger.db", "--json")
     assert verified.exit_code == 0
     document = json.loads(verified.stdout)
-    assert (document["whole"], document["entries"]) == (True, 11)
+    assert (document["intact"], document["entries"]) == (True, 11)
     assert document["head"] in dpcausal("ledger", "verify", "ledger.db").stdout
 
 
@@ -238,7 +238,7 @@ def test_a_ledger_that_was_tampered_with_is_found_out() -> None:
     assert "an unbroken chain" in done.stderr
     told = dpcausal("ledger", "verify", "ledger.db", "--json")
     assert told.exit_code == 1
-    assert json.loads(told.stdout)["whole"] is False
+    assert json.loads(told.stdout)["intact"] is False
     assert run("plain", "--yes").exit_code == 2
 
 
@@ -329,9 +329,9 @@ def test_a_report_of_parts_that_do_not_belong_together_is_refused() -> None:
 
 def test_entries_are_counted_in_words() -> None:
     create(3)
-    assert "Whole: 1 entry, the last" in dpcausal("ledger", "verify", "ledger.db").stdout
+    assert "Intact: 1 entry, the last" in dpcausal("ledger", "verify", "ledger.db").stdout
     run("plain", "--yes")
-    assert "Whole: 5 entries, the last" in dpcausal("ledger", "verify", "ledger.db").stdout
+    assert "Intact: 5 entries, the last" in dpcausal("ledger", "verify", "ledger.db").stdout
 
 
 def test_a_report_of_nothing_that_is_an_effect() -> None:

@@ -18,7 +18,7 @@ def opened(budget: Budget) -> Ledger:
 def test_three_tenths_fit_into_three_tenths_and_four_do_not() -> None:
     ledger = opened(Budget(epsilon=0.3))
     ledger.check_affords({str(place): LAPLACE for place in range(3)})
-    with pytest.raises(BudgetExceededError, match=r"4 questions for epsilon 0\.4, delta 0 in all"):
+    with pytest.raises(BudgetExceededError, match=r"4 queries for a total of epsilon 0\.4, delta 0"):
         ledger.check_affords({str(place): LAPLACE for place in range(4)})
     assert len(ledger.entries()) == 1
 

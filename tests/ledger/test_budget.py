@@ -67,7 +67,7 @@ def test_equal_parts_of_a_budget_fit_and_leave_nothing_worth_having(count: int, 
 
 def test_parts_are_counted_in_whole_numbers() -> None:
     for count in (0, -1, 2.0):
-        with pytest.raises(GuaranteeError, match="a number of questions"):
+        with pytest.raises(GuaranteeError, match="a number of queries"):
             dpc.Budget(epsilon=1).part(count)  # type: ignore[arg-type]
 
 

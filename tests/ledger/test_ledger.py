@@ -142,7 +142,7 @@ def test_a_ledger_cut_while_in_use_is_refused(tmp_path: Path) -> None:
     with engine.begin() as connection:
         connection.execute(text("DELETE FROM dpcausal_ledger WHERE number = 2"))
     engine.dispose()
-    with pytest.raises(LedgerError, match="cut or replaced"):
+    with pytest.raises(LedgerError, match="truncated or replaced"):
         ledger.grant("s", TENTH, {})
 
 
@@ -159,7 +159,7 @@ def test_a_changed_answer_is_not_served(tmp_path: Path) -> None:
     with engine.begin() as connection:
         connection.execute(text("UPDATE dpcausal_ledger SET body = replace(body, '1', '2') WHERE number = 3"))
     engine.dispose()
-    with pytest.raises(LedgerError, match="changed, removed or put in"):
+    with pytest.raises(LedgerError, match="changed, removed or inserted"):
         ledger.stored("r")
 
 

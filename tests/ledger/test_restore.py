@@ -71,7 +71,7 @@ def test_answers_that_only_a_witness_knows_of_must_be_priced(tmp_path: Path) -> 
 def test_without_a_witness_a_person_must_state_the_rest(tmp_path: Path) -> None:
     lost = Lost(tmp_path, witness=False)
     receipt = lost.answered("one")
-    with pytest.raises(LedgerError, match="no witness, so that nobody knows"):
+    with pytest.raises(LedgerError, match="no witness, so the number of missing entries is unknown"):
         lost.restore(receipts=[receipt])
     assert lost.restore(receipts=[receipt], lost_epsilon=0.0).spent.epsilon == 0.2
 
@@ -139,7 +139,7 @@ def test_a_witness_that_is_lost_too_is_replaced(tmp_path: Path) -> None:
     lost = Lost(tmp_path)
     lost.answered("one")
     new = str(tmp_path / "new.log")
-    with pytest.raises(LedgerError, match="nobody knows"):
+    with pytest.raises(LedgerError, match="number of missing entries is unknown"):
         dpc.Ledger.restore(lost.url, witness=new, **BY)
     assert dpc.Ledger.restore(lost.url, witness=new, lost_epsilon=0.0, **BY).spent.epsilon == 0.2
     assert dpc.Ledger(lost.url, witness=new).spent.epsilon == 0.2

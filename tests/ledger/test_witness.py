@@ -65,7 +65,7 @@ def answers_after_cuts(url: str, table: pa.Table, schema: dpc.Schema) -> set[tup
 
 
 def test_a_process_notices_that_its_own_last_entry_was_cut(url: str, table: pa.Table, schema: dpc.Schema) -> None:
-    with pytest.raises(LedgerError, match="cut or replaced while in use"):
+    with pytest.raises(LedgerError, match="truncated or replaced while in use"):
         answers_after_cuts(url, table, schema)
 
 
@@ -99,7 +99,7 @@ def test_a_file_restored_from_yesterday_is_refused_with_a_witness(
     url: str, witness: str, table: pa.Table, schema: dpc.Schema
 ) -> None:
     restored_from_yesterday(url, witness, table, schema)
-    with pytest.raises(LedgerError, match="this ledger was cut, restored from a copy or is another one"):
+    with pytest.raises(LedgerError, match="this ledger was truncated, restored from a copy, or is another one"):
         dpc.Ledger(url, witness=witness)
 
 
@@ -149,7 +149,7 @@ def test_without_a_witness_that_can_be_told_no_answer_leaves(url: str, tmp_path:
     ledger.grant("r", LAPLACE, {})
     ledger.debit("r")
     shutil.rmtree(folder)
-    with pytest.raises(LedgerError, match="told nothing about it"):
+    with pytest.raises(LedgerError, match="has no record of it"):
         ledger.store("r", '{"answer": 1}')
 
 
@@ -191,7 +191,7 @@ def test_a_ledger_is_not_used_without_its_witness(url: str, tmp_path: Path, give
     dpc.Ledger.create(url, BUDGET, as_of=AS_OF, witness=str(tmp_path / "witness.log"))
     with pytest.raises(LedgerError) as refused:
         dpc.Ledger(url, witness=given and str(tmp_path / given))
-    told = {None: str(tmp_path / "witness.log"), "other.log": "told nothing about it"}
+    told = {None: str(tmp_path / "witness.log"), "other.log": "has no record of it"}
     assert told[given] in str(refused.value)
     assert not (tmp_path / "other.log").exists()
 
@@ -272,10 +272,10 @@ def test_a_server_that_loses_its_last_commit_under_a_running_service(
             for path in (folder / "data", *(folder / "data").rglob("*")):
                 shutil.chown(path, "postgres", "postgres")
         control("start")
-        with pytest.raises(LedgerError, match="cut or replaced while in use"):
+        with pytest.raises(LedgerError, match="truncated or replaced while in use"):
             service.release(ArmTotals(), ONE)
         if with_witness:
-            with pytest.raises(LedgerError, match="this ledger was cut, restored from a copy"):
+            with pytest.raises(LedgerError, match="this ledger was truncated, restored from a copy"):
                 dpc.Ledger(address, witness=witness)
             by = {"by": "bob", "reason": "the server lost a commit"}
             restored = dpc.Ledger.restore(address, witness=witness, receipts=[release.receipt], **by)  # type: ignore[arg-type]

@@ -83,7 +83,7 @@ def test_a_plan_prints_what_a_person_asks() -> None:
         "sampling alone would give ±",
         "with 80 % power",
         "for ± 0.03        no epsilon is enough with 500 units; or",
-        "Estimators by the error to expect",
+        "Estimators by expected error",
     ):
         assert words in text, words
 

@@ -14,7 +14,7 @@ def schema_of(count: int) -> dpc.Schema:
 
 def chosen(n: int, *, epsilon: float = 1.0, count: int = 4, **expected: float) -> dpc.Ranking:
     guarantee = dpc.Guarantee(epsilon=epsilon, delta=1e-6)
-    return dpc.rank_estimators(schema_of(count), n, guarantee, outcome_sd=0.2, **expected)  # type: ignore[arg-type]
+    return dpc.rank_estimators(dpc.Rehearsal(schema_of(count), n, outcome_sd=0.2, **expected), guarantee)  # type: ignore[arg-type]
 
 
 def test_few_units_are_not_adjusted_and_many_are() -> None:
@@ -23,7 +23,7 @@ def test_few_units_are_not_adjusted_and_many_are() -> None:
 
 
 def test_a_trial_needs_no_adjustment() -> None:
-    ranking = dpc.rank_estimators(schema_of(4), 50_000, dpc.Guarantee(epsilon=1.0), covariates=[])
+    ranking = dpc.rank_estimators(dpc.Rehearsal(schema_of(4), 50_000), dpc.Guarantee(epsilon=1.0), covariates=[])
     assert isinstance(ranking.best, dpc.DifferenceInMeans)
     assert "nothing to adjust for" in ranking.why
 
@@ -43,7 +43,7 @@ def test_a_rare_arm_counts_against_estimators_that_clip() -> None:
 def test_a_guarantee_of_another_level_is_refused() -> None:
     schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), protects="outcome")
     with pytest.raises(GuaranteeError, match="protects outcome"):
-        dpc.rank_estimators(schema, 1_000, dpc.Guarantee(epsilon=1.0))
+        dpc.rank_estimators(dpc.Rehearsal(schema, 1_000), dpc.Guarantee(epsilon=1.0))
 
 
 def test_more_epsilon_and_more_units_are_worth_more_confounders() -> None:
@@ -64,7 +64,9 @@ def test_an_estimator_keeps_laplace_noise_where_it_is_smaller() -> None:
 
 def test_strata_are_considered_where_given() -> None:
     guarantee = dpc.Guarantee(epsilon=1.0)
-    ranking = dpc.rank_estimators(schema_of(2), 5_000, guarantee, by=[dpc.Cut("x0", [0.5]), dpc.Cut("x1", [0.5])])
+    ranking = dpc.rank_estimators(
+        dpc.Rehearsal(schema_of(2), 5_000), guarantee, by=[dpc.Cut("x0", [0.5]), dpc.Cut("x1", [0.5])]
+    )
     strata = next(each for each in ranking.candidates if isinstance(each.estimator, dpc.Stratification))
     assert strata.bias == pytest.approx(0.3 / 12**0.5 / 4)  # two bins leave a quarter
 

@@ -200,6 +200,6 @@ def test_one_call_from_a_table_to_an_effect() -> None:
     for estimator in ("difference_in_means", "stratification", dpc.Stratification(by=["x"], cap=2)):
         effect = dpc.estimate(table, schema, estimator, epsilon=1.0)
         assert effect.guarantee.epsilon == 1.0
-        assert "nothing remembers this spending" in str(effect)
+        assert "nothing records this spending" in str(effect)
     with pytest.raises(dpc.DpcausalError, match="one of the names"):
         dpc.estimate(table, schema, "ols", epsilon=1.0)

@@ -1,4 +1,4 @@
-"""`dpcausal ledger`: make one, see what was spent, and find whether it is whole and the right one."""
+"""`dpcausal ledger`: create a ledger, show what was spent, verify it and restore it."""
 
 import json
 from dataclasses import asdict
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dpcausal.report.ledger_summary import LedgerSummary
 
 ledger = typer.Typer(
-    name="ledger", no_args_is_help=True, help="Make a ledger, and see what was spent on a table and what is left."
+    name="ledger", no_args_is_help=True, help="Create a ledger, and see what was spent on a table and what is left."
 )
 
 Files = Annotated[
@@ -38,39 +38,39 @@ Files = Annotated[
 @ledger.command()
 def create(  # noqa: PLR0913, PLR0917
     place: LedgerAddress,
-    epsilon: Annotated[float, typer.Option(help="The most that may ever be spent. It cannot be raised later.")],
+    epsilon: Annotated[float, typer.Option(help="The total budget. It cannot be raised later.")],
     as_of: AsOf,
-    delta: Annotated[float, typer.Option(help="Likewise.")] = 0.0,
+    delta: Annotated[float, typer.Option(help="Its delta. It cannot be raised later.")] = 0.0,
     rule: Annotated[str, typer.Option(help="How spending adds up: additive or zcdp.")] = "additive",
     witness: WitnessAddress = "",
 ) -> None:
-    """Make the ledger of a table that nothing was ever asked of. Its budget is for ever."""
+    """Create the ledger of a table that was never queried before. Its budget is final."""
     from dpcausal.ledger import Budget, Ledger  # noqa: PLC0415 (slow to load)
 
     budget = Budget(epsilon=epsilon, delta=delta, rule=rule)  # type: ignore[arg-type]
     made = Ledger.create(ledger_address(place), budget, as_of=as_of, witness=witness_address(witness))
-    typer.echo(f"Made {made.address} for data as of {as_of}, with a budget of {budget}.")
+    typer.echo(f"Created {made.address} for data as of {as_of}, with a budget of {budget}.")
     if witness:
-        typer.echo("It is used only together with its witness: keep the two apart, and name both.")
+        typer.echo("It works only together with its witness: store the two apart, and name both.")
 
 
 @ledger.command("add-version")
 def add_version(place: LedgerAddress, as_of: AsOf, witness: WitnessAddress = "") -> None:
-    """Declare that the data was brought up to date. The budget stays: what is spent on all versions adds up."""
+    """Declare a new version of the data. The budget stays the same: spending on all versions adds up."""
     opened = open_ledger(place, witness)
     opened.add_version(as_of)
-    typer.echo(f"{opened.address} now knows data as of {as_of}. Left of the budget: {opened.remaining}.")
+    typer.echo(f"{opened.address} now has data as of {as_of}. Remaining budget: {opened.remaining}.")
 
 
 @ledger.command()
 def show(place: LedgerAddress, as_json: AsJson = False, witness: WitnessAddress = "") -> None:
-    """Show what was spent, on what and when, and what is left. All entries are verified on the way."""
+    """Show what was spent, on what and when, and what is left. All entries are verified."""
     spent = _read(place, witness)
     if as_json:
         document = {name: value for name, value in asdict(spent).items() if name != "receipts_found"}
         typer.echo(json.dumps(document, allow_nan=False))
         return
-    table = Table("when", "question", "epsilon", "delta")
+    table = Table("when", "query", "epsilon", "delta")
     for payment in spent.payments:
         table.add_row(*map(Text, (payment.at, payment.query, f"{payment.epsilon:g}", f"{payment.delta:g}")))
     if spent.payments:
@@ -89,29 +89,31 @@ def show(place: LedgerAddress, as_json: AsJson = False, witness: WitnessAddress 
 
 @ledger.command()
 def verify(place: LedgerAddress, as_json: AsJson = False, witness: WitnessAddress = "") -> None:
-    """Walk through all entries from the first to the last. Exits with 1 if one was changed, removed or put in."""
+    """Verify all entries from the first to the last. Exit status 1 if one was changed, removed or inserted."""
     try:
         spent = _read(place, witness)
     except LedgerError as error:
         if _is_absent(place):
             raise
-        typer.echo(json.dumps({"whole": False, "why": str(error)}) if as_json else f"Error: {error}", err=not as_json)
+        typer.echo(json.dumps({"intact": False, "why": str(error)}) if as_json else f"Error: {error}", err=not as_json)
         raise typer.Exit(1) from None
     if as_json:
-        typer.echo(json.dumps({"whole": True, "entries": spent.entries, "opening": spent.opening, "head": spent.head}))
+        typer.echo(json.dumps({"intact": True, "entries": spent.entries, "opening": spent.opening, "head": spent.head}))
         return
-    typer.echo(f"Whole: {count_of(spent.entries, 'entry', 'entries')}, the last of which is {spent.head}.")
-    typer.echo("Write that down, or use a witness: a later look must still find this entry, or the end was cut off.")
+    typer.echo(f"Intact: {count_of(spent.entries, 'entry', 'entries')}, the last of which is {spent.head}.")
+    typer.echo(
+        "Note this digest, or use a witness: if a later check does not find this entry, the ledger was truncated."
+    )
 
 
 @ledger.command("check-receipts")
 def check_receipts(
     place: LedgerAddress,
     files: Files,
-    site: Annotated[str, typer.Option(help="Of an effect of several sites: look only for this site's receipts.")] = "",
+    site: Annotated[str, typer.Option(help="For an effect of several sites: check only this site's receipts.")] = "",
     witness: WitnessAddress = "",
 ) -> None:
-    """Look for the receipts of effects or releases in a ledger. Exits with 1 if one is missing."""
+    """Check that a ledger holds the receipts of effects or releases. Exit status 1 if one is missing."""
     receipts = [receipt for file in files for receipt in _receipts_in(file) if receipt.entry is not None]
     receipts = [receipt for receipt in receipts if not site or receipt.site == site]
     opened = open_ledger(place, witness)
@@ -121,8 +123,8 @@ def check_receipts(
     if missing:
         typer.echo(
             f"{opened.address} does not hold {len(missing)} of {count_of(len(receipts), 'receipt')}: this ledger was "
-            "cut, restored from a copy or is another one.\n\nHint: release nothing from it. Find the right one, or "
-            "write down what is lost with: dpcausal ledger restore.",
+            "truncated, restored from a copy, or is another one.\n\nHint: release nothing from it. Find the right one, "
+            "or record what is lost with: dpcausal ledger restore.",
             err=True,
         )
         raise typer.Exit(1)
@@ -132,22 +134,20 @@ def check_receipts(
 @ledger.command()
 def restore(  # noqa: PLR0913, PLR0917
     place: LedgerAddress,
-    by: Annotated[str, typer.Option(help="Who decides this: your name, as it is to stand in the ledger.")],
+    by: Annotated[str, typer.Option(help="Who decides this: your name, as the ledger will record it.")],
     reason: Annotated[str, typer.Option(help="Why, for the ledger.")],
-    copy: Annotated[
-        str, typer.Option("--from", help="The older copy; leave it out where that was put back in place already.")
-    ] = "",
+    copy: Annotated[str, typer.Option("--from", help="The older copy; leave it out if it is in place already.")] = "",
     receipts: Annotated[
         list[Path] | None,
-        typer.Option(exists=True, dir_okay=False, help="An effect or a release, as JSON; may be given several times."),
+        typer.Option(exists=True, dir_okay=False, help="An effect or a release, as JSON. Repeatable."),
     ] = None,
     lost_epsilon: Annotated[
-        float | None, typer.Option(help="The most that lost answers without a receipt may have cost together.")
+        float | None, typer.Option(help="The largest total epsilon of lost answers without a receipt.")
     ] = None,
-    lost_delta: Annotated[float, typer.Option(help="Likewise.")] = 0.0,
+    lost_delta: Annotated[float, typer.Option(help="Their largest total delta.")] = 0.0,
     witness: WitnessAddress = "",
 ) -> None:
-    """Put an older copy of a ledger back, on purpose. What may be spent twice is written down, and counted."""
+    """Restore an older copy of a ledger, on purpose. What may be spent twice is recorded and counted."""
     from dpcausal.ledger import Ledger  # noqa: PLC0415 (slow to load)
 
     restored = Ledger.restore(
@@ -160,8 +160,8 @@ def restore(  # noqa: PLR0913, PLR0917
         lost_epsilon=lost_epsilon,
         lost_delta=lost_delta,
     )
-    typer.echo(f"Restored {restored.address}. Spent: {restored.spent}. Left: {restored.remaining}.")
-    typer.echo("What was counted as spent once more: dpcausal ledger show.")
+    typer.echo(f"Restored {restored.address}. Spent: {restored.spent}. Remaining: {restored.remaining}.")
+    typer.echo("To see what was counted as spent once more: dpcausal ledger show.")
 
 
 def _receipts_in(file: Path) -> "tuple[Receipt, ...]":

@@ -14,51 +14,51 @@ if TYPE_CHECKING:
 
 def plan(  # noqa: PLR0913, PLR0917
     study: StudyFile,
-    n: Annotated[int, typer.Option("--n", help="How many people will be in the table.")],
+    n: Annotated[int, typer.Option("--n", help="The number of people in the table.")],
     outcome_sd: Annotated[
         float | None,
         typer.Option(
-            help="The outcome's standard deviation to expect, from the literature or a pilot; not this table."
+            help="The expected standard deviation of the outcome, from the literature or a pilot; not from this table."
         ),
     ] = None,
     outcome_mean: Annotated[
-        float | None, typer.Option(help="Its mean to expect; of a yes-or-no outcome the risk. Likewise.")
+        float | None, typer.Option(help="The expected mean of the outcome; of a binary outcome, the risk.")
     ] = None,
     treated_share: Annotated[
-        float | None, typer.Option(help="The share of the compared to expect in the treated arm; half if nobody says.")
+        float | None, typer.Option(help="The expected share of treated people among those compared; 0.5 by default.")
     ] = None,
     compared_share: Annotated[
-        float | None, typer.Option(help="The share of people to expect in one of the two compared arms; all of them.")
+        float | None, typer.Option(help="The expected share of people in one of the two compared arms; 1 by default.")
     ] = None,
     confounding: Annotated[
         float | None,
         typer.Option(
-            help="By how many standard deviations of the outcome the arms are expected to differ without any effect; "
-            "0.3 if nobody says, and 0 in a trial."
+            help="The expected difference between arms without any effect, in standard deviations of the outcome; 0.3 "
+            "by default, and 0 in a trial."
         ),
     ] = None,
     covariate_sd: Annotated[
         float | None,
-        typer.Option(help="The standard deviation to expect of numeric covariates, as a share of half their range."),
+        typer.Option(help="The expected standard deviation of numeric covariates, as a share of half their range."),
     ] = None,
     strata: Annotated[
         list[str] | None,
-        typer.Option(help="A covariate of strata to rank as well: sex, or age:40,65 with edges. May be repeated."),
+        typer.Option(help="A covariate of strata to rank as well: sex, or age:40,65 with edges. Repeatable."),
     ] = None,
     width: Annotated[
         float | None,
         typer.Option(
-            help="A target precision, as in estimate ± WIDTH: tells the epsilon or the number of people for it."
+            help="A target precision, as in estimate ± WIDTH: shows the epsilon or the number of people it needs."
         ),
     ] = None,
     as_json: AsJson = False,
     figure: Annotated[
-        Path | None, typer.Option(dir_okay=False, help="Draw the precision against epsilon into this .png file.")
+        Path | None, typer.Option(dir_okay=False, help="Plot the precision against epsilon in this .png file.")
     ] = None,
 ) -> None:
-    """What a study would ask, cost and be able to tell. Needs no data: nothing is read and nothing is spent.
+    """Show the queries, the cost and the expected precision of a study. Reads no data and spends nothing.
 
-    What to expect of the table may stand in the study, in its table "expected"; options here count in its place.
+    Expectations about the table come from the study's table "expected"; options given here override them.
     """
     if figure:
         require_extra("matplotlib", "plots")
@@ -89,15 +89,15 @@ def plan(  # noqa: PLR0913, PLR0917
     typer.echo(made.to_json() if as_json else str(made))
     before = read.diagnostics()
     for name, (_, epsilon) in before.items():
-        typer.echo(f"Before that {name} must not fail, for epsilon {epsilon:g} more.", err=as_json)
+        typer.echo(f"Before that, {name} must not fail: epsilon {epsilon:g} more.", err=as_json)
     if before:
-        typer.echo(f"In all: {total_price(read)}.", err=as_json)
+        typer.echo(f"Total: {total_price(read)}.", err=as_json)
     if figure:
         precision_plot(made.widths(), chosen=read.epsilon, target_width=width).savefig(figure)
 
 
 def _cut(text: str) -> "Cut":
-    """A covariate of strata, with its edges if it has any."""
+    """Return a covariate of strata, with its edges if it has any."""
     from dpcausal.queries import Cut  # noqa: PLC0415 (slow to load)
 
     name, _, edges = text.partition(":")

@@ -24,21 +24,21 @@ def run(  # noqa: PLR0913, PLR0917
     ledger: Annotated[
         str,
         typer.Option(
-            help="Where spending on this table is kept: a file such as ledger.db, or postgresql+psycopg://…, as "
-            "`dpcausal ledger create` made it."
+            help="The ledger of this table, created with `dpcausal ledger create`: a file such as ledger.db, or "
+            "postgresql+psycopg://…"
         ),
     ],
     as_of: AsOf,
     witness: WitnessAddress = "",
     as_json: AsJson = False,
-    out: Annotated[Path, typer.Option(dir_okay=False, help="Where to write the effect as JSON.")] = Path("effect.json"),
-    yes: Annotated[bool, typer.Option("--yes", help="Spend without asking.")] = False,
+    out: Annotated[Path, typer.Option(dir_okay=False, help="The file for the effect, as JSON.")] = Path("effect.json"),
+    yes: Annotated[bool, typer.Option("--yes", help="Spend without confirmation.")] = False,
 ) -> None:
-    """Run a study on a table: show the price, ask, spend it, and print the effect.
+    """Run a study on a table: show the price, ask for confirmation, spend it, and print the effect.
 
-    What was spent is spent. The same study of the same table, run again, gives the same answer and costs nothing.
-    Exits with 1 if you say no, or if the budget has too little left; then nothing was spent. Exits with 1, too, if
-    something fails that the study requires not to; then the effect was not asked for.
+    Spending is final. The same study on the same table gives the same answer again and costs nothing. Exit status 1 if
+    you decline or the budget has too little left, and nothing was spent; also if a required diagnostic fails, and the
+    effect was not asked for.
     """
     if not out.absolute().parent.is_dir():
         raise typer.BadParameter("expected a file in a folder that exists", param_hint="--out")
@@ -51,7 +51,7 @@ def run(  # noqa: PLR0913, PLR0917
         if prepared.due:
             _confirm(prepared.price, yes)
         else:
-            typer.echo("All of this was answered before: it costs nothing.", err=True)
+            typer.echo("Everything was answered before: it costs nothing.", err=True)
         result = prepared.run()
     except BudgetExceededError as error:
         typer.echo(f"Error: {error}", err=True)
@@ -66,7 +66,7 @@ def run(  # noqa: PLR0913, PLR0917
         raise typer.Exit(1)
     out.write_text(result.effect.to_json(), encoding="utf-8")
     typer.echo(result.effect.to_json() if as_json else str(result.effect))
-    typer.echo(f"\nWrote {out}. Left of the budget: {vault.ledger.remaining}.", err=True)
+    typer.echo(f"\nWrote {out}. Remaining budget: {vault.ledger.remaining}.", err=True)
 
 
 def _vault(study: "Study", table: str, ledger: "Ledger", as_of: str) -> "Vault":
@@ -77,7 +77,7 @@ def _vault(study: "Study", table: str, ledger: "Ledger", as_of: str) -> "Vault":
 
 
 def _price(study: "Study", vault: "Vault", *, due: bool) -> str:
-    """What a person should know before saying yes."""
+    """Return what a person should know before confirming."""
     from dpcausal.effect import format_receipt  # noqa: PLC0415 (slow to load, as are those below)
     from dpcausal.planning.interval_refusals import count_refusals, odds  # noqa: PLC0415
     from dpcausal.planning.precision import half_width  # noqa: PLC0415
@@ -97,7 +97,7 @@ def _price(study: "Study", vault: "Vault", *, due: bool) -> str:
             "requires", tuple(f"{name} not to fail: epsilon {e:g}" for name, (_, e) in study.diagnostics().items())
         ),
         *table_rows("price", tuple(map(format_receipt, effect.receipts))),
-        ("95 % interval", f"{expected} (`dpcausal plan` tells more)"),
+        ("95 % interval", f"{expected} (see `dpcausal plan`)"),
         ("no interval", odds(refused)),
         ("spent so far", f"{vault.ledger.spent}, of {vault.ledger.budget}"),
         ("ledger", vault.ledger.address),
@@ -107,13 +107,15 @@ def _price(study: "Study", vault: "Vault", *, due: bool) -> str:
 
 
 def _confirm(price: "Spending", yes: bool) -> None:
-    """Ask a person. What is spent cannot be had back, so a program has to say so."""
+    """Ask for confirmation, since spending is final. A program passes --yes."""
     if yes:
         return
     if not _is_terminal():
-        typer.echo("Nothing was spent: there is nobody to ask.\n\nHint: give --yes to spend without asking.", err=True)
+        typer.echo(
+            "Nothing was spent: no terminal to confirm on.\n\nHint: pass --yes to spend without confirmation.", err=True
+        )
         raise typer.Exit(2)
-    if not typer.confirm(f"Spend {price}, for good?", err=True):
+    if not typer.confirm(f"Spend {price}? This is final.", err=True):
         typer.echo("Nothing was spent.", err=True)
         raise typer.Exit(1)
 

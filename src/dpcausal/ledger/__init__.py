@@ -1,4 +1,4 @@
-"""What was spent on one data set: durable, append-only, hash-chained, and read before any record is."""
+"""The ledger of one data set: durable, append-only and hash-chained. It is read before any record is."""
 
 from dpcausal.ledger.budget import Budget, Spending
 from dpcausal.ledger.data_set import DataSet

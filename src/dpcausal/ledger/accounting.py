@@ -1,4 +1,4 @@
-"""Tight totals for plans fixed in advance and for reports, by privacy loss distributions."""
+"""Tight privacy accounting by privacy loss distributions, for plans fixed in advance and for reports."""
 
 import math
 from collections import Counter
@@ -9,10 +9,11 @@ from dpcausal.ledger.budget import Total
 
 
 def tight_epsilon(events: Iterable[Event], delta: float) -> float:
-    """The epsilon at `delta` of events that were all fixed in advance, by the tighter of two theories.
+    """Return the epsilon at `delta` of events that were all fixed in advance, by the tighter of two methods.
 
-    One adds up, and is proved. The other composes privacy loss distributions; it reads the discrete Gaussian as the
-    continuous one, which is so to many digits at the scales used here but not proved. No release depends on it.
+    Basic composition adds up, and is proved. The other composes privacy loss distributions and treats the discrete
+    Gaussian as the continuous one, which is accurate to many digits at the scales used here but not proved. No release
+    depends on it.
 
     Example:
         >>> tight_epsilon([Event(family="laplace", epsilon=0.1, delta=0.0, mu=0.0)] * 3, 0.0)
@@ -37,7 +38,7 @@ def _loss_distribution_epsilon(counts: Mapping[Event, int], delta: float) -> flo
     total = identity()
     for event, times in counts.items():
         if event.family != "gaussian":
-            # A vector of Laplace noises is charged as any pure mechanism is: one number's curve is not proved for it.
+            # A vector of Laplace noise is charged as any pure mechanism: the curve of one number is not proved for it.
             one = from_privacy_parameters(DifferentialPrivacyParameters(event.epsilon, event.delta))
             total = total.compose(one.self_compose(times))
     together = math.sqrt(math.fsum(times * event.mu**2 for event, times in counts.items()))

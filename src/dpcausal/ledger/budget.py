@@ -1,4 +1,4 @@
-"""How events add up, and when to stop. Proof that the stop holds for adaptive questions: docs/proofs/ledger.md."""
+"""Budgets: how spending adds up, and when to stop. Proof for adaptive queries: docs/proofs/ledger.md."""
 
 import math
 from dataclasses import asdict, dataclass
@@ -35,16 +35,16 @@ class Total:
     rho: Fraction = Fraction(0)
 
     def plus(self, event: Event, times: int = 1) -> "Total":
-        """The total with one event more, or with several that are alike."""
+        """Return the total with one more event, or with several equal ones."""
         epsilon, delta, rho = times * exact(event.epsilon), times * exact(event.delta), times * event.rho
         return Total(self.epsilon + epsilon, self.delta + delta, self.rho + rho)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """The most that may ever be lost about one unit of a data set.
+    """The most privacy loss that one unit of a data set may ever suffer.
 
-    Both rules hold when each question is chosen after seeing the earlier answers.
+    Both rules hold for adaptive queries, each chosen after seeing the earlier answers.
 
     Attributes:
         epsilon: The cap on epsilon.
@@ -80,28 +80,28 @@ class Budget:
         object.__setattr__(self, "delta", float(self.delta))
 
     def covers(self, total: Total) -> bool:
-        """Whether this total may be spent."""
+        """Return whether this total may be spent."""
         if self.rule == "additive":
             return total.epsilon <= exact(self.epsilon) and total.delta <= exact(self.delta)
         return total.rho <= self._rho()
 
     def spent(self, total: Total) -> Spending:
-        """A total in this budget's terms."""
+        """Return a total in this budget's terms."""
         if self.rule == "additive":
             return Spending(float(total.epsilon), float(total.delta))
         return self._spending(total.rho)
 
     def remaining(self, total: Total) -> Spending:
-        """What this budget has left; under `zcdp`, the epsilon of one Gaussian release that would use all of it."""
+        """Return the remaining budget; under `zcdp`, the epsilon of one Gaussian release that would use all of it."""
         if self.rule == "zcdp":
             return self._spending(self._rho() - total.rho)
         return Spending(float(exact(self.epsilon) - total.epsilon), float(exact(self.delta) - total.delta))
 
     def part(self, count: int) -> Spending:
-        """What each of so many questions may cost, if all are to cost the same and to fit.
+        """Return what each of so many queries may cost, if all cost the same and fit together.
 
-        Under `zcdp` that is for questions with Gaussian noise and a delta. An estimator with a private score asks one
-        with Laplace noise too, which costs far more there, or has no price at all.
+        Under `zcdp` this is for queries with Gaussian noise and a delta. An estimator with a private score also asks a
+        query with Laplace noise, which costs far more there, or has no price at all.
 
         Example:
             >>> print(Budget(epsilon=3).part(10))
@@ -111,14 +111,14 @@ class Budget:
         """
         if not (isinstance(count, int) and count >= 1):
             raise GuaranteeError(
-                expected="a number of questions, 1 or more", got=repr(count), hint="write 10 for ten questions."
+                expected="a number of queries, 1 or more", got=repr(count), hint="write 10 for ten queries."
             )
         part = self._part(count)
         if part.epsilon < SMALLEST_EPSILON or 0 < part.delta < SMALLEST_DELTA:
             raise GuaranteeError(
                 expected=f"parts of at least epsilon {SMALLEST_EPSILON:g}, and delta 0 or at least {SMALLEST_DELTA:g}",
                 got=f"one of {count:,} equal parts of {self}, {part}",
-                hint="ask fewer questions.",
+                hint="ask fewer queries.",
             )
         return part
 
@@ -132,7 +132,7 @@ class Budget:
         return Spending(epsilon, self.delta)
 
     def refusal(self, total: Total, event: Event) -> tuple[str, str, str]:
-        """Why an event does not fit: what would, what it costs, and what to do, in this budget's terms."""
+        """Explain why an event does not fit: what would, what it costs, and what to do, in this budget's terms."""
         left, price = self.remaining(total), f"epsilon {event.epsilon:g}, delta {event.delta:g}"
         if self.rule == "additive":
             return f"a price within what is left of the budget, {left}", price, f"ask for less; the budget is {self}."
@@ -160,10 +160,10 @@ class Budget:
         return f"epsilon {self.epsilon:g}, delta {self.delta:g} ({self.rule})"
 
     def to_dict(self) -> dict[str, Any]:
-        """The budget as plain values."""
+        """Return the budget as plain values."""
         return asdict(self)
 
 
 def _rho_of(epsilon: float, delta: float) -> Fraction:
-    """The rho of Gaussian noise that is worth this epsilon at this delta."""
+    """Return the rho of Gaussian noise that is worth this epsilon at this delta."""
     return 1 / (2 * Fraction(gaussian_sd(epsilon, delta)) ** 2)

@@ -1,4 +1,4 @@
-"""Entries of a ledger, each holding the digest of the one before it."""
+"""Ledger entries, chained by their digests, and their order within a request."""
 
 import json
 import os
@@ -22,13 +22,13 @@ class Entry(ChainEntry):
     """One entry of a ledger.
 
     Attributes:
-        number: Its place, from 0, without gaps.
+        number: Its place in the ledger, from 0, without gaps.
         kind: `open` (budget, first version and witness), `version` (another version of the data), `bind` (what is
             public about the data, and how many units this version has), `grant` (budget reserved), `debit` (budget
-            spent, for good), `release` (the answer that was paid for), `restore` (an older copy was put back), or
-            `checkpoint` (what all entries before it come to).
+            spent for good), `release` (the answer that was paid for), `restore` (an older copy was put back), or
+            `checkpoint` (the running total of all entries before it).
         request: The digest of the request it belongs to; of a version its name; of a checkpoint or restore its number.
-        body: What the entry says, as JSON.
+        body: The content of the entry, as JSON.
     """
 
     number: int
@@ -39,27 +39,27 @@ class Entry(ChainEntry):
     @classmethod
     def after(cls, previous: "Entry | None", kind: Kind, request: str, content: dict[str, Any]) -> Self:
         """Return the entry that follows another one; the first follows None."""
-        # The day and no more: the time between two entries would tell how long the table took to read. So a nonce makes
-        # every entry another: a debit that is lost and made again must not fit the receipt of the first.
+        # The day and no more: the time between two entries would reveal how long the table took to read. A nonce makes
+        # every entry unique: a debit that is lost and made again must not match the receipt of the first.
         made = {"at": datetime.now(UTC).date().isoformat(), "nonce": os.urandom(16).hex()}
         body = json.dumps(content | made, sort_keys=True, allow_nan=False)
         return cls.append(previous, number=_number_after(previous), kind=kind, request=request, body=body)
 
     @property
     def content(self) -> dict[str, Any]:
-        """What the entry says, as plain values."""
+        """The content of the entry, as plain values."""
         content: dict[str, Any] = json.loads(self.body)
         return content
 
     @property
     def events(self) -> list[Event]:
-        """What the entry adds to the total: the price that a grant reserves, or what a restore counts as lost."""
+        """The events that the entry adds to the total: what a grant reserves, or what a restore counts as lost."""
         content = self.content
         return [Event(**event) for event in content.get("events", [content["event"]] if "event" in content else [])]
 
     @property
     def event(self) -> Event:
-        """What a grant reserves."""
+        """The price that a grant reserves."""
         return Event(**self.content["event"])
 
     def follows(self, last: "Entry | None") -> bool:
@@ -92,16 +92,16 @@ def check_order(kinds: Sequence[str]) -> None:
 
 
 def broken_at(number: int) -> LedgerError:
-    """What to raise where the chain does not hold."""
+    """Return the error for a broken chain."""
     return LedgerError(
         expected=f"an unbroken chain at entry {number}",
-        got="an entry that was changed, removed or put in later",
+        got="an entry that was changed, removed or inserted later",
         hint="restore the ledger from a copy that verifies; do not release anything before.",
     )
 
 
 def unreadable_at(number: int) -> LedgerError:
-    """What to raise where an entry is whole but not as this version of dpcausal writes it."""
+    """Return the error for an entry that is intact, but not as this version of dpcausal writes it."""
     return LedgerError(
         expected="a ledger whose entries are as this version of dpcausal writes them",
         got=f"another kind of entry at number {number}",

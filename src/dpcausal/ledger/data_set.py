@@ -1,4 +1,4 @@
-"""What ties a ledger to its data set, and the names of that data set's versions."""
+"""The public facts that bind a ledger to its data set, and the names of that data set's versions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ class DataSet:
     """What is public about a data set, in all its versions. A ledger holds every vault to what the first one declared.
 
     Attributes:
-        protects: What the schema says one unit may change.
+        protects: What one unit may change, as the schema declares it.
         unit: How several records of one unit become one, if they do.
         public: The columns that are declared public.
         allow_unproved: The queries without a proof that are allowed.

@@ -1,4 +1,4 @@
-"""Databases that hold what must not be lost: SQLite files, SQLite in memory, or PostgreSQL."""
+"""Databases with exclusive, durable transactions: SQLite files, SQLite in memory, or PostgreSQL."""
 
 import os
 import weakref
@@ -60,7 +60,7 @@ class Database:
 
     @contextmanager
     def exclusive(self) -> Iterator[Connection]:
-        """A transaction that no other runs beside, durable once left without an error."""
+        """Open a transaction that excludes all others and is durable once it ends without an error."""
         if self.forgets and os.getpid() != self._process:
             raise LedgerError(
                 expected="a ledger in memory to be used by the process that opened it",

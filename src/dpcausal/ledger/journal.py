@@ -1,4 +1,4 @@
-"""A ledger's entries in their store: appended one by one, verified when they are read, and told to a witness."""
+"""The journal of a ledger: entries are appended to a store, verified when read, and reported to a witness."""
 
 import threading
 from collections import deque
@@ -17,7 +17,7 @@ from dpcausal.ledger.witness import Sighting, Witness
 
 
 class Journal:
-    """The entries of one ledger, and what they come to."""
+    """The entries of one ledger, and their running total."""
 
     def _open(self, store: Store, witness: Witness | None, *, restoring: bool = False) -> None:
         self._store, self._witness, self._restoring = store, witness, restoring
@@ -62,7 +62,7 @@ class Journal:
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
-        """Read what others appended, let one append, commit; then tell the witness, before anything leaves."""
+        """Read what others appended, allow appending, commit; then report to the witness, before anything leaves."""
         with self._lock:
             seen = self._running
             try:
@@ -92,17 +92,17 @@ class Journal:
         return verification.request_entries(self._store, connection, request)
 
     def entries(self) -> tuple[Entry, ...]:
-        """Every entry, verified from the first to the last."""
+        """Return every entry, verified from the first to the last."""
         return tuple(self._verified())
 
     def verify(self) -> None:
-        """Raise unless every entry, from the first to the last, is what it was and where it was when it was written.
+        """Raise unless every entry, from the first to the last, is as it was written.
 
-        Needs little memory, and lets others use the ledger meanwhile.
+        Needs little memory, and others may use the ledger meanwhile.
 
         Raises:
-            LedgerError: If an entry was changed, removed or put in, or a checkpoint does not say what the entries
-                before it come to.
+            LedgerError: If an entry was changed, removed or inserted, or a checkpoint differs from the running total
+                of the entries before it.
         """
         deque(self._verified(), maxlen=0)
 

@@ -21,14 +21,14 @@ from dpcausal.release import Receipt
 
 
 class Ledger(Journal):
-    """What may be, and was, spent on one data set.
+    """The budget of one data set, and everything spent from it.
 
-    A request is granted (its price is reserved), debited (spent for good, durably, before any record is read) and at
-    last released (its answer is stored). Each happens at most once, in this order. There are no refunds: a request that
-    was interrupted can be made again and is not debited again; a request that was answered gives the stored answer.
+    A request is granted (its price is reserved), debited (spent for good, durably, before any record is read) and
+    released (its answer is stored). Each happens at most once, in this order. There are no refunds: a request that was
+    interrupted can be made again and is not debited again; a request that was answered gives the stored answer.
 
-    `Ledger(url)` opens one that is there, and verifies what follows its last checkpoint; `verify` reads all of it. Only
-    `Ledger.create` makes a new one.
+    `Ledger(url)` opens an existing ledger and verifies what follows its last checkpoint; `verify` reads all of it. Only
+    `Ledger.create` creates a new one.
 
     Args:
         url: An SQLAlchemy address: `sqlite:///file.db` or `postgresql+psycopg://…`.
@@ -45,39 +45,39 @@ class Ledger(Journal):
 
     @classmethod
     def create(cls, url: str, budget: Budget, *, as_of: str | None = None, witness: str | None = None) -> Self:
-        """Make a new ledger where there is none.
+        """Create a ledger where there is none.
 
         Args:
             url: Where, as for `Ledger`; or `sqlite://` for one in memory that forgets.
             budget: The most that may ever be spent. It cannot be raised later.
-            as_of: Which state of the data this is, as a public date or name. May be left out only in memory.
-            witness: A second place, on another disk or server, that is told the number and digest of the last entry
+            as_of: The version of the data, as a public date or name. Optional only in memory.
+            witness: A second place, on another disk or server, that records the number and digest of the last entry
                 before any answer leaves: a text file whose name ends in `.log`, or an SQLAlchemy address. From then on
-                the ledger is used only together with it, and refuses when it was cut or put back from a copy.
+                the ledger works only together with it, and refuses when it was truncated or restored from a copy.
 
         Raises:
-            LedgerError: If there is a ledger already, however long.
+            LedgerError: If there is a ledger already.
         """
-        store, told = Store(url), open_witness(witness) if witness else None
+        store, watching = Store(url), open_witness(witness) if witness else None
         if as_of is not None or not store.forgets:
             check_version(as_of)
-        if told is not None and told.address == store.address:
+        if watching is not None and watching.address == store.address:
             raise LedgerError(
-                expected="a witness somewhere else than the ledger",
-                got=told.address,
+                expected="a witness in another place than the ledger",
+                got=watching.address,
                 hint="whatever happens to the ledger would happen to its witness; name another disk or server.",
             )
-        content = {"budget": budget.to_dict(), "as_of": as_of, "witness": told.address if told else None}
+        content = {"budget": budget.to_dict(), "as_of": as_of, "witness": watching.address if watching else None}
         with store.exclusive() as connection:
             if store.exists(connection):
                 raise refusals.there_already(store)
             store.create(connection)
             opening = Entry.after(None, "open", "", content)
             store.append(connection, opening)
-            if told is not None:
-                told.write(opening.digest, Sighting(0, opening.digest))
+            if watching is not None:
+                watching.write(opening.digest, Sighting(0, opening.digest))
         ledger = cls.__new__(cls)
-        ledger._open(store, told)  # noqa: SLF001 (its own)
+        ledger._open(store, watching)  # noqa: SLF001 (its own)
         return ledger
 
     @classmethod
@@ -93,7 +93,7 @@ class Ledger(Journal):
         lost_epsilon: float | None = None,
         lost_delta: float = 0.0,
     ) -> Self:
-        """Put an older copy of a ledger back, on purpose, and write down what may be spent twice because of it.
+        """Restore an older copy of a ledger, on purpose, and record what may be spent twice because of it.
 
         What the copy lacks is counted as spent once more, so that the budget holds whatever is asked again.
 
@@ -103,21 +103,20 @@ class Ledger(Journal):
             reason: Why.
             copy: Where the copy is. Nothing may be at `url` then.
             witness: Where the witness is, for a ledger that has one.
-            receipts: All receipts that are known, for instance those of effects.
-            lost_epsilon: The most that lost answers without a receipt may have cost together; needed where there may be
-                some.
-            lost_delta: Likewise.
+            receipts: All known receipts, for instance those of effects.
+            lost_epsilon: The largest total epsilon of lost answers without a receipt; needed where there may be some.
+            lost_delta: Their largest total delta.
 
         Raises:
-            LedgerError: If the copy is not whole or not of this ledger, or if the price of what is lost is not known.
+            LedgerError: If the copy is damaged or of another ledger, or if the price of what is lost is unknown.
         """
         check_line("by", by)
         check_line("reason", reason)
-        store, told = Store(url), open_witness(witness) if witness else None
+        store, watching = Store(url), open_witness(witness) if witness else None
         older = cls.__new__(cls)
-        older._open(Store(copy) if copy else store, told, restoring=True)  # noqa: SLF001 (its own)
+        older._open(Store(copy) if copy else store, watching, restoring=True)  # noqa: SLF001 (its own)
         entries = older.entries()
-        lost = Lost.of(entries, receipts, told, older.opening)
+        lost = Lost.of(entries, receipts, watching, older.opening)
         stated = stated_event(lost_epsilon, lost_delta, older.budget.rule, older.data_set)
         lost.check_stated(stated)
         events = [event.to_dict() for event in lost.events(stated)]
@@ -132,9 +131,9 @@ class Ledger(Journal):
             raise refusals.other_budget(self.budget, budget)
 
     def check_data_set(self, as_of: str | None, data_set: DataSet, n: int | None = None) -> None:
-        """Raise unless this version was declared, and all that is public is as it was declared first.
+        """Raise unless this version was declared, and everything public is as it was first declared.
 
-        For whoever is about to open a table: without n, nothing of the table is needed for it.
+        To be called before a table is opened: without n, nothing of the table is needed.
         """
         with self._transaction():
             self._check_data_set(as_of, data_set, n)
@@ -150,7 +149,7 @@ class Ledger(Journal):
             raise refusals.other_count(as_of)
 
     def bind(self, as_of: str | None, data_set: DataSet, n: int) -> None:
-        """Tie a version to its number of units; raise where it is tied to another, which is not told."""
+        """Bind a version to its number of units; raise, without naming a number, where it is bound to another."""
         with self._transaction() as connection:
             self._check_data_set(as_of, data_set, n)
             if self._running.versions[as_of] is None:
@@ -176,7 +175,7 @@ class Ledger(Journal):
 
     @property
     def data_set(self) -> DataSet | None:
-        """What is public about the data; None before the first vault."""
+        """The public facts about the data; None before the first vault."""
         return self._current().data_set
 
     def grant(self, request: str, event: Event, question: dict[str, Any]) -> None:
@@ -193,15 +192,13 @@ class Ledger(Journal):
                 return
             if not self.budget.covers(self._running.total.plus(event)):
                 expected, got, hint = self.budget.refusal(self._running.total, event)
-                raise BudgetExceededError(
-                    expected=expected, got=got, hint=f"{hint} Nothing was spent on this question."
-                )
+                raise BudgetExceededError(expected=expected, got=got, hint=f"{hint} Nothing was spent on this query.")
             self._append(connection, "grant", request, {"event": event.to_dict(), "question": question})
 
     def check_affords(self, prices: Mapping[str, Event]) -> None:
-        """Raise unless all these requests fit together into what is left; what is reserved already is paid for.
+        """Raise unless all these requests fit together into what is left; reserved ones are already paid for.
 
-        For whoever asks several questions and has no use for a part of the answers. Reserves nothing.
+        For several queries whose answers are of use only together. Reserves nothing.
 
         Raises:
             BudgetExceededError: If they do not fit.
@@ -220,14 +217,14 @@ class Ledger(Journal):
             if alone
             else (
                 f"a price within what is left of the budget, {self.budget.remaining(spent)}",
-                f"{len(due)} questions for {self.budget.spent(price)} in all",
+                f"{len(due)} queries for a total of {self.budget.spent(price)}",
                 f"ask for less; the budget is {self.budget}.",
             )
         )
         raise BudgetExceededError(expected=expected, got=got, hint=f"{hint} Nothing was spent.")
 
     def _check_unanswered_since(self, connection: Connection, grant: Entry) -> None:
-        """Raise unless the chain holds from a reservation on: a lost answer to it would be drawn, and told, twice."""
+        """Raise unless the chain holds from a reservation on: a lost answer would be drawn and released twice."""
         start = verification.at_checkpoint_before(self._store, connection, grant.number)
         running = verification.to_the_end(self._store, connection, start)
         if running != self._running:
@@ -246,11 +243,11 @@ class Ledger(Journal):
             return self._append(connection, "debit", request, {})
 
     def store(self, request: str, release: str) -> str:
-        """Keep the answer to a request, and return the answer that is kept: the first one, for ever."""
+        """Store the answer to a request, and return the stored answer: always the first one."""
         with self._transaction() as connection:
             made = self._request(connection, request)
             if "release" in made:
-                return _kept(made["release"])
+                return _stored_answer(made["release"])
             if "debit" not in made:
                 raise LedgerError(
                     expected="a request that was debited", got="one that was not", hint="debit it before the answer."
@@ -259,17 +256,17 @@ class Ledger(Journal):
             return release
 
     def stored(self, request: str) -> str | None:
-        """The answer kept for a request, or None."""
+        """Return the stored answer to a request, or None."""
         with self._transaction() as connection:
             made = self._request(connection, request)
-            return _kept(made["release"]) if "release" in made else None
+            return _stored_answer(made["release"]) if "release" in made else None
 
     def check_receipts(self, receipts: Iterable[Receipt]) -> tuple[Receipt, ...]:
         """Return the receipts whose debits this ledger does not hold; none, if all is well.
 
-        A receipt that is missing says that this ledger was cut, restored from a copy or is another one. Receipts of
-        rehearsals, and those that several sites wrote together, belong to no ledger and are not looked for; those that
-        were counted as lost when a copy was restored are not missing any more.
+        A missing receipt means that this ledger was truncated, restored from a copy, or is another one. Receipts of
+        rehearsals, and joint receipts of several sites, belong to no ledger and are skipped; so are those that were
+        counted as lost when a copy was restored.
         """
         with self._transaction() as connection:
             restores = self._store.entries_of_kind(connection, "restore")
@@ -286,24 +283,24 @@ class Ledger(Journal):
 
     @property
     def spent(self) -> Spending:
-        """What has been reserved or spent so far."""
+        """The amount reserved or spent so far."""
         return self.budget.spent(self._current().total)
 
     @property
     def remaining(self) -> Spending:
-        """What is left of the budget."""
+        """The remaining budget."""
         return self.budget.remaining(self._current().total)
 
     @property
     def proof_status(self) -> ProofStatus:
-        """Whether all that was granted is proved; one heuristic release makes the total heuristic."""
+        """Whether everything granted is proved; one heuristic release makes the total heuristic."""
         return self._current().proof_status
 
     def tight_epsilon(self, delta: float) -> float:
-        """The tightest epsilon at `delta` for everything spent, had all questions been fixed before the first answer.
+        """Return the tightest epsilon at `delta` for everything spent, if all queries were fixed in advance.
 
-        For reports. The budget itself is kept by the rule that also holds for questions chosen along the way. Reads
-        and verifies the whole ledger.
+        For reports. The budget itself follows its rule, which also holds for adaptive queries. Reads and verifies the
+        whole ledger.
         """
         return tight_epsilon((event for entry in self._verified() for event in entry.events), delta)
 
@@ -315,7 +312,7 @@ class Ledger(Journal):
 
 
 def _check_price(reserved: Event, event: Event) -> None:
-    """A reservation pays for what was reserved: another version of dpcausal may price a request otherwise."""
+    """Raise unless a request costs what was reserved for it: another version of dpcausal may price it differently."""
     if reserved != event:
         raise LedgerError(
             expected=f"the price that was reserved for this request, {reserved}",
@@ -324,5 +321,5 @@ def _check_price(reserved: Event, event: Event) -> None:
         )
 
 
-def _kept(release: Entry) -> str:
+def _stored_answer(release: Entry) -> str:
     return json.dumps(release.content["release"], sort_keys=True)

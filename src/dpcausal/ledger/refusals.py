@@ -1,4 +1,4 @@
-"""What a ledger says when it refuses: what was expected, what was got, and what to do."""
+"""The errors of a ledger that refuses: what was expected, what was found, and what to do."""
 
 from dpcausal.errors import LedgerError
 from dpcausal.ledger.budget import Budget
@@ -8,7 +8,7 @@ from dpcausal.ledger.store import Store
 
 
 def there_already(store: Store) -> LedgerError:
-    """Refuse to make a ledger where there is one."""
+    """Refuse to create a ledger where there is one."""
     return LedgerError(
         expected="a place without a ledger",
         got=f"{store.address}, where there is one",
@@ -37,17 +37,17 @@ def other_data_set(held: DataSet | None, given: DataSet) -> LedgerError:
 
 
 def other_count(as_of: str | None) -> LedgerError:
-    """Refuse a table with another number of units; no number is told, neither the table's nor the ledger's."""
+    """Refuse a table with another number of units, without naming the table's number or the ledger's."""
     return LedgerError(
         expected=f"the table that this ledger is for{f', as of {as_of}' if as_of else ''}",
         got="another number of units than this ledger's data set has",
-        hint="check the table. If it was brought up to date, declare the new version: ledger.add_version, or dpcausal "
+        hint="check the table. If the data were updated, declare the new version: ledger.add_version, or dpcausal "
         "ledger add-version. Budgets of versions add up.",
     )
 
 
 def in_use(store: Store) -> LedgerError:
-    """Refuse to restore a ledger that somebody writes to meanwhile."""
+    """Refuse to restore a ledger that is in use."""
     return LedgerError(
         expected=f"a ledger that nobody uses while it is restored, {store.address}",
         got="one that grew meanwhile",
@@ -79,8 +79,8 @@ def absent(store: Store, got: str) -> LedgerError:
     return LedgerError(
         expected=f"a ledger at {store.address}",
         got=got,
-        hint="check the address and the working folder; put back a ledger that was lost with: dpcausal ledger restore. "
-        "Only if nothing was ever asked of this data, make a new one, and decide its budget for good: dpcausal ledger "
+        hint="check the address and the working folder; restore a lost ledger with: dpcausal ledger restore. Only if "
+        "nothing was ever asked of these data, create a new one, with a budget that cannot be raised: dpcausal ledger "
         f"create {store.address} --epsilon 3 --as-of 2026-06-30, or Ledger.create in Python.",
     )
 
@@ -104,7 +104,7 @@ def undeclared(as_of: str | None, store: Store, running: RunningTotal) -> Ledger
         hint = "say which version of the data this is: as_of=… or --as-of."
     else:
         hint = (
-            f"if the data was brought up to date, declare it: dpcausal ledger add-version {store.address} --as-of "
+            f"if the data were updated, declare the version: dpcausal ledger add-version {store.address} --as-of "
             f'"{as_of}", or ledger.add_version. Budgets of versions add up.'
         )
     return LedgerError(

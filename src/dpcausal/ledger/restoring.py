@@ -1,6 +1,6 @@
 """What is lost when an older copy of a ledger is put back, and what it may cost.
 
-An answer that was given and is no longer in the ledger may be drawn, and told, a second time. So its price is counted
+An answer that was released and is no longer in the ledger may be drawn and released again. So its price is counted
 once more. Known are the prices of lost receipts, and those of requests that the copy holds without an answer. The rest
 a person has to state.
 """
@@ -24,13 +24,13 @@ Family = Literal["laplace", "smooth", "heuristic"]
 
 @dataclass(frozen=True)
 class Lost:
-    """What an older copy of a ledger lacks.
+    """The part of a ledger that an older copy lacks.
 
     Attributes:
         receipts: Receipts of debits that it does not hold.
         unanswered: The prices of requests that it holds without an answer, which may have been answered since.
-        entries: How many entries are known to be missing at its end.
-        witnessed: Whether a witness says so; without one there may be more.
+        entries: The number of entries known to be missing at its end.
+        witnessed: Whether a witness confirms this number; without one there may be more.
     """
 
     receipts: tuple[Receipt, ...]
@@ -43,13 +43,13 @@ class Lost:
         """Return what the entries of a copy lack of what receipts and a witness know.
 
         Raises:
-            LedgerError: If the witness was told another ledger.
+            LedgerError: If the witness knows another ledger.
         """
         last = entries[-1].number
         seen, shared = (witness.last(opening), witness.last(opening, last)) if witness else (None, None)
         if shared is not None and entries[shared.number].digest != shared.digest:
             raise LedgerError(
-                expected=f"a copy whose entry {shared.number} is what the witness was told",
+                expected=f"a copy whose entry {shared.number} is the one that the witness recorded",
                 got="another entry: this copy is of a ledger that was left behind by an earlier restore",
                 hint="restore from a later copy.",
             )
@@ -65,7 +65,7 @@ class Lost:
 
     @property
     def unknown(self) -> int:
-        """The most answers that may be missing and that no receipt tells of.
+        """The largest number of missing answers without a receipt.
 
         Each of them takes three entries: if its grant is still there, it is among the unanswered ones. A lost receipt
         takes three too, or two where its grant is still there.
@@ -74,23 +74,23 @@ class Lost:
         return max(0, self.entries - explained) // 3
 
     def events(self, stated: Event | None) -> list[Event]:
-        """Return what is counted as spent once more."""
+        """Return the prices that are counted as spent once more."""
         return [*map(_price, self.receipts), *self.unanswered, *([stated] if stated else [])]
 
     def check_stated(self, stated: Event | None) -> None:
-        """Raise where a person has to state a price and did not."""
+        """Raise where a person must state a price and did not."""
         if stated is not None or (self.witnessed and not self.unknown):
             return
-        told = (
+        missing = (
             f"{self.entries} entries are missing, of which receipts explain all but {self.unknown} answers"
             if self.witnessed
-            else "this ledger has no witness, so that nobody knows how many entries are missing"
+            else "this ledger has no witness, so the number of missing entries is unknown"
         )
         raise LedgerError(
             expected="the price of every answer that is lost",
-            got=told,
-            hint="give all receipts that you can find with --receipts; for the rest state what it may have cost at "
-            "most with --lost-epsilon and --lost-delta, or --lost-epsilon 0 if nothing else was answered.",
+            got=missing,
+            hint="give all receipts that you can find with --receipts; for the rest, state the most that it may have "
+            "cost with --lost-epsilon and --lost-delta, or --lost-epsilon 0 if nothing else was answered.",
         )
 
     def __str__(self) -> str:
@@ -101,7 +101,7 @@ class Lost:
 
 
 def stated_event(epsilon: float | None, delta: float, rule: str, data_set: DataSet | None) -> Event | None:
-    """Return the price that a person states for answers of which nothing is known; None where none is stated.
+    """Return the price that a person states for answers without a receipt; None where none is stated.
 
     Raises:
         LedgerError: Where a sum of epsilons and deltas has no price under the budget's rule.
@@ -136,7 +136,7 @@ def check_line(what: str, text: str) -> None:
 
 
 def _price(receipt: Receipt) -> Event:
-    """What a receipt says that an answer cost. With a delta and a price in rho it was Gaussian noise."""
+    """Return the price of an answer, from its receipt. With a delta and a price in rho it was Gaussian noise."""
     Guarantee(epsilon=receipt.epsilon, delta=receipt.delta)  # raises unless these are prices
     if receipt.query in QUERIES and QUERIES[receipt.query].proof_status == "heuristic":
         return Event(family="heuristic", epsilon=receipt.epsilon, delta=receipt.delta, mu=0.0)

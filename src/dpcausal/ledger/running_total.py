@@ -1,4 +1,4 @@
-"""What the entries of a ledger come to, and the checkpoints that write it down."""
+"""The running total of a ledger's entries, and the checkpoints that record it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -18,12 +18,12 @@ CHECKPOINT_EVERY = 1_000
 
 @dataclass(frozen=True)
 class RunningTotal:
-    """What all entries up to one of them come to: all that is needed to go on from there.
+    """The total of all entries up to one of them: everything that is needed to continue from there.
 
     Attributes:
         head: The last of these entries; None before the first.
-        opening: The digest of the first, which says whose ledger this is.
-        total: What was granted, and what was counted as lost when an older copy was restored.
+        opening: The digest of the first entry, which identifies the ledger.
+        total: The sum of what was granted, and of what was counted as lost when an older copy was restored.
         proof_status: Whether all of it is proved.
         versions: The number of units of each version of the data; None where no vault was opened on it yet.
         data_set: What is public about the data; None before the first vault.
@@ -38,16 +38,16 @@ class RunningTotal:
 
     @property
     def sighting(self) -> Sighting:
-        """What a witness is told: number and digest of the last entry."""
+        """The number and digest of the last entry, for the witness."""
         if self.head is None:
             raise broken_at(0)
         return Sighting(self.head.number, self.head.digest)
 
     def after(self, entry: Entry) -> "RunningTotal":
-        """The running total with one entry more.
+        """Return the running total with one more entry.
 
         Raises:
-            LedgerError: If the entry does not follow, or is a checkpoint that says something else.
+            LedgerError: If the entry does not follow, or is a checkpoint with another total.
         """
         entry.check_follows(self.head)
         try:
@@ -56,14 +56,14 @@ class RunningTotal:
             raise unreadable_at(entry.number) from None
         if following is None:
             raise LedgerError(
-                expected="a ledger that is opened once, and whose checkpoints say what the entries before them come to",
+                expected="a ledger that is opened once, and whose checkpoints hold the total of all entries before",
                 got=f"a {entry.kind} at entry {entry.number} that does not",
                 hint="restore the ledger from a copy that verifies; do not release anything before.",
             )
         return replace(following, head=entry)
 
     def _with(self, entry: Entry) -> "RunningTotal | None":
-        """The running total with what an entry says; None where it may not say so here."""
+        """Return the running total with an entry's content; None where it may not stand here."""
         content = entry.content
         match self.head, entry.kind:
             case None, "open":
@@ -81,7 +81,7 @@ class RunningTotal:
         return None
 
     def _agrees(self, entry: Entry) -> bool:
-        return entry.kind != "checkpoint" or _said(entry) == self._carried()
+        return entry.kind != "checkpoint" or _recorded(entry) == self._record()
 
     def _may_be(self, data_set: DataSet) -> bool:
         return self.data_set in (None, data_set)
@@ -94,28 +94,28 @@ class RunningTotal:
         return replace(self, total=total, proof_status=proof_status)
 
     def at(self, checkpoint: Entry) -> "RunningTotal":
-        """The running total that a checkpoint says, taken at its word, of a ledger with this opening."""
+        """Return the running total that a checkpoint records, unverified, of a ledger with this opening."""
         checkpoint.check_digest()
-        said = _said(checkpoint)
-        if said.get("opening") != self.opening or set(said) != set(self._carried()):
+        recorded = _recorded(checkpoint)
+        if recorded.get("opening") != self.opening or set(recorded) != set(self._record()):
             raise LedgerError(
                 expected="the opening entry that this ledger's last checkpoint names",
                 got="another",
                 hint="restore the ledger from a copy that verifies; do not release anything before.",
             )
-        total = Total(*(Fraction(said[name]) for name in ("epsilon", "delta", "rho")))
-        versions = dict(said["versions"])
-        data_set = DataSet.from_dict(said["data_set"]) if said["data_set"] else None
-        return RunningTotal(checkpoint, self.opening, total, said["proof_status"], versions, data_set)
+        total = Total(*(Fraction(recorded[name]) for name in ("epsilon", "delta", "rho")))
+        versions = dict(recorded["versions"])
+        data_set = DataSet.from_dict(recorded["data_set"]) if recorded["data_set"] else None
+        return RunningTotal(checkpoint, self.opening, total, recorded["proof_status"], versions, data_set)
 
     def followed_by(self, kind: Kind, request: str, content: dict[str, Any]) -> list[Entry]:
-        """The entries that write this down next: a checkpoint comes first where one is due."""
+        """Return the entries to append next: a checkpoint comes first where one is due."""
         if self.head is None or (self.head.number + 1) % CHECKPOINT_EVERY > 0:
             return [Entry.after(self.head, kind, request, content)]
-        checkpoint = Entry.after(self.head, "checkpoint", str(self.head.number + 1), self._carried())
+        checkpoint = Entry.after(self.head, "checkpoint", str(self.head.number + 1), self._record())
         return [checkpoint, Entry.after(checkpoint, kind, request, content)]
 
-    def _carried(self) -> dict[str, Any]:
+    def _record(self) -> dict[str, Any]:
         return {
             "opening": self.opening,
             "proof_status": self.proof_status,
@@ -125,10 +125,10 @@ class RunningTotal:
         }
 
 
-def _said(checkpoint: Entry) -> dict[str, Any]:
+def _recorded(checkpoint: Entry) -> dict[str, Any]:
     return {name: value for name, value in checkpoint.content.items() if name not in ("at", "nonce")}
 
 
 def last_checkpoint_up_to(number: int) -> int:
-    """The place of the last checkpoint of a ledger whose last entry has this number; 0 if it is too short for one."""
+    """Return the number of the last checkpoint up to an entry; 0 if the ledger is too short for one."""
     return number - number % CHECKPOINT_EVERY

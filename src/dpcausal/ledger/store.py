@@ -1,4 +1,4 @@
-"""Where a ledger's entries are kept: an SQLite file, SQLite in memory, or PostgreSQL."""
+"""The store of a ledger's entries: an SQLite file, SQLite in memory, or PostgreSQL."""
 
 from collections import defaultdict
 from collections.abc import Collection
@@ -40,25 +40,25 @@ class Store(Database):
     """An append-only table of entries."""
 
     def exists(self, connection: Connection) -> bool:
-        """Whether a ledger was ever opened here."""
+        """Return whether a ledger was ever created here."""
         return inspect(connection).has_table(ENTRIES.name)
 
     def create(self, connection: Connection) -> None:
-        """Make the table of entries."""
+        """Create the table of entries."""
         ENTRIES.create(connection)
 
     def entries_from(self, connection: Connection, number: int, at_most: int) -> list[Entry]:
-        """So many entries from this number on, in order, or fewer where the ledger ends."""
+        """Return so many entries from this number on, in order, or fewer where the ledger ends."""
         chosen = select(ENTRIES).where(ENTRIES.c.number >= number).order_by(ENTRIES.c.number).limit(at_most)
         return [_entry(found) for found in connection.execute(chosen)]
 
     def entries_of(self, connection: Connection, request: str) -> list[Entry]:
-        """All entries of a request, in order."""
+        """Return all entries of a request, in order."""
         chosen = select(ENTRIES).where(ENTRIES.c.kind.in_(REQUEST_ORDER), ENTRIES.c.request == request)
         return [_entry(found) for found in connection.execute(chosen.order_by(ENTRIES.c.number))]
 
     def entries_of_kind(self, connection: Connection, kind: Kind) -> list[Entry]:
-        """All entries of a kind, in order, each whole."""
+        """Return all entries of a kind, in order, each intact."""
         chosen = select(ENTRIES).where(ENTRIES.c.kind == kind).order_by(ENTRIES.c.number)
         entries = [_entry(found) for found in connection.execute(chosen)]
         for entry in entries:
@@ -66,7 +66,7 @@ class Store(Database):
         return entries
 
     def kinds_of(self, connection: Connection, requests: Collection[str]) -> dict[str, list[str]]:
-        """For each of some requests, the kinds of its entries, in order."""
+        """Return the kinds of the entries of each request, in order."""
         chosen = select(ENTRIES.c.request, ENTRIES.c.kind)
         chosen = chosen.where(ENTRIES.c.kind.in_(REQUEST_ORDER), ENTRIES.c.request.in_(requests)).order_by(
             ENTRIES.c.number
@@ -77,8 +77,8 @@ class Store(Database):
         return kinds
 
     def extent(self, connection: Connection) -> tuple[int, int]:
-        """How many entries there are, and the number of the last; -1 if there is none."""
-        # Two questions, so that a database looks up the last number and need not search for it while it counts.
+        """Return how many entries there are, and the number of the last; -1 if there is none."""
+        # Two queries, so that a database looks up the last number and need not search for it while it counts.
         count: int = connection.execute(select(func.count()).select_from(ENTRIES)).scalar_one()
         last: int = connection.execute(select(func.coalesce(func.max(ENTRIES.c.number), -1))).scalar_one()
         return count, last

@@ -1,4 +1,4 @@
-"""Reading a ledger's entries, and finding whether they are what was written."""
+"""Reading a ledger's entries and verifying that they are as they were written."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -16,13 +16,13 @@ PIECE = 900  # how many entries are in memory at once; older versions of SQLite 
 
 
 def check_count(store: Store, connection: Connection) -> int:
-    """Return the number of the last entry; raise unless there are as many entries as it says."""
+    """Return the number of the last entry; raise unless the number of entries agrees."""
     count, last = store.extent(connection)
     if count != last + 1:
         raise LedgerError(
-            expected=f"{last + 1} entries, as the number of the last one says",
+            expected=f"{last + 1} entries, from the number of the last one",
             got=f"{count}",
-            hint="entries were removed or put in; restore the ledger from a copy that verifies.",
+            hint="entries were removed or inserted; restore the ledger from a copy that verifies.",
         )
     return last
 
@@ -57,7 +57,7 @@ def read_on(store: Store, connection: Connection, running: RunningTotal) -> tupl
         raise LedgerError(
             expected=f"entry {known[0].number} as it was read or written before",
             got="another or none",
-            hint="the ledger was cut or replaced while in use; restore it before releasing anything.",
+            hint="the ledger was truncated or replaced while in use; restore it before releasing anything.",
         )
     new = entries[len(known) :]
     for entry in new:
@@ -76,25 +76,25 @@ def to_the_end(store: Store, connection: Connection, running: RunningTotal) -> R
 
 
 def check_witnessed(store: Store, connection: Connection, running: RunningTotal, witness: Witness) -> None:
-    """Raise unless a ledger goes on from the entry that its witness was told last.
+    """Raise unless a ledger continues from the last entry that its witness recorded.
 
-    The ledger may be ahead: whoever wrote the rest was stopped before the witness was told, and before an answer left.
-    It is never behind, since a witness is told after the commit.
+    The ledger may be ahead, if a writer stopped before it reported to the witness, and so before an answer left. It is
+    never behind, since it reports to the witness after the commit.
     """
     seen, last = witness.last(running.opening), running.sighting.number
     if seen is None:
         raise LedgerError(
             expected="the witness that this ledger was created with",
-            got=f"{witness.address}, which was told nothing about it",
+            got=f"{witness.address}, which has no record of it",
             hint="name the right one. If it is lost, a person must decide: dpcausal ledger restore.",
         )
     entry = entry_at(store, connection, seen.number) if seen.number <= last else None
     if entry is None or entry.digest != seen.digest:
         raise LedgerError(
-            expected=f"entry {seen.number} as the witness {witness.address} was told of it",
+            expected=f"entry {seen.number} as the witness {witness.address} recorded it",
             got=f"a ledger that ends at entry {last}" if entry is None else "another entry",
-            hint="this ledger was cut, restored from a copy or is another one. Nothing is released: find the right "
-            "one, or write down what is lost with dpcausal ledger restore.",
+            hint="this ledger was truncated, restored from a copy, or is another one. Nothing is released: find the "
+            "right ledger, or record what is lost with dpcausal ledger restore.",
         )
     check_chain_from(store, connection, entry)
 
@@ -112,7 +112,7 @@ def _entries_from(store: Store, connection: Connection, number: int) -> Iterator
 
 
 def request_entries(store: Store, connection: Connection, request: str) -> dict[Kind, Entry]:
-    """Return the entries of one request, each whole, looked up each time: there are too many requests to remember."""
+    """Return the entries of one request, each intact; looked up each time, since there may be many requests."""
     entries = store.entries_of(connection, request)
     check_order([entry.kind for entry in entries])
     for entry in entries:

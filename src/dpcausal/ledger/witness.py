@@ -1,6 +1,6 @@
-"""A second place that knows how long a ledger is: what was cut off it, or put back from a copy, shows there.
+"""Witnesses: a second place that records the length of a ledger, so that truncation or an older copy is detected.
 
-A witness is told the number and digest of the last entry after each commit and before anything leaves. It only grows:
+A witness records the number and digest of the last entry after each commit and before anything leaves. It only grows:
 the account that writes it needs the right to read and to add, and none to change or to remove.
 """
 
@@ -32,7 +32,7 @@ _TAIL = 2**16
 
 @dataclass(frozen=True)
 class Sighting:
-    """The last entry that a witness knows of.
+    """The last entry that a witness recorded.
 
     Attributes:
         number: Its number.
@@ -44,16 +44,16 @@ class Sighting:
 
 
 class Witness(Protocol):
-    """Whatever remembers how long ledgers are, each by the digest of its opening entry."""
+    """A record of the lengths of ledgers, each identified by the digest of its opening entry."""
 
     address: str
 
     def last(self, opening: str, up_to: int | None = None) -> Sighting | None:
-        """Return what was written last about a ledger, or last about entries up to a number; None if nothing was."""
+        """Return the last record of a ledger, or the last one of entries up to a number; None if there is none."""
         ...
 
     def write(self, opening: str, seen: Sighting, *, anew: bool = False) -> None:
-        """Write down, durably, the last entry of a ledger, unless more is known; anew, when it was restored."""
+        """Record the last entry of a ledger, durably, unless a later one is recorded; `anew` after a restore."""
         ...
 
 
@@ -64,7 +64,7 @@ def open_witness(place: str) -> Witness:
     witness = DatabaseWitness(place)
     if witness.forgets:
         raise LedgerError(
-            expected="a witness that remembers",
+            expected="a witness that outlives this process",
             got="one in memory",
             hint="name a file that ends in .log, an SQLite file or a PostgreSQL database, on another disk or server.",
         )

@@ -1,1 +1,1 @@
-"""Before anything is spent: what an estimator would give, and which one to use."""
+"""Planning before anything is spent: the cost and precision of an estimator, and the choice of one."""

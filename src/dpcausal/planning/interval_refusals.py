@@ -1,4 +1,4 @@
-"""How often privacy noise would leave a study without an interval, from rehearsals with noise."""
+"""How often privacy noise leaves a study without an interval, from rehearsals with noise."""
 
 from dataclasses import replace
 from functools import lru_cache
@@ -19,19 +19,19 @@ from dpcausal.source import WrappedSource
 REHEARSALS = 40
 
 _QUESTIONS = 8
-"""As many as an estimator may ask before noise repeats from one rehearsal to the next."""
+"""The number of queries of an estimator after which noise repeats from one rehearsal to the next."""
 
 
 _NARROW, _RARE, _UNEVEN = 1 / 8, 0.1, 0.4
-"""Where nobody says: the standard deviation of an outcome as a share of its range, its risk, and the share treated."""
+"""Defaults: the outcome's standard deviation as a share of its range, its risk, and the share of treated units."""
 
 
 def count_refusals(estimator: Estimator, rehearsal: Rehearsal, guarantee: Guarantee) -> int:
-    """In how many of `REHEARSALS` rehearsals with noise there is no interval.
+    """Return the number of rehearsals with noise, out of `REHEARSALS`, that yield no interval.
 
-    An interval is refused where noise is large beside sampling error, and more often where arms are uneven. So where
-    nobody says how an outcome spreads it is taken to spread little here, though widely where a width is foretold, and
-    with confounding arms that are said to be even are taken to be nearly so: all err to be safe.
+    An interval is refused where noise is large relative to the sampling error, and more often where arms are uneven. So
+    the defaults err towards a refusal: where no spread of the outcome is given, it is small here, although it is large
+    where a width is predicted; and with confounding, even arms are taken to be slightly uneven.
     """
     expected = cautious(rehearsal)
     effects = (
@@ -42,7 +42,7 @@ def count_refusals(estimator: Estimator, rehearsal: Rehearsal, guarantee: Guaran
 
 
 def cautious(rehearsal: Rehearsal) -> Rehearsal:
-    """The same expectations, erring towards a refusal where nobody says."""
+    """Return the same expectations, with defaults that err towards a refusal."""
     if rehearsal.confounding and rehearsal.treated_share == Rehearsal.treated_share:
         rehearsal = replace(rehearsal, treated_share=_UNEVEN)
     if rehearsal.outcome_sd is not None:
@@ -54,7 +54,7 @@ def cautious(rehearsal: Rehearsal) -> Rehearsal:
 
 
 def odds(refused: int) -> str:
-    """How likely it is that there is no interval, in words.
+    """Describe how likely it is that there is no interval.
 
     Example:
         >>> odds(8)
@@ -85,5 +85,5 @@ class _NoisyRehearsal(WrappedSource):
 
 @lru_cache(maxsize=8)
 def _draws(family: Family, numbers: int) -> NDArray[np.float64]:
-    """Noise of size 1 for so many numbers, one draw a line; the same each time."""
+    """Return noise of size 1 for so many numbers, one draw a line; the same each time."""
     return simulated(family, [1.0] * numbers, REHEARSALS * _QUESTIONS)

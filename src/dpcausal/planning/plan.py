@@ -1,4 +1,4 @@
-"""What a study would ask, cost and tell, before anything is read or spent."""
+"""Plans: the queries, cost and expected precision of a study, before anything is read or spent."""
 
 import json
 import math
@@ -25,24 +25,24 @@ from dpcausal.rehearsal import Rehearsal
 from dpcausal.text import format_number, html_table, table_rows, text_table
 
 THIS = "this study"
-"""What the study's own estimator is called among the others."""
+"""The label of the study's own estimator among the others."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A study before it is run: made of public numbers, on no data.
+    """A study before it is run, from public numbers only.
 
     Attributes:
-        estimator: How the effect is to be estimated.
-        effect: The rehearsed effect: what will be asked, its price, and the errors to expect.
-        rehearsal: What was expected of the table.
-        refusals: In how many of 40 rehearsals with noise there was no interval.
-        width: The half width to aim at; infinite where any interval is, None where nothing is.
-        epsilon_needed: The epsilon that gives this width; None where there is no target, or none gives it.
-        units_needed: The number of units that gives it at this epsilon; None likewise.
-        max_confounders: For how many numeric confounders a regression adds less privacy noise than there is
-            sampling error.
-        ranking: The estimators that fit, in the order of the error to expect.
+        estimator: The estimator.
+        effect: The rehearsed effect: its queries, their prices, and the expected errors.
+        rehearsal: The expectations about the table.
+        refusals: The number of rehearsals with noise, out of 40, that yielded no interval.
+        width: The target half width; infinite where any interval will do, None without a target.
+        epsilon_needed: The epsilon for this width; None without a target, or where no epsilon is enough.
+        units_needed: The number of units for this width at this epsilon; None without a target, or beyond a billion.
+        max_confounders: The largest number of numeric confounders for which a regression adds less privacy noise than
+            there is sampling error.
+        ranking: The estimators that fit, in the order of their expected error.
     """
 
     estimator: Estimator
@@ -57,18 +57,18 @@ class Plan:
 
     @property
     def half_width(self) -> float:
-        """The ± to expect around the estimate, for a 95 % interval; infinite where there will be no interval."""
+        """The expected ± around the estimate, for a 95 % interval; infinite where there will be no interval."""
         return half_width(self.effect)
 
     @property
     def smallest_detectable(self) -> float:
-        """The smallest effect that is told from 0 in 80 of 100 such studies, by a two-sided test at 5 %."""
+        """The smallest effect that such a study detects with 80 % power, by a two-sided test at 5 %."""
         return smallest_detectable(self.effect)
 
     def widths(self) -> dict[str, list[tuple[float, float]]]:
-        """For this study and for each estimator that fits, the half widths to expect at several epsilons.
+        """Return the expected half widths at several epsilons, for this study and for each estimator that fits.
 
-        Where an estimator would give no interval, there is no width.
+        Where an estimator yields no interval, there is no width.
         """
         fitting = {each.label: each for each in self.ranking.candidates if not _alike(each.estimator, self.estimator)}
         curves = {THIS: width_curve(self.estimator, self.rehearsal, self.effect.guarantee.delta)}
@@ -77,10 +77,10 @@ class Plan:
 
     def __str__(self) -> str:
         table = text_table(self._title(), self._table())
-        return f"{table}\n\nEstimators by the error to expect\n{self.ranking.table}"
+        return f"{table}\n\nEstimators by expected error\n{self.ranking.table}"
 
     def _repr_html_(self) -> str:
-        """The same table for a notebook, without the ranking."""
+        """Return the same table for a notebook, without the ranking."""
         return html_table(self._title(), self._table())
 
     def _title(self) -> str:
@@ -93,7 +93,7 @@ class Plan:
         table += [("units", f"{effect.n:,}"), ("method", effect.method), *self._precision()]
         table += [("no interval", odds(self.refusals))]
         table += table_rows("will ask", tuple(map(format_receipt, effect.receipts)))
-        table += [("privacy", str(effect.guarantee)), *self._wish(), ("carries", self._carries())]
+        table += [("privacy", str(effect.guarantee)), *self._target(), ("max confounders", self._confounders())]
         table += [("ranking", f"first {self.ranking.candidates[0].label}: {self.ranking.why}")]
         table += table_rows("note", tuple(note for note in effect.notes if note not in self.rehearsal.caveats))
         return table + table_rows("assumes", (*self.ranking.assumed, *self._left_open()))
@@ -110,22 +110,22 @@ class Plan:
         alone = (
             f"sampling alone would give ± {format_number(parts[0])}, privacy noise alone ± {format_number(parts[1])}"
         )
-        told = f"an effect of {format_number(self.smallest_detectable)} or more, with 80 % power"
+        effect_size = f"an effect of {format_number(self.smallest_detectable)} or more, with 80 % power"
         return [
             ("95 % interval", f"expect the estimate ± {format_number(self.half_width)}; {alone}"),
-            ("can detect", f"{told} (two-sided test at 5 %, if the interval comes out as wide as expected)"),
+            ("can detect", f"{effect_size} (two-sided test at 5 %, if the interval comes out as wide as expected)"),
         ]
 
-    def _wish(self) -> list[tuple[str, str]]:
+    def _target(self) -> list[tuple[str, str]]:
         if self.width is None:
             return []
         now = f"{self.effect.n:,} units", f"epsilon {self.effect.guarantee.epsilon:g}"
         epsilon = "no epsilon is enough" if self.epsilon_needed is None else f"epsilon {self.epsilon_needed:g}"
         units = "more than a billion" if self.units_needed is None else f"{self.units_needed:,}"
-        wish = "for an interval" if math.isinf(self.width) else f"for ± {self.width:g}"
-        return [(wish, f"{epsilon} with {now[0]}; or {units} units with {now[1]}")]
+        target = "for an interval" if math.isinf(self.width) else f"for ± {self.width:g}"
+        return [(target, f"{epsilon} with {now[0]}; or {units} units with {now[1]}")]
 
-    def _carries(self) -> str:
+    def _confounders(self) -> str:
         count = self.max_confounders
         if count == 0:
             return (
@@ -136,10 +136,10 @@ class Plan:
         return f"{few}: a regression on so many adds less privacy noise than there is sampling error"
 
     def _left_open(self) -> tuple[str, ...]:
-        """What nobody said, and what was taken in its place."""
+        """Return what was not given, and what was assumed in its place."""
         left = []
         if self.rehearsal.outcome_sd is None and isinstance(self.rehearsal.schema.outcome, Real):
-            wide = "outcomes spread evenly over their bounds, which is more than most do"
+            wide = "outcomes are taken to be uniform over their bounds, a larger spread than most have"
             left.append(f"no standard deviation was given: {wide}")
         if (careful := cautious(self.rehearsal)) != self.rehearsal:
             spread = f"a standard deviation of {format_number(careful.sd)}"
@@ -147,7 +147,7 @@ class Plan:
         return tuple(left)
 
     def to_json(self) -> str:
-        """The plan as JSON; null stands for what is not to be had."""
+        """Return the plan as JSON; null stands for a number that does not exist."""
         finite = {name: getattr(self, name) for name in ("half_width", "smallest_detectable")}
         document = {
             "n": self.effect.n,
@@ -177,7 +177,7 @@ class Plan:
 
 
 def _alike(first: Estimator, second: Estimator) -> bool:
-    """Whether two estimators are the same, be their names in a list or in a tuple."""
+    """Return whether two estimators are the same, with names in a list or in a tuple."""
     parts = [json.dumps(asdict(each), default=str) for each in (first, second)]  # type: ignore[call-overload]
     return type(first) is type(second) and parts[0] == parts[1]
 
@@ -191,15 +191,15 @@ def plan(  # noqa: PLR0913
     by: Sequence[str | Cut] | None = None,
     width: float | None = None,
 ) -> Plan:
-    """What an estimator would ask, cost and tell. It reads nothing and spends nothing.
+    """Plan an estimator: its queries, its cost and its expected precision. Reads no data and spends nothing.
 
     Args:
-        estimator: How the effect is to be estimated.
-        rehearsal: What is expected of the table.
+        estimator: The estimator.
+        rehearsal: The expectations about the table.
         guarantee: The guarantee to give.
         covariates: The confounders, as for `rank_estimators`; none for a trial: `covariates=[]`.
-        by: Strata to rank as well, as for `rank_estimators`; the estimator's own if left out.
-        width: The target half width: the ± around the estimate. Any, if left out where there would be no interval.
+        by: Strata to rank as well, as for `rank_estimators`; the estimator's own by default.
+        width: The target half width: the ± around the estimate. Where there would be no interval, any by default.
 
     Example:
         >>> from dpcausal import DifferenceInMeans, Guarantee, Real, Rehearsal, Schema, Treatment
@@ -224,11 +224,9 @@ def plan(  # noqa: PLR0913
         units_needed=None if width is None else units_for(width, estimator, rehearsal, guarantee),
         max_confounders=max_confounders(rehearsal, guarantee),
         ranking=rank_estimators(
-            rehearsal.schema,
-            rehearsal.n,
+            rehearsal,
             guarantee,
             covariates=covariates,
             by=getattr(estimator, "by", ()) if by is None else by,
-            **{name: value for name, value in vars(rehearsal).items() if name not in ("schema", "n")},
         ),
     )

@@ -1,4 +1,4 @@
-"""How precise an estimator would be, and what more precision would cost: by rehearsal, from public numbers only."""
+"""The expected precision of estimators and the cost of more, by rehearsal and from public numbers only."""
 
 import math
 from bisect import bisect_left
@@ -15,18 +15,18 @@ from dpcausal.rehearsal import Rehearsal
 Size = TypeVar("Size", int, float)
 
 MOST_TRIED = 30
-"""More numeric confounders than this are not tried."""
+"""The largest number of numeric confounders to try."""
 
 EPSILONS = tuple(round(10 ** (place / 6), 2) for place in range(-6, 7))
-"""Where a curve of widths is drawn: from 0.1 to 10."""
+"""The epsilons of a curve of widths, from 0.1 to 10."""
 
 _EPSILONS = [*(digits * 10.0**power for power in range(-4, 1) for digits in range(10, 100)), 100.0]
 _NUMBERS = [*range(10, 1000), *(digits * 10**power for power in range(1, 7) for digits in range(100, 1000))]
-"""What a search may find: numbers that a person would write, up to a billion units."""
+"""The values that a search may find: round numbers, up to a billion units."""
 
 
 def half_width(effect: Effect, level: float = 0.95) -> float:
-    """Half the width of an effect's interval: the ± around its estimate. Infinite where it has no interval."""
+    """Return half the width of an effect's interval, the ± around its estimate; infinite where it has no interval."""
     if effect.no_interval:
         return math.inf
     low, high = effect.interval(level)
@@ -34,19 +34,18 @@ def half_width(effect: Effect, level: float = 0.95) -> float:
 
 
 def smallest_detectable(effect: Effect, power: float = 0.8) -> float:
-    """The smallest true effect whose 95 % interval leaves 0 out with this probability.
+    """Return the smallest true effect whose 95 % interval excludes 0 with this probability.
 
-    The estimate must come to lie beyond the half width of the interval. So the true effect has to be larger than that,
-    by the distance which the error, normal and privacy noise together, stays within on one side with this probability.
-    For a normal error this is the usual 2.8 standard errors.
+    The estimate must exceed the half width of the interval. So the true effect must exceed it by the one-sided quantile
+    of the error, sampling and privacy noise together. For a normal error the sum is the usual 2.8 standard errors.
     """
     return half_width(effect) + half_width(effect, 2 * power - 1)
 
 
 def epsilon_for(width: float, estimator: Estimator, rehearsal: Rehearsal, delta: float) -> float | None:
-    """The smallest epsilon, to two digits, with which the estimate ± `width` is to be expected; None if none will do.
+    """Return the smallest epsilon, to two digits, with which to expect the estimate ± `width`; None if none is enough.
 
-    None is the answer where the sampling error alone is wider: then only more units help.
+    None is enough where the sampling error alone is wider: then only more units help.
     """
 
     def narrow(epsilon: float) -> bool:
@@ -57,9 +56,9 @@ def epsilon_for(width: float, estimator: Estimator, rehearsal: Rehearsal, delta:
 
 
 def _least(values: Sequence[Size], will_do: Callable[[Size], bool]) -> Size | None:
-    """The smallest value from which on all will do, as far as a hundred looks tell; None if the largest will not.
+    """Return the smallest value from which on all will do, found in about 100 steps; None if the largest will not do.
 
-    Some estimators refuse an interval in between, so what will do below a value that will not does not count.
+    Some estimators refuse an interval in between, so a value does not count if a larger one will not do.
     """
     step = len(values) // 100 + 1
     top = len(values) - 1
@@ -71,13 +70,13 @@ def _least(values: Sequence[Size], will_do: Callable[[Size], bool]) -> Size | No
 
 
 def _within(effect: Effect, width: float) -> bool:
-    """Whether an effect has an interval that is narrow enough."""
+    """Return whether an effect has an interval that is narrow enough."""
     half = half_width(effect)
     return half <= width and math.isfinite(half)
 
 
 def units_for(width: float, estimator: Estimator, rehearsal: Rehearsal, guarantee: Guarantee) -> int | None:
-    """The smallest number of units, to three digits, with which ± `width` is to be expected; None beyond a billion."""
+    """Return the smallest number of units, to three digits, with which to expect ± `width`; None beyond a billion."""
 
     def narrow(n: int) -> bool:
         expected = replace(rehearsal, n=n)
@@ -87,7 +86,7 @@ def units_for(width: float, estimator: Estimator, rehearsal: Rehearsal, guarante
 
 
 def max_confounders(rehearsal: Rehearsal, guarantee: Guarantee) -> int:
-    """For how many numeric confounders a regression adds less privacy noise than there is sampling error."""
+    """Return the most numeric confounders for which a regression adds less privacy noise than sampling error."""
 
     def drowned(count: int) -> bool:
         covariates = [Real(f"confounder {place}", 0, 1) for place in range(count)]
@@ -100,6 +99,6 @@ def max_confounders(rehearsal: Rehearsal, guarantee: Guarantee) -> int:
 
 
 def width_curve(estimator: Estimator, rehearsal: Rehearsal, delta: float) -> list[tuple[float, float]]:
-    """The half widths to expect at several epsilons; those at which there is an interval."""
+    """Return the expected half widths at several epsilons; only those at which there is an interval."""
     effects = ((at, estimator.estimate(rehearsal, epsilon=at, delta=delta)) for at in EPSILONS)
     return [(at, half_width(effect)) for at, effect in effects if not effect.no_interval]

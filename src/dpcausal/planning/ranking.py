@@ -1,4 +1,4 @@
-"""Which estimator to use, from public quantities only."""
+"""Rankings of estimators by their expected error, from public quantities only."""
 
 import math
 from bisect import bisect_left
@@ -21,35 +21,34 @@ from dpcausal.queries.cuts import bins, cuts_of
 from dpcausal.queries.features import design_names, feature_names
 from dpcausal.real import Real
 from dpcausal.rehearsal import Rehearsal
-from dpcausal.schema import Schema
 from dpcausal.source import Source
 from dpcausal.text import format_number, table_rows, text_lines
 
 _VARIED = 0.2
-"""By how much of the outcome's standard deviation effects are taken to differ between units a logit apart."""
+"""The assumed difference of effects between units one logit apart, in standard deviations of the outcome."""
 
 _EXPLAINED = 0.25
-"""The part of the outcome's variance that covariates are taken to explain."""
+"""The share of the outcome's variance that covariates are assumed to explain."""
 
 _MOST_FEATURES = 30
-"""Beyond so many features no regression is tried."""
+"""Regressions with more features than this are not tried."""
 
 _COUNTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20)
-"""Numbers of confounders that are tried."""
+"""The numbers of confounders to try."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """An estimator and the error to expect of it.
+    """An estimator and its expected error.
 
     Attributes:
         estimator: The estimator, ready to use.
-        label: What it is, in words.
-        sampling_sd: The error that a sample of this size has in any case.
-        privacy_sd: The error that privacy noise adds.
-        bias: The confounding that is expected to be left in, or the distance to the effect that was asked for.
-        delta: The delta to ask with: 0 where Laplace noise is smaller than the Gaussian noise that a delta allows.
-        interval: Whether an interval is to be expected.
+        label: Its name, in words.
+        sampling_sd: The standard deviation of the sampling error.
+        privacy_sd: The standard deviation of the privacy noise.
+        bias: The expected residual confounding, or the expected distance to the estimand.
+        delta: The delta to use: 0 where Laplace noise is smaller than the Gaussian noise that a delta allows.
+        interval: Whether it is expected to yield an interval.
     """
 
     estimator: Estimator
@@ -62,21 +61,21 @@ class Candidate:
 
     @property
     def error(self) -> float:
-        """The expected error: the root of the mean of its square."""
+        """The expected error, as a root mean square error (RMSE)."""
         return math.hypot(self.sampling_sd, self.privacy_sd, self.bias)
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """Estimators in the order of the error to expect, and why.
+    """Estimators in the order of their expected error, and the reason.
 
     Attributes:
         candidates: The estimators, best first.
-        confounders: How many confounders there are, as declared.
-        worthwhile: Up to how many equally important confounders it is expected to be worth its noise to adjust for all
-            of them; with more, not adjusting would have the smaller error.
+        confounders: The number of declared confounders.
+        worthwhile: The largest number of equally important confounders for which adjusting is worth its noise; with
+            more, not adjusting has the smaller error.
         guarantee: The guarantee that they would have.
-        assumed: What was assumed.
+        assumed: The assumptions, in words.
     """
 
     candidates: tuple[Candidate, ...]
@@ -91,15 +90,15 @@ class Ranking:
         return self.candidates[0].estimator
 
     def estimate(self, source: Source) -> Effect:
-        """The effect by the best estimator, for no more than the guarantee."""
+        """Estimate the effect with the best estimator, for no more than the guarantee."""
         return self.best.estimate(source, epsilon=self.guarantee.epsilon, delta=self.candidates[0].delta)
 
     @property
     def why(self) -> str:
-        """The reason for the first place, in a sentence."""
+        """The reason for the first place, in one sentence."""
         first = self.candidates[0]
         plain = next(each for each in self.candidates if isinstance(each.estimator, DifferenceInMeans))
-        parts = {"sampling": first.sampling_sd, "privacy noise": first.privacy_sd, "confounding left in": first.bias}
+        parts = {"sampling": first.sampling_sd, "privacy noise": first.privacy_sd, "residual confounding": first.bias}
         largest = max(parts, key=lambda name: parts[name])
         if first is plain:
             others = [each for each in self.candidates if each is not plain]
@@ -111,7 +110,8 @@ class Ranking:
             )
         return (
             f"its expected error is {format_number(first.error)}, most of it {largest}; "
-            f"a plain difference in means would have {format_number(plain.error)}, {format_number(plain.bias)} of it confounding"
+            f"a plain difference in means would have {format_number(plain.error)}, "
+            f"{format_number(plain.bias)} of it confounding"
         )
 
     @property
@@ -137,52 +137,37 @@ class Ranking:
         )
 
 
-def rank_estimators(  # noqa: PLR0913
-    schema: Schema,
-    n: int,
+def rank_estimators(
+    rehearsal: Rehearsal,
     guarantee: Guarantee,
     *,
     covariates: Sequence[str] | None = None,
     by: Sequence[str | Cut] = (),
-    treated_share: float = 0.5,
-    outcome_mean: float | None = None,
-    outcome_sd: float | None = None,
-    confounding: float = 0.3,
-    covariate_sd: float = 1 / 3,
-    compared_share: float = 1.0,
 ) -> Ranking:
-    """Estimators of the average treatment effect, ranked by the error to expect. It reads nothing and spends nothing.
+    """Rank estimators of the average treatment effect by their expected error. Reads no data and spends nothing.
 
     Args:
-        schema: What is public about the table.
-        n: The number of units.
+        rehearsal: The expectations about the table.
         guarantee: The guarantee to give.
-        covariates: The confounders; all covariates if left out, and none for a trial: `covariates=[]`.
+        covariates: The confounders; all covariates by default, and none for a trial: `covariates=[]`.
         by: Strata to consider, as for `Stratification`.
-        treated_share: The share of units expected to be treated.
-        outcome_mean: The outcome's expected mean, as for `Rehearsal`.
-        outcome_sd: Its expected standard deviation within an arm, as for `Rehearsal`.
-        confounding: By how much of that standard deviation the arms' mean outcomes are expected to differ for reasons
-            other than treatment, as for `Rehearsal`.
-        covariate_sd: The expected standard deviation of covariates that are numbers, as a share of half their range.
-        compared_share: The share of units expected in one of the two compared arms.
 
     Example:
-        >>> from dpcausal import Guarantee, Real, Schema, Treatment
+        >>> from dpcausal import Guarantee, Real, Rehearsal, Schema, Treatment
         >>> covariates = [Real("age", 18, 90), Real("weight", 40, 160)]
         >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
         >>> for n in (200, 200_000):
-        ...     print(rank_estimators(schema, n, Guarantee(epsilon=1.0)).candidates[0].label)
+        ...     print(rank_estimators(Rehearsal(schema, n), Guarantee(epsilon=1.0)).candidates[0].label)
         difference in means
         doubly robust, of age, weight
     """
+    schema = rehearsal.schema
     if guarantee.protects != schema.protects:
         raise GuaranteeError(
             expected=f"a guarantee that protects {schema.protects}, as the schema declares",
             got=f"one that protects {guarantee.protects}",
             hint=f"write Guarantee(epsilon=…, protects={schema.protects!r}).",
         )
-    rehearsal = Rehearsal(schema, n, treated_share, outcome_mean, outcome_sd, confounding, covariate_sd, compared_share)
     names = [column.name for column in schema.covariates] if covariates is None else covariates
     scenario = _Scenario(rehearsal, guarantee, len(names))
     candidates = [scenario.difference_in_means(), *([scenario.stratification(by, names)] if by else ())]
@@ -193,7 +178,7 @@ def rank_estimators(  # noqa: PLR0913
 
 
 def _worthwhile(rehearsal: Rehearsal, guarantee: Guarantee) -> int:
-    """The largest number of confounders for which adjusting for all of them is expected to be worth it."""
+    """Return the largest number of confounders for which adjusting for all of them is worth its noise."""
 
     def too_many(count: int) -> bool:
         covariates = [Real(f"confounder {place}", 0, 1) for place in range(count)]
@@ -209,7 +194,7 @@ def _worthwhile(rehearsal: Rehearsal, guarantee: Guarantee) -> int:
 
 @dataclass(frozen=True)
 class _Scenario:
-    """What is expected, and what each estimator would make of it."""
+    """Expectations about a table, and the error of each estimator under them."""
 
     rehearsal: Rehearsal
     guarantee: Guarantee
@@ -217,13 +202,13 @@ class _Scenario:
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """What was assumed."""
+        """The assumptions, in words."""
         if not self.confounders:
             return ("no confounders: arms are comparable, as in a randomised trial",)
         return (
             "each confounder has an equal part, and models are of the right shape",
             f"for overlap weights: effects differ by {_VARIED:g} standard deviations between units a logit apart",
-            "where an arm is smaller than twice what scores are clipped at, clipping leaves confounding in",
+            "where an arm is smaller than twice the clipping bound of scores, clipping leaves residual confounding",
         )
 
     @property
@@ -232,12 +217,12 @@ class _Scenario:
         return self.rehearsal.confounding * self.rehearsal.sd if self.confounders else 0.0
 
     def clipping_bias(self, clip: float) -> float:
-        """What clipping scores leaves in where an arm is rare."""
+        """Return the residual confounding of clipped scores where an arm is rare."""
         treated = self.rehearsal.treated_share
         return self.bias * max(1 - min(treated, 1 - treated) / 2 / clip, 0.0)
 
-    def plan(self, estimator: Estimator) -> tuple[Effect, float]:
-        """The estimator's rehearsed effect, and the delta with which its noise is smallest."""
+    def rehearsed(self, estimator: Estimator) -> tuple[Effect, float]:
+        """Return an estimator's rehearsed effect, and the delta with which its noise is smallest."""
         deltas = sorted({0.0, self.guarantee.delta})
         plans = [
             (estimator.estimate(self.rehearsal, epsilon=self.guarantee.epsilon, delta=delta), delta) for delta in deltas
@@ -247,12 +232,12 @@ class _Scenario:
     def candidate(
         self, estimator: Estimator, label: str, *, bias: float = 0.0, noise: float = 0.0, explained: float = 0.0
     ) -> Candidate:
-        """A candidate whose rehearsed effect has besides a bias, and noise that the effect does not hold.
+        """Return a candidate with a bias, and with noise that its rehearsed effect does not include.
 
-        The sampling error is that of two means, less what covariates explain of the variance. The one in a rehearsed
-        effect may be larger: an effect's interval takes what noise could hide for a sampling error.
+        The sampling variance is that of two means, reduced by the share that covariates explain. The one of a rehearsed
+        effect may be larger: it includes what noise could hide.
         """
-        plan, delta = self.plan(estimator)
+        plan, delta = self.rehearsed(estimator)
         variance = self.rehearsal.sd**2 * sum(1 / size for size in self.rehearsal.expected_sizes)
         sampling = math.sqrt(variance * (1 - explained))
         return Candidate(
@@ -260,11 +245,11 @@ class _Scenario:
         )
 
     def difference_in_means(self) -> Candidate:
-        """The plain difference."""
+        """Return the plain difference."""
         return self.candidate(DifferenceInMeans(), "difference in means", bias=self.bias)
 
     def stratification(self, by: Sequence[str | Cut], names: Sequence[str]) -> Candidate:
-        """Strata; of a number, the square of a bin's part of the range is left in."""
+        """Return strata; of a number, the square of a bin's share of the range stays as confounding."""
         cuts = cuts_of(by)
         counts = dict(zip(cuts, bins(cuts, self.rehearsal.schema), strict=True))
         removed = sum(1 - (1 / counts[cut] ** 2 if cut.edges else 0.0) for cut in cuts if cut.name in names)
@@ -274,8 +259,8 @@ class _Scenario:
         )
 
     def adjusted(self, covariates: Sequence[str]) -> list[Candidate]:
-        """Weighting, regression and both together, of all these confounders."""
-        schema, listed = self.rehearsal.schema, ", ".join(covariates)
+        """Return weighting, regression, and both together, on all these confounders."""
+        schema, names = self.rehearsal.schema, ", ".join(covariates)
         treated = self.rehearsal.treated_share
         spread, features = (
             treated * (1 - treated) * self.rehearsal.covariate_sd**2,
@@ -291,17 +276,19 @@ class _Scenario:
         candidates = [
             self.candidate(
                 InverseWeighting(covariates=covariates),
-                f"weighting of {listed}",
+                f"weighting of {names}",
                 bias=ridge + clipping_bias[0],
                 noise=moved,
             ),
-            self.candidate(overlap, f"overlap weighting of {listed}", bias=overlap_bias, noise=moved),
+            self.candidate(overlap, f"overlap weighting of {names}", bias=overlap_bias, noise=moved),
         ]
         if len(design_names(covariates, schema)) <= _MOST_FEATURES:
             regression, both = RegressionAdjustment(covariates=covariates), DoublyRobust(covariates=covariates)
-            shrunk = abs(self.plan(regression)[0].estimate)  # without an effect, what it finds is what it leaves in
+            shrunk = abs(
+                self.rehearsed(regression)[0].estimate
+            )  # without an effect, what it finds is what it leaves in
             candidates += [
-                self.candidate(both, f"doubly robust, of {listed}", bias=clipping_bias[1], explained=_EXPLAINED),
-                self.candidate(regression, f"regression on {listed}", bias=shrunk, explained=_EXPLAINED),
+                self.candidate(both, f"doubly robust, of {names}", bias=clipping_bias[1], explained=_EXPLAINED),
+                self.candidate(regression, f"regression on {names}", bias=shrunk, explained=_EXPLAINED),
             ]
         return candidates

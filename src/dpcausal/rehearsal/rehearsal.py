@@ -52,11 +52,11 @@ class Rehearsal(Expectations):
         assumed = (f"rehearsed with {units} treated and {outcome}",)
         if not self.schema.covariates:
             return assumed
-        spread = f"numbers among them have a standard deviation of {self.covariate_sd:.2g} half ranges"
-        moved = f"the confounding they are about moves the difference by {self.confounding:g} standard deviations"
+        spread = f"numeric ones have a standard deviation of {self.covariate_sd:.2g} half ranges"
+        moved = f"confounding shifts the difference by {self.confounding:g} standard deviations"
         return (
             *assumed,
-            f"where covariates are used they explain a quarter of the outcome's variance; {spread}; {moved}",
+            f"covariates, where used, explain a quarter of the outcome's variance; {spread}; {moved}",
         )
 
     def release(self, query: Query, guarantee: Guarantee) -> Release:
