@@ -55,7 +55,7 @@ class Sites:
 def test_a_diagnosis_of_two_sites_has_the_noise_of_both(diagnosis: Any) -> None:
     one = Unmetered(open_table(WHOLE, SCHEMA), SCHEMA)
     together, alone = (diagnosis.estimate(source, epsilon=5.0) for source in (Sites(), one))
-    assert (together.n, together.caveats) == (900, ("two sites",))
+    assert (together.n, together.notes) == (900, ("two sites",))
 
     def bars(found: Any) -> float:
         if isinstance(diagnosis, Overlap):

@@ -86,7 +86,7 @@ def test_misspelled_covariate_gives_a_warning_that_names_it() -> None:
         )
         for _ in range(4)
     ]
-    assert any("every sex is f" in text and "every age" not in text for text in found)
+    assert any("every sex equals f" in text and "every age" not in text for text in found)
 
 
 def test_empty_arm_gives_a_warning_that_names_it() -> None:

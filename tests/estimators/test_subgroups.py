@@ -40,7 +40,7 @@ def test_empty_group_has_the_widest_interval() -> None:
     curve = dpc.SubgroupEffects(by=["ward"]).estimate(vault_of(30_000), epsilon=2.0)
     low, high = curve.effect_interval({"ward": ["d"]})
     assert high[0] - low[0] > 10
-    assert "ward=d" in next(note for note in curve.notes if "too few" in note)
+    assert "ward=d" in next(note for note in curve.notes if "below the noise" in note)
 
 
 def test_subgroup_effects_remove_confounding() -> None:

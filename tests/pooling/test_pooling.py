@@ -167,10 +167,10 @@ def test_absent_sites_are_listed() -> None:
 
 
 def test_selected_sites_are_listed() -> None:
-    (told,) = [note for note in pool(three()).notes if "chosen" in note]
+    (told,) = [note for note in pool(three()).notes if "selected" in note]
     assert told.startswith("left out: east, ")
     assert "which the interval does not account for" in told
-    assert not any("chosen" in note for note in pool(three(), "sample_size").notes)
+    assert not any("selected" in note for note in pool(three(), "sample_size").notes)
 
 
 def test_pooled_effect_has_only_the_notes_of_all_sites() -> None:

@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 def epsilon_by_name(
     positions: int, example: str
 ) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
-    """Decorate a function whose epsilon has no default and must be given by its name, so that mistakes are told so.
+    """Decorate a function so that a call without epsilon by its name raises an error with a right example.
 
     Args:
         positions: How many arguments may be given by position.

@@ -15,6 +15,10 @@ MAX_CUT_OFF = 0.02
 """The largest share of units, or of an arm's outcomes, that clipping or a limit may cut off. Each loses up to the whole
 limit, so a larger share can bias an estimate by more than its standard error."""
 
+MAX_HIDDEN_BIAS = 2.0
+"""The largest bias that noise in the count of cut-off scores could hide, in standard errors. It is the upper end of the
+noise and rarely reached, so it may exceed the bias that is refused where it is seen."""
+
 MAX_ATTENUATION = 0.05
 """The largest share of an adjustment that the correction for noise in covariances may take. The correction is of first
 order: beyond this, its own error is no longer negligible."""
@@ -68,7 +72,7 @@ def limit_bias(bias: float, hidden_bias: float, error: float) -> str:
         hidden_bias: The largest bias that noise could hide.
         error: The standard error of the estimate.
     """
-    if bias <= error and hidden_bias <= 2 * error:
+    if bias <= error and hidden_bias <= MAX_HIDDEN_BIAS * error:
         return ""
     return "scores beyond the limit may bias the estimate by more than the interval would show; raise limit"
 

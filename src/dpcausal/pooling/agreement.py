@@ -20,7 +20,7 @@ _SAME: dict[str, Callable[[Effect], object]] = {
 """What all sites must have in common."""
 
 
-def agreed(effects: Mapping[str, Effect], rule: Rule, absent: Mapping[str, str]) -> dict[str, Effect]:
+def check_poolable(effects: Mapping[str, Effect], rule: Rule, absent: Mapping[str, str]) -> dict[str, Effect]:
     """Return the effects in the order of their sites' names, so that the order of answers does not matter.
 
     Raises:

@@ -9,7 +9,7 @@ import numpy as np
 from dpcausal.effect import Effect, SiteShare
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm
-from dpcausal.pooling.agreement import agreed, check_named
+from dpcausal.pooling.agreement import check_named, check_poolable
 from dpcausal.pooling.heterogeneity import Heterogeneity
 from dpcausal.pooling.weights import Array, Rule, inverse_variance, median_sd, weights_of
 from dpcausal.text import format_number
@@ -98,7 +98,7 @@ def pool(
         sample_size 1.47 9000
     """
     absent = dict(absent or {})
-    sites = agreed(effects, rule, absent)
+    sites = check_poolable(effects, rule, absent)
     if len(sites) == 1:
         return _alone(sites, absent)
     known = all(effect.sampling_sd is not None for effect in sites.values())
@@ -272,7 +272,7 @@ def _of_absent(absent: Mapping[str, str]) -> tuple[str, ...]:
     if not absent:
         return ()
     listed = ", ".join(f"{site} ({why})" for site, why in sorted(absent.items()))
-    return (f"without {listed}: the effect is for units of the sites that answered",)
+    return (f"without {listed}: the effect is of units of the sites that answered",)
 
 
 def _of_choice(rule: Rule, sites: Mapping[str, Effect], counted: Mapping[str, Effect]) -> tuple[str, ...]:

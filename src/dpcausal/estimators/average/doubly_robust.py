@@ -198,9 +198,8 @@ class _Mean:
         value = {name: sums.value(name) for name in sums.names}
         counted = "compared" in moments.names
         known = query.estimand == "ATE" and not counted  # every unit is a target
-        target_sum = (
-            float(fit.n[0]) if known else max(value["target_sum"], 2 * math.sqrt(sums.variance("target_sum")), 1.0)
-        )
+        seen = max(value["target_sum"], 2 * math.sqrt(sums.variance("target_sum")), 1.0)
+        target_sum = float(fit.n[0]) if known else seen
         self.estimate = value["score"] / target_sum
         self.noise = [sums.noise_term("score", 1 / target_sum)]
         if not known:
@@ -208,12 +207,8 @@ class _Mean:
         low, high = source.schema.outcome_bounds
         largest = (query.limit * (high - low) / 2) ** 2
         most = float(fit.n[0]) * largest
-        squares = (
-            most
-            - value["deficit"]
-            - 2 * self.estimate * value["product"]
-            + self.estimate**2 * value["target_square_sum"]
-        )
+        correction = self.estimate * (self.estimate * value["target_square_sum"] - 2 * value["product"])
+        squares = most - value["deficit"] + correction
         # A sum below what noise could hide counts as that much, so that luck cannot make an interval too narrow.
         hidden = math.sqrt(sums.variance("deficit") + (moments.variance("compared") * largest**2 if counted else 0.0))
         self.floored = squares < hidden

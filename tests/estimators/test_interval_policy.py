@@ -1,0 +1,68 @@
+"""The rules that refuse an interval: each allows its threshold, and gives a reason beyond it."""
+
+from collections.abc import Callable
+
+import pytest
+
+from dpcausal.estimators import interval_policy as policy
+
+COVARIATES = ["age", "sex"]
+
+RULES: dict[str, tuple[Callable[[float], str], float, str]] = {
+    "noise in the size of an arm": (
+        lambda noise: policy.arm_below_noise(policy.ARM_NOISE_SDS, noise),
+        1.0,
+        "an arm's size is below the noise",
+    ),
+    "clipping of an arm": (lambda share: policy.arm_clipped(share, 0.1), policy.MAX_CUT_OFF, "lower clip"),
+    "bias of a limit": (lambda bias: policy.limit_bias(bias, 0.0, 1.0), 1.0, "raise limit"),
+    "hidden bias of a limit": (
+        lambda bias: policy.limit_bias(0.0, bias, 1.0),
+        policy.MAX_HIDDEN_BIAS,
+        "raise limit",
+    ),
+    "scores that a limit cut off": (lambda share: policy.limit_cut_off(share, 4), policy.MAX_CUT_OFF, "raise limit"),
+    "residual confounding": (
+        lambda bias: policy.residual_confounding(bias, 1.0, COVARIATES),
+        1.0,
+        "residual confounding larger than the standard error",
+    ),
+    "noise in a score": (
+        lambda noise: policy.score_drowned(noise, COVARIATES),
+        policy.MAX_SCORE_NOISE_SD,
+        "noise in the models",
+    ),
+    "bias of weighting": (
+        lambda noise: policy.weighting_bias(noise, 0.0, 1.0, 1.0, COVARIATES),
+        policy.MAX_WEIGHTING_BIAS / policy.BIAS_PER_SCORE_NOISE,
+        "noise in the score",
+    ),
+    "ridge of a score": (
+        lambda ridge: policy.weighting_bias(0.0, ridge, 1.0, 1.0, COVARIATES),
+        policy.MAX_RIDGE,
+        "noise in the score",
+    ),
+    "attenuation": (
+        lambda share: policy.noisy_adjustment(share, COVARIATES, drowned=False),
+        policy.MAX_ATTENUATION,
+        "residual confounding of unknown size",
+    ),
+}
+
+
+@pytest.mark.parametrize(("rule", "threshold", "reason"), RULES.values(), ids=RULES.keys())
+def test_interval_is_refused_beyond_the_threshold_only(
+    rule: Callable[[float], str], threshold: float, reason: str
+) -> None:
+    assert rule(threshold * (1 - 1e-9)) == ""
+    assert reason in rule(threshold + 1e-9)
+
+
+def test_drowned_adjustment_is_refused_whatever_its_attenuation() -> None:
+    assert policy.noisy_adjustment(0.0, COVARIATES, drowned=True)
+
+
+def test_remedy_names_spelling_first_and_fewer_covariates_only_where_there_are_several() -> None:
+    several, one = (policy.residual_confounding(2.0, 1.0, covariates) for covariates in (COVARIATES, ["age"]))
+    assert several.index("dpcausal check") < several.index("fewer covariates") < several.index("more epsilon")
+    assert "fewer covariates" not in one
