@@ -11,10 +11,10 @@ from dpcausal.federation.aggregate import replay_estimate, sum_releases
 from dpcausal.federation.dispatch import Dispatcher
 from dpcausal.federation.protocol import Message, Request
 from dpcausal.federation.requests import Requests
+from dpcausal.federation.responses import Question, SiteResponse, releases_of
 from dpcausal.federation.roster import Roster
 from dpcausal.federation.signatures import Key
 from dpcausal.federation.transport import Transport
-from dpcausal.federation.validation import Question, SiteResponse, releases_of
 from dpcausal.guarantee import Guarantee
 from dpcausal.pooling import pool
 from dpcausal.queries import Query, StratumContrasts

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from dpcausal.errors import TransportError
 from dpcausal.federation.protocol import MEANINGS, Code, Message
 from dpcausal.federation.requests import Requests
+from dpcausal.federation.responses import Question, SiteResponse, signed_by, why_invalid
 from dpcausal.federation.roster import Roster
 from dpcausal.federation.signatures import Key, claimed_body
 from dpcausal.federation.transport import Transport
-from dpcausal.federation.validation import Question, SiteResponse, signed_by, why_invalid
 from dpcausal.hash_chain import digest_of_text
 
 _RETRYABLE: tuple[Code, ...] = ("failed", "stopped")

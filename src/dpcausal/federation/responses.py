@@ -1,4 +1,4 @@
-"""Validation of the messages of sites. Every part of a message is treated as hostile.
+"""Responses of sites, and their validation. Every part of a message is treated as hostile.
 
 No check can tell whether a site's numbers are those of its table. The checks cover what is known from outside: who
 signed, what was asked, how much noise there must be, and the largest sum that so many units can reach.

@@ -15,9 +15,9 @@ from dpcausal import Study
 from dpcausal.effect import Estimator
 from dpcausal.errors import RefusedError
 from dpcausal.federation.protocol import Message, Request
+from dpcausal.federation.responses import Question, why_invalid
 from dpcausal.federation.roster import Roster
 from dpcausal.federation.signatures import Key, claimed_body
-from dpcausal.federation.validation import Question, why_invalid
 from dpcausal.hash_chain import digest_of_text
 from dpcausal.schema import Protects
 from dpcausal.source import RecordingSource
