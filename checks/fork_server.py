@@ -110,7 +110,7 @@ def keep(client: socket.socket) -> None:
     for stream in (*streams, 0, 1, 2):  # a pipe ends when the program does
         os.close(stream)
     ended = os.pidfd_open(worker)
-    if ended not in select.select([ended, client], [], [])[0]:
+    if ended not in select.select([ended, client.fileno()], [], [])[0]:
         for how in (signal.SIGTERM, signal.SIGKILL):
             if not select.select([ended], [], [], 0)[0]:
                 os.killpg(worker, how)

@@ -110,7 +110,8 @@ def digest() -> str:
 
 def library_names(text: str) -> set[str]:
     """Return what a module uses of other libraries than Python's, such as `numpy.cumsum`."""
-    tree, known = ast.parse(text), {}
+    tree = ast.parse(text)
+    known: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             known |= {each.asname or each.name.partition(".")[0]: each.name for each in node.names}

@@ -5,14 +5,14 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 import dpcausal as dpc
 from checks import fork_server
 from tests.support.noise import SeededNoise, seeded
 from tests.support.postgres import VARIABLE, fresh_database
 
-settings.register_profile("shared machine", deadline=None)
+settings.register_profile("shared machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared machine")
 
 LONGEST_FIRST = ("plugins", "audit", "test_documents.py", "test_tutorials.py", "test_testing.py", "benchmarks")

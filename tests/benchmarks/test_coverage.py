@@ -1,4 +1,4 @@
-"""A short form of `python -m benchmarks.coverage`: wide enough to pass always, narrow enough to see a wrong formula."""
+"""A short form of `python -m benchmarks.coverage`: intervals cover, and those without privacy noise do not."""
 
 import dataclasses
 
@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks import coverage
 
-RUNS = 80
+RUNS = 60
 
 
 CELLS = [
@@ -22,7 +22,7 @@ CELLS = [
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: f"{cell.estimator}-{cell.outcome}")
 def test_intervals_cover(cell: coverage.Cell) -> None:
     runs = [coverage.simulate((cell, (99, run))) for run in range(RUNS)]
-    assert sum(run.covered for run in runs) / RUNS > 0.85  # 95 % less 4 standard errors
+    assert sum(run.covered for run in runs) / RUNS > 0.83  # 95 % less 4 standard errors
 
 
 def test_intervals_without_privacy_noise_are_caught() -> None:

