@@ -40,7 +40,7 @@ MAY_IMPORT = {
     ),
     "federation": ("federation", "study", "pooling", "ledger", *NOUNS),
     "plugins": ("plugins", "federation", "site", *NOUNS),
-    "rehearsal": ("rehearsal", "planning", "ledger", *NOUNS),
+    "rehearsal": ("rehearsal", "ledger", *NOUNS),
     "site": ("site", "federation", "study", "vault", "ledger", *NOUNS),
     "study_template": NOUNS,
     "cli": (

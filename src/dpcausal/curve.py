@@ -351,17 +351,13 @@ class EffectCurve(OtherNames):
         document: dict[str, Any] = json.loads(text)
         lists = {name: tuple(document[name]) for name in ("arms", "weights", "assumptions", "notes")}
         matrices = {name: tuple(map(tuple, document[name])) for name in ("sampling", "privacy")}
-        return cls(
-            **document
-            | lists
-            | matrices
-            | {
-                "schema": Schema.from_dict(document["schema"]),
-                "basis": basis_of(document["basis"]),
-                "guarantee": Guarantee(**document["guarantee"]),
-                "receipts": tuple(Receipt(**receipt) for receipt in document["receipts"]),
-            }
-        )
+        rest = {
+            "schema": Schema.from_dict(document["schema"]),
+            "basis": basis_of(document["basis"]),
+            "guarantee": Guarantee(**document["guarantee"]),
+            "receipts": tuple(Receipt(**receipt) for receipt in document["receipts"]),
+        }
+        return cls(**document | lists | matrices | rest)
 
 
 class CurveEstimator(Protocol):
