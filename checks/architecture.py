@@ -27,7 +27,7 @@ MAY_IMPORT = {
     "quick": ("estimators", "vault", "ledger", *NOUNS),
     "testing": ("testing", "rehearsal", "vault", "ledger", *NOUNS),
     "audit": (
-        *("audit", "testing", "quick", "rehearsal", "diagnostics", "estimators", "vault", "ledger", "study", "cli"),
+        *("audit", "testing", "quick", "rehearsal", "diagnostics", "estimators", "vault", "ledger", "study"),
         *NOUNS,
     ),
     "report": ("report", "diagnostics", "study", "ledger", *NOUNS),

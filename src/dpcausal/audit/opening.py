@@ -13,6 +13,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -368,8 +369,7 @@ def _commanded(scene: Scene, opening: Opening, records: Sequence[Record]) -> lis
     """Return what is seen of both commands."""
     from typer.testing import CliRunner  # noqa: PLC0415 (only here)
 
-    from dpcausal.cli import app  # noqa: PLC0415 (it imports the audit, when asked for one)
-
+    app = next(iter(entry_points(group="console_scripts", name="dpcausal"))).load()  # the command as it is installed
     options, folder = scene.ledger(opening.ledger), scene.folder
     table = str(_FORMS[opening.form](records, folder))
     schema = _schemas()[opening.schema]
