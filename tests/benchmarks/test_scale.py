@@ -33,6 +33,7 @@ from benchmarks.scale.options import Options
 from benchmarks.scale.pictures import draw
 from benchmarks.scale.tasks import Task
 from dpcausal.vault.answers import ANSWERS
+from tests.support.engines import without_draws
 
 ROWS = 3_000
 
@@ -162,7 +163,7 @@ def test_every_query_is_put_to_every_engine(tmp_path: Path) -> None:
         folder.mkdir()
         agreement.write_hostile(folder, rows)
         engine = agreement.opened(str(folder), 0)
-        with agreement.without_draws():
+        with without_draws():
             said.append({query.name: agreement.numbers(query, engine) for query in agreement.QUERIES})
     one, other, less = said
     assert one == other
