@@ -15,7 +15,7 @@ from dpcausal.queries import Query
 
 @dataclass(frozen=True)
 class Receipt:
-    """One line of the bill: a query, its price, and where the ledger holds the debit.
+    """The receipt of one query: the query, its price, and where the ledger holds the debit.
 
     A rehearsal writes receipts too; they have no digest, because nothing was spent. Where sites answered together, the
     digest is that of all their receipts.
@@ -23,7 +23,7 @@ class Receipt:
     Attributes:
         query: What was asked.
         epsilon: Its price.
-        delta: Likewise.
+        delta: The delta that was debited.
         entry: The number of the debit in the ledger.
         digest: The digest of the debit.
         site: Whose ledger it is, where several sites were asked.
@@ -129,11 +129,11 @@ class Release:
         )
 
     def value(self, name: str) -> float:
-        """The noisy number of this name."""
+        """Return the noisy number of this name."""
         return self.values[self.names.index(name)]
 
     def scale(self, name: str) -> float:
-        """The size of the noise in the number of this name."""
+        """Return the size of the noise in the number of this name."""
         scale = self.scales[self.names.index(name)]
         if scale is None:
             raise QueryError(
@@ -144,15 +144,15 @@ class Release:
         return scale
 
     def variance(self, name: str) -> float:
-        """The variance of the noise in the number of this name."""
+        """Return the variance of the noise in the number of this name."""
         return (2.0 if self.family == "laplace" else 1.0) * self.scale(name) ** 2
 
     def noise_term(self, name: str, times: float) -> NoiseTerm:
-        """The noise in so many times the number of this name."""
+        """Return the noise in a multiple of the number of this name."""
         return NoiseTerm(self.family, self.scale(name) * times, self.parts)
 
     def to_json(self) -> str:
-        """The release as JSON, without loss."""
+        """Return the release as JSON, without loss."""
         document = {
             name: getattr(self, name) for name in ("names", "values", "family", "scales", "public_values", "parts")
         }
@@ -161,7 +161,7 @@ class Release:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The release that `to_json` wrote."""
+        """Read a release that `to_json` wrote."""
         document: dict[str, Any] = json.loads(text)
         return cls(
             query=queries.from_dict(document["query"]),

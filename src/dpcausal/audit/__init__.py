@@ -7,7 +7,7 @@
 - `worst_pairs`: neighbouring tables on which careless estimators leak.
 - `CHECKS`: the named checks and what each shows. Mutants in the tests show that each can fail.
 
-Tables here are made up. Nothing in this room is meant for a table of real people.
+Tables here are made up. Nothing in this package is meant for a table of real people.
 """
 
 from dpcausal.audit.bound import Bound, lower_bound

@@ -143,9 +143,9 @@ class _Rule:
 
     def limits(self, more: Counts, less: Counts, runs: tuple[int, int]) -> tuple[Array, Array]:
         """Return the least that the first probability, and the most that the second, can be."""
-        doubt = (1 - self.confidence) / 2
-        least = np.where(more > 0, stats.beta.ppf(doubt, np.maximum(more, 1), runs[0] - more + 1), 0.0)
-        most = np.where(less < runs[1], stats.beta.isf(doubt, less + 1, np.maximum(runs[1] - less, 1)), 1.0)
+        tail = (1 - self.confidence) / 2
+        least = np.where(more > 0, stats.beta.ppf(tail, np.maximum(more, 1), runs[0] - more + 1), 0.0)
+        most = np.where(less < runs[1], stats.beta.isf(tail, less + 1, np.maximum(runs[1] - less, 1)), 1.0)
         return least, most
 
     def shown(self, more: Counts, less: Counts, runs: tuple[int, int]) -> Array:

@@ -85,9 +85,9 @@ def _faults(drawn: Array, scales: Array, family: str) -> Iterator[str]:
     count = len(scales)
     level = RARE / (count * (3 + 2 * count))  # three tests of each number by itself, two of each with each and itself
     # Which side noise is on, and whether it is large, have laws that heavy tails cannot disturb. Ties fall at random.
-    lots = np.random.default_rng(0)  # the tester's own; what is tested is drawn already
-    sides = np.where(drawn == 0, lots.choice([-1.0, 1.0], drawn.shape), np.sign(drawn))
-    sizes = np.abs(drawn) + lots.random(drawn.shape)
+    generator = np.random.default_rng(0)  # the tester's own; what is tested is drawn already
+    sides = np.where(drawn == 0, generator.choice([-1.0, 1.0], drawn.shape), np.sign(drawn))
+    sizes = np.abs(drawn) + generator.random(drawn.shape)
     large = np.sign(sizes - np.median(sizes, axis=0))
     limit = math.sqrt(2 * math.log(2 / level) / runs)  # Hoeffding's bound for a mean of signs
     for place, scale in enumerate(scales):
@@ -122,6 +122,6 @@ def _uniform(drawn: Array, scale: float, family: str) -> Array:
         below, above = np.where(drawn > 0, 1 - tail, tail * ratio), np.where(drawn >= 0, 1 - tail * ratio, tail)
     else:
         below, above = special.ndtr((drawn - 0.5) / scale), special.ndtr((drawn + 0.5) / scale)
-    lots = np.random.default_rng(0).random(len(drawn))  # the tester's own; what is tested is drawn already
-    uniform: Array = below + lots * (above - below)
+    generator = np.random.default_rng(0).random(len(drawn))  # the tester's own; what is tested is drawn already
+    uniform: Array = below + generator * (above - below)
     return uniform

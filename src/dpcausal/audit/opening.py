@@ -61,7 +61,7 @@ def neighbours(opening: "Opening") -> tuple[list[Record], list[Record]]:
     return list(RECORDS), [dict(other) | kept if at == place else each for at, each in enumerate(RECORDS)]
 
 
-# How a table may lie there.
+# The forms in which a table may be stored.
 
 Form = Callable[[Sequence[Record], Path], object]
 """From records and a folder to what a vault is given."""

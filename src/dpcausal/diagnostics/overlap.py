@@ -91,7 +91,7 @@ class Overlap:
         if bool(self.by) == bool(self.covariates):
             raise QueryError(
                 expected="either strata (by) or the covariates of a score (of)",
-                got=f"by={self.by!r}, of={self.covariates!r}",
+                got=f"by={self.by!r}, covariates={self.covariates!r}",
                 hint='write for instance Overlap(by=["ward"]) or Overlap(covariates=["age"]).',
             )
         numbers = is_number(self.clip) and is_number(self.most)

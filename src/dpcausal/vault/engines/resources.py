@@ -21,7 +21,7 @@ class Resources:
 
     Attributes:
         memory: The most that DuckDB holds in memory, such as `1 GB`; four fifths of the machine's if left out. Python,
-            Arrow and numpy come on top, with some 200 MB.
+            Arrow and numpy come on top, with about 200 MB.
         threads: How many cores are used; all of them, or as many as the memory is enough for, if left out.
         spill: The folder in which the private folder is made: a local disk with room for the table. The system's folder
             for temporary files if left out.
