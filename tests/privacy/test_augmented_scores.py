@@ -16,8 +16,8 @@ from dpcausal.queries import GRID, AugmentedScores, Norm
 from dpcausal.queries.augmented_scores import AugmentedEstimand
 from dpcausal.schema import PROTECTS
 from dpcausal.vault.answers.augmented_scores import parts
-from dpcausal.vault.numerics.residuals import scored
 from dpcausal.vault.numerics.features import PREDICTOR_TICKS, Features
+from dpcausal.vault.numerics.residuals import scored
 from dpcausal.vault.table import open_table
 
 SCHEMA = dpc.Schema(

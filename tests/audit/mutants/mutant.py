@@ -121,8 +121,10 @@ def attack_on(name: str, runs: int) -> Check:
     return check
 
 
-def shape() -> Finding:
-    return check_shape(40)
+def shape_of(name: str) -> Check:
+    """Look at the shape of what the estimators of this name release, and a learner that cannot behave."""
+    targets = [target for target in TARGETS if target.name.startswith(name)]
+    return lambda: check_shape(40, start=3, targets=targets)
 
 
 def public() -> Finding:
