@@ -23,8 +23,8 @@ from dpcausal.testing import standard_schema, synthetic_table
 from dpcausal.vault.answers import block_effects
 from dpcausal.vault.answers.block_effects import for_learners
 from dpcausal.vault.engines import OUTSIDE as OUTSIDE_CODE
+from dpcausal.vault.engines import Array
 from dpcausal.vault.noise import Sampler
-from dpcausal.vault.numerics.learners import Array
 from dpcausal.vault.table import open_table
 
 LEAVING = {

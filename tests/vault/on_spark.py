@@ -86,9 +86,9 @@ def hostile_table(size: int = 400) -> pa.Table:
 
 def answer(query: Query, engine: Engine) -> Answer:
     """What an engine makes of a query where all draws are fixed."""
-    tools = {"learner": linear} if isinstance(query, BlockEffects) else {}
+    learner = linear if isinstance(query, BlockEffects) else None
     with without_draws():
-        return exact_answer(query, SCHEMA, InOrder(engine), dpc.Guarantee(epsilon=1.0, delta=1e-6), **tools)
+        return exact_answer(query, SCHEMA, InOrder(engine), dpc.Guarantee(epsilon=1.0, delta=1e-6), learner)
 
 
 def sizes(batch: Batch) -> NDArray[np.int64]:

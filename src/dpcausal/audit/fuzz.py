@@ -9,7 +9,7 @@ import tempfile
 import warnings
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, TextIO
@@ -24,7 +24,7 @@ from dpcausal.audit.distinguisher import Array
 from dpcausal.audit.finding import Finding
 from dpcausal.audit.hostile import Layout, Two, neighbours, strangers
 from dpcausal.audit.spy import SpyVault
-from dpcausal.audit.targets import TARGETS, of_estimator
+from dpcausal.audit.targets import TARGETS, Target, of_estimator
 from dpcausal.errors import DpcausalError, TableError
 from dpcausal.estimators.conditional import BlockEnsemble
 from dpcausal.schema import Schema
@@ -96,7 +96,7 @@ def unruly(covariates: Array, arms: Array, outcomes: Array, at: Array) -> Any:  
 _UNRULY = BlockEnsemble(covariates=["age"], learner="unruly", at={"age": [18.0, 90.0]}, blocks=2)
 
 
-def check_shape(pairs: int, start: int = 0) -> Finding:
+def check_shape(pairs: int, start: int = 0, targets: Sequence[Target] = TARGETS) -> Finding:
     """Check that two tables of the same public layout look the same, but for noisy numbers.
 
     Every third estimator asks both, in turns, and so does a learner that cannot behave. Errors, their texts, warnings,
@@ -106,6 +106,7 @@ def check_shape(pairs: int, start: int = 0) -> Finding:
     Args:
         pairs: How many pairs of tables to try.
         start: Where hypothesis starts; runs with different starts try different tables.
+        targets: The estimators.
     """
     _warm_up()
 
@@ -113,7 +114,7 @@ def check_shape(pairs: int, start: int = 0) -> Finding:
         seen = []
         for cells in (two.one, two.other):
             with _way_in(two.layout, two.layout.frame(cells)) as table:
-                seen.append(_observed(table, two.layout.schema, two.layout.turn))
+                seen.append(_observed(table, two.layout.schema, targets[two.layout.turn :: 3]))
         if seen[0] != seen[1]:
             raise AssertionError(_difference(*seen))
         return len(seen[0][0]) > 1
@@ -196,7 +197,7 @@ def _integers(table: object, schema: Schema) -> Counter[tuple[int, ...]] | None:
     return Counter(zip(*(column.tolist() for column in ticks.values()), strict=True))
 
 
-def _observed(table: object, schema: Schema, turn: int) -> tuple[list[object], list[str], str]:
+def _observed(table: object, schema: Schema, targets: Sequence[Target]) -> tuple[list[object], list[str], str]:
     """Return all that can be seen of a table apart from the noisy numbers."""
     lines = io.StringIO()
     with (
@@ -206,11 +207,11 @@ def _observed(table: object, schema: Schema, turn: int) -> tuple[list[object], l
         contextlib.redirect_stderr(lines),
     ):
         warnings.simplefilter("always")
-        seen = list(_asked(table, schema, turn))
+        seen = list(_asked(table, schema, targets))
     return seen, [str(each.message) for each in warned], lines.getvalue()
 
 
-def _asked(table: object, schema: Schema, turn: int) -> Iterator[object]:
+def _asked(table: object, schema: Schema, targets: Sequence[Target]) -> Iterator[object]:
     try:
         vault = SpyVault(table, schema, {"unruly": Learner(unruly, version="1")})
     except DpcausalError as error:
@@ -218,8 +219,8 @@ def _asked(table: object, schema: Schema, turn: int) -> Iterator[object]:
         return
     yield repr(vault), vault.n, vault.arm_sizes if schema.protects == "record" else None
     undeclared = (None, schema.treatment.undeclared)  # what is proved for more is proved for two arms only
-    targets = [each for each in TARGETS if each.protects == schema.protects and each.undeclared in undeclared]
-    for target in (*targets[turn::3], of_estimator("an unruly learner", _UNRULY, schema.protects)):
+    asking = [each for each in targets if each.protects == schema.protects and each.undeclared in undeclared]
+    for target in (*asking, of_estimator("an unruly learner", _UNRULY, schema.protects)):
         read = len(vault.readings)
         try:
             releases = target.releases(vault)

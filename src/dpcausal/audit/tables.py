@@ -7,7 +7,7 @@ table is itself one of the audit's checks (`determinism`).
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -102,10 +102,15 @@ class Catalogue:
         return self._kinds[key]
 
 
-@cache
+CATALOGUES: dict[Schema, Catalogue] = {}
+"""The catalogues of this process."""
+
+
 def catalogue_of(schema: Schema) -> Catalogue:
     """Return the one catalogue of this process for a schema."""
-    return Catalogue(schema)
+    if schema not in CATALOGUES:
+        CATALOGUES[schema] = Catalogue(schema)
+    return CATALOGUES[schema]
 
 
 class Unmetered(Vault):

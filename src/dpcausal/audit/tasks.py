@@ -1,6 +1,6 @@
 """Everything that an audit does, as tasks that can run anywhere and in any order."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -64,6 +64,7 @@ class Effort:
         slow_worst: Runs on the worst pair where each must be made by itself.
         slow_others: The same on every other pair.
         least_power: The share of epsilon that an attack on the simplest release must show in `worst` runs.
+        variants: Whether all variants of a query are tried, or one.
         sizes: The sizes of tables of which all are tried.
         draws: Releases to look at one by one, for each query.
         units: The sizes of tables that are read in many ways.
@@ -80,6 +81,7 @@ class Effort:
     slow_worst: int
     slow_others: int
     least_power: float
+    variants: bool
     sizes: tuple[int, ...]
     draws: int
     units: tuple[int, ...]
@@ -94,21 +96,21 @@ EFFORTS = {
     effort.name: effort
     for effort in (
         Effort(
-            "smoke", worst=5_000, others=0, slow_worst=50, slow_others=0, least_power=0.5, sizes=(2,), draws=20,
-            units=(300,), threads=(2,), hostile=3, parts=1, public=1, openings=(997, 3_001),
+            "smoke", worst=5_000, others=0, slow_worst=50, slow_others=0, least_power=0.5, variants=False,
+            sizes=(2,), draws=20, units=(300,), threads=(2,), hostile=3, parts=1, public=1, openings=(997, 3_001),
         ),
         Effort(
-            "quick", worst=30_000, others=0, slow_worst=400, slow_others=0, least_power=0.75, sizes=(2, 3), draws=250,
-            units=(2_000,), threads=(1, 2, 8), hostile=14, parts=2, public=2, openings=(67, 401),
+            "quick", worst=30_000, others=0, slow_worst=400, slow_others=0, least_power=0.75, variants=True,
+            sizes=(2, 3), draws=250, units=(2_000,), threads=(1, 2, 8), hostile=14, parts=2, public=2, openings=(67, 401),
         ),
         Effort(
-            "full", worst=200_000, others=20_000, slow_worst=5_000, slow_others=400, least_power=0.85,
+            "full", worst=200_000, others=20_000, slow_worst=5_000, slow_others=400, least_power=0.85, variants=True,
             sizes=(2, 3, 4, 5), draws=4_000, units=(5_000, 200_000), threads=(1, 2, 8), hostile=650, parts=8,
             public=None, openings=(5, 19),
         ),
     )
 }  # fmt: skip
-"""How hard an audit tries: every check on every target once, in a minute or two; some minutes; most of an hour."""
+"""How hard an audit tries: every check on every target or query once; some minutes; most of an hour."""
 
 
 def tasks(effort: Effort) -> Iterator[Task]:
@@ -123,10 +125,11 @@ def tasks(effort: Effort) -> Iterator[Task]:
         yield partial(_one, partial(check_record_independence, effort.hostile, part))
     for target in reversed(TARGETS):
         yield partial(attack, target, effort)
-    for name, group in claims().items():
+    groups = claims() if effort.variants else _one_of_each(claims())
+    for name, group in groups.items():
         yield partial(_one, partial(check_sensitivity, name, group, effort.sizes))
         yield partial(_one, partial(check_noise, name, group[0], effort.draws))
-    for name, claim in _variants().items():
+    for name, claim in _exact(groups).items():
         for size in effort.units:
             yield partial(_one, partial(check_determinism, name, claim, size, effort.threads))
     for target in TARGETS:
@@ -139,9 +142,15 @@ def tasks(effort: Effort) -> Iterator[Task]:
     yield partial(_one, check_refusal)
 
 
-def _variants() -> dict[str, Claim]:
+def _one_of_each(groups: Mapping[str, list[Claim]]) -> dict[str, list[Claim]]:
+    """Return the first claim about each query."""
+    names = {group[0].query.name: name for name, group in reversed(groups.items())}
+    return {name: groups[name][:1] for name in names.values()}
+
+
+def _exact(groups: Mapping[str, list[Claim]]) -> dict[str, Claim]:
     """Return one claim for each query whose answers are exact, and one more where it has a bound of its own to find."""
-    firsts = [group[0] for group in claims().values() if group[0].exact]
+    firsts = [group[0] for group in groups.values() if group[0].exact]
     return {f"{claim.query.name}, {claim.query.noise}": claim for claim in firsts}
 
 

@@ -20,14 +20,16 @@ from dpcausal.queries import (
     Sensitivity,
     SubgroupMoments,
 )
+from dpcausal.queries.basis import LENGTH
 from dpcausal.queries.query import outcome_tick
-from dpcausal.vault.answers import block_effects, effect_moments, effect_weights
+from dpcausal.vault.answers import block_effects, effect_moments, effect_weights, logistic
 from dpcausal.vault.context import Answer, AnswerContext
 from dpcausal.vault.engines import exact_ints
 from dpcausal.vault.noise import Sampler
 from dpcausal.vault.numerics.exact_gradients import CURVATURE_TICKS, GRADIENT_TICKS
+from dpcausal.vault.numerics.learners import run_silenced
 from dpcausal.vault.numerics.residuals import Residuals
-from tests.audit.mutants.mutant import answer_by, attack_on, determinism_of, mutant, sensitivity_of, shape
+from tests.audit.mutants.mutant import answer_by, attack_on, determinism_of, mutant, sensitivity_of, shape_of
 
 if TYPE_CHECKING:
     from dpcausal.vault.numerics.learners import Learn
@@ -57,7 +59,7 @@ def only_outcomes(patch: pytest.MonkeyPatch) -> None:
 @mutant("residuals without their limit", sensitivity_of(EffectMoments, learner="residual", limit=0.5, basis=LINE))
 def unlimited(patch: pytest.MonkeyPatch) -> None:
     def within(numbers: Any, limit: float) -> Any:
-        ticks = np.rint(numbers / GRID / limit * effect_moments.LENGTH).astype(np.int64)
+        ticks = np.rint(numbers / GRID / limit * LENGTH).astype(np.int64)
         return ticks, np.zeros_like(ticks)
 
     patch.setattr(effect_moments, "within", within)
@@ -111,7 +113,7 @@ def float_sums(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("a tenth of the ridge that is told", sensitivity_of(EffectWeights, basis=LINE))
 def thin_ridge(patch: pytest.MonkeyPatch) -> None:
-    penalised = effect_weights.penalised
+    penalised = logistic.penalised
     patch.setattr(effect_weights, "penalised", lambda losses, penalty, tilt: penalised(losses, penalty / 10, tilt))
 
 
@@ -119,7 +121,7 @@ def thin_ridge(patch: pytest.MonkeyPatch) -> None:
 def squares(patch: pytest.MonkeyPatch) -> None:
     def sums(at: Any, batch: Any, residuals: Residuals, limit: float) -> Any:
         distance, missed = residuals.residual(batch)
-        regressors = (distance / GRID) * (residuals.functions(batch) / effect_weights.LENGTH)
+        regressors = (distance / GRID) * (residuals.functions(batch) / LENGTH)
         pull = -regressors @ (missed / GRID - at @ regressors) / limit
         return exact_ints(np.vstack([pull * GRADIENT_TICKS, regressors @ regressors.T * CURVATURE_TICKS]))
 
@@ -176,7 +178,7 @@ def _totals(query: BlockEffects, shares: Any) -> dict[str, int]:
     return dict(zip(query.names, np.rint(shares * GRID).sum(axis=0).astype(int).tolist(), strict=True))
 
 
-@mutant("a learner that is not kept quiet", shape)
+@mutant("a learner that is not kept quiet", shape_of("DifferenceInMeans"))
 def loud(patch: pytest.MonkeyPatch) -> None:
     def aloud(work: Any, size: int) -> Any:
         with contextlib.suppress(BaseException):
@@ -186,9 +188,8 @@ def loud(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(block_effects, "run_silenced", aloud)
 
 
-@mutant("a learner whose panics get out", shape)
+@mutant("a learner whose panics get out", shape_of("DifferenceInMeans"))
 def panicking(patch: pytest.MonkeyPatch) -> None:
-    run_silenced = block_effects.run_silenced
 
     def only_exceptions(work: Any, size: int) -> Any:
         raised: list[Panic] = []

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dpcausal.audit import tables
 from dpcausal.audit.attack import check_epsilon, ranked_pairs
 from dpcausal.audit.determinism import check_determinism
 from dpcausal.audit.finding import Finding
@@ -14,7 +15,6 @@ from dpcausal.audit.losses import Claim, claims, worst_of_all
 from dpcausal.audit.noise_distribution import check_draws, check_noise
 from dpcausal.audit.public_outputs import check_public_outputs
 from dpcausal.audit.sensitivity import check_sensitivity
-from dpcausal.audit.tables import catalogue_of
 from dpcausal.audit.targets import TARGETS, Target
 from dpcausal.queries import Query
 from dpcausal.vault.answers import ANSWERS
@@ -61,19 +61,19 @@ def found(each: Mutant, *, breaking: bool) -> Finding:
     Units that were read once are shared by all mutants that do not change how they are read.
     """
     with pytest.MonkeyPatch.context() as patch:
-        _forget(each)
+        _forget()
+        if each.rereads:
+            patch.setattr(tables, "CATALOGUES", {})
         if breaking:
             each.broken(patch)
         finding = each.check()
-    _forget(each)
+    _forget()
     return finding
 
 
-def _forget(each: Mutant) -> None:
+def _forget() -> None:
     worst_of_all.cache_clear()
     weight_table.cache_clear()
-    if each.rereads:
-        catalogue_of.cache_clear()
 
 
 def _claims(query: type[Query], wanted: Mapping[str, object]) -> list[Claim]:
@@ -121,8 +121,10 @@ def attack_on(name: str, runs: int) -> Check:
     return check
 
 
-def shape() -> Finding:
-    return check_shape(40)
+def shape_of(name: str) -> Check:
+    """Look at the shape of what the estimators of this name release, and a learner that cannot behave."""
+    targets = [target for target in TARGETS if target.name.startswith(name)]
+    return lambda: check_shape(12, start=3, targets=targets)
 
 
 def public() -> Finding:

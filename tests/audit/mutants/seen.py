@@ -15,7 +15,7 @@ from dpcausal.vault.answers import arm_moments, regression_moments
 from dpcausal.vault.context import Answer, AnswerContext
 from dpcausal.vault.engines import Engine
 from dpcausal.vault.readers import files
-from tests.audit.mutants.mutant import answer_by, determinism_of, mutant, public, shape
+from tests.audit.mutants.mutant import answer_by, determinism_of, mutant, public, shape_of
 
 
 @mutant("the number of treated units is told", public)
@@ -37,7 +37,7 @@ def _on_an_empty_arm(patch: pytest.MonkeyPatch, act: Callable[[Engine], object])
     answer_by(patch, ArmMoments, answer)
 
 
-@mutant("fails on an empty arm", shape)
+@mutant("fails on an empty arm", shape_of("DifferenceInMeans"))
 def fails(patch: pytest.MonkeyPatch) -> None:
     def fail(_: Engine) -> None:
         raise ZeroDivisionError
@@ -45,17 +45,17 @@ def fails(patch: pytest.MonkeyPatch) -> None:
     _on_an_empty_arm(patch, fail)
 
 
-@mutant("warns of an empty arm", shape)
+@mutant("warns of an empty arm", shape_of("DifferenceInMeans"))
 def warns(patch: pytest.MonkeyPatch) -> None:
     _on_an_empty_arm(patch, lambda _: warnings.warn("an arm is empty", stacklevel=1))
 
 
-@mutant("logs an empty arm", shape)
+@mutant("logs an empty arm", shape_of("DifferenceInMeans"))
 def logs(patch: pytest.MonkeyPatch) -> None:
     _on_an_empty_arm(patch, lambda _: logging.getLogger("vault").info("an arm is empty"))
 
 
-@mutant("reads again where an arm is empty", shape)
+@mutant("reads again where an arm is empty", shape_of("DifferenceInMeans"))
 def reads_again(patch: pytest.MonkeyPatch) -> None:
     _on_an_empty_arm(patch, lambda engine: engine.aggregate({}, ["1"]))
 

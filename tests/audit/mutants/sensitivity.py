@@ -55,7 +55,7 @@ def own_bounds(patch: pytest.MonkeyPatch) -> None:
     answer_by(patch, ArmTotals, answer)
 
 
-@mutant("numbers as shares of the largest in the table", lambda: check_record_independence(600))
+@mutant("numbers as shares of the largest in the table", lambda: check_record_independence(30))
 def own_largest(patch: pytest.MonkeyPatch) -> None:
     ticks = coercion._real_ticks
     patch.setattr(
@@ -125,7 +125,7 @@ def _printed(sizes: Any, n: int, beta: float) -> float:
     return max(math.exp(-beta * k) * 4 * GRID * (1 + each) for k, each in enumerate(most))
 
 
-@mutant("smooth sensitivity off by one, as printed", sensitivity_of(StratumMatches, bound="smooth"))
+@mutant("smooth sensitivity off by one, as printed", sensitivity_of(StratumMatches, (2, 3), bound="smooth"))
 def off_by_one(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(stratum_matches, "smooth_bound", _printed)
 
