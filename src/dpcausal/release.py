@@ -15,20 +15,20 @@ from dpcausal.queries import Query
 
 @dataclass(frozen=True)
 class Receipt:
-    """One line of the bill: a query, its price, and where the ledger holds the debit.
+    """A query, its price, and the ledger entry of its debit.
 
-    A rehearsal writes receipts too; they have no digest, because nothing was spent. Where sites answered together, the
-    digest is that of all their receipts.
+    A rehearsal writes receipts too, without a digest, because nothing was spent. A joint receipt of several sites has
+    the digest of all their receipts.
 
     Attributes:
-        query: What was asked.
-        epsilon: Its price.
-        delta: Likewise.
+        query: The name of the query.
+        epsilon: Its epsilon.
+        delta: Its delta.
         entry: The number of the debit in the ledger.
         digest: The digest of the debit.
-        site: Whose ledger it is, where several sites were asked.
-        on: The day of the debit. A stored answer keeps the day on which it was paid for.
-        as_of: The version of the data that was asked.
+        site: The site whose ledger it is, where there are several.
+        on: The day of the debit. A stored answer has the day on which it was paid for.
+        as_of: The version of the data.
     """
 
     query: str
@@ -102,11 +102,11 @@ class Release:
         )
 
     def value(self, name: str) -> float:
-        """The noisy number of this name."""
+        """Return the noisy number of this name."""
         return self.values[self.names.index(name)]
 
     def scale(self, name: str) -> float:
-        """The size of the noise in the number of this name."""
+        """Return the size of the noise in the number of this name."""
         scale = self.scales[self.names.index(name)]
         if scale is None:
             raise QueryError(
@@ -117,15 +117,15 @@ class Release:
         return scale
 
     def variance(self, name: str) -> float:
-        """The variance of the noise in the number of this name."""
+        """Return the variance of the noise in the number of this name."""
         return (2.0 if self.family == "laplace" else 1.0) * self.scale(name) ** 2
 
     def noise_term(self, name: str, times: float) -> NoiseTerm:
-        """The noise in so many times the number of this name."""
+        """Return the noise in a multiple of the number of this name."""
         return NoiseTerm(self.family, self.scale(name) * times, self.parts)
 
     def to_json(self) -> str:
-        """The release as JSON, without loss."""
+        """Return the release as JSON, without loss."""
         document = {
             name: getattr(self, name) for name in ("names", "values", "family", "scales", "public_values", "parts")
         }
@@ -134,7 +134,7 @@ class Release:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The release that `to_json` wrote."""
+        """Read a release that `to_json` wrote."""
         document: dict[str, Any] = json.loads(text)
         return cls(
             query=queries.from_dict(document["query"]),
