@@ -5,6 +5,7 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.errors import BudgetExceededError
+from dpcausal.release import Receipt
 
 OVERLAP = {"overlap": {"epsilon": 0.5, "covariates": ["age"]}}
 
@@ -47,7 +48,7 @@ def test_running_pays_what_was_due_once(table: pa.Table, schema: dpc.Schema, stu
     assert again.run() == result
 
 
-def _asked(effect: dpc.Effect) -> list[object]:
+def _asked(effect: dpc.Effect) -> list[Receipt]:
     """Its receipts in the order of the ledger."""
     return sorted(effect.receipts, key=lambda receipt: receipt.entry or 0)
 

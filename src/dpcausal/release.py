@@ -15,20 +15,20 @@ from dpcausal.queries import Query
 
 @dataclass(frozen=True)
 class Receipt:
-    """The receipt of one query: the query, its price, and where the ledger holds the debit.
+    """A query, its price, and the ledger entry of its debit.
 
-    A rehearsal writes receipts too; they have no digest, because nothing was spent. Where sites answered together, the
-    digest is that of all their receipts.
+    A rehearsal writes receipts too, without a digest, because nothing was spent. A joint receipt of several sites has
+    the digest of all their receipts.
 
     Attributes:
-        query: What was asked.
-        epsilon: Its price.
-        delta: The delta that was debited.
+        query: The name of the query.
+        epsilon: Its epsilon.
+        delta: Its delta.
         entry: The number of the debit in the ledger.
         digest: The digest of the debit.
-        site: Whose ledger it is, where several sites were asked.
-        on: The day of the debit. A stored answer keeps the day on which it was paid for.
-        as_of: The version of the data that was asked.
+        site: The site whose ledger it is, where there are several.
+        on: The day of the debit. A stored answer has the day on which it was paid for.
+        as_of: The version of the data.
     """
 
     query: str

@@ -17,23 +17,22 @@ _BLANK = f'"{BLANK}"'
 
 _STUDY = """\
 # A study: everything that is asked of a table, fixed before anything is read.
-# It was made from the names and types of the table's columns, so nothing below comes from the data,
-# and nothing you fill in may come from it either: take bounds and values from a codebook, a protocol or the literature.
-# Replace every "<fill in>", quotation marks included. Then see what it would cost and tell:
+# This template uses the names and types of the table's columns only, and nothing you fill in may come from the data
+# either: take bounds and values from a codebook, a protocol or the literature.
+# Replace every "<fill in>", quotation marks included. Then see its cost and its expected precision:
 #   dpcausal plan study.toml --n NUMBER_OF_PEOPLE
 
-version = 2                 # of the format of this file
-name = "<fill in>"          # what to call it: training-2026
+name = "<fill in>"          # for instance training-2026
 question = "<fill in>"      # in words: does the drug lower blood pressure after a year?
 
-# "trial" if chance decided who was treated, otherwise "observational".
+# "trial" if treatment was randomised, otherwise "observational".
 design = "<fill in>"
 eligibility = "<fill in>"   # who is in the table
 time_zero = "<fill in>"     # when follow-up begins
 
-# The price: the privacy loss of everything that this study asks. About 1 is a usual choice.
+# The privacy loss of all queries of the estimator. About 1 is a usual choice.
 epsilon = "<fill in>"
-delta = 0.0                 # 0 is the stronger promise; otherwise far below 1 / number of people
+delta = 0.0                 # 0 is the stronger guarantee; otherwise far below 1 / number of people
 
 # Who chose the bounds and values below, when, and where they come from. None may come from this table.
 [bounds]
@@ -41,59 +40,59 @@ by = "<fill in>"
 on = "<fill in>"            # for instance "2026-03-01"
 source = "<fill in>"        # for instance "codebook, version 4"
 
-# What to expect of the table, from the literature or a pilot, never from the table itself. Plans, and the chance of
-# paying for an answer without an interval, are made with it. Take the # away from what you know.
+# Expectations from the literature or a pilot, never from the table itself. Plans use them, also for the probability
+# that noise leaves no interval. Uncomment what you know.
 # [expected]
 # outcome_mean = "<fill in>"   # of a binary outcome, the risk
 # outcome_sd = "<fill in>"     # within an arm
 # treated_share = "<fill in>"  # of the units compared, for instance 0.3
 # compared_share = "<fill in>" # where there are other arms: the share of all units in the two compared
-# confounding = "<fill in>"    # how far apart arms are without any effect, in standard deviations; 0.2 is small
+# confounding = "<fill in>"    # difference between arms without any effect, in standard deviations; 0.2 is small
 
 # For a trial: difference_in_means. With confounders: for instance regression_adjustment or doubly_robust, and below it
 # a line covariates = ["age", "sex"] with their names; or stratification, with by = ["sex"]. `dpcausal plan` ranks them.
 [estimator]
 name = "<fill in>"
 
-# What must not fail before the effect is asked for, each for an epsilon of its own, on top of the one above: that arms
-# are alike (balance), that each arm has units of every kind (overlap). Take the # away from what you want.
+# Diagnostics that must not fail before the effect is asked for, each with an epsilon of its own on top of the one
+# above: covariate balance, and overlap of the arms. Uncomment what you want.
 # [requires.overlap]
 # epsilon = "<fill in>"     # for instance 0.2
-# of = "<fill in>"          # confounders out of those at the end of this file: ["age", "sex"]
+# covariates = "<fill in>"  # confounders from the end of this file: ["age", "sex"]
 # [requires.balance]
 # epsilon = "<fill in>"
-# of = "<fill in>"
+# covariates = "<fill in>"
 
-# What one person may change between two tables that nobody may tell apart: "record" is all of it, and the strongest
-# promise; "record_within_arm" all but the arm, for a trial whose assignment was published; "outcome" the outcome only.
+# Privacy unit: what may differ between neighbouring tables. "record" is one whole record, the strongest guarantee;
+# "record_within_arm" all but the arm, for a trial whose assignment was published; "outcome" the outcome only.
 [schema]
 protects = "record"
 
 # Declare every arm that the table holds. Units in other arms are outside the comparison: they count in neither arm.
 [schema.treatment]
-name = "<fill in>"          # a column out of those at the end of this file
+name = "<fill in>"          # a column from the end of this file
 arms = "<fill in>"          # every arm in the table, reference first: [0, 1] or ["placebo", "low", "high"]
-labels = "<fill in>"        # what to call them: ["placebo", "drug"]
+labels = "<fill in>"        # their labels: ["placebo", "drug"]
 # compare = "high"          # where there are more than two arms: the one compared with the reference
 # undeclared = 0            # the arm to which any other value counts; left out, such units are outside the comparison
 
-# A number: kind "real". Values beyond low and high are moved to them; the wider the bounds, the more noise.
-# Yes or no: kind "binary", and in place of low and high a line values = ["no", "yes"].
+# A number: kind "real". Values beyond low and high are clipped; the wider the bounds, the more noise.
+# Yes or no: kind "binary", and instead of low and high a line values = ["no", "yes"].
 # How its cells are written, if not as plain numbers: decimal = ",", thousands = ".", strip = ["mg"], percent = true.
 [schema.outcome]
-name = "<fill in>"          # a column out of those at the end of this file
+name = "<fill in>"          # a column from the end of this file
 kind = "<fill in>"
 low = "<fill in>"
 high = "<fill in>"
 
-# Where people have several records: whose a record is, and which one of them counts. Otherwise leave this out.
+# If people have several records: whose a record is (name), and which one counts (by, keep). Otherwise leave this out.
 # [schema.unit]
 # name = "<fill in>"
 # by = "<fill in>"
 # keep = "first"
 
-# The columns of the table. Take the # away from those that are confounders: known before treatment, and with a part in
-# both who is treated and the outcome. Then say why in a table of its own: [confounders], with age = "..." below it.
+# The columns of the table. Uncomment those that are confounders: known before treatment, and related to both treatment
+# and outcome. Give the reasons in a table of their own: [confounders], with age = "..." below it.
 """
 
 _REAL = f'kind = "real"\nlow = {_BLANK}\nhigh = {_BLANK}'
@@ -108,14 +107,14 @@ high = {_BLANK}"""
 _CATEGORY = f'kind = "category"\nvalues = {_BLANK}'
 
 _LINES: dict[str | None, tuple[str, str]] = {
-    None: ("a .csv file has no types: say what it is, and take the second # away from what that needs", _UNTYPED),
+    None: ("a .csv file has no types: declare the kind, and uncomment what it needs", _UNTYPED),
     "integer": ('whole numbers; if they are codes write kind = "category" and values = [...] instead', _REAL),
     **dict.fromkeys(("number", "wide number"), ("numbers", _REAL)),
     "text": ("text", _CATEGORY),
     "boolean": ("true or false", 'kind = "binary"\nvalues = [false, true]'),
     "date": ("dates; for [schema.unit], or as days since a day 0", _DAYS),
 }
-"""For each family of types, what to call it, and how a covariate of it is declared."""
+"""For each family of types, its name and how to declare a covariate of it."""
 
 
 def study_to_fill_in(columns: Mapping[str, str | None]) -> str:
@@ -135,7 +134,7 @@ def study_to_fill_in(columns: Mapping[str, str | None]) -> str:
         # low = "<fill in>"
         # high = "<fill in>"
         <BLANKLINE>
-        # seen: can only say whose a record is or when it was made, for [schema.unit]
+        # seen: can only identify or order records, for [schema.unit]
         <BLANKLINE>
     """
     return _STUDY + "".join(f"\n{part}\n" for part in map(_column, columns.items()))
@@ -145,7 +144,7 @@ def _column(column: tuple[str, str | None]) -> str:
     name, family = column
     if family not in _LINES:
         use = (
-            "can only say whose a record is or when it was made, for [schema.unit]"
+            "can only identify or order records, for [schema.unit]"
             if family == "key"
             else "of a type that cannot be used"
         )
@@ -179,7 +178,7 @@ def check_filled_in(text: str) -> None:
         raise StudyError(
             expected="a study that is filled in",
             got=f"{len(blanks)} left blank: {', '.join(blanks)}",
-            hint=f"replace every {_BLANK}, quotation marks included; the comments beside them say by what.",
+            hint=f"replace every {_BLANK}, quotation marks included; the comments explain each.",
         )
 
 

@@ -45,7 +45,7 @@ def test_by_zcdp_as_many_fit_as_can_be_granted() -> None:
     assert 1 < fitting < 1_000
     fresh = opened(Budget(epsilon=0.5, delta=1e-6, rule="zcdp"))
     fresh.check_affords(dict.fromkeys(requests[:fitting], GAUSSIAN))
-    with pytest.raises(BudgetExceededError, match=f"{fitting + 1} questions"):
+    with pytest.raises(BudgetExceededError, match=f"{fitting + 1} queries"):
         fresh.check_affords(dict.fromkeys(requests[: fitting + 1], GAUSSIAN))
 
 

@@ -74,7 +74,7 @@ def test_parts_are_counted_in_whole_numbers() -> None:
 @pytest.mark.parametrize("rule", ["additive", "zcdp"])
 @pytest.mark.parametrize(("epsilon", "delta", "count"), [(3, 0.4, 10**8), (0.001, 1e-5, 10**6), (3, 1e-6, 10**20)])
 def test_parts_that_are_too_small_are_refused(rule: Any, epsilon: float, delta: float, count: int) -> None:
-    with pytest.raises(GuaranteeError, match="ask fewer questions"):
+    with pytest.raises(GuaranteeError, match="ask fewer queries"):
         dpc.Budget(epsilon=epsilon, delta=delta, rule=rule).part(count)
 
 

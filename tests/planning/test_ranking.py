@@ -14,7 +14,7 @@ def schema_of(count: int) -> dpc.Schema:
 
 def chosen(n: int, *, epsilon: float = 1.0, count: int = 4, **expected: float) -> dpc.Ranking:
     guarantee = dpc.Guarantee(epsilon=epsilon, delta=1e-6)
-    return dpc.rank_estimators(dpc.Rehearsal(schema_of(count), n, outcome_sd=0.2, **expected), guarantee)  # type: ignore[arg-type]
+    return dpc.rank_estimators(dpc.Rehearsal(schema_of(count), n, outcome_sd=0.2, **expected), guarantee)
 
 
 def test_few_units_are_not_adjusted_and_many_are() -> None:

@@ -167,7 +167,7 @@ class CollectsNarrow(Delegating):
         whole: bool = False,
     ) -> Batch:
         found = super().collect(columns, limit, kernel, whole=whole)
-        return {name: each.astype(np.int32) for name, each in found.items()}  # type: ignore[misc]
+        return {name: each.astype(np.int32) for name, each in found.items()}
 
 
 class IgnoresKernels(Delegating):

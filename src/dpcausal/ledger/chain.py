@@ -37,7 +37,7 @@ class Entry(ChainEntry):
     body: str
 
     @classmethod
-    def after(cls, previous: "Entry | None", kind: Kind, request: str, content: dict[str, Any]) -> Self:
+    def after(cls, previous: Self | None, kind: Kind, request: str, content: dict[str, Any]) -> Self:
         """Return the entry that follows another one; the first follows None."""
         # The day and no more: the time between two entries would reveal how long the table took to read. A nonce makes
         # every entry unique: a debit that is lost and made again must not match the receipt of the first.
