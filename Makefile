@@ -1,6 +1,6 @@
 PYTHON ?= python
 
-.PHONY: check format lint types architecture test docs packaging release tutorials commands statistical audit long
+.PHONY: check format lint types architecture test docs packaging release tutorials commands statistical long
 
 check:  ## everything that CI runs: the tests, and beside them types, docs, packaging, architecture and lint
 	$(PYTHON) -m checks.gate
@@ -26,10 +26,6 @@ statistical:  ## ten times the tests that draw noise as it is in production and 
 	for run in 1 2 3 4 5 6 7 8 9 10; do \
 		OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(PYTHON) -m pytest -q -m statistical tests/audit tests/privacy tests/vault || exit 1; \
 	done
-
-audit:  ## the quick audit and every mutant; about ten minutes
-	$(PYTHON) -m dpcausal audit --quick
-	$(PYTHON) -m tests.audit.mutants
 
 docs:  ## fails on a warning; with --quiet mkdocs would not count any
 	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict
