@@ -24,12 +24,8 @@ test:  ## two at a time, and one thread each for linear algebra
 
 statistical:  ## ten times the tests that draw noise as it is in production and compare it with a law
 	for run in 1 2 3 4 5 6 7 8 9 10; do \
-		OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(PYTHON) -m pytest -q -m statistical tests || exit 1; \
+		OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(PYTHON) -m pytest -q -m statistical tests/audit tests/privacy tests/vault || exit 1; \
 	done
-
-audit:  ## the quick audit and every mutant; about ten minutes
-	$(PYTHON) -m dpcausal audit --quick
-	$(PYTHON) -m tests.audit.mutants
 
 docs:  ## fails on a warning; with --quiet mkdocs would not count any
 	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict

@@ -22,6 +22,7 @@ _STUDY = """\
 # Replace every "<fill in>", quotation marks included. Then see its cost and its expected precision:
 #   dpcausal plan study.toml --n NUMBER_OF_PEOPLE
 
+version = 2                 # of the format of this file
 name = "<fill in>"          # for instance training-2026
 question = "<fill in>"      # in words: does the drug lower blood pressure after a year?
 
