@@ -45,6 +45,10 @@ commands:  ## write the reference of the command line afresh
 proofs:  ## write the index of proofs afresh
 	$(PYTHON) -m checks.proofs
 
+audit:  ## the quick audit and every mutant; the gate has the smoke effort, `make long` the full one
+	$(PYTHON) -m dpcausal audit --quick
+	$(PYTHON) -m tests.audit.mutants
+
 long:  ## the statistical, scale and fault suites at full size; needs several hours
 	$(PYTHON) -m dpcausal audit --json
 	$(PYTHON) -m tests.audit.mutants --json

@@ -100,8 +100,9 @@ EFFORTS = {
             sizes=(2,), draws=20, units=(300,), threads=(2,), hostile=3, parts=1, public=1, openings=(997, 3_001),
         ),
         Effort(
-            "quick", worst=30_000, others=0, slow_worst=400, slow_others=0, least_power=0.75, variants=True,
-            sizes=(2, 3), draws=250, units=(2_000,), threads=(1, 2, 8), hostile=14, parts=2, public=2, openings=(67, 401),
+            "quick", worst=30_000, others=0, slow_worst=400, slow_others=0, least_power=0.75,
+            variants=True, sizes=(2, 3), draws=250, units=(2_000,), threads=(1, 2, 8), hostile=14, parts=2, public=2,
+            openings=(67, 401),
         ),
         Effort(
             "full", worst=200_000, others=20_000, slow_worst=5_000, slow_others=400, least_power=0.85, variants=True,
