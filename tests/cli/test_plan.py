@@ -54,7 +54,10 @@ def test_a_trial_is_not_adjusted(study: Path) -> None:
 
 def test_what_is_required_first_is_printed_with_the_price_of_all(study: Path) -> None:
     assert "Total:" not in run(study, "--n", 5_000).output
-    required = '[requires.overlap]\nepsilon = 0.5\ncovariates = ["age"]\n[requires.balance]\nepsilon = 0.2\ncovariates = ["age"]\n'
+    required = "".join(
+        f'[requires.{name}]\nepsilon = {epsilon}\ncovariates = ["age"]\n'
+        for name, epsilon in (("overlap", 0.5), ("balance", 0.2))
+    )
     weighted = study.read_text().replace("regression_adjustment", "inverse_weighting").replace("interaction = true", "")
     study.write_text(weighted + required)
     prices = {"overlap": 0.5, "balance": 0.2}
