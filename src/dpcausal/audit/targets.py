@@ -1,7 +1,7 @@
 """What is audited: every shipped estimator, in the variants whose privacy rests on different proofs."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -16,6 +16,7 @@ from dpcausal.curve import CurveEstimator
 from dpcausal.diagnostics import Balance, Overlap
 from dpcausal.effect import Estimator
 from dpcausal.estimators.average import (
+    ESTIMATORS,
     DifferenceInMeans,
     DoublyRobust,
     ExactMatching,
@@ -23,6 +24,7 @@ from dpcausal.estimators.average import (
     PropensityMatching,
     RegressionAdjustment,
     Stratification,
+    estimator_for,
 )
 from dpcausal.estimators.conditional import BlockEnsemble, DRLearner, KernelLearner, RLearner, SubgroupEffects
 from dpcausal.queries import (
@@ -120,7 +122,7 @@ PLAIN = of_query("plain Laplace", ArmTotals(), "record_within_arm")
 
 _PROFILES: dict[str, list[Value]] = {"age": [18.0, 90.0]}
 
-TARGETS: tuple[Target, ...] = (
+_VARIANTS: tuple[Target, ...] = (
     PLAIN,
     of_query("plain Gaussian", ArmTotals(), "record_within_arm", DELTA),
     of_estimator("DifferenceInMeans", DifferenceInMeans(), "record"),
@@ -175,3 +177,15 @@ TARGETS: tuple[Target, ...] = (
     of_estimator("Balance, Gaussian", Balance(covariates=["ward", "age"]), "record", DELTA, gaussian=True),
     of_estimator("Balance, weighted", Balance(covariates=["age", "smoker"], weighted_by=["age"]), "record"),
 )
+
+_ONE_COVARIATE = replace(standard_schema(), covariates=standard_schema().covariates[:1])
+
+TARGETS = (
+    *_VARIANTS,
+    *(
+        of_estimator(kind.__name__, estimator_for(name, _ONE_COVARIATE), "record")
+        for name, kind in ESTIMATORS.items()
+        if kind.__name__ not in {target.name.partition(",")[0] for target in _VARIANTS}
+    ),
+)
+"""What is audited. A shipped estimator without a variant of its own above is audited as it comes."""

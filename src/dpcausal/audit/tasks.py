@@ -145,7 +145,7 @@ def tasks(effort: Effort) -> Iterator[Task]:
 
 def _one_of_each(groups: Mapping[str, list[Claim]]) -> dict[str, list[Claim]]:
     """Return the first claim about each query."""
-    names = {group[0].query.name: name for name, group in reversed(groups.items())}
+    names = {group[0].query.name: name for name, group in reversed(list(groups.items()))}
     return {name: groups[name][:1] for name in names.values()}
 
 
