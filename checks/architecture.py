@@ -11,7 +11,7 @@ from pathlib import Path
 
 PACKAGE = "dpcausal"
 NOUNS = (
-    *("errors", "hash_chain", "text", "plain_text", "other_names", "validation"),
+    *("errors", "arrays", "hash_chain", "text", "plain_text", "other_names", "validation"),
     *("cells", "real", "columns", "treatment", "schema"),
     *("expectations", "interval", "guarantee", "queries", "calibration", "release", "source", "effect", "curve"),
 )

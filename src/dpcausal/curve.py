@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NoReturn, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcausal.arrays import Array
 from dpcausal.cells import Value
 from dpcausal.columns import Column
 from dpcausal.effect import as_of, format_receipt, printed_texts, units_of
@@ -27,7 +28,6 @@ from dpcausal.source import Source
 from dpcausal.text import format_number, html_table, table_rows, text_table
 from dpcausal.validation import is_number
 
-Array = NDArray[np.float64]
 Matrix = tuple[tuple[float, ...], ...]
 
 _BATCH = 2**15

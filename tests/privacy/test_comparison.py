@@ -13,6 +13,7 @@ import pyarrow.csv
 import pytest
 
 import dpcausal as dpc
+from dpcausal.arrays import Array
 from dpcausal.audit.losses import OUTSIDE, Claim, claims, small_kinds
 from dpcausal.audit.neighbours import Record, record
 from dpcausal.audit.tables import catalogue_of, exact_answer
@@ -23,7 +24,6 @@ from dpcausal.testing import standard_schema, synthetic_table
 from dpcausal.vault.answers import block_effects
 from dpcausal.vault.answers.block_effects import for_learners
 from dpcausal.vault.engines import OUTSIDE as OUTSIDE_CODE
-from dpcausal.vault.engines import Array
 from dpcausal.vault.noise import Sampler
 from dpcausal.vault.table import open_table
 

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from dpcausal.arrays import Array
 from dpcausal.audit.bound import lower_bound
-from dpcausal.audit.distinguisher import Array, Score
+from dpcausal.audit.distinguisher import Score
 from dpcausal.audit.finding import Finding
 from dpcausal.audit.losses import Claim, loss_between, worst_of_all
 from dpcausal.audit.neighbours import Pair, worst_pairs

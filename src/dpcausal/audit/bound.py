@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
-from dpcausal.audit.distinguisher import Array, Score, learned_scores
+from dpcausal.arrays import Array
+from dpcausal.audit.distinguisher import Score, learned_scores
 from dpcausal.errors import QueryError
 
 _LEARNED_FROM, _CHOSEN_BY = 0.1, 0.4

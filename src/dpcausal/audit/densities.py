@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import stats
 
-from dpcausal.audit.distinguisher import Array
+from dpcausal.arrays import Array
 from dpcausal.audit.finding import Finding
 from dpcausal.audit.losses import OUTSIDE, small_kinds
 from dpcausal.audit.noise_distribution import RARE

@@ -7,9 +7,9 @@ tested on. A better score only makes the bound larger.
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from dpcausal.arrays import Array
+
 Score = Callable[[Array], Array]
 """From transcripts, one line each, to one number each: the larger, the more it looks like the first table."""
 

@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis.configuration import set_hypothesis_home_dir
 
-from dpcausal.audit.distinguisher import Array
+from dpcausal.arrays import Array
 from dpcausal.audit.finding import Finding
 from dpcausal.audit.hostile import Layout, Two, neighbours, strangers
 from dpcausal.audit.spy import SpyVault

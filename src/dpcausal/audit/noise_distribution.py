@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import special, stats
 
-from dpcausal.audit.distinguisher import Array
+from dpcausal.arrays import Array
 from dpcausal.audit.finding import Finding
 from dpcausal.audit.losses import Claim
 from dpcausal.audit.neighbours import worst_pairs

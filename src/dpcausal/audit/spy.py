@@ -8,12 +8,13 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from dpcausal.arrays import Array, Int64s
 from dpcausal.calibration import Noise
 from dpcausal.ledger import Budget
 from dpcausal.release import Noisy
 from dpcausal.schema import Schema
 from dpcausal.vault.door import Sampler, Vault
-from dpcausal.vault.engines import Array, Batch, Engine, ExactInts, Int64s
+from dpcausal.vault.engines import Batch, Engine, ExactInts
 from dpcausal.vault.numerics.learners import Learner
 
 Reading = Callable[[str], None]

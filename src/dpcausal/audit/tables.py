@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpcausal.audit.distinguisher import Array
+from dpcausal.arrays import Array, Int64s
 from dpcausal.audit.learners import OWN
 from dpcausal.audit.neighbours import Record
 from dpcausal.calibration import calibrate
@@ -27,7 +27,7 @@ from dpcausal.vault.answers import ANSWERS
 from dpcausal.vault.coercion import column_names
 from dpcausal.vault.context import Answer, AnswerContext
 from dpcausal.vault.door import Sampler, Vault
-from dpcausal.vault.engines import Batch, Engine, ExactInts, Int64s, compared, exact_ints
+from dpcausal.vault.engines import Batch, Engine, ExactInts, compared, exact_ints
 from dpcausal.vault.engines.duckdb import connect
 from dpcausal.vault.numerics.learners import Learn, find_learner
 from dpcausal.vault.table import open_table

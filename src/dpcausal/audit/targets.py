@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcausal.audit.distinguisher import Array
+from dpcausal.arrays import Array
 from dpcausal.audit.neighbours import worst_pairs
 from dpcausal.audit.spy import SpySampler
 from dpcausal.audit.tables import Unmetered, catalogue_of

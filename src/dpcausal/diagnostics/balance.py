@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from dpcausal.diagnostics.diagnosis import Array, Diagnosis, Reading, reading_of, readings, versions
+from dpcausal.arrays import Array
+from dpcausal.diagnostics.diagnosis import Diagnosis, Reading, reading_of, readings, versions
 from dpcausal.diagnostics.score import BEFORE, Asks, scored
 from dpcausal.errors import QueryError
 from dpcausal.estimators.outcome_regression import fit_regressions

@@ -8,15 +8,13 @@ from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpcausal.arrays import Array
 from dpcausal.effect import as_of, format_receipt, units_of
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import simulated
 from dpcausal.release import Receipt, Release
 from dpcausal.text import format_number, html_table, table_rows, text_table
-
-Array = NDArray[np.float64]
 
 LEVEL = 0.95
 """The probability that a bar contains the number without noise."""

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dpcausal.diagnostics.diagnosis import LEVEL, Array, Diagnosis, Reading, reading_of, readings, versions
+from dpcausal.arrays import Array
+from dpcausal.diagnostics.diagnosis import LEVEL, Diagnosis, Reading, reading_of, readings, versions
 from dpcausal.diagnostics.score import BEFORE, Asks, scored
 from dpcausal.errors import QueryError
 from dpcausal.guarantee import Guarantee

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpcausal.arrays import Array
 from dpcausal.estimators.interval_policy import arm_below_noise
 from dpcausal.estimators.plausibility import Measured, Signs
 from dpcausal.queries import RegressionMoments
@@ -17,8 +17,6 @@ from dpcausal.real import Real
 from dpcausal.release import Release
 from dpcausal.schema import Schema
 from dpcausal.source import Source
-
-Array = NDArray[np.float64]
 
 _HIDDEN_SHARE = 0.05
 """A covariate counts as constant only where noise could hide no larger a share of its largest variance."""

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Self
 
-from dpcausal.pooling.weights import Array, inverse_variance
+from dpcausal.arrays import Array
+from dpcausal.pooling.weights import inverse_variance
 from dpcausal.text import format_number
 
 _LIMIT_ERROR = 0.1

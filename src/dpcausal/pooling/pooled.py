@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from dpcausal.arrays import Array
 from dpcausal.effect import Effect, SiteShare
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm
 from dpcausal.pooling.agreement import check_named, check_poolable
 from dpcausal.pooling.heterogeneity import Heterogeneity
-from dpcausal.pooling.weights import Array, Rule, inverse_variance, median_sd, weights_of
+from dpcausal.pooling.weights import Rule, inverse_variance, median_sd, weights_of
 from dpcausal.text import format_number
 
 _TERMS = 24

@@ -4,9 +4,8 @@ import math
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from dpcausal.arrays import Array
 
 Rule = Literal["minimum_variance", "inverse_variance", "random_effects", "sample_size", "largest", "median"]
 RULES: tuple[Rule, ...] = get_args(Rule)

@@ -5,12 +5,13 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Generic, Protocol, TypeVar
 
+from dpcausal.arrays import Array, Int64s
 from dpcausal.calibration import Noise
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import Query
 from dpcausal.release import PublicValue
 from dpcausal.schema import Schema
-from dpcausal.vault.engines import Array, Engine, Int64s
+from dpcausal.vault.engines import Engine
 from dpcausal.vault.numerics.learners import Learn
 
 Q_co = TypeVar("Q_co", bound=Query, covariant=True)

@@ -14,10 +14,10 @@ from opendp.domains import atom_domain, vector_domain
 from opendp.measurements import make_gaussian, make_laplace
 from opendp.metrics import l1_distance, l2_distance
 
+from dpcausal.arrays import Array, Int64s
 from dpcausal.calibration import Noise, float_above
 from dpcausal.errors import EngineError
 from dpcausal.release import Noisy
-from dpcausal.vault.engines import Array, Int64s
 
 _LIMIT = 2**62
 

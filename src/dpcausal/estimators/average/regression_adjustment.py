@@ -6,18 +6,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from dpcausal.arrays import Array
 from dpcausal.columns import Binary
 from dpcausal.effect import Effect
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.interval_policy import MAX_VARIANCE_RATIO, noisy_adjustment
 from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but
-from dpcausal.estimators.outcome_regression import (
-    Array,
-    OutcomeRegressions,
-    arm_refusal,
-    fit_regressions,
-    signs_of_moments,
-)
+from dpcausal.estimators.outcome_regression import OutcomeRegressions, arm_refusal, fit_regressions, signs_of_moments
 from dpcausal.estimators.plausibility import warned
 from dpcausal.interval import NoiseTerm, simulated
 from dpcausal.queries import RegressionMoments

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpcausal.arrays import Array
 from dpcausal.cells import Value
 from dpcausal.columns import Column
-from dpcausal.curve import Array, EffectCurve, matrix
+from dpcausal.curve import EffectCurve, matrix
 from dpcausal.errors import QueryError
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but

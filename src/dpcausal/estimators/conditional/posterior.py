@@ -4,16 +4,14 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpcausal.arrays import Array
 from dpcausal.estimators.conditional.nuisance import NuisanceModels
 from dpcausal.queries import EffectMoments
 from dpcausal.queries.basis import basis_values
 from dpcausal.queries.profiles import spread_out
 from dpcausal.release import Release
 from dpcausal.schema import Schema
-
-Array = NDArray[np.float64]
 
 PRIOR_SDS = np.geomspace(1e-3, 0.5, 25)
 """Prior standard deviations of effects between profiles, in ranges of the outcome."""

@@ -10,9 +10,10 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcausal.arrays import Int64s
 from dpcausal.columns import Column
 from dpcausal.errors import QueryError
-from dpcausal.queries.basis.functions import LENGTH, MOST_FUNCTIONS, PLACES, Int64s, check_integer, rounded
+from dpcausal.queries.basis.functions import LENGTH, MOST_FUNCTIONS, PLACES, check_integer, rounded
 from dpcausal.queries.features import covariates_named, name_tuple
 from dpcausal.queries.profiles import Codes, design_lines, even_points
 from dpcausal.queries.query import GRID

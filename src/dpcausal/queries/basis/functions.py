@@ -5,13 +5,12 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcausal.arrays import Int64s
 from dpcausal.columns import Column
 from dpcausal.errors import QueryError
 from dpcausal.queries.profiles import Codes
 from dpcausal.queries.query import GRID
 from dpcausal.schema import Schema
-
-Int64s = NDArray[np.int64]
 
 LENGTH = 2**11
 """Ticks to the greatest length that a unit's functions have together, each rounded towards 0 to a tick."""

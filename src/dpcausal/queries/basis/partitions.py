@@ -8,9 +8,10 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from dpcausal.arrays import Int64s
 from dpcausal.cells import Value
 from dpcausal.columns import Column
-from dpcausal.queries.basis.functions import LENGTH, Int64s, check_count
+from dpcausal.queries.basis.functions import LENGTH, check_count
 from dpcausal.queries.cuts import Cut, bins, cuts_of
 from dpcausal.queries.features import covariates_named, name_tuple
 from dpcausal.queries.profiles import Codes, by_covariate, codes_of, design_lines, profile_names, profiles_of, ticks_of

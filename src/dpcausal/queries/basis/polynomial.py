@@ -10,17 +10,9 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcausal.arrays import Int64s
 from dpcausal.columns import Column
-from dpcausal.queries.basis.functions import (
-    LENGTH,
-    Int64s,
-    check_count,
-    check_integer,
-    lookup,
-    places,
-    rounded,
-    towards_zero,
-)
+from dpcausal.queries.basis.functions import LENGTH, check_count, check_integer, lookup, places, rounded, towards_zero
 from dpcausal.queries.features import covariates_named, name_tuple
 from dpcausal.queries.profiles import Codes, design_lines
 from dpcausal.queries.query import GRID, value_names

@@ -2,9 +2,10 @@
 
 import numpy as np
 
+from dpcausal.arrays import Int64s
 from dpcausal.queries import GRID, AugmentedScores
 from dpcausal.vault.context import Answer, AnswerContext, answers
-from dpcausal.vault.engines import Batch, Int64s
+from dpcausal.vault.engines import Batch
 from dpcausal.vault.numerics.features import Features
 from dpcausal.vault.numerics.residuals import regression_mean, scored
 

@@ -4,9 +4,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from dpcausal.arrays import Int64s
 from dpcausal.queries import GRID, CovariateSums, WeightedCovariates
 from dpcausal.vault.context import Answer, AnswerContext, answers
-from dpcausal.vault.engines import Batch, Int64s
+from dpcausal.vault.engines import Batch
 from dpcausal.vault.numerics.features import Features, lookup, weight_table
 
 

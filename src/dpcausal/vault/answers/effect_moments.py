@@ -2,10 +2,11 @@
 
 import numpy as np
 
+from dpcausal.arrays import Int64s
 from dpcausal.queries import EffectMoments
 from dpcausal.queries.basis import LENGTH
 from dpcausal.vault.context import Answer, AnswerContext, answers
-from dpcausal.vault.engines import Batch, Int64s
+from dpcausal.vault.engines import Batch
 from dpcausal.vault.numerics.residuals import Residuals, times, within
 
 

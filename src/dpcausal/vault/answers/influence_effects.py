@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from dpcausal.arrays import Array
 from dpcausal.queries import GRID, InfluenceEffects
 from dpcausal.queries.profiles import design_lines, spread_out
 from dpcausal.queries.query import outcome_tick
 from dpcausal.vault.answers.block_effects import for_learners
 from dpcausal.vault.context import Answer, AnswerContext, answers
-from dpcausal.vault.engines import OUTSIDE, Array
+from dpcausal.vault.engines import OUTSIDE
 from dpcausal.vault.numerics.features import Features
 from dpcausal.vault.numerics.learners import ResidualLearner, networks, run_silenced
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 
+from dpcausal.arrays import Int64s
 from dpcausal.calibration import float_above
 from dpcausal.guarantee import exact
 from dpcausal.queries import GRID, NoisyMatchedContrast
 from dpcausal.vault.answers.matched_contrast import contrast, scored
 from dpcausal.vault.context import Answer, AnswerContext, answers
-from dpcausal.vault.engines import Int64s
 from dpcausal.vault.numerics.features import EXPONENTS, Features, lookup
 
 

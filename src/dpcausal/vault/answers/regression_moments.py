@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dpcausal.arrays import Int64s
 from dpcausal.queries import GRID, RegressionMoments
 from dpcausal.queries.regression_moments import CONSTANT, FINE
 from dpcausal.vault.context import Answer, AnswerContext, answers
-from dpcausal.vault.engines import Batch, Int64s
+from dpcausal.vault.engines import Batch
 from dpcausal.vault.numerics.features import Features
 
 

@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 
+from dpcausal.arrays import Array, Int64s
 from dpcausal.queries import GRID, StratumMatches
 from dpcausal.queries.stratum_matches import smoothness
 from dpcausal.vault.answers.stratum_contrasts import contrast, strata
 from dpcausal.vault.context import Answer, AnswerContext, answers
-from dpcausal.vault.engines import Array, Int64s
 
 _MARGIN = 1.001
 """Floating point moves the smooth bound by less than this allows for."""

@@ -6,16 +6,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcausal.arrays import Int64s
 from dpcausal.errors import TableError
 
 OUTSIDE = 2
 """The code of the treatment column for units outside the comparison."""
 
-Array = NDArray[np.float64]
-"""Floating-point numbers."""
-
-Int64s = NDArray[np.int64]
-"""Integers of 64 bits."""
 
 ExactInts = NDArray[np.object_]
 """Exact Python integers, of any size."""

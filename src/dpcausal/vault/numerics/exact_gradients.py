@@ -9,7 +9,8 @@ from functools import cache
 
 import numpy as np
 
-from dpcausal.vault.engines import Array, Batch, ExactInts, Int64s
+from dpcausal.arrays import Array, Int64s
+from dpcausal.vault.engines import Batch, ExactInts
 
 Derivatives = Callable[[Array], tuple[Array, Array]]
 """From coefficients to the gradient and the curvature of a loss."""

@@ -6,12 +6,13 @@ from functools import lru_cache
 
 import numpy as np
 
+from dpcausal.arrays import Array, Int64s
 from dpcausal.queries import GRID
 from dpcausal.queries.features import Estimand, covariates_named, feature_names
 from dpcausal.queries.profiles import design_lines
 from dpcausal.real import Real
 from dpcausal.schema import Schema
-from dpcausal.vault.engines import Array, Batch, Int64s
+from dpcausal.vault.engines import Batch
 
 PREDICTOR_TICKS = 2**36
 """Ticks to 1 of a linear predictor."""

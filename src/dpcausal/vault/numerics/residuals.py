@@ -5,11 +5,12 @@ from functools import cache
 
 import numpy as np
 
+from dpcausal.arrays import Int64s
 from dpcausal.queries import GRID, AugmentedScores, EffectMoments, EffectWeights
 from dpcausal.queries.basis import LENGTH
 from dpcausal.queries.features import largest_weight
 from dpcausal.schema import Schema
-from dpcausal.vault.engines import Batch, Int64s
+from dpcausal.vault.engines import Batch
 from dpcausal.vault.numerics.features import EXPONENTS, PREDICTOR_TICKS, Features, lookup, weight_table
 
 _FACTOR_TICKS = 2**24
