@@ -103,7 +103,8 @@ MODULE_IMPORTERS = {"dpcausal.vault.noise": ("vault/door.py",)}
 """Modules of the package that only these files may import: the door owns the sampler and hands it to each answer."""
 
 PATTERN_PACKAGES = {
-    r"np\.random|default_rng": ("interval.py", "testing/", "audit/"),
+    r"\b(np|numpy)\.random|from numpy import [^\n]*\brandom\b|default_rng": ("interval.py", "testing/", "audit/"),
+    r"\burandom\b": ("ledger/chain.py",),
     r"\brows?\b|\bcontributions?\b": ("vault/", "__init__.py"),
     r"\binspection\b|\.look\(": ("vault/readers/inspection.py", "vault/engines/duckdb.py", "cli/check.py"),
     r"\bRelease(?:\.of)?\(": ("release.py", "vault/door.py", "rehearsal/rehearsal.py", "federation/aggregate.py"),

@@ -40,7 +40,7 @@ def test_tutorial_states_goal_needs_and_limitations(path: Path) -> None:
     assert texts[0].startswith("# ")
     for words in ("**At the end you have**", "**Time**", "**Needs**"):
         assert words in texts[0]
-    assert "## What to doubt" in texts[-1]
+    assert "## Limitations" in texts[-1]
     assert "## Next" in texts[-1]
 
 
