@@ -174,7 +174,7 @@ def test_figures_show_each_group_and_the_whole_range() -> None:
     assert [tick.get_text() for tick in forest.get_yticklabels()] == ["ward=a", "ward=b", "ward=c"]
     band = effect_plot(curve_of(dpc.Spline(["age", "ward"])), "age", at={"ward": "b"}).axes[0]
     assert band.get_xlim() == (20, 80)
-    with pytest.raises(QueryError, match="a number"):
+    with pytest.raises(QueryError, match="a numeric covariate"):
         effect_plot(curve_of(GROUPS), "ward")
     refused = forest_plot(curve_of(GROUPS, no_interval="for a reason")).axes[0]
     assert "no intervals" in refused.get_xlabel()

@@ -71,4 +71,3 @@ def test_how_many_units_and_queries_were_tried() -> None:
     tried = scale["engines"]["queries"]
     assert all(each["identical"] for each in tried)
     assert says("scaling.md", f"the {len(tried)} queries that were tried ")
-    assert says("scaling.md", "# From 500 rows to a hundred million")

@@ -157,7 +157,7 @@ class Spike(ResidualLearner):
         super().__init__(None, None, None)
         self._place = place
 
-    def foretold(self, covariates: Array) -> Array:
+    def predicted_outcome(self, covariates: Array) -> Array:
         return np.full(len(covariates), 0.5)
 
     def propensity(self, covariates: Array) -> Array:
