@@ -95,7 +95,7 @@ LIES = {
 PAID = "grant debit release"
 
 
-def _reached(file: Path, seconds: float = 40) -> None:
+def _reached(file: Path, seconds: float = 80) -> None:
     end = time.monotonic() + seconds
     while not file.exists():
         if time.monotonic() > end:
