@@ -49,7 +49,7 @@ class NoiseTerm:
 
 def simulated(family: Family, scales: Sequence[float], draws: int) -> NDArray[np.float64]:
     """Simulate independent noise of these scales, one draw a line."""
-    generator = np.random.default_rng(_SEED)
+    generator = np.random.default_rng(_SEED)  # a simulation from public sizes; it protects nothing
     draw = generator.laplace if family == "laplace" else generator.normal
     noise: NDArray[np.float64] = draw(0.0, 1.0, (draws, len(scales))) * np.array(scales)
     return noise
@@ -69,7 +69,7 @@ def half_width(sampling_sd: float, noise: Sequence[NoiseTerm], level: float) -> 
 
 @lru_cache(_REMEMBERED)
 def _half_width(sampling_sd: float, noise: tuple[NoiseTerm, ...], level: float) -> float:
-    generator = np.random.default_rng(_SEED)
+    generator = np.random.default_rng(_SEED)  # a simulation from public sizes; it protects nothing
     error = generator.normal(0.0, 1.0, DRAWS) * sampling_sd
     for term in noise:
         draw = generator.laplace if term.family == "laplace" else generator.normal
@@ -92,7 +92,7 @@ def critical_values(family: Family, shares: NDArray[np.float64], level: float, p
     if family == "gaussian":
         return np.full(len(shares), NormalDist().inv_cdf((1 + level) / 2))
     known = np.linspace(0, 1, 11)
-    generator = np.random.default_rng(_SEED)
+    generator = np.random.default_rng(_SEED)  # a simulation from public sizes; it protects nothing
     normal, noise = generator.normal(0, 1, DRAWS), generator.laplace(0, (2 * parts) ** -0.5, (parts, DRAWS)).sum(axis=0)
     errors = [np.abs(np.sqrt(1 - share**2) * normal + share * noise) for share in known]
     values: NDArray[np.float64] = np.interp(shares, known, [np.quantile(each, level) for each in errors])

@@ -111,3 +111,9 @@ def test_unusable_file_raises_a_structured_error(tmp_path: Path) -> None:
         log.write("approve", "ab12", "anna", "")
     with pytest.raises(LedgerError, match="a readable and writable audit log"):
         log.entries()
+
+
+def test_log_of_an_older_version_is_refused(file: Path) -> None:
+    file.with_name("diary.jsonl").write_text("{}\n", encoding="utf-8")
+    with pytest.raises(LedgerError, match="approvals and rejections do not count any more"):
+        AuditLog(file)

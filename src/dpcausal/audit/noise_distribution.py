@@ -122,6 +122,6 @@ def _uniform(drawn: Array, scale: float, family: str) -> Array:
         below, above = np.where(drawn > 0, 1 - tail, tail * ratio), np.where(drawn >= 0, 1 - tail * ratio, tail)
     else:
         below, above = special.ndtr((drawn - 0.5) / scale), special.ndtr((drawn + 0.5) / scale)
-    generator = np.random.default_rng(0).random(len(drawn))  # the tester's own; what is tested is drawn already
-    uniform: Array = below + generator * (above - below)
+    within = np.random.default_rng(0).random(len(drawn))  # the tester's own; what is tested is drawn already
+    uniform: Array = below + within * (above - below)
     return uniform

@@ -1,12 +1,11 @@
 """Engines, samplers and vaults under observation."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import Any
-
-from numpy.typing import NDArray
 
 from dpcausal.arrays import Array, Int64s
 from dpcausal.calibration import Noise
@@ -14,37 +13,23 @@ from dpcausal.ledger import Budget
 from dpcausal.release import Noisy
 from dpcausal.schema import Schema
 from dpcausal.vault.door import Sampler, Vault
-from dpcausal.vault.engines import Batch, Engine, ExactInts
+from dpcausal.vault.engines import Engine, ObservedEngine
 from dpcausal.vault.numerics.learners import Learner
 
 Reading = Callable[[str], None]
 """What is called with the name of the verb each time the table is read."""
 
 
-class _SpyEngine:
+class _SpyEngine(ObservedEngine):
     """An engine that reports each reading."""
 
-    def __init__(self, engine: Engine, reading: Reading) -> None:
-        self._engine, self._reading = engine, reading
+    def __init__(self, engine: Engine, report: Reading) -> None:
+        super().__init__(engine)
+        self._report = report
 
-    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> ExactInts:
-        self._reading("aggregate")
-        return self._engine.aggregate(cells, sums, whole=whole)
-
-    def fold(self, columns: Sequence[str], kernel: Callable[[Batch], NDArray[Any]]) -> ExactInts:
-        self._reading("fold")
-        return self._engine.fold(columns, kernel)
-
-    def collect(
-        self,
-        columns: Sequence[str],
-        limit: int,
-        kernel: Callable[[Batch], Batch] | None = None,
-        *,
-        whole: bool = False,
-    ) -> Batch:
-        self._reading("collect")
-        return self._engine.collect(columns, limit, kernel, whole=whole)
+    def _reading(self, verb: str) -> AbstractContextManager[None]:
+        self._report(verb)
+        return nullcontext()
 
 
 @dataclass(frozen=True)

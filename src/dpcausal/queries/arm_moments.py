@@ -12,19 +12,10 @@ from dpcausal.treatment import TableColumn
 
 
 @dataclass(frozen=True)
-class ArmTotals(Query):
-    """Sum of the outcome in each arm, and where arms are private the size of the treated one and of both together.
+class _ArmSums(Query):
+    """The base of both queries."""
 
-    Outcomes are measured from the middle of their range. Proof: docs/proofs/arm_moments.md.
-    """
-
-    name: ClassVar[str] = "arm_totals"
     adds_up: ClassVar[bool] = True
-
-    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
-        """Return the answer's coordinates and how far one unit can move them."""
-        coordinates = (*_totals(schema), *_arm_size(schema, protects, norm))
-        return Sensitivity(norm, coordinates, _arm_bound(protects, norm))
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""
@@ -41,7 +32,22 @@ class ArmTotals(Query):
 
 
 @dataclass(frozen=True)
-class ArmMoments(Query):
+class ArmTotals(_ArmSums):
+    """Sum of the outcome in each arm, and where arms are private the size of the treated one and of both together.
+
+    Outcomes are measured from the middle of their range. Proof: docs/proofs/arm_moments.md.
+    """
+
+    name: ClassVar[str] = "arm_totals"
+
+    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
+        """Return the answer's coordinates and how far one unit can move them."""
+        coordinates = (*_totals(schema), *_arm_size(schema, protects, norm))
+        return Sensitivity(norm, coordinates, _arm_bound(protects, norm))
+
+
+@dataclass(frozen=True)
+class ArmMoments(_ArmSums):
     """Sums of the outcome and of its squares in each arm, and sizes as in `ArmTotals`.
 
     Outcomes z are measured from the middle of their range, and h is half the range. In place of the sum of z² the
@@ -50,7 +56,6 @@ class ArmMoments(Query):
     """
 
     name: ClassVar[str] = "arm_moments"
-    adds_up: ClassVar[bool] = True
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
         """Return the answer's coordinates and how far one unit can move them."""
@@ -59,19 +64,6 @@ class ArmMoments(Query):
         deficits = tuple(Coordinate(f"deficit_{arm}", tick, Fraction(weight)) for arm in (0, 1))
         coordinates = (*_totals(schema), *deficits, *_arm_size(schema, protects, norm))
         return Sensitivity(norm, coordinates, max(_arm_bound(protects, norm), 1 + rounding))
-
-    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
-        """Return the columns that the answer depends on."""
-        return schema.treatment, schema.outcome
-
-    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
-        """Return the expected answer without noise and without an effect, in the schema's units."""
-        return _expected(expectations)
-
-    @classmethod
-    def examples(cls, schema: Schema) -> tuple[Self, ...]:  # noqa: ARG003
-        """Return queries of this kind that the schema allows."""
-        return (cls(),)
 
 
 def _totals(schema: Schema) -> tuple[Coordinate, ...]:

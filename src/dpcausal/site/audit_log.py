@@ -16,6 +16,7 @@ from dpcausal.hash_chain import ChainEntry, verify
 from dpcausal.plain_text import check_plain_text
 
 AUDIT_LOG = "audit_log.jsonl"
+_OLD_LOG = "diary.jsonl"
 VERSION = 2
 """The version of the format. Version 1 was the file diary.jsonl, with `deny` in place of `reject`."""
 
@@ -49,6 +50,13 @@ class AuditLog:
 
     def __init__(self, file: Path) -> None:
         self._file = file
+        old = file.with_name(_OLD_LOG)
+        if old.exists():
+            raise LedgerError(
+                expected=f"decisions in {file.name}, in the format of this version",
+                got=f"a file {old.name} of an older version beside it",
+                hint="its approvals and rejections do not count any more: move it away, and decide again.",
+            )
 
     def write(self, kind: Kind, study: str, who: str, what: str) -> None:
         """Append an entry, durably.

@@ -1,6 +1,7 @@
 """Engines compute exact aggregates. An engine has three verbs and no opinion on privacy."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import numpy as np
@@ -96,3 +97,38 @@ class Engine(Protocol):
             whole: Whether units outside the comparison are read too.
         """
         ...
+
+
+class ObservedEngine:
+    """An engine that passes every reading on to another one, inside a context of its own."""
+
+    __slots__ = ("_engine",)
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def _reading(self, verb: str) -> AbstractContextManager[object]:
+        """Return the context of one reading, given the name of the verb."""
+        raise NotImplementedError
+
+    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> ExactInts:
+        """Return sums over groups of rows; see `Engine.aggregate`."""
+        with self._reading("aggregate"):
+            return self._engine.aggregate(cells, sums, whole=whole)
+
+    def fold(self, columns: Sequence[str], kernel: Callable[[Batch], NDArray[Any]]) -> ExactInts:
+        """Return the sum of a kernel over batches; see `Engine.fold`."""
+        with self._reading("fold"):
+            return self._engine.fold(columns, kernel)
+
+    def collect(
+        self,
+        columns: Sequence[str],
+        limit: int,
+        kernel: Callable[[Batch], Batch] | None = None,
+        *,
+        whole: bool = False,
+    ) -> Batch:
+        """Return all rows at once; see `Engine.collect`."""
+        with self._reading("collect"):
+            return self._engine.collect(columns, limit, kernel, whole=whole)

@@ -3,11 +3,8 @@
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
 
-from numpy.typing import NDArray
-
-from dpcausal.vault.engines import Batch, Engine, ExactInts
+from dpcausal.vault.engines import Engine, ExactInts, ObservedEngine
 
 BAR_DELAY = 2.0
 """Seconds that a pass may take without a bar."""
@@ -18,45 +15,29 @@ Share = Callable[[int], float | None]
 """The share of the pass under way that is done, given the number of units; None where nobody knows."""
 
 
-class ProgressEngine:
+class ProgressEngine(ObservedEngine):
     """An engine with a bar on stderr for each pass that takes long.
 
     A bar tells the public number of units, a share and time. It is drawn from a thread of its own, and goes when the
     pass is over.
     """
 
-    __slots__ = ("_engine", "_share", "_units")
+    __slots__ = ("_share", "_units")
 
     def __init__(self, engine: Engine, share: Share = lambda _: None) -> None:
-        self._engine, self._share, self._units = engine, share, 0
+        super().__init__(engine)
+        self._share, self._units = share, 0
 
     def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> ExactInts:
         """Return sums over groups of rows; see `Engine.aggregate`."""
-        with self._bar():
-            totals = self._engine.aggregate(cells, sums, whole=whole)
+        totals = super().aggregate(cells, sums, whole=whole)
         if whole and "1" in sums:  # the number of all units is public, that of units in the comparison may not be
             self._units = int(totals[..., list(sums).index("1")].sum())
         return totals
 
-    def fold(self, columns: Sequence[str], kernel: Callable[[Batch], NDArray[Any]]) -> ExactInts:
-        """Return the sum of a kernel over batches; see `Engine.fold`."""
-        with self._bar():
-            return self._engine.fold(columns, kernel)
-
-    def collect(
-        self,
-        columns: Sequence[str],
-        limit: int,
-        kernel: Callable[[Batch], Batch] | None = None,
-        *,
-        whole: bool = False,
-    ) -> Batch:
-        """Return all rows at once; see `Engine.collect`."""
-        with self._bar():
-            return self._engine.collect(columns, limit, kernel, whole=whole)
-
     @contextmanager
-    def _bar(self) -> Iterator[None]:
+    def _reading(self, verb: str) -> Iterator[None]:  # noqa: ARG002 (every reading has the same bar)
+        """Show a bar while a reading takes long."""
         over = threading.Event()
         watcher = threading.Thread(target=self._watch, args=(over,), daemon=True)
         watcher.start()
