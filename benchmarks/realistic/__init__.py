@@ -1,0 +1,1 @@
+"""Intervals on tables such as practice has."""
