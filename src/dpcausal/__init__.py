@@ -11,7 +11,8 @@ The public names, in the order of a study:
 - Diagnose, for a price: `Overlap` and `Balance`.
 - Estimate an average effect: `DifferenceInMeans` for a trial; `Stratification` for a few discrete confounders;
   `RegressionAdjustment` and `DoublyRobust` for up to about ten of any kind; `InverseWeighting` for a few in a small
-  table; `PropensityMatching` where covariates and arms are public; `ExactMatching` as a baseline. Every estimator has
+  table; `PropensityMatching` where covariates and arms are public; `BlockAverage` around any learner where the
+  shape is unknown and units are many; `ExactMatching` as a baseline. Every estimator has
   `estimate(source, epsilon=…, delta=…)` and returns an `Effect`. `estimate` does all of this in one call, for a table
   that is queried once. `OutcomeRange` finds a narrower range of the outcome, for a price.
 - Estimate heterogeneous treatment effects: `SubgroupEffects` for a public partition; `RLearner` and `DRLearner` on a
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from dpcausal.diagnostics import Overlap as Overlap
     from dpcausal.effect import Effect as Effect
     from dpcausal.errors import DpcausalError as DpcausalError
+    from dpcausal.estimators.average import BlockAverage as BlockAverage
     from dpcausal.estimators.average import DifferenceInMeans as DifferenceInMeans
     from dpcausal.estimators.average import DoublyRobust as DoublyRobust
     from dpcausal.estimators.average import ExactMatching as ExactMatching
@@ -89,6 +91,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Balance": "dpcausal.diagnostics",
     "Binary": "dpcausal.columns",
+    "BlockAverage": "dpcausal.estimators.average",
     "BlockEnsemble": "dpcausal.estimators.conditional",
     "Budget": "dpcausal.ledger",
     "Category": "dpcausal.columns",

@@ -34,6 +34,7 @@ ESTIMATORS: list[AnyEstimator] = [
     dpc.DoublyRobust(covariates=["ward", "age", "smoker"]),
     dpc.DoublyRobust(covariates=["age"], estimand="ATT"),
     dpc.DoublyRobust(covariates=["age"], estimand="ATO"),
+    dpc.BlockAverage(covariates=["ward", "age", "smoker"], blocks=20),
     dpc.SubgroupEffects(by=["ward"]),
     dpc.SubgroupEffects(by=["smoker"], covariates=["age", "ward"]),
     dpc.RLearner(covariates=["ward", "age", "smoker"], basis=dpc.Spline(["age", "ward"])),

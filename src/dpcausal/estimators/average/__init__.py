@@ -5,6 +5,7 @@ from dataclasses import fields
 from typing import Any
 
 from dpcausal.effect import Estimator
+from dpcausal.estimators.average.block_average import BlockAverage
 from dpcausal.estimators.average.difference_in_means import DifferenceInMeans
 from dpcausal.estimators.average.doubly_robust import DoublyRobust
 from dpcausal.estimators.average.exact_matching import ExactMatching
@@ -24,6 +25,7 @@ _SHIPPED = (
     InverseWeighting,
     RegressionAdjustment,
     DoublyRobust,
+    BlockAverage,
 )
 
 
@@ -58,6 +60,7 @@ def estimator_for(name: str, schema: Schema) -> Estimator:
 
 
 __all__ = [
+    "BlockAverage",
     "DifferenceInMeans",
     "DoublyRobust",
     "ExactMatching",

@@ -61,6 +61,10 @@ class Learner:
 
 _CLIP = 0.05
 
+_AVERAGE_CLIP, _NEWTON_STEPS, _CONSTANT = 0.02, 12, 1e-6
+"""Of the quadratic average: where propensities are clipped, how many steps its logistic regression takes, and the
+standard deviation below which a term counts as constant."""
+
 _ONE_AT_A_TIME = threading.RLock()
 """Warnings and output are the process's own: what one thread keeps in, another would let out."""
 
@@ -170,11 +174,65 @@ def _learned(made: Callable[[], ResidualLearner]) -> Learn:
     return learner
 
 
+def quadratic_average(covariates: Array, arms: Array, outcomes: Array, at: Array) -> Array:
+    """Return the average effect of all rows, the same at every profile, by AIPW with quadratic models; numpy only.
+
+    Both models, a logistic regression of the arm and a linear one of outcomes in each arm, have main effects, squares
+    and products of two covariates.
+    """
+    count = covariates.shape[1]
+    products = [covariates[:, one] * covariates[:, other] for one in range(count) for other in range(one, count)]
+    terms = np.column_stack([covariates, *products])
+    terms = terms[:, terms.std(axis=0) > _CONSTANT]
+    design = np.column_stack([np.ones(len(terms)), (terms - terms.mean(axis=0)) / terms.std(axis=0)])
+    ridge = np.diag([1e-6] + [1.0] * (design.shape[1] - 1))
+    logits = np.zeros(design.shape[1])
+    for _ in range(_NEWTON_STEPS):
+        share = 1 / (1 + np.exp(-design @ logits))
+        curvature = (design * (share * (1 - share))[:, None]).T @ design + ridge
+        logits += np.linalg.solve(curvature, design.T @ (arms - share) - ridge @ logits)
+    share = np.clip(1 / (1 + np.exp(-design @ logits)), _AVERAGE_CLIP, 1 - _AVERAGE_CLIP)
+    means = []
+    for arm in (0, 1):
+        known = design[arms == arm]
+        means.append(design @ np.linalg.solve(known.T @ known + ridge, known.T @ outcomes[arms == arm]))
+    return _augmented_average(arms, outcomes, share, means[0], means[1], len(at))
+
+
+def forest_average(covariates: Array, arms: Array, outcomes: Array, at: Array) -> Array:
+    """Return the average effect of all rows, the same at every profile, by AIPW with forests fitted crosswise."""
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor  # noqa: PLC0415
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415 (comes with scikit-learn)
+
+    kind: dict[str, Any] = {"n_estimators": 50, "min_samples_leaf": 5, "random_state": 0}
+    halves, share, means = np.arange(len(arms)) % 2, np.zeros(len(arms)), np.zeros((2, len(arms)))
+    with threadpool_limits(limits=1):
+        for half in (0, 1):
+            own, other = halves == half, halves != half
+            model = RandomForestClassifier(**kind).fit(covariates[other], arms[other])
+            share[own] = _probability(model, covariates[own])
+            for arm in (0, 1):
+                known = other & (arms == arm)
+                means[arm, own] = (
+                    RandomForestRegressor(**kind).fit(covariates[known], outcomes[known]).predict(covariates[own])
+                )
+    return _augmented_average(arms, outcomes, share, means[0], means[1], len(at))
+
+
+def _augmented_average(  # noqa: PLR0913, PLR0917
+    arms: Array, outcomes: Array, share: Array, control: Array, treated: Array, profiles: int
+) -> Array:
+    scores = treated - control + arms * (outcomes - treated) / share - (1 - arms) * (outcomes - control) / (1 - share)
+    return np.full(profiles, scores.mean())
+
+
 LEARNERS: Mapping[str, Learner] = {
     "linear": Learner(linear, version="1"),
     "forest": Learner(_learned(forests), version="1"),
     "boosting": Learner(_learned(boosted_trees), version="1"),
     "network": Learner(_learned(networks), version="1"),
+    "quadratic_average": Learner(quadratic_average, version="1"),
+    "forest_average": Learner(forest_average, version="1"),
 }
 """The learners that every vault knows. Change the version with the method or its settings, which are all stated above.
 scikit-learn's own version is no part of it: an upgrade that fits the same model must not make anybody pay again."""
@@ -216,7 +274,7 @@ def find_learner(name: str, own: Mapping[str, Learner]) -> Learner:
             got=repr(name),
             hint='the owner of the table may add others: learners={"mine": Learner(function, version="1")}.',
         )
-    if name not in own and name != "linear":
+    if name not in own and name not in ("linear", "quadratic_average"):
         check_scikit_learn(name)
     return known[name]
 
