@@ -19,17 +19,13 @@ MAX_HIDDEN_BIAS = 2.0
 """The largest bias that noise in the count of cut-off scores could hide, in standard errors. It is the upper end of the
 noise and rarely reached, so it may exceed the bias that is refused where it is seen."""
 
-MAX_ATTENUATION = 0.05
-"""The largest share of an adjustment that the correction for noise in covariances may take. The correction is of first
-order: beyond this, its own error is no longer negligible."""
+MIN_RESOLUTION = 1.0
+"""The least variance of a feature, in standard deviations of the noise in it. Below, noise hides how the feature varies,
+and so how far arms differ in it: it is not adjusted for, and nothing bounds the confounding that is left in."""
 
 MAX_RIDGE = 0.1
 """The largest ridge of a propensity score, as a share of the information in the data: it shrinks the adjustment, and so
 leaves in, about this share of the confounding."""
-
-MAX_VARIANCE_RATIO = 4.0
-"""The largest variance of the noise in an adjustment, over the variance of all other error: beyond, the noise has twice
-the standard deviation of the rest and the adjustment is shrunk."""
 
 MAX_SCORE_NOISE_SD = 1.0
 """The largest standard deviation of the noise in the predictor of a propensity: a whole logit leaves little of the
@@ -108,17 +104,30 @@ def weighting_bias(noise_sd: float, ridge: float, outcome_sd: float, error: floa
     return "" if ridge <= MAX_RIDGE and bias <= MAX_WEIGHTING_BIAS * error else _noise_in("the score", covariates)
 
 
-def noisy_adjustment(attenuation: float, covariates: Sequence[str], *, drowned: bool) -> str:
-    """Refuse where noise drowns or attenuates an adjustment by regression.
+def hidden_features(resolution: Sequence[float], features: Sequence[str]) -> str:
+    """Refuse where noise hides how a covariate varies.
 
     Args:
-        attenuation: The share of the adjustment that the correction for noise takes.
-        covariates: The covariates of the regression.
-        drowned: Whether noise in the adjustment exceeds all other error by `MAX_VARIANCE_RATIO`.
+        resolution: Each feature's variance in standard deviations of the noise in it.
+        features: Their names.
     """
-    if not drowned and attenuation <= MAX_ATTENUATION:
+    hidden = [name for name, seen in zip(features, resolution, strict=True) if seen < MIN_RESOLUTION]
+    if not hidden:
         return ""
-    return f"privacy noise leaves residual confounding of unknown size; {_remedy(covariates)}"
+    return f"privacy noise hides how {', '.join(hidden)} varies; declare tighter bounds, or {_remedy(features)}"
+
+
+def whole_range(half_width: float, bounds: tuple[float, float], covariates: Sequence[str]) -> str:
+    """Refuse where an interval would be as wide as all that an effect can be, whatever the table holds.
+
+    Args:
+        half_width: Half the width of the 95 % interval.
+        bounds: The outcome's bounds; an effect lies between low - high and high - low.
+        covariates: The covariates of the models.
+    """
+    if half_width < bounds[1] - bounds[0]:
+        return ""
+    return f"privacy noise makes it as wide as the range of possible effects; {_remedy(covariates)}"
 
 
 def _noise_in(models: str, covariates: Sequence[str]) -> str:

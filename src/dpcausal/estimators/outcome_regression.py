@@ -151,7 +151,7 @@ def fit_regressions(release: Release, source: Source, versions: Array) -> Outcom
     variances = [release.variance(name) for name in release.names]
     noise = dict(zip(query.moments(source.schema), variances, strict=True))
     half = (source.schema.outcome_bounds[1] - source.schema.outcome_bounds[0]) / 2
-    plain, signed = _tables(query, source, versions, half)
+    plain, signed = tables_of_moments(query, source, versions, half)
 
     n = plain[:, CONSTANT, CONSTANT]
     least = np.ones_like(n)
@@ -286,7 +286,7 @@ def as_score_coefficients(
     return tuple(float(each) * scale for each in (constant, *coefficients))
 
 
-def _tables(query: RegressionMoments, source: Source, versions: Array, half: float) -> tuple[Array, Array]:
+def tables_of_moments(query: RegressionMoments, source: Source, versions: Array, half: float) -> tuple[Array, Array]:
     """Return moments as symmetric tables of all products of two numbers, without and with the arm's sign."""
     moments = query.moments(source.schema)
     last = moments[-1].second + 1

@@ -1,0 +1,235 @@
+"""Linear regressions of the outcome in each arm that know the noise in their moments.
+
+The least-squares equations are linear in the moments, so noise in these is an error in the equations of known size:
+moments of features with the outcome miss by their own noise, and those of features by theirs times the coefficients.
+With a normal prior for the coefficients, their posterior is a weighted ridge regression. Where noise hides a
+direction, the posterior is as wide as the prior there. What confounding may be left in then widens an interval.
+
+The idea is that of Bernstein and Sheldon (2019), Differentially private Bayesian linear regression. The prior is ours.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpcausal.arrays import Array
+from dpcausal.columns import Binary
+from dpcausal.estimators.outcome_regression import tables_of_moments
+from dpcausal.queries.regression_moments import CONSTANT, FIRST_FEATURE, OUTCOME, RegressionMoments
+from dpcausal.release import Release
+from dpcausal.source import Source
+
+_EXPLAINED, _EXPLAINED_OF_BINARY = 1 / 3, 0.05
+"""The share of the outcome's variance within arms that the prior expects of all features together, and once more along
+the direction in which arms differ: confounders have a part in both. A rare event is hard to predict."""
+
+_ARMS_DIFFER = 0.03
+"""The variance of half the difference between the arms' slopes, as a share of that of their mean."""
+
+_SPREADS_DIFFER = 0.1
+"""How far the arms' covariances of features differ, as a share of what they are."""
+
+_DAMPING = 0.1
+"""Noise makes the inverse of a matrix too large on average. The prior damps most of that; this share of the first-order
+term, found in simulations with 2 to 13 features, damps the rest."""
+
+_STEPS = 10
+"""The errors of the equations depend on the coefficients: so many steps are more than enough to agree on both."""
+
+
+@dataclass(frozen=True)
+class NoiseAwareRegressions:
+    """The posterior of each arm's regression.
+
+    Coefficients are a constant, the mean outcome if all units were in that arm, and slopes of features, which lie
+    between -1 and 1. Outcomes are measured from the middle of their range.
+
+    Attributes:
+        centres: The features' means over both arms.
+        coefficients: One line for each arm, the constant first.
+        covariance: Their posterior covariance, the control arm's first.
+        effect_variance: The posterior variance of the average effect, noise in the features' means included.
+        resolution: Each feature's variance in standard deviations of the noise in it.
+    """
+
+    centres: Array
+    coefficients: Array
+    covariance: Array
+    effect_variance: float
+    resolution: Array
+
+    @property
+    def means(self) -> Array:
+        """The mean outcome if all units were in that arm."""
+        return self.coefficients[:, 0]
+
+    @property
+    def slopes(self) -> Array:
+        """The slopes, one line for each arm."""
+        return self.coefficients[:, 1:]
+
+    @property
+    def effect(self) -> float:
+        """The average effect."""
+        return float(self.means[1] - self.means[0])
+
+
+@dataclass(frozen=True)
+class _Equations:
+    """The equations of both arms' regressions, in half ranges of the outcome.
+
+    The unknowns are the mean of both arms' coefficients, and half their difference. With P the sums over both arms
+    and D their difference, P mean + D half = the outcome's sums, and D mean + P half = their difference. Features and
+    outcome are measured from their means.
+
+    Attributes:
+        n: The number of units.
+        mean: The outcome's mean.
+        shift: Turns sums of features into those of features measured from their means.
+        sums: P and D of features.
+        right: The two right-hand sides.
+        sum_noise: The variance of the noise in P and D before the shift.
+        right_noise: That in the right-hand sides.
+        variance: The outcome's variance within arms.
+        spreads: The features' variances, at least what noise could hide.
+        resolution: The features' variances in standard deviations of the noise in them.
+    """
+
+    n: float
+    mean: float
+    shift: Array
+    sums: tuple[Array, Array]
+    right: Array
+    sum_noise: tuple[Array, Array]
+    right_noise: Array
+    variance: float
+    spreads: Array
+    resolution: Array
+
+    @property
+    def design(self) -> Array:
+        """The matrix of the equations."""
+        return np.block([[self.sums[0], self.sums[1]], [self.sums[1], self.sums[0]]])
+
+    def error(self, unknowns: Array) -> Array:
+        """Return the covariance of the errors that noise makes in the equations, for these unknowns."""
+        size = len(self.shift)
+        shifted = unknowns.reshape(2, size) @ self.shift  # as coefficients of features before the shift
+        shifted[0, 0] += self.mean
+        both, apart = shifted
+        plain, signed = self.sum_noise
+        off = 1 - np.eye(size)
+
+        def errors(first: Array, second: Array, noise: Array) -> Array:
+            """Return the covariance of noise times the first with the same noise times the second."""
+            shared: Array = np.diag(noise @ (first * second)) + off * noise * np.outer(second, first)
+            return shared
+
+        corner = errors(both, apart, plain) + errors(apart, both, signed)
+        covariance = np.block(
+            [
+                [errors(both, both, plain) + errors(apart, apart, signed), corner],
+                [corner.T, errors(both, both, signed) + errors(apart, apart, plain)],
+            ]
+        ) + np.diag(self.right_noise)
+        turn = np.kron(np.eye(2), self.shift)
+        turned: Array = turn @ covariance @ turn.T
+        return turned
+
+    def prior(self, explained: float) -> Array:
+        """Return the prior covariance of the unknowns."""
+        apart = self.sums[1][0, 1:] / self.n
+        along = apart / self.spreads
+        along = along / math.sqrt(max(float(apart @ along), 1e-12))
+        slopes = explained * self.variance * (np.diag(1 / self.spreads / len(along)) + np.outer(along, along))
+        prior = np.zeros((2 * len(self.shift), 2 * len(self.shift)))
+        for at, share in ((0, 1.0), (len(self.shift), _ARMS_DIFFER)):
+            prior[at, at] = 1.0  # the whole range
+            prior[at + 1 : at + len(self.shift), at + 1 : at + len(self.shift)] = share * slopes
+        return prior
+
+
+def fit_noise_aware(release: Release, source: Source) -> NoiseAwareRegressions:
+    """Return the regressions behind a release of `RegressionMoments`."""
+    query: RegressionMoments = release.query  # type: ignore[assignment]
+    equations = _equations(release, source)
+    size, half = len(equations.shift), (source.schema.outcome_bounds[1] - source.schema.outcome_bounds[0]) / 2
+    binary = isinstance(source.schema.outcome, Binary)
+    # With one regression for both arms these differ in the constant alone.
+    used = np.arange(2 * size if query.interaction else size + 1)
+    part = np.ix_(used, used)
+    design, right = equations.design[part], equations.right[used]
+    inverse_prior = np.linalg.inv(equations.prior(_EXPLAINED_OF_BINARY if binary else _EXPLAINED)[part])
+    unknowns, covariance = np.zeros(2 * size), np.zeros((2 * size, 2 * size))
+    for _ in range(_STEPS):
+        weights = np.linalg.inv(equations.error(unknowns)[part])
+        precision = design.T @ weights @ design + inverse_prior
+        covariance[part] = np.linalg.inv(precision)
+        damping = np.zeros(len(used))
+        damping[1:size] = _DAMPING * (equations.sum_noise[0] @ np.diag(weights)[:size])[1:]
+        unknowns[used] = np.linalg.solve(precision + np.diag(damping), design.T @ weights @ right)
+    arms = np.kron([[1, -1], [1, 1]], np.eye(size))
+    coefficients = (arms @ unknowns).reshape(2, size)
+    coefficients[:, 0] += equations.mean
+    apart = unknowns[size:] ** 2 + np.diag(covariance)[size:]
+    moved = float(apart @ equations.sum_noise[0][0]) / equations.n**2
+    return NoiseAwareRegressions(
+        -equations.shift[1:, 0],
+        half * coefficients,
+        half**2 * arms @ covariance @ arms.T,
+        4 * half**2 * (float(covariance[size, size]) + moved),
+        equations.resolution,
+    )
+
+
+def _equations(release: Release, source: Source) -> _Equations:
+    """Return the equations, with differences between the arms' covariances shrunk as far as noise explains them."""
+    query: RegressionMoments = release.query  # type: ignore[assignment]
+    half = (source.schema.outcome_bounds[1] - source.schema.outcome_bounds[0]) / 2
+    plain, signed = (each[0] for each in tables_of_moments(query, source, np.array([release.values]), half))
+    noise = np.zeros((2, *plain.shape))
+    for moment, name in zip(query.moments(source.schema), release.names, strict=True):
+        for place in ((moment.first, moment.second), (moment.second, moment.first)):
+            noise[int(moment.signed), *place] = release.variance(name)
+    scale = np.ones(len(plain))
+    scale[OUTCOME] = 1 / half
+    scales = np.outer(scale, scale)
+    plain, signed, noise = plain * scales, signed * scales, noise * scales**2
+    n = float(plain[CONSTANT, CONSTANT])
+    chosen = [CONSTANT, *range(FIRST_FEATURE, len(plain))]
+    table = np.ix_(chosen, chosen)
+    sum_noise = noise[0][table], noise[1][table]
+    for each in sum_noise:  # a square is a count less a deficit
+        each[range(1, len(chosen)), range(1, len(chosen))] += each[0, 0]
+    shift = np.eye(len(chosen))
+    shift[1:, 0] = -plain[CONSTANT, chosen[1:]] / n
+    mean = float(plain[CONSTANT, OUTCOME]) / n
+    sums = [shift @ each[table] @ shift.T for each in (plain, signed)]
+    right = [shift @ (each[chosen, OUTCOME] - mean * each[chosen, CONSTANT]) for each in (plain, signed)]
+
+    hidden = np.sqrt(np.diag(sum_noise[0])[1:]) / n
+    spreads = np.maximum(np.diag(sums[0])[1:] / n, hidden)
+    resolution = np.diag(sums[0])[1:] / n / hidden
+    ratio = sums[1][0, 0] / n
+    inner = (slice(1, None), slice(1, None))
+    expected = (_SPREADS_DIFFER * n) ** 2 * np.outer(spreads, spreads)
+    seen = expected / (expected + sum_noise[1][inner] + ratio**2 * sum_noise[0][inner])
+    sums[1][inner] = ratio * sums[0][inner] + seen * (sums[1][inner] - ratio * sums[0][inner])
+    sum_noise[1][inner] *= seen
+
+    sizes = np.maximum((n + signed[CONSTANT, CONSTANT] * np.array([-1, 1])) / 2, 1.0)
+    totals = (plain[CONSTANT, OUTCOME] + signed[CONSTANT, OUTCOME] * np.array([-1, 1])) / 2
+    variance = float(plain[OUTCOME, OUTCOME] - (totals**2 / sizes).sum()) / n
+    return _Equations(
+        n=n,
+        mean=mean,
+        shift=shift,
+        sums=(sums[0], sums[1]),
+        right=np.concatenate(right),
+        sum_noise=sum_noise,
+        right_noise=np.concatenate([noise[0][chosen, OUTCOME], noise[1][chosen, OUTCOME]]),
+        variance=min(max(variance, math.sqrt(noise[0][OUTCOME, OUTCOME]) / n), 1.0),
+        spreads=spreads,
+        resolution=resolution,
+    )
