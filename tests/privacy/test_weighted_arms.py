@@ -13,7 +13,7 @@ import dpcausal as dpc
 from dpcausal.audit.tables import exact_answer
 from dpcausal.queries import GRID, Norm, WeightedArms
 from dpcausal.queries.features import Estimand
-from dpcausal.vault.answers.weighted_arms import parts
+from dpcausal.vault.answers.weighted_arms import centred, parts
 from dpcausal.vault.numerics.features import weight_table
 from dpcausal.vault.table import open_table
 
@@ -73,6 +73,22 @@ def test_search_finds_no_pair_beyond_the_bound(norm: Norm) -> None:
     assert farthest(vectors(weights, arms, outcomes), norm) <= BOUND[norm]
 
 
+@pytest.mark.parametrize("centre", [-1.0, -0.3, 1e-6, 1.0])
+@pytest.mark.parametrize("norm", NORMS)
+def test_bound_holds_for_outcomes_from_any_centre(centre: float, norm: Norm) -> None:
+    query = replace(QUERY, centre=centre)
+    weights, arms, outcomes = every_unit(8)
+    shifted = centred(outcomes, query.centre_ticks)
+    assert np.abs(shifted).max() == GRID
+    assert farthest(vectors(weights, arms, shifted), norm) <= float(query.sensitivity(SCHEMA, "record", norm).bound)
+
+
+def test_centre_without_its_reach_is_caught() -> None:
+    """The mutant: outcomes are moved to the centre, and not divided by how far they then reach."""
+    weights, arms, outcomes = every_unit(4)
+    assert farthest(vectors(weights, arms, outcomes + GRID), "l1") > 1.3 * BOUND["l1"]
+
+
 def test_unclipped_weights_are_caught() -> None:
     """The mutant, the paper's algorithm as printed: a score near 0 gives a weight beyond what was paid for."""
     weights, arms, outcomes = every_unit(4)
@@ -123,14 +139,16 @@ def test_unit_moves_the_sums_by_its_own_part_only() -> None:
     assert {name: whole[name] - without[name] for name in whole} == alone
 
 
-def test_sums_are_those_of_the_formulas() -> None:
+@pytest.mark.parametrize("centre", [0.0, -0.6])
+def test_sums_are_those_of_the_formulas(centre: float) -> None:
     table = table_of(3_000)
-    sums = exact_answer(QUERY, SCHEMA, open_table(table, SCHEMA), dpc.Guarantee(epsilon=1)).ticks
+    query = replace(QUERY, centre=centre)
+    sums = exact_answer(query, SCHEMA, open_table(table, SCHEMA), dpc.Guarantee(epsilon=1)).ticks
     t, y, a = (table[name].to_numpy() for name in ("t", "y", "a"))
     k = np.array(table["k"].to_pylist())
     features = np.array([np.ones(3_000), 2 * a - 1, k == "p", k == "q", k == "r"]) / np.sqrt(3)
     score = np.clip(1 / (1 + np.exp(-np.array(QUERY.coefficients) @ features)), 0.1, 0.9)
-    weight, z = np.where(t == 1, 1 / score, 1 / (1 - score)) / QUERY.largest, 2 * y - 1
+    weight, z = np.where(t == 1, 1 / score, 1 / (1 - score)) / QUERY.largest, (2 * y - 1 - centre) / (1 + abs(centre))
     wanted = {
         "weighted_difference": (2 * t - 1) * weight * z,
         "weighted_sum": weight * z,

@@ -25,6 +25,7 @@ from dpcausal.queries.basis import Points as Points
 from dpcausal.queries.basis import Polynomial as Polynomial
 from dpcausal.queries.basis import Spline as Spline
 from dpcausal.queries.block_effects import BlockEffects as BlockEffects
+from dpcausal.queries.covariate_moments import CovariateMoments as CovariateMoments
 from dpcausal.queries.covariate_sums import CovariateSums as CovariateSums
 from dpcausal.queries.covariate_sums import WeightedCovariates as WeightedCovariates
 from dpcausal.queries.cuts import Cut as Cut
@@ -57,6 +58,7 @@ QUERIES: dict[str, type[Query]] = {
         StratumMatches,
         OutputPerturbedLogistic,
         ObjectivePerturbedLogistic,
+        CovariateMoments,
         WeightedArms,
         RegressionMoments,
         AugmentedScores,

@@ -30,11 +30,11 @@ from dpcausal.validation import is_number
 class WeightedArms(Query):
     """Sums over both arms of outcomes weighted by a propensity score that is public already.
 
-    Weights w are shares of the largest possible one, and outcomes z of half their range. With + for treated and - for
-    control units the answer holds the sums of +-w z (weighted_difference), w z (weighted_sum), +-w (weight_difference),
-    w (weight_sum), w (1 - z²) (deficit) and w² (weight_square_sum); and the number of units where they may leave the
-    comparison. Both weighted means follow from these, at hardly more noise than the weighted difference alone would
-    need. Proof: docs/proofs/weighted_arms.md.
+    Weights w are shares of the largest possible one. Outcomes z are measured from the centre, in shares of the most
+    that they can be away from it. With + for treated and - for control units the answer holds the sums of +-w z
+    (weighted_difference), w z (weighted_sum), +-w (weight_difference), w (weight_sum), w (1 - z²) (deficit) and w²
+    (weight_square_sum); and the number of units where they may leave the comparison. Both weighted means follow from
+    these, at hardly more noise than the weighted difference alone would need. Proof: docs/proofs/weighted_arms.md.
 
     Attributes:
         covariates: The covariates of the score.
@@ -43,6 +43,8 @@ class WeightedArms(Query):
         clip: The score is clipped to clip and 1 - clip.
         shrink: What is taken off a weight's exponent for each unit of squared length of the features, to undo the
             upward bias of noisy coefficients (exactly for Gaussian noise, nearly for little Laplace noise); 0 for none.
+        centre: What outcomes are measured from, in half ranges from the middle of their range, from -1 to 1. Near the
+            mean outcome, a mean needs hardly any noise for the sum of weights.
     """
 
     name: ClassVar[str] = "weighted_arms"
@@ -51,7 +53,7 @@ class WeightedArms(Query):
         "weighted_sum": 8,
         "weight_difference": 8,
         "weight_sum": 4,
-        "deficit": 16,
+        "deficit": 8,
         "weight_square_sum": 16,
     }
 
@@ -60,16 +62,18 @@ class WeightedArms(Query):
     estimand: Estimand
     clip: float
     shrink: float = 0.0
+    centre: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "covariates", name_tuple(self.covariates))
         object.__setattr__(self, "coefficients", clipped_coefficients(self.coefficients))
         check_estimand(self.estimand, get_args(Estimand))
-        numbers = is_number(self.shrink) and is_number(self.clip)
-        if not (numbers and 0 <= self.shrink <= 2**20 and 1e-3 <= self.clip < 0.5):
+        numbers = is_number(self.shrink) and is_number(self.clip) and is_number(self.centre)
+        within = numbers and 0 <= self.shrink <= 2**20 and -1 <= self.centre <= 1
+        if not (within and 1e-3 <= self.clip < 0.5):
             raise QueryError(
-                expected="a clip from 0.001 to below 0.5",
-                got=f"clip={self.clip!r}, shrink={self.shrink!r}",
+                expected="a clip from 0.001 to below 0.5, and a centre from -1 to 1",
+                got=f"clip={self.clip!r}, shrink={self.shrink!r}, centre={self.centre!r}",
                 hint="a clip of 0.1 is usual; a smaller one needs more noise.",
             )
 
@@ -83,10 +87,24 @@ class WeightedArms(Query):
         """The smallest weight there can be."""
         return {"ATE": 1 / (1 - self.clip), "ATO": self.clip}.get(self.estimand, self.clip / (1 - self.clip))
 
+    @property
+    def centre_ticks(self) -> int:
+        """The centre in ticks of an outcome."""
+        return round(self.centre * GRID)
+
+    @property
+    def reach(self) -> float:
+        """How far an outcome can be from the centre, in half ranges."""
+        return 1 + abs(self.centre_ticks) / GRID
+
+    def centre_of(self, schema: Schema) -> float:
+        """Return what outcomes are measured from, in the outcome's units."""
+        return sum(schema.outcome_bounds) / 2 + self.centre_ticks * outcome_tick(schema)
+
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
         """Return the answer's coordinates and how far one unit can move them."""
         check_coefficients(self.coefficients, self.covariates, schema)
-        weight, outcome = self.largest / GRID, outcome_tick(schema)
+        weight, outcome = self.largest / GRID, outcome_tick(schema) * self.reach
         ticks = {
             "weighted_difference": self.largest * outcome,
             "weighted_sum": self.largest * outcome,
@@ -109,14 +127,14 @@ class WeightedArms(Query):
         c, t = expectations.expected_sizes
         weights = arm_weights(self.estimand, intercept_score(self.coefficients, self.covariates), self.clip)
         low, high = expectations.schema.outcome_bounds
-        mean = expectations.mean - (low + high) / 2
+        mean = expectations.mean - self.centre_of(expectations.schema)
         control, treated = c * weights[0], t * weights[1]
         return {
             "weighted_difference": (treated - control) * mean,
             "weighted_sum": (treated + control) * mean,
             "weight_difference": treated - control,
             "weight_sum": treated + control,
-            "deficit": (treated + control) * (((high - low) / 2) ** 2 - mean**2 - expectations.sd**2),
+            "deficit": (treated + control) * (((high - low) / 2 * self.reach) ** 2 - mean**2 - expectations.sd**2),
             "weight_square_sum": control * weights[0] + treated * weights[1],
             "compared": float(expectations.compared),
         }
@@ -129,4 +147,5 @@ class WeightedArms(Query):
             for estimand in get_args(Estimand):
                 made += [cls(covariates, extreme, estimand, 0.1) for extreme in ([0.0, 20.0], [5.0, -20.0])]
             made += [cls(covariates, [1.0, -1.0], "ATE", 0.1, 0.5), cls(covariates, [0.0, 0.0], "ATO", 0.1)]
+            made += [cls(covariates, [0.0, 20.0], "ATE", 0.1, centre=centre) for centre in (-1.0, 0.3)]
         return tuple(made)

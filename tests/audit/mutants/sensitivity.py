@@ -15,6 +15,7 @@ from dpcausal.queries import (
     ArmMoments,
     ArmTotals,
     AugmentedScores,
+    CovariateMoments,
     MatchedContrast,
     OutcomesBelow,
     RegressionMoments,
@@ -178,6 +179,22 @@ def heavy_weights(patch: pytest.MonkeyPatch) -> None:
         return np.rint(np.minimum((1 + odds) / largest, 2.0**10) * GRID).astype(np.int64)
 
     patch.setattr(weighted_arms, "weight_table", table_of)
+
+
+@mutant("outcomes from a centre, as far as they reach", sensitivity_of(dpc.queries.WeightedArms, centre=-1.0))
+def far_outcomes(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(weighted_arms, "centred", lambda outcomes, centre: outcomes - centre)
+
+
+@mutant("covariate moments with half their bound", sensitivity_of(CovariateMoments, covariates=("age",)))
+def half_covariate_bound(patch: pytest.MonkeyPatch) -> None:
+    sensitivity = CovariateMoments.sensitivity
+
+    def half(query: CovariateMoments, schema: dpc.Schema, protects: Any, norm: Any) -> Sensitivity:
+        whole = sensitivity(query, schema, protects, norm)
+        return replace(whole, bound=whole.bound / 2)
+
+    patch.setattr(CovariateMoments, "sensitivity", half)
 
 
 @mutant("moments with half their bound", sensitivity_of(RegressionMoments, covariates=("age",), interaction=True))

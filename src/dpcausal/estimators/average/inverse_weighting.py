@@ -2,20 +2,25 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
+
+import numpy as np
 
 from dpcausal.effect import Effect
 from dpcausal.errors import GuaranteeError, QueryError, TableError
 from dpcausal.estimators.base import BaseEstimator
-from dpcausal.estimators.interval_policy import arm_below_noise, weighting_bias
+from dpcausal.estimators.interval_policy import arm_below_noise
 from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but
+from dpcausal.estimators.narrower import narrower
 from dpcausal.estimators.plausibility import Measured, Signs, warned
-from dpcausal.estimators.propensity import ESTIMANDS, PropensityUncertainty
+from dpcausal.estimators.propensity import ESTIMANDS
+from dpcausal.estimators.score_noise import CovariateSpread, PrivateScore
 from dpcausal.guarantee import Guarantee
-from dpcausal.queries import ObjectivePerturbedLogistic, OutputPerturbedLogistic, WeightedArms
+from dpcausal.interval import NoiseTerm
+from dpcausal.queries import CovariateMoments, ObjectivePerturbedLogistic, OutputPerturbedLogistic, WeightedArms
 from dpcausal.queries.features import Estimand, feature_names
-from dpcausal.release import Release
+from dpcausal.release import Receipt, Release
 from dpcausal.source import Source, guarantee_for, units_compared
 from dpcausal.validation import is_number
 
@@ -24,6 +29,25 @@ _MIN_ARM_SHARE = 0.1
 
 _MAX_SHRINK = 2.0**20
 """The largest correction of weights for noise in the score, which the query accepts."""
+
+_MOMENTS_SHARE = 0.1
+"""The share of epsilon for moments of the covariates: they need to be known to within a quarter only."""
+
+_OVERLAP_CLIP = 0.01
+"""The clip of overlap weights, which have no larger noise for it."""
+
+_CLIPS = (1.0, 0.7, 0.5, 0.4, 0.3, 0.2)
+"""The clips to choose from, as shares of the largest."""
+
+_LEAST_LOGIT_VARIANCE = 0.25
+"""The variance of the score's predictor that a clip is chosen for where it is smaller, or not known yet."""
+
+_MUCH = 0.05
+"""The share of clipped units from which an effect prints it."""
+
+_FOR_THE_INTERVAL = (
+    "for the interval: outcomes are about linear in the covariates, by which noise in the score is turned into error"
+)
 
 
 @dataclass(frozen=True)
@@ -35,29 +59,34 @@ class InverseWeighting(BaseEstimator):
         overlap population, where a unit counts as e (1 - e), e its propensity score (ATO).
 
     Assumptions:
-        The covariates hold all confounders, a logistic regression on them describes who is treated, and scores beyond
-        `clip` are rare. Noise in the score leaves residual confounding; the interval does not account for it, and is
-        refused where it could matter.
+        The covariates hold all confounders, and a logistic regression on them describes who is treated. For the
+        interval, outcomes are about linear in the covariates: by that, noise in the score is turned into error of the
+        effect, and what clipping leaves in is taken off. Covariates count as uncorrelated in this part of the error.
 
     Privacy:
-        Two queries share epsilon: a private logistic regression, and sums weighted by its score. Covariates and outcome
-        need public bounds; nothing else about a unit need be public.
+        Three queries share epsilon: moments of covariates and outcome, a private logistic regression, and sums weighted
+        by its score. Covariates and outcome need public bounds; nothing else about a unit need be public. Delta is
+        spent only where Gaussian noise is narrower than Laplace noise.
 
     Attributes:
         covariates: The covariates of the score. Keep the list short: each one costs accuracy.
         estimand: `ATE`, `ATT`, `ATC` or `ATO`.
-        clip: Scores are clipped to clip and 1 - clip. Noise in the estimate is in proportion to 1 / clip, but for ATO.
+        clip: Scores are clipped to at most clip and 1 - clip. A smaller clip is chosen where noise is small enough for
+            it: noise in the estimate is in proportion to 1 / clip. For ATO it is not, and the clip is 0.01. An effect
+            prints the clip used, and how many units have a score beyond it.
         scores: How the regression is made private: `objective` adds noise to the objective, `output` to the result.
+            With `output` there is no interval: its ridge leaves residual confounding of unknown size.
         penalty: For `output`, the ridge for each unit. A larger one needs less noise and adjusts less.
-        share: The share of epsilon that the regression gets.
+        share: The share of epsilon that the regression gets, of what the moments leave. None chooses it from the number
+            of covariates, the estimand and the clip.
 
     Reference:
         Lee, Gresele, Park and Muandet (2019), Private Causal Inference using Propensity Scores. Corrected here: the
         constant is penalised, lengths of covariates are bounded by the schema and not by the largest in the table,
-        scores are clipped, ATT and ATC are divided by the arms' weights and not by n, weights are corrected for the
-        upward bias that noise in the score gives them, all units are used in both queries, and the noise that
-        normalising needs is shared. Objective perturbation: Chaudhuri, Monteleoni and Sarwate (2011), with the noise of
-        Awan and Slavkovic (2021).
+        scores are clipped, ATT and ATC are divided by the arms' weights and not by n, the score's ridge is undone, all
+        units are used in all queries, and the noise that normalising needs is shared. With `output`, weights are
+        corrected for the upward bias that noise in the score gives them. Objective perturbation: Chaudhuri, Monteleoni
+        and Sarwate (2011), with the noise of Awan and Slavkovic (2021).
 
     Example:
         >>> from dpcausal import Real, Rehearsal, Schema, Treatment
@@ -65,7 +94,7 @@ class InverseWeighting(BaseEstimator):
         >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
         >>> plan = InverseWeighting(covariates=["age"]).estimate(Rehearsal(schema, n=20_000), epsilon=1.0)
         >>> round(plan.sampling_sd, 2), round(plan.privacy_sd, 2)
-        (0.41, 0.18)
+        (0.35, 0.26)
     """
 
     also_called: ClassVar[str] = "ipw iptw ipsw weighting inverse_probability_weighting propensity_weighting ow"
@@ -75,7 +104,7 @@ class InverseWeighting(BaseEstimator):
     clip: float = 0.1
     scores: Literal["objective", "output"] = "objective"
     penalty: float = 0.01
-    share: float = 0.5
+    share: float | None = None
 
     def estimate(
         self, source: Source, *, epsilon: float, delta: float = 0.0, scores_from: Source | None = None
@@ -85,53 +114,120 @@ class InverseWeighting(BaseEstimator):
         Args:
             source: Where outcomes come from.
             epsilon: The privacy loss.
-            delta: With 0 all noise is Laplace noise; with a positive one the sums get Gaussian noise.
+            delta: What may be spent of it; less is where Laplace noise is narrower than Gaussian noise.
             scores_from: A source of other units, chosen without looking at them, to fit the score on: the other half of
-                a table, for instance. Then each source spends all of epsilon and delta, on different units.
+                a table, for instance. Then each source spends all of epsilon, on different units.
         """
-        guarantee = guarantee_for(source, epsilon, delta)
+        allowed = guarantee_for(source, epsilon, delta)
         self._check(source)
-        pure = self.scores == "objective"
-        if scores_from is None:
-            first, second = guarantee.split(self.share, pure_first=pure)
-        else:
+        if scores_from is not None:
             _check_apart(source, scores_from)
-            first, second = guarantee_for(scores_from, epsilon, 0.0 if pure else delta), guarantee
-        score = (scores_from or source).release(self._score(scores_from or source), first)
-        shrink = 0.0 if pure else min(score.variance("intercept") / 2, _MAX_SHRINK)
-        query = WeightedArms(self.covariates, score.values, self.estimand, self.clip, shrink)
-        release = source.release(query, second)
-        return self._effect(source, guarantee, score, _Arms(query, release, source), scores_from)
+        if self.scores == "output":
+            return self._without_interval(source, allowed, scores_from)
+        moments = CovariateMoments(self.covariates)
+        first, rest = allowed.split(_MOMENTS_SHARE)
+        first = narrower(moments, source.schema, first, f"outcome * {moments.features(source.schema)[0]}")
+        profile = source.release(moments, first)
+        spread = CovariateSpread.of(moments, profile, source)
+        if scores_from is None:
+            for_score, last = rest.split(self._share(source), pure_first=True)
+        else:
+            for_score, last = guarantee_for(scores_from, epsilon, 0.0), rest
+        release = (scores_from or source).release(ObjectivePerturbedLogistic(self.covariates), for_score)
+        score = PrivateScore.of(release, len(self.covariates), spread, (scores_from or source).n)
+        clip = self._clip(score, last.epsilon)
+        query = WeightedArms(
+            self.covariates, score.scaled(math.sqrt(len(self.covariates) + 1)), self.estimand, clip, 0.0, spread.centre
+        )
+        last = narrower(query, source.schema, last, "weighted_difference")
+        sums = source.release(query, last)
+        used = first.delta > 0, last.delta > 0
+        spent = allowed if all(used) else replace(allowed, delta=max(first.delta, last.delta))
+        # A score of the same units balances what covariates explain; one of others adds its own sampling error.
+        balanced = 1.0 if scores_from is None else -spread.units / scores_from.n
+        arms = _Arms(query, sums, source, score, balanced)
+        return self._effect(source, spent, (profile.receipt, release.receipt), arms, scores_from)
+
+    def _without_interval(self, source: Source, guarantee: Guarantee, scores_from: Source | None) -> Effect:
+        """Return the effect with output perturbation, whose ridge leaves residual confounding of unknown size."""
+        if scores_from is None:
+            first, last = guarantee.split(0.5 if self.share is None else self.share)
+        else:
+            first, last = guarantee_for(scores_from, guarantee.epsilon, guarantee.delta), guarantee
+        fitted_on = scores_from or source
+        ridge = OutputPerturbedLogistic(self.covariates, max(self.penalty * fitted_on.n, 1.0))
+        release = fitted_on.release(ridge, first)
+        shrink = min(release.variance("intercept") / 2, _MAX_SHRINK)
+        query = WeightedArms(self.covariates, release.values, self.estimand, self.clip, shrink)
+        arms = _Arms(query, source.release(query, last), source)
+        return self._effect(source, guarantee, (release.receipt,), arms, scores_from)
 
     def _check(self, source: Source) -> None:
-        """Raise, before anything is spent, unless both queries can be asked."""
+        """Raise, before anything is spent, unless all queries can be asked."""
         if self.scores not in ("objective", "output") or not (is_number(self.penalty) and self.penalty > 0):
             raise QueryError(
                 expected='scores="objective" or scores="output", and a penalty greater than 0',
                 got=f"scores={self.scores!r}, penalty={self.penalty!r}",
                 hint="use objective; the penalty is for output only.",
             )
-        if not (is_number(self.share) and 0 < self.share < 1):
+        if self.share is not None and not (is_number(self.share) and 0 < self.share < 1):
             raise QueryError(
-                expected="a share between 0 and 1", got=repr(self.share), hint="0.5 gives both queries half of epsilon."
+                expected="a share between 0 and 1, or None",
+                got=repr(self.share),
+                hint="None chooses it from the number of covariates, the estimand and the clip.",
             )
         nothing = [0.0] * len(feature_names(self.covariates, source.schema))
         WeightedArms(self.covariates, nothing, self.estimand, self.clip).sensitivity(source.schema, "record", "l1")
+        CovariateMoments(self.covariates).sensitivity(source.schema, "record", "l1")
 
-    def _score(self, source: Source) -> ObjectivePerturbedLogistic | OutputPerturbedLogistic:
-        if self.scores == "objective":
-            return ObjectivePerturbedLogistic(self.covariates)
-        return OutputPerturbedLogistic(self.covariates, max(self.penalty * source.n, 1.0))
+    def _share(self, source: Source) -> float:
+        """Return the score's share of what is left of epsilon, by which noise in score and sums is expected smallest.
+
+        For an outcome with a quarter of its half range as standard deviation, and even arms.
+        """
+        if self.share is not None:
+            return self.share
+        features = len(feature_names(self.covariates, source.schema))
+        score = ObjectivePerturbedLogistic.tilt_sd(1.0, len(self.covariates) + 1, features)
+        score *= math.sqrt(len(self.covariates) + 1) * 0.375
+        sums = 5.0 * {"ATO": 1.0, "ATE": 0.25 / self.clip}.get(self.estimand, 0.5 / self.clip)
+        return round(min(max(1 / (1 + (sums / score) ** (2 / 3)), 0.25), 0.75), 2)
+
+    def _clip(self, score: PrivateScore, epsilon: float) -> float:
+        """Return the clip at which noise in the sums and what clipping leaves in are expected smallest together."""
+        if self.estimand == "ATO":
+            return min(self.clip, _OVERLAP_CLIP)
+        spread = score.spread
+        slopes = spread.slopes(math.sqrt(1 - spread.centre**2) / 2)
+        slope = math.sqrt(float((slopes.mean**2 + slopes.variance) @ spread.variances))
+
+        def error(clip: float) -> float:
+            arms = score.arms(self.estimand, clip, _LEAST_LOGIT_VARIANCE)
+            query = WeightedArms(self.covariates, [0.0], self.estimand, clip)
+            noise = 2.5 * math.sqrt(2) * (1 + abs(spread.centre)) * query.largest / epsilon
+            noise /= spread.units * max(min(arms.weights), 1e-6)
+            return math.hypot(noise, slope * arms.apart / 2)
+
+        return min((max(share * self.clip, 1e-3) for share in _CLIPS), key=error)
 
     def _effect(
-        self, source: Source, guarantee: Guarantee, score: Release, arms: "_Arms", scores_from: Source | None
+        self,
+        source: Source,
+        guarantee: Guarantee,
+        receipts: tuple[Receipt, ...],
+        arms: "_Arms",
+        scores_from: Source | None,
     ) -> Effect:
         split = ("the score was fitted on other units, which paid the same epsilon for it",) if scores_from else ()
+        clip, beyond = arms.clip, f", about {arms.beyond:.0%} of units" if arms.beyond > _MUCH else ""
+        refusal = arms.refusal
+        if self.scores == "output":
+            refusal = refusal or "the ridge that output perturbation needs leaves residual confounding of unknown size"
         effect = Effect(
-            estimand=f"{ESTIMANDS[self.estimand]}, scores clipped to {self.clip:g} and {1 - self.clip:g}",
+            estimand=f"{ESTIMANDS[self.estimand]}, scores clipped to {clip:g} and {1 - clip:g}{beyond}",
             arms=source.schema.treatment.labels_or_values,
             outcome=source.schema.outcome.name,
-            estimate=arms.means[1] - arms.means[0],
+            estimate=arms.estimate,
             sampling_sd=arms.sampling_sd,
             noise=arms.noise,
             n=source.n,
@@ -141,24 +237,16 @@ class InverseWeighting(BaseEstimator):
             assumptions=(
                 f"{no_confounders_but(self.covariates)}, and treatment follows a logistic regression on these",
                 NO_INTERFERENCE,
-                "for the interval: few scores are clipped, and noise in the score leaves little residual confounding",
+                _FOR_THE_INTERVAL,
                 *source.schema.data_handling,
             ),
-            receipts=(score.receipt, arms.receipt),
+            receipts=(*receipts, arms.receipt),
             notes=(*split, *source.caveats),
-            no_interval=arms.refusal or self._refusal((scores_from or source).n, score, arms),
+            no_interval=refusal,
             control_mean=arms.signs.means[0].value,
             treated_mean=arms.signs.means[1].value,
         )
         return warned(effect, source.schema, arms.signs)
-
-    def _refusal(self, n: int, score: Release, arms: "_Arms") -> str:
-        """Return why the score rules an interval out; empty where it does not."""
-        if self.scores == "output":
-            return "the ridge that output perturbation needs leaves residual confounding of unknown size"
-        uncertainty = PropensityUncertainty.of(n, score.guarantee.epsilon, len(self.covariates), len(score.names))
-        error = math.hypot(arms.sampling_sd, arms.privacy_sd)
-        return weighting_bias(uncertainty.noise_sd, uncertainty.ridge, arms.outcome_sd, error, self.covariates)
 
 
 def _check_apart(source: Source, other: Source) -> None:
@@ -180,12 +268,21 @@ def _check_apart(source: Source, other: Source) -> None:
 
 
 class _Arms:
-    """Both arms' weights and weighted means, from the released sums."""
+    """Both arms' weights and weighted means, from the released sums, and the effect without what clipping leaves in."""
 
-    def __init__(self, query: WeightedArms, release: Release, source: Source) -> None:
-        self.receipt = release.receipt
+    def __init__(
+        self,
+        query: WeightedArms,
+        release: Release,
+        source: Source,
+        score: PrivateScore | None = None,
+        balanced: float = 0.0,
+    ) -> None:
+        self.receipt, self.clip, self.beyond, self.left_in = release.receipt, query.clip, 0.0, 0.0
         sums = {name: release.value(name) for name in release.names}
-        half = (source.schema.outcome_bounds[1] - source.schema.outcome_bounds[0]) / 2
+        low, high = source.schema.outcome_bounds
+        half, centre = (high - low) / 2, query.centre_of(source.schema)
+        reach = half * query.reach
         released = [
             (sums["weight_sum"] - sums["weight_difference"]) / 2,
             (sums["weight_sum"] + sums["weight_difference"]) / 2,
@@ -200,30 +297,53 @@ class _Arms:
             (sums["weighted_sum"] - sums["weighted_difference"]) / 2,
             (sums["weighted_sum"] + sums["weighted_difference"]) / 2,
         )
-        self.means = [total / weight for total, weight in zip(totals, weights, strict=True)]
+        means = [total / weight for total, weight in zip(totals, weights, strict=True)]
         control, treated = (1 / weight for weight in weights)
         slopes = {
             "weighted_difference": (treated + control) / 2,
             "weighted_sum": (treated - control) / 2,
-            "weight_difference": (self.means[1] * treated + self.means[0] * control) / 2,
-            "weight_sum": (self.means[1] * treated - self.means[0] * control) / 2,
+            "weight_difference": (means[1] * treated + means[0] * control) / 2,
+            "weight_sum": (means[1] * treated - means[0] * control) / 2,
         }
         self.noise = tuple(release.noise_term(name, abs(slope)) for name, slope in slopes.items())
-        square = half**2 - sums["deficit"] / weight_sum
-        # A variance below what noise could hide counts as that much, so that luck cannot make an interval too narrow.
+        square = reach**2 - sums["deficit"] / weight_sum
+        # The variance has a floor, so that luck cannot make an interval too narrow. Where it matters noise in the sums
+        # exceeds the sampling error by far, so a quarter of what noise hides will do.
         hidden = math.sqrt(release.variance("deficit")) / weight_sum
-        within = square - (self.means[0] ** 2 + self.means[1] ** 2) / 2
-        self.outcome_sd = math.sqrt(min(max(within, hidden), half**2))
+        floor = hidden / 4
+        within = square - (means[0] ** 2 + means[1] ** 2) / 2
+        self.outcome_sd = math.sqrt(min(max(within, floor), half**2))
         weight_square_sum = min(max(sums["weight_square_sum"], weight_sum**2 / units), query.largest * weight_sum)
-        self.sampling_sd = self.outcome_sd * math.sqrt(weight_square_sum) / (weight_sum / 2)
+        self.difference = means[1] - means[0]
+        explained = 0.0 if score is None else balanced * self._account(score, query, half)
+        residual_sd = math.sqrt(max(self.outcome_sd**2 - explained, floor, self.outcome_sd**2 / 10))
+        self.sampling_sd = residual_sd * math.sqrt(weight_square_sum) / (weight_sum / 2)
         self.privacy_sd = math.sqrt(sum(term.variance for term in self.noise))
+        if not self.refusal and 2 * math.hypot(self.sampling_sd, self.privacy_sd) > high - low:
+            self.refusal = "noise would make the interval as wide as all effects that are possible"
         total = math.sqrt(release.variance("weighted_sum") + release.variance("weighted_difference")) / 2
         self.signs = Signs(
             means=tuple(
-                Measured(
-                    sum(source.schema.outcome_bounds) / 2 + mean, math.hypot(total, mean * weight_noise_sd) / weight
-                )
-                for mean, weight in zip(self.means, weights, strict=True)
+                Measured(centre + mean - sign * self.left_in / 2, math.hypot(total, mean * weight_noise_sd) / weight)
+                for sign, mean, weight in zip((-1, 1), means, weights, strict=True)
             ),
             variance=Measured(within, hidden),
         )
+
+    @property
+    def estimate(self) -> float:
+        """The effect."""
+        return self.difference - self.left_in
+
+    def _account(self, score: PrivateScore, query: WeightedArms, half: float) -> float:
+        """Find what clipping leaves in, add noise for the score's error, and return the variance explained."""
+        effect = min(max(self.difference / half, -2.0), 2.0)
+        slopes = score.spread.slopes(self.outcome_sd / half, effect * score.information * score.alignment)
+        arms = score.arms(query.estimand, query.clip)
+        self.beyond = arms.beyond
+        variance = score.logit_variance
+        per_logit = score.alignment * arms.apart / variance if variance > 0 else np.zeros(len(slopes.mean))
+        self.left_in = float(per_logit @ slopes.mean) * half
+        left_in_sd = math.sqrt(float(per_logit**2 @ slopes.variance))
+        self.noise = (*self.noise, NoiseTerm("gaussian", math.hypot(score.noise_sd(slopes), left_in_sd) * half))
+        return score.explained(slopes) * half**2
