@@ -8,9 +8,9 @@ from dpcausal.queries.features import covariates_named
 from dpcausal.real import Real
 from dpcausal.schema import Schema
 
-_UNITS_PER_STRATUM = 4
+_UNITS_PER_STRATUM = 3
 """How many units there are for each stratum. Public ranges are wide, so most strata are nearly empty and others hold
-many more: with four, about nine units in ten are in strata with both arms."""
+many more: with three, about nine units in ten are in strata with both arms."""
 
 _FEWEST_BINS = 4
 """With fewer bins of a number too much confounding stays within them."""
@@ -41,12 +41,12 @@ def propose_strata(
         >>> from dpcausal import Binary, Real, Treatment
         >>> covariates = [Binary("sex"), Real("age", 20, 80), Real("severity", 0, 24)]
         >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
-        >>> for cut in propose_strata(schema, 300, ["sex", "age", "severity"]):
+        >>> for cut in propose_strata(schema, 240, ["sex", "age", "severity"]):
         ...     print(cut)
         sex
         age cut at 30, 40, 50, 60, 70
         severity cut at 4, 8, 12, 16, 20
-        >>> propose_strata(schema, 100, ["sex", "age", "severity"])
+        >>> propose_strata(schema, 90, ["sex", "age", "severity"])
         ()
     """
     if not covariates:
