@@ -10,9 +10,10 @@ import numpy as np
 
 import dpcausal as dpc
 from benchmarks.datasets import connection
-from benchmarks.realistic.tables import KINDS, Kind, aipw
+from benchmarks.realistic.tables import KINDS, Draw, Kind, aipw
 from dpcausal.audit.tables import Unmetered
 from dpcausal.effect import Effect, Estimator
+from dpcausal.planning.strata import propose_strata
 from tests.support.engines import CachedEngine
 
 EPSILON, DELTA = 1.0, 1e-6
@@ -26,7 +27,7 @@ ESTIMATORS: dict[str, Callable[[Kind, int], Estimator]] = {
     "doubly robust": lambda kind, _: dpc.DoublyRobust(covariates=kind.names),
     "inverse weighting, ATE": lambda kind, _: dpc.InverseWeighting(covariates=kind.names),
     "inverse weighting, ATO": lambda kind, _: dpc.InverseWeighting(covariates=kind.names, estimand="ATO"),
-    "stratification": lambda kind, _: dpc.Stratification(by=_strata(kind)),
+    "stratification": lambda kind, n: dpc.Stratification(by=_strata(kind, n)),
     "best ranked": lambda kind, n: _best(kind.name, n),
 }
 
@@ -38,21 +39,38 @@ def _best(name: str, n: int) -> Estimator:
     return dpc.rank_estimators(kind.rehearsal(n), guarantee, covariates=[] if kind.randomised else None).best
 
 
-def _strata(kind: Kind) -> list[str | dpc.Cut]:
-    """Return strata as someone would cut these covariates: a number into bins of equal width."""
-    bins = {"age": 7, "severity": 8, "comorbidities": 4}
-    return [
-        dpc.Cut(each.name, [each.low + (each.high - each.low) * place / count for place in range(1, count)])
-        if isinstance(each, dpc.Real)
-        else each.name
-        for each in kind.covariates
-        for count in [bins.get(each.name, 3)]
-    ]
+def _strata(kind: Kind, n: int) -> tuple[str | dpc.Cut, ...]:
+    """Return strata from public facts; by the first covariate where units are too few to cut all of them."""
+    by = propose_strata(kind.schema, n, kind.names, treated_share=kind.treated_share)
+    return by or propose_strata(kind.schema, n, kind.names[:1], treated_share=kind.treated_share)
 
 
 def estimand_of(effect: Effect) -> str:
     """Return the estimand that an effect prints, as a key of a kind's truths."""
     return "ATO" if "overlap" in effect.estimand else "ATE"
+
+
+def truth_of(effect: Effect, estimator: Estimator, kind: Kind, draw: Draw) -> float:
+    """Return the true value of the estimand that an effect prints: of all such tables, or of the strata in this one."""
+    if isinstance(estimator, dpc.Stratification) and "overlap population of strata" in effect.estimand:
+        return _in_strata(estimator, int(effect.method.rpartition("cap ")[2]), draw)
+    return kind.truth[estimand_of(effect)]
+
+
+def _in_strata(estimator: dpc.Stratification, cap: int, draw: Draw) -> float:
+    """Return the mean effect in strata, each counting as it does for the estimator."""
+    by = (cut if isinstance(cut, dpc.Cut) else dpc.Cut(cut) for cut in estimator.by)
+    codes = [
+        np.digitize(draw.columns[cut.name], cut.edges)
+        if cut.edges
+        else np.unique(draw.columns[cut.name], return_inverse=True)[1]
+        for cut in by
+    ]
+    _, stratum = np.unique(np.column_stack(codes), axis=0, return_inverse=True)
+    treated = draw.columns["treated"]
+    t, c, effects = (np.bincount(stratum, weights) for weights in (treated, 1 - treated, draw.effect))
+    m = np.minimum(t, cap * c) + np.minimum(c, cap * t)
+    return float((m * effects / (t + c)).sum() / m.sum())
 
 
 def simulate(task: tuple[str, int, int, tuple[str, ...], float, float]) -> dict[str, Run]:
@@ -66,10 +84,11 @@ def simulate(task: tuple[str, int, int, tuple[str, ...], float, float]) -> dict[
         "AIPW without privacy": {"error": estimate - kind.truth["ATE"], "se": error, "half": 1.96 * error}
     }
     for each in estimators:
-        effect = ESTIMATORS[each](kind, n).estimate(source, epsilon=epsilon, delta=delta)
+        estimator = ESTIMATORS[each](kind, n)
+        effect = estimator.estimate(source, epsilon=epsilon, delta=delta)
         low, high = replace(effect, no_interval="").interval(0.95)
         found[each] = {
-            "error": effect.estimate - kind.truth[estimand_of(effect)],
+            "error": effect.estimate - truth_of(effect, estimator, kind, draw),
             "se": effect.standard_error,
             "sampling": effect.sampling_sd,
             "half": (high - low) / 2,

@@ -137,7 +137,7 @@ class Study:
             raise StudyError(
                 expected="for sums, one query whose answers add up over sites, with the same epsilon everywhere",
                 got=f"{', '.join(asked)}" + (", and another epsilon for some sites" if self.epsilons else ""),
-                hint="use difference_in_means, stratification or regression_adjustment, or another pooling.",
+                hint="use difference_in_means, regression_adjustment or stratification with a cap, or another pooling.",
             )
 
     def _check_words(self) -> None:

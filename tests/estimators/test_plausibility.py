@@ -64,7 +64,7 @@ def released(table: pa.Table, estimator: Estimator, epsilon: float = 1.0) -> dpc
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_unreadable_outcome_gives_a_warning(name: str) -> None:
     """Noise hides the sign in about one table of fifty; in all of four it does so once in ten million."""
-    n = 160_000 if name == "strata" else 20_000
+    n = 240_000 if name == "strata" else 20_000
     unread = cells(n, score=["12,5 mg"] * n)
     texts = [" ".join(released(unread, ESTIMATORS[name]).warnings) for _ in range(4)]
     told = max(texts, key=len)

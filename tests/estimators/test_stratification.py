@@ -75,15 +75,70 @@ def test_stratification_removes_confounding(confounded: pa.Table) -> None:
     assert naive.estimate < 0.7
 
 
-def test_gaussian_noise_works_too(confounded: pa.Table) -> None:
-    effect = dpc.Stratification(by=BY).estimate(vault_of(confounded), epsilon=10.0, delta=1e-5)
+def test_delta_is_not_spent_where_laplace_noise_is_smaller(confounded: pa.Table) -> None:
+    vault = vault_of(confounded)
+    effect = dpc.Stratification(by=BY).estimate(vault, epsilon=10.0, delta=1e-5)
     assert effect.estimate == pytest.approx(1, abs=0.3)
-    assert effect.guarantee.delta == 1e-5
+    assert (effect.guarantee.delta, vault.ledger.spent.delta) == (0.0, 0.0)
+    assert vault.ledger.spent.epsilon == pytest.approx(10)
+
+
+def table_of(treated_share: float, n: int = 20_000) -> pa.Table:
+    """A table of one kind of unit, of which this share is treated."""
+    treat = (np.arange(n) < treated_share * n).astype(int)
+    columns = {"ward": ["a"] * n, "age": [50.0] * n, "smoker": [0] * n, "treat": treat, "score": [5.0] * n}
+    return pa.table(columns)
+
+
+@pytest.mark.parametrize("protects", PROTECTS)
+@pytest.mark.parametrize(("share", "cap"), [(0.5, 5), (0.9, 13)])
+def test_cap_follows_the_odds_of_the_larger_arm(protects: Protects, share: float, cap: int) -> None:
+    effect = dpc.Stratification(by=["ward"]).estimate(vault_of(table_of(share), protects), epsilon=5.0)
+    found = int(effect.method.rpartition("cap ")[2])
+    assert found in ({cap} if protects != "record" else {cap, cap - 1})  # a private share is rounded towards a half
+    assert len(effect.receipts) == (2 if protects == "record" else 1)
+    assert effect.guarantee.epsilon == 5.0
+
+
+def test_cap_is_small_where_noise_is_large() -> None:
+    few = dpc.Stratification(by=["ward"]).estimate(vault_of(table_of(0.5, 400)), epsilon=0.5)
+    assert few.method.endswith("cap 3")
+
+
+def test_estimand_is_renamed_where_much_is_trimmed() -> None:
+    uneven = vault_of(table_of(0.95))
+    trimmed, whole = (dpc.Stratification(by=["ward"], cap=cap).estimate(uneven, epsilon=20.0) for cap in (3, 30))
+    assert trimmed.estimand.startswith("average effect in the overlap population of strata, about 20% of units")
+    assert whole.estimand.startswith("average treatment effect over strata with both arms")
+
+
+def test_sparse_strata_lose_their_degrees_of_freedom() -> None:
+    """A quarter of all units is alone in an arm of a stratum, and most strata are empty."""
+    random = np.random.default_rng(4)
+    n = 20_000
+    table = pa.table(
+        {
+            "ward": random.choice(["a", "b", "c"], n),
+            "age": np.clip(random.normal(50, 6, n), 20, 80),
+            "smoker": random.integers(0, 2, n),
+            "treat": random.integers(0, 2, n),
+            "score": np.clip(random.normal(5, 0.5, n), 0, 10),
+        }
+    )
+    by = ["ward", dpc.Cut("age", np.linspace(20, 80, 1_601)[1:-1].tolist()), "smoker"]
+    effect = dpc.Stratification(by=by, cap=3).estimate(vault_of(table), epsilon=100.0)
+    frame = table.to_pandas().assign(bin=np.digitize(np.asarray(table["age"]), np.linspace(20, 80, 1_601)[1:-1]))
+    sizes = frame.groupby(["ward", "bin", "smoker", "treat"]).size().unstack(fill_value=0).to_numpy()
+    c, t = sizes.T
+    m = np.minimum(t, 3 * c) + np.minimum(c, 3 * t)
+    both = m > 0
+    factor = (m[both] ** 2 * (1 / t[both] + 1 / c[both])).sum()
+    assert effect.sampling_sd == pytest.approx(0.5 * math.sqrt(factor) / m.sum(), rel=0.03)
 
 
 def test_outcome_level_needs_about_half_the_noise(confounded: pa.Table) -> None:
     record, outcome = (
-        dpc.Stratification(by=BY).estimate(vault_of(confounded, protects), epsilon=1.0)
+        dpc.Stratification(by=BY, cap=3).estimate(vault_of(confounded, protects), epsilon=1.0)
         for protects in ("record", "outcome")
     )
     assert outcome.noise[0].scale < 0.55 * record.noise[0].scale
@@ -100,7 +155,7 @@ def test_strata_without_both_arms_have_an_answer_and_no_interval(confounded: pa.
 
 
 def test_the_effect_names_its_trimmed_estimand(confounded: pa.Table) -> None:
-    effect = dpc.Stratification(by=BY).estimate(vault_of(confounded), epsilon=4.0)
+    effect = dpc.Stratification(by=BY, cap=3).estimate(vault_of(confounded), epsilon=4.0)
     assert "outnumbers the other by more than 3 to 1" in effect.estimand
     assert effect.method == "stratification by ward, age cut at 40, 60, smoker; 18 strata, cap 3"
     assert any("strata count as" in note for note in effect.notes)

@@ -95,7 +95,7 @@ def test_sums_without_noise_equal_those_of_one_table(
 def test_sums_of_strata_equal_those_of_one_table_with_separate_sites(protects: Protects, tmp_path: Path) -> None:
     federation = town_of(tmp_path, protects)
     by: list[str | Cut] = ["ward", Cut("age", [40, 60])]
-    effect = federation.coordinator(federation.study(estimator=dpc.Stratification(by=by))).run()
+    effect = federation.coordinator(federation.study(estimator=dpc.Stratification(by=by, cap=3))).run()
     marked = [
         table.append_column("site", pa.array([name] * table.num_rows)) for name, table in federation.tables.items()
     ]
@@ -106,7 +106,7 @@ def test_sums_of_strata_equal_those_of_one_table_with_separate_sites(protects: P
         protects=protects,
     )
     vault = Silent(pa.concat_tables(marked), schema, ledger="sqlite://", budget=dpc.Budget(epsilon=10))
-    alone = dpc.Stratification(by=[*by, "site"]).estimate(vault, epsilon=1.0)
+    alone = dpc.Stratification(by=[*by, "site"], cap=3).estimate(vault, epsilon=1.0)
     assert (effect.estimate, effect.sampling_sd, effect.n) == (alone.estimate, alone.sampling_sd, alone.n)
     assert "18 strata" in effect.method
     assert "18 strata" in alone.method

@@ -33,7 +33,7 @@ def claimed(cap: int, protects: Protects = "record") -> dict[str, Fraction]:
 
 
 def statistics(records: tuple[Record, ...], cap: int) -> tuple[int, ...]:
-    """The four sums of a table, by the answer's own arithmetic."""
+    """The five sums of a table, by the answer's own arithmetic."""
     arms: dict[tuple[int, int], list[int]] = {}
     for stratum, arm, outcome in records:
         sums = arms.setdefault((stratum, arm), [0, 0, 0])
@@ -67,10 +67,11 @@ def test_bound_holds_for_all_small_tables(strata: int, n: int, cap: int) -> None
     assert all(most[name] <= limits[name] for name in NAMES)
 
 
-def test_bounds_on_effect_and_size_are_attained() -> None:
+def test_bounds_on_effect_size_and_means_are_attained() -> None:
     most, limits = worst(2, 6, 2), claimed(2)
     assert most["effect"] >= 0.999 * limits["effect"]
     assert most["size"] == limits["size"]
+    assert most["means"] == limits["means"]
     assert most["squares"] >= 0.8 * limits["squares"]  # all of it only in ever larger arms
 
 

@@ -34,6 +34,7 @@ from dpcausal.queries import (
     Polynomial,
     Query,
     Spline,
+    StratumContrasts,
 )
 from dpcausal.release import Release
 from dpcausal.schema import Protects, Schema
@@ -129,9 +130,9 @@ _VARIANTS: tuple[Target, ...] = (
     of_estimator("DifferenceInMeans, two arms only", DifferenceInMeans(), "record", undeclared=0),
     of_estimator("DifferenceInMeans, trial", DifferenceInMeans(), "record_within_arm"),
     of_estimator("DifferenceInMeans, Gaussian", DifferenceInMeans(), "record", DELTA, gaussian=True),
-    of_estimator("Stratification", Stratification(by=["ward"]), "record"),
+    of_estimator("Stratification", Stratification(by=["ward"], cap=3), "record"),
     of_estimator("Stratification, outcomes", Stratification(by=["ward"]), "outcome"),
-    of_estimator("Stratification, Gaussian", Stratification(by=["ward"]), "record", DELTA, gaussian=True),
+    of_query("Stratification, Gaussian", StratumContrasts([Cut("ward")], 3), "record", DELTA),
     of_estimator("ExactMatching, smooth", ExactMatching(by=["ward"]), "record", DELTA, undeclared=0),
     of_estimator("ExactMatching, global", ExactMatching(by=["ward"]), "record", undeclared=0),
     of_estimator("RegressionAdjustment", RegressionAdjustment(covariates=["age"]), "record"),

@@ -10,6 +10,7 @@ from dpcausal.errors import QueryError
 from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries.cuts import Cut, bins, cuts_of, single_cut, strata_columns
+from dpcausal.queries.expected_strata import expected_in_strata
 from dpcausal.queries.query import GRID, Norm, Query, Sensitivity, compared, outcome_tick, shared
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
@@ -20,9 +21,9 @@ class StratumContrasts(Query):
     """The sum over strata of the difference in mean outcome, each stratum counted as far as its arms are balanced.
 
     A stratum with t treated and c control units counts as m = min(t, K c) + min(c, K t) units, K the cap; as 0 if an
-    arm is empty. The answer holds the sum of m times the difference in means, the sum of m, and two sums from which the
-    standard error is made; and the number of units where they may leave the comparison. Proof:
-    docs/proofs/stratum_contrasts.md.
+    arm is empty. The answer holds the sum of m times the difference in means, the sum of m, and three sums from which
+    the standard error is made, one of them the number of means: of arms of strata that hold units; and the number of
+    units where they may leave the comparison. Proof: docs/proofs/stratum_contrasts.md.
 
     Attributes:
         by: The covariates that define the strata.
@@ -33,12 +34,13 @@ class StratumContrasts(Query):
     adds_up: ClassVar[bool] = True
     weight_square_ticks: ClassVar[int] = 1024
     shares: ClassVar[dict[str, Fraction]] = {
-        "effect": Fraction(7, 10),
-        "size": Fraction(1, 10),
-        "squares": Fraction(1, 10),
-        "weight_square_sum": Fraction(1, 10),
+        "effect": Fraction(82, 100),
+        "size": Fraction(5, 100),
+        "squares": Fraction(7, 100),
+        "weight_square_sum": Fraction(5, 100),
+        "means": Fraction(1, 100),
     }
-    """How the guarantee is divided among the four numbers."""
+    """How the guarantee is divided among the five numbers."""
     compared_share: ClassVar[Fraction] = Fraction(3, 10)
     """What the number of units in the comparison gets: where a unit leaves, the effect needs half of its share only."""
 
@@ -51,7 +53,7 @@ class StratumContrasts(Query):
             raise QueryError(
                 expected="a whole number from 1 to 1000 as cap",
                 got=f"cap={self.cap!r}",
-                hint="a cap of 3 is a usual choice.",
+                hint="a cap of 3 to 10 is usual; without one, Stratification chooses it.",
             )
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
@@ -65,35 +67,21 @@ class StratumContrasts(Query):
             "size": (1.0, reach),
             "squares": (tick**2 * GRID, 4 * GRID + 2),
             "weight_square_sum": (1 / self.weight_square_ticks, 5 * reach**2 * self.weight_square_ticks + 2),
+            "means": (1.0, 1),
         }
-        four = shared(parts, self.shares, norm)
+        five = shared(parts, self.shares, norm)
         share = self.compared_share if norm == "l1" else Fraction(math.sqrt(self.compared_share))
-        return replace(four, coordinates=(*four.coordinates, *compared(schema, 1 / share)))
+        return replace(five, coordinates=(*five.coordinates, *compared(schema, 1 / share)))
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""
         return strata_columns(self.by, schema)
 
     def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
-        """Return the expected answer without noise and effect: all strata have the same share of treated units."""
+        """Return the expected answer without noise and effect; `expected_in_strata` has the assumptions."""
         return expected_in_strata(self.by, self.cap, expectations)
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
         """Return queries of this kind that the schema allows."""
         return tuple(cls(by, cap) for by in single_cut(schema) for cap in (1, 3))
-
-
-def expected_in_strata(by: Sequence[Cut], cap: int, expectations: Expectations) -> dict[str, float]:
-    """Return the expected sums over strata that all have the same share of treated units."""
-    c, t = expectations.expected_sizes
-    size = min(t, cap * c) + min(c, cap * t)
-    strata = math.prod(bins(by, expectations.schema))
-    freedom = expectations.compared - min(2 * strata, expectations.compared / 2)
-    return {
-        "effect": 0.0,
-        "size": size,
-        "squares": freedom * expectations.sd**2,
-        "weight_square_sum": size**2 * (1 / t + 1 / c),
-        "compared": float(expectations.compared),
-    }

@@ -10,6 +10,7 @@ from dpcausal.errors import QueryError
 from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries.cuts import Cut, bins, cuts_of, single_cut, strata_columns
+from dpcausal.queries.expected_strata import expected_in_strata
 from dpcausal.queries.query import (
     GRID,
     Coordinate,
@@ -21,7 +22,7 @@ from dpcausal.queries.query import (
     outcome_tick,
     shared,
 )
-from dpcausal.queries.stratum_contrasts import StratumContrasts, expected_in_strata
+from dpcausal.queries.stratum_contrasts import StratumContrasts
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dpcausal.effect import Effect
-from dpcausal.estimators.average.stratification import variance_within, within_strata
+from dpcausal.estimators.average.stratification import MAX_MEANS, variance_within, within_strata
 from dpcausal.estimators.base import BaseEstimator
-from dpcausal.estimators.plausibility import Signs, warned
+from dpcausal.estimators.plausibility import Measured, Signs, warned
 from dpcausal.interval import NoiseTerm
 from dpcausal.queries import Cut, StratumMatches
 from dpcausal.queries.cuts import bins, cuts_of
@@ -56,7 +56,7 @@ class ExactMatching(BaseEstimator):
         >>> for estimator in (ExactMatching(by=years), Stratification(by=years)):
         ...     print(round(estimator.estimate(source, epsilon=1.0, delta=1e-6).privacy_sd, 2))
         11.12
-        0.87
+        0.29
     """
 
     also_called: ClassVar[str] = "cem exact coarsened_exact_matching"
@@ -99,12 +99,17 @@ class ExactMatching(BaseEstimator):
                 *source.caveats,
             ),
         )
-        return warned(found, source.schema, Signs(variance=variance_within(release, source, strata)))
+        return warned(found, source.schema, Signs(variance=_variance(release, source.n, strata)))
 
 
 def _sampling_sd(release: Release, source: Source, strata: int, cap: int) -> float:
     """Return the standard error: one variance for all strata, times a factor for the arms' sizes, at most cap to 1."""
     low, high = source.schema.outcome_bounds
-    variance = min(max(variance_within(release, source, strata).value, 0.0), (high - low) ** 2 / 4)
+    variance = min(max(_variance(release, source.n, strata).value, 0.0), (high - low) ** 2 / 4)
     weight_square_sum = min(max(release.value("weight_square_sum"), 0.0), (1 + cap) ** 2 / cap * source.n)
     return math.sqrt(variance * weight_square_sum) / source.n
+
+
+def _variance(release: Release, n: int, strata: int) -> Measured:
+    """Return the outcome's variance within arms of strata, as if no arm of a stratum were empty."""
+    return variance_within(release, n, min(2 * strata, n * MAX_MEANS))

@@ -17,7 +17,7 @@ Arm = tuple[int, int, int]
 
 @answers(StratumContrasts)
 def answer(context: AnswerContext[StratumContrasts]) -> Answer:
-    """Return the four sums over all strata. A stratum without rows is like any other: it adds 0."""
+    """Return the five sums over all strata. A stratum without rows is like any other: it adds 0."""
     query, schema, engine = context.query, context.schema, context.engine
     arms = strata(query.by, schema, engine)
     contrasts = [contrast(control, treated, query.cap) for control, treated in arms]
@@ -33,15 +33,16 @@ def strata(by: Sequence[Cut], schema: Schema, engine: Engine) -> list[tuple[Arm,
     return [(tuple(control), tuple(treated)) for control, treated in arms]
 
 
-def contrast(control: Arm, treated: Arm, cap: int) -> tuple[int, int, int, int]:
-    """Return what one stratum adds to effect, size, squares and weight_square_sum, each rounded down."""
+def contrast(control: Arm, treated: Arm, cap: int) -> tuple[int, int, int, int, int]:
+    """Return what one stratum adds to effect, size, squares, weight_square_sum and means, each rounded down."""
     (c, total_c, _), (t, total_t, _) = control, treated
-    squares = _squares(control) + _squares(treated)
+    squares, means = _squares(control) + _squares(treated), (c > 0) + (t > 0)
     if c == 0 or t == 0:
-        return 0, 0, squares, 0
+        return 0, 0, squares, 0, means
     m = min(t, cap * c) + min(c, cap * t)
     difference = total_t * c - total_c * t  # of means, times c t
-    return m * difference // (c * t), m, squares, StratumContrasts.weight_square_ticks * m * m * (c + t) // (c * t)
+    weight_squares = StratumContrasts.weight_square_ticks * m * m * (c + t) // (c * t)
+    return m * difference // (c * t), m, squares, weight_squares, means
 
 
 def _squares(arm: Arm) -> int:
