@@ -1,0 +1,283 @@
+"""Every estimator on one table: what it must give without noise, and what it gives with noise that is chosen."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+
+import numpy as np
+
+import dpcausal as dpc
+from dpcausal.arrays import Array
+from dpcausal.audit.tables import Unmetered
+from dpcausal.curve import CurveEstimator
+from dpcausal.effect import Estimator
+from dpcausal.queries.basis import basis_values
+from dpcausal.queries.profiles import codes_of
+from dpcausal.schema import Protects
+from dpcausal.vault.engines.duckdb import connect
+from tests.statistics import references
+from tests.statistics.references import Reference
+from tests.statistics.samplers import OneMoved, Opposite, Undrawn
+from tests.statistics.tables import EDGES, Kind, columns, schema, table
+from tests.support.engines import CachedEngine
+
+Result = dpc.Effect | dpc.EffectCurve
+
+AT = (-0.8, 0.0, 0.8)
+PROFILES = {"a": np.array(AT), "b": np.zeros(len(AT))}
+OF = ["a", "b"]
+GROUPS = [dpc.Cut("a", EDGES)]
+
+
+@dataclass(frozen=True)
+class Case:
+    """An estimator and its closed form.
+
+    Attributes:
+        name: Its name in the list of mutants.
+        estimator: The estimator.
+        reference: What it computes without noise; None where only noise is looked at.
+        words: What its printed estimand must say.
+        protects: What the schema protects.
+        table: Which table.
+        epsilon: With noise, its price: so large that noise moves the estimate in proportion.
+        delta: The same.
+        pairs: How many pairs of opposite draws show its noise; 0 where moving single coordinates shows enough.
+        linear: Whether noise moves the estimate in proportion, so that the printed noise must be nearly exact.
+        pending: The checks that it does not pass yet, each with the reason.
+    """
+
+    name: str
+    estimator: Estimator | CurveEstimator
+    reference: Callable[[], Reference] | None
+    words: str = "average treatment effect"
+    protects: Protects = "record"
+    table: Kind = "plain"
+    epsilon: float = 4.0
+    delta: float = 0.0
+    pairs: int = 40
+    linear: bool = False
+    pending: dict[str, str] = field(default_factory=dict)
+
+    def ask(self, sampler: Undrawn, *, epsilon: float | None = None) -> Result:
+        """Return what the estimator makes of the table with these draws."""
+        source = Unmetered(_engine(self.protects, self.table), schema(self.protects), sampler)
+        return self.estimator.estimate(source, epsilon=epsilon or self.epsilon, delta=self.delta)
+
+
+@cache
+def _engine(protects: Protects, kind: Kind) -> CachedEngine:
+    return CachedEngine(connect(threads=1).from_arrow(table(kind)), schema(protects))
+
+
+class Results:
+    """What the estimator of a case returns, computed when it is first looked at."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+
+    @cached_property
+    def exact(self) -> Result:
+        """The result where noise vanishes: the largest epsilon, and nothing drawn."""
+        return self.case.ask(Undrawn(), epsilon=100.0)
+
+    @cached_property
+    def undrawn(self) -> Result:
+        """The result with noise of full size announced, and nothing drawn."""
+        return self.case.ask(Undrawn())
+
+    @cached_property
+    def moved(self) -> Sequence[tuple[Result, float]]:
+        """The results with one coordinate of the noise moved, and by how many standard deviations."""
+        sampler = Undrawn()
+        self.case.ask(sampler)
+        found = []
+        for place in range(len(sampler.sds)):
+            one = OneMoved(place)
+            found.append((self.case.ask(one), one.moved))
+        return found
+
+    @cached_property
+    def drawn(self) -> Sequence[Result]:
+        """The results with noise, in pairs of opposite draws."""
+        pairs = self.case.pairs
+        return [self.case.ask(Opposite(pair, sign, pairs)) for pair in range(pairs) for sign in (1, -1)]
+
+
+@cache
+def results(case_name: str) -> Results:
+    """Return the results of the package as it is, which all checks and mutants at the surface share."""
+    return Results(case(case_name))
+
+
+def estimates(result: Result) -> Array:
+    """Return the estimate, or the effects at the profiles."""
+    return np.array([result.estimate]) if isinstance(result, dpc.Effect) else result.effect(PROFILES)
+
+
+def sampling(result: Result) -> Array:
+    """Return the printed standard error without privacy noise; infinite where there is none."""
+    if isinstance(result, dpc.Effect):
+        return np.array([np.inf if result.sampling_sd is None else result.sampling_sd])
+    return result.standard_errors(PROFILES)[0]
+
+
+def privacy(result: Result) -> Array:
+    """Return the printed standard deviation of the privacy noise."""
+    return np.array([result.privacy_sd]) if isinstance(result, dpc.Effect) else result.standard_errors(PROFILES)[1]
+
+
+def _kernel_learner() -> Reference:
+    functions = dpc.Fourier(["a"], 1.0, 5, 0)
+
+    def values(a: Array) -> Array:
+        return basis_values(functions, codes_of({"a": a}, functions.reads(schema())), schema())
+
+    return references.kernel(values(columns()["a"]), values(np.array(AT)), _RIDGE, _LIMIT)
+
+
+_RIDGE, _LIMIT = 1e-3, 2.0
+
+AVERAGES = (
+    Case(
+        "difference in means",
+        dpc.DifferenceInMeans(),
+        references.difference_in_means,
+        pairs=100,
+        linear=True,
+    ),
+    Case(
+        "difference in means, Gaussian noise",
+        dpc.DifferenceInMeans(),
+        references.difference_in_means,
+        epsilon=1.0,
+        delta=1e-4,
+        pairs=100,
+        linear=True,
+    ),
+    Case("difference in means, low outcomes", dpc.DifferenceInMeans(), None, table="low", pairs=0, linear=True),
+    Case("stratification", dpc.Stratification(by=GROUPS, cap=3), references.strata(3), pairs=100, linear=True),
+    Case("stratification, cap 1", dpc.Stratification(by=GROUPS, cap=1), references.strata(1), pairs=0, linear=True),
+    Case("exact matching", dpc.ExactMatching(by=GROUPS), references.strata(np.inf), epsilon=20.0, pairs=0, linear=True),
+    Case(
+        "exact matching, smooth",
+        dpc.ExactMatching(by=GROUPS),
+        references.strata(np.inf),
+        epsilon=20.0,
+        delta=1e-4,
+        pairs=100,
+    ),
+    Case("regression adjustment", dpc.RegressionAdjustment(OF), references.regression_adjustment, pairs=100),
+    Case("inverse weighting, ATE", dpc.InverseWeighting(OF, "ATE"), references.weighting("ATE")),
+    Case(
+        "inverse weighting, ATT",
+        dpc.InverseWeighting(OF, "ATT"),
+        references.weighting("ATT"),
+        words="on the treated",
+        pairs=0,
+    ),
+    Case(
+        "inverse weighting, ATO",
+        dpc.InverseWeighting(OF, "ATO"),
+        references.weighting("ATO"),
+        words="overlap population",
+    ),
+    Case("doubly robust, ATE", dpc.DoublyRobust(OF, "ATE"), references.doubly_robust("ATE")),
+    Case(
+        "doubly robust, ATT",
+        dpc.DoublyRobust(OF, "ATT"),
+        references.doubly_robust("ATT"),
+        words="on the treated",
+        pairs=0,
+    ),
+    Case(
+        "doubly robust, ATO", dpc.DoublyRobust(OF, "ATO"), references.doubly_robust("ATO"), words="overlap population"
+    ),
+    Case(
+        "propensity matching",
+        dpc.PropensityMatching(["a"], neighbours=1, limit=1_000),
+        references.matching,
+        protects="outcome",
+        pairs=0,
+        linear=True,
+    ),
+)
+
+CURVES = (
+    Case("subgroup effects", dpc.SubgroupEffects(by=GROUPS), references.groups(AT), pairs=100, linear=True),
+    Case("adjusted subgroup effects", dpc.SubgroupEffects(by=GROUPS, covariates=OF), references.adjusted_groups(AT)),
+    Case("R-learner", dpc.RLearner(OF, dpc.Polynomial(["a"])), references.residual_learner(AT)),
+    Case("DR-learner", dpc.DRLearner(OF, dpc.Polynomial(["a"])), references.augmented_learner(AT)),
+    Case(
+        "kernel learner",
+        dpc.KernelLearner(OF, ["a"], n_features=5, ridge=_RIDGE, limit=_LIMIT),
+        _kernel_learner,
+        epsilon=50.0,
+        pairs=0,
+        linear=True,
+    ),
+    Case(
+        "block ensemble",
+        dpc.BlockEnsemble(
+            OF, "linear", at={name: column.tolist() for name, column in PROFILES.items()}, limit=0.6, blocks=40
+        ),
+        references.blocks(40, AT),
+        epsilon=100.0,
+    ),
+)
+
+_MENDED = "being mended: the printed error is not yet that of the estimate"
+
+NOISY = (
+    Case(
+        "noisy regression adjustment",
+        dpc.RegressionAdjustment(OF),
+        None,
+        table="prognostic",
+        epsilon=2.0,
+        pending=dict.fromkeys(("spread", "total", "bias"), _MENDED),
+    ),
+    Case(
+        "noisy inverse weighting, ATE",
+        dpc.InverseWeighting(OF),
+        None,
+        table="prognostic",
+        epsilon=2.0,
+        pending={"first order": "being mended: noise in the score is left out"},
+    ),
+    Case(
+        "noisy inverse weighting, ATO",
+        dpc.InverseWeighting(OF, "ATO"),
+        None,
+        words="overlap population",
+        table="prognostic",
+        epsilon=2.0,
+        pending={"first order": "being mended: noise in the score is left out"},
+    ),
+    Case(
+        "noisy doubly robust, ATE",
+        dpc.DoublyRobust(OF),
+        None,
+        table="prognostic",
+        epsilon=2.0,
+        pending={"total": _MENDED},
+    ),
+    Case(
+        "noisy doubly robust, ATO",
+        dpc.DoublyRobust(OF, "ATO"),
+        None,
+        words="overlap population",
+        table="prognostic",
+        epsilon=2.0,
+        pending={"total": _MENDED},
+    ),
+    Case("noisy R-learner", dpc.RLearner(OF, dpc.Polynomial(["a"])), None, table="prognostic", epsilon=2.0),
+)
+"""Estimators with models, where noise in the models costs more than the rest."""
+
+CASES = (*AVERAGES, *CURVES, *NOISY)
+
+
+def case(name: str) -> Case:
+    """Return the case of this name."""
+    return next(each for each in CASES if each.name == name)

@@ -1,0 +1,26 @@
+"""Every statistical mutant is caught by a check of its estimator. The package passes the same checks elsewhere."""
+
+import pytest
+
+from tests.statistics.mutants import MUTANTS, Mutant, caught_by
+from tests.statistics.pooled import check_pooling
+from tests.statistics.sites import check_requires_at_a_site
+
+pytestmark = pytest.mark.xdist_group("statistics")  # in one process: they share what was estimated
+
+
+def test_mutants_are_many_and_have_different_names() -> None:
+    assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS) >= 200
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
+def test_mutant_is_caught(mutant: Mutant) -> None:
+    assert caught_by(mutant)
+
+
+def test_pooled_effects_are_those_of_a_textbook() -> None:
+    assert not check_pooling()
+
+
+def test_a_site_refuses_studies_that_require_diagnostics() -> None:
+    assert not check_requires_at_a_site()
