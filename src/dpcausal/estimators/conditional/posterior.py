@@ -1,23 +1,40 @@
 """The posterior of an effect curve's weights, from noisy sums of products (empirical Bayes)."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from dpcausal.arrays import Array
+from dpcausal.columns import Column
 from dpcausal.estimators.conditional.nuisance import NuisanceModels
 from dpcausal.queries import EffectMoments
 from dpcausal.queries.basis import basis_values
-from dpcausal.queries.profiles import spread_out
+from dpcausal.queries.profiles import Codes, spread_out
+from dpcausal.queries.query import GRID
+from dpcausal.real import Real
 from dpcausal.release import Release
 from dpcausal.schema import Schema
 
 PRIOR_SDS = np.geomspace(1e-3, 0.5, 25)
 """Prior standard deviations of effects between profiles, in ranges of the outcome."""
 
-LOG_PRIOR = np.log(PRIOR_SDS) - (PRIOR_SDS / 0.2) ** 2 / 2
-"""Log prior of these: flat up to 0.2 of the range, then Gaussian decay."""
+_LARGEST_SD = 0.2
+"""The prior of these standard deviations is flat up to this share of the range, then it has a Gaussian decay."""
+
+_EXPLAINED = 0.7
+"""It decays earlier where scores vary little: from this share of the standard deviation that effects would have if they
+explained all of the scores' mean square."""
+
+_OVERLAP = 0.25
+"""The largest mean of e (1 - e), e a propensity: the part of a squared effect that is seen in a squared residual."""
+
+_WIDTH = 0.7
+"""Effects of profiles further apart than this, in half ranges of a number, have little to do with each other."""
+
+_ROUGH = 0.1
+"""The share of the prior variance that is the same along all functions, in case the effect is less smooth."""
 
 _PROFILES = 512
 """How many profiles, spread evenly, an effect's error and variation are averaged over."""
@@ -51,10 +68,10 @@ class WeightPosterior:
 def fit_weights(release: Release, schema: Schema, models: NuisanceModels, *, level: bool) -> WeightPosterior:
     """Fit the weights to noisy sums of products.
 
-    The prior of the weights is normal: wide along the constant, and elsewhere a mixture over `PRIOR_SDS`, weighted by
-    the marginal likelihood of the sums. The likelihood accounts for sampling error, for noise in the sums, and for
-    noise in the products of functions. Where noise drowns a direction, the posterior shrinks the curve to a constant
-    along it, and its standard error is the prior's.
+    The prior of the weights is normal: wide along the constant, and elsewhere that of smooth effects, a mixture over
+    `PRIOR_SDS` weighted by the marginal likelihood of the sums. The likelihood accounts for sampling error, for noise
+    in the sums, and for noise in the products of functions. Where noise drowns a direction, the posterior shrinks the
+    curve to a constant along it, and its standard error is the prior's.
 
     Args:
         release: Sums of products.
@@ -72,12 +89,18 @@ def fit_weights(release: Release, schema: Schema, models: NuisanceModels, *, lev
     largest = (query.limit * (high - low) / 2) ** 2
     hidden = math.sqrt(release.variance("deficit") + models.units_variance * largest**2) / n
     squares = min(max(largest - release.value("deficit") / n, hidden), largest)
-    values = basis_values(query.basis, spread_out(query.basis.reads(schema), _PROFILES), schema)
+    codes = spread_out(query.basis.reads(schema), _PROFILES)
+    values = basis_values(query.basis, codes, schema)
     constant = np.linalg.pinv(values, rcond=1e-6).sum(axis=1)  # the weights that make a curve 1 everywhere
 
-    fit = _Fit(
-        gram, along, _priors(values, constant, high - low) if level else [(high - low) ** 2 * np.eye(len(names))]
-    )
+    fit = _Fit(gram, along, [(high - low) ** 2 * np.eye(len(names))], np.zeros(1))
+    if level:
+        seen = squares / (_OVERLAP if query.learner == "residual" else 1.0)
+        decay = min(_LARGEST_SD, _EXPLAINED * math.sqrt(seen) / (high - low))
+        shape = _variation(values, constant, _kernel(codes, query.basis.reads(schema)))
+        level_prior = np.outer(constant, constant)
+        priors = [(high - low) ** 2 * (level_prior + sd**2 * shape) for sd in PRIOR_SDS]
+        fit = _Fit(gram, along, priors, np.log(PRIOR_SDS) - (PRIOR_SDS / decay) ** 2 / 2)
     weights, residual = np.zeros(len(names)), squares
     private = covariance = gain = np.zeros_like(gram)
     for _ in range(_ITERATIONS):  # the effect of noise in products depends on the weights
@@ -93,13 +116,30 @@ def fit_weights(release: Release, schema: Schema, models: NuisanceModels, *, lev
     return WeightPosterior(weights, rest, privacy, error, max(cut, 0.0))
 
 
-def _priors(values: Array, constant: Array, span: float) -> list[Array]:
-    """Return the prior covariances of weights, one for each prior standard deviation of effects over the profiles."""
-    length = float(np.linalg.norm(constant))
-    along = np.outer(constant, constant) / length**2
-    across = np.eye(len(constant)) - along
-    varied = float(((values @ across) * values).sum(axis=1).mean())
-    return [span**2 * (length**2 * along + sd**2 / max(varied, 1e-9) * across) for sd in PRIOR_SDS]
+def _kernel(codes: Codes, columns: Sequence[Column]) -> Array:
+    """Return the prior covariance of smooth effects at profiles: a part for each covariate, and one for all."""
+    added, product = np.zeros(()), np.ones(())
+    for column in columns:
+        apart = (codes[column.name][:, None] - codes[column.name]).astype(float)
+        own = np.exp(-((apart / (_WIDTH * GRID)) ** 2) / 2) if isinstance(column, Real) else 1.0 * (apart == 0)
+        added, product = added + own / len(columns), product * own
+    kernel: Array = added + product
+    return kernel
+
+
+def _variation(values: Array, constant: Array, kernel: Array) -> Array:
+    """Return the prior covariance of weights whose effects vary with standard deviation 1 over the profiles."""
+    back = np.linalg.pinv(values, rcond=1e-6)
+    back = back - back.mean(axis=1, keepdims=True)  # variation is about the mean over the profiles
+    smooth = back @ kernel @ back.T
+    even = np.eye(len(constant)) - np.outer(constant, constant) / float(constant @ constant)
+
+    def scaled(covariance: Array) -> Array:
+        varied: Array = covariance / max(float(((values @ covariance) * values).sum(axis=1).mean()), 1e-9)
+        return varied
+
+    variation: Array = (1 - _ROUGH) * scaled(smooth) + _ROUGH * scaled(even)
+    return variation
 
 
 def _gram(release: Release, query: EffectMoments, schema: Schema, n: float) -> tuple[Array, float]:
@@ -124,9 +164,8 @@ def _positive(array: Array) -> Array:
 class _Fit:
     """A Bayesian regression along = gram · weights + error, with one or more normal priors of the weights."""
 
-    def __init__(self, gram: Array, along: Array, priors: list[Array]) -> None:
-        self._gram, self._along, self._priors = gram, along, priors
-        self._log_prior = LOG_PRIOR if len(priors) > 1 else np.zeros(1)
+    def __init__(self, gram: Array, along: Array, priors: list[Array], log_prior: Array) -> None:
+        self._gram, self._along, self._priors, self._log_prior = gram, along, priors, log_prior
 
     def posterior(self, errors: Array) -> tuple[Array, Array, Array]:
         """Return the posterior mean and covariance, and the matrix that maps sums to the mean, averaged over priors."""
