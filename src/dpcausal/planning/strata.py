@@ -1,0 +1,66 @@
+"""Strata from public ranges and the number of units."""
+
+import math
+from collections.abc import Sequence
+
+from dpcausal.queries import Cut
+from dpcausal.queries.features import covariates_named
+from dpcausal.real import Real
+from dpcausal.schema import Schema
+
+_UNITS_PER_STRATUM = 4
+"""How many units there are for each stratum. Public ranges are wide, so most strata are nearly empty and others hold
+many more: with four, about nine units in ten are in strata with both arms."""
+
+_FEWEST_BINS = 4
+"""With fewer bins of a number too much confounding stays within them."""
+
+_MOST_BINS = 50
+"""More bins of a number than this add nothing."""
+
+
+def propose_strata(
+    schema: Schema, n: int, covariates: Sequence[str], *, treated_share: float = 0.5
+) -> tuple[str | Cut, ...]:
+    """Return strata of these covariates, from public facts only: numbers in bins of one width, listed ones by value.
+
+    Strata are as fine as the number of units allows. More of them need no more noise and leave less confounding within
+    them; but units in strata without both arms drop out. Where arms are uneven, strata are fewer.
+
+    Args:
+        schema: What is public about the table.
+        n: The number of units.
+        covariates: The confounders. None is left out.
+        treated_share: The expected share of treated units.
+
+    Returns:
+        The strata, for `Stratification`; empty where there are too few units to cut all of these covariates. Strata of
+        some of them would leave the confounding by the others in: use regression or weighting instead.
+
+    Example:
+        >>> from dpcausal import Binary, Real, Treatment
+        >>> covariates = [Binary("sex"), Real("age", 20, 80), Real("severity", 0, 24)]
+        >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
+        >>> for cut in propose_strata(schema, 300, ["sex", "age", "severity"]):
+        ...     print(cut)
+        sex
+        age cut at 30, 40, 50, 60, 70
+        severity cut at 4, 8, 12, 16, 20
+        >>> propose_strata(schema, 100, ["sex", "age", "severity"])
+        ()
+    """
+    if not covariates:
+        return ()
+    columns = covariates_named(covariates, schema)
+    numbers = [column for column in columns if isinstance(column, Real)]
+    listed = math.prod(len(column.values) for column in columns if not isinstance(column, Real))
+    strata = n * 4 * treated_share * (1 - treated_share) / _UNITS_PER_STRATUM / listed
+    if strata < max(_FEWEST_BINS ** len(numbers), 1):
+        return ()
+    bins = min(math.floor(strata ** (1 / len(numbers)) + 1e-9), _MOST_BINS) if numbers else 1
+    return tuple(_cut(column, bins) if isinstance(column, Real) else column.name for column in columns)
+
+
+def _cut(column: Real, bins: int) -> Cut:
+    """Return bins of one width."""
+    return Cut(column.name, [column.low + (column.high - column.low) * place / bins for place in range(1, bins)])
