@@ -27,6 +27,12 @@ from dpcausal.rehearsal import Rehearsal
 from dpcausal.source import Source
 from dpcausal.text import format_number, table_rows, text_lines
 
+LINEAR, LOGISTIC = "linear outcomes", "logistic treatment"
+"""The shapes that models assume."""
+
+OTHER_EFFECT, _OVERLAP = "another effect: that in the overlap population", "overlap population"
+"""Why an estimator is not ranked among those of all units, and how its estimand says so."""
+
 Shape = Literal["unknown", "linear"]
 """What is known about how outcomes and treatment depend on covariates: nothing, or that models of main effects hold."""
 
@@ -189,11 +195,12 @@ def rank_estimators(
     names = [column.name for column in schema.covariates] if covariates is None else list(covariates)
     scenario = _Scenario(rehearsal, guarantee, tuple(names))
     found = scenario.adjusted(by) if names else scenario.randomised(by)
-    ranked = sorted((each for each in found if not each.not_ranked), key=lambda each: _order(each, shape))
-    apart = tuple(each for each in found if each.not_ranked)
-    return Ranking(
-        tuple(ranked), apart, len(names), shape, guarantee, (*rehearsal.caveats, *scenario.caveats(ranked, shape))
-    )
+    # Where no estimator is of all units, those of the overlap population are ranked.
+    reason = "" if any(not each.not_ranked for each in found) else OTHER_EFFECT
+    ranked = sorted((each for each in found if each.not_ranked == reason), key=lambda each: _order(each, shape))
+    apart = tuple(each for each in found if each.not_ranked != reason)
+    assumed = (*rehearsal.caveats, *scenario.caveats(ranked, shape))
+    return Ranking(tuple(ranked), apart, len(names), shape, guarantee, assumed)
 
 
 def _order(candidate: Candidate, shape: Shape) -> tuple[float, float]:
@@ -238,6 +245,8 @@ class _Scenario:
     ) -> Candidate:
         """Return a candidate with a bias; what a rehearsal without an effect finds is left in as well."""
         effect = self._narrowest(estimator)
+        if not not_ranked and _OVERLAP in effect.estimand:
+            not_ranked = OTHER_EFFECT
         return Candidate(
             estimator,
             label,
@@ -290,7 +299,7 @@ class _Scenario:
                 overlap,
                 f"overlap weighting of {names}",
                 LOGISTIC,
-                not_ranked="another effect: that in the overlap population",
+                not_ranked=OTHER_EFFECT,
             ),
             self.candidate(
                 DifferenceInMeans(), "difference in means", "none", bias=self.bias, not_ranked="not adjusted"
@@ -310,10 +319,6 @@ class _Scenario:
             bias=self.bias * sum(left) / len(left) if left else 0.0,
             whole=not without,
         )
-
-
-LINEAR, LOGISTIC = "linear outcomes", "logistic treatment"
-"""The shapes that models assume."""
 
 
 def _listed(names: Sequence[str]) -> str:
