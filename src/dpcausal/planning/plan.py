@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from dpcausal.effect import Effect, Estimator, format_receipt
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import half_width as half_width_of
-from dpcausal.planning.interval_refusals import REHEARSALS, cautious, count_refusals, odds
+from dpcausal.planning.interval_refusals import REHEARSALS, count_refusals, odds
 from dpcausal.planning.precision import (
     MOST_TRIED,
     epsilon_for,
@@ -153,9 +153,6 @@ class Plan:
         if self.rehearsal.outcome_sd is None and isinstance(self.rehearsal.schema.outcome, Real):
             wide = "outcomes are taken to be uniform over their bounds, a larger spread than most have"
             left.append(f"no standard deviation was given: {wide}")
-        if (careful := cautious(self.rehearsal)) != self.rehearsal:
-            spread = f"a standard deviation of {format_number(careful.sd)}"
-            left.append(f"for the chance of no interval: {careful.treated_share:.0%} treated, and {spread}")
         return tuple(left)
 
     def to_json(self) -> str:

@@ -243,7 +243,7 @@ class _Scenario:
         whole: bool = False,
         not_ranked: str = "",
     ) -> Candidate:
-        """Return a candidate with a bias; what a rehearsal without an effect finds is left in as well."""
+        """Return a candidate with the bias that its interval does not include."""
         effect = self._narrowest(estimator)
         if not not_ranked and _OVERLAP in effect.estimand:
             not_ranked = OTHER_EFFECT
@@ -253,7 +253,7 @@ class _Scenario:
             half_width(effect),
             effect.sampling_sd or 0.0,
             effect.privacy_sd,
-            bias + abs(effect.estimate),
+            bias,
             effect.guarantee.delta,
             assumes,
             whole,
