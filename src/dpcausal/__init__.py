@@ -5,8 +5,8 @@ The public names, in the order of a study:
 - Declare what is public: a `Schema` with a `Treatment` and all of its arms, with `Real`, `Binary` and `Category`
   columns, and with a `Unit` where people have several records.
 - See the price first: run any estimator on a `Rehearsal`. It reads nothing and spends nothing.
-- Plan: `plan` gives the price, the expected width and the detectable effect; `rank_estimators` ranks estimators by
-  expected error.
+- Plan: `plan` gives the price, the expected width and the detectable effect; `rank_estimators` ranks those that
+  adjust by expected error.
 - Put the table behind its door: a `Vault`, with a `Ledger` that enforces a `Budget`, and `Resources` if it is large.
 - Diagnose, for a price: `Overlap` and `Balance`.
 - Estimate an average effect: `DifferenceInMeans` for a trial; `Stratification` for a few discrete confounders;
