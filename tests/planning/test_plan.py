@@ -131,7 +131,7 @@ def test_the_ranking_is_about_the_confounders_that_the_study_adjusts_for() -> No
     ranked = next(each for each in made.ranking.candidates if isinstance(each.estimator, dpc.RegressionAdjustment))
     assert ranked.label == "regression on x0, x1"
     assert ranked.half_width == pytest.approx(made.half_width)
-    assert ranked.delta == made.effect.guarantee.delta
+    assert ranked.delta == sum(receipt.delta for receipt in made.effect.receipts)
 
 
 @pytest.mark.parametrize("epsilon", [0.02, 0.3, 3.0])

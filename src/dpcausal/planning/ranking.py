@@ -244,7 +244,7 @@ class _Scenario:
         not_ranked: str = "",
     ) -> Candidate:
         """Return a candidate with the bias that its interval does not include."""
-        effect = self._narrowest(estimator)
+        effect, delta = self._narrowest(estimator)
         if not not_ranked and _OVERLAP in effect.estimand:
             not_ranked = OTHER_EFFECT
         return Candidate(
@@ -254,20 +254,20 @@ class _Scenario:
             effect.sampling_sd or 0.0,
             effect.privacy_sd,
             bias,
-            effect.guarantee.delta,
+            delta,
             assumes,
             whole,
             not_ranked,
         )
 
-    def _narrowest(self, estimator: Estimator) -> Effect:
-        """Return the rehearsed effect, with delta 0 where that means less noise."""
+    def _narrowest(self, estimator: Estimator) -> tuple[Effect, float]:
+        """Return the rehearsed effect, and the delta to ask it with: 0 where that means less noise."""
         epsilon, delta = self.guarantee.epsilon, self.guarantee.delta
         effect = estimator.estimate(self.rehearsal, epsilon=epsilon, delta=delta)
-        if effect.guarantee.delta == 0:
-            return effect
+        if not any(receipt.delta for receipt in effect.receipts):  # it uses none by itself
+            return effect, 0.0
         pure = estimator.estimate(self.rehearsal, epsilon=epsilon)
-        return min(effect, pure, key=lambda each: (half_width(each), each.privacy_sd))
+        return min((effect, delta), (pure, 0.0), key=lambda each: (half_width(each[0]), each[0].privacy_sd))
 
     def randomised(self, by: Sequence[str | Cut]) -> list[Candidate]:
         """Return what fits a trial, where nothing needs adjustment."""
