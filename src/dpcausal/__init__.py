@@ -13,7 +13,8 @@ The public names, in the order of a study:
   `RegressionAdjustment` and `DoublyRobust` for up to about ten of any kind; `InverseWeighting` for a few in a small
   table; `PropensityMatching` where covariates and arms are public; `ExactMatching` as a baseline. Every estimator has
   `estimate(source, epsilon=…, delta=…)` and returns an `Effect`. `estimate` does all of this in one call, for a table
-  that is queried once. `OutcomeRange` finds a narrower range of the outcome, for a price.
+  that is queried once. `Winsorised` runs any of them where public bounds of the outcome are far too wide;
+  `OutcomeRange` finds narrower bounds for a price.
 - Estimate heterogeneous treatment effects: `SubgroupEffects` for a public partition; `RLearner` and `DRLearner` on a
   public basis (`Polynomial`, `Spline`, `Fourier`, `Cells`); `KernelLearner`; `BlockEnsemble` around any `Learner`;
   `InfluenceLearner`, which is not proved private, as a baseline. They return an `EffectCurve`, which costs nothing to
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from dpcausal.estimators.average import PropensityMatching as PropensityMatching
     from dpcausal.estimators.average import RegressionAdjustment as RegressionAdjustment
     from dpcausal.estimators.average import Stratification as Stratification
+    from dpcausal.estimators.average import Winsorised as Winsorised
     from dpcausal.estimators.conditional import BlockEnsemble as BlockEnsemble
     from dpcausal.estimators.conditional import DRLearner as DRLearner
     from dpcausal.estimators.conditional import InfluenceLearner as InfluenceLearner
@@ -132,6 +134,7 @@ _HOMES = {
     "Treatment": "dpcausal.treatment",
     "Unit": "dpcausal.columns",
     "Vault": "dpcausal.vault",
+    "Winsorised": "dpcausal.estimators.average",
     "rank_estimators": "dpcausal.planning.ranking",
     "estimate": "dpcausal.quick",
     "plan": "dpcausal.planning.plan",

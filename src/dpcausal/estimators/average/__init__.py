@@ -12,6 +12,7 @@ from dpcausal.estimators.average.inverse_weighting import InverseWeighting
 from dpcausal.estimators.average.propensity_matching import PropensityMatching
 from dpcausal.estimators.average.regression_adjustment import RegressionAdjustment
 from dpcausal.estimators.average.stratification import Stratification
+from dpcausal.estimators.average.winsorised import Winsorised
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.schema import Schema
 from dpcausal.validation import did_you_mean
@@ -24,6 +25,7 @@ _SHIPPED = (
     InverseWeighting,
     RegressionAdjustment,
     DoublyRobust,
+    Winsorised,
 )
 
 
@@ -65,4 +67,5 @@ __all__ = [
     "PropensityMatching",
     "RegressionAdjustment",
     "Stratification",
+    "Winsorised",
 ]
