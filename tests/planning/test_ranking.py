@@ -46,6 +46,16 @@ def test_a_trial_needs_no_adjustment() -> None:
     assert "nothing to adjust for" in ranking.why
 
 
+def test_a_trial_is_winsorised_only_where_bounds_are_far_too_wide() -> None:
+    first = []
+    for high in (50_000, 1_000_000):
+        schema = dpc.Schema(treatment=dpc.Treatment("t"), outcome=dpc.Real("cost", 0, high))
+        rehearsal = dpc.Rehearsal(schema, 5_000, outcome_mean=20_000, outcome_sd=10_000)
+        ranking = dpc.rank_estimators(rehearsal, dpc.Guarantee(epsilon=1.0), covariates=[])
+        first.append((type(ranking.best), "winsorising gives ±" in ranking.why))
+    assert first == [(dpc.DifferenceInMeans, False), (dpc.Winsorised, True)]
+
+
 def test_an_effect_in_another_population_is_listed_apart() -> None:
     ranking = chosen(20_000)
     apart = {each.label: each.not_ranked for each in ranking.not_ranked}

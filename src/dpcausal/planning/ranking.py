@@ -14,6 +14,7 @@ from dpcausal.estimators.average import (
     InverseWeighting,
     RegressionAdjustment,
     Stratification,
+    Winsorised,
 )
 from dpcausal.guarantee import Guarantee
 from dpcausal.planning.coarse_strata import coarse_strata
@@ -41,6 +42,9 @@ _MOST_FEATURES = 30
 
 _PREFERENCE = 2.0
 """Where shapes are unknown, an estimator with a model comes first only where it is so much more precise than strata."""
+
+_TAIL_PREFERENCE = 1.1
+"""Winsorising, which assumes something about the tail, comes first only where it is so much more precise."""
 
 _ONE_SIDED = NormalDist().inv_cdf(0.95) / NormalDist().inv_cdf(0.975)
 """The distance that an error exceeds in one direction once in twenty times, as a share of the half width."""
@@ -122,7 +126,12 @@ class Ranking:
         """The reason for the first place, in one sentence."""
         first = self.candidates[0]
         if not self.confounders:
-            return "no confounders were declared, so there is nothing to adjust for"
+            nothing = "no confounders were declared, so there is nothing to adjust for"
+            plain = next(each for each in self.candidates if isinstance(each.estimator, DifferenceInMeans))
+            if not isinstance(first.estimator, Winsorised):
+                return nothing
+            halves = (format_number(each.half_width) for each in (first, plain))
+            return f"{nothing}; the outcome's bounds are wide, and winsorising gives ± {' instead of ± '.join(halves)}"
         if not first.interval:
             return "no estimator that adjusts is expected to give an interval: use more epsilon or more units"
         narrowest = min(self.candidates, key=lambda each: each.error)
@@ -206,6 +215,8 @@ def rank_estimators(
 def _order(candidate: Candidate, shape: Shape) -> tuple[float, float]:
     """Return what candidates are sorted by: their error, or their noise where no interval is expected."""
     factor = _PREFERENCE if shape == "unknown" and not candidate.whole else 1.0
+    if isinstance(candidate.estimator, Winsorised):
+        factor *= _TAIL_PREFERENCE
     return candidate.error * factor, math.hypot(candidate.sampling_sd, candidate.privacy_sd, candidate.bias)
 
 
@@ -270,8 +281,11 @@ class _Scenario:
         return min((effect, delta), (pure, 0.0), key=lambda each: (half_width(each[0]), each[0].privacy_sd))
 
     def randomised(self, by: Sequence[str | Cut]) -> list[Candidate]:
-        """Return what fits a trial, where nothing needs adjustment."""
+        """Return what fits a trial, where nothing needs adjustment: means, of winsorised outcomes too."""
         found = [self.candidate(DifferenceInMeans(), "difference in means", "none", whole=True)]
+        if isinstance(self.rehearsal.schema.outcome, Real):
+            winsorised = Winsorised(DifferenceInMeans())
+            found.append(self.candidate(winsorised, "difference in winsorised means", "a lognormal tail", whole=True))
         return found + ([self.stratification(by)] if by else [])
 
     def adjusted(self, by: Sequence[str | Cut]) -> list[Candidate]:
