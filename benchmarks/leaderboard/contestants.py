@@ -114,7 +114,6 @@ def ranking(schema: dpc.Schema, data: DataSet, epsilon: float) -> dpc.Ranking:
             ),
             dpc.Guarantee(epsilon=epsilon, delta=DELTA),
             covariates=() if data.randomised else data.short,
-            by=() if data.randomised else data.strata,
         )
     return _RANKINGS[key]
 

@@ -23,6 +23,7 @@ Run = dict[str, Any]
 
 ESTIMATORS: dict[str, Callable[[Kind, int], Estimator]] = {
     "difference in means": lambda _, __: dpc.DifferenceInMeans(),
+    "winsorised difference in means": lambda _, __: dpc.Winsorised(dpc.DifferenceInMeans()),
     "regression adjustment": lambda kind, _: dpc.RegressionAdjustment(covariates=kind.names),
     "doubly robust": lambda kind, _: dpc.DoublyRobust(covariates=kind.names),
     "inverse weighting, ATE": lambda kind, _: dpc.InverseWeighting(covariates=kind.names),

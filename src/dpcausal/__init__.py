@@ -5,8 +5,8 @@ The public names, in the order of a study:
 - Declare what is public: a `Schema` with a `Treatment` and all of its arms, with `Real`, `Binary` and `Category`
   columns, and with a `Unit` where people have several records.
 - See the price first: run any estimator on a `Rehearsal`. It reads nothing and spends nothing.
-- Plan: `plan` gives the price, the expected width and the detectable effect; `rank_estimators` ranks estimators by
-  expected error.
+- Plan: `plan` gives the price, the expected width and the detectable effect; `rank_estimators` ranks those that
+  adjust by expected error.
 - Put the table behind its door: a `Vault`, with a `Ledger` that enforces a `Budget`, and `Resources` if it is large.
 - Diagnose, for a price: `Overlap` and `Balance`.
 - Estimate an average effect: `DifferenceInMeans` for a trial; `Stratification` for a few discrete confounders;
@@ -14,7 +14,8 @@ The public names, in the order of a study:
   table; `PropensityMatching` where covariates and arms are public; `BlockAverage` around any learner where the
   shape is unknown and units are many; `ExactMatching` as a baseline. Every estimator has
   `estimate(source, epsilon=…, delta=…)` and returns an `Effect`. `estimate` does all of this in one call, for a table
-  that is queried once. `OutcomeRange` finds a narrower range of the outcome, for a price.
+  that is queried once. `Winsorised` runs any of them where public bounds of the outcome are far too wide;
+  `OutcomeRange` finds narrower bounds for a price.
 - Estimate heterogeneous treatment effects: `SubgroupEffects` for a public partition; `RLearner` and `DRLearner` on a
   public basis (`Polynomial`, `Spline`, `Fourier`, `Cells`); `KernelLearner`; `BlockEnsemble` around any `Learner`;
   `InfluenceLearner`, which is not proved private, as a baseline. They return an `EffectCurve`, which costs nothing to
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from dpcausal.estimators.average import PropensityMatching as PropensityMatching
     from dpcausal.estimators.average import RegressionAdjustment as RegressionAdjustment
     from dpcausal.estimators.average import Stratification as Stratification
+    from dpcausal.estimators.average import Winsorised as Winsorised
     from dpcausal.estimators.conditional import BlockEnsemble as BlockEnsemble
     from dpcausal.estimators.conditional import DRLearner as DRLearner
     from dpcausal.estimators.conditional import InfluenceLearner as InfluenceLearner
@@ -135,6 +137,7 @@ _HOMES = {
     "Treatment": "dpcausal.treatment",
     "Unit": "dpcausal.columns",
     "Vault": "dpcausal.vault",
+    "Winsorised": "dpcausal.estimators.average",
     "rank_estimators": "dpcausal.planning.ranking",
     "estimate": "dpcausal.quick",
     "plan": "dpcausal.planning.plan",

@@ -20,6 +20,9 @@ from dpcausal.schema import Schema
 # OpenDP's name for all constructors whose proofs have not passed its last vetting stage; there is no other kind.
 enable_features("contrib")
 
+_NEAR = 1e-10
+"""How near the standard deviation in floats is to that which OpenDP allows, as a share of it."""
+
 
 @dataclass(frozen=True)
 class Noise:
@@ -73,11 +76,22 @@ def calibrate(query: Query, schema: Schema, guarantee: Guarantee) -> Noise:
         sensitivity = query.sensitivity(schema, guarantee.protects, "l2")
         size = Fraction(gaussian_sd(epsilon, delta))
         event = Event(family="gaussian", epsilon=epsilon, delta=delta, mu=float_above(1 / size))
-    scales = tuple(
-        None if at.weight is None else float_above(at.weight * sensitivity.bound * size)
-        for at in sensitivity.coordinates
-    )
-    return Noise(sensitivity, scales, event)
+    return Noise(sensitivity, _scales(sensitivity, size), event)
+
+
+def _scales(sensitivity: Sensitivity, size: Fraction) -> tuple[float | None, ...]:
+    """Return the size of each coordinate's noise in ticks. A thousand coordinates may have a dozen weights."""
+    found: dict[tuple[int, int], float] = {}
+    scales: list[float | None] = []
+    for at in sensitivity.coordinates:
+        if at.weight is None:
+            scales.append(None)
+            continue
+        ratio = at.weight.as_integer_ratio()
+        if ratio not in found:
+            found[ratio] = float_above(at.weight * sensitivity.bound * size)
+        scales.append(found[ratio])
+    return tuple(scales)
 
 
 @cache
@@ -93,19 +107,44 @@ def gaussian_sd(epsilon: float, delta: float) -> float:
     """
     allowed, at = float_below(exact(epsilon)), float_below(exact(delta))
     low, high = 1e-3, 1e9
-    if epsilon_of_gaussian(high, at) > allowed:
-        raise GuaranteeError(
-            expected=f"an epsilon that Gaussian noise of any useful size can give at delta {delta:g}",
-            got=f"epsilon {epsilon:g}",
-            hint="ask for a larger epsilon.",
-        )
+    near = _sd_in_floats(allowed, at)
+    beyond, enough = near * (1 - _NEAR), near * (1 + _NEAR)
+    found = low < beyond and enough < high
+    if not (found and epsilon_of_gaussian(beyond, at) > allowed >= epsilon_of_gaussian(enough, at)):
+        beyond, enough = 0.0, math.inf  # then OpenDP decides every step
+        if epsilon_of_gaussian(high, at) > allowed:
+            raise GuaranteeError(
+                expected=f"an epsilon that Gaussian noise of any useful size can give at delta {delta:g}",
+                got=f"epsilon {epsilon:g}",
+                hint="ask for a larger epsilon.",
+            )
     while high / low > 1 + 1e-9:
         middle = math.sqrt(low * high)
-        if epsilon_of_gaussian(middle, at) <= allowed:
+        if middle >= enough or (middle > beyond and epsilon_of_gaussian(middle, at) <= allowed):
             high = middle
         else:
             low = middle
     return high
+
+
+def _sd_in_floats(epsilon: float, delta: float) -> float:
+    """Return about the same standard deviation, without rounding to the safe side: where the search begins.
+
+    It is that of the largest rho for which some order gives epsilon (Canonne, Kamath and Steinke 2020, Proposition
+    12). OpenDP takes milliseconds for each step of the search, and has the last word.
+    """
+
+    def rho(log_excess: float) -> float:
+        excess = math.exp(log_excess)
+        order = 1 + excess
+        return (epsilon + (math.log(delta) + math.log1p(excess)) / excess - math.log1p(-1 / order)) / order
+
+    low, high = math.log(1e-6), math.log(1e12)
+    for _ in range(100):
+        third = (high - low) / 3
+        low, high = (low + third, high) if rho(low + third) < rho(high - third) else (low, high - third)
+    most = rho((low + high) / 2)
+    return 1 / math.sqrt(2 * most) if most > 0 else math.inf
 
 
 def epsilon_of_gaussian(sd: float, delta: float) -> float:

@@ -40,6 +40,8 @@ class Effect(OtherNames):
             does not give one.
         treated_mean: The same with treatment.
         warnings: Signs, from released numbers, of a problem with the table or its declaration.
+        bias_bound: The largest bias, in either direction, that the interval allows for. It is no part of the standard
+            error.
     """
 
     _instead: ClassVar[Mapping[str, str]] = {
@@ -70,6 +72,7 @@ class Effect(OtherNames):
     control_mean: float | None = None
     treated_mean: float | None = None
     warnings: tuple[str, ...] = ()
+    bias_bound: float = 0.0
 
     def __post_init__(self) -> None:
         if self.sampling_sd is None and not self.no_interval:
@@ -112,7 +115,7 @@ class Effect(OtherNames):
             raise RefusedError(
                 expected="a level between 0 and 1", got=repr(level), hint="for a 95 % interval give 0.95."
             )
-        half = half_width(math.hypot(self.sampling_sd or 0.0, self.between_sd), self.noise, level)
+        half = half_width(math.hypot(self.sampling_sd or 0.0, self.between_sd), self.noise, level, self.bias_bound)
         return self.estimate - half, self.estimate + half
 
     def __str__(self) -> str:
@@ -138,6 +141,8 @@ class Effect(OtherNames):
             between = f", sites {format_number(self.between_sd)}" if self.between_sd else ""
             parts = f"sampling {format_number(self.sampling_sd)}{between} and {privacy}"
             table.append(("standard error", f"{format_number(self.standard_error or 0.0)} = {parts}"))
+        if self.bias_bound:
+            table.append(("bias bound", f"{format_number(self.bias_bound)} in either direction, in the interval"))
         table += table_rows("reading", self._reading())
         table += [*units_of(self.n, self.receipts), ("method", self.method), ("privacy", str(self.guarantee))]
         table += table_rows("sites", tuple(map(str, self.sites)))

@@ -55,20 +55,25 @@ def simulated(family: Family, scales: Sequence[float], draws: int) -> NDArray[np
     return noise
 
 
-def half_width(sampling_sd: float, noise: Sequence[NoiseTerm], level: float) -> float:
+def half_width(sampling_sd: float, noise: Sequence[NoiseTerm], level: float, bias: float = 0.0) -> float:
     """Return the distance that normal sampling error plus privacy noise stays within, with probability `level`.
+
+    A bias of up to `bias` in either direction is allowed for, as in the bias-aware intervals of Armstrong and Kolesár
+    (2018): with the largest bias the interval covers with probability `level`, with a smaller one more often.
 
     Example:
         >>> round(half_width(1.0, [], 0.95), 1)
         2.0
         >>> round(half_width(0.0, [NoiseTerm("laplace", 1.0)], 0.95), 1)  # ln 20
         3.0
+        >>> round(half_width(1.0, [], 0.95, bias=0.5), 1)
+        2.2
     """
-    return _half_width(sampling_sd, tuple(noise), level)
+    return _half_width(sampling_sd, tuple(noise), level, bias)
 
 
 @lru_cache(_REMEMBERED)
-def _half_width(sampling_sd: float, noise: tuple[NoiseTerm, ...], level: float) -> float:
+def _half_width(sampling_sd: float, noise: tuple[NoiseTerm, ...], level: float, bias: float) -> float:
     generator = np.random.default_rng(_SEED)  # a simulation from public sizes; it protects nothing
     error = generator.normal(0.0, 1.0, DRAWS) * sampling_sd
     for term in noise:
@@ -76,7 +81,7 @@ def _half_width(sampling_sd: float, noise: tuple[NoiseTerm, ...], level: float) 
         parts = min(term.parts, _MANY) if term.family == "laplace" else 1
         for _ in range(parts):
             error += draw(0.0, 1.0, DRAWS) * (term.scale / parts**0.5)
-    return float(np.quantile(np.abs(error), level))
+    return float(np.quantile(np.abs(error + bias), level))
 
 
 def critical_values(family: Family, shares: NDArray[np.float64], level: float, parts: int = 1) -> NDArray[np.float64]:

@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -148,6 +148,27 @@ class Schema:
         if isinstance(self.outcome, Real):
             return self.outcome.low, self.outcome.high
         return 0.0, 1.0
+
+    def narrowed(self, low: float, high: float) -> Self:
+        """Return the schema with narrower public bounds of the outcome; outcomes beyond count as the bound.
+
+        A missing outcome counts as before, or as the bound where that is beyond.
+
+        Example:
+            >>> schema = Schema(treatment=Treatment("arm"), outcome=Real("cost", 0, 200_000))
+            >>> schema.narrowed(0, 50_000).outcome_bounds
+            (0.0, 50000.0)
+        """
+        outcome = self.outcome
+        if not isinstance(outcome, Real) or not outcome.low <= low < high <= outcome.high:
+            least, most = self.outcome_bounds
+            raise SchemaError(
+                expected=f"an outcome that is a number, and bounds within {least:g} and {most:g}",
+                got=f"outcome {outcome.name!r} and bounds {low!r} to {high!r}",
+                hint="bounds can be made narrower, not wider; a binary outcome has the narrowest already.",
+            )
+        missing = min(max(outcome.missing_value, low), high)
+        return replace(self, outcome=replace(outcome, low=low, high=high, missing=missing))
 
     @property
     def data_handling(self) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """Sources: whatever answers queries with releases, and wrappers around them."""
 
-from typing import Protocol, runtime_checkable
+import copy
+from typing import Protocol, Self, runtime_checkable
 
 from dpcausal.errors import TableError
 from dpcausal.guarantee import Guarantee
@@ -38,6 +39,35 @@ class Source(Protocol):
         ...
 
 
+@runtime_checkable
+class NarrowableSource(Source, Protocol):
+    """A source whose outcome can be given narrower bounds: a vault or a rehearsal.
+
+    Privacy: bounds are public numbers, such as ones that were computed from releases. Every unit's outcome is moved to
+    the nearer bound by itself, so every proof holds as for a table that was declared with these bounds. The ledger is
+    the same, and the bounds are part of every question, so that answers for other bounds are other answers.
+    """
+
+    def narrowed(self, low: float, high: float) -> Source:
+        """Return the same source with narrower public bounds of the outcome."""
+        ...
+
+
+def narrowed(source: Source, low: float, high: float) -> Source:
+    """Return a source with narrower public bounds of the outcome.
+
+    Raises:
+        TableError: If the source has its bounds fixed, as a coordinator of many sites has.
+    """
+    if not isinstance(source, NarrowableSource):
+        raise TableError(
+            expected="a source whose outcome can be given narrower bounds: a Vault or a Rehearsal",
+            got=type(source).__name__,
+            hint="declare narrower public bounds in the schema instead.",
+        )
+    return source.narrowed(low, high)
+
+
 class WrappedSource:
     """A source that passes everything on to another one. Subclasses override `release`.
 
@@ -73,6 +103,12 @@ class WrappedSource:
     def release(self, query: Query, guarantee: Guarantee) -> Release:
         """Return the other source's answer."""
         return self._source.release(query, guarantee)
+
+    def narrowed(self, low: float, high: float) -> Self:
+        """Return a wrapper of the same kind, which shares what this one records, around the narrowed source."""
+        other = copy.copy(self)
+        other._source = narrowed(self._source, low, high)  # noqa: SLF001 (its own copy)
+        return other
 
 
 class RecordingSource(WrappedSource):

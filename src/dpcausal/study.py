@@ -16,6 +16,7 @@ from dpcausal.estimators.average import (
     DifferenceInMeans,
     DoublyRobust,
     InverseWeighting,
+    Winsorised,
 )
 from dpcausal.estimators.plausibility import warned_of_width
 from dpcausal.guarantee import Guarantee
@@ -196,13 +197,24 @@ class Study:
     @property
     def method(self) -> str:
         """The name of the estimator."""
-        return next(name for name, kind in ESTIMATORS.items() if kind is type(self.estimator))
+        return _method(self.estimator)
+
+    @property
+    def _adjusting(self) -> Estimator:
+        """The estimator that adjusts: the one that runs on winsorised outcomes, where they are."""
+        return self.estimator.estimator if isinstance(self.estimator, Winsorised) else self.estimator
+
+    @property
+    def for_one_table(self) -> bool:
+        """Whether each table gets an estimand of its own, as with winsorising: effects of sites are not comparable."""
+        return isinstance(self.estimator, Winsorised)
 
     @property
     def adjusts_for(self) -> tuple[str, ...]:
         """The covariates that the estimator adjusts for."""
-        by = getattr(self.estimator, "by", None)
-        return tuple(getattr(self.estimator, "covariates", ()) if by is None else (cut.name for cut in cuts_of(by)))
+        estimator = self._adjusting
+        by = getattr(estimator, "by", None)
+        return tuple(getattr(estimator, "covariates", ()) if by is None else (cut.name for cut in cuts_of(by)))
 
     @property
     def text(self) -> str:
@@ -302,10 +314,10 @@ class Study:
         The arms of a trial may be compared unweighted: that checks the randomisation.
         """
         weights: dict[str, Any] = {"weighted_by": ()}
-        if isinstance(self.estimator, InverseWeighting | DoublyRobust):
-            used = self.estimator
+        used = self._adjusting
+        if isinstance(used, InverseWeighting | DoublyRobust):
             weights = {"weighted_by": self.adjusts_for, "estimand": used.estimand, "clip": used.clip}
-        elif not isinstance(self.estimator, DifferenceInMeans) and self.design != "trial":
+        elif not isinstance(used, DifferenceInMeans) and self.design != "trial":
             raise StudyError(
                 expected="a required balance after adjustment: with inverse_weighting, "
                 "doubly_robust or difference_in_means, or of a trial",
@@ -330,8 +342,7 @@ class Study:
     def _plain(self) -> dict[str, Any]:
         """Return the study as plain values, without empty ones."""
         whole = {part.name: getattr(self, part.name) for part in fields(self) if part.init}
-        parameters = {name: value for name, value in asdict(self.estimator).items() if value is not None}  # type: ignore[call-overload]
-        whole["estimator"] = {"name": self.method, **parameters}
+        whole["estimator"] = _plain_estimator(self.estimator)
         whole["schema"] = self.schema.to_dict()
         tables = ("confounders", "bounds", "expected", "epsilons", "requires", "estimator", "schema")
         simple = {name: value for name, value in whole.items() if name not in tables and value != ""}
@@ -360,3 +371,15 @@ class Study:
         study = cls(**document | {"schema": Schema.from_dict(document["schema"]), "estimator": estimator})
         object.__setattr__(study, "_read", text)
         return study
+
+
+def _method(estimator: Estimator) -> str:
+    return next(name for name, kind in ESTIMATORS.items() if kind is type(estimator))
+
+
+def _plain_estimator(estimator: Estimator) -> dict[str, Any]:
+    """Return an estimator as plain values, without absent ones; the one that another runs as a table of its own."""
+    plain = {name: value for name, value in asdict(estimator).items() if value is not None}  # type: ignore[call-overload]
+    if isinstance(estimator, Winsorised):
+        plain["estimator"] = _plain_estimator(estimator.estimator)
+    return {"name": _method(estimator), **plain}

@@ -25,7 +25,9 @@ def read_estimator(document: object) -> Any:  # noqa: ANN401 (one of ESTIMATORS)
 
 def read_parameters(name: str, kind: type[Any], document: Mapping[str, Any]) -> Any:  # noqa: ANN401 (one of that kind)
     """Return an estimator or a diagnostic with these parameters."""
-    parameters = {key: _parameter(value) for key, value in document.items()}
+    parameters = {
+        key: read_estimator(value) if key == "estimator" else _parameter(value) for key, value in document.items()
+    }
     known = [part.name for part in fields(kind)]
     try:
         return kind(**parameters)

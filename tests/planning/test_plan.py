@@ -71,7 +71,7 @@ def test_a_regression_on_as_many_as_are_carried_has_less_noise_than_sampling_err
 def test_few_units_carry_none() -> None:
     made = plan(dpc.DifferenceInMeans(), expected(60), GUARANTEE, covariates=[])
     assert made.max_confounders == 0
-    assert "no numeric confounder" in str(made)
+    assert "a regression on any numeric confounder has more privacy noise" in str(made)
 
 
 def test_a_plan_prints_what_a_person_asks() -> None:
@@ -112,12 +112,42 @@ def test_an_outcome_whose_spread_is_unknown_is_said_to_be() -> None:
 def test_the_study_is_drawn_once_among_the_estimators_that_fit() -> None:
     curves = plan(dpc.RegressionAdjustment(covariates=("x0", "x1")), expected(20_000, 2), GUARANTEE).widths()
     assert "this study" in curves
-    assert "difference in means" in curves
-    assert "regression on x0, x1" not in curves
+    assert "doubly robust, of x0, x1" in curves
+    assert not {"regression on x0, x1", "difference in means"} & set(curves)
     for curve in curves.values():
         epsilons, halves = zip(*curve, strict=True)
         assert list(epsilons) == sorted(epsilons)
         assert halves[0] > halves[-1]
+
+
+def test_a_study_that_does_not_adjust_is_said_to_be_not_ranked() -> None:
+    made = plan(dpc.DifferenceInMeans(), expected(20_000, 2), GUARANTEE)
+    assert "this study is not ranked: not adjusted" in " ".join(str(made).split())
+    assert not isinstance(made.ranking.best, dpc.DifferenceInMeans)
+
+
+def test_the_ranking_is_about_the_confounders_that_the_study_adjusts_for() -> None:
+    made = plan(dpc.RegressionAdjustment(covariates=["x0", "x1"]), expected(20_000, 3), GUARANTEE)
+    ranked = next(each for each in made.ranking.candidates if isinstance(each.estimator, dpc.RegressionAdjustment))
+    assert ranked.label == "regression on x0, x1"
+    assert ranked.half_width == pytest.approx(made.half_width)
+    assert ranked.delta == sum(receipt.delta for receipt in made.effect.receipts)
+
+
+@pytest.mark.parametrize("epsilon", [0.02, 0.3, 3.0])
+@pytest.mark.parametrize("n", [500, 5_000])
+def test_refusals_width_and_what_a_target_takes_agree(epsilon: float, n: int) -> None:
+    """A page must not promise a width and deny an interval, nor ask for more than it has where that is enough."""
+    made = plan(dpc.DoublyRobust(covariates=["x0", "x1"]), expected(n, 2), dpc.Guarantee(epsilon=epsilon), width=0.05)
+    text = " ".join(str(made).split())
+    assert made.refused is (made.refusals > 20)
+    if made.refused:
+        assert "95 % interval none" in text or "95 % interval probably none" in text
+    if made.half_width <= 0.05:
+        assert made.epsilon_needed is not None
+        assert made.epsilon_needed <= epsilon * 1.05
+        assert made.units_needed is not None
+        assert made.units_needed <= n * 1.01
 
 
 def test_json_holds_what_is_printed() -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 from unittest import mock
 
 import duckdb
@@ -62,6 +62,12 @@ class CachedEngine(DuckDBEngine):
         super().__init__(relation, schema)
         self._columns: dict[tuple[tuple[str, ...], bool], Batch] = {}
         self._sums: dict[str, ExactInts] = {}
+
+    def with_schema(self, schema: Schema) -> Self:
+        """See `SchemaEngine.with_schema`."""
+        other = super().with_schema(schema)
+        other._columns, other._sums = {}, {}
+        return other
 
     def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> ExactInts:
         """See `Engine.aggregate`."""

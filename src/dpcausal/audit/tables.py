@@ -27,7 +27,7 @@ from dpcausal.vault.answers import ANSWERS
 from dpcausal.vault.coercion import column_names
 from dpcausal.vault.context import Answer, AnswerContext
 from dpcausal.vault.door import Sampler, Vault
-from dpcausal.vault.engines import Batch, Engine, ExactInts, compared, exact_ints
+from dpcausal.vault.engines import Batch, Engine, ExactInts, compared, exact_ints, with_schema
 from dpcausal.vault.engines.duckdb import connect
 from dpcausal.vault.numerics.learners import Learn, find_learner
 from dpcausal.vault.table import open_table
@@ -41,6 +41,10 @@ class Kind:
         self._sums: dict[tuple[tuple[tuple[str, int], ...], tuple[str, ...], bool], ExactInts] = {}
         whole = self._engine.collect(column_names(schema), 1, whole=True)
         self.ticks = {name: column[0] for name, column in whole.items()}
+
+    def with_schema(self, schema: Schema) -> "Kind":
+        """Return the same unit seen through another schema."""
+        return Kind(with_schema(self._engine, schema), schema)
 
     def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> ExactInts:
         """Return the sums over this unit alone."""
@@ -78,6 +82,10 @@ class Assembled:
         read = self._ticks if whole else compared(self._ticks)
         units = {name: read[name] for name in columns}
         return kernel(units) if kernel else units
+
+    def with_schema(self, schema: Schema) -> "Assembled":
+        """Return the same units seen through another schema; see `SchemaEngine.with_schema`."""
+        return Assembled([kind.with_schema(schema) for kind in self.kinds])
 
     @cached_property
     def _ticks(self) -> dict[str, Int64s]:

@@ -24,10 +24,12 @@ from dpcausal.estimators.average import (
     PropensityMatching,
     RegressionAdjustment,
     Stratification,
+    Winsorised,
     estimator_for,
 )
 from dpcausal.estimators.conditional import BlockEnsemble, DRLearner, KernelLearner, RLearner, SubgroupEffects
 from dpcausal.queries import (
+    ArmMoments,
     ArmTotals,
     Cells,
     Cut,
@@ -129,7 +131,7 @@ _VARIANTS: tuple[Target, ...] = (
     of_estimator("DifferenceInMeans", DifferenceInMeans(), "record"),
     of_estimator("DifferenceInMeans, two arms only", DifferenceInMeans(), "record", undeclared=0),
     of_estimator("DifferenceInMeans, trial", DifferenceInMeans(), "record_within_arm"),
-    of_estimator("DifferenceInMeans, Gaussian", DifferenceInMeans(), "record", DELTA, gaussian=True),
+    of_query("ArmMoments, Gaussian", ArmMoments(), "record", DELTA),
     of_estimator("Stratification", Stratification(by=["ward"], cap=3), "record"),
     of_estimator("Stratification, outcomes", Stratification(by=["ward"]), "outcome"),
     of_query("Stratification, Gaussian", StratumContrasts([Cut("ward")], 3), "record", DELTA),
@@ -152,6 +154,8 @@ _VARIANTS: tuple[Target, ...] = (
     of_estimator("DoublyRobust, Gaussian sums", DoublyRobust(covariates=["age"], estimand="ATO"), "record", DELTA),
     of_estimator("PropensityMatching, outcomes", PropensityMatching(covariates=["age"]), "outcome"),
     of_estimator("PropensityMatching, record", PropensityMatching(covariates=["age"]), "record", undeclared=0),
+    of_estimator("Winsorised", Winsorised(DifferenceInMeans()), "record"),
+    of_estimator("Winsorised, strata", Winsorised(Stratification(by=["ward"]), share=0.5), "record"),
     of_estimator("SubgroupEffects", SubgroupEffects(by=["ward"]), "record"),
     of_estimator("SubgroupEffects, Gaussian", SubgroupEffects(by=["smoker"]), "record", DELTA, gaussian=True),
     of_estimator("RLearner", RLearner(covariates=["age"], basis=Polynomial(["age"])), "record"),

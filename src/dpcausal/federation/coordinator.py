@@ -222,6 +222,12 @@ def _text_of(study: str | Path) -> str:
 
 
 def _check(study: Study, roster: Roster, key: Key) -> None:
+    if study.for_one_table:
+        raise StudyError(
+            expected="an estimator with one estimand at all sites",
+            got=f"{study.method}, which finds bounds of its own for each table",
+            hint="declare narrower public bounds of the outcome in the schema, and use the estimator itself.",
+        )
     if study.requester != key.owner:
         raise StudyError(
             expected=f"the key of {study.requester}, the study's requester",

@@ -11,7 +11,6 @@ from dpcausal.effect import Estimator
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import Family, simulated
 from dpcausal.queries import Query
-from dpcausal.real import Real
 from dpcausal.rehearsal import Rehearsal
 from dpcausal.release import Release
 from dpcausal.source import WrappedSource
@@ -22,35 +21,16 @@ _QUESTIONS = 8
 """The number of queries of an estimator after which noise repeats from one rehearsal to the next."""
 
 
-_NARROW, _RARE, _UNEVEN = 1 / 8, 0.1, 0.4
-"""Defaults: the outcome's standard deviation as a share of its range, its risk, and the share of treated units."""
-
-
 def count_refusals(estimator: Estimator, rehearsal: Rehearsal, guarantee: Guarantee) -> int:
     """Return the number of rehearsals with noise, out of `REHEARSALS`, that yield no interval.
 
-    An interval is refused where noise is large relative to the sampling error, and more often where arms are uneven. So
-    the defaults err towards a refusal: where no spread of the outcome is given, it is small here, although it is large
-    where a width is predicted; and with confounding, even arms are taken to be slightly uneven.
+    They expect the same table as the rehearsal that predicts a width, so that both are about one study.
     """
-    expected = cautious(rehearsal)
     effects = (
-        estimator.estimate(_NoisyRehearsal(expected, run), epsilon=guarantee.epsilon, delta=guarantee.delta)
+        estimator.estimate(_NoisyRehearsal(rehearsal, run), epsilon=guarantee.epsilon, delta=guarantee.delta)
         for run in range(REHEARSALS)
     )
     return sum(bool(effect.no_interval) for effect in effects)
-
-
-def cautious(rehearsal: Rehearsal) -> Rehearsal:
-    """Return the same expectations, with defaults that err towards a refusal."""
-    if rehearsal.confounding and rehearsal.treated_share == Rehearsal.treated_share:
-        rehearsal = replace(rehearsal, treated_share=_UNEVEN)
-    if rehearsal.outcome_sd is not None:
-        return rehearsal
-    if isinstance(rehearsal.schema.outcome, Real):
-        low, high = rehearsal.schema.outcome_bounds
-        return replace(rehearsal, outcome_sd=_NARROW * (high - low))
-    return replace(rehearsal, outcome_mean=_RARE) if rehearsal.outcome_mean is None else rehearsal
 
 
 def odds(refused: int) -> str:

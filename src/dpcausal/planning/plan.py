@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from dpcausal.effect import Effect, Estimator, format_receipt
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import half_width as half_width_of
-from dpcausal.planning.interval_refusals import REHEARSALS, cautious, count_refusals, odds
+from dpcausal.planning.interval_refusals import REHEARSALS, count_refusals, odds
 from dpcausal.planning.precision import (
     MOST_TRIED,
     epsilon_for,
@@ -18,8 +18,9 @@ from dpcausal.planning.precision import (
     units_for,
     width_curve,
 )
-from dpcausal.planning.ranking import Ranking, rank_estimators
+from dpcausal.planning.ranking import Candidate, Ranking, Shape, rank_estimators
 from dpcausal.queries import Cut
+from dpcausal.queries.cuts import cuts_of
 from dpcausal.real import Real
 from dpcausal.rehearsal import Rehearsal
 from dpcausal.text import format_number, html_table, table_rows, text_table
@@ -42,7 +43,7 @@ class Plan:
         units_needed: The number of units for this width at this epsilon; None without a target, or beyond a billion.
         max_confounders: The largest number of numeric confounders for which a regression adds less privacy noise than
             there is sampling error.
-        ranking: The estimators that fit, in the order of their expected error.
+        ranking: The estimators that fit, in the order of their expected error; those that do not adjust, apart.
     """
 
     estimator: Estimator
@@ -65,6 +66,11 @@ class Plan:
         """The smallest effect that such a study detects with 80 % power, by a two-sided test at 5 %."""
         return smallest_detectable(self.effect)
 
+    @property
+    def refused(self) -> bool:
+        """Whether most studies like this one would have no interval."""
+        return 2 * self.refusals > REHEARSALS
+
     def widths(self) -> dict[str, list[tuple[float, float]]]:
         """Return the expected half widths at several epsilons, for this study and for each estimator that fits.
 
@@ -77,7 +83,7 @@ class Plan:
 
     def __str__(self) -> str:
         table = text_table(self._title(), self._table())
-        return f"{table}\n\nEstimators by expected error\n{self.ranking.table}"
+        return f"{table}\n\nEstimators by expected error, each with the delta that it would use\n{self.ranking.table}"
 
     def _repr_html_(self) -> str:
         """Return the same table for a notebook, without the ranking."""
@@ -94,9 +100,16 @@ class Plan:
         table += [("no interval", odds(self.refusals))]
         table += table_rows("will ask", tuple(map(format_receipt, effect.receipts)))
         table += [("privacy", str(effect.guarantee)), *self._target(), ("max confounders", self._confounders())]
-        table += [("ranking", f"first {self.ranking.candidates[0].label}: {self.ranking.why}")]
+        table += [("ranking", self._place())]
         table += table_rows("note", tuple(note for note in effect.notes if note not in self.rehearsal.caveats))
         return table + table_rows("assumes", (*self.ranking.assumed, *self._left_open()))
+
+    def _place(self) -> str:
+        """Return what comes first in the ranking, and why; and where this study stands, if it does not adjust."""
+        first = self.ranking.candidates[0]
+        apart = [each for each in self.ranking.not_ranked if _alike(each.estimator, self.estimator)]
+        this = "".join(f"; this study is not ranked: {each.not_ranked}" for each in apart)
+        return f"first {first.label}: {self.ranking.why}{this}"
 
     def _precision(self) -> list[tuple[str, str]]:
         effect = self.effect
@@ -111,8 +124,9 @@ class Plan:
             f"sampling alone would give ± {format_number(parts[0])}, privacy noise alone ± {format_number(parts[1])}"
         )
         effect_size = f"an effect of {format_number(self.smallest_detectable)} or more, with 80 % power"
+        expect = "probably none; where there is one, expect" if self.refused else "expect"
         return [
-            ("95 % interval", f"expect the estimate ± {format_number(self.half_width)}; {alone}"),
+            ("95 % interval", f"{expect} the estimate ± {format_number(self.half_width)}; {alone}"),
             ("can detect", f"{effect_size} (two-sided test at 5 %, if the interval comes out as wide as expected)"),
         ]
 
@@ -128,12 +142,10 @@ class Plan:
     def _confounders(self) -> str:
         count = self.max_confounders
         if count == 0:
-            return (
-                "no numeric confounder: a regression on one would add more privacy noise than there is sampling error"
-            )
+            return "a regression on any numeric confounder has more privacy noise than there is sampling error"
         most = " or more" if count == MOST_TRIED else ""
         few = f"{count}{most} numeric confounder{'s' if count > 1 else ''}"
-        return f"{few}: a regression on so many adds less privacy noise than there is sampling error"
+        return f"{few}: a regression on so many has less privacy noise than there is sampling error"
 
     def _left_open(self) -> tuple[str, ...]:
         """Return what was not given, and what was assumed in its place."""
@@ -141,9 +153,6 @@ class Plan:
         if self.rehearsal.outcome_sd is None and isinstance(self.rehearsal.schema.outcome, Real):
             wide = "outcomes are taken to be uniform over their bounds, a larger spread than most have"
             left.append(f"no standard deviation was given: {wide}")
-        if (careful := cautious(self.rehearsal)) != self.rehearsal:
-            spread = f"a standard deviation of {format_number(careful.sd)}"
-            left.append(f"for the chance of no interval: {careful.treated_share:.0%} treated, and {spread}")
         return tuple(left)
 
     def to_json(self) -> str:
@@ -166,14 +175,19 @@ class Plan:
             "units_needed": self.units_needed,
             "max_confounders": self.max_confounders,
             "estimators": [
-                {name: value for name, value in vars(each).items() if name != "estimator"}
-                for each in self.ranking.candidates
+                {name: value if each.interval else None for name, value in _sizes(each).items()}
+                | {name: value for name, value in vars(each).items() if name not in ("estimator", "half_width")}
+                for each in (*self.ranking.candidates, *self.ranking.not_ranked)
             ],
             "widths": self.widths(),
             "assumes": [*self.ranking.assumed, *self._left_open()],
             "public": {name: value for name, value in asdict(self.rehearsal).items() if name not in ("schema", "n")},
         }
         return json.dumps(document, sort_keys=True, allow_nan=False)
+
+
+def _sizes(candidate: Candidate) -> dict[str, float]:
+    return {"half_width": candidate.half_width, "error": candidate.error}
 
 
 def _alike(first: Estimator, second: Estimator) -> bool:
@@ -189,6 +203,7 @@ def plan(  # noqa: PLR0913
     *,
     covariates: Sequence[str] | None = None,
     by: Sequence[str | Cut] | None = None,
+    shape: Shape = "unknown",
     width: float | None = None,
 ) -> Plan:
     """Plan an estimator: its queries, its cost and its expected precision. Reads no data and spends nothing.
@@ -197,8 +212,10 @@ def plan(  # noqa: PLR0913
         estimator: The estimator.
         rehearsal: The expectations about the table.
         guarantee: The guarantee to give.
-        covariates: The confounders, as for `rank_estimators`; none for a trial: `covariates=[]`.
+        covariates: The confounders, as for `rank_estimators`; none for a trial: `covariates=[]`. By default those that
+            the estimator adjusts for; where it adjusts for none, all covariates.
         by: Strata to rank as well, as for `rank_estimators`; the estimator's own by default.
+        shape: What is known about the shape of models, as for `rank_estimators`.
         width: The target half width: the ± around the estimate. Where there would be no interval, any by default.
 
     Example:
@@ -226,7 +243,14 @@ def plan(  # noqa: PLR0913
         ranking=rank_estimators(
             rehearsal,
             guarantee,
-            covariates=covariates,
+            covariates=_adjusts_for(estimator) or None if covariates is None else covariates,
             by=getattr(estimator, "by", ()) if by is None else by,
+            shape=shape,
         ),
     )
+
+
+def _adjusts_for(estimator: Estimator) -> list[str]:
+    """Return the covariates that an estimator adjusts for."""
+    by = getattr(estimator, "by", None)
+    return list(getattr(estimator, "covariates", ())) if by is None else [cut.name for cut in cuts_of(by)]

@@ -14,7 +14,7 @@ from dpcausal.rehearsal import Rehearsal
 
 Size = TypeVar("Size", int, float)
 
-MOST_TRIED = 30
+MOST_TRIED = 20
 """The largest number of numeric confounders to try."""
 
 EPSILONS = tuple(round(10 ** (place / 6), 2) for place in range(-6, 7))
@@ -23,6 +23,9 @@ EPSILONS = tuple(round(10 ** (place / 6), 2) for place in range(-6, 7))
 _EPSILONS = [*(digits * 10.0**power for power in range(-4, 1) for digits in range(10, 100)), 100.0]
 _NUMBERS = [*range(10, 1000), *(digits * 10**power for power in range(1, 7) for digits in range(100, 1000))]
 """The values that a search may find: round numbers, up to a billion units."""
+
+_STEPS = 10
+"""In so many steps a search looks for the first value that will not do."""
 
 
 def half_width(effect: Effect, level: float = 0.95) -> float:
@@ -56,11 +59,11 @@ def epsilon_for(width: float, estimator: Estimator, rehearsal: Rehearsal, delta:
 
 
 def _least(values: Sequence[Size], will_do: Callable[[Size], bool]) -> Size | None:
-    """Return the smallest value from which on all will do, found in about 100 steps; None if the largest will not do.
+    """Return the smallest value from which on all will do, found in about 20 steps; None if the largest will not do.
 
-    Some estimators refuse an interval in between, so a value does not count if a larger one will not do.
+    Some estimators refuse an interval in between, so a value does not count if a larger one of these steps will not do.
     """
-    step = len(values) // 100 + 1
+    step = len(values) // _STEPS + 1
     top = len(values) - 1
     if not will_do(values[top]):
         return None

@@ -1,9 +1,10 @@
-"""Rankings of estimators by their expected error, from public quantities only."""
+"""Rankings of estimators by the width of the interval to expect, from public quantities only."""
 
 import math
-from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Literal
 
 from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import GuaranteeError
@@ -13,28 +14,43 @@ from dpcausal.estimators.average import (
     InverseWeighting,
     RegressionAdjustment,
     Stratification,
+    Winsorised,
 )
-from dpcausal.estimators.propensity import PropensityUncertainty
 from dpcausal.guarantee import Guarantee
+from dpcausal.planning.coarse_strata import coarse_strata
+from dpcausal.planning.precision import half_width
+from dpcausal.planning.strata import propose_strata
 from dpcausal.queries import Cut
-from dpcausal.queries.cuts import bins, cuts_of
-from dpcausal.queries.features import design_names, feature_names
+from dpcausal.queries.cuts import cuts_of
+from dpcausal.queries.features import design_names
 from dpcausal.real import Real
 from dpcausal.rehearsal import Rehearsal
 from dpcausal.source import Source
 from dpcausal.text import format_number, table_rows, text_lines
 
-_VARIED = 0.2
-"""The assumed difference of effects between units one logit apart, in standard deviations of the outcome."""
+LINEAR, LOGISTIC = "linear outcomes", "logistic treatment"
+"""The shapes that models assume."""
 
-_EXPLAINED = 0.25
-"""The share of the outcome's variance that covariates are assumed to explain."""
+OTHER_EFFECT, _OVERLAP = "another effect: that in the overlap population", "overlap population"
+"""Why an estimator is not ranked among those of all units, and how its estimand says so."""
+
+Shape = Literal["unknown", "linear"]
+"""What is known about how outcomes and treatment depend on covariates: nothing, or that models of main effects hold."""
 
 _MOST_FEATURES = 30
 """Regressions with more features than this are not tried."""
 
-_COUNTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20)
-"""The numbers of confounders to try."""
+_PREFERENCE = 2.0
+"""Where shapes are unknown, an estimator with a model comes first only where it is so much more precise than strata."""
+
+_TAIL_PREFERENCE = 1.1
+"""Winsorising, which assumes something about the tail, comes first only where it is so much more precise."""
+
+_ONE_SIDED = NormalDist().inv_cdf(0.95) / NormalDist().inv_cdf(0.975)
+"""The distance that an error exceeds in one direction once in twenty times, as a share of the half width."""
+
+_MOST_NAMES = 4
+"""A label lists so many covariates; of more it gives the number."""
 
 
 @dataclass(frozen=True)
@@ -44,25 +60,36 @@ class Candidate:
     Attributes:
         estimator: The estimator, ready to use.
         label: Its name, in words.
+        half_width: The expected half width of the 95 % interval; infinite where none is expected.
         sampling_sd: The standard deviation of the sampling error.
         privacy_sd: The standard deviation of the privacy noise.
-        bias: The expected residual confounding, or the expected distance to the estimand.
+        bias: The confounding that is expected to stay in the estimate; the interval does not include it.
         delta: The delta to use: 0 where Laplace noise is smaller than the Gaussian noise that a delta allows.
-        interval: Whether it is expected to yield an interval.
+        assumes: The shape that it assumes, in words.
+        whole: Whether it adjusts for every confounder without a model.
+        not_ranked: Why it is listed apart; empty for those that are ranked.
     """
 
     estimator: Estimator
     label: str
+    half_width: float
     sampling_sd: float
     privacy_sd: float
     bias: float
     delta: float
-    interval: bool
+    assumes: str
+    whole: bool = False
+    not_ranked: str = ""
+
+    @property
+    def interval(self) -> bool:
+        """Whether it is expected to yield an interval."""
+        return math.isfinite(self.half_width)
 
     @property
     def error(self) -> float:
-        """The expected error, as a root mean square error (RMSE)."""
-        return math.hypot(self.sampling_sd, self.privacy_sd, self.bias)
+        """The distance to the truth that the estimate stays within in 95 % of studies, bias included."""
+        return max(self.half_width, self.bias + _ONE_SIDED * self.half_width)
 
 
 @dataclass(frozen=True)
@@ -70,23 +97,24 @@ class Ranking:
     """Estimators in the order of their expected error, and the reason.
 
     Attributes:
-        candidates: The estimators, best first.
+        candidates: The estimators that adjust for the confounders, best first; where there are none, all that fit.
+        not_ranked: Estimators that are never recommended here: without adjustment, or of another effect.
         confounders: The number of declared confounders.
-        worthwhile: The largest number of equally important confounders for which adjusting is worth its noise; with
-            more, not adjusting has the smaller error.
-        guarantee: The guarantee that they would have.
+        shape: What is known about the shape of models.
+        guarantee: The guarantee that they may use.
         assumed: The assumptions, in words.
     """
 
     candidates: tuple[Candidate, ...]
+    not_ranked: tuple[Candidate, ...]
     confounders: int
-    worthwhile: int
+    shape: Shape
     guarantee: Guarantee
     assumed: tuple[str, ...]
 
     @property
     def best(self) -> Estimator:
-        """The estimator with the smallest expected error."""
+        """The estimator that comes first."""
         return self.candidates[0].estimator
 
     def estimate(self, source: Source) -> Effect:
@@ -97,44 +125,40 @@ class Ranking:
     def why(self) -> str:
         """The reason for the first place, in one sentence."""
         first = self.candidates[0]
-        plain = next(each for each in self.candidates if isinstance(each.estimator, DifferenceInMeans))
-        parts = {"sampling": first.sampling_sd, "privacy noise": first.privacy_sd, "residual confounding": first.bias}
-        largest = max(parts, key=lambda name: parts[name])
-        if first is plain:
-            others = [each for each in self.candidates if each is not plain]
-            if not others:
-                return "no confounders were declared, so there is nothing to adjust for"
-            return (
-                f"what adjusting would remove ({format_number(plain.bias)}) is less than the noise it would add "
-                f"({format_number(others[0].privacy_sd)} in place of {format_number(plain.privacy_sd)})"
-            )
+        if not self.confounders:
+            nothing = "no confounders were declared, so there is nothing to adjust for"
+            plain = next(each for each in self.candidates if isinstance(each.estimator, DifferenceInMeans))
+            if not isinstance(first.estimator, Winsorised):
+                return nothing
+            halves = (format_number(each.half_width) for each in (first, plain))
+            return f"{nothing}; the outcome's bounds are wide, and winsorising gives ± {' instead of ± '.join(halves)}"
+        if not first.interval:
+            return "no estimator that adjusts is expected to give an interval: use more epsilon or more units"
+        narrowest = min(self.candidates, key=lambda each: each.error)
+        within = f"it is expected within {format_number(first.error)} of the truth in 95 % of studies"
+        if narrowest is first:
+            return f"{within}, the least of those that adjust"
         return (
-            f"its expected error is {format_number(first.error)}, most of it {largest}; "
-            f"a plain difference in means would have {format_number(plain.error)}, "
-            f"{format_number(plain.bias)} of it confounding"
+            f"{within}, without a model; {narrowest.label} would be within {format_number(narrowest.error)}, "
+            f"where it holds that {narrowest.assumes}"
         )
 
     @property
     def table(self) -> str:
         """The candidates, the best first, as a table in text."""
-        lines = [f"{'':>3} {'expected error':>14} {'sampling':>10} {'privacy':>10} {'bias':>10}  estimator"]
-        for place, each in enumerate(self.candidates, start=1):
-            sizes = " ".join(f"{format_number(size):>10}" for size in (each.sampling_sd, each.privacy_sd, each.bias))
-            refused = "" if each.interval else " (no interval)"
-            lines.append(f"{place:>2}. {format_number(each.error):>14} {sizes}  {each.label}{refused}")
+        lines = [f"{'':>3} {'95 % within':>11} {'interval ±':>10} {'left in':>9} {'delta':>6}  estimator (and shape)"]
+        lines += [f"{place:>2}. {_line(each)} ({each.assumes})" for place, each in enumerate(self.candidates, start=1)]
+        lines += [f"  - {_line(each)} ({each.not_ranked})" for each in self.not_ranked]
         return "\n".join(lines)
 
     def __str__(self) -> str:
-        table = [("why", self.why), ("adjusting", self._worthwhile()), ("privacy", str(self.guarantee))]
+        table = [("why", self.why), ("privacy", f"at most {self.guarantee}")]
         return "\n".join([self.table, "", *text_lines(table + table_rows("assumes", self.assumed))])
 
-    def _worthwhile(self) -> str:
-        if self.worthwhile == 0:
-            return "is worth its noise for no confounder: use more epsilon, more units or tighter bounds"
-        more = " or more" if self.worthwhile == _COUNTS[-1] else ""
-        return (
-            f"is worth its noise for about {self.worthwhile}{more} equally important ones; {self.confounders} declared"
-        )
+
+def _line(each: Candidate) -> str:
+    error, half = (format_number(size) if each.interval else "none" for size in (each.error, each.half_width))
+    return f"{error:>11} {half:>10} {format_number(each.bias):>9} {each.delta:>6g}  {each.label}"
 
 
 def rank_estimators(
@@ -143,22 +167,31 @@ def rank_estimators(
     *,
     covariates: Sequence[str] | None = None,
     by: Sequence[str | Cut] = (),
+    shape: Shape = "unknown",
 ) -> Ranking:
     """Rank estimators of the average treatment effect by their expected error. Reads no data and spends nothing.
 
+    The expected error is the distance to the truth that the estimate stays within in 95 % of studies: the half width of
+    its interval, and the confounding that it leaves in. Strata need no model. Where nothing is known about shapes, they
+    come first unless a model is twice as precise.
+
     Args:
         rehearsal: The expectations about the table.
-        guarantee: The guarantee to give.
-        covariates: The confounders; all covariates by default, and none for a trial: `covariates=[]`.
-        by: Strata to consider, as for `Stratification`.
+        guarantee: The guarantee to give. An estimator uses delta 0 where that means less noise.
+        covariates: The confounders, the most important first; all covariates by default, and none for a trial:
+            `covariates=[]`.
+        by: Strata to rank, as for `Stratification`; by default they follow from public ranges and the number of units.
+        shape: `linear` where outcomes are known to be linear in covariates and treatment to follow a logistic
+            regression on them; `unknown` by default.
 
     Example:
         >>> from dpcausal import Guarantee, Real, Rehearsal, Schema, Treatment
         >>> covariates = [Real("age", 18, 90), Real("weight", 40, 160)]
         >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
-        >>> for n in (200, 200_000):
-        ...     print(rank_estimators(Rehearsal(schema, n), Guarantee(epsilon=1.0)).candidates[0].label)
-        difference in means
+        >>> for shape in ("unknown", "linear"):
+        ...     ranking = rank_estimators(Rehearsal(schema, 200_000), Guarantee(epsilon=1.0), shape=shape)
+        ...     print(ranking.candidates[0].label)
+        stratification by age, weight
         doubly robust, of age, weight
     """
     schema = rehearsal.schema
@@ -168,28 +201,23 @@ def rank_estimators(
             got=f"one that protects {guarantee.protects}",
             hint=f"write Guarantee(epsilon=…, protects={schema.protects!r}).",
         )
-    names = [column.name for column in schema.covariates] if covariates is None else covariates
-    scenario = _Scenario(rehearsal, guarantee, len(names))
-    candidates = [scenario.difference_in_means(), *([scenario.stratification(by, names)] if by else ())]
-    candidates += scenario.adjusted(names) if names else ()
-    ranked = sorted(candidates, key=lambda each: each.error)
-    assumed = (*rehearsal.caveats, *scenario.caveats)
-    return Ranking(tuple(ranked), len(names), _worthwhile(rehearsal, guarantee), guarantee, assumed)
+    names = [column.name for column in schema.covariates] if covariates is None else list(covariates)
+    scenario = _Scenario(rehearsal, guarantee, tuple(names))
+    found = scenario.adjusted(by) if names else scenario.randomised(by)
+    # Where no estimator is of all units, those of the overlap population are ranked.
+    reason = "" if any(not each.not_ranked for each in found) else OTHER_EFFECT
+    ranked = sorted((each for each in found if each.not_ranked == reason), key=lambda each: _order(each, shape))
+    apart = tuple(each for each in found if each.not_ranked != reason)
+    assumed = (*rehearsal.caveats, *scenario.caveats(ranked, shape))
+    return Ranking(tuple(ranked), apart, len(names), shape, guarantee, assumed)
 
 
-def _worthwhile(rehearsal: Rehearsal, guarantee: Guarantee) -> int:
-    """Return the largest number of confounders for which adjusting for all of them is worth its noise."""
-
-    def too_many(count: int) -> bool:
-        covariates = [Real(f"confounder {place}", 0, 1) for place in range(count)]
-        scenario = _Scenario(
-            replace(rehearsal, schema=replace(rehearsal.schema, covariates=covariates)), guarantee, count
-        )
-        adjusted = scenario.adjusted([column.name for column in covariates])
-        return min(each.error for each in adjusted) >= scenario.difference_in_means().error
-
-    place = bisect_left(_COUNTS, x=1, key=too_many)
-    return _COUNTS[place - 1] if place else 0
+def _order(candidate: Candidate, shape: Shape) -> tuple[float, float]:
+    """Return what candidates are sorted by: their error, or their noise where no interval is expected."""
+    factor = _PREFERENCE if shape == "unknown" and not candidate.whole else 1.0
+    if isinstance(candidate.estimator, Winsorised):
+        factor *= _TAIL_PREFERENCE
+    return candidate.error * factor, math.hypot(candidate.sampling_sd, candidate.privacy_sd, candidate.bias)
 
 
 @dataclass(frozen=True)
@@ -198,97 +226,134 @@ class _Scenario:
 
     rehearsal: Rehearsal
     guarantee: Guarantee
-    confounders: int
+    confounders: tuple[str, ...]
 
-    @property
-    def caveats(self) -> tuple[str, ...]:
-        """The assumptions, in words."""
+    def caveats(self, ranked: Sequence[Candidate], shape: Shape) -> tuple[str, ...]:
+        """Return the assumptions, in words."""
         if not self.confounders:
             return ("no confounders: arms are comparable, as in a randomised trial",)
-        return (
-            "each confounder has an equal part, and models are of the right shape",
-            f"for overlap weights: effects differ by {_VARIED:g} standard deviations between units a logit apart",
-            "where an arm is smaller than twice the clipping bound of scores, clipping leaves residual confounding",
-        )
+        found = ["each confounder has an equal part in the confounding"]
+        if any(isinstance(each.estimator, Stratification) and each.bias for each in ranked):
+            found.append("numbers in bins are normal around the middle of their range; confounding within bins stays")
+        if shape == "unknown":
+            found.append("nothing is known about shapes: models come first only where they are twice as precise")
+        return tuple(found)
 
     @property
     def bias(self) -> float:
         """The confounding in a plain difference."""
         return self.rehearsal.confounding * self.rehearsal.sd if self.confounders else 0.0
 
-    def clipping_bias(self, clip: float) -> float:
-        """Return the residual confounding of clipped scores where an arm is rare."""
-        treated = self.rehearsal.treated_share
-        return self.bias * max(1 - min(treated, 1 - treated) / 2 / clip, 0.0)
-
-    def rehearsed(self, estimator: Estimator) -> tuple[Effect, float]:
-        """Return an estimator's rehearsed effect, and the delta with which its noise is smallest."""
-        deltas = sorted({0.0, self.guarantee.delta})
-        plans = [
-            (estimator.estimate(self.rehearsal, epsilon=self.guarantee.epsilon, delta=delta), delta) for delta in deltas
-        ]
-        return min(plans, key=lambda each: each[0].privacy_sd)
-
-    def candidate(
-        self, estimator: Estimator, label: str, *, bias: float = 0.0, noise: float = 0.0, explained: float = 0.0
+    def candidate(  # noqa: PLR0913
+        self,
+        estimator: Estimator,
+        label: str,
+        assumes: str,
+        *,
+        bias: float = 0.0,
+        whole: bool = False,
+        not_ranked: str = "",
     ) -> Candidate:
-        """Return a candidate with a bias, and with noise that its rehearsed effect does not include.
-
-        The sampling variance is that of two means, reduced by the share that covariates explain. The one of a rehearsed
-        effect may be larger: it includes what noise could hide.
-        """
-        plan, delta = self.rehearsed(estimator)
-        variance = self.rehearsal.sd**2 * sum(1 / size for size in self.rehearsal.expected_sizes)
-        sampling = math.sqrt(variance * (1 - explained))
+        """Return a candidate with the bias that its interval does not include."""
+        effect, delta = self._narrowest(estimator)
+        if not not_ranked and _OVERLAP in effect.estimand:
+            not_ranked = OTHER_EFFECT
         return Candidate(
-            estimator, label, sampling, math.hypot(plan.privacy_sd, noise), bias, delta, not plan.no_interval
+            estimator,
+            label,
+            half_width(effect),
+            effect.sampling_sd or 0.0,
+            effect.privacy_sd,
+            bias,
+            delta,
+            assumes,
+            whole,
+            not_ranked,
         )
 
-    def difference_in_means(self) -> Candidate:
-        """Return the plain difference."""
-        return self.candidate(DifferenceInMeans(), "difference in means", bias=self.bias)
+    def _narrowest(self, estimator: Estimator) -> tuple[Effect, float]:
+        """Return the rehearsed effect, and the delta to ask it with: 0 where that means less noise."""
+        epsilon, delta = self.guarantee.epsilon, self.guarantee.delta
+        effect = estimator.estimate(self.rehearsal, epsilon=epsilon, delta=delta)
+        if not any(receipt.delta for receipt in effect.receipts):  # it uses none by itself
+            return effect, 0.0
+        pure = estimator.estimate(self.rehearsal, epsilon=epsilon)
+        return min((effect, delta), (pure, 0.0), key=lambda each: (half_width(each[0]), each[0].privacy_sd))
 
-    def stratification(self, by: Sequence[str | Cut], names: Sequence[str]) -> Candidate:
-        """Return strata; of a number, the square of a bin's share of the range stays as confounding."""
-        cuts = cuts_of(by)
-        counts = dict(zip(cuts, bins(cuts, self.rehearsal.schema), strict=True))
-        removed = sum(1 - (1 / counts[cut] ** 2 if cut.edges else 0.0) for cut in cuts if cut.name in names)
-        left = self.bias * (1 - removed / self.confounders) if self.confounders else 0.0
-        return self.candidate(
-            Stratification(by=by), f"stratification by {', '.join(cut.name for cut in cuts)}", bias=left
-        )
+    def randomised(self, by: Sequence[str | Cut]) -> list[Candidate]:
+        """Return what fits a trial, where nothing needs adjustment: means, of winsorised outcomes too."""
+        found = [self.candidate(DifferenceInMeans(), "difference in means", "none", whole=True)]
+        if isinstance(self.rehearsal.schema.outcome, Real):
+            winsorised = Winsorised(DifferenceInMeans())
+            found.append(self.candidate(winsorised, "difference in winsorised means", "a lognormal tail", whole=True))
+        return found + ([self.stratification(by)] if by else [])
 
-    def adjusted(self, covariates: Sequence[str]) -> list[Candidate]:
-        """Return weighting, regression, and both together, on all these confounders."""
-        schema, names = self.rehearsal.schema, ", ".join(covariates)
-        treated = self.rehearsal.treated_share
-        spread, features = (
-            treated * (1 - treated) * self.rehearsal.covariate_sd**2,
-            len(feature_names(covariates, schema)),
+    def adjusted(self, by: Sequence[str | Cut]) -> list[Candidate]:
+        """Return strata, weighting, regression, and both together; apart, what estimates something else."""
+        covariates = self.confounders
+        names = _listed(covariates)
+        n, treated, schema = self.rehearsal.compared, self.rehearsal.treated_share, self.rehearsal.schema
+        strata = (
+            by
+            or propose_strata(schema, n, covariates, treated_share=treated)
+            or coarse_strata(schema, n, covariates, treated_share=treated)
         )
-        uncertainty = PropensityUncertainty.of(
-            self.rehearsal.n, self.guarantee.epsilon / 2, len(covariates), features, spread
-        )
-        moved, ridge = uncertainty.noise_sd * self.rehearsal.sd / 4, self.bias * min(uncertainty.ridge, 1.0)
-        overlap_bias = math.hypot(ridge, abs(1 - 2 * treated) * _VARIED * self.rehearsal.sd)
-        overlap = InverseWeighting(covariates=covariates, estimand="ATO")
-        clipping_bias = [self.clipping_bias(clip) for clip in (InverseWeighting.clip, DoublyRobust.clip)]
-        candidates = [
-            self.candidate(
-                InverseWeighting(covariates=covariates),
-                f"weighting of {names}",
-                bias=ridge + clipping_bias[0],
-                noise=moved,
-            ),
-            self.candidate(overlap, f"overlap weighting of {names}", bias=overlap_bias, noise=moved),
-        ]
+        found = [self.stratification(strata)] if strata else []
+        found.append(self.candidate(InverseWeighting(covariates=covariates), f"weighting of {names}", LOGISTIC))
         if len(design_names(covariates, schema)) <= _MOST_FEATURES:
-            regression, both = RegressionAdjustment(covariates=covariates), DoublyRobust(covariates=covariates)
-            shrunk = abs(
-                self.rehearsed(regression)[0].estimate
-            )  # without an effect, what it finds is what it leaves in
-            candidates += [
-                self.candidate(both, f"doubly robust, of {names}", bias=clipping_bias[1], explained=_EXPLAINED),
-                self.candidate(regression, f"regression on {names}", bias=shrunk, explained=_EXPLAINED),
+            both, regression = DoublyRobust(covariates=covariates), RegressionAdjustment(covariates=covariates)
+            found += [
+                self.candidate(both, f"doubly robust, of {names}", f"{LINEAR} or {LOGISTIC}"),
+                self.candidate(regression, f"regression on {names}", LINEAR),
             ]
-        return candidates
+        overlap = InverseWeighting(covariates=covariates, estimand="ATO")
+        return [
+            *found,
+            self.candidate(
+                overlap,
+                f"overlap weighting of {names}",
+                LOGISTIC,
+                not_ranked=OTHER_EFFECT,
+            ),
+            self.candidate(
+                DifferenceInMeans(), "difference in means", "none", bias=self.bias, not_ranked="not adjusted"
+            ),
+        ]
+
+    def stratification(self, by: Sequence[str | Cut]) -> Candidate:
+        """Return strata, with the confounding within bins and that of confounders that are not cut."""
+        cuts = {cut.name: cut for cut in cuts_of(by)}
+        left = [_left_within(cuts[name], self.rehearsal) if name in cuts else 1.0 for name in self.confounders]
+        without = [name for name in self.confounders if name not in cuts]
+        of = f" and no part for {_listed(without)}" if without else ""
+        return self.candidate(
+            Stratification(by=by),
+            f"stratification by {_listed(list(cuts))}",
+            f"none within cells{of}",
+            bias=self.bias * sum(left) / len(left) if left else 0.0,
+            whole=not without,
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) <= _MOST_NAMES else f"{len(names)} covariates"
+
+
+def _left_within(cut: Cut, rehearsal: Rehearsal) -> float:
+    """Return the share of a covariate's variance within bins: confounding that is linear in it stays by that share.
+
+    Numbers are taken to be normal around the middle of their range.
+    """
+    column = next(column for column in rehearsal.schema.covariates if column.name == cut.name)
+    if not isinstance(column, Real):
+        return 0.0
+    normal, sd = NormalDist(), rehearsal.covariate_sd * (column.high - column.low) / 2
+    edges = [-math.inf, *((edge - (column.low + column.high) / 2) / sd for edge in cut.edges), math.inf]
+    below = [0.0 if edge == -math.inf else 1.0 if edge == math.inf else normal.cdf(edge) for edge in edges]
+    density = [0.0 if math.isinf(edge) else normal.pdf(edge) for edge in edges]
+    between = sum(
+        (density[place] - density[place + 1]) ** 2 / (below[place + 1] - below[place])
+        for place in range(len(edges) - 1)
+        if below[place + 1] > below[place]
+    )
+    return max(1 - between, 0.0)

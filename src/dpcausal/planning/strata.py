@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 from dpcausal.queries import Cut
+from dpcausal.queries.cuts import MOST_STRATA
 from dpcausal.queries.features import covariates_named
 from dpcausal.real import Real
 from dpcausal.schema import Schema
@@ -54,7 +55,7 @@ def propose_strata(
     columns = covariates_named(covariates, schema)
     numbers = [column for column in columns if isinstance(column, Real)]
     listed = math.prod(len(column.values) for column in columns if not isinstance(column, Real))
-    strata = n * 4 * treated_share * (1 - treated_share) / _UNITS_PER_STRATUM / listed
+    strata = min(n * 4 * treated_share * (1 - treated_share) / _UNITS_PER_STRATUM, MOST_STRATA) / listed
     if strata < max(_FEWEST_BINS ** len(numbers), 1):
         return ()
     bins = min(math.floor(strata ** (1 / len(numbers)) + 1e-9), _MOST_BINS) if numbers else 1

@@ -145,6 +145,7 @@ def pool(
         ),
         no_interval=alone or _no_interval(rule, counted, dict(zip(sites, weights, strict=True))),
         between_sd=_between_sd(rule, differing, weights),
+        bias_bound=float(weights @ [effect.bias_bound for effect in sites.values()]),
         sites=_shares(sites, weights, absent),
         warnings=(
             *((f"{alone}. This warning uses released numbers only and cost no privacy.",) if alone else ()),

@@ -36,6 +36,7 @@ from dpcausal.queries.logistic import ObjectivePerturbedLogistic as ObjectivePer
 from dpcausal.queries.logistic import OutputPerturbedLogistic as OutputPerturbedLogistic
 from dpcausal.queries.matched_contrast import MatchedContrast as MatchedContrast
 from dpcausal.queries.noisy_matched_contrast import NoisyMatchedContrast as NoisyMatchedContrast
+from dpcausal.queries.outcome_counts import OutcomeCounts as OutcomeCounts
 from dpcausal.queries.outcomes_below import OutcomesBelow as OutcomesBelow
 from dpcausal.queries.query import GRID as GRID
 from dpcausal.queries.query import Coordinate as Coordinate
@@ -65,6 +66,7 @@ QUERIES: dict[str, type[Query]] = {
         MatchedContrast,
         NoisyMatchedContrast,
         OutcomesBelow,
+        OutcomeCounts,
         SubgroupMoments,
         EffectMoments,
         EffectWeights,

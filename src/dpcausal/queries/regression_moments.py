@@ -1,9 +1,11 @@
 """Sums of products of outcome, covariates and arm, for linear regressions of the outcome."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property, lru_cache
 from typing import ClassVar, Self
 
 import numpy as np
@@ -58,7 +60,7 @@ class Moment:
         """Whether this is the sum of what squares lack to 1."""
         return self.first == self.second != CONSTANT
 
-    @property
+    @cached_property
     def weight(self) -> int:
         """The size of its noise, in proportion."""
         factors = (self.first, self.second)
@@ -98,25 +100,19 @@ class RegressionMoments(Query):
     def moments(self, schema: Schema) -> tuple[Moment, ...]:
         """Return the sums, in the order of the coordinates."""
         last = FIRST_FEATURE + len(design_names(self.covariates, schema))
-        pairs = [(first, second) for first in range(last) for second in range(first, last)]
-        # The first is the number of units in the comparison, which is public unless units may leave it.
-        counted = pairs if schema.units_may_leave(schema.protects) else pairs[1:]
-        plain = [Moment(first, second, signed=False) for first, second in counted]
-        signed = [
-            Moment(first, second, signed=True) for first, second in pairs if first == CONSTANT or self.interaction
-        ]
-        return *plain, *signed
+        return _moments(last, self.interaction, counted=schema.units_may_leave(schema.protects))
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
         """Return the answer's coordinates and how far one unit can move them."""
         numbers = ["", "outcome", *design_names(self.covariates, schema)]
         low, high = schema.outcome_bounds
         sizes = [1.0, (high - low) / 2, *(1.0 for _ in numbers[FIRST_FEATURE:])]
+        weights = {weight: Fraction(weight * 2 * FINE**2) for weight in WEIGHTS.values()}
         coordinates = tuple(
             Coordinate(
                 _name(moment, numbers),
                 sizes[moment.first] * sizes[moment.second] / FINE**2,
-                Fraction(moment.weight * 2 * FINE**2),
+                weights[moment.weight],
             )
             for moment in self.moments(schema)
         )
@@ -128,16 +124,18 @@ class RegressionMoments(Query):
     def _leaving(self, schema: Schema, norm: Norm) -> Fraction:
         """Return how far a unit that leaves the comparison moves all sums: each half as far as a change of sign."""
         power = {"l1": 1, "l2": 2}[norm]
-        moved = sum((Fraction(1, 2 * moment.weight) ** power for moment in self.moments(schema)), Fraction(0))
+        counts = Counter(moment.weight for moment in self.moments(schema))
+        moved = sum((Fraction(1, 2 * weight) ** power * count for weight, count in counts.items()), Fraction(0))
         return moved if norm == "l1" else root_above(moved)
 
     def _bound(self, features: int, protects: Protects, norm: Norm) -> Fraction:
         """Return the largest move, over all sign changes of a unit's numbers, plus that of the deficits."""
         power = {"l1": 1, "l2": 2}[norm]
-        share = {kind: Fraction(1, weight) ** power for kind, weight in WEIGHTS.items()}
+        whole = int(math.lcm(*WEIGHTS.values()) ** power)  # in parts of it all shares are integers
+        share = {kind: int(whole // weight**power) for kind, weight in WEIGHTS.items()}
 
-        def moved(arm: bool, outcome: bool, turned: int) -> Fraction:
-            """Return the move where arm, outcome and so many features change sign.
+        def moved(arm: bool, outcome: bool, turned: int) -> int:
+            """Return the move, in parts of the whole, where arm, outcome and so many features change sign.
 
             A product moves where an odd number of its factors are turned; of features with something else that is
             turned, those that are not turned themselves.
@@ -162,8 +160,8 @@ class RegressionMoments(Query):
         deficits = share[False, 2, 0] + share[True, 2, 0]
         if protects != "outcome":
             deficits += features * (share[False, 0, 2] + share[True, 0, 2])
-        most += deficits / 2**power
-        return most if norm == "l1" else root_above(most)
+        bound = Fraction(most, whole) + Fraction(deficits, whole * 2**power)
+        return bound if norm == "l1" else root_above(bound)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""
@@ -210,6 +208,15 @@ class RegressionMoments(Query):
         return tuple(
             cls(covariates, interaction) for covariates in one_and_all(schema) for interaction in (True, False)
         )
+
+
+@lru_cache
+def _moments(last: int, interaction: bool, *, counted: bool) -> tuple[Moment, ...]:
+    """Return the sums of products of so many numbers; the first of all is the number of units in the comparison."""
+    pairs = [(first, second) for first in range(last) for second in range(first, last)]
+    plain = [Moment(first, second, signed=False) for first, second in (pairs if counted else pairs[1:])]
+    signed = [Moment(first, second, signed=True) for first, second in pairs if first == CONSTANT or interaction]
+    return *plain, *signed
 
 
 def _name(moment: Moment, numbers: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import wraps
 from itertools import count
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar, cast
 
 from dpcausal import queries
 from dpcausal.calibration import calibrate
@@ -118,6 +118,14 @@ class _PricingSource(WrappedSource):
         self._rehearsal = Rehearsal(source.schema, source.n)
         self._places, self._expected = count(1), dict[str, Release]()
         self.prices: dict[str, Event] = {}
+
+    def narrowed(self, low: float, high: float) -> Self:
+        """Return a source with narrower bounds of the outcome that adds to the same prices."""
+        other = super().narrowed(low, high)
+        inner = other._source  # noqa: SLF001 (its own copy)
+        other._metered = cast("MeteredSource", inner) if _is_metered(inner) else None  # noqa: SLF001
+        other._rehearsal, other._expected = self._rehearsal.narrowed(low, high), {}  # noqa: SLF001 (its own copy)
+        return other
 
     def release(self, query: Query, guarantee: Guarantee) -> Release:
         """Return the stored answer; where there is none, add the price and return the expected answer."""

@@ -1,6 +1,7 @@
 """Rehearsals: estimators run without data, to see what they ask, what that costs, and how wide intervals will be."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from dpcausal.calibration import calibrate
 from dpcausal.expectations import Expectations
@@ -57,6 +58,16 @@ class Rehearsal(Expectations):
         return (
             *assumed,
             f"covariates, where used, explain a quarter of the outcome's variance; {spread}; {moved}",
+        )
+
+    def narrowed(self, low: float, high: float) -> Self:
+        """Return the same expectations of outcomes with narrower public bounds."""
+        mean = min(max(self.mean, low), high)
+        return replace(
+            self,
+            schema=self.schema.narrowed(low, high),
+            outcome_mean=mean,
+            outcome_sd=min(self.sd, (high - low) / 2, ((mean - low) * (high - mean)) ** 0.5),
         )
 
     def release(self, query: Query, guarantee: Guarantee) -> Release:

@@ -5,7 +5,7 @@ to it; the noise on the answer is added here.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from dpcausal import queries
 from dpcausal.calibration import Noise, calibrate
@@ -18,6 +18,7 @@ from dpcausal.release import Receipt, Release
 from dpcausal.schema import Schema
 from dpcausal.vault.answers import ANSWERS
 from dpcausal.vault.context import AnswerContext
+from dpcausal.vault.engines import with_schema
 from dpcausal.vault.engines.resources import Resources
 from dpcausal.vault.noise import Sampler
 from dpcausal.vault.numerics.learners import Learner, find_learner, own_learners
@@ -163,6 +164,20 @@ class Vault:
             )
             stored = self._ledger.store(request, self._answer(query, guarantee, noise, receipt).to_json())
         return Release.from_json(stored)
+
+    def narrowed(self, low: float, high: float) -> Self:
+        """Return this vault with narrower public bounds of the outcome, on the same table and ledger.
+
+        Outcomes beyond count as the bound. The bounds must be public: a constant, or computed from releases. They are
+        part of every question, so that a stored answer belongs to its bounds. Proof: docs/proofs/door.md.
+        """
+        other = object.__new__(type(self))
+        for name in Vault.__slots__:
+            if hasattr(self, name):
+                setattr(other, name, getattr(self, name))
+        other._schema = self._schema.narrowed(low, high)
+        other._engine = with_schema(self._engine, other._schema)
+        return other
 
     def question(self, query: Query, guarantee: Guarantee) -> dict[str, Any]:
         """Return what makes two requests to this vault the same; of a learner, which version it is."""

@@ -17,6 +17,7 @@ from dpcausal.queries import (
     AugmentedScores,
     CovariateMoments,
     MatchedContrast,
+    OutcomeCounts,
     OutcomesBelow,
     RegressionMoments,
     Sensitivity,
@@ -249,6 +250,20 @@ def own_spread(patch: pytest.MonkeyPatch) -> None:
 def unlimited(patch: pytest.MonkeyPatch) -> None:
     parts = augmented_scores.parts
     patch.setattr(augmented_scores, "parts", lambda scores, targets: (scores, *parts(scores, targets)[1:]))
+
+
+@mutant("bins that overlap", sensitivity_of(OutcomeCounts))
+def cumulative(patch: pytest.MonkeyPatch) -> None:
+    def answer(context: AnswerContext[OutcomeCounts]) -> Answer:
+        query, schema = context.query, context.schema
+        below = [
+            f"CASE WHEN outcome < {profiles.ticks_of(schema.outcome, edge)} THEN 1 ELSE 0 END"  # type: ignore[arg-type]
+            for edge in query.edges
+        ]
+        sums = context.engine.aggregate({}, [*below, "1"])
+        return Answer(dict(zip(query.bins, map(int, sums), strict=True)))
+
+    answer_by(patch, OutcomeCounts, answer)
 
 
 @mutant("outcomes counted once for each arm", sensitivity_of(OutcomesBelow))

@@ -13,6 +13,7 @@ from dpcausal.estimators.average.inverse_weighting import InverseWeighting
 from dpcausal.estimators.average.propensity_matching import PropensityMatching
 from dpcausal.estimators.average.regression_adjustment import RegressionAdjustment
 from dpcausal.estimators.average.stratification import Stratification
+from dpcausal.estimators.average.winsorised import Winsorised
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.schema import Schema
 from dpcausal.validation import did_you_mean
@@ -26,6 +27,7 @@ _SHIPPED = (
     RegressionAdjustment,
     DoublyRobust,
     BlockAverage,
+    Winsorised,
 )
 
 
@@ -68,4 +70,5 @@ __all__ = [
     "PropensityMatching",
     "RegressionAdjustment",
     "Stratification",
+    "Winsorised",
 ]

@@ -8,6 +8,7 @@ from dpcausal.columns import Binary
 from dpcausal.effect import Effect
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.messages import NO_INTERFERENCE
+from dpcausal.estimators.narrower import narrower
 from dpcausal.estimators.plausibility import Measured, Signs, warned
 from dpcausal.queries import ArmMoments, ArmTotals
 from dpcausal.release import Release
@@ -53,9 +54,10 @@ class DifferenceInMeans(BaseEstimator):
     with_interval: bool = True
 
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
-        """Estimate the effect for a total of epsilon and delta; noise is Laplace with delta 0, otherwise Gaussian."""
+        """Estimate the effect for a total of epsilon and delta; noise is Laplace, or Gaussian where that is smaller."""
         guarantee = guarantee_for(source, epsilon, delta)
-        release = source.release(ArmMoments() if self.with_interval else ArmTotals(), guarantee)
+        query = ArmMoments() if self.with_interval else ArmTotals()
+        release = source.release(query, narrower(query, source.schema, guarantee, "total_1"))
         sizes = _sizes(release, source)
         means = [release.value(f"total_{arm}") / sizes[arm] for arm in (0, 1)]
         noise = [release.noise_term(f"total_{arm}", 1 / sizes[arm]) for arm in (0, 1)]

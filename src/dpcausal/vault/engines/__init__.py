@@ -1,14 +1,16 @@
 """Engines compute exact aggregates. An engine has three verbs and no opinion on privacy."""
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcausal.arrays import Int64s
-from dpcausal.errors import TableError
+from dpcausal.errors import EngineError, TableError
+from dpcausal.schema import Schema
 
 OUTSIDE = 2
 """The code of the treatment column for units outside the comparison."""
@@ -99,6 +101,30 @@ class Engine(Protocol):
         ...
 
 
+@runtime_checkable
+class SchemaEngine(Engine, Protocol):
+    """An engine that can read its table through another schema of the same columns."""
+
+    def with_schema(self, schema: Schema) -> Engine:
+        """Return the same table seen through another schema of the same columns, such as one with narrower bounds."""
+        ...
+
+
+def with_schema(engine: Engine, schema: Schema) -> Engine:
+    """Return the same table seen through another schema.
+
+    Raises:
+        EngineError: If the engine has one schema only.
+    """
+    if not isinstance(engine, SchemaEngine):
+        raise EngineError(
+            expected="an engine with the method with_schema",
+            got=type(engine).__name__,
+            hint="open another vault on the same table and ledger, with narrower bounds in its schema.",
+        )
+    return engine.with_schema(schema)
+
+
 class ObservedEngine:
     """An engine that passes every reading on to another one, inside a context of its own."""
 
@@ -110,6 +136,12 @@ class ObservedEngine:
     def _reading(self, verb: str) -> AbstractContextManager[object]:
         """Return the context of one reading, given the name of the verb."""
         raise NotImplementedError
+
+    def with_schema(self, schema: Schema) -> Self:
+        """Return the same table seen through another schema; see `SchemaEngine.with_schema`."""
+        other = copy.copy(self)
+        other._engine = with_schema(self._engine, schema)  # noqa: SLF001 (its own copy)
+        return other
 
     def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> ExactInts:
         """Return sums over groups of rows; see `Engine.aggregate`."""

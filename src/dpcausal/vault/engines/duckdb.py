@@ -1,5 +1,6 @@
 """Adding up with DuckDB: files, frames and streams on one machine, larger than memory if need be."""
 
+import copy
 import math
 import re
 import shutil
@@ -9,7 +10,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import duckdb
 import numpy as np
@@ -162,6 +163,13 @@ class DuckDBEngine:
         with closing(self._batches(columns, whole=whole)) as batches:
             parts = [make(no_rows(columns)), *map(make, batches)]
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+    def with_schema(self, schema: "Schema") -> Self:
+        """Return the same table seen through another schema; see `SchemaEngine.with_schema`."""
+        other = copy.copy(self)  # which shares the lock: a relation answers one thread at a time
+        other._schema, other._outside = schema, schema.treatment.units_may_be_outside  # noqa: SLF001 (its own copy)
+        other._coerced()  # noqa: SLF001 (its own copy)
+        return other
 
     @property
     def families(self) -> Mapping[str, Family]:

@@ -3,7 +3,9 @@
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Self
 
+from dpcausal.schema import Schema
 from dpcausal.vault.engines import Engine, ExactInts, ObservedEngine
 
 BAR_DELAY = 2.0
@@ -34,6 +36,12 @@ class ProgressEngine(ObservedEngine):
         if whole and "1" in sums:  # the number of all units is public, that of units in the comparison may not be
             self._units = int(totals[..., list(sums).index("1")].sum())
         return totals
+
+    def with_schema(self, schema: Schema) -> Self:
+        """Return the same table seen through another schema; see `SchemaEngine.with_schema`."""
+        other = super().with_schema(schema)
+        other._share = getattr(other._engine, "share", self._share)  # noqa: SLF001 (its own copy)
+        return other
 
     @contextmanager
     def _reading(self, verb: str) -> Iterator[None]:  # noqa: ARG002 (every reading has the same bar)

@@ -53,7 +53,7 @@ class SparkEngine:
     Spark keeps a log of its own, which may quote rows when something fails: it is for whoever may see the table.
     """
 
-    __slots__ = ("_compared", "_whole")
+    __slots__ = ("_compared", "_frame", "_whole")
 
     def __init__(self, frame: "DataFrame", schema: "Schema") -> None:
         fields = _silenced(lambda: frame.schema.fields)
@@ -67,9 +67,13 @@ class SparkEngine:
             renamed = frame.toDF(*map(SPARK.column, names)).select(*map(SPARK.column, used))
             return frame.sparkSession.sql(text, dpcausal_source=renamed)
 
-        self._whole = _silenced(opened)
+        self._frame, self._whole = frame, _silenced(opened)
         outside = schema.treatment.units_may_be_outside
         self._compared = _silenced(lambda: self._whole.where(f"treatment < {OUTSIDE}")) if outside else self._whole
+
+    def with_schema(self, schema: "Schema") -> "SparkEngine":
+        """Return the same frame seen through another schema; see `SchemaEngine.with_schema`."""
+        return SparkEngine(self._frame, schema)
 
     def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> "ExactInts":
         """Return sums over groups of rows; see `Engine.aggregate`.

@@ -1,0 +1,105 @@
+"""Numbers of outcomes between public edges: a histogram of the outcome."""
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from statistics import NormalDist
+from typing import ClassVar, Self
+
+from dpcausal.errors import QueryError
+from dpcausal.expectations import Expectations
+from dpcausal.guarantee import Guarantee
+from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity, root_above
+from dpcausal.real import Real
+from dpcausal.schema import Protects, Schema
+from dpcausal.treatment import TableColumn
+from dpcausal.validation import is_number
+
+MOST_EDGES = 200
+
+_NEAR, _FAR = 2.0, 4.0
+"""A bound is near the mean within fewer standard deviations than the first number, and far beyond the second. Between a
+near bound and a far one outcomes are expected to be skewed."""
+
+
+@dataclass(frozen=True)
+class OutcomeCounts(Query):
+    """How many units have an outcome in each bin between public edges, of the units in the comparison.
+
+    One unit leaves one bin and joins another, however many there are: docs/proofs/outcome_counts.md.
+
+    Attributes:
+        edges: Where one bin ends and the next begins, in rising order, between the outcome's bounds. An edge belongs to
+            the bin above.
+    """
+
+    name: ClassVar[str] = "outcome_counts"
+    adds_up: ClassVar[bool] = True
+
+    edges: Sequence[float]
+
+    def __post_init__(self) -> None:
+        numbers = all(map(is_number, self.edges)) and 1 <= len(self.edges) <= MOST_EDGES
+        if not (numbers and all(low < high for low, high in itertools.pairwise(self.edges))):
+            raise QueryError(
+                expected=f"1 to {MOST_EDGES} rising edges between the outcome's bounds",
+                got=repr(self.edges)[:100],
+                hint="write for instance [1_000, 2_000, 4_000, 8_000].",
+            )
+        object.__setattr__(self, "edges", tuple(map(float, self.edges)))
+
+    @property
+    def bins(self) -> tuple[str, ...]:
+        """The name of each bin in the answer."""
+        return tuple(f"count_{place}" for place in range(len(self.edges) + 1))
+
+    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
+        """Return the answer's coordinates and how far one unit can move them."""
+        low, high = schema.outcome_bounds
+        if not (isinstance(schema.outcome, Real) and low < self.edges[0] and self.edges[-1] < high):
+            raise QueryError(
+                expected=f"an outcome that is a number, and edges between {low:g} and {high:g}",
+                got=f"outcome {schema.outcome.name!r} and edges from {self.edges[0]!r} to {self.edges[-1]!r}",
+                hint="choose edges between the outcome's bounds.",
+            )
+        coordinates = tuple(Coordinate(name, 1.0, Fraction(1)) for name in self.bins)
+        return Sensitivity(norm, coordinates, Fraction(2) if norm == "l1" else root_above(Fraction(2)))
+
+    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
+        """Return the columns that the answer depends on."""
+        return schema.treatment, schema.outcome
+
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
+        """Return the expected answer without noise and without an effect.
+
+        Outcomes are normal; lognormal from the nearer bound where that is near and the other one is far.
+        """
+        below = [0.0, *(_share_below(edge, expectations) for edge in self.edges), 1.0]
+        shares = (high - low for low, high in itertools.pairwise(below))
+        return {name: expectations.compared * share for name, share in zip(self.bins, shares, strict=True)}
+
+    @classmethod
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:
+        """Return queries of this kind that the schema allows."""
+        low, high = schema.outcome_bounds
+        edges = [low + (high - low) * share for share in (0.125, 0.25, 0.5)]
+        return (cls(edges), cls(edges[-1:])) if isinstance(schema.outcome, Real) else ()
+
+
+def _share_below(edge: float, expectations: Expectations) -> float:
+    """Return the expected share of outcomes below an edge."""
+    low, high = expectations.schema.outcome_bounds
+    mean, sd = expectations.mean, max(expectations.sd, 1e-9 * (high - low))
+    if low < mean < low + _NEAR * sd and mean + _FAR * sd < high:
+        return _lognormal(edge - low, mean - low, sd)
+    if high - _NEAR * sd < mean < high and mean - _FAR * sd > low:
+        return 1 - _lognormal(high - edge, high - mean, sd)
+    return NormalDist(mean, sd).cdf(edge)
+
+
+def _lognormal(value: float, mean: float, sd: float) -> float:
+    """Return the share of a lognormal distribution with this mean and standard deviation that is below a value."""
+    variance = math.log1p((sd / mean) ** 2)
+    return NormalDist(math.log(mean) - variance / 2, math.sqrt(variance)).cdf(math.log(value))

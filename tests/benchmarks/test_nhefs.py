@@ -1,0 +1,32 @@
+"""What is recommended for a known observational study gives the adjusted answer, not the confounded one."""
+
+import os
+from pathlib import Path
+from statistics import fmean, median
+
+import pytest
+
+import dpcausal as dpc
+from benchmarks.datasets import nhefs
+from tests.support.engines import fresh_noise
+
+FOLDER = os.environ.get("DPCAUSAL_DATA", "/work/shared/data")
+
+RUNS = 24
+
+
+@pytest.mark.skipif(
+    not Path(FOLDER, "nhefs").is_dir(), reason="the environment variable DPCAUSAL_DATA names no folder that holds nhefs"
+)
+def test_what_is_recommended_gives_the_adjusted_answer() -> None:
+    data = nhefs(Path(FOLDER))
+    schema = data.schema("record")
+    rehearsal = dpc.Rehearsal(schema, data.n, treated_share=data.treated_share, outcome_sd=data.outcome_sd)
+    ranking = dpc.rank_estimators(rehearsal, dpc.Guarantee(epsilon=1.0, delta=1e-6))
+    assert not isinstance(ranking.best, dpc.DifferenceInMeans)
+    effects = [ranking.estimate(fresh_noise(data.table, schema)) for _ in range(RUNS)]
+    intervals = [effect.interval() for effect in effects if not effect.no_interval]
+    assert len(intervals) >= 0.9 * RUNS
+    assert median((high - low) / 2 for low, high in intervals) <= 1.6
+    assert sum(low <= data.truth <= high for low, high in intervals) >= 0.9 * RUNS
+    assert abs(fmean(effect.estimate for effect in effects) - data.truth) < 0.5
