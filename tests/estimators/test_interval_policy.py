@@ -14,13 +14,8 @@ RULES: dict[str, tuple[Callable[[float], str], float, str]] = {
         1.0,
         "an arm's size is below the noise",
     ),
-    "clipping of an arm": (lambda share: policy.arm_clipped(share, 0.1), policy.MAX_CUT_OFF, "lower clip"),
-    "bias of a limit": (lambda bias: policy.limit_bias(bias, 0.0, 1.0), 1.0, "raise limit"),
-    "hidden bias of a limit": (
-        lambda bias: policy.limit_bias(0.0, bias, 1.0),
-        policy.MAX_HIDDEN_BIAS,
-        "raise limit",
-    ),
+    "clipping of an arm": (lambda share: policy.arm_clipped(share, 0.1), policy.MAX_CLIPPED, "lower clip"),
+    "bias of a limit": (lambda bias: policy.limit_bias(bias, 1.0), 1.0, "raise limit"),
     "scores that a limit cut off": (lambda share: policy.limit_cut_off(share, 4), policy.MAX_CUT_OFF, "raise limit"),
     "residual confounding": (
         lambda bias: policy.residual_confounding(bias, 1.0, COVARIATES),
@@ -42,10 +37,15 @@ RULES: dict[str, tuple[Callable[[float], str], float, str]] = {
         policy.MAX_RIDGE,
         "noise in the score",
     ),
-    "attenuation": (
-        lambda share: policy.noisy_adjustment(share, COVARIATES, drowned=False),
-        policy.MAX_ATTENUATION,
-        "residual confounding of unknown size",
+    "width": (
+        lambda width: policy.whole_range(width, (1.0, 3.0), COVARIATES),
+        2.0,
+        "as wide as the range of possible effects",
+    ),
+    "hidden variance": (
+        lambda noise: policy.hidden_features([9.0, policy.MIN_RESOLUTION / noise], COVARIATES),
+        1.0,
+        "hides how sex varies",
     ),
 }
 
@@ -56,10 +56,6 @@ def test_interval_is_refused_beyond_the_threshold_only(
 ) -> None:
     assert rule(threshold * (1 - 1e-9)) == ""
     assert reason in rule(threshold + 1e-9)
-
-
-def test_drowned_adjustment_is_refused_whatever_its_attenuation() -> None:
-    assert policy.noisy_adjustment(0.0, COVARIATES, drowned=True)
 
 
 def test_remedy_names_spelling_first_and_fewer_covariates_only_where_there_are_several() -> None:

@@ -12,15 +12,15 @@ ARM_NOISE_SDS = 3.0
 goes beyond in 1 of 700 runs and Laplace noise in 1 of 140."""
 
 MAX_CUT_OFF = 0.02
-"""The largest share of units, or of an arm's outcomes, that clipping or a limit may cut off. Each loses up to the whole
-limit, so a larger share can bias an estimate by more than its standard error."""
+"""The largest share of scores that a limit may cut off. Each loses up to the whole limit, so a larger share can bias an
+estimate by more than its standard error."""
 
-MAX_HIDDEN_BIAS = 2.0
-"""The largest bias that noise in the count of cut-off scores could hide, in standard errors. It is the upper end of the
-noise and rarely reached, so it may exceed the bias that is refused where it is seen."""
+MAX_CLIPPED = 0.1
+"""The largest share of an arm's weights that clipping may leave out. There the regression alone adjusts; with more, the
+estimate is no longer doubly robust."""
 
-MIN_RESOLUTION = 1.0
-"""The least variance of a feature, in standard deviations of the noise in it. Below, noise hides how the feature varies,
+MIN_RESOLUTION = 0.75
+"""The least variance of a feature, in standard deviations of the noise in it. Below, noise hides how the feature varies
 and so how far arms differ in it: it is not adjusted for, and nothing bounds the confounding that is left in."""
 
 MAX_RIDGE = 0.1
@@ -55,20 +55,19 @@ def arm_below_noise(size: float, noise_sd: float, what: str = "size") -> str:
 
 def arm_clipped(cut_off: float, clip: float) -> str:
     """Refuse where clipping leaves too much of a small arm's outcomes out of the weights."""
-    if cut_off <= MAX_CUT_OFF:
+    if cut_off <= MAX_CLIPPED:
         return ""
     return f"an arm is so small that many of its propensities may be beyond {clip:g}; lower clip"
 
 
-def limit_bias(bias: float, hidden_bias: float, error: float) -> str:
-    """Refuse where scores beyond the limit may bias the estimate.
+def limit_bias(bias: float, error: float) -> str:
+    """Refuse where scores beyond the limit bias the estimate.
 
     Args:
         bias: The estimated bias; 0 where noise hides it.
-        hidden_bias: The largest bias that noise could hide.
         error: The standard error of the estimate.
     """
-    if bias <= error and hidden_bias <= MAX_HIDDEN_BIAS * error:
+    if bias <= error:
         return ""
     return "scores beyond the limit may bias the estimate by more than the interval would show; raise limit"
 

@@ -4,9 +4,6 @@ import math
 from dataclasses import dataclass
 from typing import Self
 
-import numpy as np
-
-from dpcausal.estimators.outcome_regression import OutcomeRegressions
 from dpcausal.queries import ObjectivePerturbedLogistic
 from dpcausal.queries.features import Estimand
 
@@ -58,42 +55,3 @@ class PropensityUncertainty:
         tilt = ObjectivePerturbedLogistic.tilt_sd(epsilon, covariates + 1, features)
         noise_sd = math.sqrt(features * _FEATURE_VARIANCE / (covariates + 1)) * tilt / information
         return cls(noise_sd, ObjectivePerturbedLogistic.penalty(epsilon) / information)
-
-
-def clipped_shares(treated: float, clip: float) -> tuple[float, float]:
-    """Return the share of each arm's outcomes that clipping leaves out of weights, for logits of standard deviation 1.
-
-    Args:
-        treated: The share of units that are treated.
-        clip: Propensities are clipped to clip and 1 - clip.
-    """
-    places = np.linspace(-3, 3, 61)
-    density = np.exp(-(places**2) / 2) / np.exp(-(places**2) / 2).sum()
-    logits = [math.log(share / (1 - share)) + places for share in (1 - treated, treated)]
-    control, of_treated = (np.maximum(1 - 1 / (1 + np.exp(-each)) / clip, 0.0) @ density for each in logits)
-    return float(control), float(of_treated)
-
-
-def augmented_residual(fit: OutcomeRegressions, noise_sd: float, estimand: Estimand, clip: float) -> float:
-    """Return the standard deviation of the residual confounding in a mean of augmented scores.
-
-    Where propensities are not clipped it is the product of the two models' errors, which have random directions. For
-    ATT only the control arm's regression matters; otherwise each arm's counts by the share of the other arm. Where a
-    propensity is clipped, weighting does not correct the regression's error.
-
-    Args:
-        fit: The outcome regressions.
-        noise_sd: The standard deviation of the noise in the score's predictor.
-        estimand: Whose effect the scores estimate.
-        clip: Propensities are clipped to clip and 1 - clip.
-    """
-    treated, inverse = fit.treated_share, fit.mean_inverse_variance
-    shares, uneven = (treated, 1 - treated), 1 - 2 * treated
-    if estimand == "ATT":
-        shares, uneven = (1.0, 0.0), treated
-    noise = np.sqrt(fit.noise_variance[0] * inverse) * shares
-    differing = uneven * float(fit.undetected[0]) * math.sqrt(inverse)
-    product = noise_sd * math.hypot(*noise, differing, fit.attenuation_error)
-    own = fit.noise_variance[0] + ((1 - fit.sizes[0] / fit.n[0]) * fit.undetected[0]) ** 2  # each arm's own error
-    clipped = np.sqrt(own * inverse * len(fit.feature_variances)) * clipped_shares(treated, clip)
-    return math.hypot(product, *clipped)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -11,8 +11,18 @@ from dpcausal.calibration import calibrate
 from dpcausal.columns import Binary
 from dpcausal.effect import Effect
 from dpcausal.estimators.base import BaseEstimator
-from dpcausal.estimators.interval_policy import arm_clipped, limit_bias, residual_confounding
+from dpcausal.estimators.interval_policy import (
+    MAX_CUT_OFF,
+    MIN_RESOLUTION,
+    arm_clipped,
+    hidden_features,
+    limit_bias,
+    whole_range,
+)
 from dpcausal.estimators.messages import NO_INTERFERENCE, SAMPLING_BELOW_NOISE, no_confounders_but
+from dpcausal.estimators.model_errors import PropensityError
+from dpcausal.estimators.narrower import narrower
+from dpcausal.estimators.noise_aware import NoiseAwareRegressions, fit_noise_aware
 from dpcausal.estimators.outcome_regression import (
     OutcomeRegressions,
     arm_refusal,
@@ -21,9 +31,9 @@ from dpcausal.estimators.outcome_regression import (
     signs_of_moments,
 )
 from dpcausal.estimators.plausibility import warned
-from dpcausal.estimators.propensity import ESTIMANDS, PropensityUncertainty, augmented_residual, clipped_shares
+from dpcausal.estimators.propensity import ESTIMANDS, PropensityUncertainty
 from dpcausal.guarantee import Guarantee
-from dpcausal.interval import NoiseTerm
+from dpcausal.interval import NoiseTerm, half_width
 from dpcausal.queries import AugmentedScores, ObjectivePerturbedLogistic, Query, RegressionMoments
 from dpcausal.queries.augmented_scores import AugmentedEstimand
 from dpcausal.queries.features import design_names, feature_names
@@ -48,6 +58,12 @@ _FEATURE_VARIANCE = 1 / 6
 _EXPLAINED_SD = 0.2
 """The standard deviation that covariates explain, in half ranges: half of an outcome's 0.4, as the choice expects."""
 
+_CLIPS = (0.05, 0.04, 0.03, 0.02, 0.015, 0.01)
+"""The default clips, of which the largest is used that leaves out little."""
+
+_SEEN_SDS = 3.0
+"""Scores beyond the limit are seen where their number exceeds so many standard deviations of its noise."""
+
 _CUT_OFF_LOSS = 0.5
 """What a score beyond the limit loses on average, in limits."""
 
@@ -68,20 +84,30 @@ class DoublyRobust(BaseEstimator):
     Privacy:
         Three queries share epsilon and delta: noisy moments for the outcome regressions, a private logistic
         regression, and sums of scores that use both. The shares depend on n, epsilon, delta and the schema only. They
-        minimise the noise in the sums and the residual confounding from noise in the models, taken together.
+        minimise the noise in the sums and the residual confounding from noise in the models, taken together. The
+        logistic regression has no delta, nor has a query that needs less noise without one.
+
+    The score is corrected for its ridge. What noise in both models leaves in is part of the standard error, as privacy
+    noise: its distribution follows from the posterior of the regressions and from the known noise in the score. There
+    is no interval where clipping leaves out more than a tenth of an arm's weights, where scores beyond the limit are
+    seen to bias the estimate by more than its standard error, where noise hides how every covariate varies, or where
+    the interval would be as wide as the range of possible effects.
 
     Attributes:
         covariates: The covariates of all models. Keep the list short: each one costs accuracy.
         estimand: `ATE`, `ATT` or `ATO`.
-        clip: Propensities are clipped to clip and 1 - clip.
+        clip: Propensities are clipped to clip and 1 - clip. By default the largest of 0.05, 0.04, 0.03, 0.02, 0.015 and
+            0.01 that leaves out at most 2 % of an arm's weights, by the released score.
         limit: Scores are limited to so many half ranges of the outcome, half as many for ATT and a quarter for ATO,
             where weights are smaller. Noise in the estimate is in proportion to it. By default 5 for a number and 20
-            for a binary outcome, where single units have far larger residuals.
+            for a binary outcome, where single units have far larger residuals, and more with a clip below 0.05, in
+            proportion to its root.
 
     Reference:
         Robins, Rotnitzky and Zhao (1994) for augmented scores. Of the private versions, that of Schröder, Hartenstein
         and Feuerriegel (2025) does not pay for the models, and that of Lebeda, Even, Bellet and Josse (2025) trains
-        them in each of many folds. Here the models are private themselves and serve all units.
+        them in each of many folds. Here the models are private themselves and serve all units; the
+        distribution of what their noise leaves in is ours.
 
     Example:
         >>> from dpcausal import Real, Rehearsal, Schema, Treatment
@@ -89,36 +115,54 @@ class DoublyRobust(BaseEstimator):
         >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
         >>> plan = DoublyRobust(covariates=["age"]).estimate(Rehearsal(schema, n=20_000), epsilon=1.0)
         >>> round(plan.sampling_sd, 2), round(plan.privacy_sd, 2)
-        (0.35, 0.08)
+        (0.35, 0.09)
     """
 
     also_called: ClassVar[str] = "aipw dr aipwe dml double_ml doubleml tmle augmented_inverse_probability_weighting"
 
     covariates: Sequence[str]
     estimand: AugmentedEstimand = "ATE"
-    clip: float = 0.05
+    clip: float | None = None
     limit: float | None = None
 
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
-        """Estimate the effect for a total of epsilon and delta; with delta 0, all noise is Laplace noise."""
+        """Estimate the effect for a total of epsilon and at most delta."""
         guarantee = guarantee_for(source, epsilon, delta)
         moments_from, propensity_from, sums_from = self._split(source, guarantee)
         score, outcomes = ObjectivePerturbedLogistic(self.covariates), RegressionMoments(self.covariates)
         propensity = source.release(score, propensity_from)  # of fewest units: first
         moments = source.release(outcomes, moments_from)
-        fit = fit_regressions(moments, source, np.array([moments.values]))
-        models = [as_score_coefficients(fit, arm, self.covariates, source.schema) for arm in (0, 1)]
-        sums = source.release(self._query(source.schema, propensity.values, *models), sums_from)
-        return self._effect(source, guarantee, fit, (moments, propensity, sums))
+        regressions = fit_noise_aware(moments, source)
+        fit = _with(regressions, fit_regressions(moments, source, np.array([moments.values])))
+        error = PropensityError.of(propensity, fit, regressions.centres, source.schema)
+        lines = replace(fit, means=regressions.means[None], centres=np.array([[regressions.centres] * 2]))
+        models = [as_score_coefficients(lines, arm, self.covariates, source.schema) for arm in (0, 1)]
+        query = self._query(source.schema, error.released, *models, clip=self._clip(error))
+        sums = source.release(query, sums_from)
+        spent = replace(guarantee, delta=moments_from.delta + sums_from.delta)
+        return self._effect(source, spent, (fit, regressions, error), (moments, propensity, sums))
+
+    def _clip(self, propensity: PropensityError) -> float:
+        """Return the clip: the largest one that leaves out little of both arms, by the released score."""
+        if self.clip is not None:
+            return self.clip
+        return next((clip for clip in _CLIPS if _cut_off(propensity, clip) <= MAX_CUT_OFF), _CLIPS[-1])
 
     def _query(
-        self, schema: Schema, propensity: Sequence[float], control: Sequence[float], treated: Sequence[float]
+        self,
+        schema: Schema,
+        propensity: Sequence[float],
+        control: Sequence[float],
+        treated: Sequence[float],
+        *,
+        clip: float,
     ) -> AugmentedScores:
         limit = self.limit
         if limit is None:
             limit = _BINARY_LIMIT if isinstance(schema.outcome, Binary) else _NUMBER_LIMIT
+            limit *= math.sqrt(max(_CLIPS[0] / clip, 1.0)) if is_number(clip) and clip > 0 else 1.0
         scaled = limit * _WEIGHTS.get(self.estimand, 1.0) if is_number(limit) else limit  # the query refuses the rest
-        return AugmentedScores(self.covariates, propensity, control, treated, self.estimand, self.clip, scaled)
+        return AugmentedScores(self.covariates, propensity, control, treated, self.estimand, clip, scaled)
 
     def _split(self, source: Source, guarantee: Guarantee) -> tuple[Guarantee, Guarantee, Guarantee]:
         """Split the guarantee for moments, propensity and sums: return the shares with the least expected error.
@@ -131,7 +175,8 @@ class DoublyRobust(BaseEstimator):
         kinds = [Moment(first, FIRST_FEATURE, signed=False) for first in (OUTCOME, FIRST_FEATURE)]
         places = map(moments.moments(schema).index, kinds)
         slope, square = (_scale(moments, place, schema, guarantee) / source.n for place in places)
-        noise = _scale(self._query(schema, nothing, nothing, nothing), 0, schema, guarantee) / source.n
+        sums = self._query(schema, nothing, nothing, nothing, clip=_CLIPS[0] if self.clip is None else self.clip)
+        noise = _scale(sums, 0, schema, narrower(sums, schema, guarantee, "score")) / source.n
         explained = _EXPLAINED_SD * (schema.outcome_bounds[1] - schema.outcome_bounds[0]) / 2 / math.sqrt(features)
 
         def expected(shares: tuple[float, float]) -> float:
@@ -142,8 +187,13 @@ class DoublyRobust(BaseEstimator):
 
         best = min(_SHARES, key=expected)
         second, rest = guarantee.split(best[1], pure_first=True)
-        first, third = rest.split(best[0] / (1 - best[1]))
-        return first, second, third
+        share = best[0] / (1 - best[1])
+        first, third = rest.split(share)
+        # Laplace noise is smaller in the few sums, so that the moments may have all of delta.
+        third = narrower(sums, schema, third, "score")
+        if third.delta == 0:
+            first = replace(first, delta=guarantee.delta)
+        return narrower(moments, schema, first, "arm * outcome"), second, third
 
     def _propensity_uncertainty(self, source: Source, epsilon: float, information: float) -> PropensityUncertainty:
         coefficients = self._coefficients(source.schema)
@@ -153,21 +203,31 @@ class DoublyRobust(BaseEstimator):
         return len(feature_names(self.covariates, schema))
 
     def _effect(
-        self, source: Source, guarantee: Guarantee, fit: OutcomeRegressions, releases: tuple[Release, Release, Release]
+        self,
+        source: Source,
+        guarantee: Guarantee,
+        models: tuple[OutcomeRegressions, NoiseAwareRegressions, PropensityError],
+        releases: tuple[Release, Release, Release],
     ) -> Effect:
+        fit, regressions, propensity = models
+        query: AugmentedScores = releases[2].query  # type: ignore[assignment]
         mean = _Mean(releases[2], source, fit, releases[0])
-        uncertainty = self._propensity_uncertainty(source, releases[1].guarantee.epsilon, fit.score_information)
-        residual = augmented_residual(fit, uncertainty.noise_sd, self.estimand, self.clip)
+        left_in = NoiseTerm("gaussian", propensity.left_in(regressions, self.estimand, query.clip))
+        noise = (*mean.noise, left_in)
+        cut_off = 0.0 if self.estimand == "ATO" else _cut_off(propensity, query.clip)
+        names = design_names(self.covariates, source.schema)
+        hidden = hidden_features(list(regressions.resolution), names)
+        all_hidden = float(regressions.resolution.max()) < MIN_RESOLUTION
         # The regression gives the mean of all units without treatment; the scores give the distance to the other.
-        control = sum(source.schema.outcome_bounds) / 2 + float(fit.standardised[0, 0])
+        control = sum(source.schema.outcome_bounds) / 2 + float(regressions.means[0])
         ate = self.estimand == "ATE"
         effect = Effect(
-            estimand=f"{ESTIMANDS[self.estimand]}, propensities clipped to {self.clip:g} and {1 - self.clip:g}",
+            estimand=f"{ESTIMANDS[self.estimand]}, propensities clipped to {query.clip:g} and {1 - query.clip:g}",
             arms=source.schema.treatment.labels_or_values,
             outcome=source.schema.outcome.name,
             estimate=mean.estimate,
             sampling_sd=mean.sampling_sd,
-            noise=(*mean.noise, NoiseTerm("gaussian", residual)),
+            noise=noise,
             n=source.n,
             method=f"{self.estimand} by augmented scores with private models of {', '.join(self.covariates)}",
             guarantee=guarantee,
@@ -175,15 +235,16 @@ class DoublyRobust(BaseEstimator):
                 no_confounders_but(self.covariates),
                 "outcomes are linear in these in each arm, or treatment follows a logistic regression on them",
                 NO_INTERFERENCE,
-                f"for the interval: few propensities are beyond {self.clip:g} and {1 - self.clip:g}",
+                f"for the interval: few propensities are beyond {query.clip:g} and {1 - query.clip:g}",
                 *source.schema.data_handling,
             ),
             receipts=tuple(release.receipt for release in releases),
-            notes=(SAMPLING_BELOW_NOISE,) * mean.floored + source.caveats,
+            notes=(SAMPLING_BELOW_NOISE,) * mean.floored + (hidden,) * bool(hidden) + source.caveats,
             no_interval=arm_refusal(releases[0], source, fit)
-            or arm_clipped(max(clipped_shares(fit.treated_share, self.clip)), self.clip)
-            or limit_bias(mean.cut_off, mean.hidden_cut_off, mean.error)
-            or residual_confounding(residual, mean.error, self.covariates),
+            or (hidden if all_hidden else "")
+            or arm_clipped(cut_off, query.clip)
+            or limit_bias(mean.cut_off, mean.error)
+            or whole_range(half_width(mean.sampling_sd, noise, 0.95), source.schema.outcome_bounds, self.covariates),
             control_mean=control if ate else None,
             treated_mean=control + mean.estimate if ate else None,
         )
@@ -215,9 +276,17 @@ class _Mean:
         self.sampling_sd = math.sqrt(min(max(squares, hidden), max(4 * most, hidden))) / target_sum
         self.error = math.hypot(self.sampling_sd, *(math.sqrt(term.variance) for term in self.noise))
         loss = _CUT_OFF_LOSS * query.limit * (high - low) / 2 / target_sum
-        hidden_count = 2 * math.sqrt(sums.variance("clipped"))
+        hidden_count = _SEEN_SDS * math.sqrt(sums.variance("clipped"))
         self.cut_off = value["clipped"] * loss if value["clipped"] > hidden_count else 0.0
-        self.hidden_cut_off = hidden_count * loss
+
+
+def _with(regressions: NoiseAwareRegressions, fit: OutcomeRegressions) -> OutcomeRegressions:
+    return replace(fit, slopes=regressions.slopes[None])
+
+
+def _cut_off(propensity: PropensityError, clip: float) -> float:
+    """Return the share of units that clipping leaves out of the weights, in the arm where it is larger."""
+    return max(float(each[0]) for each in propensity.clipped(clip))
 
 
 def _scale(query: Query, place: int, schema: Schema, guarantee: Guarantee) -> float:

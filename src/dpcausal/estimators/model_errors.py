@@ -1,0 +1,160 @@
+"""What noise in a propensity score and in outcome regressions leaves in a mean of augmented scores.
+
+Scores are doubly robust: to first order, only the product of the two models' errors is left in, and where propensities
+are clipped the error of the regression alone. Both errors have a known distribution. The regressions' is the posterior
+of `noise_aware`. The score's follows from objective perturbation: the coefficients solve score equations with a ridge
+and a random term of known size, so their error is that term times the inverse information.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from dpcausal.arrays import Array
+from dpcausal.estimators.noise_aware import NoiseAwareRegressions
+from dpcausal.estimators.outcome_regression import OutcomeRegressions
+from dpcausal.queries import ObjectivePerturbedLogistic
+from dpcausal.queries.augmented_scores import AugmentedEstimand
+from dpcausal.queries.features import covariates_named
+from dpcausal.real import Real
+from dpcausal.release import Release
+from dpcausal.schema import Schema
+
+_PLACES = np.linspace(-4, 4, 81)
+_DENSITY = np.exp(-(_PLACES**2) / 2) / np.exp(-(_PLACES**2) / 2).sum()
+"""A standard normal distribution, for means over logits of propensities."""
+
+_LARGEST_LOGIT = 12.0
+"""Beyond it propensities are 0 or 1 for all purposes."""
+
+_STEPS = 4
+"""The information depends on the corrected coefficients: so many steps are enough to agree on both."""
+
+_MAX_CORRECTION = 0.5
+"""The largest share of a coefficient that the correction for the ridge adds: it is of first order."""
+
+
+@dataclass(frozen=True)
+class PropensityError:
+    """A propensity score without its ridge's shrinkage, and the distribution of the error that noise puts into it.
+
+    Coefficients are those of a constant and of features measured from their means, as in `NoiseAwareRegressions`.
+
+    Attributes:
+        released: The coefficients of the score's own features, corrected for the ridge.
+        coefficients: The same as coefficients of the regressions' features.
+        covariance: The covariance of their error.
+        arms: Each arm's second moments of the constant and the features, as shares of all units.
+    """
+
+    released: tuple[float, ...]
+    coefficients: Array
+    covariance: Array
+    arms: Array
+
+    @classmethod
+    def of(cls, score: Release, fit: OutcomeRegressions, centres: Array, schema: Schema) -> Self:
+        """Return the error of a released `ObjectivePerturbedLogistic`, with the information from released moments."""
+        query: ObjectivePerturbedLogistic = score.query  # type: ignore[assignment]
+        epsilon, count = score.guarantee.epsilon, len(query.covariates) + 1
+        turned = _features(query.covariates, schema, centres)
+        inverse = np.linalg.pinv(turned)
+        arms = _second_moments(fit, centres)
+        released = np.array(score.values)
+        ridge = ObjectivePerturbedLogistic.penalty(epsilon) * inverse @ released
+        shrunk = turned.T @ released
+        coefficients, information = shrunk, np.eye(len(shrunk))
+        for _ in range(_STEPS):  # the information half way, which makes the correction one of second order
+            information = float(fit.n[0]) * _information((shrunk + coefficients) / 2, arms.sum(axis=0))
+            correction = np.linalg.solve(information, ridge)
+            most = _MAX_CORRECTION * float(np.linalg.norm(shrunk))
+            correction *= min(1.0, most / max(float(np.linalg.norm(correction)), 1e-12))
+            coefficients = shrunk + correction
+        spread = np.linalg.solve(information, inverse)
+        tilt = ObjectivePerturbedLogistic.tilt_sd(epsilon, count, len(released))
+        return cls(
+            tuple(map(float, released + inverse.T @ (coefficients - shrunk))),
+            coefficients,
+            tilt**2 * spread @ spread.T,
+            arms,
+        )
+
+    def clipped(self, clip: float) -> tuple[Array, Array]:
+        """Return the mean features of what clipping leaves out of each arm's weights, the share of units first."""
+        logits, along = _logits(self.coefficients, self.arms.sum(axis=0))
+        features = np.eye(1, len(along)) + np.outer(_PLACES, along)
+        shares = 1 / (1 + np.exp(logits)), 1 / (1 + np.exp(-logits))
+        control, treated = ((np.maximum(1 - each / clip, 0.0) * _DENSITY) @ features for each in shares)
+        return control, treated
+
+    def left_in(self, regressions: NoiseAwareRegressions, estimand: AugmentedEstimand, clip: float) -> float:
+        """Return the standard deviation of what noise in both models leaves in the mean of augmented scores."""
+        control, treated = self.arms
+        clipped = self.clipped(clip)
+        share = float(treated[0, 0])
+        if estimand == "ATT":
+            weights = np.hstack([treated / share, np.zeros_like(treated)])
+            alone = np.concatenate([clipped[0], np.zeros_like(clipped[0])])
+        elif estimand == "ATO":
+            overlap = control @ np.linalg.solve(control + treated, treated)
+            weights = np.hstack([share * overlap, (1 - share) * overlap]) / overlap[0, 0]
+            alone = np.zeros(2 * len(share * overlap))
+        else:
+            weights = np.hstack([treated, control])
+            alone = np.concatenate([-clipped[0], clipped[1]])
+        product = float((self.covariance * (weights @ regressions.covariance @ weights.T)).sum())
+        return math.sqrt(max(product, 0.0) + max(float(alone @ regressions.covariance @ alone), 0.0))
+
+
+def _logits(coefficients: Array, moments: Array) -> tuple[Array, Array]:
+    """Return normally distributed logits of propensities, and how features move with a standard deviation of them."""
+    along = moments @ (coefficients * (np.arange(len(coefficients)) > 0))
+    along[0] = 0.0
+    sd = math.sqrt(max(float(coefficients @ along), 1e-12))
+    return np.clip(coefficients[0] + sd * _PLACES, -_LARGEST_LOGIT, _LARGEST_LOGIT), along / sd
+
+
+def _information(coefficients: Array, moments: Array) -> Array:
+    """Return the information of one unit about coefficients, e (1 - e) times second moments, for normal features."""
+    logits, along = _logits(coefficients, moments)
+    overlap = _DENSITY / (2 + np.exp(logits) + np.exp(-logits))
+    information = float(overlap.sum()) * moments + float(overlap @ (_PLACES**2 - 1)) * np.outer(along, along)
+    information[0, 1:] = information[1:, 0] = float(overlap @ _PLACES) * along[1:]
+    information[0, 0] = float(overlap.sum())
+    return information
+
+
+def _features(covariates: Sequence[str], schema: Schema, centres: Array) -> Array:
+    """Return the score's features as multiples of a constant and the regressions' features from their means."""
+    lines, place = [np.eye(1, len(centres) + 1)[0]], 1
+    for column in covariates_named(covariates, schema):
+        if isinstance(column, Real) or len(column.values) == 2:
+            line = np.zeros(len(centres) + 1)
+            line[0], line[place] = centres[place - 1], 1.0
+            lines.append(line)
+            place += 1
+            continue
+        own = []
+        for _ in column.values[1:]:  # -1 or 1 becomes 0 or 1
+            line = np.zeros(len(centres) + 1)
+            line[0], line[place] = (centres[place - 1] + 1) / 2, 0.5
+            own.append(line)
+            place += 1
+        lines += [lines[0] - sum(own), *own]
+    return np.array(lines) / math.sqrt(len(covariates) + 1)
+
+
+def _second_moments(fit: OutcomeRegressions, centres: Array) -> Array:
+    """Return each arm's second moments over all units, with variances of at least what noise could hide."""
+    least = math.sqrt(float(fit.covariance_noise_variance[0].max()) * len(centres))
+    made = []
+    for arm in (0, 1):
+        values, vectors = np.linalg.eigh(fit.covariances[0, arm])
+        line = np.array([1.0, *(fit.centres[0, arm] - centres)])
+        moments = np.outer(line, line)
+        moments[1:, 1:] += (vectors * np.maximum(values, least)) @ vectors.T
+        made.append(moments * float(fit.sizes[0, arm] / fit.n[0]))
+    return np.array(made)
