@@ -225,8 +225,20 @@ class PrivateScore:
         shares = np.array([1 - score, score]) * weights * _DENSITY
         totals = shares.sum(axis=1)
         control, treated = (shares @ logits) / totals
-        beyond = float(_DENSITY[(score < clip) | (score > 1 - clip)].sum())
-        return WeightedLogits((float(totals[0]), float(totals[1])), float(treated - control), beyond)
+        clipped = (score < clip) | (score > 1 - clip)
+        steps = {
+            "ATE": (score, 1 - score),
+            "ATO": (1 - score, score),
+            "ATT": (np.ones_like(score), np.zeros_like(score)),
+            "ATC": (np.zeros_like(score), np.ones_like(score)),
+        }[estimand]
+        response = ((shares * steps)[:, ~clipped].sum(axis=1) / totals).sum()
+        return WeightedLogits(
+            weights=(float(totals[0]), float(totals[1])),
+            apart=float(treated - control),
+            beyond=float(_DENSITY[clipped].sum()),
+            response=float(response),
+        )
 
     def noise_sd(self, slopes: Slopes) -> float:
         """Return the standard deviation of what noise in the score adds to the effect, in half ranges."""
@@ -248,8 +260,11 @@ class WeightedLogits:
         weights: Each arm's sum of weights for one unit of the table.
         apart: The difference of the arms' mean predictors, 0 where nothing is clipped.
         beyond: The share of units whose score is clipped.
+        response: How far an error of the predictor separates the arms, in parts of what it does without clipping: the
+            mean changes of both arms' log weights, of units that are not clipped.
     """
 
     weights: tuple[float, float]
     apart: float
     beyond: float
+    response: float
