@@ -23,11 +23,12 @@ from dpcausal.real import Real
 from dpcausal.release import Release
 from dpcausal.source import Source, units_compared
 
-_SPREAD = 1 / 9
-"""The variance of a number in half ranges before anything is known, and the standard deviation of that."""
-
 _LEAST_SPREAD = 0.005
 """The least variance that a feature counts as."""
+
+_SPREADS: Array = np.exp(np.linspace(math.log(_LEAST_SPREAD), 0.0, 60))
+_PRIOR: Array = np.exp(-((np.log(_SPREADS * 9) / 0.7) ** 2) / 2)
+"""Variances of a number in half ranges, and their prior: about 1/9, to within a factor of 2."""
 
 _PLACES: Array = np.linspace(-8, 8, 241)
 _HEIGHTS: Array = np.cosh(_PLACES * math.pi / math.sqrt(12)) ** -2.0
@@ -98,9 +99,8 @@ class CovariateSpread:
             if isinstance(column, Real):
                 lacks, lacks_noise = mean(f"deficit of {column.name}")
                 noise = lacks_noise + 4 * means[place] ** 2 * totals[place, 1]
-                trust = _SPREAD**2 / (_SPREAD**2 + noise)
                 found = 1 - lacks - totals[place, 0] ** 2 + totals[place, 1]
-                variances[place] = min(max(trust * found + (1 - trust) * _SPREAD, _LEAST_SPREAD), 1.0)
+                variances[place] = _variance(found, noise)
                 covariance[place, place] = variances[place]
             elif len(column.values) == 2:
                 found = 1 - totals[place, 0] ** 2 + totals[place, 1]
@@ -135,6 +135,15 @@ class CovariateSpread:
         precision = self.variances**2 / self.noise + 1 / np.maximum(prior, 1e-12)
         mean = self.variances * (self.with_outcome - due_to_effect) / self.noise / precision
         return Slopes(mean, 1 / precision)
+
+
+def _variance(found: float, noise: float) -> float:
+    """Return the posterior mean of a number's variance that was found with noise of this variance."""
+    likelihood = -((_SPREADS - found) ** 2) / 2 / max(noise, 1e-12)
+    posterior = _PRIOR * np.exp(likelihood - likelihood.max())
+    if posterior.max() > 0.9 * posterior.sum():  # noise is below the steps of the list
+        return min(max(found, _LEAST_SPREAD), 1.0)
+    return float(posterior @ _SPREADS / posterior.sum())
 
 
 @dataclass(frozen=True)
@@ -225,8 +234,20 @@ class PrivateScore:
         shares = np.array([1 - score, score]) * weights * _DENSITY
         totals = shares.sum(axis=1)
         control, treated = (shares @ logits) / totals
-        beyond = float(_DENSITY[(score < clip) | (score > 1 - clip)].sum())
-        return WeightedLogits((float(totals[0]), float(totals[1])), float(treated - control), beyond)
+        clipped = (score < clip) | (score > 1 - clip)
+        steps = {
+            "ATE": (score, 1 - score),
+            "ATO": (1 - score, score),
+            "ATT": (np.ones_like(score), np.zeros_like(score)),
+            "ATC": (np.zeros_like(score), np.ones_like(score)),
+        }[estimand]
+        response = ((shares * steps)[:, ~clipped].sum(axis=1) / totals).sum()
+        return WeightedLogits(
+            weights=(float(totals[0]), float(totals[1])),
+            apart=float(treated - control),
+            beyond=float(_DENSITY[clipped].sum()),
+            response=float(response),
+        )
 
     def noise_sd(self, slopes: Slopes) -> float:
         """Return the standard deviation of what noise in the score adds to the effect, in half ranges."""
@@ -248,8 +269,11 @@ class WeightedLogits:
         weights: Each arm's sum of weights for one unit of the table.
         apart: The difference of the arms' mean predictors, 0 where nothing is clipped.
         beyond: The share of units whose score is clipped.
+        response: How far an error of the predictor separates the arms, in parts of what it does without clipping: the
+            mean changes of both arms' log weights, of units that are not clipped.
     """
 
     weights: tuple[float, float]
     apart: float
     beyond: float
+    response: float

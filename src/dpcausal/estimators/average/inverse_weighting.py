@@ -39,7 +39,7 @@ _OVERLAP_CLIP = 0.01
 _CLIPS = (1.0, 0.7, 0.5, 0.4, 0.3, 0.2)
 """The clips to choose from, as shares of the largest."""
 
-_LEAST_LOGIT_VARIANCE = 0.25
+_LEAST_LOGIT_VARIANCE = 0.5
 """The variance of the score's predictor that a clip is chosen for where it is smaller, or not known yet."""
 
 _MUCH = 0.05
@@ -191,7 +191,8 @@ class InverseWeighting(BaseEstimator):
         score = ObjectivePerturbedLogistic.tilt_sd(1.0, len(self.covariates) + 1, features)
         score *= math.sqrt(len(self.covariates) + 1) * 0.375
         sums = 5.0 * {"ATO": 1.0, "ATE": 0.25 / self.clip}.get(self.estimand, 0.5 / self.clip)
-        return round(min(max(1 / (1 + (sums / score) ** (2 / 3)), 0.25), 0.75), 2)
+        share = 1 / (1 + (sums / score) ** (2 / 3))
+        return round(min(max(share, 0.25), 0.75) * 20) / 20  # a round number to print
 
     def _clip(self, score: PrivateScore, epsilon: float) -> float:
         """Return the clip at which noise in the sums and what clipping leaves in are expected smallest together."""
@@ -206,7 +207,7 @@ class InverseWeighting(BaseEstimator):
             query = WeightedArms(self.covariates, [0.0], self.estimand, clip)
             noise = 2.5 * math.sqrt(2) * (1 + abs(spread.centre)) * query.largest / epsilon
             noise /= spread.units * max(min(arms.weights), 1e-6)
-            return math.hypot(noise, slope * arms.apart / 2)
+            return math.hypot(noise, slope * arms.apart)
 
         return min((max(share * self.clip, 1e-3) for share in _CLIPS), key=error)
 
@@ -345,5 +346,8 @@ class _Arms:
         per_logit = score.alignment * arms.apart / variance if variance > 0 else np.zeros(len(slopes.mean))
         self.left_in = float(per_logit @ slopes.mean) * half
         left_in_sd = math.sqrt(float(per_logit**2 @ slopes.variance))
-        self.noise = (*self.noise, NoiseTerm("gaussian", math.hypot(score.noise_sd(slopes), left_in_sd) * half))
+        self.noise = (
+            *self.noise,
+            NoiseTerm("gaussian", math.hypot(arms.response * score.noise_sd(slopes), left_in_sd) * half),
+        )
         return score.explained(slopes) * half**2
