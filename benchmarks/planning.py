@@ -40,7 +40,7 @@ CHOSEN: dict[str, tuple[str, Protects]] = {
 """For each estimator, the kind of study, and what is protected."""
 
 ASSUMED = {
-    "stratification": 0.0,
+    "stratification": 0.5 * (1 - STRATA**-0.25),
     "propensity_matching": 0.25,
     "regression_of_four": 0.25,
     "doubly_robust_of_four": 0.25,

@@ -125,7 +125,7 @@ def test_sparse_strata_lose_their_degrees_of_freedom() -> None:
             "score": np.clip(random.normal(5, 0.5, n), 0, 10),
         }
     )
-    by = ["ward", dpc.Cut("age", np.linspace(20, 80, 1_601)[1:-1].tolist()), "smoker"]
+    by: list[str | dpc.Cut] = ["ward", dpc.Cut("age", np.linspace(20, 80, 1_601)[1:-1].tolist()), "smoker"]
     effect = dpc.Stratification(by=by, cap=3).estimate(vault_of(table), epsilon=100.0)
     frame = table.to_pandas().assign(bin=np.digitize(np.asarray(table["age"]), np.linspace(20, 80, 1_601)[1:-1]))
     sizes = frame.groupby(["ward", "bin", "smoker", "treat"]).size().unstack(fill_value=0).to_numpy()
