@@ -1,0 +1,107 @@
+"""The tables and the figure of docs/bakeoff.md, from stored results."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib import pyplot as plt
+
+from benchmarks.bakeoff.methods import PEERS
+from benchmarks.bakeoff.runs import NONE, OURS
+from benchmarks.bakeoff.tables import SETTINGS
+from benchmarks.pictures import STYLE, keep
+
+ROOT = Path(__file__).parents[2]
+PAGE, FIGURE = ROOT / "docs" / "bakeoff.md", ROOT / "docs" / "figures" / "bakeoff.png"
+START, END = "<!-- results: begin -->", "<!-- results: end -->"
+
+_LOOKS = {
+    OURS: ("#0072b2", "o"),
+    "parametric bootstrap": ("#e69f00", "s"),
+    "GDP bootstrap": ("#009e73", "^"),
+    "little bootstraps, mean": ("#cc79a7", "D"),
+    "little bootstraps, median": ("#d55e00", "v"),
+    "Evans and King": ("#56b4e9", "P"),
+    NONE: ("#555555", "x"),
+}
+"""Colours of Okabe and Ito, which colour-blind readers can tell apart, and a marker each."""
+
+
+def tables(results: Mapping[str, Any]) -> str:
+    """Return the results as tables of markdown, one for each setting."""
+    blocks = []
+    for name, setting in SETTINGS.items():
+        cells = {int(key.split()[1]): cell for key, cell in results["cells"].items() if key.split()[0] == name}
+        if not cells:
+            continue
+        sizes = sorted(cells)
+        head = [
+            f"### {name.capitalize()}\n\n{setting.about.capitalize()}; {results['runs']} tables for each n.\n",
+            "| | " + " | ".join(f"covers, %, n {n:,} | half width | time" for n in sizes) + " |",
+            "|---|" + "---|" * 3 * len(sizes),
+        ]
+        lines = []
+        for key in (OURS, *PEERS, NONE):
+            if key not in cells[sizes[0]]:
+                continue
+            shown = [_cell(cells[n][key]) for n in sizes]
+            lines.append(f"| {'**dpcausal**' if key == OURS else key} | " + " | ".join(shown) + " |")
+        blocks.append("\n".join([*head, *lines]))
+    return "\n\n".join(blocks)
+
+
+def _cell(cell: Mapping[str, float]) -> str:
+    given = "" if cell["given"] == 1 else f" ({100 * cell['given']:.0f} % given)"
+    covers = "none" if cell["given"] == 0 else f"{100 * cell['coverage']:.0f}"
+    return f"{covers}{given} | {cell['width']:.2f} | {cell['time']:.2g}"
+
+
+def methods() -> str:
+    """Return who the peers are, as a table of markdown."""
+    lines = [
+        "| | published by | guarantee here, for replacing one record | simpler than in print |",
+        "|---|---|---|---|",
+    ]
+    lines += [f"| {key} | {peer.label} | {peer.guarantee} | {peer.simplified} |" for key, peer in PEERS.items()]
+    return "\n".join(lines)
+
+
+def generated(results: Mapping[str, Any]) -> str:
+    """Return all that is generated of the page."""
+    return f"{START}\n\n## The methods\n\n{methods()}\n\n## Results\n\n{tables(results)}\n\n{END}"
+
+
+def write(results: Mapping[str, Any]) -> None:
+    """Write the results into the page, and draw its figure."""
+    text = PAGE.read_text(encoding="utf-8")
+    before, after = text.split(START)[0], text.split(END)[1]
+    PAGE.write_text(before + generated(results) + after, encoding="utf-8")
+    draw(results, FIGURE)
+
+
+def draw(results: Mapping[str, Any], path: Path) -> None:
+    """Draw coverage against half width, one panel for each kind of table, at the largest n."""
+    mpl.use("Agg")
+    with plt.rc_context(STYLE):
+        names = [name for name in SETTINGS if any(key.split()[0] == name for key in results["cells"])]
+        figure, panels = plt.subplots(1, len(names), figsize=(3.1 * len(names), 4.2), sharey=True, squeeze=False)
+        for axes, name in zip(panels[0], names, strict=True):
+            n = max(int(key.split()[1]) for key in results["cells"] if key.split()[0] == name)
+            axes.axhspan(93, 97, color="#dddddd", zorder=0)
+            for key, cell in results["cells"][f"{name} {n}"].items():
+                colour, marker = _LOOKS[key]
+                axes.plot(
+                    cell["width"], 100 * cell["coverage"], marker, color=colour, markersize=9, label=key, linestyle=""
+                )
+            axes.set_xscale("log")
+            axes.set_title(f"{name}, n {n:,}")
+            axes.set_xlabel("half width over that\nwithout privacy")
+            axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+            axes.xaxis.set_minor_formatter(lambda value, _: f"{value:g}" if f"{value:.0e}"[0] in "25" else "")
+        panels[0][0].set_ylabel("covers, %")
+        handles, labels = panels[0][0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="lower center", ncols=4, frameon=False)
+        figure.tight_layout(rect=(0, 0.14, 1, 1))
+        keep(figure, path)
+        plt.close(figure)
