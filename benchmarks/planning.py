@@ -6,7 +6,7 @@ explain of the outcome a rehearsal assumes; a second plan is given a spread that
 
 `python -m benchmarks.planning --runs 500 --json`
 
-`python -m benchmarks.planning --realistic --runs 60` does so on realistic tables, in some minutes.
+`python -m benchmarks.realistic` does so on realistic tables.
 """
 
 import argparse
@@ -14,7 +14,6 @@ import itertools
 import math
 import statistics
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,8 +21,6 @@ from numpy.typing import NDArray
 
 import dpcausal as dpc
 from benchmarks.coverage import ESTIMATORS, STRATA, STUDIES, Cell, Columns, Run, schema_of, simulate
-from benchmarks.realistic.planned import compare
-from benchmarks.realistic.tables import KINDS
 from benchmarks.simulation import add_arguments, show, simulated
 from dpcausal.planning.precision import half_width
 from dpcausal.schema import Protects
@@ -120,17 +117,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     add_arguments(parser, 500)
     parser.add_argument("--estimator", nargs="+", choices=CHOSEN, default=list(CHOSEN))
-    parser.add_argument("--n", type=int, nargs="+")
+    parser.add_argument("--n", type=int, nargs="+", default=[2_000, 10_000])
     parser.add_argument("--epsilon", type=float, nargs="+", default=[0.5, 1.0, 4.0])
-    parser.add_argument("--realistic", action="store_true", help="on realistic tables, at epsilon 1")
-    parser.add_argument("--kind", nargs="+", choices=KINDS, default=["O", "B", "K"], help="of realistic tables")
-    parser.add_argument("--publish", action="store_true", help="write into the results of the documentation")
-    parser.add_argument("--result", type=Path, default=Path("planning.unpublished.json"))
     chosen = parser.parse_args()
-    chosen.n = chosen.n or ([5_000, 20_000] if chosen.realistic else [2_000, 10_000])
-    if chosen.realistic:
-        compare(chosen)
-        return
     settings = itertools.product(chosen.estimator, chosen.n, chosen.epsilon)
     cells = [Cell(name, CHOSEN[name][1], CHOSEN[name][0], n, epsilon, 0.0) for name, n, epsilon in settings]
     runs = simulated(cells, simulate, chosen)

@@ -1,18 +1,19 @@
 """Coverage, width and refusals of intervals on realistic tables, with a vault's answers and noise, and no ledger.
 
 `python -m benchmarks.realistic --kind O B K --n 5000 20000 --runs 400 --publish`
+
+With --publish, cells and single runs replace those of the documentation, and the page is written afresh.
 """
 
 import argparse
 import json
 import multiprocessing
-from pathlib import Path
 
+from benchmarks.parts import add_result_options, result_file
 from benchmarks.progress import progress
-from benchmarks.realistic.runs import DELTA, EPSILON, ESTIMATORS, simulate, summary
+from benchmarks.realistic.page import PAGE, page
+from benchmarks.realistic.runs import DELTA, EPSILON, ESTIMATORS, planned, simulate, summary, written
 from benchmarks.realistic.tables import KINDS
-
-RESULTS = Path(__file__).parent.parent / "results" / "realistic.json"
 
 
 def main() -> None:
@@ -24,10 +25,9 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, default=EPSILON)
     parser.add_argument("--delta", type=float, default=DELTA, help="an estimator takes 0 where that is narrower")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--publish", action="store_true", help="write the cells into the results of the documentation")
-    parser.add_argument("--result", type=Path, default=Path("realistic.unpublished.json"))
+    add_result_options(parser)
     chosen = parser.parse_args()
-    file = RESULTS if chosen.publish else chosen.result
+    file = result_file(parser, chosen, "realistic")
     results = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     for name in chosen.kind:
         for n in chosen.n:
@@ -37,12 +37,17 @@ def main() -> None:
             with multiprocessing.get_context("spawn").Pool(chosen.workers) as pool:
                 done = list(progress(pool.imap(simulate, tasks, chunksize=5), len(tasks), f"{name} {n}"))
             for each in done[0]:
-                cell = summary([run[each] for run in done])
+                runs = [run[each] for run in done]
+                cell = summary(runs) | planned(name, n, each, chosen.epsilon, chosen.delta)
                 results.setdefault(f"{name} {n}", {})[each] = cell
-                print(
-                    f"{name} {n:>6} {each:25}", "  ".join(f"{key} {value}" for key, value in cell.items()), flush=True
+                print(f"{name} {n:>6} {each:25}", "  ".join(f"{key} {cell[key]}" for key in cell), flush=True)
+                raw = (
+                    file.with_name(f"{file.stem}_runs") / f"{name}_{n}_{each.replace(', ', '_').replace(' ', '_')}.csv"
                 )
+                written(runs, raw)
             file.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    if chosen.publish:
+        PAGE.write_text(page(results, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """Estimates on realistic tables, run by run, and what they come to."""
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,8 @@ from benchmarks.datasets import connection
 from benchmarks.realistic.tables import KINDS, Draw, Kind, aipw
 from dpcausal.audit.tables import Unmetered
 from dpcausal.effect import Effect, Estimator
+from dpcausal.planning.interval_refusals import REHEARSALS, count_refusals
+from dpcausal.planning.precision import half_width
 from dpcausal.planning.strata import propose_strata
 from tests.support.engines import CachedEngine
 
@@ -20,6 +22,14 @@ EPSILON, DELTA = 1.0, 1e-6
 
 Run = dict[str, Any]
 """What one estimate gave: its error, standard errors, half width and whether there was an interval."""
+
+
+@cache
+def _best(name: str, n: int) -> Estimator:
+    """Return what the library recommends for a kind of table, from public numbers."""
+    kind, guarantee = KINDS[name], dpc.Guarantee(epsilon=EPSILON, delta=DELTA)
+    return dpc.rank_estimators(kind.rehearsal(n), guarantee, covariates=[] if kind.randomised else None).best
+
 
 ESTIMATORS: dict[str, Callable[[Kind, int], Estimator]] = {
     "difference in means": lambda _, __: dpc.DifferenceInMeans(),
@@ -29,15 +39,9 @@ ESTIMATORS: dict[str, Callable[[Kind, int], Estimator]] = {
     "inverse weighting, ATE": lambda kind, _: dpc.InverseWeighting(covariates=kind.names),
     "inverse weighting, ATO": lambda kind, _: dpc.InverseWeighting(covariates=kind.names, estimand="ATO"),
     "stratification": lambda kind, n: dpc.Stratification(by=_strata(kind, n)),
+    "block average": lambda kind, _: dpc.BlockAverage(covariates=kind.names, limit=0.3),
     "best ranked": lambda kind, n: _best(kind.name, n),
 }
-
-
-@cache
-def _best(name: str, n: int) -> Estimator:
-    """Return what the library recommends for a kind of table, from public numbers."""
-    kind, guarantee = KINDS[name], dpc.Guarantee(epsilon=EPSILON, delta=DELTA)
-    return dpc.rank_estimators(kind.rehearsal(n), guarantee, covariates=[] if kind.randomised else None).best
 
 
 def _strata(kind: Kind, n: int) -> tuple[str | dpc.Cut, ...]:
@@ -106,11 +110,29 @@ def summary(runs: list[Run]) -> dict[str, float]:
     return {
         "runs": len(runs),
         "given": round(float(given.mean()), 4),
-        "coverage": round(float(covered[given].mean()), 4) if given.any() else math.nan,
         "coverage_of_all": round(float(covered.mean()), 4),
         "bias_over_sd": round(float(errors.mean()) / sd, 3),
         "sd": float(f"{sd:.4g}"),
         "half_width": float(f"{float(np.median(halves)):.4g}"),
         "half_width_over_ideal": round(float(np.median(halves)) / 1.96 / sd, 3),
         "standard_error_over_sd": round(float(np.median([run["se"] for run in runs])) / sd, 3),
-    }
+    } | ({"coverage": round(float(covered[given].mean()), 4)} if given.any() else {})
+
+
+def planned(name: str, n: int, estimator: str, epsilon: float, delta: float) -> dict[str, float]:
+    """Return the half width and the share of refusals that a plan foretells; nothing for what is not private."""
+    if estimator not in ESTIMATORS:
+        return {}
+    made, rehearsal = ESTIMATORS[estimator](KINDS[name], n), KINDS[name].rehearsal(n)
+    effect = made.estimate(rehearsal, epsilon=epsilon, delta=delta)
+    half = half_width(replace(effect, no_interval=""))  # where it is refused, widths are compared all the same
+    refused = count_refusals(made, rehearsal, dpc.Guarantee(epsilon=epsilon, delta=delta)) / REHEARSALS
+    return {"planned_half_width": float(f"{half:.4g}"), "planned_refusals": refused}
+
+
+def written(runs: list[Run], file: Path) -> None:
+    """Write single runs: a line each, with error, standard error, half width, and whether the interval was refused."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    lines = ["error,standard_error,half_width,refused"]
+    lines += [f"{run['error']:.4g},{run['se']:.4g},{run['half']:.4g},{int('refused' in run)}" for run in runs]
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")

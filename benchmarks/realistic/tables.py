@@ -1,7 +1,7 @@
 """Tables such as practice has, with known effects, and estimators without privacy to compare with.
 
-Each has covariates of different spread on wide public bounds, as a codebook would give them. True effects are means over
-four million draws, with a standard error below 0.1 %.
+Each has covariates of different spread on wide public bounds, as a codebook would give them. True effects are means
+over four million draws, with a standard error below 0.1 %.
 """
 
 from collections.abc import Callable, Mapping
@@ -52,6 +52,8 @@ class Kind:
         outcome_mean: The outcome's mean that a planner would expect.
         outcome_sd: Its standard deviation.
         randomised: Whether treatment was given at random.
+        confounding: The confounding that a planner would expect, as `Rehearsal` has it.
+        names: The covariates' names.
     """
 
     name: str
@@ -117,7 +119,7 @@ def _standard(patients: dict[str, Array]) -> tuple[Array, Array, Array, Array]:
     )
 
 
-def _drawn(  # noqa: PLR0913
+def _drawn(  # noqa: PLR0913, PLR0917
     random: Generator, covariates: dict[str, Array], propensity: Array, y0: Array, y1: Array, effect: Array
 ) -> Draw:
     treated = (random.random(len(propensity)) < propensity).astype(float)
@@ -185,7 +187,7 @@ _SMOKING = ("never", "former", "current")
 
 
 def cohort(random: Generator, n: int) -> Draw:
-    """Draw a hospital cohort: 12 confounders, 22 % treated, 8 % events; laboratory values are missing for one in ten."""
+    """Draw a hospital cohort: 12 confounders, 22 % treated, 8 % events; one laboratory value in ten is missing."""
     age = np.clip(random.normal(66, 13, n), 18, 100)
     a = (age - 66) / 13
     female = (random.random(n) < 0.48).astype(float)
