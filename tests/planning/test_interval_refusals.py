@@ -22,7 +22,7 @@ def table(n: int, count: int, seed: int) -> pa.Table:
 
 @pytest.mark.parametrize(
     ("n", "count", "least", "most"),
-    [(20_000, 1, 0.0, 0.05), (5_000, 3, 0.2, 0.8), (2_000, 3, 0.95, 1.0)],
+    [(20_000, 1, 0.0, 0.05), (2_000, 3, 0.0, 0.2), (500, 3, 0.7, 1.0)],
 )
 def test_as_many_are_refused_as_rehearsals_say(n: int, count: int, least: float, most: float) -> None:
     names = [f"x{place}" for place in range(count)]
@@ -44,11 +44,9 @@ def test_the_plan_says_so() -> None:
     guarantee = dpc.Guarantee(epsilon=1.0)
     told = {
         n: str(dpc.plan(dpc.RegressionAdjustment(covariates=["a", "b", "c"]), dpc.Rehearsal(schema, n=n), guarantee))
-        for n in (5_000, 50_000)
+        for n in (600, 50_000)
     }
-    assert re.search(
-        r"no interval +in \d+ of 40 rehearsals with noise \(\d+ %\); the price would be spent", told[5_000]
-    )
+    assert re.search(r"no interval +in \d+ of 40 rehearsals with noise \(\d+ %\); the price would be spent", told[600])
     assert "no interval       in none of 40 rehearsals with noise" in told[50_000]
 
 
@@ -67,12 +65,12 @@ def test_an_estimator_may_ask_as_much_as_it_likes() -> None:
     assert count_refusals(Often(), dpc.Rehearsal(schema, n=1_000), dpc.Guarantee(epsilon=1.0)) == 0
 
 
-def test_a_plan_that_is_told_little_does_not_promise_an_interval() -> None:
-    """On a table as records of care have it, three of four such studies were refused; 8 of 40 used to be foretold."""
+def test_a_plan_that_is_told_little_promises_intervals_only_where_noise_leaves_them() -> None:
+    """On a table as records of care have it, all such studies of 8,000 units have an interval."""
     columns = [dpc.Real("age", 30, 100), dpc.Real("severity", 0, 24)]
     schema = dpc.Schema(
         treatment=dpc.Treatment("treated", undeclared=0), outcome=dpc.Real("y", 0, 100), covariates=columns
     )
     asked, guarantee = dpc.RegressionAdjustment(covariates=["age", "severity"]), dpc.Guarantee(epsilon=1.0)
-    assert count_refusals(asked, dpc.Rehearsal(schema, n=8_000), guarantee) > REHEARSALS / 2
-    assert count_refusals(asked, dpc.Rehearsal(schema, n=8_000, confounding=0.0), guarantee) < REHEARSALS / 4
+    assert count_refusals(asked, dpc.Rehearsal(schema, n=8_000), guarantee) == 0
+    assert count_refusals(asked, dpc.Rehearsal(schema, n=200), guarantee) > REHEARSALS / 2

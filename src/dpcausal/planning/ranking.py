@@ -272,7 +272,7 @@ class _Scenario:
         moved, ridge = uncertainty.noise_sd * self.rehearsal.sd / 4, self.bias * min(uncertainty.ridge, 1.0)
         overlap_bias = math.hypot(ridge, abs(1 - 2 * treated) * _VARIED * self.rehearsal.sd)
         overlap = InverseWeighting(covariates=covariates, estimand="ATO")
-        clipping_bias = [self.clipping_bias(clip) for clip in (InverseWeighting.clip, DoublyRobust.clip)]
+        clipping_bias = [self.clipping_bias(clip) for clip in (InverseWeighting.clip, DoublyRobust.clip or 0.01)]
         candidates = [
             self.candidate(
                 InverseWeighting(covariates=covariates),
