@@ -173,5 +173,6 @@ def test_warnings_are_printed_first_and_saved() -> None:
 def test_no_interval_names_spelling_before_epsilon() -> None:
     """What used to say only: use more epsilon or more units."""
     n = 3_000
-    found = released(cells(n, sex=["F"] * n), dpc.RegressionAdjustment(covariates=["age", "sex"]))
+    runs = (released(cells(n, sex=["F"] * n), dpc.RegressionAdjustment(covariates=["age", "sex"])) for _ in range(20))
+    found = next(effect for effect in runs if effect.no_interval)  # most are
     assert found.no_interval.index("spelled in the table as declared") < found.no_interval.index("more epsilon")

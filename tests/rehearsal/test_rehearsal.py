@@ -45,14 +45,16 @@ def test_more_units_and_more_epsilon_mean_narrower_intervals(schema: dpc.Schema)
 
 
 @pytest.mark.parametrize(("count", "least"), [(1, 2_000), (3, 5_000), (10, 20_000)])
-def test_an_interval_that_is_to_be_expected_stays_so_with_more_units(count: int, least: int) -> None:
+def test_regression_intervals_are_to_be_expected_and_narrow_with_more_units(count: int, least: int) -> None:
     names = [f"x{place}" for place in range(count)]
     columns = [dpc.Real(name, -1, 1) for name in names]
     schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1), covariates=columns)
     estimator, delta = dpc.RegressionAdjustment(covariates=names), 1e-6 if count == 10 else 0.0
-    for n in (least // 4, least, 2 * least, 10 * least):
+    widths = []
+    for n in (least, 2 * least, 10 * least):
         plan = estimator.estimate(dpc.Rehearsal(schema, n=n, confounding=0.1), epsilon=1.0, delta=delta)
-        assert bool(plan.no_interval) is (n < least)
+        widths.append(float(np.ptp(plan.interval())))
+    assert widths[0] > 1.3 * widths[1] > 2 * widths[2]
 
 
 @pytest.mark.parametrize(("mean", "sd"), [(None, 0.5), (0.5, 0.5), (0.2, 0.4), (0.0, 0.0)])

@@ -141,7 +141,7 @@ _VARIANTS: tuple[Target, ...] = (
     of_estimator("RegressionAdjustment, trial", RegressionAdjustment(covariates=["age"]), "record_within_arm"),
     of_estimator(
         "RegressionAdjustment, Gaussian",
-        RegressionAdjustment(covariates=["age", "smoker"]),
+        RegressionAdjustment(covariates=["ward", "age", "smoker"]),
         "record",
         DELTA,
         gaussian=True,
@@ -151,7 +151,12 @@ _VARIANTS: tuple[Target, ...] = (
     of_estimator("InverseWeighting, output", InverseWeighting(covariates=["age"], scores="output"), "record"),
     of_estimator("InverseWeighting, Gaussian sums", InverseWeighting(covariates=["age"]), "record", DELTA),
     of_estimator("DoublyRobust", DoublyRobust(covariates=["age"]), "record"),
-    of_estimator("DoublyRobust, Gaussian sums", DoublyRobust(covariates=["age"], estimand="ATO"), "record", DELTA),
+    of_estimator(
+        "DoublyRobust, Gaussian moments",
+        DoublyRobust(covariates=["ward", "age", "smoker"], estimand="ATO"),
+        "record",
+        DELTA,
+    ),
     of_estimator("PropensityMatching, outcomes", PropensityMatching(covariates=["age"]), "outcome"),
     of_estimator("PropensityMatching, record", PropensityMatching(covariates=["age"]), "record", undeclared=0),
     of_estimator("Winsorised", Winsorised(DifferenceInMeans()), "record"),
