@@ -134,6 +134,7 @@ class CovariateSpread:
             outcome_sd: The outcome's standard deviation, in half ranges.
             due_to_effect: The part of the covariances that the effect of treatment makes.
         """
+        outcome_sd = max(outcome_sd, 1e-3)
         within = self.with_outcome - due_to_effect
         seen = within**2 - self.noise
         noise = 2 * self.noise**2 + 4 * np.maximum(seen, 0.0) * self.noise

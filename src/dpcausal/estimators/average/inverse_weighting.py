@@ -141,8 +141,7 @@ class InverseWeighting(BaseEstimator):
         )
         last = narrower(query, source.schema, last, "weighted_difference")
         sums = source.release(query, last)
-        used = first.delta > 0, last.delta > 0
-        spent = allowed if all(used) else replace(allowed, delta=max(first.delta, last.delta))
+        spent = allowed if first.delta or last.delta else replace(allowed, delta=0.0)
         # A score of the same units balances what covariates explain; one of others adds its own sampling error.
         balanced = 1.0 if scores_from is None else -spread.units / scores_from.n
         arms = _Arms(query, sums, source, score, balanced)
