@@ -149,7 +149,7 @@ _VARIANTS: tuple[Target, ...] = (
     of_estimator("InverseWeighting", InverseWeighting(covariates=["age", "smoker"]), "record"),
     of_estimator("InverseWeighting, ATO", InverseWeighting(covariates=["age"], estimand="ATO"), "record"),
     of_estimator("InverseWeighting, output", InverseWeighting(covariates=["age"], scores="output"), "record"),
-    of_estimator("InverseWeighting, Gaussian sums", InverseWeighting(covariates=["age"]), "record", DELTA),
+    of_estimator("InverseWeighting, with a delta", InverseWeighting(covariates=["age"]), "record", DELTA),
     of_estimator("DoublyRobust", DoublyRobust(covariates=["age"]), "record"),
     of_estimator(
         "DoublyRobust, Gaussian moments",

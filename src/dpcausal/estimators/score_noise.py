@@ -26,6 +26,9 @@ from dpcausal.source import Source, units_compared
 _LEAST_SPREAD = 0.005
 """The least variance that a feature counts as."""
 
+_MOST_EXPLAINED = 0.95
+"""The largest share of the outcome's variance that covariates may explain."""
+
 _SPREADS: Array = np.exp(np.linspace(math.log(_LEAST_SPREAD), 0.0, 60))
 _PRIOR: Array = np.exp(-((np.log(_SPREADS * 9) / 0.7) ** 2) / 2)
 """Variances of a number in half ranges, and their prior: about 1/9, to within a factor of 2."""
@@ -131,10 +134,16 @@ class CovariateSpread:
             outcome_sd: The outcome's standard deviation, in half ranges.
             due_to_effect: The part of the covariances that the effect of treatment makes.
         """
-        prior = outcome_sd**2 * self.parts / self.variances
+        outcome_sd = max(outcome_sd, 1e-3)
+        within = self.with_outcome - due_to_effect
+        seen = within**2 - self.noise
+        noise = 2 * self.noise**2 + 4 * np.maximum(seen, 0.0) * self.noise
+        explained = float((seen / self.variances).sum() - math.sqrt((noise / self.variances**2).sum())) / outcome_sd**2
+        # The prior is widened where covariates explain more beyond doubt: by more than a standard error.
+        wider = max(min(explained, _MOST_EXPLAINED) / float(self.parts.sum()), 1.0)
+        prior = wider * outcome_sd**2 * self.parts / self.variances
         precision = self.variances**2 / self.noise + 1 / np.maximum(prior, 1e-12)
-        mean = self.variances * (self.with_outcome - due_to_effect) / self.noise / precision
-        return Slopes(mean, 1 / precision)
+        return Slopes(self.variances * within / self.noise / precision, 1 / precision)
 
 
 def _variance(found: float, noise: float) -> float:

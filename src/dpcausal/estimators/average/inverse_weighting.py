@@ -141,8 +141,7 @@ class InverseWeighting(BaseEstimator):
         )
         last = narrower(query, source.schema, last, "weighted_difference")
         sums = source.release(query, last)
-        used = first.delta > 0, last.delta > 0
-        spent = allowed if all(used) else replace(allowed, delta=max(first.delta, last.delta))
+        spent = allowed if first.delta or last.delta else replace(allowed, delta=0.0)
         # A score of the same units balances what covariates explain; one of others adds its own sampling error.
         balanced = 1.0 if scores_from is None else -spread.units / scores_from.n
         arms = _Arms(query, sums, source, score, balanced)
@@ -183,15 +182,15 @@ class InverseWeighting(BaseEstimator):
     def _share(self, source: Source) -> float:
         """Return the score's share of what is left of epsilon, by which noise in score and sums is expected smallest.
 
-        For an outcome with a quarter of its half range as standard deviation, and even arms.
+        For an outcome with a quarter of its half range as standard deviation, and a mean of e (1 - e) of 0.2.
         """
         if self.share is not None:
             return self.share
         features = len(feature_names(self.covariates, source.schema))
         score = ObjectivePerturbedLogistic.tilt_sd(1.0, len(self.covariates) + 1, features)
         score *= math.sqrt(len(self.covariates) + 1) * 0.375
-        sums = 5.0 * {"ATO": 1.0, "ATE": 0.25 / self.clip}.get(self.estimand, 0.5 / self.clip)
-        share = 1 / (1 + (sums / score) ** (2 / 3))
+        sums = 5.0 * {"ATO": 1.0, "ATE": 0.2 / self.clip}.get(self.estimand, 0.4 / self.clip)
+        share = 1 / (1 + math.exp(math.log(sums / score) * 2 / 3))
         return round(min(max(share, 0.25), 0.75) * 20) / 20  # a round number to print
 
     def _clip(self, score: PrivateScore, epsilon: float) -> float:

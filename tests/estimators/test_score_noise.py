@@ -1,0 +1,119 @@
+"""What noise in a private score does to a weighted effect is as large as its effect says."""
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dpcausal as dpc
+from dpcausal.audit.tables import Unmetered
+from dpcausal.estimators.score_noise import CovariateSpread, PrivateScore
+from dpcausal.queries import CovariateMoments, ObjectivePerturbedLogistic
+from dpcausal.queries.features import Estimand
+from dpcausal.vault.engines.duckdb import connect
+from tests.support.engines import CachedEngine
+
+SCHEMA = dpc.Schema(
+    treatment=dpc.Treatment("t", undeclared=0),
+    outcome=dpc.Real("y", 0, 1),
+    covariates=[dpc.Real("x", 0, 1), dpc.Category("k", ["p", "q", "r"]), dpc.Binary("b")],
+)
+OF = ["x", "k", "b"]
+
+
+def table_of(n: int, seed: int = 0) -> pa.Table:
+    """Confounded by x, which the outcome depends on; an effect of 0.1."""
+    generator = np.random.default_rng(seed)
+    x, k, b = generator.uniform(0, 1, n), generator.integers(0, 3, n), generator.integers(0, 2, n)
+    t = (generator.random(n) < 1 / (1 + np.exp(-1.5 * (2 * x - 1) - 0.4 * (k == 1)))).astype(int)
+    y = 0.1 + 0.5 * x + 0.1 * (k == 2) + 0.1 * t + generator.uniform(0, 0.2, n)
+    return pa.table({"t": t, "x": x, "y": y, "k": np.array(["p", "q", "r"])[k], "b": b})
+
+
+def vault_of(table: pa.Table) -> dpc.Vault:
+    return dpc.Vault(table, SCHEMA, ledger="sqlite://", budget=dpc.Budget(epsilon=1000))
+
+
+def spread_at(epsilon: float) -> CovariateSpread:
+    vault, query = vault_of(table_of(20_000)), CovariateMoments(OF)
+    return CovariateSpread.of(query, vault.release(query, dpc.Guarantee(epsilon=epsilon)), vault)
+
+
+def test_moments_without_much_noise_are_those_of_the_table() -> None:
+    spread = spread_at(100.0)
+    assert spread.means == pytest.approx([0, 1 / 3, 1 / 3, 1 / 3, 0], abs=0.03)
+    assert spread.variances == pytest.approx([1 / 3, 1 / 3, 1 / 3, 1 / 3, 1], abs=0.02)
+    slopes = spread.slopes(0.35)
+    assert slopes.mean[0] == pytest.approx(0.53, abs=0.05)  # a quarter of 2 for half ranges, and what the effect adds
+    assert slopes.mean[3] - slopes.mean[1] == pytest.approx(0.2, abs=0.04)
+    assert slopes.mean[4] == pytest.approx(0, abs=0.02)
+
+
+def test_slopes_fall_back_on_the_prior_where_noise_hides_them() -> None:
+    spread = spread_at(0.001)
+    slopes = spread.slopes(0.35)
+    prior = 0.25 * 0.35**2 * np.array([1, 1 / 3, 1 / 3, 1 / 3, 1]) / 3 / spread.variances
+    assert slopes.mean == pytest.approx(np.zeros(5), abs=0.05)
+    assert slopes.variance == pytest.approx(prior, rel=0.2)
+
+
+def test_ridge_is_undone() -> None:
+    """A regression with the ridge and without a tilt, turned back into one without either."""
+    vault, epsilon = vault_of(table_of(1_500)), 0.5
+    release = vault.release(ObjectivePerturbedLogistic(["x"]), dpc.Guarantee(epsilon=epsilon))
+    query = CovariateMoments(["x"])
+    spread = CovariateSpread.of(query, vault.release(query, dpc.Guarantee(epsilon=100.0)), vault)
+    x, t = 2 * table_of(1_500)["x"].to_numpy() - 1, table_of(1_500)["t"].to_numpy()
+    features = np.column_stack([np.ones(1_500), x]) / np.sqrt(2)
+    fits = []
+    for penalty in (0.0, ObjectivePerturbedLogistic.penalty(epsilon)):
+        at = np.zeros(2)
+        for _ in range(20):
+            e = 1 / (1 + np.exp(-features @ at))
+            curvature = (features * (e * (1 - e))[:, None]).T @ features + penalty * np.eye(2)
+            at -= np.linalg.solve(curvature, features.T @ (e - t) + penalty * at)
+        fits.append(at)
+    score = PrivateScore.of(replace(release, values=tuple(fits[1])), 1, spread, 1_500)
+    plain, ridge = (fit[1] / np.sqrt(2) for fit in fits)
+    assert ridge < 0.98 * plain
+    assert score.coefficients[1] == pytest.approx(plain, rel=0.006)
+
+
+@pytest.mark.parametrize("estimand", ["ATE", "ATO"])
+def test_privacy_noise_is_as_large_as_printed(estimand: Estimand) -> None:
+    table = CachedEngine(connect(threads=1).from_arrow(table_of(10_000)), SCHEMA)
+    source, estimator = Unmetered(table, SCHEMA), dpc.InverseWeighting(covariates=OF, estimand=estimand)
+    effects = [estimator.estimate(source, epsilon=1.0) for _ in range(50)]
+    sd = np.std([effect.estimate for effect in effects])
+    printed = np.sqrt(np.mean([effect.privacy_sd**2 for effect in effects]))
+    assert 0.75 < printed / sd < 1.4
+    sums = np.sqrt(np.mean([sum(term.variance for term in effect.noise[:-1]) for effect in effects]))
+    assert sums < 0.75 * sd  # without the score's part it would be too small
+
+
+def test_clip_that_is_used_is_printed_with_the_share_beyond_it() -> None:
+    generator = np.random.default_rng(0)
+    x = generator.uniform(0, 1, 20_000)
+    t = (generator.random(20_000) < 1 / (1 + np.exp(2.5 - 2 * (2 * x - 1)))).astype(int)
+    table = pa.table({"t": t, "x": x, "y": 0.2 + 0.2 * x + 0.1 * t, "k": ["p"] * 20_000, "b": [0] * 20_000})
+    uneven = dpc.InverseWeighting(covariates=["x"]).estimate(vault_of(table), epsilon=1.0)
+    assert "% of units" in uneven.estimand
+    assert uneven.estimate == pytest.approx(0.1, abs=0.05)
+    overlap = dpc.InverseWeighting(covariates=["x"], estimand="ATO").estimate(vault_of(table), epsilon=1.0)
+    assert "clipped to 0.01 and 0.99" in overlap.estimand
+    assert overlap.treated_mean is not None
+    assert overlap.control_mean is not None
+    assert overlap.treated_mean - overlap.control_mean == pytest.approx(overlap.estimate)
+
+
+def test_delta_is_not_spent_where_laplace_noise_is_narrower() -> None:
+    vault = dpc.Vault(table_of(2_000), SCHEMA, ledger="sqlite://", budget=dpc.Budget(epsilon=1, delta=1e-6))
+    effect = dpc.InverseWeighting(covariates=OF).estimate(vault, epsilon=1.0, delta=1e-6)
+    assert effect.guarantee.delta == 0
+    assert vault.ledger.spent.delta == 0
+
+
+def test_interval_as_wide_as_all_effects_is_refused() -> None:
+    effect = dpc.InverseWeighting(covariates=OF).estimate(vault_of(table_of(300)), epsilon=0.3)
+    assert "noise" in effect.no_interval
