@@ -34,10 +34,10 @@ class StratumContrasts(Query):
     adds_up: ClassVar[bool] = True
     weight_square_ticks: ClassVar[int] = 1024
     shares: ClassVar[dict[str, Fraction]] = {
-        "effect": Fraction(82, 100),
-        "size": Fraction(5, 100),
-        "squares": Fraction(7, 100),
-        "weight_square_sum": Fraction(5, 100),
+        "effect": Fraction(79, 100),
+        "size": Fraction(10, 100),
+        "squares": Fraction(6, 100),
+        "weight_square_sum": Fraction(4, 100),
         "means": Fraction(1, 100),
     }
     """How the guarantee is divided among the five numbers."""

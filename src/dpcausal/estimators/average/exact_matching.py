@@ -56,7 +56,7 @@ class ExactMatching(BaseEstimator):
         >>> for estimator in (ExactMatching(by=years), Stratification(by=years)):
         ...     print(round(estimator.estimate(source, epsilon=1.0, delta=1e-6).privacy_sd, 2))
         11.12
-        0.29
+        0.3
     """
 
     also_called: ClassVar[str] = "cem exact coarsened_exact_matching"

@@ -35,9 +35,9 @@ _FEW, _MANY = 2, 4
 """By how much the cap exceeds the odds of the larger arm: where noise would be as large as the sampling error, and
 where it is smaller."""
 
-_NOISE_OVER_SAMPLING = 0.65
+_NOISE_OVER_SAMPLING = 0.5
 """Up to this ratio of noise to sampling error the larger cap is chosen. For this rule only, the outcome's standard
-deviation within strata is a sixth of its range."""
+deviation within strata is a fifth of its range."""
 
 _LARGEST_CAP = 100
 
@@ -82,7 +82,7 @@ class Stratification(BaseEstimator):
         ... )
         >>> plan = Stratification(by=["ward", Cut("age", [40, 65])]).estimate(Rehearsal(schema, n=5_000), epsilon=1.0)
         >>> round(plan.sampling_sd, 2), round(plan.privacy_sd, 2)
-        (0.76, 0.29)
+        (0.76, 0.3)
     """
 
     also_called: ClassVar[str] = "strat subclassification stratified blocking cmh mantel_haenszel"
@@ -151,7 +151,7 @@ def _capped(
     rarer = min(max(rarer, 1 / _LARGEST_CAP), 0.5)
     odds = math.floor((1 - rarer) / rarer)
     low, high = source.schema.outcome_bounds
-    sampling = (high - low) / 6 / math.sqrt(units * rarer * (1 - rarer))
+    sampling = (high - low) / 5 / math.sqrt(units * rarer * (1 - rarer))
     query = StratumContrasts(cuts, min(odds + _MANY, _LARGEST_CAP))
     second = narrower(query, source.schema, allowed, "effect")
     noise = calibrate(query, source.schema, second)
