@@ -257,7 +257,11 @@ class _Scenario:
         """Return a candidate with the bias that its interval does not include."""
         effect, delta = self._narrowest(estimator)
         if not not_ranked and _OVERLAP in effect.estimand:
-            not_ranked = OTHER_EFFECT
+            # Without a model there is no effect where arms do not overlap; with one, another estimator has it.
+            if isinstance(estimator, Stratification):
+                assumes = f"{assumes}; the effect where arms overlap"
+            else:
+                not_ranked = OTHER_EFFECT
         return Candidate(
             estimator,
             label,
