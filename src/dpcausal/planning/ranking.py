@@ -188,11 +188,11 @@ def rank_estimators(
         >>> from dpcausal import Guarantee, Real, Rehearsal, Schema, Treatment
         >>> covariates = [Real("age", 18, 90), Real("weight", 40, 160)]
         >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
-        >>> for shape in ("unknown", "linear"):
-        ...     ranking = rank_estimators(Rehearsal(schema, 200_000), Guarantee(epsilon=1.0), shape=shape)
+        >>> for confounders in (["age", "weight"], []):
+        ...     ranking = rank_estimators(Rehearsal(schema, 20_000), Guarantee(epsilon=1.0), covariates=confounders)
         ...     print(ranking.candidates[0].label)
         stratification by age, weight
-        doubly robust, of age, weight
+        difference in means
     """
     schema = rehearsal.schema
     if guarantee.protects != schema.protects:
@@ -257,7 +257,11 @@ class _Scenario:
         """Return a candidate with the bias that its interval does not include."""
         effect, delta = self._narrowest(estimator)
         if not not_ranked and _OVERLAP in effect.estimand:
-            not_ranked = OTHER_EFFECT
+            # Without a model there is no effect where arms do not overlap; with one, another estimator has it.
+            if isinstance(estimator, Stratification):
+                assumes = f"{assumes}; the effect where arms overlap"
+            else:
+                not_ranked = OTHER_EFFECT
         return Candidate(
             estimator,
             label,

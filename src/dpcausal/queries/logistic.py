@@ -9,8 +9,16 @@ from typing import ClassVar, Self
 from dpcausal.errors import QueryError
 from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
-from dpcausal.queries.features import COEFFICIENT_TICK, feature_names, name_tuple, score_columns, single_feature
+from dpcausal.queries.features import (
+    COEFFICIENT_TICK,
+    covariates_named,
+    feature_names,
+    name_tuple,
+    score_columns,
+    single_feature,
+)
 from dpcausal.queries.query import Coordinate, Draw, NoiseKind, Norm, Query, Sensitivity
+from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
@@ -73,7 +81,7 @@ class OutputPerturbedLogistic(Query):
         return score_columns(self.covariates, schema)
 
     def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
-        """Return the expected answer without noise and without an effect: covariates do not predict treatment."""
+        """Return the expected answer without noise: covariates predict treatment as far as they confound."""
         return _expected(self.covariates, expectations)
 
     @classmethod
@@ -141,7 +149,7 @@ class ObjectivePerturbedLogistic(Query):
         return score_columns(self.covariates, schema)
 
     def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
-        """Return the expected answer without noise and without an effect: covariates do not predict treatment."""
+        """Return the expected answer without noise: covariates predict treatment as far as they confound."""
         return _expected(self.covariates, expectations)
 
     @classmethod
@@ -151,6 +159,17 @@ class ObjectivePerturbedLogistic(Query):
 
 
 def _expected(covariates: Sequence[str], expectations: Expectations) -> dict[str, float]:
+    """Return the coefficients with which arms differ as far as the expected confounding says.
+
+    As for the moments of a regression: each feature has an equal part, and is twice as far apart as the outcome.
+    """
+    schema = expectations.schema
     c, t = expectations.expected_sizes
-    values = dict.fromkeys(feature_names(covariates, expectations.schema), 0.0)
-    return values | {"intercept": math.log(t / c) * math.sqrt(len(covariates) + 1)}
+    length = math.sqrt(len(covariates) + 1)
+    values = dict.fromkeys(feature_names(covariates, schema), 0.0)
+    apart = 2 * expectations.confounding / math.sqrt(max(len(values) - 1, 1))
+    for column in covariates_named(covariates, schema):
+        if column.name in values:  # of several values, none is taken to be treated more often
+            sd = expectations.covariate_sd if isinstance(column, Real) else 1.0
+            values[column.name] = apart / sd * length
+    return values | {"intercept": math.log(t / c) * length}
