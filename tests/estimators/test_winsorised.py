@@ -1,7 +1,9 @@
 """Winsorised outcomes: bounds where noise and bias are smallest together, and intervals that allow for the bias."""
 
+import itertools
 import math
 from dataclasses import replace
+from statistics import NormalDist
 
 import numpy as np
 import pyarrow as pa
@@ -184,13 +186,16 @@ def test_lower_tails_and_both_tails_are_winsorised(low: float, high: float, sign
 
 @pytest.mark.parametrize("sigma", [0.5, 0.8, 1.1])
 def test_excess_of_a_lognormal_tail_is_right_without_noise(sigma: float) -> None:
-    outcomes = 3_000 * np.exp(sigma * np.random.default_rng(1).normal(size=400_000))
-    tail = fitted_tail(200_000, counts_of(outcomes, 200_000), 1.0, 400_000, all_here=True)
+    law = NormalDist(math.log(3_000), sigma)
+    below = [0.0, *(law.cdf(math.log(edge)) for edge in distances(200_000)), 1.0]
+    counts = [400_000 * (high - low) for low, high in itertools.pairwise(below)]
+    tail = fitted_tail(200_000, counts, 1.0, 400_000, all_here=True)
     assert tail is not None
     assert tail.shape == "lognormal"
     for bound, excess in zip(tail.reach, tail.excess, strict=True):
-        truth = np.maximum(np.minimum(outcomes, 200_000) - bound, 0).mean()
-        assert excess == pytest.approx(truth, rel=0.1, abs=1.0)
+        beyond = np.linspace(bound, 200_000, 20_001)
+        truth = np.trapezoid([1 - law.cdf(math.log(each)) for each in beyond], beyond)
+        assert excess == pytest.approx(truth, rel=0.02, abs=0.05)
 
 
 def test_power_law_and_zeros_are_not_taken_for_a_lognormal_tail() -> None:

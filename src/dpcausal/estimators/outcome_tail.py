@@ -14,8 +14,9 @@ RATIO, STEPS = 2**0.5, 24
 _MEDIANS, _SCALES = 60, np.geomspace(0.05, 2.5, 40)
 """The medians and standard deviations of a lognormal distribution's logarithm that are tried."""
 
-_AROUND, _TIMES = np.linspace(-1.2, 1.2, 41), np.geomspace(0.5, 2.0, 41)
-"""Around the best of them: steps of the median, and factors of the standard deviation."""
+_AROUND, _TIMES, _ZOOM, _SPREAD = np.linspace(-1.2, 1.2, 41), np.geomspace(0.5, 2.0, 41), 4, 9
+"""Around the best of them: steps of the median, and factors of the standard deviation. They shrink by `_ZOOM` until the
+likelihood is spread over at least so many pairs."""
 
 _SLOPES, _CURVATURES = np.geomspace(0.1, 40, 40), np.append(0.0, np.geomspace(0.05, 60, 24))
 """Of a tail without a shape: the slope of the logarithm of survival where it begins, and how fast that grows."""
@@ -105,29 +106,40 @@ class _Counts:
         first = max(self._from(0.5) - 1, 0)
         kept, logs = self.counts[first + 1 :], np.log(edges[first:])
         medians = np.linspace(np.log(edges[0]), np.log(self.far), _MEDIANS)
-        places, spreads, _, misfit = self._fits(kept, logs, medians, _SCALES)
+        expected = np.maximum(kept, 0.0)
+        places, spreads, size, misfit = self._fits(kept, expected, logs, (medians, _SCALES))
         at = np.unravel_index(misfit.argmin(), misfit.shape)
-        places, spreads, size, misfit = self._fits(kept, logs, places[at] + _AROUND, spreads[at] * _TIMES)
+        for zoom in range(4):
+            around = places[at] + _AROUND / _ZOOM**zoom, spreads[at] * _TIMES ** (1 / _ZOOM**zoom)
+            expected = size[at] * _shares(_normal_cdf((places[at] - logs) / spreads[at]))
+            places, spreads, size, misfit = self._fits(kept, expected, logs, around)
+            at = np.unravel_index(misfit.argmin(), misfit.shape)
+            belief = np.exp(-(misfit - misfit.min()) / 2)
+            if belief.sum() ** 2 >= _SPREAD * (belief**2).sum():
+                break
         if misfit.min() > len(kept) + 2 * (5 * len(kept)) ** 0.5:  # Laplace noise: the variance of a square is 5
             return None
-        likeliest = places[np.unravel_index(misfit.argmin(), misfit.shape)]
-        bounds = np.append(edges[edges >= math.exp(likeliest)], self.far)
+        bounds = np.append(edges[edges >= math.exp(places[at])], self.far)
         depth = (places[..., None] - np.log(bounds)) / spreads[..., None]
         means = np.exp(places + spreads**2 / 2)[..., None]
         excess = means * _normal_cdf(depth + spreads[..., None]) - bounds * _normal_cdf(depth)
-        belief = np.exp(-(misfit - misfit.min()) / 2)
         belief *= size / belief.sum()
         return bounds, (belief[..., None] * np.maximum(excess - excess[..., -1:], 0.0)).sum(axis=(0, 1))
 
-    def _fits(self, kept: Array, logs: Array, medians: Array, scales: Array) -> tuple[Array, Array, Array, Array]:
+    def _fits(
+        self, kept: Array, expected: Array, logs: Array, tried: tuple[Array, Array]
+    ) -> tuple[Array, Array, Array, Array]:
         """Return medians and scales, all with all, and for each the number of units that fits best, and the misfit."""
-        places, spreads = np.meshgrid(medians, scales, indexing="ij")
+        places, spreads = np.meshgrid(*tried, indexing="ij")
         shares = _shares(_normal_cdf((places[..., None] - logs) / spreads[..., None]))
-        return places, spreads, *self._fit(kept, shares)
+        return places, spreads, *self._fit(kept, expected, shares)
 
-    def _fit(self, kept: Array, shares: Array) -> tuple[Array, Array]:
-        """Return the number of units on this side that fits best with these shares in bins, and the misfit."""
-        weights, sure = 1 / (self.noise + np.maximum(kept, 0.0) + 1), 1 / max(self.total_sd, 1.0) ** 2
+    def _fit(self, kept: Array, expected: Array, shares: Array) -> tuple[Array, Array]:
+        """Return the number of units on this side that fits best with these shares in bins, and the misfit.
+
+        The misfit is in squared standard errors: of the noise, and of counts with these expectations.
+        """
+        weights, sure = 1 / (self.noise + expected + 1), 1 / max(self.total_sd, 1.0) ** 2
         size = (weights * kept * shares).sum(axis=-1) + sure * self.total
         size /= (weights * shares**2).sum(axis=-1) + sure
         misfit = (weights * (kept - size[..., None] * shares) ** 2).sum(axis=-1) + sure * (size - self.total) ** 2
