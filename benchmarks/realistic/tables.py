@@ -5,7 +5,7 @@ over four million draws, with a standard error below 0.1 %.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -70,7 +70,7 @@ class Kind:
     names: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "names", tuple(column.name for column in self.covariates))
+        object.__setattr__(self, "names", tuple(column.name for column in self.schema.covariates))
 
     @property
     def schema(self) -> dpc.Schema:
@@ -169,6 +169,9 @@ def cost(random: Generator, n: int) -> Draw:
     return _drawn(random, patients, np.full(n, 0.5), y0, y1, y1 - y0)
 
 
+_LACKING = {"bmi": 0.1, "creatinine": 0.1, "hba1c": 0.15}
+"""How often laboratory values of the cohort are missing."""
+
 _COHORT: tuple[Column, ...] = (
     dpc.Real("age", 18, 100),
     dpc.Binary("female"),
@@ -182,6 +185,10 @@ _COHORT: tuple[Column, ...] = (
     dpc.Binary("copd"),
     dpc.Real("admissions", 0, 10),
     dpc.Real("deprivation", 1, 10),
+)
+_INDICATED = tuple(
+    replace(column, indicator=True) if isinstance(column, dpc.Real) and column.name in _LACKING else column
+    for column in _COHORT
 )
 _SMOKING = ("never", "former", "current")
 
@@ -224,7 +231,7 @@ def cohort(random: Generator, n: int) -> Draw:
         "deprivation": deprivation,
     }
     drawn = _drawn(random, complete, propensity, (u < p0).astype(float), (u < p1).astype(float), p1 - p0)
-    gone = {name: random.random(n) < share for name, share in (("bmi", 0.1), ("creatinine", 0.1), ("hba1c", 0.15))}
+    gone = {name: random.random(n) < share for name, share in _LACKING.items()}
     lacking = {name: np.where(away, np.nan, complete[name]) for name, away in gone.items()}
     return Draw(drawn.columns | lacking, propensity, drawn.effect, complete)
 
@@ -303,6 +310,16 @@ KINDS = {
             "hospital cohort, 12 confounders, 22 % treated, 8 % events, missing laboratory values",
             dpc.Binary("y"),
             _COHORT,
+            cohort,
+            {"ATE": -0.02215, "ATO": -0.01892, "ATT": -0.01796},
+            treated_share=0.22,
+            outcome_mean=0.08,
+        ),
+        Kind(
+            "CI",
+            "as C, with indicators of missing laboratory values",
+            dpc.Binary("y"),
+            _INDICATED,
             cohort,
             {"ATE": -0.02215, "ATO": -0.01892, "ATT": -0.01796},
             treated_share=0.22,

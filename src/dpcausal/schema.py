@@ -1,13 +1,14 @@
 """What is public about a table: declared by a person, never inferred from its records."""
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import tomli_w
 
+from dpcausal.cells import Value
 from dpcausal.columns import (
     Binary,
     Category,
@@ -184,6 +185,24 @@ class Schema:
             *rules,
         )
 
+    def covariate_handling(self, names: Collection[str]) -> tuple[str, ...]:
+        """Return as what missing cells of these covariates count, in words; nothing without covariates.
+
+        Example:
+            >>> ages = [Real("age", 20, 60, indicator=True), Binary("smoker")]
+            >>> schema = Schema(treatment=Treatment("arm"), outcome=Binary("died"), covariates=ages)
+            >>> schema.covariate_handling(["age", "age is missing", "smoker"])
+            ('a missing covariate counted as: age 40 with an indicator, smoker 0',)
+        """
+        used = [column for column in self.covariates if column.name in names]
+        indicated = {column.of.name for column in used if isinstance(column, Indicator)}
+        words = [
+            f"{column.name} {_plain(column.missing_value)}{' with an indicator' if column.name in indicated else ''}"
+            for column in used
+            if not isinstance(column, Indicator)
+        ]
+        return (f"a missing covariate counted as: {', '.join(words)}",) if words else ()
+
     @property
     def _arms_read(self) -> str:
         """Where units count that are in neither arm by the table's own word."""
@@ -240,3 +259,7 @@ class Schema:
                 got=f"text that is not TOML ({error})",
                 hint='for a file give Path("schema.toml"), not its name as a string.',
             ) from None
+
+
+def _plain(value: Value) -> str:
+    return value if isinstance(value, str) else f"{value:,g}"

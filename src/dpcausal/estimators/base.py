@@ -1,12 +1,16 @@
 """How estimators here are called, for people who know other libraries."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
 from typing import Any, ClassVar, ParamSpec, TypeVar
 
+from dpcausal.effect import Effect
 from dpcausal.errors import GuaranteeError
 from dpcausal.other_names import OtherNames
+from dpcausal.queries.cuts import cuts_of
 from dpcausal.rehearsal.pricing import look_ahead
+from dpcausal.source import Source
 
 _ASK = "effect = estimator.estimate(vault, epsilon=1.0)"
 
@@ -62,4 +66,19 @@ class BaseEstimator(OtherNames):
         super().__init_subclass__(**more)
         if "estimate" in vars(cls):
             named = epsilon_by_name(2, ".estimate(vault, epsilon=1.0)")
-            cls.estimate = named(look_ahead(cls.estimate))  # type: ignore[attr-defined]
+            cls.estimate = named(look_ahead(_with_handling(cls.estimate)))  # type: ignore[attr-defined]
+
+
+def _with_handling(estimate: Callable[..., Result]) -> Callable[..., Result]:
+    """Decorate an estimator's method: an effect also prints as what missing cells of its covariates count."""
+
+    @wraps(estimate)
+    def handled(self: Any, source: Source, **options: Any) -> Result:  # noqa: ANN401 (as the method has it)
+        result = estimate(self, source, **options)
+        if not isinstance(result, Effect):
+            return result
+        by = getattr(self, "by", None)
+        names = getattr(self, "covariates", ()) if by is None else [cut.name for cut in cuts_of(by)]
+        return replace(result, assumptions=(*result.assumptions, *source.schema.covariate_handling(names)))
+
+    return handled

@@ -11,14 +11,43 @@ from dpcausal.arrays import Array
 RATIO, STEPS = 2**0.5, 24
 """The grid of distances from the anchor: so many edges, each so many times as far as the one before."""
 
-_SCALES, _PLACES, _FINER = 40, 60, 21
-"""How many standard deviations and medians are tried first, and around the best ones."""
+_MEDIANS, _SCALES = 60, np.geomspace(0.05, 2.5, 40)
+"""The medians and standard deviations of a lognormal distribution's logarithm that are tried."""
 
-_NARROWEST, _WIDEST = 0.05, 2.5
-"""The standard deviations of the logarithm that are tried: from nearly one value to tails heavier than of costs."""
+_AROUND, _TIMES, _ZOOM, _SPREAD = np.linspace(-1.2, 1.2, 41), np.geomspace(0.5, 2.0, 41), 4, 9
+"""Around the best of them: steps of the median, and factors of the standard deviation. They shrink by `_ZOOM` until the
+likelihood is spread over at least so many pairs."""
+
+_SLOPES, _CURVATURES = np.geomspace(0.1, 40, 40), np.append(0.0, np.geomspace(0.05, 60, 24))
+"""Of a tail without a shape: the slope of the logarithm of survival where it begins, and how fast that grows."""
+
+_THIRD = 1 / 3
+"""The share of units with which a tail without a shape begins."""
 
 _SURE = 4.0
 """Units on a side must be so many times the standard deviation of the noise in their number to be described at all."""
+
+_POINTS = 80
+"""Points between two bounds at which survival is added up."""
+
+
+@dataclass(frozen=True)
+class Tail:
+    """Outcomes on one side of the anchor, by their distance from it.
+
+    Attributes:
+        reach: Distances at which outcomes may be winsorised, the public bound last.
+        excess: For each of them, by how much the mean of all units falls if those beyond count as the bound.
+        shape: The shape of the tail, in words.
+        mean: The mean distance, 0 for units on the other side.
+        square: The same of its square.
+    """
+
+    reach: Array
+    excess: Array
+    shape: str
+    mean: float
+    square: float
 
 
 def distances(far: float) -> Array:
@@ -27,88 +56,129 @@ def distances(far: float) -> Array:
     return edges
 
 
-@dataclass(frozen=True)
-class Tail:
-    """Outcomes on one side of the anchor: lognormal in their distance from it, above the median.
+def fitted_tail(
+    far: float, counts: Sequence[float], noise_scale: float, units: float, *, all_here: bool = False
+) -> Tail | None:
+    """Fit the tail of one side's noisy counts; None if noise hides it.
 
-    Attributes:
+    A lognormal distribution is fitted to the upper half. Where that does not fit the counts within their noise, the
+    logarithm of survival beyond two thirds of the units is a falling parabola in the logarithm of the distance, which
+    may be straight as a power law's. The excess is a posterior mean, so that noise in the counts makes it larger.
+
+    Args:
         far: The distance of the public bound.
-        share: The share of all units that are on this side.
-        median: The logarithm of the median distance.
-        scale: The standard deviation of the logarithm of the distance.
+        counts: The noisy number of units in each bin, nearest the anchor first.
+        noise_scale: The scale of the Laplace noise in each count.
+        units: The number of all units.
+        all_here: Whether that number is exact, and all of them are on this side.
     """
+    found, noise = np.asarray(counts, dtype=float), 2 * noise_scale**2
+    total, total_sd = float(found.sum()), (noise * len(found)) ** 0.5
+    if len(found) != STEPS + 1 or total <= _SURE * total_sd:
+        return None
+    tail = _Counts(far, found, units, 0.0, noise) if all_here else _Counts(far, found, total, total_sd, noise)
+    fit, shape = tail.lognormal(), "lognormal"
+    if fit is None:
+        fit, shape = tail.parabola(), "smooth"
+    reach, excess = fit
+    seen = np.where(found > 2 * noise**0.5, found, 0.0)
+    middles = np.append(distances(far), far) / (1 + RATIO) * 2
+    return Tail(reach, excess / units, shape, float(seen @ middles) / units, float(seen @ middles**2) / units)
 
+
+@dataclass(frozen=True)
+class _Counts:
     far: float
-    share: float
-    median: float
-    scale: float
+    counts: Array
+    total: float
+    total_sd: float
+    noise: float
 
-    @classmethod
-    def fitted(cls, far: float, counts: Sequence[float], units: float, noise_scale: float) -> "Tail | None":
-        """Fit the upper half of one side's noisy counts by maximum likelihood, noise included; None if noise hides it.
+    def _from(self, share: float) -> int:
+        """Return the place of the first edge with less than a share of the units beyond it."""
+        beyond = np.cumsum(self.counts[::-1])[::-1][1:]
+        places = np.flatnonzero(beyond < share * self.total)
+        return int(places[0]) if len(places) else STEPS - 1
 
-        Args:
-            far: The distance of the public bound.
-            counts: The noisy number of units in each bin, nearest the anchor first.
-            units: The number of all units.
-            noise_scale: The scale of the Laplace noise in each count.
-        """
-        found = np.asarray(counts, dtype=float)
-        total, noise = float(found.sum()), 2 * noise_scale**2
-        if total <= _SURE * (noise * len(found)) ** 0.5:
-            return None
-        edges = distances(far)
-        beyond = np.cumsum(found[::-1])[::-1][1:]
-        upper = np.flatnonzero(beyond < total / 2)
-        first = max(int(upper[0]) - 1, 0) if len(upper) else len(edges) - 1
-        kept, logs = found[first + 1 :], np.log(edges[first:])
-        medians = np.linspace(np.log(edges[0]), np.log(far), _PLACES)
-        scales = np.geomspace(_NARROWEST, _WIDEST, _SCALES)
-        best = _best(kept, logs, total, noise, (medians, scales))
-        step, factor = medians[1] - medians[0], scales[1] / scales[0]
-        around = np.linspace(-1, 1, _FINER)
-        finer = best[0] + step * around, best[1] * factor**around
-        return cls(far, min(total / units, 1.0), *_best(kept, logs, total, noise, finer))
-
-    def beyond(self, bounds: Array) -> Array:
-        """Return by how much the mean of all units falls if distances beyond each bound count as the bound."""
-        return np.maximum(self._excess(bounds) - self._excess(np.array([self.far])), 0.0) * self.share
-
-    def _excess(self, bounds: Array) -> Array:
-        depth = (self.median - np.log(bounds)) / self.scale
-        mean = np.exp(self.median + self.scale**2 / 2)
-        excess: Array = mean * _normal_cdf(depth + self.scale) - bounds * _normal_cdf(depth)
-        return excess
-
-    @property
-    def candidates(self) -> Array:
-        """The bounds that may be chosen: edges beyond the median, and the public one."""
+    def lognormal(self) -> tuple[Array, Array] | None:
+        """Return bounds and the total beyond each for a lognormal distribution; None if the counts do not fit one."""
         edges = distances(self.far)
-        return np.append(edges[edges >= np.exp(self.median)], self.far)
+        first = max(self._from(0.5) - 1, 0)
+        kept, logs = self.counts[first + 1 :], np.log(edges[first:])
+        medians = np.linspace(np.log(edges[0]), np.log(self.far), _MEDIANS)
+        expected = np.maximum(kept, 0.0)
+        places, spreads, size, misfit = self._fits(kept, expected, logs, (medians, _SCALES))
+        at = np.unravel_index(misfit.argmin(), misfit.shape)
+        for zoom in range(4):
+            around = places[at] + _AROUND / _ZOOM**zoom, spreads[at] * _TIMES ** (1 / _ZOOM**zoom)
+            expected = size[at] * _shares(_normal_cdf((places[at] - logs) / spreads[at]))
+            places, spreads, size, misfit = self._fits(kept, expected, logs, around)
+            at = np.unravel_index(misfit.argmin(), misfit.shape)
+            belief = np.exp(-(misfit - misfit.min()) / 2)
+            if belief.sum() ** 2 >= _SPREAD * (belief**2).sum():
+                break
+        if misfit.min() > len(kept) + 2 * (5 * len(kept)) ** 0.5:  # Laplace noise: the variance of a square is 5
+            return None
+        bounds = np.append(edges[edges >= math.exp(places[at])], self.far)
+        depth = (places[..., None] - np.log(bounds)) / spreads[..., None]
+        means = np.exp(places + spreads**2 / 2)[..., None]
+        excess = means * _normal_cdf(depth + spreads[..., None]) - bounds * _normal_cdf(depth)
+        belief *= size / belief.sum()
+        return bounds, (belief[..., None] * np.maximum(excess - excess[..., -1:], 0.0)).sum(axis=(0, 1))
 
-    @property
-    def moments(self) -> tuple[float, float]:
-        """The mean of the distance and of its square, over this side's units, none beyond the public bound."""
-        nodes = np.minimum(np.exp(self.median + self.scale * np.linspace(-4, 4, 161)), self.far)
-        weights = np.exp(-(np.linspace(-4, 4, 161) ** 2) / 2)
-        weights /= weights.sum()
-        return float(weights @ nodes), float(weights @ nodes**2)
+    def _fits(
+        self, kept: Array, expected: Array, logs: Array, tried: tuple[Array, Array]
+    ) -> tuple[Array, Array, Array, Array]:
+        """Return medians and scales, all with all, and for each the number of units that fits best, and the misfit."""
+        places, spreads = np.meshgrid(*tried, indexing="ij")
+        shares = _shares(_normal_cdf((places[..., None] - logs) / spreads[..., None]))
+        return places, spreads, *self._fit(kept, expected, shares)
+
+    def _fit(self, kept: Array, expected: Array, shares: Array) -> tuple[Array, Array]:
+        """Return the number of units on this side that fits best with these shares in bins, and the misfit.
+
+        The misfit is in squared standard errors: of the noise, and of counts with these expectations.
+        """
+        weights, sure = 1 / (self.noise + expected + 1), 1 / max(self.total_sd, 1.0) ** 2
+        size = (weights * kept * shares).sum(axis=-1) + sure * self.total
+        size /= (weights * shares**2).sum(axis=-1) + sure
+        misfit = (weights * (kept - size[..., None] * shares) ** 2).sum(axis=-1) + sure * (size - self.total) ** 2
+        return size, misfit
+
+    def parabola(self) -> tuple[Array, Array]:
+        """Return bounds and the expected total beyond each where the logarithm of survival is a falling parabola."""
+        first = self._from(_THIRD)
+        kept, edges = self.counts[first + 1 :], distances(self.far)[first:]
+        shares = _shares(_survival(np.log(edges / edges[0])))
+        weights = 1 / (self.noise + np.maximum(kept, 0.0) + 1)
+        size = (weights * kept * shares).sum(axis=-1) / (weights * shares**2).sum(axis=-1)
+        size = np.clip(size, 0.0, self.total)
+        loss = (weights * (kept - size[..., None] * shares) ** 2).sum(axis=-1)
+        belief = np.exp(-(loss - loss.min()) / 2)
+        belief *= size / belief.sum()
+        logs = np.linspace(0.0, math.log(self.far / edges[0]), _POINTS)
+        heights = (belief[..., None] * _survival(logs)).sum(axis=(0, 1)) * edges[0] * np.exp(logs)
+        pieces = np.append((heights[1:] + heights[:-1]) / 2 * np.diff(logs), 0.0)
+        beyond = np.cumsum(pieces[::-1])[::-1]
+        bounds = np.append(edges, self.far)
+        return bounds, np.interp(np.log(bounds / edges[0]), logs, beyond)
 
 
-def _normal_cdf(values: Array) -> Array:
-    cdf: Array = np.asarray(_COMPLEMENT(-values / math.sqrt(2)), dtype=float) / 2
-    return cdf
+def _survival(logs: Array) -> Array:
+    """Return survival relative to where the tail begins, for each slope, curvature and logarithm of a distance."""
+    slopes, curvatures = _SLOPES[:, None, None], _CURVATURES[None, :, None]
+    survival: Array = np.exp(-slopes * logs - curvatures * logs**2 / 2)
+    return survival
+
+
+def _shares(beyond: Array) -> Array:
+    """Return the share of units in each bin from the share beyond its lower edge."""
+    return beyond - np.concatenate([beyond[..., 1:], np.zeros((*beyond.shape[:-1], 1))], axis=-1)
 
 
 _COMPLEMENT = np.frompyfunc(math.erfc, 1, 1)
 
 
-def _best(counts: Array, logs: Array, total: float, noise: float, tried: tuple[Array, Array]) -> tuple[float, float]:
-    """Return the median and the scale with the largest likelihood, as if all noise were normal."""
-    places, spreads = np.meshgrid(*tried, indexing="ij")
-    beyond = _normal_cdf((places[..., None] - logs) / spreads[..., None])
-    shares = beyond - np.concatenate([beyond[..., 1:], np.zeros((*places.shape, 1))], axis=-1)
-    variance = noise + np.maximum(total * shares, 1.0)
-    loss = ((counts - total * shares) ** 2 / variance + np.log(variance)).sum(axis=-1)
-    at = np.unravel_index(loss.argmin(), loss.shape)
-    return float(places[at]), float(spreads[at])
+def _normal_cdf(values: Array) -> Array:
+    cdf: Array = np.asarray(_COMPLEMENT(-values / math.sqrt(2)), dtype=float) / 2
+    return cdf

@@ -10,7 +10,7 @@ from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import QueryError, SchemaError
 from dpcausal.estimators.average.difference_in_means import DifferenceInMeans
 from dpcausal.estimators.base import BaseEstimator
-from dpcausal.estimators.outcome_tail import Tail, distances
+from dpcausal.estimators.outcome_tail import Tail, distances, fitted_tail
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import OutcomeCounts
 from dpcausal.real import Real
@@ -34,9 +34,10 @@ class Winsorised(BaseEstimator):
         effect on outcomes as they are, too, where the assumption on the tail holds.
 
     Assumptions:
-        Those of the estimator. For the bias bound: beyond the bounds, outcomes are at most as many and as large as in a
-        lognormal distribution fitted to the upper half of the counts, and the arms differ there by no more than the
-        mean of both. A few outcomes far beyond all others do not show in noisy counts; a note gives the worst case.
+        Those of the estimator. For the bias bound: beyond the bounds, outcomes are as many and as large as in a
+        lognormal distribution fitted to the upper half of the counts, or, where that does not fit, in a smooth tail
+        between that and a power law; and the arms differ there by no more than the mean of both. A few outcomes far
+        beyond all others do not show in noisy counts; a note gives the worst case.
 
     Privacy:
         One query of noisy counts of outcomes between public edges, with the share of epsilon and no delta; then the
@@ -91,7 +92,7 @@ class Winsorised(BaseEstimator):
             guarantee=replace(guarantee, proof_status=effect.guarantee.proof_status),
             assumptions=(*effect.assumptions, *found.assumptions),
             receipts=(counts.receipt, *effect.receipts),
-            notes=(*effect.notes, *found.notes(counts, grid)),
+            notes=(*effect.notes, *found.notes(counts, grid, _units(source, list(counts.values)))),
             bias_bound=effect.bias_bound + found.bias,
         )
 
@@ -136,6 +137,8 @@ class _Grid:
 
     def sides(self, counts: list[float]) -> tuple[list[float], list[float]]:
         """Return the counts below and above the anchor, nearest first."""
+        if self.anchor in (self.low, self.high):
+            return ([], counts) if self.anchor == self.low else (counts[::-1], [])
         below = sum(edge <= self.anchor for edge in self.edges)
         return counts[:below][::-1], counts[below:]
 
@@ -153,6 +156,7 @@ class _Bounds:
     high: float
     bias: float
     public: tuple[float, float]
+    shape: str = ""
 
     @classmethod
     def chosen(
@@ -160,17 +164,17 @@ class _Bounds:
     ) -> "_Bounds":
         """Return the bounds for which squared noise and squared bias are smallest together."""
         counts = list(release.values)
-        units, noise = max(sum(counts), 1.0), release.scales[0] or 0.0
+        units, noise = _units(source, counts), release.scales[0] or 0.0
         rooms = grid.anchor - grid.low, grid.high - grid.anchor
         tails = [
-            Tail.fitted(room, side, units, noise) if room > 0 else None
+            fitted_tail(room, side, noise, units, all_here=room == sum(rooms) and _public(source)) if room > 0 else None
             for room, side in zip(rooms, grid.sides(counts), strict=True)
         ]
         public = grid.low, grid.high
         if not any(tails):
             return cls(*public, 0.0, public)
         options = [
-            (tail.candidates, tail.beyond(tail.candidates)) if tail else (np.array([room]), np.zeros(1))
+            (tail.reach, tail.excess) if tail else (np.array([room]), np.zeros(1))
             for tail, room in zip(tails, rooms, strict=True)
         ]
         slope = _noise_slope(tails, grid, estimator, source, guarantee)
@@ -185,7 +189,8 @@ class _Bounds:
         reach = [float(np.broadcast_to(each, cost.shape)[at]) for each in (lower, upper)]
         low = grid.low if reach[0] >= rooms[0] else grid.anchor - reach[0]
         high = grid.high if reach[1] >= rooms[1] else grid.anchor + reach[1]
-        return cls(low, high, float(bias[at]), public)
+        shapes = dict.fromkeys(tail.shape for tail in tails if tail)
+        return cls(low, high, float(bias[at]), public, " or ".join(shapes))
 
     @property
     def _moved(self) -> list[str]:
@@ -201,16 +206,15 @@ class _Bounds:
         """What the bias bound rests on."""
         if not self._moved:
             return ()
-        tail = f"outcomes {' and '.join(self._moved)} have a lognormal tail as noisy counts suggest"
+        tail = f"outcomes {' and '.join(self._moved)} have a {self.shape} tail as noisy counts suggest"
         return (f"for the bias bound: {tail}, and arms differ in it by no more than its mean",)
 
-    def notes(self, release: Release, grid: _Grid) -> tuple[str, ...]:
+    def notes(self, release: Release, grid: _Grid, units: float) -> tuple[str, ...]:
         """Return how much is winsorised, and what that could leave out in the worst case."""
         if not self._moved:
             return ("outcomes were not winsorised: within the public bounds noise is small, or hides the tail",)
         counts = grid.beyond(list(release.values), self.low, self.high)
         sd = math.sqrt(2 * len(counts)) * (release.scales[0] or 0.0)
-        units = max(sum(release.values), 1.0)
         far = max(abs(one - other) for one, other in zip((self.low, self.high), self.public, strict=True))
         worst = min((max(sum(counts), 0.0) + 2 * sd) / units, 1.0) * far
         moved = f"outcomes {' and '.join(self._moved)} counted as that bound"
@@ -218,15 +222,24 @@ class _Bounds:
         return (f"{moved}: {several}; had they all the public bound, a mean would be off by {format_number(worst)}",)
 
 
+def _public(source: Source) -> bool:
+    """Return whether the number of units in the comparison is public."""
+    return source.arm_sizes is not None or not source.schema.units_may_leave(source.schema.protects)
+
+
+def _units(source: Source, counts: list[float]) -> float:
+    """Return the number of units in the comparison: public, or as the counts have it with noise."""
+    if source.arm_sizes is not None:
+        return max(float(sum(source.arm_sizes)), 1.0)
+    return float(source.n) if _public(source) else max(sum(counts), 1.0)
+
+
 def _noise_slope(
     tails: list[Tail | None], grid: _Grid, estimator: Estimator, source: Source, guarantee: Guarantee
 ) -> float:
     """Return the noise in the effect for each unit of the outcome's range, from a rehearsal of the estimator."""
-    mean = square = 0.0
-    for tail, sign in zip(tails, (-1, 1), strict=True):
-        if tail is not None:
-            first, second = tail.moments
-            mean, square = mean + sign * tail.share * first, square + tail.share * second
+    mean = sum(sign * tail.mean for sign, tail in zip((-1, 1), tails, strict=True) if tail)
+    square = sum(tail.square for tail in tails if tail)
     middle, half = (grid.low + grid.high) / 2, (grid.high - grid.low) / 2
     centre = min(max(grid.anchor + mean, middle - 0.99 * half), middle + 0.99 * half)
     spread = min(math.sqrt(max(square - mean**2, 0.0)), 0.5 * half)
