@@ -26,7 +26,7 @@ def columns(kind: Kind = "plain") -> dict[str, Array]:
     random = np.random.default_rng(21)
     a, b = random.uniform(-1, 1, (2, N))
     t = (random.random(N) < 1 / (1 + np.exp(0.8 - 0.8 * a + 0.5 * b))).astype(float)
-    slope, noise = (4.0, 0.1) if kind == "prognostic" else (1.0, 0.4)
+    slope, noise = (4.0, 0.2) if kind == "prognostic" else (1.0, 0.4)
     y = slope * (0.2 * a + 0.15 * b) + (0.3 + 0.4 * a) * t + random.normal(0, noise, N)
     y = np.clip(y, LOW, HIGH)
     return {"t": t, "y": LOW + 0.05 * (y - LOW) if kind == "low" else y, "a": a, "b": b}
