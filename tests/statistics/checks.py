@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 import dpcausal as dpc
 from dpcausal.arrays import Array
 from dpcausal.interval import NoiseTerm
-from tests.statistics.cases import AT, PROFILES, Case, Result, estimates, privacy, sampling
+from tests.statistics.cases import AT, AVERAGE, PROFILES, Case, Result, estimates, privacy, sampling
 from tests.statistics.law import probability_within
 from tests.statistics.tables import ARMS
 
@@ -23,22 +23,22 @@ MAX_OFF = 0.15
 """How far an estimate without noise may be from its closed form, in standard errors: learners shrink, scores are
 clipped, and a regression has a small ridge."""
 
-MAX_BIAS = 0.25
+MAX_BIAS = 0.3
 """How far noise may move the mean of estimates, in standard errors."""
 
 SAMPLING = 0.8, 1.25
 """The printed sampling error over the textbook's."""
 
-FIRST_ORDER = 0.88, 1.25
+FIRST_ORDER = 0.85, 1.25
 """The printed noise over what follows from moving one coordinate at a time."""
 
 LINEAR = 0.97, 1.03
 """The same where noise moves the estimate in proportion."""
 
-SPREAD = 0.75, 1.35
-"""The printed noise over the spread of estimates, whose own error is about 10 %."""
+SPREAD = 0.85, 1.3
+"""The printed noise over the spread of estimates."""
 
-TOTAL = 0.8, 1.3
+TOTAL = 0.85, 1.3
 """The printed standard error over the root of the variances of sampling and of noise."""
 
 LEVELS = (0.5, 0.8, 0.95, 0.99)
@@ -81,8 +81,8 @@ _LEAST_SD = 0.01
 def check_words(evidence: Evidence) -> str:
     """The printed estimand and arms are those of the case."""
     result, words = evidence.exact, evidence.case.words
-    others = [each for each in ("on the treated", "overlap population") if each != words and each in result.estimand]
-    right = words in result.estimand and not others and result.arms == ARMS
+    narrower = any(each in result.estimand for each in ("on the treated", "overlap population"))
+    right = words in result.estimand and not (words == AVERAGE and narrower) and result.arms == ARMS
     return "" if right else f"the estimand is printed as {result.estimand!r}, the arms as {result.arms}"
 
 

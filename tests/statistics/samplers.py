@@ -80,42 +80,50 @@ class OneMoved(Undrawn):
 class Opposite(Undrawn):
     """A sampler whose draws are one of so many pairs: with sign -1 the opposite of those with sign 1.
 
-    Over all pairs everything linear in the noise has a mean of exactly 0, and every coordinate has exactly its standard
-    deviation, because its draws are spread evenly over its distribution (a Latin hypercube). So few pairs show a bias
-    and a wrong size of the noise.
+    Draws are spread evenly over their distributions (a Latin hypercube). Over all pairs every coordinate has a mean of
+    exactly 0 and exactly its standard deviation, and no two are correlated. So estimates that are linear in the noise
+    spread exactly as it says, and few pairs show what is not.
     """
 
     def __init__(self, pair: int, sign: int, pairs: int) -> None:
         super().__init__()
         self._pair, self._sign, self._pairs = pair, sign, pairs
+        self._families: tuple[str, ...] = ()
 
     def _moves(self, sds: Sequence[float], family: str) -> Sequence[float]:
-        first, size = len(self.sds), len(sds)
-        self.sds += sds
-        if family == "cube":
-            length = _spread("gamma", first + _LENGTHS, self._pairs, size + 1.0)[self._pair]
-            units = [length * _spread("uniform", first + at, self._pairs)[self._pair] for at in range(size)]
-        else:
-            units = [_spread(family, first + at, self._pairs)[self._pair] for at in range(size)]
-        return [self._sign * sd * unit for sd, unit in zip(sds, units, strict=True)]
-
-
-_LENGTHS = 10_000
-"""Where the places of the lengths of vectors begin, apart from those of their entries."""
+        first, size = len(self._families), len(sds)
+        self._families += (f"cube {size}" if family == "cube" else family,) * size
+        columns = _columns(self._families, self._pairs)
+        return [self._sign * sd * float(columns[first + at][self._pair]) for at, sd in enumerate(sds)]
 
 
 @cache
-def _spread(family: str, place: int, size: int, shape: float = 1.0) -> Array:
-    """Return draws spread evenly over a distribution, with a mean square of 1, in an order of their own."""
-    even = (np.random.default_rng(place).permutation(size) + 0.5) / size
-    if family == "uniform":
-        drawn = 2 * even - 1
-    elif family == "gamma":
-        drawn = stats.gamma.ppf(even, shape)
+def _columns(families: tuple[str, ...], size: int) -> tuple[Array, ...]:
+    """Return draws for coordinates of these families, each with a mean square of 1 and uncorrelated with the others.
+
+    There must be fewer coordinates than pairs.
+    """
+    if not families:
+        return ()
+    before, family, place = _columns(families[:-1], size), families[-1], len(families)
+    if family.startswith("cube"):
+        of = int(family.removeprefix("cube "))
+        drawn = stats.gamma.ppf(_even(size, place // of + _LENGTHS), of + 1.0) * (2 * _even(size, place) - 1)
     else:
-        drawn = (stats.laplace if family == "laplace" else stats.norm).ppf(even)
-    spread: Array = drawn / np.sqrt((drawn**2).mean())
-    return spread
+        drawn = (stats.laplace if family == "laplace" else stats.norm).ppf(_even(size, place))
+    for other in before:
+        drawn = drawn - other * float((drawn * other).mean())
+    return *before, drawn / np.sqrt((drawn**2).mean())
+
+
+_LENGTHS = 10_000
+"""Where the seeds of the lengths of vectors begin, apart from those of their entries."""
+
+
+def _even(size: int, seed: int) -> Array:
+    """Return numbers that are spread evenly between 0 and 1, in an order of their own."""
+    even: Array = (np.random.default_rng(seed).permutation(size) + 0.5) / size
+    return even
 
 
 def _within(tick: int) -> int:

@@ -15,9 +15,10 @@ LOW, HIGH = -1.6, 2.4
 ARMS = ("usual care", "training")
 EDGES = [-0.5, 0.0, 0.5]
 
-Kind = Literal["plain", "prognostic", "low"]
+Kind = Literal["plain", "prognostic", "low", "events"]
 """In a prognostic table covariates explain most of the outcome, so that noise in a model of them costs most. In a low
-one outcomes are near their lower bound, so that noise in the arms' sizes costs most."""
+one outcomes are near their lower bound, so that noise in the arms' sizes costs most. In one of events the outcome is 1
+for one unit of twelve, and else 0."""
 
 
 @cache
@@ -26,23 +27,33 @@ def columns(kind: Kind = "plain") -> dict[str, Array]:
     random = np.random.default_rng(21)
     a, b = random.uniform(-1, 1, (2, N))
     t = (random.random(N) < 1 / (1 + np.exp(0.8 - 0.8 * a + 0.5 * b))).astype(float)
-    slope, noise = (4.0, 0.1) if kind == "prognostic" else (1.0, 0.4)
+    slope, noise = (4.0, 0.2) if kind == "prognostic" else (1.0, 0.4)
     y = slope * (0.2 * a + 0.15 * b) + (0.3 + 0.4 * a) * t + random.normal(0, noise, N)
+    if kind == "events":
+        y = (random.random(N) < 0.06 + 0.02 * a + (0.05 + 0.02 * a) * t).astype(float)
     y = np.clip(y, LOW, HIGH)
     return {"t": t, "y": LOW + 0.05 * (y - LOW) if kind == "low" else y, "a": a, "b": b}
 
 
 def table(kind: Kind = "plain") -> pa.Table:
     """Return the same for an engine."""
-    return pa.table({name: column.astype(int) if name == "t" else column for name, column in columns(kind).items()})
+    whole = {"t"} | ({"y"} if kind == "events" else set())
+    return pa.table({name: column.astype(int) if name in whole else column for name, column in columns(kind).items()})
 
 
 @cache
-def schema(protects: Protects = "record") -> dpc.Schema:
-    """Return what is public about the table."""
+def schema(protects: Protects = "record", kind: Kind = "plain", *, may_leave: bool = False) -> dpc.Schema:
+    """Return what is public about a table.
+
+    Args:
+        protects: What one unit may change.
+        kind: Which table.
+        may_leave: Whether a unit with another value of the treatment would be outside the comparison, so that the
+            number of compared units is private. There are no such units.
+    """
     return dpc.Schema(
-        treatment=dpc.Treatment("t", labels=ARMS, undeclared=0),
-        outcome=dpc.Real("y", LOW, HIGH),
+        treatment=dpc.Treatment("t", labels=ARMS, undeclared=None if may_leave else 0),
+        outcome=dpc.Binary("y") if kind == "events" else dpc.Real("y", LOW, HIGH),
         covariates=[dpc.Real("a", -1, 1), dpc.Real("b", -1, 1)],
         protects=protects,
     )
