@@ -45,12 +45,19 @@ def by_bend(_: Array, age: Array, __: Array) -> Array:
     return 0.2 * np.sin(3 * age)
 
 
+def by_both(_: Array, age: Array, dose: Array) -> Array:
+    """Effects that rise and fall with age and with dose."""
+    return 0.2 * np.sin(3 * age) - 0.1 * np.cos(4 * dose)
+
+
 STUDIES: dict[str, tuple[CurveEstimator, Effect, bool]] = {
     "subgroups": (dpc.SubgroupEffects(by=["site"]), by_site, False),
     "subgroups_adjusted": (dpc.SubgroupEffects(by=["site"], covariates=["age", "dose"]), by_site, True),
     "r_learner_linear": (dpc.RLearner(["age", "dose"], dpc.Polynomial(["age", "dose"])), by_age, True),
     "dr_learner_linear": (dpc.DRLearner(["age", "dose"], dpc.Polynomial(["age", "dose"])), by_age, True),
     "r_learner_spline": (dpc.RLearner(["age", "dose"], dpc.Spline(["age"])), by_bend, True),
+    "dr_learner_spline": (dpc.DRLearner(["age", "dose"], dpc.Spline(["age"])), by_bend, True),
+    "r_learner_two_splines": (dpc.RLearner(["age", "dose"], dpc.Spline(["age", "dose"])), by_both, True),
     "blocks_linear": (
         dpc.BlockEnsemble(["age", "dose"], "linear", basis=dpc.Polynomial(["age", "dose"])),
         by_age,

@@ -110,7 +110,7 @@ def _bootstrapped_regression(drawn: Drawn, setting: Setting, random: Generator) 
     again = np.repeat(noisy[None], _SIMULATIONS, axis=0) + noise(_SIMULATIONS)
     again[:, :-1, -1] += math.sqrt(variance) * random.normal(size=(_SIMULATIONS, size - 1)) @ root.T
     simulated = np.linalg.solve(positive(again[:, :-1, :-1]), again[:, :-1, -1][..., None])[:, 1, 0]
-    return _basic(2 * setting.half * float(weights[1]), 2 * setting.half * simulated)
+    return _basic(2 * setting.half * float(weights[1]), np.asarray(2 * setting.half * simulated, dtype=np.float64))
 
 
 def _basic(estimate: float, simulated: Array) -> Bounds:
@@ -202,11 +202,8 @@ def little_bootstraps_median(drawn: Drawn, setting: Setting, random: Generator) 
     estimates, variances = _partition(drawn, setting, random)
     share, parts = EPSILON / 2, len(estimates)
     estimate = _private_median(estimates, -2 * setting.half, 2 * setting.half, share, random)
-    error = math.exp(
-        _private_median(
-            np.log(np.sqrt(variances) + 1e-12), *np.log((1e-6 * setting.half, 4 * setting.half)), share, random
-        )
-    )
+    low, high = math.log(1e-6 * setting.half), math.log(4 * setting.half)
+    error = math.exp(_private_median(np.log(np.sqrt(variances) + 1e-12), low, high, share, random))
     # The median of parts has a larger sampling error than the mean, and the error of its rank.
     rank = math.sqrt(2) * 2 / share
     own = math.hypot(error * math.sqrt(math.pi / 2), rank * error * math.sqrt(2 * math.pi / parts))
@@ -260,7 +257,8 @@ _CDF = np.array([_NORMAL.cdf(float(each)) for each in _GRID])
 
 
 def _cdf(at: Array) -> Array:
-    return np.interp(at, _GRID, _CDF)
+    share: Array = np.interp(at, _GRID, _CDF)
+    return share
 
 
 def _density(at: Array) -> Array:

@@ -90,9 +90,18 @@ def draw(results: Mapping[str, Any], path: Path) -> None:
             n = max(int(key.split()[1]) for key in results["cells"] if key.split()[0] == name)
             axes.axhspan(93, 97, color="#dddddd", zorder=0)
             for key, cell in results["cells"][f"{name} {n}"].items():
+                if cell["given"] == 0:
+                    continue
                 colour, marker = _LOOKS[key]
+                size, order = (6, 4) if key == OURS else (10, 3)  # ours on top of those that are as good
                 axes.plot(
-                    cell["width"], 100 * cell["coverage"], marker, color=colour, markersize=9, label=key, linestyle=""
+                    cell["width"],
+                    100 * cell["coverage"],
+                    marker,
+                    color=colour,
+                    markersize=size,
+                    zorder=order,
+                    label=key,
                 )
             axes.set_xscale("log")
             axes.set_title(f"{name}, n {n:,}")

@@ -43,11 +43,11 @@ def _run(low: float, high: float, truth: float, start: float) -> Run:
     return {"error": (low + high) / 2 - truth, "half": (high - low) / 2, "seconds": time.process_time() - start}
 
 
-def summary(runs: list[dict[str, Run]]) -> dict[str, dict[str, float]]:
+def summary(runs: list[dict[str, Run]]) -> dict[str, dict[str, float | None]]:
     """Return coverage, width and time of each method on one kind of table."""
     narrow = float(np.median([run[NONE]["half"] for run in runs]))
     ours = float(np.median([run[OURS]["seconds"] for run in runs]))
-    lines = {}
+    lines: dict[str, dict[str, float | None]] = {}
     for key in runs[0]:
         own = [run[key] for run in runs]
         errors, halves = np.array([each["error"] for each in own]), np.array([each["half"] for each in own])
@@ -55,7 +55,7 @@ def summary(runs: list[dict[str, Run]]) -> dict[str, dict[str, float]]:
         covered = (np.abs(errors) <= halves)[given]
         lines[key] = {
             "given": round(float(given.mean()), 3),
-            "coverage": round(float(covered.mean()), 4) if given.any() else float("nan"),
+            "coverage": round(float(covered.mean()), 4) if given.any() else None,
             "width": float(f"{float(np.median(halves)) / narrow:.4g}"),
             "error": float(f"{float(np.sqrt(np.mean(errors**2))) * 1.96 / narrow:.4g}"),
             "time": float(f"{float(np.median([each['seconds'] for each in own])) / ours:.2g}"),

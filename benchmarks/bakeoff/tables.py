@@ -164,5 +164,5 @@ SETTINGS = {
         ),
     )
 }
-"""In `adjusted` the coefficient of a linear regression weighs units by overlap; its truth is a mean over ten million draws,
-with a standard error of 0.008. This library's regression is for the average effect."""
+"""In `adjusted` the coefficient of a linear regression weighs units by overlap; its truth is a mean over ten million
+draws, with a standard error of 0.008. This library's regression is for the average effect."""
