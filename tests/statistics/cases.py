@@ -187,7 +187,7 @@ AVERAGES = (
         delta=1e-4,
         pairs=100,
     ),
-    Case("regression adjustment", dpc.RegressionAdjustment(OF), references.regression_adjustment, pairs=100),
+    Case("regression adjustment", dpc.RegressionAdjustment(OF), references.regression_adjustment),
     Case("inverse weighting, ATE", dpc.InverseWeighting(OF, "ATE"), references.weighting("ATE")),
     Case(
         "inverse weighting, ATT",
@@ -201,6 +201,7 @@ AVERAGES = (
         dpc.InverseWeighting(OF, "ATO"),
         references.weighting("ATO"),
         words="overlap population",
+        pairs=0,
     ),
     Case("doubly robust, ATE", dpc.DoublyRobust(OF, "ATE"), references.doubly_robust("ATE")),
     Case(
@@ -211,7 +212,11 @@ AVERAGES = (
         pairs=0,
     ),
     Case(
-        "doubly robust, ATO", dpc.DoublyRobust(OF, "ATO"), references.doubly_robust("ATO"), words="overlap population"
+        "doubly robust, ATO",
+        dpc.DoublyRobust(OF, "ATO"),
+        references.doubly_robust("ATO"),
+        words="overlap population",
+        pairs=0,
     ),
     Case(
         "propensity matching",
@@ -225,7 +230,12 @@ AVERAGES = (
 
 CURVES = (
     Case("subgroup effects", dpc.SubgroupEffects(by=GROUPS), references.groups(AT), pairs=100, linear=True),
-    Case("adjusted subgroup effects", dpc.SubgroupEffects(by=GROUPS, covariates=OF), references.adjusted_groups(AT)),
+    Case(
+        "adjusted subgroup effects",
+        dpc.SubgroupEffects(by=GROUPS, covariates=OF),
+        references.adjusted_groups(AT),
+        pairs=0,
+    ),
     Case("R-learner", dpc.RLearner(OF, dpc.Polynomial(["a"])), references.residual_learner(AT)),
     Case("DR-learner", dpc.DRLearner(OF, dpc.Polynomial(["a"])), references.augmented_learner(AT)),
     Case(
