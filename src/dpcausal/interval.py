@@ -4,7 +4,7 @@ The random numbers here simulate known distributions after the release. They pro
 the same effect always has the same interval.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
@@ -17,6 +17,9 @@ DRAWS = 100_000
 
 _MANY = 20
 """Beyond so many parts, a sum of Laplace noise has normal quantiles, to within a hundredth of its size."""
+
+_FEW = 8
+"""The draws of so many parts are remembered; each takes a megabyte."""
 
 _SEED = 20
 """Public: the noise of a release was drawn before, in the vault."""
@@ -74,14 +77,28 @@ def half_width(sampling_sd: float, noise: Sequence[NoiseTerm], level: float, bia
 
 @lru_cache(_REMEMBERED)
 def _half_width(sampling_sd: float, noise: tuple[NoiseTerm, ...], level: float, bias: float) -> float:
-    generator = np.random.default_rng(_SEED)  # a simulation from public sizes; it protects nothing
-    error = generator.normal(0.0, 1.0, DRAWS) * sampling_sd
-    for term in noise:
-        draw = generator.laplace if term.family == "laplace" else generator.normal
-        parts = min(term.parts, _MANY) if term.family == "laplace" else 1
+    terms = [(term, min(term.parts, _MANY) if term.family == "laplace" else 1) for term in noise]
+    families = tuple(term.family for term, parts in terms for _ in range(parts))
+    draws = iter(_few_draws(families)) if len(families) <= _FEW else _unit_draws(families)
+    error = next(draws) * sampling_sd
+    for term, parts in terms:
         for _ in range(parts):
-            error += draw(0.0, 1.0, DRAWS) * (term.scale / parts**0.5)
+            error += next(draws) * (term.scale / parts**0.5)
     return float(np.quantile(np.abs(error + bias), level))
+
+
+@lru_cache(4)
+def _few_draws(families: tuple[Family, ...]) -> tuple[NDArray[np.float64], ...]:
+    """Return the same draws in one go, and remember them: a plan asks for them often."""
+    return tuple(_unit_draws(families))
+
+
+def _unit_draws(families: tuple[Family, ...]) -> Iterator[NDArray[np.float64]]:
+    """Yield normal draws, and draws of scale 1 from each of these families."""
+    generator = np.random.default_rng(_SEED)  # a simulation from public sizes; it protects nothing
+    yield generator.normal(0.0, 1.0, DRAWS)
+    for family in families:
+        yield (generator.laplace if family == "laplace" else generator.normal)(0.0, 1.0, DRAWS)
 
 
 def critical_values(family: Family, shares: NDArray[np.float64], level: float, parts: int = 1) -> NDArray[np.float64]:
