@@ -109,6 +109,7 @@ class _Counts:
         expected = np.maximum(kept, 0.0)
         places, spreads, size, misfit = self._fits(kept, expected, logs, (medians, _SCALES))
         at = np.unravel_index(misfit.argmin(), misfit.shape)
+        belief = np.ones_like(misfit)
         for zoom in range(4):
             around = places[at] + _AROUND / _ZOOM**zoom, spreads[at] * _TIMES ** (1 / _ZOOM**zoom)
             expected = size[at] * _shares(_normal_cdf((places[at] - logs) / spreads[at]))
@@ -173,7 +174,8 @@ def _survival(logs: Array) -> Array:
 
 def _shares(beyond: Array) -> Array:
     """Return the share of units in each bin from the share beyond its lower edge."""
-    return beyond - np.concatenate([beyond[..., 1:], np.zeros((*beyond.shape[:-1], 1))], axis=-1)
+    shares: Array = beyond - np.concatenate([beyond[..., 1:], np.zeros((*beyond.shape[:-1], 1))], axis=-1)
+    return shares
 
 
 _COMPLEMENT = np.frompyfunc(math.erfc, 1, 1)
