@@ -263,30 +263,32 @@ def half_terms(patch: pytest.MonkeyPatch) -> None:
 
 @inside("intervals forget sampling error", "difference in means", again=False)
 def no_sampling(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(effects, "half_width", lambda _, noise, level: half_width(0.0, noise, level))
+    patch.setattr(effects, "half_width", lambda _, noise, level, bias: half_width(0.0, noise, level, bias))
 
 
 @inside("intervals forget privacy noise", "difference in means, Gaussian noise", again=False)
 def no_noise(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(effects, "half_width", lambda sampling_sd, _, level: half_width(sampling_sd, (), level))
+    patch.setattr(effects, "half_width", lambda sd, _, level, bias: half_width(sd, (), level, bias))
 
 
 @inside("intervals are one-sided", "difference in means", "doubly robust, ATE", again=False)
 def one_sided(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
-        effects, "half_width", lambda sd, noise, level: half_width(sd, noise, 2 * level - 1 if level > 0.5 else level)
+        effects,
+        "half_width",
+        lambda sd, noise, level, bias: half_width(sd, noise, 2 * level - 1 if level > 0.5 else level, bias),
     )
 
 
 @inside("intervals of every level are those of 95 %", "regression adjustment", again=False)
 def one_level(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(effects, "half_width", lambda sd, noise, _: half_width(sd, noise, 0.95))
+    patch.setattr(effects, "half_width", lambda sd, noise, _, bias: half_width(sd, noise, 0.95, bias))
 
 
 @inside("intervals take Laplace noise to be normal", "exact matching", again=False)
 def normal_noise(patch: pytest.MonkeyPatch) -> None:
-    def normal(sd: float, noise: Sequence[NoiseTerm], level: float) -> float:
-        return half_width(sd, [NoiseTerm("gaussian", term.variance**0.5) for term in noise], level)
+    def normal(sd: float, noise: Sequence[NoiseTerm], level: float, bias: float) -> float:
+        return half_width(sd, [NoiseTerm("gaussian", term.variance**0.5) for term in noise], level, bias)
 
     patch.setattr(effects, "half_width", normal)
 
