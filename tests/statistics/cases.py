@@ -226,6 +226,7 @@ AVERAGES = (
         pairs=0,
         linear=True,
     ),
+    Case("block average", dpc.BlockAverage(OF, blocks=40, limit=0.6), references.block_averages(40), linear=True),
 )
 
 CURVES = (

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 
 from dpcausal.arrays import Array
+from dpcausal.vault.numerics.learners import quadratic_average
 from tests.statistics.tables import EDGES, HIGH, LOW, columns
 
 Estimand = Literal["ATE", "ATT", "ATC", "ATO"]
@@ -279,3 +280,15 @@ def kernel(functions: Array, at: Array, ridge: float, limit: float) -> Reference
         weights -= np.linalg.solve(bend, gradient)
     nothing = np.zeros(len(at))
     return Reference(half * at @ weights, (nothing, nothing))
+
+
+def block_averages(count: int) -> Callable[[], Reference]:
+    """Return the mean over blocks of neighbouring units of the vault's own learner of an average."""
+
+    def found() -> Reference:
+        t, y, design = _read()
+        split = np.array_split(np.arange(len(t)), count)
+        each = [quadratic_average(design[own, 1:], t[own], y[own], np.zeros((1, 2)))[0] for own in split]
+        return _one(float(np.mean(each)), float(np.std(each)) / (count - 1) ** 0.5)
+
+    return found
