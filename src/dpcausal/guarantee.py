@@ -11,6 +11,9 @@ from dpcausal.validation import is_number
 
 ProofStatus = Literal["proved", "heuristic"]
 
+Rule = Literal["additive", "zcdp"]
+"""How prices add up; `Budget` explains both."""
+
 SMALLEST_EPSILON, SMALLEST_DELTA = 1e-6, 1e-30
 """Below these, numbers are mistakes or meaningless; a delta may be 0."""
 

@@ -4,7 +4,7 @@ import copy
 from typing import Protocol, Self, runtime_checkable
 
 from dpcausal.errors import TableError
-from dpcausal.guarantee import Guarantee
+from dpcausal.guarantee import Guarantee, Rule
 from dpcausal.queries import Query
 from dpcausal.release import Release
 from dpcausal.schema import Schema
@@ -32,6 +32,11 @@ class Source(Protocol):
     @property
     def caveats(self) -> tuple[str, ...]:
         """What readers of an effect from this source should also know."""
+        ...
+
+    @property
+    def rule(self) -> Rule:
+        """How prices add up: `additive`, or `zcdp`, where Gaussian noise costs less than Laplace noise."""
         ...
 
     def release(self, query: Query, guarantee: Guarantee) -> Release:
@@ -99,6 +104,11 @@ class WrappedSource:
     def caveats(self) -> tuple[str, ...]:
         """What readers of an effect from this source should also know."""
         return self._source.caveats
+
+    @property
+    def rule(self) -> Rule:
+        """How prices add up."""
+        return self._source.rule
 
     def release(self, query: Query, guarantee: Guarantee) -> Release:
         """Return the other source's answer."""

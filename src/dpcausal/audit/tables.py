@@ -18,7 +18,7 @@ from dpcausal.arrays import Array, Int64s
 from dpcausal.audit.learners import OWN
 from dpcausal.audit.neighbours import Record
 from dpcausal.calibration import calibrate
-from dpcausal.guarantee import Guarantee
+from dpcausal.guarantee import Guarantee, Rule
 from dpcausal.queries import Query
 from dpcausal.release import Receipt, Release
 from dpcausal.schema import Schema
@@ -133,6 +133,11 @@ class Unmetered(Vault):
         self._schema, self._engine, self._sampler = schema, engine, sampler or Sampler()
         self._allow_unproved, self._learners = (), dict(OWN)
         self._count()
+
+    @property
+    def rule(self) -> Rule:
+        """How prices would add up."""
+        return "additive"
 
     def release(self, query: Query, guarantee: Guarantee) -> Release:
         """Return a noisy answer without a debit."""

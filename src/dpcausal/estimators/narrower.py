@@ -5,33 +5,35 @@ from dataclasses import replace
 from dpcausal.calibration import Noise, calibrate
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import Query
-from dpcausal.schema import Schema
+from dpcausal.source import Source
 
 
-def narrower(query: Query, schema: Schema, guarantee: Guarantee, coordinate: str) -> Guarantee:
+def narrower(query: Query, source: Source, guarantee: Guarantee, coordinate: str) -> Guarantee:
     """Return the guarantee, with delta 0 where Laplace noise in that coordinate has the smaller standard deviation.
 
     Both calibrations follow from public facts alone, and delta 0 is the stronger promise. Gaussian noise pays for a
-    delta that a few numbers hardly need; Laplace noise grows faster with their number.
+    delta that a few numbers hardly need; Laplace noise grows faster with their number. Under a zCDP budget Gaussian
+    noise is always used, because it costs less.
 
     Args:
-        query: What will be asked.
-        schema: What is public about the table.
+        query: The query.
+        source: What will be asked.
         guarantee: What may be spent.
         coordinate: The name of the number that matters most to the estimate.
 
     Example:
-        >>> from dpcausal import Real, Treatment
+        >>> from dpcausal import Real, Rehearsal, Schema, Treatment
         >>> from dpcausal.queries import ArmTotals
         >>> trial = Schema(treatment=Treatment("t"), outcome=Real("y", 0, 1), protects="record_within_arm")
         >>> allowed = Guarantee(epsilon=1.0, delta=1e-6, protects="record_within_arm")
-        >>> narrower(ArmTotals(), trial, allowed, "total_1").delta
-        0.0
+        >>> expected = [Rehearsal(trial, 100, rule=rule) for rule in ("additive", "zcdp")]
+        >>> [narrower(ArmTotals(), source, allowed, "total_1").delta for source in expected]
+        [0.0, 1e-06]
     """
-    if guarantee.delta == 0 or query.noise != "either":
+    if guarantee.delta == 0 or query.noise != "either" or source.rule == "zcdp":
         return guarantee
     pure = replace(guarantee, delta=0.0)
-    sds = [_sd(calibrate(query, schema, each), coordinate) for each in (pure, guarantee)]
+    sds = [_sd(calibrate(query, source.schema, each), coordinate) for each in (pure, guarantee)]
     return pure if sds[0] <= sds[1] else guarantee
 
 

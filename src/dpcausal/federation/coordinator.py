@@ -15,7 +15,7 @@ from dpcausal.federation.responses import Question, SiteResponse, releases_of
 from dpcausal.federation.roster import Roster
 from dpcausal.federation.signatures import Key
 from dpcausal.federation.transport import Transport
-from dpcausal.guarantee import Guarantee
+from dpcausal.guarantee import Guarantee, Rule
 from dpcausal.pooling import pool
 from dpcausal.queries import Query, StratumContrasts
 from dpcausal.release import Release
@@ -134,6 +134,11 @@ class Coordinator:
             return None
         control, treated = zip(*(message.arm_sizes or (0, 0) for message in self._members().values()), strict=True)
         return sum(control), sum(treated)
+
+    @property
+    def rule(self) -> Rule:
+        """How prices add up: additive, since each site keeps the rule of its own budget to itself."""
+        return "additive"
 
     @property
     def caveats(self) -> tuple[str, ...]:

@@ -3,11 +3,11 @@
 import math
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any
 
 from dpcausal.calibration import epsilon_of_gaussian, gaussian_sd
 from dpcausal.errors import GuaranteeError
-from dpcausal.guarantee import SMALLEST_DELTA, SMALLEST_EPSILON, Event, check_numbers, equal_part, exact
+from dpcausal.guarantee import SMALLEST_DELTA, SMALLEST_EPSILON, Event, Rule, check_numbers, equal_part, exact
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Budget:
 
     epsilon: float
     delta: float = 0.0
-    rule: Literal["additive", "zcdp"] = "additive"
+    rule: Rule = "additive"
 
     def __post_init__(self) -> None:
         check_numbers(self.epsilon, self.delta)

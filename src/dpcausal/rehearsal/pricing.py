@@ -115,7 +115,7 @@ class _PricingSource(WrappedSource):
     def __init__(self, source: Source) -> None:
         super().__init__(source)
         self._metered = cast("MeteredSource", source) if _is_metered(source) else None
-        self._rehearsal = Rehearsal(source.schema, source.n)
+        self._rehearsal = Rehearsal(source.schema, source.n, rule=source.rule)
         self._places, self._expected = count(1), dict[str, Release]()
         self.prices: dict[str, Event] = {}
 

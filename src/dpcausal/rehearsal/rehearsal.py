@@ -5,7 +5,7 @@ from typing import Self
 
 from dpcausal.calibration import calibrate
 from dpcausal.expectations import Expectations
-from dpcausal.guarantee import Guarantee
+from dpcausal.guarantee import Guarantee, Rule
 from dpcausal.queries import Query
 from dpcausal.release import Noisy, PublicValue, Receipt, Release
 from dpcausal.text import format_number
@@ -27,6 +27,8 @@ class Rehearsal(Expectations):
             arms by 0.4 standard deviations each, as in many health records. In a trial it is 0.
         covariate_sd: The expected standard deviation of numeric covariates, as a share of half their range.
         compared_share: The expected share of units that are in one of the two compared arms.
+        rule: How the budget will add up prices. Under `zcdp` estimators with a delta always use Gaussian noise, which
+            costs less there; otherwise they use the smaller noise.
 
     Example:
         >>> from dpcausal import DifferenceInMeans, Real, Schema, Treatment
@@ -38,6 +40,8 @@ class Rehearsal(Expectations):
         445 2100.0
         5000 400.0
     """
+
+    rule: Rule = "additive"
 
     @property
     def arm_sizes(self) -> tuple[int, int] | None:

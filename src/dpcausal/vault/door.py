@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 from dpcausal import queries
 from dpcausal.calibration import Noise, calibrate
 from dpcausal.errors import CopyRefusedError
-from dpcausal.guarantee import Guarantee
+from dpcausal.guarantee import Guarantee, Rule
 from dpcausal.hash_chain import digest_of
 from dpcausal.ledger import Budget, DataSet, Ledger
 from dpcausal.queries import Query
@@ -131,6 +131,11 @@ class Vault:
     def caveats(self) -> tuple[str, ...]:
         """What a reader of its effects should know: nothing, all of the table is always used."""
         return ()
+
+    @property
+    def rule(self) -> Rule:
+        """How its ledger adds up prices."""
+        return self._ledger.budget.rule
 
     @property
     def ledger(self) -> Ledger:

@@ -83,7 +83,7 @@ class BlockAverage(BaseEstimator):
         binary = isinstance(source.schema.outcome, Binary)
         query = BlockEffects(self.learner, self.covariates, [self._profile(source.schema)], blocks, self.limit)
         (name,) = query.names
-        guarantee = narrower(query, source.schema, guarantee, name)
+        guarantee = narrower(query, source, guarantee, name)
         release = source.release(query, guarantee)
         estimate = release.value(name) / blocks
         sampling = _sampling_sd(release, source.schema, estimate)

@@ -55,9 +55,9 @@ class DifferenceInMeans(BaseEstimator):
 
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
         """Estimate the effect for a total of epsilon and delta; noise is Laplace, or Gaussian where that is smaller."""
-        guarantee = guarantee_for(source, epsilon, delta)
         query = ArmMoments() if self.with_interval else ArmTotals()
-        release = source.release(query, narrower(query, source.schema, guarantee, "total_1"))
+        guarantee = narrower(query, source, guarantee_for(source, epsilon, delta), "total_1")
+        release = source.release(query, guarantee)
         sizes = _sizes(release, source)
         means = [release.value(f"total_{arm}") / sizes[arm] for arm in (0, 1)]
         noise = [release.noise_term(f"total_{arm}", 1 / sizes[arm]) for arm in (0, 1)]

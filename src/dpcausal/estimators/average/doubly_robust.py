@@ -176,7 +176,7 @@ class DoublyRobust(BaseEstimator):
         places = map(moments.moments(schema).index, kinds)
         slope, square = (_scale(moments, place, schema, guarantee) / source.n for place in places)
         sums = self._query(schema, nothing, nothing, nothing, clip=_CLIPS[0] if self.clip is None else self.clip)
-        noise = _scale(sums, 0, schema, narrower(sums, schema, guarantee, "score")) / source.n
+        noise = _scale(sums, 0, schema, narrower(sums, source, guarantee, "score")) / source.n
         explained = _EXPLAINED_SD * (schema.outcome_bounds[1] - schema.outcome_bounds[0]) / 2 / math.sqrt(features)
 
         def expected(shares: tuple[float, float]) -> float:
@@ -190,10 +190,10 @@ class DoublyRobust(BaseEstimator):
         share = best[0] / (1 - best[1])
         first, third = rest.split(share)
         # Laplace noise is smaller in the few sums, so that the moments may have all of delta.
-        third = narrower(sums, schema, third, "score")
+        third = narrower(sums, source, third, "score")
         if third.delta == 0:
             first = replace(first, delta=guarantee.delta)
-        return narrower(moments, schema, first, "arm * outcome"), second, third
+        return narrower(moments, source, first, "arm * outcome"), second, third
 
     def _propensity_uncertainty(self, source: Source, epsilon: float, information: float) -> PropensityUncertainty:
         coefficients = self._coefficients(source.schema)

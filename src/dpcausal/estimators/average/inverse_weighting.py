@@ -126,7 +126,7 @@ class InverseWeighting(BaseEstimator):
             return self._without_interval(source, allowed, scores_from)
         moments = CovariateMoments(self.covariates)
         first, rest = allowed.split(_MOMENTS_SHARE)
-        first = narrower(moments, source.schema, first, f"outcome * {moments.features(source.schema)[0]}")
+        first = narrower(moments, source, first, f"outcome * {moments.features(source.schema)[0]}")
         profile = source.release(moments, first)
         spread = CovariateSpread.of(moments, profile, source)
         if scores_from is None:
@@ -139,7 +139,7 @@ class InverseWeighting(BaseEstimator):
         query = WeightedArms(
             self.covariates, score.scaled(math.sqrt(len(self.covariates) + 1)), self.estimand, clip, 0.0, spread.centre
         )
-        last = narrower(query, source.schema, last, "weighted_difference")
+        last = narrower(query, source, last, "weighted_difference")
         sums = source.release(query, last)
         spent = allowed if first.delta or last.delta else replace(allowed, delta=0.0)
         # A score of the same units balances what covariates explain; one of others adds its own sampling error.

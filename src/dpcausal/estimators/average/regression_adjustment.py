@@ -72,7 +72,7 @@ class RegressionAdjustment(BaseEstimator):
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
         """Estimate the effect for a total of epsilon and at most delta; delta is 0 where that needs less noise."""
         query = RegressionMoments(self.covariates, self.interaction)
-        guarantee = narrower(query, source.schema, guarantee_for(source, epsilon, delta), "arm * outcome")
+        guarantee = narrower(query, source, guarantee_for(source, epsilon, delta), "arm * outcome")
         release = source.release(query, guarantee)
         posterior = fit_noise_aware(release, source)
         fit = fit_regressions(release, source, np.array([release.values]))

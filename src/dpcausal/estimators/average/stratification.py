@@ -128,7 +128,7 @@ class Stratification(BaseEstimator):
         """Return the query, its guarantee, and what was paid to choose its cap."""
         if self.cap is not None:
             query = StratumContrasts(cuts, self.cap)
-            return query, narrower(query, source.schema, allowed, "effect"), ()
+            return query, narrower(query, source, allowed, "effect"), ()
         receipts: tuple[Receipt, ...] = ()
         if source.arm_sizes is not None:
             units = float(max(sum(source.arm_sizes), 2))
@@ -153,12 +153,12 @@ def _capped(
     low, high = source.schema.outcome_bounds
     sampling = (high - low) / 5 / math.sqrt(units * rarer * (1 - rarer))
     query = StratumContrasts(cuts, min(odds + _MANY, _LARGEST_CAP))
-    second = narrower(query, source.schema, allowed, "effect")
+    second = narrower(query, source, allowed, "effect")
     noise = calibrate(query, source.schema, second)
     scale = (noise.scales[0] or 0.0) * noise.sensitivity.coordinates[0].tick / units
     if scale * (math.sqrt(2) if noise.family == "laplace" else 1.0) > _NOISE_OVER_SAMPLING * sampling:
         query = StratumContrasts(cuts, min(odds + _FEW, _LARGEST_CAP))
-        second = narrower(query, source.schema, allowed, "effect")
+        second = narrower(query, source, allowed, "effect")
     return query, second
 
 
