@@ -254,12 +254,12 @@ def nhefs(folder: Path) -> DataSet:
     Hernán and Robins (2020), What if, chapter 12: adjusted 3.4 kg (2.4 to 4.5), and 2.5 without adjustment.
     """
     table = pa.csv.read_csv(folder / "nhefs" / "NHEFS.csv")
-    # Few people lose more than 20 or gain more than 25 kg in eleven years; they count as that. All are round numbers.
+    # Round numbers such as a codebook would give; nobody is expected to lose or gain more than 50 kg in eleven years.
     return DataSet(
         name="NHEFS",
         table=table.filter(pa.compute.is_valid(table["wt82_71"])),
         treatment=dpc.Treatment("qsmk", undeclared=0),
-        outcome=dpc.Real("wt82_71", -20, 25),
+        outcome=dpc.Real("wt82_71", -50, 50),
         covariates=(
             dpc.Real("age", 25, 75),
             dpc.Binary("sex"),

@@ -9,6 +9,7 @@ from typing import Literal
 from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import GuaranteeError
 from dpcausal.estimators.average import (
+    BlockAverage,
     DifferenceInMeans,
     DoublyRobust,
     InverseWeighting,
@@ -28,7 +29,7 @@ from dpcausal.rehearsal import Rehearsal
 from dpcausal.source import Source
 from dpcausal.text import format_number, table_rows, text_lines
 
-LINEAR, LOGISTIC = "linear outcomes", "logistic treatment"
+LINEAR, LOGISTIC, QUADRATIC = "linear outcomes", "logistic treatment", "quadratic outcomes or treatment"
 """The shapes that models assume."""
 
 OTHER_EFFECT, _OVERLAP = "another effect: that in the overlap population", "overlap population"
@@ -258,7 +259,8 @@ class _Scenario:
         effect, delta = self._narrowest(estimator)
         if not not_ranked and _OVERLAP in effect.estimand:
             # Without a model there is no effect where arms do not overlap; with one, another estimator has it.
-            if isinstance(estimator, Stratification):
+            inner = estimator.estimator if isinstance(estimator, Winsorised) else estimator
+            if isinstance(inner, Stratification):
                 assumes = f"{assumes}; the effect where arms overlap"
             else:
                 not_ranked = OTHER_EFFECT
@@ -303,12 +305,15 @@ class _Scenario:
             or coarse_strata(schema, n, covariates, treated_share=treated)
         )
         found = [self.stratification(strata)] if strata else []
+        if strata and isinstance(schema.outcome, Real):
+            found.append(self.stratification(strata, winsorised=True))
         found.append(self.candidate(InverseWeighting(covariates=covariates), f"weighting of {names}", LOGISTIC))
         if len(design_names(covariates, schema)) <= _MOST_FEATURES:
             both, regression = DoublyRobust(covariates=covariates), RegressionAdjustment(covariates=covariates)
             found += [
                 self.candidate(both, f"doubly robust, of {names}", f"{LINEAR} or {LOGISTIC}"),
                 self.candidate(regression, f"regression on {names}", LINEAR),
+                self.candidate(BlockAverage(covariates=covariates), f"block average of {names}", QUADRATIC),
             ]
         overlap = InverseWeighting(covariates=covariates, estimand="ATO")
         return [
@@ -324,16 +329,17 @@ class _Scenario:
             ),
         ]
 
-    def stratification(self, by: Sequence[str | Cut]) -> Candidate:
+    def stratification(self, by: Sequence[str | Cut], *, winsorised: bool = False) -> Candidate:
         """Return strata, with the confounding within bins and that of confounders that are not cut."""
         cuts = {cut.name: cut for cut in cuts_of(by)}
         left = [_left_within(cuts[name], self.rehearsal) if name in cuts else 1.0 for name in self.confounders]
         without = [name for name in self.confounders if name not in cuts]
         of = f" and no part for {_listed(without)}" if without else ""
+        estimator, tail = Stratification(by=by), "; a lognormal tail" * winsorised
         return self.candidate(
-            Stratification(by=by),
-            f"stratification by {_listed(list(cuts))}",
-            f"none within cells{of}",
+            Winsorised(estimator) if winsorised else estimator,
+            f"{'winsorised ' * winsorised}stratification by {_listed(list(cuts))}",
+            f"none within cells{of}{tail}",
             bias=self.bias * sum(left) / len(left) if left else 0.0,
             whole=not without,
         )
