@@ -10,6 +10,8 @@ from numpy.random import Generator
 import dpcausal as dpc
 from benchmarks.realistic.tables import KINDS
 from dpcausal.arrays import Array
+from dpcausal.effect import Estimator
+from dpcausal.planning.strata import propose_strata
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Setting:
     truth: float
     own_truth: float
     sd: float
-    ours: dpc.DifferenceInMeans | dpc.RegressionAdjustment
+    ours: Estimator
     delta: float
     part: int = 25
 
@@ -135,7 +137,7 @@ SETTINGS = {
             -856.8,
             -856.8,
             6_500.0,
-            _MEANS,
+            dpc.Winsorised(_MEANS),
             0.0,
         ),
         Setting(
@@ -152,17 +154,17 @@ SETTINGS = {
         ),
         Setting(
             "adjusted",
-            "observational table O, adjusted for 4 covariates by linear regression",
+            "observational table O, adjusted for 4 covariates: ours by strata, others by linear regression",
             KINDS["O"].schema,
             adjusted,
             3.563,
             3.7641,
             13.0,
-            dpc.RegressionAdjustment(covariates=KINDS["O"].names),
+            dpc.Stratification(by=propose_strata(KINDS["O"].schema, 5_000, KINDS["O"].names, treated_share=0.4)),
             1e-6,
             50,
         ),
     )
 }
 """In `adjusted` the coefficient of a linear regression weighs units by overlap; its truth is a mean over ten million
-draws, with a standard error of 0.008. This library's regression is for the average effect."""
+draws, with a standard error of 0.008. This library's strata are for the average effect."""

@@ -27,16 +27,6 @@ RULES: dict[str, tuple[Callable[[float], str], float, str]] = {
         policy.MAX_SCORE_NOISE_SD,
         "noise in the models",
     ),
-    "bias of weighting": (
-        lambda noise: policy.weighting_bias(noise, 0.0, 1.0, 1.0, COVARIATES),
-        policy.MAX_WEIGHTING_BIAS / policy.BIAS_PER_SCORE_NOISE,
-        "noise in the score",
-    ),
-    "ridge of a score": (
-        lambda ridge: policy.weighting_bias(0.0, ridge, 1.0, 1.0, COVARIATES),
-        policy.MAX_RIDGE,
-        "noise in the score",
-    ),
     "width": (
         lambda width: policy.whole_range(width, (1.0, 3.0), COVARIATES),
         2.0,

@@ -23,21 +23,9 @@ MIN_RESOLUTION = 0.75
 """The least variance of a feature, in standard deviations of the noise in it. Below, noise hides how the feature varies
 and so how far arms differ in it: it is not adjusted for, and nothing bounds the confounding that is left in."""
 
-MAX_RIDGE = 0.1
-"""The largest ridge of a propensity score, as a share of the information in the data: it shrinks the adjustment, and so
-leaves in, about this share of the confounding."""
-
 MAX_SCORE_NOISE_SD = 1.0
 """The largest standard deviation of the noise in the predictor of a propensity: a whole logit leaves little of the
 score, and the first-order formula for residual confounding no longer holds."""
-
-BIAS_PER_SCORE_NOISE = 0.25
-"""The bias of a weighted estimate, in standard deviations of the outcome, for noise of standard deviation 1 in the
-score's predictor: found in simulations."""
-
-MAX_WEIGHTING_BIAS = 0.5
-"""The largest bias of a weighted estimate in standard errors. A bias of half of one costs a 95 % interval about three
-points of coverage."""
 
 
 def arm_below_noise(size: float, noise_sd: float, what: str = "size") -> str:
@@ -81,26 +69,12 @@ def limit_cut_off(share: float, limit: float) -> str:
 
 def residual_confounding(bias: float, error: float, covariates: Sequence[str]) -> str:
     """Refuse where noise in the models may leave more confounding than all other error."""
-    return "" if bias <= error else _noise_in("the models", covariates)
+    return "" if bias <= error else _noise_in_models(covariates)
 
 
 def score_drowned(noise_sd: float, covariates: Sequence[str]) -> str:
     """Refuse where noise drowns the propensity score behind an effect curve."""
-    return "" if noise_sd <= MAX_SCORE_NOISE_SD else _noise_in("the models", covariates)
-
-
-def weighting_bias(noise_sd: float, ridge: float, outcome_sd: float, error: float, covariates: Sequence[str]) -> str:
-    """Refuse where a private propensity score may leave too much confounding in a weighted estimate.
-
-    Args:
-        noise_sd: The standard deviation of the noise in the score's predictor.
-        ridge: The score's ridge as a share of the information.
-        outcome_sd: The outcome's standard deviation within arms.
-        error: The standard error of the estimate.
-        covariates: The score's covariates.
-    """
-    bias = BIAS_PER_SCORE_NOISE * noise_sd * outcome_sd
-    return "" if ridge <= MAX_RIDGE and bias <= MAX_WEIGHTING_BIAS * error else _noise_in("the score", covariates)
+    return "" if noise_sd <= MAX_SCORE_NOISE_SD else _noise_in_models(covariates)
 
 
 def hidden_features(resolution: Sequence[float], features: Sequence[str]) -> str:
@@ -129,8 +103,8 @@ def whole_range(half_width: float, bounds: tuple[float, float], covariates: Sequ
     return f"privacy noise makes it as wide as the range of possible effects; {_remedy(covariates)}"
 
 
-def _noise_in(models: str, covariates: Sequence[str]) -> str:
-    return f"noise in {models} may leave residual confounding larger than the standard error; {_remedy(covariates)}"
+def _noise_in_models(covariates: Sequence[str]) -> str:
+    return f"noise in the models may leave residual confounding larger than the standard error; {_remedy(covariates)}"
 
 
 def _remedy(covariates: Sequence[str]) -> str:
