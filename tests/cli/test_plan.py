@@ -113,7 +113,7 @@ def test_what_the_study_expects_counts_unless_an_option_says_otherwise(study: Pa
         "confounding": 0.1,
         "covariate_sd": 0.5,
         "compared_share": 1.0,
-            "rule": "additive",
+        "rule": "additive",
     }
 
 

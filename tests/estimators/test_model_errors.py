@@ -9,7 +9,7 @@ import pytest
 import dpcausal as dpc
 from dpcausal.arrays import Array
 from dpcausal.estimators.model_errors import PropensityError
-from dpcausal.estimators.noise_aware import NoiseAwareRegressions, fit_noise_aware
+from dpcausal.estimators.noise_aware_regression import NoiseAwareRegressions, fit_noise_aware
 from dpcausal.estimators.outcome_regression import fit_regressions
 from dpcausal.queries import ObjectivePerturbedLogistic, RegressionMoments
 from tests.support.engines import fresh_noise

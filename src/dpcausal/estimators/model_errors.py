@@ -2,7 +2,7 @@
 
 Scores are doubly robust: to first order, only the product of the two models' errors is left in, and where propensities
 are clipped the error of the regression alone. Both errors have a known distribution. The regressions' is the posterior
-of `noise_aware`. The score's follows from objective perturbation: the coefficients solve score equations with a ridge
+of `noise_aware_regression`. The score's follows from objective perturbation: the coefficients solve score equations with a ridge
 and a random term of known size, so their error is that term times the inverse information.
 """
 
@@ -14,7 +14,7 @@ from typing import Self
 import numpy as np
 
 from dpcausal.arrays import Array
-from dpcausal.estimators.noise_aware import NoiseAwareRegressions
+from dpcausal.estimators.noise_aware_regression import NoiseAwareRegressions
 from dpcausal.estimators.outcome_regression import OutcomeRegressions
 from dpcausal.queries import ObjectivePerturbedLogistic
 from dpcausal.queries.augmented_scores import AugmentedEstimand

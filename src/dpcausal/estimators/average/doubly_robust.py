@@ -22,7 +22,7 @@ from dpcausal.estimators.interval_policy import (
 from dpcausal.estimators.messages import NO_INTERFERENCE, SAMPLING_BELOW_NOISE, no_confounders_but
 from dpcausal.estimators.model_errors import PropensityError
 from dpcausal.estimators.narrower import narrower
-from dpcausal.estimators.noise_aware import NoiseAwareRegressions, fit_noise_aware
+from dpcausal.estimators.noise_aware_regression import NoiseAwareRegressions, fit_noise_aware
 from dpcausal.estimators.outcome_regression import (
     OutcomeRegressions,
     arm_refusal,

@@ -12,7 +12,7 @@ from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.interval_policy import hidden_features, whole_range
 from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but
 from dpcausal.estimators.narrower import narrower
-from dpcausal.estimators.noise_aware import fit_noise_aware
+from dpcausal.estimators.noise_aware_regression import fit_noise_aware
 from dpcausal.estimators.outcome_regression import OutcomeRegressions, arm_refusal, fit_regressions, signs_of_moments
 from dpcausal.estimators.plausibility import warned
 from dpcausal.interval import NoiseTerm, half_width

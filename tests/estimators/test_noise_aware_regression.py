@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
-from dpcausal.estimators.noise_aware import fit_noise_aware
+from dpcausal.estimators.noise_aware_regression import fit_noise_aware
 from dpcausal.queries import RegressionMoments
 from tests.support.engines import fresh_noise
 
