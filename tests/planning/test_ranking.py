@@ -4,7 +4,7 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.errors import GuaranteeError
-from dpcausal.planning.coarse_strata import coarse_strata
+from dpcausal.planning.strata import coarse_strata
 from dpcausal.planning.ranking import Candidate
 from dpcausal.queries import Query
 from dpcausal.release import Release

@@ -2,8 +2,8 @@
 
 Scores are doubly robust: to first order, only the product of the two models' errors is left in, and where propensities
 are clipped the error of the regression alone. Both errors have a known distribution. The regressions' is the posterior
-of `noise_aware_regression`. The score's follows from objective perturbation: the coefficients solve score equations with a ridge
-and a random term of known size, so their error is that term times the inverse information.
+of `noise_aware_regression`. The score's follows from objective perturbation: the coefficients solve score equations
+with a ridge and a random term of known size, so their error is that term times the inverse information.
 """
 
 import math

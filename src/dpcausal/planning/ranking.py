@@ -18,9 +18,8 @@ from dpcausal.estimators.average import (
     Winsorised,
 )
 from dpcausal.guarantee import Guarantee
-from dpcausal.planning.coarse_strata import coarse_strata
 from dpcausal.planning.precision import half_width
-from dpcausal.planning.strata import propose_strata
+from dpcausal.planning.strata import coarse_strata, propose_strata
 from dpcausal.queries import Cut
 from dpcausal.queries.cuts import cuts_of
 from dpcausal.queries.features import design_names

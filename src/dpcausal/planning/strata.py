@@ -19,6 +19,9 @@ _FEWEST_BINS = 4
 _MOST_BINS = 50
 """More bins of a number than this add nothing."""
 
+_UNITS_PER_COARSE_STRATUM = 16
+"""Units for each stratum where not every confounder can be cut: fewer would leave most strata without both arms."""
+
 
 def propose_strata(
     schema: Schema, n: int, covariates: Sequence[str], *, treated_share: float = 0.5
@@ -65,3 +68,30 @@ def propose_strata(
 def _cut(column: Real, bins: int) -> Cut:
     """Return bins of one width."""
     return Cut(column.name, [column.low + (column.high - column.low) * place / bins for place in range(1, bins)])
+
+
+def coarse_strata(
+    schema: Schema, n: int, covariates: Sequence[str], *, treated_share: float = 0.5
+) -> tuple[str | Cut, ...]:
+    """Return strata where `propose_strata` has none: numbers in two halves, and as many confounders as units carry.
+
+    Confounders are taken in the order in which they are given: the most important first. What strata leave in is then
+    much of the confounding: an analysis of last resort.
+
+    Example:
+        >>> from dpcausal import Binary, Category, Real, Treatment
+        >>> covariates = [Real("age", 20, 80), Category("ward", list("abcdefgh")), Binary("sex")]
+        >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
+        >>> [str(cut) for cut in coarse_strata(schema, 100, ["age", "ward", "sex"])]
+        ['age cut at 50', 'sex']
+    """
+    strata = n * 4 * treated_share * (1 - treated_share) / _UNITS_PER_COARSE_STRATUM
+    found: list[str | Cut] = []
+    for column in covariates_named(covariates, schema):
+        bins = 2 if isinstance(column, Real) else len(column.values)
+        if bins <= strata:
+            strata /= bins
+            found.append(
+                Cut(column.name, [(column.low + column.high) / 2]) if isinstance(column, Real) else column.name
+            )
+    return tuple(found)
