@@ -4,8 +4,8 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.errors import GuaranteeError
-from dpcausal.planning.strata import coarse_strata
 from dpcausal.planning.ranking import Candidate
+from dpcausal.planning.strata import coarse_strata
 from dpcausal.queries import Query
 from dpcausal.release import Release
 
