@@ -19,6 +19,7 @@ from dpcausal.estimators.average import (
     Winsorised,
 )
 from dpcausal.estimators.plausibility import warned_of_width
+from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
 from dpcausal.hash_chain import digest_of_text
 from dpcausal.plain_text import is_plain_text
@@ -176,7 +177,7 @@ class Study:
             )
 
     def _check_expected(self) -> None:
-        known = [part.name for part in fields(Rehearsal) if part.name not in ("schema", "n")]
+        known = [part.name for part in fields(Expectations) if part.name not in ("schema", "n")]
         given = self.expected
         if not isinstance(given, Mapping) or not set(given) <= set(known) or not all(map(is_number, given.values())):
             raise StudyError(
@@ -273,7 +274,8 @@ class Study:
         """Return the rehearsal of a table with so many units; arguments override the study's own expectations."""
         given = {name: value for name, value in expected.items() if value is not None}
         trial = {"confounding": 0.0} if self.design == "trial" else {}
-        return Rehearsal(self.schema, n, **{**trial, **self.expected, **given})
+        numbers: dict[str, Any] = {**trial, **self.expected, **given}
+        return Rehearsal(self.schema, n, **numbers)
 
     def warned(self, effect: Effect, site: str = "") -> Effect:
         """Return an effect of this study, with a warning where its interval is much wider or narrower than planned."""

@@ -41,7 +41,7 @@ def test_answers_of_two_sites_add_up_to_that_of_one_table(query: Query) -> None:
 class Sites:
     """Two sites as one source, as a coordinator would be."""
 
-    schema, n, arm_sizes, caveats = SCHEMA, len(WHOLE), None, ("two sites",)
+    schema, n, arm_sizes, caveats, rule = SCHEMA, len(WHOLE), None, ("two sites",), "additive"
 
     def __init__(self) -> None:
         self.sites = {str(place): Unmetered(open_table(part, SCHEMA), SCHEMA) for place, part in enumerate(PARTS)}

@@ -153,7 +153,7 @@ def test_bounds_cannot_be_widened_and_only_numbers_be_narrowed() -> None:
 
 def test_source_with_fixed_bounds_is_refused() -> None:
     class Fixed:
-        schema, n, arm_sizes, caveats, release = SCHEMA, 100, None, (), EXPECTED.release
+        schema, n, arm_sizes, caveats, rule, release = SCHEMA, 100, None, (), EXPECTED.rule, EXPECTED.release
 
     with pytest.raises(TableError, match="narrower public bounds in the schema"):
         narrowed(Fixed(), 0, 10)

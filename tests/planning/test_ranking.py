@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ def schema_of(count: int) -> dpc.Schema:
     )
 
 
-def chosen(n: int, *, epsilon: float = 1.0, count: int = 4, shape: str = "unknown", **expected: float) -> dpc.Ranking:
+def chosen(n: int, *, epsilon: float = 1.0, count: int = 4, shape: str = "unknown", **expected: Any) -> dpc.Ranking:
     guarantee = dpc.Guarantee(epsilon=epsilon, delta=1e-6)
     rehearsal = dpc.Rehearsal(schema_of(count), n, outcome_sd=0.2, **expected)
     return dpc.rank_estimators(rehearsal, guarantee, shape=shape)  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ from dpcausal.calibration import Noise
 from dpcausal.effect import Effect, as_of
 from dpcausal.errors import TransportError
 from dpcausal.federation.protocol import Message
-from dpcausal.guarantee import Guarantee
+from dpcausal.guarantee import Guarantee, Rule
 from dpcausal.hash_chain import digest_of
 from dpcausal.queries import Coordinate, Query
 from dpcausal.release import Noisy, Receipt, Release
@@ -48,10 +48,18 @@ class Replay:
         n: Its number of units.
         arm_sizes: The number of units in each arm, where that is public.
         releases: The site's releases.
+        rule: How the site's budget adds up prices, on which the choice of noise depends.
     """
 
-    def __init__(self, schema: Schema, n: int, arm_sizes: tuple[int, int] | None, releases: Sequence[Release]) -> None:
-        self.schema, self.n, self.arm_sizes = schema, n, arm_sizes
+    def __init__(
+        self,
+        schema: Schema,
+        n: int,
+        arm_sizes: tuple[int, int] | None,
+        releases: Sequence[Release],
+        rule: Rule = "additive",
+    ) -> None:
+        self.schema, self.n, self.arm_sizes, self.rule = schema, n, arm_sizes, rule
         self.caveats: tuple[str, ...] = ()
         self.left = list(releases)
 
@@ -82,8 +90,15 @@ def replay_estimate(study: Study, site: str, message: Message, releases: Sequenc
     Raises:
         TransportError: If the site's releases are not those that the estimator asks for.
     """
+    try:
+        return _replay(study, site, message, releases, "additive")
+    except TransportError:  # a site keeps the rule of its budget to itself
+        return _replay(study, site, message, releases, "zcdp")
+
+
+def _replay(study: Study, site: str, message: Message, releases: Sequence[Release], rule: Rule) -> Effect:
     guarantee = study.guarantee(site)
-    source = Replay(study.schema, message.n or 0, message.arm_sizes, releases)
+    source = Replay(study.schema, message.n or 0, message.arm_sizes, releases, rule)
     effect = study.estimator.estimate(source, epsilon=guarantee.epsilon, delta=guarantee.delta)
     if source.left:
         raise TransportError(
