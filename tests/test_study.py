@@ -6,6 +6,7 @@ from typing import Any, Literal
 import pytest
 
 from dpcausal import (
+    BlockAverage,
     Cut,
     DifferenceInMeans,
     DoublyRobust,
@@ -41,6 +42,7 @@ TRIED: dict[str, Any] = {name: estimator_for(name, LISTED) for name in ESTIMATOR
     "inverse_weighting": InverseWeighting(covariates=("age", "smoker")),
     "regression_adjustment": RegressionAdjustment(covariates=("age",), interaction=False),
     "doubly_robust": DoublyRobust(covariates=("age",), estimand="ATT"),
+    "block_average": BlockAverage(covariates=("age",), blocks=20),
 }
 
 
