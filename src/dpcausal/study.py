@@ -318,7 +318,8 @@ class Study:
         weights: dict[str, Any] = {"weighted_by": ()}
         used = self._adjusting
         if isinstance(used, InverseWeighting | DoublyRobust):
-            weights = {"weighted_by": self.adjusts_for, "estimand": used.estimand, "clip": used.clip}
+            weights = {"weighted_by": self.adjusts_for, "estimand": used.estimand}
+            weights |= {} if used.clip is None else {"clip": used.clip}  # which follows the released score
         elif not isinstance(used, DifferenceInMeans) and self.design != "trial":
             raise StudyError(
                 expected="a required balance after adjustment: with inverse_weighting, "
