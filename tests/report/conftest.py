@@ -44,7 +44,7 @@ def study(schema: dpc.Schema) -> dpc.Study:
         name="training",
         question="Does training help?",
         schema=schema,
-        estimator=dpc.Stratification(by=("race",)),
+        estimator=dpc.Stratification(by=("race",), cap=3),
         epsilon=1.0,
         eligibility="adults",
         time_zero="discharge",

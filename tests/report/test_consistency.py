@@ -32,6 +32,13 @@ def test_consistent_parts_make_a_report(vault: dpc.Vault, study: dpc.Study) -> N
     assert Report.of(study.rehearsed(1_000), study, vault.ledger, diagnoses=[rehearsal], date=DAY).effect.rehearsed
 
 
+def test_effect_may_leave_the_delta_of_its_study_unspent(vault: dpc.Vault, study: dpc.Study) -> None:
+    generous = dataclasses.replace(study, delta=1e-6)
+    effect = generous.estimator.estimate(vault, epsilon=1.0, delta=1e-6)
+    assert effect.guarantee.delta == 0
+    assert Report.of(effect, generous, vault.ledger, date=DAY).effect == effect
+
+
 def test_rehearsed_diagnosis_of_a_released_effect_is_refused(vault: dpc.Vault, study: dpc.Study) -> None:
     effect, overlap = study.estimator.estimate(vault, epsilon=1.0), dpc.Overlap(by=["race"])
     expected = overlap.estimate(dpc.Rehearsal(study.schema, n=effect.n), epsilon=1.0)
