@@ -304,7 +304,8 @@ def test_a_study_that_adjusts_is_not_stopped_by_what_it_adjusts_for() -> None:
 
 def test_the_odds_of_no_interval_are_told_before_anything_is_spent() -> None:
     create(3)
-    refused = run("robust")
+    Path("faint.toml").write_text(Path("robust.toml").read_text().replace("epsilon = 1.0", "epsilon = 0.02"))
+    refused = run("faint")
     assert refused.exit_code == 2
     assert re.search(r"no interval +in \d+ of 40 rehearsals with noise \(\d+ %\); the price would be", refused.stderr)
 

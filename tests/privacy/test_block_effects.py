@@ -314,7 +314,7 @@ def test_built_in_learners_depend_on_their_block_only(name: str) -> None:
     with threadpool_limits(1):  # where cores are shared, boosting waits for them all the time
         first, _, again = (run_silenced(partial(LEARNERS[name], *blocks[place], at.copy()), 2) for place in (0, 1, 0))
     assert (first == again).all()
-    assert first[1] > first[0]
+    assert first[1] == first[0] if name.endswith("_average") else first[1] > first[0]
 
 
 def test_learners_get_the_documented_arrays(orders: Callable[[Sequence[int]], None]) -> None:

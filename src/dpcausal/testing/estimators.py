@@ -71,8 +71,12 @@ def _check_parameters(estimator: AnyEstimator) -> None:
 
 
 def _check_rehearsal(estimator: AnyEstimator, schema: Schema) -> None:
-    effects = [estimator.estimate(Rehearsal(schema, n=UNITS), epsilon=epsilon) for epsilon in (0.5, 1.0, 2.0)]
-    for effect, epsilon in zip(effects, (0.5, 1.0, 2.0), strict=True):
+    epsilons = (0.5, 1.0, 2.0)
+    effects = [estimator.estimate(Rehearsal(schema, n=UNITS), epsilon=epsilon) for epsilon in epsilons]
+    if not isinstance(effects[0], Effect):  # a curve is shrunk where noise is large, and its noise with it
+        epsilons = (4.0, 8.0, 16.0)
+        effects = [estimator.estimate(Rehearsal(schema, n=UNITS), epsilon=epsilon) for epsilon in epsilons]
+    for effect, epsilon in zip(effects, epsilons, strict=True):
         _check_result(effect, "in rehearsal")
         _must(effect.rehearsed, "a rehearsed effect has receipts without ledger entries")
         _must(effect.guarantee.epsilon == epsilon, "the guarantee is the one asked for")
