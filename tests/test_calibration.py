@@ -54,7 +54,7 @@ def delta_of(sd: float, epsilon: Decimal) -> Decimal:
     def log_delta(order: Decimal) -> Decimal:
         return (order - 1) * (order * rho - epsilon) - (order - 1).ln() + order * (1 - 1 / order).ln()
 
-    low, high = Decimal(1) + Decimal("1e-12"), 2 + 2 * (epsilon / rho + 1)
+    low, high = Decimal(1) + Decimal("1e-12"), 2 + 2 * (epsilon / rho + 1) + 20 / rho.sqrt()
     for _ in range(80):
         one, other = low + (high - low) / 3, high - (high - low) / 3
         low, high = (low, other) if log_delta(one) < log_delta(other) else (one, high)
