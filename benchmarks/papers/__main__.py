@@ -1,0 +1,66 @@
+"""Run a paper's experiment: `python -m benchmarks.papers private --quick`.
+
+A run can be stopped and started again: it goes on where it stopped. Figures and tables are written into a folder of
+their own, and into the documentation only with --publish.
+"""
+
+import argparse
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+
+from benchmarks.papers.paper import Paper, claims_table, run, written
+from benchmarks.parts import PUBLISHED
+
+PAPERS = {"private": "private", "dp-cate": "dp_cate", "multi-site": "multi_site", "pp-ipw": "pp_ipw"}
+"""What the command calls a paper, and its package."""
+
+_DOCS = Path(__file__).parents[2] / "docs"
+
+
+def paper_of(name: str) -> Paper:
+    """Return the experiment that the command calls by this name."""
+    paper: Paper = import_module(f"benchmarks.papers.{PAPERS[name]}").PAPER
+    return paper
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.papers", description=__doc__)
+    parser.add_argument("paper", choices=PAPERS)
+    parser.add_argument(
+        "--quick", action="store_true", help="under two minutes on two cores: few settings, few repeats"
+    )
+    parser.add_argument("--data", type=Path, help="a folder with the data sets; see `python -m benchmarks.data`")
+    parser.add_argument("--folder", type=Path, help="where runs, result and figures go (papers-NAME, if left out)")
+    parser.add_argument("--workers", type=int, default=2, help="processes; 0 runs everything in this one")
+    parser.add_argument("--publish", action="store_true", help="replace the results and figures of the documentation")
+    chosen = parser.parse_args(given)
+    if chosen.quick and chosen.publish:
+        parser.error("a quick run is not published")
+    paper = paper_of(chosen.paper)
+    folder = chosen.folder or Path(f"papers-{paper.name}{'-quick' if chosen.quick else ''}")
+    print(paper.title)
+    for line in paper.left_out(chosen.quick, chosen.data):
+        print(f"left out: {line}")
+    result = run(paper, folder, quick=chosen.quick, data=chosen.data, workers=chosen.workers)
+    paper.draw(result, folder)
+    print(*paper.text(result), sep="\n")
+    for claim in paper.claims(result):
+        print(f"{claim.where}: {claim.says}\n    measured: {claim.measured} ({claim.verdict})")
+    print(f"figures and result.json are in {folder}")
+    if chosen.publish:
+        publish(paper, result, folder)
+
+
+def publish(paper: Paper, result: dict[str, object], folder: Path) -> None:
+    """Replace the result, the figures and the tables of the documentation."""
+    stored = PUBLISHED / f"papers_{PAPERS[paper.name]}.json"
+    stored.write_text((folder / "result.json").read_text(encoding="utf-8"), encoding="utf-8")
+    paper.draw(result, _DOCS / "figures")
+    page = _DOCS / "papers" / f"{paper.name}.md"
+    tables = {**paper.tables(result), "claims": claims_table(paper.claims(result))}
+    page.write_text(written(page.read_text(encoding="utf-8"), tables), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""What the four experiments have in common: tasks that can be stopped and resumed, a result, tables and figures."""
+
+import json
+import multiprocessing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.progress import progress
+
+Result = dict[str, Any]
+"""The figures of a paper's experiment, as JSON."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One piece of work, small enough to be lost when a run is stopped.
+
+    Attributes:
+        key: Its name, the same in every run; what was found under it is not computed again.
+        work: A function at the top of a module, so that another process can call it.
+        arguments: Its arguments. The function returns something that JSON can hold.
+    """
+
+    key: str
+    work: Callable[..., Any]
+    arguments: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of a paper beside what was measured.
+
+    Attributes:
+        where: The theorem, figure or table that makes it.
+        says: What the paper says.
+        measured: What the stored result says, with its numbers.
+        verdict: Whether it holds.
+    """
+
+    where: str
+    says: str
+    measured: str
+    verdict: str = field(default="holds")
+
+    def __post_init__(self) -> None:
+        if self.verdict not in VERDICTS:
+            raise ValueError(f"expected a verdict among {', '.join(VERDICTS)}, got {self.verdict!r}")
+
+
+VERDICTS = ("holds", "holds in part", "does not hold", "cannot be checked")
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper's experiment.
+
+    Attributes:
+        name: What the command calls it.
+        title: Its authors, title and venue.
+        tasks: Return the tasks of the quick or the full run, with the data sets in a folder or without.
+        left_out: Return a line for each part that this run leaves out, and why.
+        result: Return the figures from what the tasks found, by key.
+        text: Return the figures for a terminal.
+        draw: Draw the paper's figures from the figures of a run into a folder.
+        tables: Return the tables of the documentation's page, by the name of their place on it.
+        claims: Return the paper's claims beside what was measured.
+    """
+
+    name: str
+    title: str
+    tasks: Callable[[bool, Path | None], Sequence[Task]]
+    left_out: Callable[[bool, Path | None], Sequence[str]]
+    result: Callable[[Mapping[str, Any]], Result]
+    text: Callable[[Result], Iterable[str]]
+    draw: Callable[[Result, Path], None]
+    tables: Callable[[Result], Mapping[str, Iterable[str]]]
+    claims: Callable[[Result], Sequence[Claim]]
+
+
+def run(paper: Paper, folder: Path, *, quick: bool, data: Path | None, workers: int = 2) -> Result:
+    """Run the tasks that the folder does not hold yet, and return the figures of all of them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = folder / "runs.jsonl"
+    found = dict(_kept(kept))
+    tasks = paper.tasks(quick, data)
+    waiting = [task for task in tasks if task.key not in found]
+    if found:
+        print(f"{len(tasks) - len(waiting):,} of {len(tasks):,} runs are in {kept}; delete it to begin afresh")
+    with kept.open("a", encoding="utf-8") as file:
+        file.write("\n" if found else "")  # ends a line that was cut short
+        for key, value in progress(_done(waiting, workers), len(waiting), "runs"):
+            found[key] = value
+            file.write(json.dumps({"key": key, "found": value}) + "\n")
+            file.flush()
+    result = paper.result({task.key: found[task.key] for task in tasks})
+    (folder / "result.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    return result
+
+
+def written(page: str, tables: Mapping[str, Iterable[str]]) -> str:
+    """Return a page with each table written afresh between its two marks."""
+    for name, lines in tables.items():
+        begin, end = f"<!-- {name} begin -->", f"<!-- {name} end -->"
+        before, rest = page.split(begin)
+        _, after = rest.split(end)
+        page = f"{before}{begin}\n\n" + "\n".join(lines) + f"\n\n{end}{after}"
+    return page
+
+
+def claims_table(claims: Iterable[Claim]) -> Iterator[str]:
+    """Return the paper's claims as a table of the documentation."""
+    yield "| where | the paper says | we measured | verdict |"
+    yield "|---|---|---|---|"
+    for claim in claims:
+        yield f"| {claim.where} | {claim.says} | {claim.measured} | {claim.verdict} |"
+
+
+def _kept(file: Path) -> Iterator[tuple[str, Any]]:
+    """What earlier runs found; a last line that was cut short is left out."""
+    for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else ():
+        try:
+            each = json.loads(line)
+        except json.JSONDecodeError:
+            continue
+        yield each["key"], each["found"]
+
+
+def _done(tasks: Sequence[Task], workers: int) -> Iterator[tuple[str, Any]]:
+    if workers == 0 or not tasks:  # here and now, without processes
+        yield from map(_one, tasks)
+        return
+    with multiprocessing.get_context("spawn").Pool(workers) as pool:
+        yield from pool.imap_unordered(_one, tasks)
+
+
+def _one(task: Task) -> tuple[str, Any]:
+    return task.key, task.work(*task.arguments)

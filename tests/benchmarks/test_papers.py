@@ -1,0 +1,71 @@
+"""The papers' experiments: runs that resume, and pages that agree with the stored results."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.papers.__main__ import PAPERS, main, paper_of
+from benchmarks.papers.paper import Claim, Paper, Task, claims_table, run, written
+from benchmarks.parts import PUBLISHED
+
+DOCS = Path(__file__).parents[2] / "docs" / "papers"
+READY = [name for name, package in PAPERS.items() if (PUBLISHED / f"papers_{package}.json").exists()]
+
+
+def square(number: int) -> int:
+    if number == 3:
+        raise ValueError("stopped")
+    return number**2
+
+
+def toy(numbers: list[int]) -> Paper:
+    def result(found: Mapping[str, Any]) -> dict[str, Any]:
+        return {"sum": sum(found.values())}
+
+    return Paper(
+        name="toy",
+        title="A toy",
+        tasks=lambda *_: [Task(str(number), square, (number,)) for number in numbers],
+        left_out=lambda *_: [],
+        result=result,
+        text=lambda *_: [],
+        draw=lambda *_: None,
+        tables=lambda *_: {},
+        claims=lambda *_: [],
+    )
+
+
+def test_a_stopped_run_goes_on_where_it_stopped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ValueError, match="stopped"):
+        run(toy([1, 2, 3]), tmp_path, quick=True, data=None, workers=0)
+    kept = tmp_path / "runs.jsonl"
+    assert len(kept.read_text(encoding="utf-8").splitlines()) == 2
+    with kept.open("a", encoding="utf-8") as file:
+        file.write('{"key": "4", "fou')  # cut short
+    assert run(toy([1, 2, 5]), tmp_path, quick=True, data=None, workers=0) == {"sum": 30}
+    assert "2 of 3 runs are in" in capsys.readouterr().out
+    assert json.loads((tmp_path / "result.json").read_text(encoding="utf-8")) == {"sum": 30}
+    assert run(toy([1, 2, 5]), tmp_path, quick=True, data=None, workers=0) == {"sum": 30}
+    assert "3 of 3 runs are in" in capsys.readouterr().out
+
+
+def test_a_quick_run_is_not_published() -> None:
+    with pytest.raises(SystemExit):
+        main(["private", "--quick", "--publish"])
+
+
+def test_a_claim_has_a_verdict_of_the_list() -> None:
+    with pytest.raises(ValueError, match="verdict"):
+        Claim("Theorem 1", "says", "measured", "perhaps")
+
+
+@pytest.mark.parametrize("name", READY)
+def test_page_agrees_with_the_stored_result(name: str) -> None:
+    paper = paper_of(name)
+    result = json.loads((PUBLISHED / f"papers_{PAPERS[name]}.json").read_text(encoding="utf-8"))
+    page = (DOCS / f"{name}.md").read_text(encoding="utf-8")
+    tables = {**paper.tables(result), "claims": claims_table(paper.claims(result))}
+    assert written(page, tables) == page
