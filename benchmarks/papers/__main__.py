@@ -5,23 +5,14 @@ their own, and into the documentation only with --publish.
 """
 
 import argparse
-from collections.abc import Sequence
-from importlib import import_module
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from benchmarks.papers.index import FOLDER, PAPERS, index_tables, paper_of
 from benchmarks.papers.paper import Paper, claims_table, run, written
 from benchmarks.parts import PUBLISHED
 
-PAPERS = {"private": "private", "dp-cate": "dp_cate", "multi-site": "multi_site", "pp-ipw": "pp_ipw"}
-"""What the command calls a paper, and its package."""
-
-_DOCS = Path(__file__).parents[2] / "docs"
-
-
-def paper_of(name: str) -> Paper:
-    """Return the experiment that the command calls by this name."""
-    paper: Paper = import_module(f"benchmarks.papers.{PAPERS[name]}").PAPER
-    return paper
+_FIGURES = FOLDER.parent / "figures"
 
 
 def main(given: Sequence[str] | None = None) -> None:
@@ -56,10 +47,14 @@ def publish(paper: Paper, result: dict[str, object], folder: Path) -> None:
     """Replace the result, the figures and the tables of the documentation."""
     stored = PUBLISHED / f"papers_{PAPERS[paper.name]}.json"
     stored.write_text((folder / "result.json").read_text(encoding="utf-8"), encoding="utf-8")
-    paper.draw(result, _DOCS / "figures")
-    page = _DOCS / "papers" / f"{paper.name}.md"
-    tables = {**paper.tables(result), "claims": claims_table(paper.claims(result))}
-    page.write_text(written(page.read_text(encoding="utf-8"), tables), encoding="utf-8")
+    paper.draw(result, _FIGURES)
+    _rewrite(f"{paper.name}.md", {**paper.tables(result), "claims": claims_table(paper.claims(result))})
+    _rewrite("index.md", index_tables())
+
+
+def _rewrite(page: str, tables: Mapping[str, Iterable[str]]) -> None:
+    text = (FOLDER / page).read_text(encoding="utf-8")
+    (FOLDER / page).write_text(written(text, tables), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -7,12 +7,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks.papers.__main__ import PAPERS, main, paper_of
+from benchmarks.papers.__main__ import main
+from benchmarks.papers.index import FOLDER, PAGES, PAPERS, STATUSES, index_tables, paper_of, statuses, stored
 from benchmarks.papers.paper import Claim, Paper, Task, claims_table, run, written
-from benchmarks.parts import PUBLISHED
-
-DOCS = Path(__file__).parents[2] / "docs" / "papers"
-READY = [name for name, package in PAPERS.items() if (PUBLISHED / f"papers_{package}.json").exists()]
 
 
 def square(number: int) -> int:
@@ -62,10 +59,20 @@ def test_a_claim_has_a_verdict_of_the_list() -> None:
         Claim("Theorem 1", "says", "measured", "perhaps")
 
 
-@pytest.mark.parametrize("name", READY)
+@pytest.mark.parametrize("name", PAPERS)
 def test_page_agrees_with_the_stored_result(name: str) -> None:
     paper = paper_of(name)
-    result = json.loads((PUBLISHED / f"papers_{PAPERS[name]}.json").read_text(encoding="utf-8"))
-    page = (DOCS / f"{name}.md").read_text(encoding="utf-8")
+    result = stored(name)
+    page = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
     tables = {**paper.tables(result), "claims": claims_table(paper.claims(result))}
     assert written(page, tables) == page
+
+
+def test_the_index_counts_every_item_and_claim() -> None:
+    page = (FOLDER / "index.md").read_text(encoding="utf-8")
+    assert written(page, index_tables()) == page
+    found = [status for name in PAGES for status in statuses((FOLDER / f"{name}.md").read_text(encoding="utf-8"))]
+    assert set(found) <= set(STATUSES)
+    assert len(found) == 121
+    assert found.count("not reproduced") <= 5
+    assert sum(len(paper_of(name).claims(stored(name))) for name in PAPERS) >= 25

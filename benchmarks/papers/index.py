@@ -1,0 +1,74 @@
+"""The page `The papers`: every item and every claim of the five papers, counted from their pages and stored results."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+
+from benchmarks.papers.paper import Claim, Paper, Result
+from benchmarks.parts import PUBLISHED
+
+PAPERS = {"private": "private", "dp-cate": "dp_cate", "multi-site": "multi_site", "pp-ipw": "pp_ipw"}
+"""What the command calls a paper, and its package."""
+
+PAGES = ("private", "dp-cate", "multi-site", "multi-site-preprint", "pp-ipw")
+"""The pages, a paper each; the preprint shares a command with the paper that came of it."""
+
+STATUSES = ("same", "corrected", "replaced", "not reproduced")
+
+FOLDER = Path(__file__).parents[2] / "docs" / "papers"
+
+_ITEM = re.compile(r"^\| (\d+) \| .+ \| \**([a-z ]+)\** \| .+ \|$")
+
+
+def paper_of(name: str) -> Paper:
+    """Return the experiment that the command calls by this name."""
+    paper: Paper = import_module(f"benchmarks.papers.{PAPERS[name]}").PAPER
+    return paper
+
+
+def stored(name: str) -> Result:
+    """Return the figures that the documentation reports for a paper."""
+    result: Result = json.loads((PUBLISHED / f"papers_{PAPERS[name]}.json").read_text(encoding="utf-8"))
+    return result
+
+
+def statuses(page: str) -> list[str]:
+    """Return the status of each item on a paper's page, in their order."""
+    lines = page.partition("## Every item")[2].splitlines()
+    found = [item for line in lines if (item := _ITEM.match(line))]
+    if [int(item[1]) for item in found] != list(range(1, len(found) + 1)):
+        raise ValueError(f"expected items numbered from 1, got {[item[1] for item in found]}")
+    return [item[2].strip() for item in found]
+
+
+def index_tables() -> dict[str, Iterator[str]]:
+    """Return the tables of the page `The papers`, from the papers' pages and the stored results."""
+    claims = {name: paper_of(name).claims(stored(name)) for name in PAPERS}
+    return {"items": _items(), "claims": _claims(claims)}
+
+
+def _items() -> Iterator[str]:
+    yield f"| paper | items | {' | '.join(STATUSES)} |"
+    yield "|---" * (len(STATUSES) + 2) + "|"
+    total: Counter[str] = Counter()
+    for name in PAGES:
+        page = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
+        counted = Counter(statuses(page))
+        total += counted
+        yield _row(f"[{page.partition('# ')[2].partition(chr(10))[0]}]({name}.md#every-item)", counted)
+    yield _row("all", total)
+
+
+def _row(name: str, counted: Counter[str]) -> str:
+    return f"| {name} | {counted.total()} | {' | '.join(str(counted[status]) for status in STATUSES)} |"
+
+
+def _claims(claims: Mapping[str, Sequence[Claim]]) -> Iterator[str]:
+    yield "| paper | where | the paper says | we measured | verdict |"
+    yield "|---|---|---|---|---|"
+    for name, each in claims.items():
+        for claim in each:
+            yield f"| [{name}]({name}.md) | {claim.where} | {claim.says} | {claim.measured} | {claim.verdict} |"
