@@ -1,5 +1,8 @@
 """The data sets of the private-matching paper, each with public bounds written down by hand.
 
+Loaders take the folder that holds `ihdp`, `lalonde` and the others. Lalonde, NHEFS and ACIC's first realisation are
+shipped and need none: see `benchmarks.data`.
+
 Bounds are round numbers such as a codebook would give. None is computed from the data; values beyond are moved to the
 bound, as the library does with any table. The outcomes of IHDP, ACIC and Synth are simulated and have no codebook:
 there bounds are round numbers on the scale of the simulation, wider than its outcomes.
@@ -19,6 +22,7 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 import dpcausal as dpc
+from benchmarks.data.files import data_file
 from dpcausal.columns import Column
 from dpcausal.schema import Protects
 
@@ -109,9 +113,9 @@ class DataSet:
 _IHDP_BOUNDS = {4: (-5, 20), 5: (-5, 20), 8: (-5, 20), 9: (0, 260), 10: (0, 70)}
 
 
-def ihdp(folder: Path, realisation: int = 1) -> DataSet:
+def ihdp(folder: Path | None, realisation: int = 1) -> DataSet:
     """Hill's simulation on the Infant Health and Development Program, one realisation of setting A."""
-    values = np.loadtxt(folder / "ihdp" / f"ihdp_npci_{realisation}.csv", delimiter=",")
+    values = np.loadtxt(data_file(f"ihdp/ihdp_npci_{realisation}.csv", folder), delimiter=",")
     names = ["treatment", "y", "y_other", "mu0", "mu1", *(f"x{place}" for place in range(1, 26))]
     columns = dict(zip(names, values.T, strict=True))
     # x1 to x6 are standardised: four standard deviations. The rest are yes or no, one of them written 1 or 2.
@@ -133,9 +137,9 @@ def ihdp(folder: Path, realisation: int = 1) -> DataSet:
     )
 
 
-def lalonde(folder: Path) -> DataSet:
+def lalonde(folder: Path | None = None) -> DataSet:
     """Dehejia and Wahba's sample of the National Supported Work trial, both arms randomised."""
-    table = pa.csv.read_csv(folder / "lalonde" / "nsw_dw_445.csv")
+    table = pa.csv.read_csv(data_file("lalonde/nsw_dw_445.csv", folder))
     # The programme took people of working age; yearly earnings of its intake are below 60,000 dollars with few
     # exceptions, which count as 60,000.
     earnings = [dpc.Real(name, 0, 60_000) for name in ("re74", "re75")]
@@ -198,10 +202,10 @@ _ACIC_OUTCOMES = {
 }
 
 
-def acic(folder: Path, realisation: int = 1) -> DataSet:
+def acic(folder: Path | None = None, realisation: int = 1) -> DataSet:
     """Return the ACIC challenge of 2016: real covariates, simulated arms and outcomes."""
-    table = pa.csv.read_csv(folder / "acic2016" / "x.csv")
-    simulated = pa.csv.read_csv(folder / "acic2016" / f"zymu_{realisation}.csv")
+    table = pa.csv.read_csv(data_file("acic2016/x.csv", folder))
+    simulated = pa.csv.read_csv(data_file(f"acic2016/zymu_{realisation}.csv", folder))
     arm, control, treated, mu0, mu1 = (simulated[name].to_numpy() for name in ("z", "y0", "y1", "mu0", "mu1"))
     covariates = tuple(_acic_column(name) for name in table.column_names)
     outcomes = pa.array(np.where(arm == 1, treated, control))
@@ -248,12 +252,12 @@ def synth(n: int = 1000, dimensions: int = 20, seed: int = 0) -> DataSet:
     )
 
 
-def nhefs(folder: Path) -> DataSet:
+def nhefs(folder: Path | None = None) -> DataSet:
     """Return those who smoked in 1971 with a weight in 1982; treatment is to have stopped. Nine confounders.
 
     Hernán and Robins (2020), What if, chapter 12: adjusted 3.4 kg (2.4 to 4.5), and 2.5 without adjustment.
     """
-    table = pa.csv.read_csv(folder / "nhefs" / "NHEFS.csv")
+    table = pa.csv.read_csv(data_file("nhefs/NHEFS.csv", folder))
     # Round numbers such as a codebook would give; nobody is expected to lose or gain more than 50 kg in eleven years.
     return DataSet(
         name="NHEFS",
@@ -277,20 +281,18 @@ def nhefs(folder: Path) -> DataSet:
     )
 
 
-_FROM_FILES: dict[str, Callable[[Path], DataSet]] = {"IHDP": ihdp, "Lalonde": lalonde, "ACIC": acic}
+_FROM_FILES: dict[str, Callable[[Path | None], DataSet]] = {"IHDP": ihdp, "Lalonde": lalonde, "ACIC": acic}
 NAMES: Sequence[str] = (*_FROM_FILES, "Synth")
 
 
 def from_files(names: Sequence[str]) -> bool:
-    """Whether any of these data sets needs a folder of files."""
-    return any(name in _FROM_FILES for name in names)
+    """Whether any of these data sets needs a folder of files: IHDP, which is not shipped."""
+    return "IHDP" in names
 
 
 @cache
 def load(name: str, folder: str | None) -> DataSet:
-    """Return a data set by its name; the folder holds `ihdp`, `lalonde` and `acic2016`, and Synth needs none."""
+    """Return a data set by its name; the folder holds `ihdp`, and the others need none."""
     if name == "Synth":
         return synth()
-    if folder is None:
-        raise ValueError(f"{name} is read from files: say which folder they are in")
-    return _FROM_FILES[name](Path(folder))
+    return _FROM_FILES[name](Path(folder) if folder else None)

@@ -16,7 +16,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from checks import proofs
+from checks import proofs, site_search
 from dpcausal.estimators import average
 
 log = logging.getLogger("mkdocs.site")
@@ -78,6 +78,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
     """Fill in what the reference lists; make links work for the page that comes from above the docs."""
+    page.meta.setdefault("tags", list(site_search.NAMES.get(page.file.src_uri, ())))
     markdown = filled(markdown)
     return (
         markdown.replace("](docs/", "](")
@@ -106,6 +107,12 @@ def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:  # noqa:
         beside.mkdir(parents=True, exist_ok=True)
         shutil.copy(str(page.file.abs_src_path), beside)
     return output
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Warn, which fails a strict build, where the search does not find a paper by the name of its method."""
+    for fault in site_search.check(Path(config.site_dir)):
+        log.warning(fault)
 
 
 def markdown(notebook: str, name: str) -> str:

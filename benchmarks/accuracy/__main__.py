@@ -14,6 +14,7 @@ from benchmarks.accuracy.published import REIMPLEMENTED, SECONDS
 from benchmarks.accuracy.references import references
 from benchmarks.accuracy.runs import Cell, Run, run, timed
 from benchmarks.accuracy.summary import Line, line, printed, rounded, times
+from benchmarks.data.files import add_data_option
 from benchmarks.datasets import NAMES, from_files, load
 from benchmarks.leaderboard.suite import PLANS, leaderboard, tables_for
 from benchmarks.progress import progress
@@ -84,7 +85,7 @@ def _beside_paper(each: Line) -> Line:
 def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy", description=__doc__)
     parser.add_argument("--suite", choices=["papers", "leaderboard"], default="papers")
-    parser.add_argument("--data", help="the folder that holds ihdp, lalonde, acic2016 and the leaderboard's other sets")
+    add_data_option(parser)
     parser.add_argument("--datasets", nargs="+", choices=sorted({*NAMES, *PLANS}), help="all, if left out")
     parser.add_argument("--results", default="leaderboard", help="a folder that keeps the leaderboard's runs")
     parser.add_argument("--repeats", type=int, default=50, help="estimates for each setting")
@@ -93,6 +94,7 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--figures", help="a folder to draw figures into")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     chosen = parser.parse_args(given)
+    chosen.data = str(chosen.data) if chosen.data else None
     known = NAMES if chosen.suite == "papers" else tables_for(chosen.data)
     names = chosen.datasets or known
     if not set(names) <= set(known):
@@ -101,7 +103,7 @@ def main(given: Sequence[str] | None = None) -> None:
         _leaderboard(chosen, names)
         return
     if from_files(names) and chosen.data is None:
-        parser.error("these data sets are read from files: give --data FOLDER, or --datasets Synth")
+        parser.error("these data sets are read from files: give --data FOLDER, or --datasets without IHDP")
     result = papers(
         names,
         chosen.data,

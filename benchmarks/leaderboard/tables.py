@@ -16,6 +16,7 @@ import pyarrow.compute
 import pyarrow.csv
 
 import dpcausal as dpc
+from benchmarks.data.files import data_file
 from benchmarks.datasets import DataSet, acic, ihdp, lalonde, synth
 from dpcausal.columns import Column
 
@@ -50,12 +51,12 @@ def generated(n: int, dimensions: int, seed: int, sign: int = 1) -> DataSet:
     )
 
 
-def twins(folder: Path) -> DataSet:
+def twins(folder: Path | None) -> DataSet:
     """Twins of low weight: does the heavier one live through the first year more often? Both outcomes are known.
 
     Which twin is seen is drawn here, by length of pregnancy, the mother's age and cigarettes, so it is confounded.
     """
-    with gzip.open(folder / "twins" / "Twin_data.csv.gz", "rt") as file:
+    with gzip.open(data_file("twins/Twin_data.csv.gz", folder), "rt") as file:
         header, *lines = file.read().splitlines()
     values = np.array([line.split(",") for line in lines], dtype=float)
     names = [name[1:-1] for name in header.split(",")]  # in quotation marks of several kinds
@@ -96,9 +97,9 @@ def _trial(
     )
 
 
-def star(folder: Path) -> DataSet:
+def star(folder: Path | None) -> DataSet:
     """Tennessee's trial of small classes in kindergarten: reading and mathematics together."""
-    table = pa.csv.read_csv(folder / "star" / "star_ecdat_5748.csv")
+    table = pa.csv.read_csv(data_file("star/star_ecdat_5748.csv", folder))
     table = table.filter(pa.compute.not_equal(table["classk"], "regular.with.aide"))
     table = table.append_column("total", pa.compute.add(table["tmathssk"], table["treadssk"]))
     covariates = (
@@ -114,9 +115,9 @@ def star(folder: Path) -> DataSet:
     return replace(_trial("STAR", table, columns, covariates), strata=("freelunk", "race"), outcome_sd=70)
 
 
-def ist(folder: Path) -> DataSet:
+def ist(folder: Path | None) -> DataSet:
     """Return the International Stroke Trial: aspirin and death."""
-    table = pa.csv.read_csv(folder / "ist" / "ist_prr_subset.csv.gz")
+    table = pa.csv.read_csv(data_file("ist/ist_prr_subset.csv.gz", folder))
     covariates = (
         dpc.Real("AGE", 16, 100),
         dpc.Binary("SEX", values=("M", "F")),
@@ -127,16 +128,16 @@ def ist(folder: Path) -> DataSet:
     return replace(_trial("IST", table, columns, covariates), strata=strata, outcome_sd=0.4)
 
 
-def hillstrom(folder: Path) -> DataSet:
+def hillstrom(folder: Path | None) -> DataSet:
     """Return an e-mail experiment: does an e-mail about men's wear bring visits?"""
-    table = pa.csv.read_csv(folder / "hillstrom" / "hillstrom.csv")
+    table = pa.csv.read_csv(data_file("hillstrom/hillstrom.csv", folder))
     table = table.filter(pa.compute.not_equal(table["segment"], "Womens E-Mail"))
     covariates = (dpc.Real("recency", 1, 12), dpc.Real("history", 0, 4000), dpc.Binary("newbie"), dpc.Binary("womens"))
     columns = dpc.Treatment("segment", arms=("No E-Mail", "Mens E-Mail"), undeclared="No E-Mail"), dpc.Binary("visit")
     return replace(_trial("Hillstrom", table, columns, covariates), strata=("newbie", "womens"), outcome_sd=0.35)
 
 
-FROM_FILES: dict[str, Callable[[Path], DataSet]] = {
+FROM_FILES: dict[str, Callable[[Path | None], DataSet]] = {
     **{f"IHDP {place}": lambda folder, place=place: ihdp(folder, place) for place in range(1, 11)},  # type: ignore[misc]
     "Lalonde": lalonde,
     **{f"ACIC {place}": lambda folder, place=place: acic(folder, place) for place in range(1, 11)},  # type: ignore[misc]
@@ -154,9 +155,7 @@ def table(name: str, repeat: int, folder: str | None) -> DataSet:
     if name == "Synth":
         return synth()
     if name in FROM_FILES:
-        if folder is None:
-            raise ValueError(f"{name} is read from files: say which folder they are in")
-        return FROM_FILES[name](Path(folder))
+        return FROM_FILES[name](Path(folder) if folder else None)
     n, dimensions, sign = (int(part) for part in name.split("/"))
     return generated(n, dimensions, repeat, sign)
 

@@ -8,6 +8,7 @@ import argparse
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from benchmarks.data.files import add_data_option
 from benchmarks.papers.index import FOLDER, PAPERS, index_tables, paper_of
 from benchmarks.papers.paper import Paper, claims_table, run, written
 from benchmarks.parts import PUBLISHED
@@ -21,7 +22,7 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--quick", action="store_true", help="under two minutes on two cores: few settings, few repeats"
     )
-    parser.add_argument("--data", type=Path, help="a folder with the data sets; see `python -m benchmarks.data`")
+    add_data_option(parser)
     parser.add_argument("--folder", type=Path, help="where runs, result and figures go (papers-NAME, if left out)")
     parser.add_argument("--workers", type=int, default=2, help="processes; 0 runs everything in this one")
     parser.add_argument("--publish", action="store_true", help="replace the results and figures of the documentation")

@@ -15,16 +15,22 @@ from benchmarks.accuracy.entries import ENTRIES
 from benchmarks.accuracy.figures import draw
 from benchmarks.accuracy.references import features_as_in_library, matching, references, scores
 from benchmarks.accuracy.summary import printed
+from benchmarks.data.files import is_here
 from dpcausal.vault.answers.logistic import public_fit, score
 from dpcausal.vault.engines.duckdb import DuckDBEngine
 from dpcausal.vault.numerics.features import Features
 from tests.support.engines import CachedEngine
 
-FOLDER = os.environ.get("DPCAUSAL_DATA", "")
-needs_files = pytest.mark.skipif(
-    not Path(FOLDER, "ihdp").is_dir(),
-    reason="the environment variable DPCAUSAL_DATA names no folder that holds ihdp, lalonde and acic2016",
+FOLDER = os.environ.get("DPCAUSAL_DATA")
+needs_ihdp = pytest.mark.skipif(
+    not is_here("ihdp/ihdp_npci_1.csv", FOLDER),
+    reason="the environment variable DPCAUSAL_DATA names no folder with ihdp",
 )
+PUBLISHED = [
+    pytest.param("IHDP", 747, 139, 4.0161, marks=needs_ihdp),
+    ("Lalonde", 445, 185, 1794.34),
+    ("ACIC", 4802, 858, 2.1281),
+]
 
 
 def test_synth_is_the_same_every_time_and_confounded() -> None:
@@ -84,19 +90,18 @@ def test_a_quick_run(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("*.png"))) == 2
 
 
-def test_real_data_need_a_folder(capsys: pytest.CaptureFixture[str]) -> None:
+def test_data_that_are_not_shipped_need_a_folder(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DPCAUSAL_DATA", raising=False)
     with pytest.raises(SystemExit):
         main(["--quick"])
     assert "--data FOLDER" in capsys.readouterr().err
-    with pytest.raises(ValueError, match="folder"):
-        datasets.load("Lalonde", None)
+    with pytest.raises(FileNotFoundError, match="expected ihdp"):
+        datasets.load("IHDP", None)
 
 
-@needs_files
-@pytest.mark.parametrize(
-    ("name", "size", "treated", "truth"),
-    [("IHDP", 747, 139, 4.0161), ("Lalonde", 445, 185, 1794.34), ("ACIC", 4802, 858, 2.1281)],
-)
+@pytest.mark.parametrize(("name", "size", "treated", "truth"), PUBLISHED)
 def test_files_are_read_as_declared(name: str, size: int, treated: int, truth: float) -> None:
     data = datasets.load(name, FOLDER)
     assert data.table.num_rows == size
@@ -110,9 +115,8 @@ def test_files_are_read_as_declared(name: str, size: int, treated: int, truth: f
             assert set(data.column(column.name)) <= set(column.values)
 
 
-@needs_files
-def test_declared_bounds_do_not_come_from_the_data() -> None:
-    for name in ("IHDP", "Lalonde", "ACIC"):
-        data = datasets.load(name, FOLDER)
-        assert data.outcome == data.schema("record").outcome
-        assert data.not_private_bounds().outcome != data.outcome
+@pytest.mark.parametrize("name", [pytest.param("IHDP", marks=needs_ihdp), "Lalonde", "ACIC"])
+def test_declared_bounds_do_not_come_from_the_data(name: str) -> None:
+    data = datasets.load(name, FOLDER)
+    assert data.outcome == data.schema("record").outcome
+    assert data.not_private_bounds().outcome != data.outcome

@@ -1,25 +1,16 @@
 """What is recommended for a known observational study gives the adjusted answer, not the confounded one."""
 
-import os
-from pathlib import Path
 from statistics import median
-
-import pytest
 
 import dpcausal as dpc
 from benchmarks.datasets import nhefs
 from tests.support.engines import fresh_noise
 
-FOLDER = os.environ.get("DPCAUSAL_DATA", "")
-
 RUNS = 24
 
 
-@pytest.mark.skipif(
-    not Path(FOLDER, "nhefs").is_dir(), reason="the environment variable DPCAUSAL_DATA names no folder that holds nhefs"
-)
 def test_what_is_recommended_gives_the_adjusted_answer() -> None:
-    data = nhefs(Path(FOLDER))
+    data = nhefs()
     schema = data.schema("record")
     rehearsal = dpc.Rehearsal(
         schema, data.n, treated_share=data.treated_share, outcome_mean=2.0, outcome_sd=data.outcome_sd

@@ -1,7 +1,6 @@
 """A unit may leave the comparison or join it: no answer moves beyond its bound, and nothing else tells of it."""
 
 import itertools
-import os
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -199,16 +198,13 @@ def test_incomparable_treatment_is_refused(declare: Callable[[], object], words:
         declare()
 
 
-FOLDER = os.environ.get("DPCAUSAL_DATA", "")
+STROKES = Path(__file__).parents[2] / "benchmarks" / "data" / "ist" / "ist_prr_subset.csv.gz"
 
 
 @pytest.mark.statistical
-@pytest.mark.skipif(
-    not Path(FOLDER, "ist").is_dir(), reason="the environment variable DPCAUSAL_DATA names no folder that holds ist"
-)
 def test_heparin_arms_of_the_international_stroke_trial() -> None:
     """Three arms; high dose against none is .0118 without privacy noise."""
-    table = pa.csv.read_csv(Path(FOLDER) / "ist" / "ist_prr_subset.csv.gz")
+    table = pa.csv.read_csv(STROKES)
     treatment = dpc.Treatment("RXHEP", arms=("N", "L", "H"), compare="H")
     covariates = [dpc.Binary("SEX", values=("M", "F"))]
     schema = dpc.Schema(treatment=treatment, outcome=dpc.Binary("DIED"), covariates=covariates)

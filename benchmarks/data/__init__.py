@@ -1,0 +1,1 @@
+"""The data sets of the papers: where they come from, those that are shipped, and loaders for those that are not."""
