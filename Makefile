@@ -67,3 +67,5 @@ long:  ## the statistical, scale and fault suites at full size; needs several ho
 	$(PYTHON) -m benchmarks.federation --publish --json
 	$(PYTHON) -m benchmarks.studies exact_matching --json
 	$(PYTHON) -m benchmarks.studies weighting --json
+	$(PYTHON) -m benchmarks.realistic --publish
+	$(PYTHON) -m benchmarks.bakeoff --runs 100 --publish

@@ -128,7 +128,7 @@ def _names(count: int) -> list[str]:
 
 ESTIMATORS: dict[str, tuple[Estimator, list[str]]] = {
     "difference_in_means": (dpc.DifferenceInMeans(), [made.__name__ for made in TRIALS]),
-    "stratification": (dpc.Stratification(by=["x"]), [made.__name__ for made in OBSERVATIONAL]),
+    "stratification": (dpc.Stratification(by=["x"], cap=3), [made.__name__ for made in OBSERVATIONAL]),
     "exact_matching": (dpc.ExactMatching(by=["x"]), [made.__name__ for made in OBSERVATIONAL]),
     "propensity_matching": (
         dpc.PropensityMatching(covariates=["a", "b"]),

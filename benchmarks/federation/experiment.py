@@ -91,6 +91,10 @@ class Found:
     truth: float
 
 
+CAP = 3
+"""The cap of strata at all sites: one that each chose for its own arms would be another estimand at each."""
+
+
 def estimators(data: DataSet) -> dict[str, tuple[Estimator, float]]:
     """Return what sites may do with such a table, and how much of delta it needs; first what the paper does."""
     plain: dict[str, tuple[Estimator, float]] = {
@@ -100,7 +104,7 @@ def estimators(data: DataSet) -> dict[str, tuple[Estimator, float]]:
     within: dict[str, tuple[Estimator, float]] = {
         "exact matching, smooth": (dpc.ExactMatching(by=data.strata), DELTA),
         "exact matching, global": (dpc.ExactMatching(by=data.strata), 0.0),
-        "stratification": (dpc.Stratification(by=data.strata), 0.0),
+        "stratification": (dpc.Stratification(by=data.strata, cap=CAP), 0.0),
     }
     return plain if data.randomised else within | plain
 

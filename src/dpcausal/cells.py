@@ -6,6 +6,7 @@ Each rule looks at one cell and at nothing else, so that declaring it costs no p
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date
+from functools import cache
 
 from dpcausal.errors import SchemaError
 from dpcausal.plain_text import check_plain_text
@@ -44,13 +45,14 @@ def folded(text: str) -> bytes:
     return spaced(text).lower().strip(b" ")
 
 
-def _cases(text: str) -> set[bytes]:
+@cache
+def _cases(text: str) -> frozenset[bytes]:
     """Return a text, folded, in capitals and in small letters: what folding leaves apart beyond A to Z."""
-    return {folded(each) for each in (text, text.lower(), text.upper(), text.title(), text.capitalize())}
+    return frozenset(map(folded, (text, text.lower(), text.upper(), text.title(), text.capitalize())))
 
 
-def _exact(text: str) -> set[bytes]:
-    return {text.encode("utf-8", "surrogatepass")}
+def _exact(text: str) -> frozenset[bytes]:
+    return frozenset([text.encode("utf-8", "surrogatepass")])
 
 
 def checked_aliases(name: str, values: Sequence[Value], aliases: object) -> tuple[tuple[Value, tuple[str, ...]], ...]:
@@ -125,7 +127,7 @@ def spellings(
         texts = [*([value] if isinstance(value, str) else []), *others.get(value, ())]
         texts += _WORDS[int(value)] if words and not strict and set(values) == {0, 1} else ()
         ways = [(_exact if strict else _cases)(text) for text in texts]
-        for way in sorted(set().union(*ways)):
+        for way in sorted(frozenset().union(*ways)):
             if owners.setdefault(way, value) != value:
                 raise SchemaError(
                     expected=f"values and aliases of column {name!r} that differ in more than capitals and blanks",

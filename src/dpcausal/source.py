@@ -121,6 +121,18 @@ class WrappedSource:
         return other
 
 
+class AdditiveSource(WrappedSource):
+    """A source as if its prices were added up, whatever rule its budget has.
+
+    Sites keep that rule to themselves, and all of them must be asked the same: what people approved.
+    """
+
+    @property
+    def rule(self) -> Rule:
+        """How prices add up, for those who ask."""
+        return "additive"
+
+
 class RecordingSource(WrappedSource):
     """A source that records what another one releases.
 

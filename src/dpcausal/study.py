@@ -16,6 +16,7 @@ from dpcausal.estimators.average import (
     DifferenceInMeans,
     DoublyRobust,
     InverseWeighting,
+    Stratification,
     Winsorised,
 )
 from dpcausal.estimators.plausibility import warned_of_width
@@ -31,7 +32,7 @@ from dpcausal.queries.cuts import cuts_of
 from dpcausal.rehearsal import Rehearsal
 from dpcausal.rehearsal.pricing import MeteredSource
 from dpcausal.schema import Schema
-from dpcausal.source import RecordingSource, Source
+from dpcausal.source import AdditiveSource, RecordingSource, Source
 from dpcausal.study_file import read_estimator, read_parameters, texts_in, unknown_key
 from dpcausal.study_template import VERSION, check_filled_in
 from dpcausal.validation import check_format, check_keys, is_number
@@ -201,14 +202,23 @@ class Study:
         return _method(self.estimator)
 
     @property
+    def methods(self) -> tuple[str, ...]:
+        """The names of the estimator and of the one that it runs on winsorised outcomes, where it does."""
+        return tuple(dict.fromkeys((self.method, _method(self._adjusting))))
+
+    @property
     def _adjusting(self) -> Estimator:
         """The estimator that adjusts: the one that runs on winsorised outcomes, where they are."""
         return self.estimator.estimator if isinstance(self.estimator, Winsorised) else self.estimator
 
     @property
-    def for_one_table(self) -> bool:
-        """Whether each table gets an estimand of its own, as with winsorising: effects of sites are not comparable."""
-        return isinstance(self.estimator, Winsorised)
+    def for_one_table(self) -> str:
+        """What to do where the estimator chooses an estimand for each table, and sites do not compare; else empty."""
+        if isinstance(self.estimator, Winsorised):
+            return "declare narrower public bounds of the outcome in the schema, and use the estimator itself."
+        if isinstance(self.estimator, Stratification) and self.estimator.cap is None:
+            return "give the estimator a cap: the odds of the larger arm where arms differ most, and 2 to 4 more."
+        return ""
 
     @property
     def adjusts_for(self) -> tuple[str, ...]:
@@ -264,6 +274,7 @@ class Study:
         return {name: each.estimate(source, epsilon=epsilon) for name, (each, epsilon) in self.diagnostics().items()}
 
     def _estimate(self, source: Source, site: str) -> Effect:
+        source = AdditiveSource(source) if site else source
         return self.estimator.estimate(source, epsilon=self.guarantee(site).epsilon, delta=self.delta)
 
     def rehearsed(self, n: int, site: str = "") -> Effect:

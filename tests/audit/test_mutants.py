@@ -1,8 +1,14 @@
 """Every mutant is caught by its check, and the same check passes on the package as it is."""
 
+import re
+from pathlib import Path
+
 import pytest
 
+from dpcausal.audit.tasks import CHECKS, NOT_AUDITED
 from tests.audit.mutants import MUTANTS, Mutant, found
+
+ROOT = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.xdist_group("audit")  # in one process: they share what was read
 
@@ -11,10 +17,21 @@ def test_mutants_are_many_and_have_different_names() -> None:
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS) >= 71
 
 
+def test_page_lists_every_mutant_check_and_limit() -> None:
+    page = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| ([^|`]+) \| `(\w+)` \|$", page, re.MULTILINE)
+    assert sorted(name for name, _ in listed) == sorted(mutant.name for mutant in MUTANTS)
+    assert all(f"\n| `{name}` | {shown} |" in page for name, shown in CHECKS.items())
+    assert all(f"\n- {limit}\n" in page for limit in NOT_AUDITED)
+    assert f"holds {len(MUTANTS)} deliberately broken variants" in page
+    assert f"catch {len(MUTANTS)} mutants" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
 def test_mutant_is_caught(mutant: Mutant) -> None:
     finding = found(mutant, breaking=True)
     assert not finding.passed, finding.detail
+    assert f"| {mutant.name} | `{finding.check}` |" in (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")
 
 
 KINDS = {f"{mutant.check.__module__}.{mutant.check.__qualname__}": mutant for mutant in MUTANTS}

@@ -1,4 +1,7 @@
-"""A short form of `python -m benchmarks.coverage`: intervals cover, and those without privacy noise do not."""
+"""A short form of `python -m benchmarks.coverage`: intervals cover, and those without privacy noise do not.
+
+That standard errors are right is for `tests/statistics` to show, without a simulation.
+"""
 
 import dataclasses
 
@@ -6,7 +9,7 @@ import pytest
 
 from benchmarks import coverage
 
-RUNS = 60
+RUNS = 20
 
 
 CELLS = [
@@ -22,7 +25,7 @@ CELLS = [
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: f"{cell.estimator}-{cell.outcome}")
 def test_intervals_cover(cell: coverage.Cell) -> None:
     runs = [coverage.simulate((cell, (99, run))) for run in range(RUNS)]
-    assert sum(run.covered for run in runs) / RUNS > 0.83  # 95 % less 4 standard errors
+    assert sum(run.covered for run in runs) / RUNS > 0.75  # 95 % less 4 standard errors
 
 
 def test_intervals_without_privacy_noise_are_caught() -> None:

@@ -122,7 +122,7 @@ def test_a_rare_arm_has_a_smaller_clip_and_an_interval_that_covers() -> None:
     treated = table["t"].to_numpy() == 1
     rare = table.filter(~treated | (np.arange(200_000) % 10 == 0))
     effect = dpc.DoublyRobust(covariates=["x"]).estimate(vault_of(rare), epsilon=4.0, delta=1e-6)
-    assert "propensities clipped to 0.01 and 0.99" in effect.estimand
+    assert "propensities clipped to 0.01 and 0.99" in effect.method
     low, high = effect.interval(0.999)
     assert low < 0.2 * float(np.mean(rare["x"].to_numpy())) < high
 

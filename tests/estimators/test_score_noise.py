@@ -98,10 +98,10 @@ def test_clip_that_is_used_is_printed_with_the_share_beyond_it() -> None:
     t = (generator.random(20_000) < 1 / (1 + np.exp(2.5 - 2 * (2 * x - 1)))).astype(int)
     table = pa.table({"t": t, "x": x, "y": 0.2 + 0.2 * x + 0.1 * t, "k": ["p"] * 20_000, "b": [0] * 20_000})
     uneven = dpc.InverseWeighting(covariates=["x"]).estimate(vault_of(table), epsilon=1.0)
-    assert "% of units" in uneven.estimand
+    assert "% of units are beyond the clip" in uneven.notes[0]
     assert uneven.estimate == pytest.approx(0.1, abs=0.05)
     overlap = dpc.InverseWeighting(covariates=["x"], estimand="ATO").estimate(vault_of(table), epsilon=1.0)
-    assert "clipped to 0.01 and 0.99" in overlap.estimand
+    assert "clipped to 0.01 and 0.99" in overlap.method
     assert overlap.treated_mean is not None
     assert overlap.control_mean is not None
     assert overlap.treated_mean - overlap.control_mean == pytest.approx(overlap.estimate)

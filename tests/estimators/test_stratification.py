@@ -108,8 +108,20 @@ def test_cap_is_small_where_noise_is_large() -> None:
 def test_estimand_is_renamed_where_much_is_trimmed() -> None:
     uneven = vault_of(table_of(0.95))
     trimmed, whole = (dpc.Stratification(by=["ward"], cap=cap).estimate(uneven, epsilon=20.0) for cap in (3, 30))
-    assert trimmed.estimand.startswith("average effect in the overlap population of strata, about 20% of units")
+    assert trimmed.estimand.startswith("average effect in the overlap population of strata: ")
+    assert "strata count as about 4,0" in trimmed.notes[0]
     assert whole.estimand.startswith("average treatment effect over strata with both arms")
+
+
+def test_sites_of_different_arms_are_pooled_with_one_cap_only() -> None:
+    sites = {str(share): vault_of(table_of(share), "outcome") for share in (0.5, 0.9)}
+    own, same = (
+        {name: dpc.Stratification(by=["ward"], cap=cap).estimate(vault, epsilon=5.0) for name, vault in sites.items()}
+        for cap in (None, 12)
+    )
+    with pytest.raises(QueryError, match="give the same cap= at all sites"):
+        dpc.pool(own)
+    assert dpc.pool(same).estimand.startswith(same["0.5"].estimand)
 
 
 def test_sparse_strata_lose_their_degrees_of_freedom() -> None:

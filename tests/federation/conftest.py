@@ -32,11 +32,14 @@ class Federation:
     schema: Schema
     asked: list[str] = field(default_factory=list)
     """The sites that were asked, in order."""
+    rule: str = "additive"
+    """How the budgets of sites add up prices."""
 
     def __post_init__(self) -> None:
         self.anna = Key.make("anna", self.folder / "anna.key")
+        requesters, budget = {"anna": self.anna.public}, {"epsilon": 1000.0, "delta": 0.1, "rule": self.rule}
         keys = {
-            name: make_site_folder(self.folder / name, name, table, self.schema, {"anna": self.anna.public})
+            name: make_site_folder(self.folder / name, name, table, self.schema, requesters, budget=budget)
             for name, table in self.tables.items()
         }
         self.roster = Roster({name: Member(key) for name, key in keys.items()})

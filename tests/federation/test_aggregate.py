@@ -15,6 +15,7 @@ import dpcausal as dpc
 from dpcausal.calibration import Noise, calibrate
 from dpcausal.columns import Category
 from dpcausal.effect import Estimator
+from dpcausal.errors import TransportError
 from dpcausal.federation.aggregate import sum_releases, ticks_of
 from dpcausal.queries import ArmMoments, Cut
 from dpcausal.release import Noisy, Receipt, Release
@@ -147,6 +148,12 @@ def test_summed_receipt_depends_on_all_receipts() -> None:
     receipts = [sum_releases(ArmMoments(), GUARANTEE, NOISE, each).receipt for each in (one, other)]
     assert receipts[0].digest != receipts[1].digest
     assert [(receipt.entry, receipt.epsilon) for receipt in receipts] == [(None, 1.0)] * 2
+
+
+def test_answers_under_another_guarantee_are_not_added() -> None:
+    other = replace(release((1, 2, 3, 4, 5, 6), 1), guarantee=replace(GUARANTEE, delta=1e-6))
+    with pytest.raises(TransportError, match="an answer of south to arm_moments"):
+        sum_releases(ArmMoments(), GUARANTEE, NOISE, {"north": release((1, 2, 3, 4, 5, 6), 0), "south": other})
 
 
 def test_summed_noise_is_that_of_all_sites() -> None:

@@ -16,6 +16,7 @@ from dpcausal.federation.transport import FileTransport, LocalTransport
 from dpcausal.ledger import Ledger
 from dpcausal.pooling import pool
 from dpcausal.source import Source
+from dpcausal.testing import standard_schema, synthetic_table
 from tests.federation.conftest import Federation
 
 
@@ -44,6 +45,25 @@ def test_sums_of_three_sites_give_one_effect(federation: Federation) -> None:
         assert words in str(effect.notes)
     assert spent(federation) == [1.0, 1.0, 1.0]
     assert federation.asked == ["north", "south", "west"]
+
+
+@pytest.mark.parametrize("pooling", ["sums", "sample_size"])
+def test_guarantee_is_that_of_the_ledgers_whatever_their_rule(tmp_path: Path, pooling: str) -> None:
+    schema = standard_schema()
+    tables = {name: synthetic_table(schema, 200, seed) for seed, name in enumerate(("north", "south"))}
+    federation = Federation(tmp_path, tables, schema, rule="zcdp")
+    effect = federation.coordinator(federation.study(pooling=pooling, delta=1e-6)).run()
+    assert effect.guarantee.delta == 0  # Laplace noise is narrower
+    for name in tables:
+        entries = Ledger(f"sqlite:///{tmp_path / name / 'ledger.db'}").entries()
+        assert [entry.event.family for entry in entries if entry.kind == "grant" and entry.event] == ["laplace"]
+
+
+def test_a_study_whose_estimand_depends_on_the_table_is_refused_unpaid(federation: Federation) -> None:
+    for estimator in (dpc.Stratification(by=["ward"]), dpc.Winsorised()):
+        with pytest.raises(StudyError, match="which chooses one for each table"):
+            federation.coordinator(federation.study(estimator=estimator, pooling="sample_size"))
+    assert federation.asked == []
 
 
 def test_effects_of_three_sites_are_pooled(federation: Federation) -> None:

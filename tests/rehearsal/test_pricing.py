@@ -7,7 +7,7 @@ import dpcausal as dpc
 from dpcausal.errors import BudgetExceededError
 from dpcausal.queries import Query
 from dpcausal.rehearsal.pricing import outstanding_cost
-from dpcausal.source import Source
+from dpcausal.source import RecordingSource, Source
 
 
 def robust(source: Source) -> dpc.Effect:
@@ -91,3 +91,15 @@ def test_several_askers_are_added_up(table: pa.Table, schema: dpc.Schema) -> Non
     with pytest.raises(BudgetExceededError):
         vault.ledger.check_affords(outstanding_cost(vault, robust, plain))
     assert len(outstanding_cost(vault, plain, plain)) == 1  # the same question is asked once
+
+
+def test_a_stored_answer_to_an_expected_query_is_priced(table: pa.Table, schema: dpc.Schema) -> None:
+    """The cap follows from noisy sizes of arms: the query with the expected cap may not be the one that is asked."""
+    vault = opened(table, schema, dpc.Budget(epsilon=10.0))
+    default = dpc.Stratification(by=["race"])
+    expected = RecordingSource(dpc.Rehearsal(schema, vault.n))
+    default.estimate(expected, epsilon=1.0)
+    second = expected.releases[1]
+    vault.release(second.query, second.guarantee)
+    prices = outstanding_cost(vault, lambda source: default.estimate(source, epsilon=1.0))
+    assert sum(event.epsilon for event in prices.values()) == pytest.approx(1.0)

@@ -15,6 +15,7 @@ from dpcausal import (
     Study,
     Treatment,
     Unit,
+    Winsorised,
 )
 from dpcausal.errors import LedgerError, StudyError
 from dpcausal.federation.protocol import Message, Request
@@ -176,8 +177,10 @@ def test_estimator_outside_the_policy_is_refused(folder: Path, requester: Key, s
     policy = folder / "policy.toml"
     policy.write_text(policy.read_text().replace('"difference_in_means",', ""))
     site = Site(folder)
-    site.audit_log.write("approve", site.receive(study.to_toml()), "bob", "")
-    assert answer_of(site, requester, asked_of(study)).code == "not_allowed"
+    for asked in (study, replace(study, estimator=Winsorised(study.estimator))):
+        site.audit_log.write("approve", site.receive(asked.to_toml()), "bob", "")
+        assert answer_of(site, requester, asked_of(asked)).code == "not_allowed"
+        assert "the estimator difference_in_means is not allowed" in str(site.review(site.receive(asked.to_toml())))
 
 
 def test_study_beyond_the_budget_is_refused(north: Site, folder: Path, requester: Key, study: Study) -> None:

@@ -12,6 +12,7 @@ import dpcausal as dpc
 from dpcausal.errors import BudgetExceededError, DpcausalError, GuaranteeError, LedgerError, QueryError, TableError
 from dpcausal.queries import ArmMoments, ArmTotals
 from dpcausal.vault import door
+from dpcausal.vault.engines.duckdb import DuckDBEngine
 
 ONE = dpc.Guarantee(epsilon=1.0)
 AS_OF = "2026-06-30"
@@ -271,13 +272,27 @@ def test_a_table_too_small_for_anything_is_refused(size: int, table: pa.Table, s
 
 def test_a_vault_has_one_method_that_reads_and_cannot_be_copied(vault: dpc.Vault) -> None:
     public = {name for name in dir(dpc.Vault) if not name.startswith("_")}
-    assert public == {"release", "question", "schema", "n", "as_of", "arm_sizes", "caveats", "ledger"}
-    for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
-        with pytest.raises(TypeError, match="cannot be pickled or copied") as refused:
-            attempt(vault)
-        assert isinstance(refused.value, DpcausalError)
-    with pytest.raises(AttributeError):
-        vault.n = 3  # type: ignore[misc]
+    known = {"schema", "n", "as_of", "arm_sizes", "caveats", "rule", "ledger"}
+    assert public == {"release", "narrowed", "question"} | known
+    for held in (vault, vault.narrowed(0, 5)):
+        for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
+            with pytest.raises(TypeError, match="cannot be pickled or copied") as refused:
+                attempt(held)
+            assert isinstance(refused.value, DpcausalError)
+        with pytest.raises(AttributeError):
+            held.n = 3  # type: ignore[misc]
+
+
+def test_narrowing_reads_nothing_and_pays_into_the_same_ledger(
+    vault: dpc.Vault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(DuckDBEngine, "_query", lambda *_: pytest.fail("the table was read"))
+        narrow = vault.narrowed(0, 5)
+    assert narrow.question(ArmTotals(), ONE) != vault.question(ArmTotals(), ONE)
+    narrow.release(ArmTotals(), ONE)
+    assert narrow.ledger is vault.ledger
+    assert vault.ledger.spent.epsilon == 1.0
 
 
 def test_arm_sizes_are_told_only_where_declared_public(table: pa.Table, schema: dpc.Schema) -> None:

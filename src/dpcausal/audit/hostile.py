@@ -1,4 +1,4 @@
-"""Hostile tables, made by hypothesis: any type, any cell, any way in.
+"""Hostile tables: some that are listed, and more made by hypothesis, of any type, any cell, any way in.
 
 Tables come in twos that agree in everything public: their size, types, way in and, where units have several records,
 whose records these are.
@@ -6,7 +6,9 @@ whose records these are.
 
 import datetime as dt
 import importlib.util
+import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Literal
@@ -135,6 +137,47 @@ class Two:
     layout: Layout
     one: Cells
     other: Cells
+
+
+UNITS: dict[str, dict[str, Any]] = {
+    "lowest": {"treat": 0, "score": 0.0, "ward": "a", "age": 18.0, "smoker": "no"},
+    "highest": {"treat": 1, "score": 10.0, "ward": "c", "age": 90.0, "smoker": "yes"},
+    "beyond": {"treat": 2, "score": inf, "ward": "d", "age": -inf, "smoker": ""},
+    "no number": {"treat": 1, "score": nan, "ward": "nan", "age": nan, "smoker": "nan"},
+    "empty": dict.fromkeys(("treat", "score", "ward", "age", "smoker")),
+}
+"""Units at the ends of every column, and outside of them."""
+
+
+def listed_neighbours() -> Iterator[Two]:
+    """Yield tables of units that are all alike, of which in the other table one is different.
+
+    What is taken from all units, such as a maximum or whether a cell is empty, then differs between the two.
+    """
+    for way in ("arrow", "file"):
+        for unit, other in itertools.pairwise([*UNITS.values(), UNITS["lowest"]]):
+            yield Two(_plain(way, 4), _stacked([unit] * 4), _stacked([unit] * 3 + [other]))
+
+
+def listed_strangers() -> Iterator[Two]:
+    """Yield pairs of a table as the schema expects it and one of units that are all alike, so that an arm is empty.
+
+    Where all are alike a learner does the same in every block, however blocks are drawn: `fuzz.unruly` raises an
+    interrupt on the first table, prints on the second and panics on the third.
+    """
+    for turn, unit in enumerate((UNITS["lowest"], UNITS["lowest"] | {"score": 4.0}, UNITS["empty"])):
+        layout = replace(_plain("arrow", 8), turn=turn)
+        yield Two(layout, _tame(layout), _stacked([unit] * 8))
+
+
+def _plain(way: str, n: int) -> Layout:
+    """Return a layout of the types that the schema expects."""
+    schema = standard_schema()
+    return Layout(schema, {column.name: _USUAL[column.name][0] for column in schema.columns}, way, [*range(n)], 0)
+
+
+def _stacked(units: list[dict[str, Any]]) -> Cells:
+    return {name: [unit[name] for unit in units] for name in units[0]}
 
 
 @st.composite

@@ -40,7 +40,7 @@ from dpcausal.queries import (
 )
 from dpcausal.release import Release
 from dpcausal.schema import Protects, Schema
-from dpcausal.source import RecordingSource, Source, guarantee_for
+from dpcausal.source import RecordingSource, Source, guarantee_for, narrowed
 from dpcausal.testing import standard_schema
 
 DELTA = 1e-5
@@ -109,6 +109,12 @@ def of_query(name: str, query: Query, protects: Protects, delta: float = 0.0) ->
     return Target(name, partial(ask_query, query=query, epsilon=1.0, delta=delta), protects, delta, delta > 0)
 
 
+def ask_narrowed(source: Source) -> Release:
+    """Ask with narrower bounds of the outcome after another query, as winsorising does."""
+    ask_query(source, ArmTotals(), 0.1, 0.0)
+    return ask_query(narrowed(source, 2.5, 5.0), ArmMoments(), 0.9, 0.0)
+
+
 def of_estimator(
     name: str,
     estimator: Estimator | CurveEstimator | Overlap | Balance,
@@ -133,6 +139,7 @@ _VARIANTS: tuple[Target, ...] = (
     of_estimator("DifferenceInMeans, trial", DifferenceInMeans(), "record_within_arm"),
     of_query("ArmMoments, Gaussian", ArmMoments(), "record", DELTA),
     of_estimator("Stratification", Stratification(by=["ward"], cap=3), "record"),
+    of_estimator("Stratification, own cap", Stratification(by=["ward"]), "record"),
     of_estimator("Stratification, outcomes", Stratification(by=["ward"]), "outcome"),
     of_query("Stratification, Gaussian", StratumContrasts([Cut("ward")], 3), "record", DELTA),
     of_estimator("ExactMatching, smooth", ExactMatching(by=["ward"]), "record", DELTA, undeclared=0),
@@ -159,6 +166,7 @@ _VARIANTS: tuple[Target, ...] = (
     ),
     of_estimator("PropensityMatching, outcomes", PropensityMatching(covariates=["age"]), "outcome"),
     of_estimator("PropensityMatching, record", PropensityMatching(covariates=["age"]), "record", undeclared=0),
+    Target("ArmMoments, narrowed", ask_narrowed, "record"),
     of_estimator("Winsorised", Winsorised(DifferenceInMeans()), "record"),
     of_estimator("Winsorised, strata", Winsorised(Stratification(by=["ward"]), share=0.5), "record"),
     of_estimator("SubgroupEffects", SubgroupEffects(by=["ward"]), "record"),

@@ -23,8 +23,13 @@ def sum_releases(query: Query, guarantee: Guarantee, noise: Noise, releases: Map
 
     Ticks are integers and are added as such, so the sum does not depend on the order of sites. Each unit is at one
     site, so the guarantee of its own site holds for the sum as well.
+
+    Raises:
+        TransportError: If a site answered another query, or under another guarantee.
     """
     sites = sorted(releases)
+    for site in sites:
+        _check_answers(releases[site], query, guarantee, site)
     ticks = [ticks_of(releases[site].values, noise.sensitivity.coordinates) for site in sites]
     digest = digest_of(*([site, asdict(releases[site].receipt)] for site in sites))
     version = as_of([replace(releases[site].receipt, site=site) for site in sites])
@@ -48,18 +53,12 @@ class Replay:
         n: Its number of units.
         arm_sizes: The number of units in each arm, where that is public.
         releases: The site's releases.
-        rule: How the site's budget adds up prices, on which the choice of noise depends.
     """
 
-    def __init__(
-        self,
-        schema: Schema,
-        n: int,
-        arm_sizes: tuple[int, int] | None,
-        releases: Sequence[Release],
-        rule: Rule = "additive",
-    ) -> None:
-        self.schema, self.n, self.arm_sizes, self.rule = schema, n, arm_sizes, rule
+    rule: Rule = "additive"
+
+    def __init__(self, schema: Schema, n: int, arm_sizes: tuple[int, int] | None, releases: Sequence[Release]) -> None:
+        self.schema, self.n, self.arm_sizes = schema, n, arm_sizes
         self.caveats: tuple[str, ...] = ()
         self.left = list(releases)
 
@@ -70,18 +69,7 @@ class Replay:
             TransportError: If it does not answer this query. A later query may hold numbers computed from earlier
                 answers, which two machines round differently in the last digits: these need only be close.
         """
-        release = self.left.pop(0) if self.left else None
-        if (
-            release is None
-            or release.guarantee != guarantee
-            or not _close(queries.to_dict(release.query), queries.to_dict(query))
-        ):
-            raise TransportError(
-                expected=f"an answer to {query.name}",
-                got="another answer, or none",
-                hint="ask the site again. It must run the same version of dpcausal as the coordinator.",
-            )
-        return release
+        return _check_answers(self.left.pop(0) if self.left else None, query, guarantee, "the site")
 
 
 def replay_estimate(study: Study, site: str, message: Message, releases: Sequence[Release]) -> Effect:
@@ -90,15 +78,8 @@ def replay_estimate(study: Study, site: str, message: Message, releases: Sequenc
     Raises:
         TransportError: If the site's releases are not those that the estimator asks for.
     """
-    try:
-        return _replay(study, site, message, releases, "additive")
-    except TransportError:  # a site keeps the rule of its budget to itself
-        return _replay(study, site, message, releases, "zcdp")
-
-
-def _replay(study: Study, site: str, message: Message, releases: Sequence[Release], rule: Rule) -> Effect:
     guarantee = study.guarantee(site)
-    source = Replay(study.schema, message.n or 0, message.arm_sizes, releases, rule)
+    source = Replay(study.schema, message.n or 0, message.arm_sizes, releases)
     effect = study.estimator.estimate(source, epsilon=guarantee.epsilon, delta=guarantee.delta)
     if source.left:
         raise TransportError(
@@ -107,6 +88,21 @@ def _replay(study: Study, site: str, message: Message, releases: Sequence[Releas
             hint="check which version of dpcausal the site runs.",
         )
     return effect
+
+
+def _check_answers(release: Release | None, query: Query, guarantee: Guarantee, site: str) -> Release:
+    """Return a release that answers this query under this guarantee, and raise otherwise."""
+    if (
+        release is None
+        or release.guarantee != guarantee
+        or not _close(queries.to_dict(release.query), queries.to_dict(query))
+    ):
+        raise TransportError(
+            expected=f"an answer of {site} to {query.name}, {guarantee}",
+            got=f"an answer to {release.query.name}, {release.guarantee}" if release else "none",
+            hint="ask the site again. It must run the same version of dpcausal as the coordinator.",
+        )
+    return release
 
 
 def _close(one: Any, other: Any) -> bool:  # noqa: ANN401 (plain values)

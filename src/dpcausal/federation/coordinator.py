@@ -137,7 +137,7 @@ class Coordinator:
 
     @property
     def rule(self) -> Rule:
-        """How prices add up: additive, since each site keeps the rule of its own budget to itself."""
+        """How prices add up: additive, as at every site, whatever rule its own budget has."""
         return "additive"
 
     @property
@@ -230,8 +230,8 @@ def _check(study: Study, roster: Roster, key: Key) -> None:
     if study.for_one_table:
         raise StudyError(
             expected="an estimator with one estimand at all sites",
-            got=f"{study.method}, which finds bounds of its own for each table",
-            hint="declare narrower public bounds of the outcome in the schema, and use the estimator itself.",
+            got=f"{study.method}, which chooses one for each table",
+            hint=study.for_one_table,
         )
     if study.requester != key.owner:
         raise StudyError(

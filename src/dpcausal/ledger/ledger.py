@@ -221,7 +221,7 @@ class Ledger(Journal):
                 f"ask for less; the budget is {self.budget}.",
             )
         )
-        raise BudgetExceededError(expected=expected, got=got, hint=f"{hint} Nothing was spent.")
+        raise BudgetExceededError(expected=expected, got=got, hint=f"{hint} Nothing was spent on these.")
 
     def _check_unanswered_since(self, connection: Connection, grant: Entry) -> None:
         """Raise unless the chain holds from a reservation on: a lost answer would be drawn and released twice."""

@@ -19,6 +19,12 @@ _SAME: dict[str, Callable[[Effect], object]] = {
 }
 """What all sites must have in common."""
 
+_CHOSEN = (
+    "Stratification chooses a cap at each site, and its estimand says how much that trims: "
+    "give the same cap= at all sites, large enough to trim little at each."
+)
+"""What to do where the settings of one estimator make different estimands."""
+
 
 def check_poolable(effects: Mapping[str, Effect], rule: Rule, absent: Mapping[str, str]) -> dict[str, Effect]:
     """Return the effects in the order of their sites' names, so that the order of answers does not matter.
@@ -101,5 +107,6 @@ def _check_same(sites: Mapping[str, Effect]) -> None:
             raise QueryError(
                 expected=f"{expected} at all sites",
                 got="; ".join(f"{answer} at {', '.join(named)}" for answer, named in answers.items()),
-                hint="ask all sites the same question; different quantities have no common average.",
+                hint="ask all sites the same question; different quantities have no common average."
+                + f" {_CHOSEN}" * (expected == "the same estimand"),
             )

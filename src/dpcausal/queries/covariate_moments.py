@@ -7,10 +7,9 @@ from fractions import Fraction
 from typing import ClassVar, Self
 
 from dpcausal.columns import Binary
-from dpcausal.errors import QueryError
 from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
-from dpcausal.queries.features import MOST_FEATURES, covariates_named, feature_names, name_tuple, one_and_all
+from dpcausal.queries.features import covariates_named, name_tuple, numbers_among, one_and_all, summed_features
 from dpcausal.queries.query import (
     GRID,
     Coordinate,
@@ -62,18 +61,11 @@ class CovariateMoments(Query):
 
     def features(self, schema: Schema) -> tuple[str, ...]:
         """Return the names of the features."""
-        names = feature_names(self.covariates, schema)[1:]
-        if len(names) > MOST_FEATURES:
-            raise QueryError(
-                expected=f"covariates that make at most {MOST_FEATURES} features",
-                got=f"{len(names):,}",
-                hint="use fewer covariates, or declare fewer values for them.",
-            )
-        return names
+        return summed_features(self.covariates, schema)
 
     def numbers(self, schema: Schema) -> tuple[str, ...]:
         """Return those features that are numbers, whose squares have a deficit."""
-        return tuple(column.name for column in covariates_named(self.covariates, schema) if isinstance(column, Real))
+        return numbers_among(self.covariates, schema)
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
         """Return the answer's coordinates and how far one unit can move them."""

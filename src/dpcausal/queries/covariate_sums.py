@@ -9,20 +9,20 @@ from dpcausal.errors import QueryError
 from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries.features import (
-    MOST_FEATURES,
     Estimand,
     arm_weights,
     check_coefficients,
     check_estimand,
     clipped_coefficients,
     covariates_named,
-    feature_names,
     intercept_score,
     largest_weight,
     name_tuple,
+    numbers_among,
     one_and_all,
     score_columns,
     single_feature,
+    summed_features,
 )
 from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, compared, root_above, value_names
 from dpcausal.real import Real
@@ -54,18 +54,11 @@ class CovariateSums(Query):
 
     def features(self, schema: Schema) -> tuple[str, ...]:
         """Return the names of the features that are summed."""
-        names = feature_names(self.covariates, schema)[1:]
-        if len(names) > MOST_FEATURES:
-            raise QueryError(
-                expected=f"covariates that make at most {MOST_FEATURES} features",
-                got=f"{len(names):,}",
-                hint="look at fewer covariates, or declare fewer values for them.",
-            )
-        return names
+        return summed_features(self.covariates, schema)
 
     def numbers(self, schema: Schema) -> tuple[str, ...]:
-        """Those features that are numbers, whose squares have a deficit."""
-        return tuple(column.name for column in covariates_named(self.covariates, schema) if isinstance(column, Real))
+        """Return those features that are numbers, whose squares have a deficit."""
+        return numbers_among(self.covariates, schema)
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
         """Return the answer's coordinates and how far one unit can move them."""

@@ -28,6 +28,27 @@ def feature_names(covariates: Sequence[str], schema: Schema) -> tuple[str, ...]:
     return tuple(names)
 
 
+def summed_features(covariates: Sequence[str], schema: Schema) -> tuple[str, ...]:
+    """Return the features of covariates, without the constant, for sums of each.
+
+    Raises:
+        QueryError: If they are too many.
+    """
+    names = feature_names(covariates, schema)[1:]
+    if len(names) > MOST_FEATURES:
+        raise QueryError(
+            expected=f"covariates that make at most {MOST_FEATURES} features",
+            got=f"{len(names):,}",
+            hint="use fewer covariates, or declare fewer values for them.",
+        )
+    return names
+
+
+def numbers_among(covariates: Sequence[str], schema: Schema) -> tuple[str, ...]:
+    """Return those covariates that are numbers, whose squares have a deficit."""
+    return tuple(column.name for column in covariates_named(covariates, schema) if isinstance(column, Real))
+
+
 def design_names(covariates: Sequence[str], schema: Schema) -> tuple[str, ...]:
     """Return the features of a linear regression: without a constant and without the first of several values."""
     names: list[str] = []

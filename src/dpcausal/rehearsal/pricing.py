@@ -66,6 +66,7 @@ def outstanding_cost(source: MeteredSource, *asks: Callable[[Source], object]) -
     """
     pricing = _PricingSource(source)
     for ask in asks:
+        pricing.adaptive = False
         ask(pricing)
     return pricing.prices
 
@@ -118,6 +119,8 @@ class _PricingSource(WrappedSource):
         self._rehearsal = Rehearsal(source.schema, source.n, rule=source.rule)
         self._places, self._expected = count(1), dict[str, Release]()
         self.prices: dict[str, Event] = {}
+        self.adaptive = False
+        """Whether an answer was expected only: a query that depends on it will be another one in earnest."""
 
     def narrowed(self, low: float, high: float) -> Self:
         """Return a source with narrower bounds of the outcome that adds to the same prices."""
@@ -132,9 +135,11 @@ class _PricingSource(WrappedSource):
         if self._metered is not None:
             request = digest_of(self._metered.question(query, guarantee))
             stored = self._metered.ledger.stored(request)
-            if stored is not None:
+            if stored is not None and not self.adaptive:
                 return Release.from_json(stored)
-            self.prices[request] = calibrate(query, self.schema, guarantee).event
+            unlike = " if another" * (stored is not None)  # not this request, which is paid for
+            self.prices[request + unlike] = calibrate(query, self.schema, guarantee).event
+        self.adaptive = True
         asked = digest_of(queries.to_dict(query), guarantee.to_dict())
         if asked not in self._expected:
             self._expected[asked] = self._off_centre(self._rehearsal.release(query, guarantee))

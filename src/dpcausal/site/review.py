@@ -20,9 +20,10 @@ def objections(policy: Policy, study: Study) -> tuple[str, ...]:
     read = [*map(table_column, study.schema.columns)] + ([unit.name, unit.by] if unit else [])
     beyond = sorted({column for column in read if column and column not in policy.columns})
     guarantee = study.guarantee(policy.site)
+    unknown = [name for name in study.methods if name not in policy.estimators]
     checks = (
         (study.requester in policy.requesters, f"{study.requester!r} may not ask"),
-        (study.method in policy.estimators, f"the estimator {study.method} is not allowed"),
+        (not unknown, f"the estimator {', '.join(unknown)} is not allowed"),
         (not beyond, f"columns that may not be read: {', '.join(beyond)}"),
         (
             study.schema.protects == policy.protects,
@@ -75,7 +76,8 @@ class Review:
         reasons = (f"{name}: {study.confounders.get(name, 'no reason given')}" for name in study.adjusts_for)
         table += table_rows("adjusted for", tuple(reasons) or ("nothing",))
         table += [("bounds", ", ".join(f"{what} {word}" for what, word in study.bounds.items()))]
-        table += [("method", effect.method), ("parameters", estimator), ("pooling", pooling)]
+        inner = " of ".join(study.methods) if len(study.methods) > 1 else ""
+        table += [("estimator", inner), ("method", effect.method), ("parameters", estimator), ("pooling", pooling)]
         table += table_rows("queries", tuple(map(format_receipt, effect.receipts)))
         table.append(("privacy", str(study.guarantee(site))))
         if self.n is not None:

@@ -200,13 +200,13 @@ def _check_collects(engine: Engine, units: Coerced, where: str) -> None:
 
 def _check_many(open_engine: OpenEngine) -> None:
     """Check a table that is larger than a batch, and whose sums need more than 64 bits."""
-    size = 2**22 + 9
+    size = BATCH_ROWS + 9
     schema = Schema(treatment=Treatment("t"), outcome=Real("y", 0, 1))
     table = pa.table({"t": np.arange(size) % 2, "y": np.ones(size)})
     engine = open_engine(table, schema)
-    odd = "2 * CAST(outcome AS BIGINT) * outcome - 1"
+    odd = "CAST(outcome AS BIGINT) * outcome * outcome - 1"
     found = int(engine.aggregate({}, [odd])[0])
-    _must(found == size * (2 * GRID**2 - 1), "sums are exact beyond 64 bits")
+    _must(found == size * (GRID**3 - 1), "sums are exact beyond 64 bits")
     _must(
         engine.fold(("outcome",), _sizes).tolist() == [size, 0], f"a kernel sees at most {BATCH_ROWS:,} units at once"
     )

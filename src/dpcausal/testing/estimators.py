@@ -1,8 +1,10 @@
 """What every estimator must do, as one check."""
 
 import dataclasses
+import itertools
 import math
 import warnings
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,15 +49,22 @@ def check_estimator(estimator: AnyEstimator, schema: Schema | None = None) -> No
     _check_parameters(estimator)
     _check_rehearsal(estimator, schema)
     rehearsed = {price: _asked_in_rehearsal(estimator, schema, *price) for price in PRICES}
-    for name, table in (hostile_tables(schema, UNITS) | {"an ordinary table": synthetic_table(schema, UNITS)}).items():
+    for name, table, prices in _tables(schema):
         vault = _vault(table, schema)
-        for price in PRICES:
+        for price in prices:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
                 asked = _check_release(estimator, vault, *price, f"on {name}")
             _must(asked == rehearsed[price], f"on {name}, the queries are those of the rehearsal, at the same prices")
     _check_budget(estimator, schema)
     _check_estimate(estimator, schema)
+
+
+def _tables(schema: Schema) -> Iterator[tuple[str, pa.Table, Sequence[tuple[float, float]]]]:
+    """Yield tables with the prices to check on each: on hostile ones one in turn, on an ordinary one all."""
+    for (name, table), price in zip(hostile_tables(schema, UNITS).items(), itertools.cycle(PRICES), strict=False):
+        yield name, table, [price]
+    yield "an ordinary table", synthetic_table(schema, UNITS), PRICES
 
 
 def _must(holds: bool, rule: str) -> None:

@@ -57,7 +57,7 @@ def own_bounds(patch: pytest.MonkeyPatch) -> None:
     answer_by(patch, ArmTotals, answer)
 
 
-@mutant("numbers as shares of the largest in the table", lambda: check_record_independence(80))
+@mutant("numbers as shares of the largest in the table", lambda: check_record_independence(3))
 def own_largest(patch: pytest.MonkeyPatch) -> None:
     ticks = coercion._real_ticks
     patch.setattr(

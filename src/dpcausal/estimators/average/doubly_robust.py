@@ -115,7 +115,7 @@ class DoublyRobust(BaseEstimator):
         >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
         >>> plan = DoublyRobust(covariates=["age"]).estimate(Rehearsal(schema, n=20_000), epsilon=1.0)
         >>> round(plan.sampling_sd, 2), round(plan.privacy_sd, 2)
-        (0.35, 0.09)
+        (0.35, 0.1)
     """
 
     also_called: ClassVar[str] = "aipw dr aipwe dml double_ml doubleml tmle augmented_inverse_probability_weighting"
@@ -222,14 +222,15 @@ class DoublyRobust(BaseEstimator):
         control = sum(source.schema.outcome_bounds) / 2 + float(regressions.means[0])
         ate = self.estimand == "ATE"
         effect = Effect(
-            estimand=f"{ESTIMANDS[self.estimand]}, propensities clipped to {query.clip:g} and {1 - query.clip:g}",
+            estimand=ESTIMANDS[self.estimand],
             arms=source.schema.treatment.labels_or_values,
             outcome=source.schema.outcome.name,
             estimate=mean.estimate,
             sampling_sd=mean.sampling_sd,
             noise=noise,
             n=source.n,
-            method=f"{self.estimand} by augmented scores with private models of {', '.join(self.covariates)}",
+            method=f"{self.estimand} by augmented scores with private models of {', '.join(self.covariates)}, "
+            f"propensities clipped to {query.clip:g} and {1 - query.clip:g}",
             guarantee=guarantee,
             assumptions=(
                 no_confounders_but(self.covariates),

@@ -94,7 +94,7 @@ class InverseWeighting(BaseEstimator):
         >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
         >>> plan = InverseWeighting(covariates=["age"]).estimate(Rehearsal(schema, n=20_000), epsilon=1.0)
         >>> round(plan.sampling_sd, 2), round(plan.privacy_sd, 2)
-        (0.35, 0.26)
+        (0.35, 0.27)
     """
 
     also_called: ClassVar[str] = "ipw iptw ipsw weighting inverse_probability_weighting propensity_weighting ow"
@@ -219,12 +219,12 @@ class InverseWeighting(BaseEstimator):
         scores_from: Source | None,
     ) -> Effect:
         split = ("the score was fitted on other units, which paid the same epsilon for it",) if scores_from else ()
-        clip, beyond = arms.clip, f", about {arms.beyond:.0%} of units" if arms.beyond > _MUCH else ""
+        beyond = (f"scores of about {arms.beyond:.0%} of units are beyond the clip",) * (arms.beyond > _MUCH)
         refusal = arms.refusal
         if self.scores == "output":
             refusal = refusal or "the ridge that output perturbation needs leaves residual confounding of unknown size"
         effect = Effect(
-            estimand=f"{ESTIMANDS[self.estimand]}, scores clipped to {clip:g} and {1 - clip:g}{beyond}",
+            estimand=ESTIMANDS[self.estimand],
             arms=source.schema.treatment.labels_or_values,
             outcome=source.schema.outcome.name,
             estimate=arms.estimate,
@@ -232,7 +232,7 @@ class InverseWeighting(BaseEstimator):
             noise=arms.noise,
             n=source.n,
             method=f"{self.estimand} by inverse weighting with a private score of {', '.join(self.covariates)} "
-            f"({self.scores} perturbation)",
+            f"({self.scores} perturbation), clipped to {arms.clip:g} and {1 - arms.clip:g}",
             guarantee=guarantee,
             assumptions=(
                 f"{no_confounders_but(self.covariates)}, and treatment follows a logistic regression on these",
@@ -241,7 +241,7 @@ class InverseWeighting(BaseEstimator):
                 *source.schema.data_handling,
             ),
             receipts=(*receipts, arms.receipt),
-            notes=(*split, *source.caveats),
+            notes=(*split, *beyond, *source.caveats),
             no_interval=refusal,
             control_mean=arms.signs.means[0].value,
             treated_mean=arms.signs.means[1].value,

@@ -67,7 +67,7 @@ class Stratification(BaseEstimator):
         by: The covariates that define strata: names of listed ones, and `Cut`s of real ones.
             `dpcausal.planning.strata.propose_strata` proposes them.
         cap: K. A larger cap trims less and needs more noise. By default it follows the odds of the larger arm, of
-            public arms, or of the arms' sizes as released for 3 % of epsilon. To pool sums over sites, give one.
+            public arms, or of the arms' sizes as released for 3 % of epsilon. To pool over sites, give the same to all.
 
     Reference:
         Subclassification on discrete covariates. The ratio cap, which bounds the influence of one unit, replaces the
@@ -167,9 +167,7 @@ def _estimand(share: float, cap: int) -> str:
     less = f"a stratum counting for less where one arm outnumbers the other by more than {cap} to 1"
     if share >= _NEARLY_ALL:
         return f"average treatment effect over strata with both arms, {less}"
-    return (
-        f"average effect in the overlap population of strata, about {share:.0%} of units: strata with both arms, {less}"
-    )
+    return f"average effect in the overlap population of strata: strata with both arms, {less}"
 
 
 def variance_within(release: Release, units: float, means: float) -> Measured:

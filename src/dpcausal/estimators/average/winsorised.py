@@ -89,7 +89,7 @@ class Winsorised(BaseEstimator):
             effect,
             estimand=effect.estimand + found.words(source.schema.outcome.name),
             method=f"{effect.method}; outcomes winsorised at bounds from noisy counts",
-            guarantee=replace(guarantee, proof_status=effect.guarantee.proof_status),
+            guarantee=replace(guarantee, delta=effect.guarantee.delta, proof_status=effect.guarantee.proof_status),
             assumptions=(*effect.assumptions, *found.assumptions),
             receipts=(counts.receipt, *effect.receipts),
             notes=(*effect.notes, *found.notes(counts, grid, _units(source, list(counts.values)))),
@@ -245,6 +245,7 @@ def _noise_slope(
     spread = min(math.sqrt(max(square - mean**2, 0.0)), 0.5 * half)
     sizes = source.arm_sizes
     treated = min(max(sizes[1] / max(sum(sizes), 1), 0.01), 0.99) if sizes else 0.5
-    table = Rehearsal(source.schema, source.n, treated_share=treated, outcome_mean=centre, outcome_sd=spread)
+    expected = {"treated_share": treated, "outcome_mean": centre, "outcome_sd": spread}
+    table = Rehearsal(source.schema, source.n, rule=source.rule, **expected)
     plan = estimator.estimate(table, epsilon=guarantee.epsilon, delta=guarantee.delta)
     return plan.privacy_sd / (grid.high - grid.low)
