@@ -16,6 +16,9 @@ from benchmarks.accuracy.runs import Cell, Run, run, timed
 from benchmarks.accuracy.summary import Line, line, printed, rounded, times
 from benchmarks.data.files import add_data_option
 from benchmarks.datasets import NAMES, from_files, load
+from benchmarks.leaderboard.contestants import GROUPS
+from benchmarks.leaderboard.figures import draw as leaderboard_figures
+from benchmarks.leaderboard.page import publish
 from benchmarks.leaderboard.suite import PLANS, leaderboard, tables_for
 from benchmarks.progress import progress
 
@@ -88,10 +91,13 @@ def main(given: Sequence[str] | None = None) -> None:
     add_data_option(parser)
     parser.add_argument("--datasets", nargs="+", choices=sorted({*NAMES, *PLANS}), help="all, if left out")
     parser.add_argument("--results", default="leaderboard", help="a folder that keeps the leaderboard's runs")
+    parser.add_argument("--epsilons", nargs="+", type=float, help="the leaderboard's plan, if left out")
+    parser.add_argument("--groups", nargs="+", choices=GROUPS, default=GROUPS, help="whose estimators to run")
     parser.add_argument("--repeats", type=int, default=50, help="estimates for each setting")
     parser.add_argument("--quick", action="store_true", help="one epsilon, or on the leaderboard one repeat, and done")
     parser.add_argument("--workers", type=int, default=2, help="processes; 0 for none but this one")
     parser.add_argument("--figures", help="a folder to draw figures into")
+    parser.add_argument("--publish", action="store_true", help="put the leaderboard's run into the documentation")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     chosen = parser.parse_args(given)
     chosen.data = str(chosen.data) if chosen.data else None
@@ -99,6 +105,8 @@ def main(given: Sequence[str] | None = None) -> None:
     names = chosen.datasets or known
     if not set(names) <= set(known):
         parser.error(f"this suite has {', '.join(known)}" + ("" if chosen.data else ", and more with --data FOLDER"))
+    if chosen.publish and (chosen.quick or chosen.suite != "leaderboard"):
+        parser.error("--publish is for a run of the leaderboard that is not quick")
     if chosen.suite == "leaderboard":
         _leaderboard(chosen, names)
         return
@@ -130,8 +138,13 @@ def _leaderboard(chosen: argparse.Namespace, names: Sequence[str]) -> None:
         chosen.results,
         repeats=1 if chosen.quick else chosen.repeats,
         workers=chosen.workers,
-        figures=chosen.figures,
+        epsilons=chosen.epsilons,
+        groups=chosen.groups,
     )
+    if chosen.publish:
+        publish(result)
+    if chosen.figures:
+        leaderboard_figures(result, Path(chosen.figures))
     if chosen.json:
         print(json.dumps(result, indent=1))
         return

@@ -20,6 +20,7 @@ from tests.support.engines import CachedEngine
 DELTA = 1e-6
 
 Group = Literal["ours", "paper", "peer", "reference"]
+GROUPS: tuple[Group, ...] = ("ours", "paper", "peer", "reference")
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ _CURVES: dict[str, tuple[str, str, str]] = {
     "Ohnishi and Awan 2024, balancing weights": ("#8a8a8a", "--", "D"),
     "Stewardson et al. 2026, propensity blocks": ("#8a8a8a", ":", "v"),
     "Schröder et al. 2025, AIPW, nuisances paid for": ("#444444", "-.", "s"),
+    "Webb et al. 2026, perturbed histogram": ("#444444", ":", "x"),
     "Lee et al. 2019, IPW, public bounds": ("#c1440e", "--", "D"),
     "Yuan et al. 2025, sample level, corrected": ("#c1440e", "-", "s"),
     "no privacy: augmented scores": ("#111111", ":", ""),
@@ -64,17 +65,16 @@ def _epsilons(table: Sequence[Line], path: Path) -> None:
 def _turned(table: Sequence[Line], path: Path) -> None:
     """Whose error is small by luck: bias with the confounding as it is, and turned round."""
     names = [generated_name(20_000, 10), generated_name(20_000, 10, -1)]
+    biases = {(x["contestant"], x["table"]): x["bias"] for x in table if x["epsilon"] == 4.0}
+    labels = [label for label in reversed(_CURVES) if all((label, name) in biases for name in names)]
+    labels = [label for label in labels if not label.startswith("no privacy")]
     figure, axes = plt.subplots(figsize=(9, 5.5))
-    for place, label in enumerate(reversed([name for name in _CURVES if not name.startswith("no privacy")])):
-        for name, colour, words in zip(names, ("#1b6ca8", "#c1440e"), ("as it is", "turned round"), strict=True):
-            found = [x for x in table if (x["table"], x["epsilon"], x["contestant"]) == (name, 4.0, label)]
-            if found:
-                axes.plot(found[0]["bias"], place, "o", color=colour, label=words if place == 0 else None)
-    axes.set_yticks(range(len(_CURVES) - 1), list(reversed([x for x in _CURVES if not x.startswith("no privacy")])))
+    for name, colour, words in zip(names, ("#1b6ca8", "#c1440e"), ("as it is", "turned round"), strict=True):
+        axes.plot([biases[label, name] for label in labels], range(len(labels)), "o", color=colour, label=words)
+    axes.set_yticks(range(len(labels)), labels)
     axes.axvline(0, color="#999999", linewidth=1)
     axes.set_xlabel("bias as a share of the true effect, epsilon 4")
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(title="confounding", frameon=False)
+    axes.legend(title="confounding", frameon=False)
     figure.suptitle("Bias with the sign of the confounding turned round", fontsize=13)
     figure.tight_layout()
     keep(figure, path)
@@ -83,7 +83,7 @@ def _turned(table: Sequence[Line], path: Path) -> None:
 
 def _coverage(table: Sequence[Line], path: Path) -> None:
     """Do 95 % intervals cover?"""
-    figure, axes = plt.subplots(figsize=(9, 5.5))
+    figure, axes = plt.subplots(figsize=(9, 6))
     shown = [x for x in table if _generated(x) and x["coverage"] is not None and x["private"] and x["intervals"] > 0.2]
     for label, (colour, _, marker) in _CURVES.items():
         own = [line for line in shown if line["contestant"] == label and line["runs"] >= 20]
@@ -95,12 +95,7 @@ def _coverage(table: Sequence[Line], path: Path) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set_xlabel("mean width of the interval as a share of the true effect")
     axes.set_ylabel("share of 95 % intervals that cover")
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(frameon=False)
-    figure.suptitle("Coverage on generated tables, every size and epsilon with an interval", fontsize=13)
-    figure.tight_layout()
-    keep(figure, path)
-    plt.close(figure)
+    _finished(figure, axes, "Coverage on generated tables, every size and epsilon with an interval", path)
 
 
 def _generated(line: Line) -> bool:

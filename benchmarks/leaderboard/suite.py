@@ -2,16 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet
-
-from benchmarks.leaderboard.contestants import DELTA
-from benchmarks.leaderboard.figures import draw
+from benchmarks.leaderboard.contestants import DELTA, GROUPS, Group
 from benchmarks.leaderboard.summary import choices, lines
 from benchmarks.leaderboard.tables import FROM_FILES, generated_name
-from benchmarks.leaderboard.work import Task, code_version, done
+from benchmarks.leaderboard.work import Task, done
 
 CLASSIC_EPSILONS = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0)
 
@@ -49,21 +45,20 @@ def leaderboard(  # noqa: PLR0913
     *,
     repeats: int,
     workers: int,
-    figures: str | None = None,
+    epsilons: Sequence[float] | None = None,
+    groups: Sequence[Group] = GROUPS,
 ) -> dict[str, Any]:
     """Run what has not been run yet, and sum up."""
     tasks = [
-        Task(name, repeat, PLANS[name].epsilons, folder, results)
+        Task(name, repeat, epsilon, group, folder, results)
+        for group in groups
         for name in names
+        for epsilon in PLANS[name].epsilons
+        if epsilons is None or epsilon in epsilons
         for repeat in range(max(round(repeats * PLANS[name].share), 1))
     ]
     runs = done(tasks, workers)
-    pyarrow.parquet.write_table(runs, tasks[0].path.parent / "all.parquet", compression="zstd")
-    table = lines(runs)
-    result = {"suite": "leaderboard", "delta": DELTA, "code": code_version(), "lines": table, "choices": choices(runs)}
-    if figures:
-        draw(result, Path(figures))
-    return result
+    return {"suite": "leaderboard", "delta": DELTA, "lines": lines(runs), "choices": choices(runs)}
 
 
 def tables_for(folder: str | None) -> list[str]:

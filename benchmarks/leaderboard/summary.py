@@ -18,7 +18,7 @@ SELECT "table", MAX(n) AS n, epsilon, contestant, "group", private, COUNT(*) AS 
     AVG((high - low) / ABS(truth)) AS width,
     MEDIAN(privacy_sd) / NULLIF(MEDIAN(sampling_sd), 0) AS privacy_to_sampling,
     MEDIAN(seconds) AS seconds,
-    MODE(method) AS method
+    MODE(method) AS method, MAX(code) AS code
 FROM (SELECT * REPLACE (regexp_replace("table", '(IHDP|ACIC) .*', '\\1') AS "table") FROM runs)
 GROUP BY "table", epsilon, contestant, "group", private ORDER BY "table", epsilon, error
 """

@@ -3,6 +3,7 @@
 import hashlib
 import multiprocessing
 import time
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -14,26 +15,36 @@ import pyarrow.parquet
 
 import benchmarks
 import dpcausal
-from benchmarks.leaderboard.contestants import CONTESTANTS, scene_of
+from benchmarks.leaderboard.contestants import CONTESTANTS, Group, scene_of
 from benchmarks.leaderboard.tables import table
 from benchmarks.progress import progress
 
+LIBRARY = Path(dpcausal.__file__).parent
+_HERE = Path(benchmarks.__file__).parent
+TABLES = (
+    _HERE / "datasets.py",
+    _HERE / "accuracy" / "references.py",
+    _HERE / "leaderboard" / "contestants.py",
+    _HERE / "leaderboard" / "tables.py",
+)
+
 
 @cache
-def code_version() -> str:
-    """Return a short digest of the library and of the benchmarks, so that results of different code do not mix."""
-    roots = (Path(dpcausal.__file__).parent, Path(benchmarks.__file__).parent)
-    texts = (path.read_bytes() for root in roots for path in sorted(root.rglob("*.py")))
-    return hashlib.sha256(b"".join(texts)).hexdigest()[:12]
+def code_version(group: Group) -> str:
+    """Return a short digest of the code that a group's results depend on, so that those of other code do not mix."""
+    folders = (LIBRARY,) if group == "ours" else (LIBRARY, _HERE / "peers")
+    files = [*TABLES, *(path for folder in folders for path in sorted(folder.rglob("*.py")))]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:12]
 
 
 @dataclass(frozen=True)
 class Task:
-    """One table and one repeat, for all contestants and epsilons."""
+    """One table, one epsilon and one repeat, for all contestants of a group."""
 
     table: str
     repeat: int
-    epsilons: tuple[float, ...]
+    epsilon: float
+    group: Group
     folder: str | None
     results: str
 
@@ -41,36 +52,36 @@ class Task:
     def path(self) -> Path:
         """Where its results are kept."""
         named = self.table.replace("/", "-").replace(" ", "-")
-        return (
-            Path(self.results) / code_version() / f"{named}.{'-'.join(map(str, self.epsilons))}.{self.repeat}.parquet"
-        )
+        folder = Path(self.results) / f"{self.group}-{code_version(self.group)}"
+        return folder / f"{named}.{self.epsilon}.{self.repeat}.parquet"
 
 
 def work(task: Task) -> Path:
     """Do one task and keep what it gave."""
     scene = scene_of(table(task.table, task.repeat, task.folder))
     runs = []
-    for place, contestant in enumerate(CONTESTANTS):
-        if scene.data.n > contestant.most_units:
+    for contestant in CONTESTANTS:
+        if contestant.group != task.group or scene.data.n > contestant.most_units:
             continue
-        for epsilon in task.epsilons:
-            generator = np.random.default_rng((task.repeat, place, round(1000 * epsilon)))
-            start = time.perf_counter()
-            found = contestant.ask(scene, epsilon, generator)
-            runs.append(
-                asdict(found)
-                | {
-                    "table": task.table,
-                    "n": scene.data.n,
-                    "repeat": task.repeat,
-                    "epsilon": epsilon,
-                    "contestant": contestant.label,
-                    "group": contestant.group,
-                    "private": contestant.private,
-                    "truth": scene.data.truth,
-                    "seconds": time.perf_counter() - start,
-                }
-            )
+        seed = (task.repeat, zlib.crc32(contestant.label.encode()), round(1000 * task.epsilon))
+        start = time.perf_counter()
+        found = contestant.ask(scene, task.epsilon, np.random.default_rng(seed))
+        runs.append(
+            asdict(found)
+            | {
+                "table": task.table,
+                "n": scene.data.n,
+                "repeat": task.repeat,
+                "epsilon": task.epsilon,
+                "contestant": contestant.label,
+                "group": contestant.group,
+                "private": contestant.private,
+                "truth": scene.data.truth,
+                "seconds": time.perf_counter() - start,
+                "code": code_version(task.group),
+            }
+        )
+    task.path.parent.mkdir(parents=True, exist_ok=True)
     part = task.path.with_suffix(".part")
     pa.parquet.write_table(pa.Table.from_pylist(runs, schema=SCHEMA), part)
     part.rename(task.path)
@@ -95,13 +106,13 @@ SCHEMA = pa.schema(
         ("method", pa.string()),
         ("delta", pa.float64()),
         ("seconds", pa.float64()),
+        ("code", pa.string()),
     ]
 )
 
 
 def done(tasks: Sequence[Task], workers: int) -> pa.Table:
     """All runs, of which those kept on disk are not made again."""
-    tasks[0].path.parent.mkdir(parents=True, exist_ok=True)
     missing = [task for task in tasks if not task.path.exists()]
     for _ in progress(_made(missing, workers), len(missing), "tables"):
         pass

@@ -7,7 +7,7 @@ corrected; matching only as printed, its correction being `dpcausal.PropensityMa
 hand, what was guessed, and why its sensitivity holds.
 """
 
-from benchmarks.peers import balancing, blocking, folds, output_perturbation, printed
+from benchmarks.peers import balancing, blocking, folds, output_perturbation, printed, synthetic
 from benchmarks.peers.study import Answer, Peer, Study
 
 PEERS: dict[str, Peer] = {
@@ -27,6 +27,9 @@ PEERS: dict[str, Peer] = {
         private=False,
         estimate=output_perturbation.printed_constant,
     ),
+    "synthetic_histogram": Peer("Webb et al. 2026, perturbed histogram", private=True, estimate=synthetic.histogram),
+    "synthetic_hybrid": Peer("Webb et al. 2026, hybrid", private=False, estimate=synthetic.hybrid),
+    "synthetic_generated": Peer("Webb et al. 2026, GenModel", private=False, estimate=synthetic.generated),
     "weighting_corrected": Peer(
         "Lee et al. 2019, IPW, public bounds", private=True, estimate=printed.weighting_corrected
     ),

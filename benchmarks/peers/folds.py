@@ -4,8 +4,11 @@
 without looking at them. In each fold models are fitted without noise: a linear regression of outcomes for each arm and
 a logistic one of arms. For a unit, predictions are averaged over the models of the other folds: outcomes by the
 arithmetic mean, propensities by the harmonic mean, each prediction clipped first. Noise goes on the final mean alone.
-Their code (ChristianLebeda/dp-average-treatment-effect) does all this and was read; the private intervals of the
-paper's third version were not at hand, so none are given.
+Their code (ChristianLebeda/dp-average-treatment-effect) does all this and was read. It also computes the squared
+distances of the terms from the estimate, for its variance. Of the third version's text, which has private intervals,
+only the abstract and the opening were at hand: that this variance gets noise for a tenth of epsilon, and that the
+interval is the normal one with the variance of the noise added, is ours. For the G-formula the variance of the terms
+is not the sampling variance of the estimate; it is taken as in the code.
 
 What replacing one unit can do, with B the range of outcomes, w = 1 / CLIP and v = 1 / (1 - CLIP) the largest and the
 least inverse propensity and q = 1 / (K - 1). A unit's own term uses models that it does not enter. The model of its
@@ -18,7 +21,12 @@ weight q; these are a share of at most s = 1 - floor(n / K) / n. With outcomes w
 - Both: a treated unit's term m1 - m0 + W(y - m1) lies within -wB and wB, since W is at least 1. It is affine in each
   of the model's three predictions, so it moves most between corners: from m1 = B, m0 = B, inverse v to m1 = 0, m0 = 0,
   inverse w, where y = B, the other models say m1 = 0 and their inverses are w. The difference is B(2w - v - q(w -
-  v))q. In all 2wB / n + B(2w - v - q(w - v))qs. The figures of the paper's code charge about half of it.
+  v))q. In all 2wB / n + B(2w - v - q(w - v))qs. The figures of the paper's code charge about half of it. The bound
+  that the code calls Theorem 1's is (1/n + q) times 2B, wB and 2(1 + w)B: as large as here for the G-formula, 2.25
+  times as large for weighting and 1.16 times for both, in the part that falls with K.
+
+Squares: a unit's own square lies within 0 and M², with M the largest that a term can be in size. Another square moves
+by at most 2M times what its term moves by.
 
 K comes from public numbers alone. Folds are as small as the models allow, four units for each of d + 2 parameters,
 since the noise is in proportion to 1 / K. Weighting needs larger ones: inverse propensities of an overfitted model are
@@ -50,6 +58,8 @@ RIDGE = 0.03
 """The penalty of the outcome regressions."""
 SCORE_RIDGE = 1.0
 """The penalty of the logistic regression, the default of the library that the authors use."""
+VARIANCE_SHARE = 0.1
+"""The part of epsilon for the variance."""
 NEWTON_STEPS = 8
 CHUNK = 2048
 """Units whose predictions by all models are held at a time."""
@@ -77,16 +87,18 @@ def folds(n: int, count: int) -> Int64s:
     return np.arange(n) * count // n
 
 
-def sensitivity(n: int, count: int, width: float, variant: Variant) -> float:
-    """Return what replacing one unit moves the mean by, at most; see above."""
+def sensitivities(n: int, count: int, width: float, variant: Variant) -> tuple[float, float]:
+    """Return what replacing one unit moves the mean of terms and that of their squares by, at most; see above."""
     most, least = 1 / CLIP, 1 / (1 - CLIP)
     weight = 1 / (count - 1)
     share = weight * (1 - n // count / n)
-    if variant == "outcomes":
-        return width * (2 / n + 2 * share)
-    if variant == "weights":
-        return width * (most / n + (most - least) / 2 * share)
-    return width * (2 * most / n + (2 * most - least - weight * (most - least)) * share)
+    largest, moved = {
+        "outcomes": (1.0, 2.0),
+        "weights": (most / 2, (most - least) / 2),
+        "both": (most, 2 * most - least - weight * (most - least)),
+    }[variant]
+    largest, shift = width * largest, width * moved * share
+    return 2 * largest / n + shift, largest**2 / n + 2 * largest * shift
 
 
 def models(study: Study, count: int) -> Models:
@@ -132,8 +144,8 @@ def _solve(matrices: Floats, vectors: Floats) -> Floats:
     return np.asarray(np.linalg.solve(matrices, vectors[..., None])[..., 0], dtype=np.float64)
 
 
-def effect(study: Study, fitted: Models, variant: Variant) -> float:
-    """Return the mean of all units' terms, without noise."""
+def terms(study: Study, fitted: Models, variant: Variant) -> Floats:
+    """Return all units' terms, without noise."""
     count = len(fitted.score)
     fold, design = folds(study.n, count), study.design
     half = study.width / 2
@@ -157,22 +169,26 @@ def effect(study: Study, fitted: Models, variant: Variant) -> float:
 
     if variant == "weights":
         weights = averaged(design * study.signs[:, None], fitted.score, inverse)
-        return float((study.signs * weights * study.centred).mean())
+        return study.signs * weights * study.centred
     control = averaged(design, fitted.control, within_range)
     treated = averaged(design, fitted.treated, within_range)
     if variant == "outcomes":
-        return float((treated - control).mean())
+        return treated - control
     weights = averaged(design * study.signs[:, None], fitted.score, inverse)
     residuals = study.centred - np.where(study.arms == 1, treated, control)
-    return float((treated - control + study.signs * weights * residuals).mean())
+    return treated - control + study.signs * weights * residuals
 
 
 def _estimate(study: Study, epsilon: float, delta: float, generator: Generator, *, variant: Variant) -> Answer:
     count = number_of_folds(study.n, study.features.shape[1], epsilon, variant)
-    bound = sensitivity(study.n, count, study.width, variant)
+    bound, square_bound = sensitivities(study.n, count, study.width, variant)
     study = study.taken(generator.permutation(study.n))
-    plain = effect(study, models(study, count), variant)
-    return Answer(plain + noise.number(bound, epsilon, delta, generator))
+    found = terms(study, models(study, count), variant)
+    variance_epsilon = VARIANCE_SHARE * epsilon
+    rest = (epsilon - variance_epsilon, delta / 2)
+    estimate = float(found.mean()) + noise.number(bound, *rest, generator)
+    squares = float((found**2).mean()) + noise.number(square_bound, variance_epsilon, delta / 2, generator)
+    return Answer.normal(estimate, squares - estimate**2, study.n, noise.number_sd(bound, *rest))
 
 
 g_formula = partial(_estimate, variant="outcomes")

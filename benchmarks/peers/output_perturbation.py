@@ -32,7 +32,6 @@ from benchmarks.peers.study import CLIP, Answer, Floats, Study
 
 RIDGE = 1.0
 """The penalty of regressions without noise."""
-NORMAL = 1.959964
 VARIANCE_SHARE = 0.1
 """The part of epsilon for the variance."""
 MODEL_SHARE = 0.25
@@ -110,11 +109,6 @@ def sensitivities(study: Study) -> tuple[float, float]:
     return 2 * largest / study.n, largest**2 / study.n
 
 
-def _interval(estimate: float, variance: float, n: int, sd: float) -> Answer:
-    half = NORMAL * math.sqrt(max(variance, 0) / n + sd**2)
-    return Answer(estimate, estimate - half, estimate + half)
-
-
 def printed(study: Study, epsilon: float, delta: float, generator: Generator) -> Answer:
     """NOT PRIVATE: the largest influence over n as if it were a sensitivity."""
     variance_epsilon = VARIANCE_SHARE * epsilon
@@ -124,7 +118,7 @@ def printed(study: Study, epsilon: float, delta: float, generator: Generator) ->
     bound, rest = influence / study.n, (epsilon - variance_epsilon, delta / 2)
     estimate = float(terms.mean()) + noise.number(bound, *rest, generator)
     drawn = noise.number(influence**2 / study.n, variance_epsilon, delta / 2, generator)
-    return _interval(estimate, float(terms.var()) + drawn, study.n, noise.number_sd(bound, *rest))
+    return Answer.normal(estimate, float(terms.var()) + drawn, study.n, noise.number_sd(bound, *rest))
 
 
 def printed_constant(study: Study, epsilon: float, delta: float, generator: Generator) -> Answer:
@@ -138,7 +132,7 @@ def printed_constant(study: Study, epsilon: float, delta: float, generator: Gene
     influence = largest_influence(study, nuisances, float(terms.mean()))
     sd = influence * factor / (epsilon - variance_epsilon)
     drawn = generator.normal(0, influence**2 * factor / variance_epsilon)
-    return _interval(float(terms.mean()) + generator.normal(0, sd), float(terms.var()) + drawn, study.n, sd)
+    return Answer.normal(float(terms.mean()) + generator.normal(0, sd), float(terms.var()) + drawn, study.n, sd)
 
 
 def accounted(study: Study, epsilon: float, delta: float, generator: Generator) -> Answer:
@@ -149,4 +143,4 @@ def accounted(study: Study, epsilon: float, delta: float, generator: Generator) 
     rest = (epsilon - variance_epsilon - 2 * model_epsilon, delta / 2)
     estimate = float(terms.mean()) + noise.number(bound, *rest, generator)
     squares = float((terms**2).mean()) + noise.number(square_bound, variance_epsilon, delta / 2, generator)
-    return _interval(estimate, squares - estimate**2, study.n, noise.number_sd(bound, *rest))
+    return Answer.normal(estimate, squares - estimate**2, study.n, noise.number_sd(bound, *rest))

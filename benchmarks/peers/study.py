@@ -1,5 +1,6 @@
 """What every estimator in this package is given, and what it gives back."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -12,6 +13,8 @@ Int64s = NDArray[np.int64]
 
 CLIP = 0.1
 """Propensities count as at least this and at most one minus this, for all who need such a bound."""
+NORMAL = 1.959964
+"""The quantile of a 95 % interval."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,12 @@ class Answer:
     estimate: float
     low: float | None = None
     high: float | None = None
+
+    @classmethod
+    def normal(cls, estimate: float, variance: float, n: int, sd: float) -> "Answer":
+        """Return an estimate with the interval for n terms of this variance and noise of this standard deviation."""
+        half = NORMAL * math.sqrt(max(variance, 0) / n + sd**2)
+        return cls(estimate, estimate - half, estimate + half)
 
 
 @dataclass(frozen=True)

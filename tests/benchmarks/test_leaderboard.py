@@ -1,17 +1,23 @@
 """The leaderboard: its tables, a quick run that goes on where it stopped, and its figures."""
 
+import datetime as dt
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from benchmarks.accuracy.__main__ import main
-from benchmarks.leaderboard.contestants import _RANKINGS, CONTESTANTS, ranking, scene_of
+from benchmarks.leaderboard import page
+from benchmarks.leaderboard.contestants import _RANKINGS, CONTESTANTS, NO_PRIVACY, ranking, scene_of
+from benchmarks.leaderboard.figures import draw
 from benchmarks.leaderboard.suite import PLANS, Plan, leaderboard, tables_for
 from benchmarks.leaderboard.tables import FROM_FILES, generated, generated_name, table
 
+STORED: dict[str, Any] = json.loads(page.RESULT.read_text(encoding="utf-8"))
+FOUND = page.Found(STORED)
 FOLDER = os.environ.get("DPCAUSAL_DATA", "")
 SHIPPED = {"Lalonde", "ACIC 1", "IST"}
 needs_files = pytest.mark.skipif(
@@ -44,18 +50,74 @@ def test_tables_from_files_have_outcomes_within_their_bounds(name: str) -> None:
     assert scene_of(data).study.n == data.n
 
 
-def test_a_run_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     name = generated_name(1_000, 10)
-    monkeypatch.setitem(PLANS, name, Plan(0.4, (1.0,)))
-    first = leaderboard([name], None, str(tmp_path), repeats=1, workers=0, figures=str(tmp_path))
-    part = next(path for path in tmp_path.rglob("1000*.parquet"))
-    written = part.stat().st_mtime_ns
-    again = leaderboard([name], None, str(tmp_path), repeats=1, workers=0)
-    assert part.stat().st_mtime_ns == written
-    assert again["lines"] == first["lines"]
-    assert len(first["lines"]) == len(CONTESTANTS) * len(PLANS[name].epsilons)
+    first = leaderboard([name], None, str(tmp_path), repeats=1, workers=0, epsilons=[1.0])
+    parts = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("1000*.parquet")}
+    again = leaderboard([name], None, str(tmp_path), repeats=1, workers=0, epsilons=[1.0], groups=["peer", "ours"])
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("1000*.parquet")} == parts
+    assert again["lines"] == [line for line in first["lines"] if line["group"] in {"peer", "ours"}]
+    assert {line["contestant"] for line in first["lines"]} == {each.label for each in CONTESTANTS}
     assert all(np.isfinite(line["error"]) for line in first["lines"])
+    draw(first, tmp_path)
     assert {path.name for path in tmp_path.glob("*.png")} >= {"leaderboard_n.png", "leaderboard_epsilon.png"}
+
+
+def test_a_new_run_replaces_its_own_lines_and_remembers_theirs() -> None:
+    def line(contestant: str, error: float, code: str) -> dict[str, Any]:
+        at = {"table": "Synth", "epsilon": 1.0, "contestant": contestant, "error": error, "error_se": 0.1, "runs": 20}
+        return at | {"intervals": 1.0, "code": code}
+
+    stored = {"lines": [line(name, 1.0, "a") | {"date": "2026-01-01", "before": None} for name in "xy"], "choices": []}
+    new = {"lines": [line("x", 3.0, "b"), line("z", 2.0, "b")], "choices": [{"table": "Synth", "epsilon": 1.0}]}
+    once = page.merged(stored, new, dt.date(2026, 2, 1))
+    assert [(each["contestant"], each["date"]) for each in once["lines"]] == [
+        ("y", "2026-01-01"),
+        ("z", "2026-02-01"),
+        ("x", "2026-02-01"),
+    ]
+    changed = once["lines"][-1]
+    assert changed["before"] == {"error": 1.0, "error_se": 0.1, "runs": 20, "intervals": 1.0, "date": "2026-01-01"}
+    assert page.change(changed) == pytest.approx(2 / 0.02**0.5)
+    twice = page.merged(once, {"lines": [line("x", 3.1, "b")], "choices": []}, dt.date(2026, 2, 2))
+    assert twice["lines"][-1]["before"] == changed["before"]
+    assert twice["choices"] == [{"table": "Synth", "epsilon": 1.0, "date": "2026-02-01"}]
+
+
+@pytest.mark.parametrize("name", page.PAGES)
+def test_pages_agree_with_the_stored_result(name: str) -> None:
+    text = (page.DOCS / name).read_text(encoding="utf-8")
+    assert page.rewritten(text, STORED) == text
+
+
+def test_every_line_says_when_and_with_which_code_it_was_run() -> None:
+    assert all(line["date"] >= "2026-11-15" and len(line["code"]) == 12 for line in STORED["lines"])
+    assert all(each["date"] >= "2026-11-15" for each in STORED["choices"])
+
+
+@pytest.mark.parametrize("n", [1_000, 5_000, 20_000])
+def test_ours_and_peers_have_a_hundred_repeats_at_epsilon_1(n: int) -> None:
+    lines = {line["contestant"]: line for line in FOUND.at(f"{n}/10/1", 1.0) if line["group"] in {"ours", "peer"}}
+    assert set(lines) == {each.label for each in CONTESTANTS if each.group in {"ours", "peer"}}
+    assert min(line["runs"] for line in lines.values()) >= 100
+    assert {line["date"] for line in lines.values()} == {FOUND.newest}
+
+
+def test_other_pages_say_what_the_leaderboard_says() -> None:
+    def says(name: str, words: str) -> bool:
+        return words in " ".join((page.DOCS / name).read_text(encoding="utf-8").split())
+
+    ours = {name: page.percent(FOUND.error(name)) for name in ("doubly robust", "regression adjustment", NO_PRIVACY)}
+    papers = sorted(FOUND.error(label) for label in page.PAPERS.values())
+    assert says(
+        "comparison.md",
+        f"`DoublyRobust` {ours['doubly robust']}, `RegressionAdjustment` {ours['regression adjustment']}, the nearest "
+        f"peer {page.percent(FOUND.nearest_peer()['error'])}, the papers {page.percent(papers[0])} to "
+        f"{page.percent(papers[-1])}, no privacy {ours[NO_PRIVACY]}.",
+    )
+    doubly, regression = (FOUND[page.MAIN, 1.0, name] for name in ("doubly robust", "regression adjustment"))
+    assert says("limitations.md", f"{100 * doubly['coverage']:.0f} % in {doubly['runs']} on the leaderboard")
+    assert says("limitations.md", f"had 96.0 % and {100 * regression['coverage']:.0f} %")
 
 
 def test_the_choice_depends_on_nothing_in_the_table() -> None:
@@ -68,6 +130,12 @@ def test_the_choice_depends_on_nothing_in_the_table() -> None:
 def test_tables_without_files_are_those_that_are_generated() -> None:
     assert set(tables_for(None)) == set(PLANS) - set(FROM_FILES)
     assert tables_for("anywhere") == list(PLANS)
+
+
+@pytest.mark.parametrize("words", [["--suite", "leaderboard", "--quick"], ["--suite", "papers"]])
+def test_only_a_full_run_of_the_leaderboard_is_published(words: list[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([*words, "--publish"])
 
 
 def test_the_command_prints_json(

@@ -9,12 +9,27 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 
-from benchmarks.peers import PEERS, Study, balancing, blocking, folds, noise, output_perturbation, printed, regression
+from benchmarks.peers import (
+    PEERS,
+    Study,
+    balancing,
+    blocking,
+    folds,
+    noise,
+    output_perturbation,
+    printed,
+    regression,
+    synthetic,
+)
 from benchmarks.peers.study import CLIP, Floats
 
 VARIANTS: tuple[folds.Variant, ...] = ("outcomes", "weights", "both")
 LEAVE_CONFOUNDING_IN = {"matching_printed", "weighting_printed"}
 """Matching on a score that is nearly all noise adjusts for nothing, and the printed penalty of 0.1 for little."""
+COARSE = {"synthetic_histogram"}
+"""Two bins for each covariate leave half of the confounding in."""
+INTERVALS_LEAVE_ERRORS_OUT = {"folds_g_formula", "synthetic_histogram", "synthetic_hybrid"}
+"""The first takes the variance of its terms for that of the estimate, the others a synthetic table for the true one."""
 
 
 def confounded(generator: Generator, n: int) -> Study:
@@ -54,8 +69,9 @@ def test_with_hardly_any_noise_each_is_nearer_to_the_truth_than_the_raw_differen
     if name in LEAVE_CONFOUNDING_IN:
         assert abs(answer.estimate - 0.3) > raw / 2
     else:
-        assert abs(answer.estimate - 0.3) < raw / 5
-    assert answer.low is None or answer.high is None or answer.low < 0.3 < answer.high
+        assert abs(answer.estimate - 0.3) < (raw if name in COARSE else raw / 5)
+    if answer.low is not None and answer.high is not None:
+        assert answer.low < 0.3 < answer.high or name in INTERVALS_LEAVE_ERRORS_OUT
 
 
 @pytest.mark.parametrize("name", PEERS)
@@ -67,12 +83,12 @@ def test_a_table_with_one_arm_has_an_answer(name: str) -> None:
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize(("n", "count"), [(60, 6), (50, 7), (12, 3)])
 def test_one_unit_moves_folds_by_no_more_than_charged(variant: folds.Variant, n: int, count: int) -> None:
-    most = 0.0
+    most = np.zeros(2)
     for study, other in neighbours(5, 100, n):
-        before, after = (folds.effect(each, folds.models(each, count), variant) for each in (study, other))
-        most = max(most, abs(before - after))
-    bound = folds.sensitivity(n, count, 4.0, variant)
-    assert 0 < most <= bound
+        before, after = (folds.terms(each, folds.models(each, count), variant) for each in (study, other))
+        most = np.maximum(most, [abs((before - after).mean()), abs((before**2 - after**2).mean())])
+    assert (most > 0).all()
+    assert (most <= folds.sensitivities(n, count, 4.0, variant)).all()
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -89,8 +105,8 @@ def test_some_models_use_up_the_charge_of_folds(variant: folds.Variant, n: int, 
         rows = [part.copy() for part in others]
         rows[0][0], rows[1][0] = (-sign * far, 0), (sign * far if variant == "outcomes" else -sign * far, 0)
         rows[2][0] = (-sign * far, 0)
-        effects.append(folds.effect(each, folds.Models(*rows), variant))
-    bound = folds.sensitivity(n, count, 4.0, variant)
+        effects.append(float(folds.terms(each, folds.Models(*rows), variant).mean()))
+    bound, _ = folds.sensitivities(n, count, 4.0, variant)
     moved = abs(effects[0] - effects[1])
     assert 0.97 * bound < moved <= bound * (1 + 1e-5)  # all of it where folds are of one size
     if variant == "both":  # what the figures in the authors' code charge
@@ -113,7 +129,7 @@ def test_no_corner_moves_a_doubly_robust_term_by_more(count: int) -> None:
         ]
         found = max(found, abs(terms[0] - terms[1]))
     n = count * 10**6  # so many units that one's own term does not matter
-    assert found * (1 - 1 / count) == pytest.approx(folds.sensitivity(n, count, 1.0, "both"), rel=1e-4)
+    assert found * (1 - 1 / count) == pytest.approx(folds.sensitivities(n, count, 1.0, "both")[0], rel=1e-4)
 
 
 def test_folds_are_counted_from_public_numbers() -> None:
@@ -204,17 +220,19 @@ def _terms(study: Study, at: Floats) -> Floats:
 
 
 def test_what_follows_given_scores_moves_by_no_more_than_charged_and_by_more_than_half() -> None:
-    generator, most, bounds = np.random.default_rng(11), np.zeros(5), np.zeros(5)
+    generator, most, bounds = np.random.default_rng(11), np.zeros(6), np.zeros(6)
     for study, other in neighbours(12, 300, 10):
         mean_bound, square_bound = output_perturbation.sensitivities(study)
         contrast_bound = printed.contrast_sensitivity(study.width, study.n)
-        bounds[:] = balancing.sensitivity(study), contrast_bound, mean_bound, square_bound, blocking.SENSITIVITY
+        weighted_bounds = balancing.sensitivities(study)
+        bounds[:] = *weighted_bounds, contrast_bound, mean_bound, square_bound, blocking.SENSITIVITY
         for size in (0.5, 5.0, 50.0):
             at = generator.normal(0, size, 3)
             pairs = [
                 np.array(
                     [
-                        balancing.weighted(each, at),
+                        balancing.weighted(each, at).mean(),
+                        (balancing.weighted(each, at) ** 2).mean(),
                         printed.contrast(each.arms, each.centred, each.design @ at),
                         _terms(each, at).mean(),
                         (_terms(each, at) ** 2).mean(),
@@ -256,15 +274,54 @@ def test_private_estimators_ask_for_noise_of_the_sizes_that_are_tested(
     mean_bound, square_bound = output_perturbation.sensitivities(study)
     variants = zip(("folds_g_formula", "folds_weighting", "folds_doubly_robust"), VARIANTS, strict=True)
     expected = {
-        peer: [folds.sensitivity(2000, folds.number_of_folds(2000, 4, 1.0, variant), 1.5, variant)]
+        peer: [*folds.sensitivities(2000, folds.number_of_folds(2000, 4, 1.0, variant), 1.5, variant)]
         for peer, variant in variants
     } | {
-        "balancing": [2 / CLIP, balancing.sensitivity(study)],
+        "balancing": [2 / CLIP, *balancing.sensitivities(study)],
         "blocking": [2 / regression.output_penalty(2000, asked[0][1]), blocking.SENSITIVITY],
         "output_corrected": [2.0 * output_perturbation.ROBUST, 2.0, mean_bound, square_bound],
+        "synthetic_histogram": [synthetic.SENSITIVITY],
         "weighting_corrected": [2 / regression.output_penalty(1000, 1.0), 1.5 / (CLIP * 1000)],
     }
     assert [bound for bound, _, _ in asked] == pytest.approx(expected[name])
+
+
+def cells_of(study: Study) -> Floats:
+    """The histogram that the synthetic table is drawn from, without noise."""
+    cells = (synthetic.binned(study.features) * 2 + study.arms) * synthetic.LEVELS + synthetic.levels(study)
+    return np.bincount(cells, minlength=synthetic.BINS**2 * 2 * synthetic.LEVELS).astype(float)
+
+
+def test_one_unit_moves_a_histogram_by_no_more_than_charged() -> None:
+    moved = [float(np.abs(cells_of(study) - cells_of(other)).sum()) for study, other in neighbours(17, 50, 20)]
+    assert max(moved) == synthetic.SENSITIVITY
+
+
+def test_a_synthetic_table_has_the_cells_of_the_true_one() -> None:
+    study = extreme(np.random.default_rng(18), 1000, 3)
+    cells = synthetic.binned(study.features)
+    assert (np.sign(synthetic.middles(cells, 3)) == np.where(study.features < 0, -1, 1)).all()
+    found = synthetic.drawn(cells, 8, 1e6, np.random.default_rng(19))
+    assert np.bincount(found, minlength=8) == pytest.approx(np.bincount(cells, minlength=8), abs=60)
+
+
+def test_released_means_are_near_and_sds_too_large() -> None:
+    """Karwa and Vadhan's steps: a standard deviation 2 to 16 times too large, and a mean within a few of its errors."""
+    generator = np.random.default_rng(20)
+    values = generator.normal(0.3, 0.01, synthetic.TABLES)
+    assert 0.02 <= synthetic.sd_of(values, 1.0, generator) <= 0.16
+    assert synthetic.mean_of(values, 1.0, generator) == pytest.approx(0.3, abs=0.01)
+
+
+def test_one_unit_moves_generated_tables_far_beyond_their_noise() -> None:
+    """GenModel charges for one of 5,000 tables; one unit moves the regression that all of them are drawn from."""
+    study = Study(np.array([1] + [0] * 199), np.zeros((200, 2)), np.full(200, -1.0), -1.0, 3.0)
+    tables = (study, study, with_first(study, 1, 0.0, 3.0))
+    before, again, after = (
+        synthetic.generated(each, 1.0, 1e-6, np.random.default_rng(seed)).estimate for seed, each in enumerate(tables)
+    )
+    assert abs(before - again) < 0.1
+    assert abs(before - after) > 3
 
 
 def test_noise_has_the_size_that_is_said() -> None:

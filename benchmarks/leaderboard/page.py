@@ -1,0 +1,387 @@
+"""The stored result and the page that reports it: what a run replaces, and every table and number on the page."""
+
+import datetime as dt
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from benchmarks.leaderboard.contestants import NO_PRIVACY
+from benchmarks.leaderboard.figures import draw
+from benchmarks.leaderboard.summary import Line
+from benchmarks.papers.paper import written
+from benchmarks.parts import PUBLISHED
+
+Key = tuple[str, float, str]
+"""Table, epsilon and contestant."""
+
+RESULT = PUBLISHED / "leaderboard.json"
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = ("leaderboard.md", "estimators.md")
+
+MAIN = "20000/10/1"
+TITLES = {
+    MAIN: "20,000 units, ten covariates",
+    "5000/10/1": "5,000 units, ten covariates",
+    "1000/10/1": "1,000 units, ten covariates",
+    "100000/10/1": "100,000 units, ten covariates",
+    "20000/4/1": "20,000 units, four covariates",
+    "20000/20/1": "20,000 units, twenty covariates",
+    "1000000/10/1": "1,000,000 units, ten covariates",
+    "Twins": "Twins",
+    "STAR": "STAR",
+    "IST": "IST",
+    "Hillstrom": "Hillstrom",
+}
+CLASSIC = ("IHDP", "Lalonde", "ACIC", "Synth")
+SHOWN = (0.1, 0.5, 1.0, 4.0)
+NONE = "\N{EN DASH}"
+OWNERS = {"ours": "dpcausal", "paper": "paper", "peer": "peer", "reference": NONE}
+PAPERS = {
+    "weighting": "Lee et al. 2019, IPW, public bounds",
+    "exact matching": "Koga et al. 2024, smooth matching, corrected",
+    "matching": "Yuan et al. 2025, sample level, corrected",
+}
+
+BY_SIZE = {
+    "no privacy, for comparison": NO_PRIVACY,
+    "`InverseWeighting`, ATO": "overlap weighting",
+    "`RegressionAdjustment`": "regression adjustment",
+    "`InverseWeighting`, ATE": "weighting",
+    "`DoublyRobust`": "doubly robust",
+    "what `rank_estimators` picks": "what rank_estimators picks",
+    "`Stratification` by two of the four": "stratification",
+    "`DifferenceInMeans`": "difference in means",
+    "best private estimator of the papers": PAPERS["weighting"],
+}
+
+
+def merged(stored: Mapping[str, Any], new: Mapping[str, Any], date: dt.date) -> dict[str, Any]:
+    """Return the stored result with the lines of a new run in the place of theirs, which they remember."""
+    lines = {_key(line): line for line in stored["lines"]}
+    for line in new["lines"]:
+        old = lines.get(_key(line), {})
+        if old.get("code") == line["code"]:
+            before = old.get("before")  # more repeats of the same code
+        else:
+            before = {name: old[name] for name in ("error", "error_se", "runs", "intervals", "date")} if old else None
+        lines[_key(line)] = line | {"date": date.isoformat(), "before": before}
+    dated = [each | {"date": date.isoformat()} for each in new["choices"]]
+    kept = {(each["table"], each["epsilon"]): each for each in (*stored["choices"], *dated)}
+    order = [lines[key] for key in sorted(lines, key=lambda key: (key[0], key[1], lines[key]["error"]))]
+    return {**stored, "lines": order, "choices": [kept[key] for key in sorted(kept)]}
+
+
+def publish(new: Mapping[str, Any]) -> None:
+    """Put a run into the stored result, and write pages and figures from it."""
+    today = dt.datetime.now(tz=dt.UTC).date()
+    result = merged(json.loads(RESULT.read_text(encoding="utf-8")), new, today)
+    RESULT.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    draw(result, DOCS / "figures")
+    for name in PAGES:
+        page = DOCS / name
+        page.write_text(rewritten(page.read_text(encoding="utf-8"), result), encoding="utf-8")
+
+
+def rewritten(page: str, result: Mapping[str, Any]) -> str:
+    """Return a page with what it reports of the result written afresh."""
+    return written(page, {name: text for name, text in tables(result).items() if f"<!-- {name} begin -->" in page})
+
+
+def tables(result: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return all that the pages report, by the name of its place."""
+    found = Found(result)
+    return {
+        "short": [*_short(found), *_short_of_choices(result["choices"])],
+        **{name: list(_table(found, name)) for name in TITLES},
+        "coverage": list(_coverage(found)),
+        "ratios": list(_ratios(found)),
+        "luck": list(_luck(found)),
+        "classic": list(_classic(found)),
+        "choices": list(_choices(result["choices"])),
+        "changes": list(_changes(found)),
+        "sizes": list(_sizes(found)),
+    }
+
+
+class Found:
+    """Lines of the result by table, epsilon and contestant."""
+
+    def __init__(self, result: Mapping[str, Any]) -> None:
+        self.lines: Sequence[Line] = result["lines"]
+        self._by: dict[Key, Line] = {_key(line): line for line in self.lines}
+        self.newest = max(line["date"] for line in self.lines)
+
+    def line(self, table: str, epsilon: float, contestant: str) -> Line | None:
+        """Return a line, if there is one."""
+        return self._by.get((table, epsilon, contestant))
+
+    def __getitem__(self, key: Key) -> Line:
+        return self._by[key]
+
+    def error(self, contestant: str, table: str = MAIN, epsilon: float = 1.0) -> float:
+        """Return the mean relative error of a line that there is."""
+        return float(self[table, epsilon, contestant]["error"])
+
+    def at(self, table: str, epsilon: float) -> list[Line]:
+        """Return the lines of a table and an epsilon, the smallest error first."""
+        lines = [line for line in self.lines if (line["table"], line["epsilon"]) == (table, epsilon)]
+        return sorted(lines, key=lambda line: float(line["error"]))
+
+    def nearest_peer(self, epsilon: float = 1.0) -> Line:
+        """Return the private peer with the smallest error on the main table."""
+        return next(line for line in self.at(MAIN, epsilon) if line["group"] == "peer" and line["private"])
+
+
+def _key(line: Line) -> Key:
+    return line["table"], line["epsilon"], line["contestant"]
+
+
+def number(value: float) -> str:
+    """Return an error with as many digits as it deserves."""
+    digits = 4 if value < 0.01 else 3 if value < 1 else 2 if value < 10 else 0
+    text = f"{value:.{digits}f}"
+    return text.removeprefix("0") if value < 1 else text
+
+
+def percent(value: float) -> str:
+    """Return a share in percent, with two digits where it is small."""
+    return f"{100 * value:.{1 if value < 0.0995 else 0}f} %"
+
+
+def _short(found: Found) -> Iterator[str]:
+    main, peer = found.error, found.nearest_peer()
+    papers = {name: main(label) for name, label in PAPERS.items()}
+    listed = ", ".join(f"{percent(error)} ({name})" for name, error in papers.items())
+    best = min(("doubly robust", "regression adjustment"), key=main)
+    yield (
+        f"- Confounded tables of 20,000 units with ten covariates, epsilon 1: `DoublyRobust` is off by "
+        f"{percent(main('doubly robust'))}, `RegressionAdjustment` by {percent(main('regression adjustment'))}, what "
+        f"`rank_estimators` picks by {percent(main('what rank_estimators picks'))}; without privacy it is "
+        f"{percent(main(NO_PRIVACY))}. The papers' private estimators are off by {listed}, the nearest peer "
+        f"({peer['contestant']}) by {percent(peer['error'])}. {_against(found, best, peer)} "
+        f"({found[MAIN, 1.0, best]['runs']} repeats.)"
+    )
+    half = found.nearest_peer(0.5)
+    yield (
+        f"- At epsilon .5: `RegressionAdjustment` {percent(main('regression adjustment', epsilon=0.5))}, "
+        f"`DoublyRobust` {percent(main('doubly robust', epsilon=0.5))}, the best of the papers "
+        f"{percent(min(main(label, epsilon=0.5) for label in PAPERS.values()))}, the nearest peer "
+        f"{percent(half['error'])}{_when(found, half)}."
+    )
+    for n in (5_000, 1_000):
+        table = f"{n}/10/1"
+        first = [line for line in found.at(table, 1.0) if line["private"]]
+        ours = next(line for line in first if line["group"] == "ours")
+        theirs = next(line for line in first if line["group"] != "ours")
+        yield (
+            f"- {n:,} units, epsilon 1: the best of ours ({ours['contestant']}) is off by {percent(ours['error'])}, "
+            f"the best private one of others ({theirs['contestant']}) by {percent(theirs['error'])}; without privacy "
+            f"it is {percent(main(NO_PRIVACY, table))}."
+        )
+    large = "100000/10/1"
+    yield (
+        f"- 100,000 units, epsilon 1: `DoublyRobust` {percent(main('doubly robust', large))}, `RegressionAdjustment` "
+        f"{percent(main('regression adjustment', large))}, without privacy {percent(main(NO_PRIVACY, large))}"
+        f"{_when(found, found[large, 1.0, 'doubly robust'])}."
+    )
+
+
+def _short_of_choices(choices: Sequence[Line]) -> Iterator[str]:
+    near, nearer = (sum(each["ratio"] <= 1.25 for each in choices), sum(each["below_matching"] for each in choices))
+    yield (
+        "- On the small classic sets a plain private difference in means is hard to beat. What `rank_estimators` "
+        f"picks, from public numbers only, is within 1.25 of the best of our own in {near} of {len(choices)} cells and "
+        f"nearer to the truth than the paper's sample-level matching in {nearer} "
+        f"(run of {min(each['date'] for each in choices)})."
+    )
+
+
+def _when(found: Found, line: Line) -> str:
+    return f" (run of {line['date']})" if line["date"] < found.newest else ""
+
+
+def _against(found: Found, name: str, peer: Line) -> str:
+    """Whether the better of two of ours differs from the nearest peer by more than chance."""
+    ours = found[MAIN, 1.0, name]
+    gap = peer["error"] - ours["error"]
+    if abs(gap) < 2 * math.hypot(peer["error_se"], ours["error_se"]):
+        return f"Between {name} and that peer there is no difference that the repeats could show."
+    return f"That peer is {'farther off' if gap > 0 else 'nearer'} than {name}, by more than two standard errors."
+
+
+def _table(found: Found, table: str) -> Iterator[str]:
+    lines = found.at(table, 1.0)
+    epsilons = [epsilon for epsilon in SHOWN if found.at(table, epsilon)]
+    dates = {line["date"] for epsilon in epsilons for line in found.at(table, epsilon)}
+    older = "" if len(dates) > 1 else f" Run of {dates.pop()}."
+    yield f"**{TITLES[table]}.**{older}"
+    yield ""
+    yield f"| | | runs | {' | '.join(f'ε {epsilon:g}' for epsilon in epsilons)} | given, % | covers, % |"
+    yield f"|---|---|{'---|' * (len(epsilons) + 3)}"
+    for line in lines:
+        cells = [_cell(found, table, epsilon, line["contestant"], mark=not older) for epsilon in epsilons]
+        covers = NONE if line["coverage"] is None else f"{100 * line['coverage']:.0f}"
+        yield (f"| {_named(line)} | {line['runs']} | {' | '.join(cells)} | {100 * line['intervals']:.0f} | {covers} |")
+
+
+def _named(line: Line) -> str:
+    note = "" if line["private"] or line["group"] == "reference" else " (**not private**)"
+    return f"{line['contestant']}{note} | {OWNERS[line['group']]}"
+
+
+def _cell(found: Found, table: str, epsilon: float, contestant: str, *, mark: bool = True) -> str:
+    line = found.line(table, epsilon, contestant)
+    if line is None:
+        return NONE
+    older = "†" if mark and line["date"] < found.newest else ""
+    carried = "‡" if line["rmse"] > 5 * line["error"] else ""
+    return f"{number(line['error'])}{older}{carried}"
+
+
+def _coverage(found: Found) -> Iterator[str]:
+    lines = [line for line in found.at("5000/10/1", 1.0) if line["private"] and line["coverage"] is not None]
+    for group, start in (("ours", "ours cover in"), ("peer", "those of peers in")):
+        own = sorted((line for line in lines if line["group"] == group), key=lambda line: -float(line["coverage"]))
+        shown = [f"{100 * line['coverage']:.0f} % ({line['contestant']})" for line in own]
+        yield f"- 5,000 units, epsilon 1: {start} {', '.join(shown)}."
+
+
+def _ratios(found: Found) -> Iterator[str]:
+    cells = [(n, epsilon) for n in (1_000, 5_000, 20_000, 100_000) for epsilon in (0.5, 1.0)] + [(1_000_000, 1.0)]
+    yield f"| | {' | '.join(f'n {n:,}, ε {epsilon:g}' for n, epsilon in cells)} |"
+    yield f"|---|{'---|' * len(cells)}"
+    enough = []
+    for name in ("regression adjustment", "doubly robust", "overlap weighting", "weighting", "difference in means"):
+        lines = [found.line(f"{n}/10/1", epsilon, name) for n, epsilon in cells]
+        shown = [
+            NONE if line is None else f"{line['privacy_to_sampling']:.2f}{'†' if line['date'] < found.newest else ''}"
+            for line in lines
+        ]
+        yield f"| {name} | {' | '.join(shown)} |"
+        units = 20_000 * found[MAIN, 1.0, name]["privacy_to_sampling"] ** 2
+        enough.append(f"{float(f'{units:.2g}'):,.0f} for {name}")
+    yield ""
+    yield (
+        f"The ratio falls with √n. At epsilon 1 and ten covariates it is 1 near so many units: "
+        f"{', '.join(enough[:-1])} and {enough[-1]}, by that rule from the column for 20,000."
+    )
+
+
+def _luck(found: Found) -> Iterator[str]:
+    def bias(contestant: str, table: str) -> str:
+        value = found[table, 4.0, contestant]["bias"]
+        return f"{100 * value:+.{0 if abs(value) > 0.02 else 1}f} %"
+
+    turned = "20000/10/-1"
+    yield (
+        f"At epsilon 4 sample-level matching is off by {bias(PAPERS['matching'], MAIN)} where confounding adds a "
+        f"fifth, and by {bias(PAPERS['matching'], turned)} where it takes a fifth away: it hardly adjusts, and shrinks "
+        f"everything. `DoublyRobust` is off by {bias('doubly robust', MAIN)} and {bias('doubly robust', turned)}"
+        f"{_when(found, found[turned, 4.0, 'doubly robust'])}."
+    )
+
+
+def _classic(found: Found) -> Iterator[str]:
+    means = {
+        line["contestant"]: fmean(math.log(each["error"]) for each in _on_classic(found, line["contestant"]))
+        for line in found.at("Synth", 1.0)
+    }
+    yield f"| | | {' | '.join(CLASSIC)} |"
+    yield f"|---|---|{'---|' * len(CLASSIC)}"
+    for contestant in sorted(means, key=lambda name: means[name]):
+        cells = [_cell(found, table, 1.0, contestant) for table in CLASSIC]
+        yield f"| {_named(found['Synth', 1.0, contestant])} | {' | '.join(cells)} |"
+
+
+def _on_classic(found: Found, contestant: str) -> list[Line]:
+    return [line for table in CLASSIC if (line := found.line(table, 1.0, contestant)) is not None]
+
+
+def _choices(choices: Sequence[Line]) -> Iterator[str]:
+    yield f"Run of {min(each['date'] for each in choices)}:"
+    yield ""
+    yield "| | epsilon | chosen | its error | best of ours | its error | ratio | matching, sample level |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for each in choices:
+        chosen = next(
+            name
+            for start, name in (
+                ("stratification", "stratification"),
+                ("difference in means adjusted", "regression"),
+                ("difference in means", "difference in means"),
+                ("ATO", "overlap weighting"),
+                ("ATE by augmented", "doubly robust"),
+                ("ATE", "weighting"),
+            )
+            if each["chosen"].startswith(start)
+        )
+        yield (
+            f"| {each['table']} | {each['epsilon']:g} | {chosen} | {number(each['error'])} | {each['best']} "
+            f"| {number(each['best_error'])} | {each['ratio']:.2f} | {number(each['matching_error'])} |"
+        )
+
+
+def _changes(found: Found) -> Iterator[str]:
+    """Where an error differs from that of the run before by more than two standard errors."""
+    both = [line for line in found.lines if line.get("before") and line["before"]["error_se"]]
+    moved = [line for line in both if abs(change(line)) > 2]
+    ours = [line for line in both if line["group"] == "ours"]
+    worse, better = (
+        [line for line in moved if line["group"] == "ours" and sign * change(line) > 0] for sign in (1, -1)
+    )
+    yield (
+        f"Of {len(ours)} cells of ours that were run again, {len(worse)} are worse than before by more than two "
+        f"standard errors of the difference, and {len(better)} better; chance alone would make about "
+        f"{0.0228 * len(ours):.0f} of each."
+    )
+    yield ""
+    yield "| table | ε | | before | now | difference / standard error |"
+    yield "|---|---|---|---|---|---|"
+    for line in sorted(moved, key=lambda line: (line["group"] != "ours", -change(line))):
+        old = line["before"]
+        yield (
+            f"| {line['table']} | {line['epsilon']:g} | {line['contestant']} | {number(old['error'])} "
+            f"({old['runs']} runs) | {number(line['error'])} ({line['runs']}) | {change(line):+.1f} |"
+        )
+
+    table = "5000/10/1"
+    given = {name: found[table, 1.0, name] for name in ("weighting", "overlap weighting")}
+    shown = [
+        f"{100 * line['before']['intervals']:.0f} and {100 * line['intervals']:.0f} % ({name})"
+        for name, line in given.items()
+    ]
+    tables = found[table, 1.0, NO_PRIVACY]
+    yield ""
+    yield (
+        "Two things come with it. Of 5,000 units at epsilon 1, intervals were given before and now in "
+        f"{' and '.join(shown)} of runs. And the {tables['before']['runs']} tables of that size before were easier "
+        f"than the {tables['runs']} of now: without privacy the error was {percent(tables['before']['error'])}, and is "
+        f"{percent(tables['error'])}."
+    )
+
+
+def change(line: Line) -> float:
+    """Return how many standard errors an error is above that of the run before."""
+    old = line["before"]
+    return float((line["error"] - old["error"]) / math.hypot(line["error_se"], old["error_se"]))
+
+
+def _sizes(found: Found) -> Iterator[str]:
+    sizes = (1_000, 5_000, 20_000, 100_000)
+    yield f"| | {' | '.join(f'{n:,} units' for n in sizes)} |"
+    yield f"|---|{'---|' * len(sizes)}"
+    for shown, name in BY_SIZE.items():
+        lines = [found[f"{n}/10/1", 1.0, name] for n in sizes]
+        cells = [percent(line["error"]) + _given(line) for line in lines]
+        yield f"| {shown} | {' | '.join(cells)} |"
+
+
+def _given(line: Line) -> str:
+    if line["group"] == "reference":
+        return ""
+    return (
+        " (all)" if line["intervals"] == 1 else f" ({100 * line['intervals']:.0f} %)" if line["intervals"] else " (0)"
+    )
