@@ -100,8 +100,9 @@ def test_cap_follows_the_odds_of_the_larger_arm(protects: Protects, share: float
     assert effect.guarantee.epsilon == 5.0
 
 
-def test_cap_is_small_where_noise_is_large() -> None:
-    few = dpc.Stratification(by=["ward"]).estimate(vault_of(table_of(0.5, 400)), epsilon=0.5)
+@pytest.mark.parametrize("share", [0.5, 0.02])
+def test_cap_is_small_where_noise_is_large(share: float) -> None:
+    few = dpc.Stratification(by=["ward"]).estimate(vault_of(table_of(share, 400)), epsilon=0.5)
     assert few.method.endswith("cap 3")
 
 

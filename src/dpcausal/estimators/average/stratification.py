@@ -139,7 +139,8 @@ class Stratification(BaseEstimator):
             units, receipts = units_compared(source, release), (release.receipt,)
             treated = release.value("size_1") / units
             # As much larger as noise may hide: where noise is large, the cap is that of even arms.
-            rarer = min(treated, 1 - treated) + math.sqrt(release.variance("size_1")) / units
+            noise = math.sqrt(release.variance("size_1")) / units
+            rarer = max(min(treated, 1 - treated), noise) + noise
         query, second = _capped(cuts, source, allowed, units, rarer)
         return query, second, receipts
 
