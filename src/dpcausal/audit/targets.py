@@ -28,6 +28,7 @@ from dpcausal.estimators.average import (
     estimator_for,
 )
 from dpcausal.estimators.conditional import BlockEnsemble, DRLearner, KernelLearner, RLearner, SubgroupEffects
+from dpcausal.estimators.propensity_model import PropensityModel
 from dpcausal.queries import (
     ArmMoments,
     ArmTotals,
@@ -111,7 +112,7 @@ def of_query(name: str, query: Query, protects: Protects, delta: float = 0.0) ->
 
 def of_estimator(
     name: str,
-    estimator: Estimator | CurveEstimator | Overlap | Balance,
+    estimator: Estimator | CurveEstimator | Overlap | Balance | PropensityModel,
     protects: Protects,
     delta: float = 0.0,
     **kind: Any,  # noqa: ANN401 (further fields)
@@ -180,6 +181,8 @@ _VARIANTS: tuple[Target, ...] = (
         BlockEnsemble(covariates=["age"], learner="linear", at=_PROFILES, blocks=4, limit=0.1),
         "record",
     ),
+    of_estimator("PropensityModel", PropensityModel(covariates=["age"]), "record"),
+    of_estimator("PropensityModel, output", PropensityModel(covariates=["age"], scores="output"), "record", DELTA),
     of_estimator("Overlap, strata", Overlap(by=["ward"]), "record"),
     of_estimator("Overlap, Gaussian", Overlap(by=["smoker"]), "record", DELTA, gaussian=True),
     of_estimator("Overlap, score", Overlap(covariates=["age"]), "record"),
