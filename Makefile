@@ -66,4 +66,4 @@ long:  ## the statistical, scale and fault suites at full size; needs several ho
 	$(PYTHON) -m benchmarks.pooling --json
 	$(PYTHON) -m benchmarks.federation --publish --json
 	$(PYTHON) -m benchmarks.studies exact_matching --json
-	$(PYTHON) -m benchmarks.studies weighting --json
+	$(PYTHON) -m benchmarks.papers pp-ipw

@@ -64,6 +64,7 @@ def test_wrong_sign_and_type_s_error_are_those_of_simulated_estimates(epsilon: f
         dpc.Rehearsal(schema_of(3), 20_000, outcome_sd=0.2), epsilon=epsilon, delta=delta
     )
     assert effect.standard_error is not None
+    assert effect.sampling_sd is not None
     size = 0.8 * effect.standard_error
     generator = np.random.default_rng(1)
     estimates = size + generator.normal(0, effect.sampling_sd, 200_000)
