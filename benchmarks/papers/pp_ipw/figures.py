@@ -39,10 +39,11 @@ def _panels(rows: int, columns: int, title: str, height: float = 3.4) -> tuple[F
     return figure, np.atleast_1d(figure.subplots(rows, columns, squeeze=False)).ravel().tolist()
 
 
-def _by_epsilon(lines: Sequence[Line], effect: float) -> list[Line]:
+def _by_epsilon(lines: Sequence[Line], effect: float, estimator: str) -> list[Line]:
     """Return the lines of Figures 2a and 2b: all epsilons, the score fitted on 1,000 units, or on all where unsplit."""
-    split = [each for each in lines if each["effect"] == effect]
-    return [each for each in split if each["fitted_on"] in (FIXED_FITTED_ON, 2 * FIXED_FITTED_ON)]
+    m = FIXED_FITTED_ON if estimator == CORRECTED else 2 * FIXED_FITTED_ON
+    at = (estimator, effect, m)
+    return [each for each in lines if (each["estimator"], each["effect"], each["fitted_on"]) == at]
 
 
 def _printed_by(result: Result, effect: float, x: str) -> list[Line]:
@@ -93,7 +94,7 @@ def _signs(result: Result) -> Figure:
         panel.plot(at, [line["score_only_wrong"] for line in lines], "o-", color=ORANGE, label="as printed, τ̂n")
         panel.plot(at, [line["fully_wrong"] for line in lines], "^-", color=RED, label="as printed, τ̂εn")
         for name, (words, colour, marker) in VAULTS.items():
-            chosen = [line for line in _by_epsilon(result["vaults"], effect) if line["estimator"] == name]
+            chosen = _by_epsilon(result["vaults"], effect, name)
             wrong = [line["wrong"] for line in chosen]
             panel.plot([line["epsilon"] for line in chosen], wrong, f"{marker}--", color=colour, label=words)
         panel.set_ylim(-0.02, 0.72)
@@ -158,8 +159,8 @@ def _tables(result: Result) -> Figure:
         for line in (line for line in result["tables"] if line["table"] == name and line["row"] in drawn):
             words, colour, marker, style = drawn[line["row"]]
             panel.plot(EPSILONS, line["wrong"], f"{marker}{style}", color=colour, label=words)
-        panel.set_ylim(-0.02, 0.72)
+        panel.set_ylim(-0.02, 0.82)
         panel.set_ylabel("P(wrong sign)")
         _finish(panel, f"Table {number}: {name}", "epsilon")
-        panel.legend(fontsize=7, loc="upper right" if name == "IHDP" else "center right")
+        panel.legend(fontsize=7, loc="upper right", ncols=2)
     return figure
