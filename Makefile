@@ -66,6 +66,6 @@ long:  ## the statistical, scale and fault suites at full size; needs several ho
 	$(PYTHON) -m benchmarks.pooling --json
 	$(PYTHON) -m benchmarks.federation --publish --json
 	$(PYTHON) -m benchmarks.studies exact_matching --json
-	$(PYTHON) -m benchmarks.studies weighting --json
 	$(PYTHON) -m benchmarks.realistic --publish
 	$(PYTHON) -m benchmarks.bakeoff --runs 100 --publish
+	$(PYTHON) -m benchmarks.papers pp-ipw

@@ -14,6 +14,7 @@ NOUNS = (
     *("errors", "arrays", "hash_chain", "text", "plain_text", "other_names", "validation"),
     *("cells", "real", "columns", "treatment", "schema"),
     *("expectations", "interval", "guarantee", "queries", "calibration", "release", "source", "effect", "curve"),
+    "propensity_score",
 )
 """The public nouns: each may import only the ones before it, and, where it is a folder, its own files."""
 

@@ -48,7 +48,7 @@ class Docstrings(Extension):
         """One example under the name that mkdocstrings knows for code; pages of the docs as links."""
         if obj.docstring:
             text = re.sub(r"^( *)Example:$", r"\1Examples:", obj.docstring.value, flags=re.MULTILINE)
-            obj.docstring.value = re.sub(r"\bdocs/([\w/]+\.md)\b", r"[\g<0>](../\1)", text)
+            obj.docstring.value = re.sub(r"\bdocs/([\w/-]+\.md)\b", r"[\g<0>](../\1)", text)
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:

@@ -176,14 +176,14 @@ def scene_of(data: DataSet) -> Scene:
     """Return a data set with the covariates that matter."""
     used = _with(data, {*data.short, *(cut if isinstance(cut, str) else cut.name for cut in data.strata)})
     schema = used.schema("record")
-    return Scene(used, schema, CachedEngine(used.relation(), schema), _study(_with(data, set(data.short))))
+    return Scene(used, schema, CachedEngine(used.relation(), schema), study_of(_with(data, set(data.short))))
 
 
 def _with(data: DataSet, names: set[str]) -> DataSet:
     return replace(data, covariates=tuple(column for column in data.covariates if column.name in names))
 
 
-def _study(data: DataSet) -> Study:
+def study_of(data: DataSet) -> Study:
     """Return a data set as peers see it, with bounds applied."""
     low, high = data.schema("record").outcome_bounds
     arms = (np.array(data.table[data.treatment.name].to_pylist()) == data.treatment.compared[1]).astype(np.int64)

@@ -178,83 +178,6 @@ def _errors(result: dict[str, Any]) -> Figure:
     return figure
 
 
-def _bias(result: dict[str, Any]) -> Figure:
-    title = "Bias that noise in the score gives the estimate (simulation of the formulas, no vault)"
-    figure, axes = panels(2, 2, title, width=4.8)
-    names: dict[str, tuple[str, Look]] = {
-        "corrected_bias": ("formula, corrected", {"color": COLOURS[0]}),
-        "printed_bias": ("formula, as printed", {"color": COLOURS[1], "linestyle": "--"}),
-        "bias": ("simulated", {"color": "black", "marker": "o", "linestyle": "none", "markersize": 5}),
-        "bias_of_debiased": (
-            "simulated, weights corrected",
-            {"color": COLOURS[2], "marker": "D", "linestyle": "none", "markersize": 4},
-        ),
-    }
-    for panel, (effect, x, chosen) in zip(axes, _noisy(result), strict=True):
-        for name, (words, style) in names.items():
-            panel.plot([line[x] for line in chosen], [line[name] for line in chosen], label=words, **style)
-        panel.axhline(0, color="grey", linewidth=0.8)
-        panel.set_ylabel("bias")
-        _titled(panel, effect, x)
-    axes[0].legend(fontsize=7)
-    return figure
-
-
-def _signs(result: dict[str, Any]) -> Figure:
-    title = "How often noise in the score turns the sign (simulation of the formulas, no vault)"
-    figure, axes = panels(1, 2, title, width=4.8)
-    for panel, x in zip(axes, ("epsilon", "fitted_on"), strict=True):
-        for place, (effect, _, chosen) in enumerate(each for each in _noisy(result) if each[1] == x):
-            at, signs = [line[x] for line in chosen], [line["sign_error"] for line in chosen]
-            panel.plot(at, signs, label=f"effect {effect:g}", **look(place))
-        panel.set_ylabel("share of wrong signs")
-        _titled(panel, None, x)
-    axes[0].legend(fontsize=8)
-    return figure
-
-
-def _noisy(result: dict[str, Any]) -> list[tuple[float, str, list[Line]]]:
-    """Each effect against epsilon and against the number of units that the score is fitted on."""
-    lines = result["simulated"]
-    found = []
-    for effect in dict.fromkeys(line["effect"] for line in lines):
-        of_effect = [line for line in lines if line["effect"] == effect]
-        first = next(place for place, line in enumerate(of_effect) if line["fitted_on"] != 1000)
-        found += [(effect, "epsilon", of_effect[:first]), (effect, "fitted_on", of_effect[first:])]
-    return found
-
-
-def _titled(panel: Axes, effect: float | None, x: str) -> None:
-    of = "" if effect is None else f"effect {effect:g}, "
-    fixed, label = {
-        "epsilon": ("score fitted on 1,000 units", "epsilon"),
-        "fitted_on": ("epsilon 0.2", "units that the score is fitted on"),
-    }[x]
-    panel.set_title(of + fixed, fontsize=10)
-    panel.set_xlabel(label)
-    panel.grid(visible=True, alpha=0.3)
-
-
-def _vaults(result: dict[str, Any]) -> Figure:
-    lines = result["through_vaults"]
-    short = min(line["dimensions"] for line in lines)
-    of_short = [line for line in lines if line["dimensions"] == short]
-    small, large = (effect for effect in dict.fromkeys(line["effect"] for line in of_short))
-    figure, axes = panels(1, 3, f"InverseWeighting through vaults: 2,000 units, {short} covariates", width=4.0)
-    shown = [(small, "sign_error", "share of wrong signs"), (small, "rmse", "RMSE"), (large, "rmse", "RMSE")]
-    for panel, (effect, measure, words) in zip(axes, shown, strict=True):
-        chosen = [line for line in of_short if line["effect"] == effect]
-        curves(panel, chosen, "estimator", ("epsilon", measure))
-        ticks(panel, sorted({line["epsilon"] for line in chosen}))
-        panel.set_title(f"effect {effect:g}, {chosen[0]['repeats']} tables", fontsize=10)
-        panel.set_xlabel("epsilon")
-        panel.set_ylabel(words)
-        if measure == "rmse":
-            log_y(panel)
-    axes[0].legend(fontsize=7)
-    return figure
-
-
 DRAWINGS: dict[str, dict[str, Callable[[dict[str, Any]], Figure]]] = {
     "matching": {
         "outcome": lambda result: _sweeps(result, "outcome"),
@@ -263,5 +186,4 @@ DRAWINGS: dict[str, dict[str, Callable[[dict[str, Any]], Figure]]] = {
         "limits": _limits,
     },
     "exact_matching": {"sensitivity": _sensitivity, "errors": _errors},
-    "weighting": {"bias": _bias, "signs": _signs, "vaults": _vaults},
 }

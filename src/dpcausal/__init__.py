@@ -8,7 +8,8 @@ The public names, in the order of a study:
 - Plan: `plan` gives the price, the expected width and the detectable effect; `rank_estimators` ranks those that
   adjust by expected error.
 - Put the table behind its door: a `Vault`, with a `Ledger` that enforces a `Budget`, and `Resources` if it is large.
-- Diagnose, for a price: `Overlap` and `Balance`.
+- Diagnose, for a price: `Overlap` and `Balance`. `PropensityModel` releases a `PropensityScore`, which these and
+  `InverseWeighting` use again for nothing.
 - Estimate an average effect: `DifferenceInMeans` for a trial; `Stratification` for a few discrete confounders;
   `RegressionAdjustment` and `DoublyRobust` for up to about ten of any kind; `InverseWeighting` for a few in a small
   table; `PropensityMatching` where covariates and arms are public; `BlockAverage` around any learner where the
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from dpcausal.estimators.conditional import RLearner as RLearner
     from dpcausal.estimators.conditional import SubgroupEffects as SubgroupEffects
     from dpcausal.estimators.outcome_range import OutcomeRange as OutcomeRange
+    from dpcausal.estimators.propensity_model import PropensityModel as PropensityModel
     from dpcausal.federation.coordinator import Coordinator as Coordinator
     from dpcausal.guarantee import Guarantee as Guarantee
     from dpcausal.ledger import Budget as Budget
@@ -68,6 +70,7 @@ if TYPE_CHECKING:
     from dpcausal.planning.ranking import Ranking as Ranking
     from dpcausal.planning.ranking import rank_estimators as rank_estimators
     from dpcausal.pooling import pool as pool
+    from dpcausal.propensity_score import PropensityScore as PropensityScore
     from dpcausal.queries import Cells as Cells
     from dpcausal.queries import Cut as Cut
     from dpcausal.queries import Fourier as Fourier
@@ -120,6 +123,8 @@ _HOMES = {
     "Plan": "dpcausal.planning.plan",
     "Polynomial": "dpcausal.queries",
     "PropensityMatching": "dpcausal.estimators.average",
+    "PropensityModel": "dpcausal.estimators.propensity_model",
+    "PropensityScore": "dpcausal.propensity_score",
     "RLearner": "dpcausal.estimators.conditional",
     "Real": "dpcausal.real",
     "RegressionAdjustment": "dpcausal.estimators.average",

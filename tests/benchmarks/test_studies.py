@@ -10,7 +10,7 @@ import pytest
 
 import dpcausal as dpc
 from benchmarks.datasets import load, synth
-from benchmarks.studies import exact_matching, figures, matching, weighting
+from benchmarks.studies import exact_matching, figures, matching
 from benchmarks.studies.setup import Setup
 from benchmarks.studies.tables import cells
 from dpcausal.queries import GRID, MatchedContrast
@@ -53,21 +53,6 @@ def test_stored_result_has_the_same_noise_ratio() -> None:
     stored = json.loads((RESULTS / "study_exact_matching.json").read_text(encoding="utf-8"))
     assert stored["ratio_at_epsilon_1"] >= 5
     assert min(line["repeats"] for line in stored["errors"]) >= 100
-
-
-@pytest.mark.parametrize("effect", weighting.EFFECTS)
-def test_noise_in_the_score_biases_as_the_corrected_formula_says_and_not_as_printed(effect: float) -> None:
-    found = weighting.noisy(np.random.default_rng(3), effect, 0.2, 1000, trials=10)
-    assert abs(found.bias - found.corrected_bias) < 4 * found.bias_se
-    assert abs(found.bias - found.printed_bias) > 20 * found.bias_se
-    assert found.bias * found.printed_bias < 0  # not even the sign
-    assert abs(found.bias_of_debiased) < 4 * found.bias_of_debiased_se
-
-
-def test_covariates_are_within_their_public_length() -> None:
-    generator = np.random.default_rng(4)
-    units = weighting.World.draw(generator, 50, 2.0).units(generator, 2000)
-    assert np.linalg.norm(units.x, axis=1).max() <= 1 + 1e-12
 
 
 def test_the_adaptive_limit_minimises_the_error_model_and_is_the_library_s() -> None:

@@ -160,7 +160,7 @@ def test_wrong_parameters_are_refused_before_anything_is_spent() -> None:
     for each in wrong:
         with pytest.raises(QueryError):
             each.estimate(vault, epsilon=1.0)
-    with pytest.raises(QueryError, match="logistic query of age"):
+    with pytest.raises(QueryError, match="a score of age"):
         Balance(OF, ["age"]).estimate(vault, epsilon=1.0, score=SCORE)
     assert vault.ledger.spent.epsilon == 0
 

@@ -1,12 +1,22 @@
 import json
 import math
 from dataclasses import replace
+from statistics import NormalDist
 
+import numpy as np
 import pytest
 
 import dpcausal as dpc
 from dpcausal.planning.plan import plan
-from dpcausal.planning.precision import epsilon_for, half_width, max_confounders, smallest_detectable, units_for
+from dpcausal.planning.precision import (
+    epsilon_for,
+    half_width,
+    max_confounders,
+    smallest_detectable,
+    type_s_error,
+    units_for,
+    wrong_sign,
+)
 
 GUARANTEE = dpc.Guarantee(epsilon=1.0)
 
@@ -37,6 +47,49 @@ def test_with_laplace_noise_alone_it_is_what_quantiles_say() -> None:
     assert effect.privacy_sd == pytest.approx(math.sqrt(noise.variance), rel=0.5)
     alone = replace(effect, sampling_sd=0.0, noise=(noise,))
     assert smallest_detectable(alone) == pytest.approx((math.log(20) + math.log(2.5)) * noise.scale, rel=0.02)
+
+
+def test_wrong_sign_of_a_normal_error_is_the_textbook_s() -> None:
+    effect = replace(dpc.DifferenceInMeans().estimate(expected(2_000), epsilon=1.0), noise=())
+    assert effect.sampling_sd is not None
+    for size in (0.0001, 0.005, 0.02):
+        assert wrong_sign(effect, size) == pytest.approx(NormalDist().cdf(-size / effect.sampling_sd), abs=1e-9)
+        assert wrong_sign(effect, -size) == wrong_sign(effect, size)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.05, 0.0), (1.0, 0.0), (0.05, 1e-6)])
+def test_wrong_sign_and_type_s_error_are_those_of_simulated_estimates(epsilon: float, delta: float) -> None:
+    covariates = ["x0", "x1", "x2"]
+    effect = dpc.RegressionAdjustment(covariates=covariates).estimate(
+        dpc.Rehearsal(schema_of(3), 20_000, outcome_sd=0.2), epsilon=epsilon, delta=delta
+    )
+    assert effect.standard_error is not None
+    assert effect.sampling_sd is not None
+    size = 0.8 * effect.standard_error
+    generator = np.random.default_rng(1)
+    estimates = size + generator.normal(0, effect.sampling_sd, 200_000)
+    for term in effect.noise:
+        draw = generator.laplace if term.family == "laplace" else generator.normal
+        estimates += draw(0, term.scale / term.parts**0.5, (term.parts, 200_000)).sum(axis=0)
+    assert wrong_sign(effect, size) == pytest.approx((estimates <= 0).mean(), abs=0.004)
+    seen = estimates[np.abs(estimates) > half_width(effect)]
+    assert type_s_error(effect, size) == pytest.approx((seen <= 0).mean(), abs=0.015)
+
+
+def test_a_bias_bound_makes_a_wrong_sign_likelier() -> None:
+    effect = dpc.DifferenceInMeans().estimate(expected(2_000), epsilon=1.0)
+    biased = replace(effect, bias_bound=0.01)
+    assert wrong_sign(biased, 0.02) == pytest.approx(wrong_sign(effect, 0.01))
+
+
+def test_a_wrong_sign_needs_known_errors_and_an_effect() -> None:
+    drowned = dpc.RegressionAdjustment(covariates=["x0", "x1"]).estimate(expected(1_000, 2), epsilon=0.02)
+    with pytest.raises(dpc.DpcausalError, match="a plan with an interval"):
+        wrong_sign(drowned, 0.1)
+    effect = dpc.DifferenceInMeans().estimate(expected(2_000), epsilon=1.0)
+    for size in (0, math.nan, "0.1"):
+        with pytest.raises(dpc.DpcausalError, match="the size of an effect"):
+            wrong_sign(effect, size)  # type: ignore[arg-type]
 
 
 def test_the_epsilon_that_is_needed_is_enough_and_a_little_less_is_not() -> None:

@@ -28,6 +28,7 @@ from dpcausal.estimators.average import (
     estimator_for,
 )
 from dpcausal.estimators.conditional import BlockEnsemble, DRLearner, KernelLearner, RLearner, SubgroupEffects
+from dpcausal.estimators.propensity_model import PropensityModel
 from dpcausal.queries import (
     ArmMoments,
     ArmTotals,
@@ -117,7 +118,7 @@ def ask_narrowed(source: Source) -> Release:
 
 def of_estimator(
     name: str,
-    estimator: Estimator | CurveEstimator | Overlap | Balance,
+    estimator: Estimator | CurveEstimator | Overlap | Balance | PropensityModel,
     protects: Protects,
     delta: float = 0.0,
     **kind: Any,  # noqa: ANN401 (further fields)
@@ -188,6 +189,8 @@ _VARIANTS: tuple[Target, ...] = (
         BlockEnsemble(covariates=["age"], learner="linear", at=_PROFILES, blocks=4, limit=0.1),
         "record",
     ),
+    of_estimator("PropensityModel", PropensityModel(covariates=["age"]), "record"),
+    of_estimator("PropensityModel, output", PropensityModel(covariates=["age"], scores="output"), "record", DELTA),
     of_estimator("Overlap, strata", Overlap(by=["ward"]), "record"),
     of_estimator("Overlap, Gaussian", Overlap(by=["smoker"]), "record", DELTA, gaussian=True),
     of_estimator("Overlap, score", Overlap(covariates=["age"]), "record"),

@@ -12,6 +12,7 @@ from dpcausal.diagnostics.score import BEFORE, Asks, scored
 from dpcausal.errors import QueryError
 from dpcausal.estimators.outcome_regression import fit_regressions
 from dpcausal.guarantee import Guarantee
+from dpcausal.propensity_score import PropensityScore
 from dpcausal.queries import CovariateSums, RegressionMoments, WeightedCovariates
 from dpcausal.queries.features import Estimand, design_names, feature_names
 from dpcausal.rehearsal.pricing import look_ahead
@@ -66,7 +67,7 @@ class Balance:
 
     @look_ahead
     def estimate(
-        self, source: Source, *, epsilon: float, delta: float = 0.0, score: Release | None = None
+        self, source: Source, *, epsilon: float, delta: float = 0.0, score: PropensityScore | Release | None = None
     ) -> "BalanceTable":
         """Estimate the balance for a total of epsilon and delta.
 
@@ -74,7 +75,8 @@ class Balance:
             source: Where the sums come from.
             epsilon: The privacy loss.
             delta: With 0 all noise is Laplace noise; with a positive one the sums get Gaussian noise.
-            score: A score of the covariates in `weighted_by` released before; then all of epsilon is for the sums.
+            score: A score of the covariates in `weighted_by` that `PropensityModel` released before; then all of
+                epsilon is for the sums.
         """
         guarantee = guarantee_for(source, epsilon, delta)
         self._check(source)

@@ -13,6 +13,7 @@ from dpcausal.diagnostics.score import BEFORE, Asks, scored
 from dpcausal.errors import QueryError
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import half_width
+from dpcausal.propensity_score import PropensityScore
 from dpcausal.queries import Cells, Cut, ScoreCounts, StratumCounts
 from dpcausal.queries.cuts import cuts_of
 from dpcausal.queries.features import feature_names
@@ -59,7 +60,7 @@ class Overlap:
 
     @look_ahead
     def estimate(
-        self, source: Source, *, epsilon: float, delta: float = 0.0, score: Release | None = None
+        self, source: Source, *, epsilon: float, delta: float = 0.0, score: PropensityScore | Release | None = None
     ) -> "OverlapTable":
         """Estimate the overlap for a total of epsilon and delta.
 
@@ -67,7 +68,8 @@ class Overlap:
             source: Where the counts come from.
             epsilon: The privacy loss.
             delta: With 0 all noise is Laplace noise; with a positive one the counts get Gaussian noise.
-            score: A score of the same covariates released before; then all of epsilon is for the counts.
+            score: A score of the same covariates that `PropensityModel` released before; then all of epsilon is for
+                the counts.
         """
         guarantee = guarantee_for(source, epsilon, delta)
         self._check()

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 
 from dpcausal.errors import QueryError
 from dpcausal.guarantee import Guarantee
-from dpcausal.queries import ObjectivePerturbedLogistic, OutputPerturbedLogistic, Query
+from dpcausal.propensity_score import PropensityScore, score_release
+from dpcausal.queries import ObjectivePerturbedLogistic, Query
 from dpcausal.release import Release
 from dpcausal.source import Source
 from dpcausal.validation import is_number
@@ -19,7 +20,7 @@ def scored(  # noqa: PLR0913, PLR0917
     covariates: Sequence[str],
     guarantee: Guarantee,
     share: float,
-    score: Release | None,
+    score: PropensityScore | Release | None,
     then: Callable[[Sequence[float], Guarantee], Asks],
 ) -> tuple[Release, list[Release]]:
     """Release a score of these covariates, unless one is given, and the queries that use it.
@@ -40,13 +41,5 @@ def scored(  # noqa: PLR0913, PLR0917
         first, rest = guarantee.split(share, pure_first=True)
         made = source.release(ObjectivePerturbedLogistic(covariates), first)
         return made, [source.release(*ask) for ask in then(made.values, rest)]
-    asked = getattr(score, "query", None)
-    if not isinstance(asked, ObjectivePerturbedLogistic | OutputPerturbedLogistic) or tuple(asked.covariates) != tuple(
-        covariates
-    ):
-        raise QueryError(
-            expected=f"the release of a logistic query of {', '.join(covariates)}",
-            got=f"one of {', '.join(getattr(asked, 'covariates', ()) or ('something else',))}",
-            hint="omit score to release a new one for a share of epsilon.",
-        )
-    return score, [source.release(*ask) for ask in then(score.values, guarantee)]
+    made = score_release(score, tuple(covariates), source.schema)
+    return made, [source.release(*ask) for ask in then(made.values, guarantee)]

@@ -18,7 +18,7 @@ ESTIMANDS: dict[Estimand, str] = {
 _FEATURE_VARIANCE = 1 / 3
 """The variance of a feature that spreads evenly between -1 and 1."""
 
-_INFORMATION = 0.2 / 3
+EXPECTED_INFORMATION = 0.2 / 3
 """What one unit adds to the information about a coefficient where nothing else is known: a propensity's e (1 - e) of
 0.2, as for 28 % treated, times the variance of such a feature."""
 
@@ -40,7 +40,7 @@ class PropensityUncertainty:
 
     @classmethod
     def of(
-        cls, n: int, epsilon: float, covariates: int, features: int, information_per_unit: float = _INFORMATION
+        cls, n: int, epsilon: float, covariates: int, features: int, information_per_unit: float = EXPECTED_INFORMATION
     ) -> Self:
         """Return the uncertainty of objective perturbation with this epsilon.
 

@@ -15,8 +15,10 @@ from dpcausal.planning.precision import (
     half_width,
     max_confounders,
     smallest_detectable,
+    type_s_error,
     units_for,
     width_curve,
+    wrong_sign,
 )
 from dpcausal.planning.ranking import Candidate, Ranking, Shape, rank_estimators
 from dpcausal.queries import Cut
@@ -65,6 +67,33 @@ class Plan:
     def smallest_detectable(self) -> float:
         """The smallest effect that such a study detects with 80 % power, by a two-sided test at 5 %."""
         return smallest_detectable(self.effect)
+
+    def wrong_sign(self, effect: float) -> float:
+        """Return the probability that the estimate has the wrong sign if the true effect is of this size.
+
+        It follows from the planned errors, sampling and privacy noise together, and is exact for them. It takes the
+        estimator's assumptions to hold: residual confounding is no part of it.
+
+        Raises:
+            RefusedError: Where no interval is expected, so that errors are not known.
+
+        Example:
+            >>> from dpcausal import DifferenceInMeans, Guarantee, Real, Rehearsal, Schema, Treatment
+            >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100))
+            >>> expected = Rehearsal(schema, n=1_000, outcome_sd=15)
+            >>> trial = plan(DifferenceInMeans(), expected, Guarantee(epsilon=0.2), covariates=[])
+            >>> round(trial.wrong_sign(2.0), 2), round(trial.type_s_error(2.0), 2)
+            (0.24, 0.1)
+        """
+        return wrong_sign(self.effect, effect)
+
+    def type_s_error(self, effect: float) -> float:
+        """Return the same among estimates whose 95 % interval excludes 0: the type S error of Gelman and Carlin (2014).
+
+        Raises:
+            RefusedError: Where no interval is expected.
+        """
+        return type_s_error(self.effect, effect)
 
     @property
     def refused(self) -> bool:

@@ -7,10 +7,13 @@ from dataclasses import replace
 from typing import TypeVar
 
 from dpcausal.effect import Effect, Estimator
+from dpcausal.errors import QueryError, RefusedError
 from dpcausal.estimators.average import RegressionAdjustment
 from dpcausal.guarantee import Guarantee
+from dpcausal.interval import beyond
 from dpcausal.real import Real
 from dpcausal.rehearsal import Rehearsal
+from dpcausal.validation import is_number
 
 Size = TypeVar("Size", int, float)
 
@@ -43,6 +46,47 @@ def smallest_detectable(effect: Effect, power: float = 0.8) -> float:
     of the error, sampling and privacy noise together. For a normal error the sum is the usual 2.8 standard errors.
     """
     return half_width(effect) + half_width(effect, 2 * power - 1)
+
+
+def wrong_sign(effect: Effect, size: float) -> float:
+    """Return the probability that an estimate has the wrong sign where the true effect is of this size.
+
+    That is the probability that the error, sampling and privacy noise together, exceeds the effect on the other side;
+    with a bias up to the bound, where there is one.
+
+    Raises:
+        RefusedError: Where errors are not known, so that there is no interval.
+    """
+    return beyond(_known(effect, size) - effect.bias_bound, effect.sampling_sd or 0.0, effect.noise)
+
+
+def type_s_error(effect: Effect, size: float, level: float = 0.95) -> float:
+    """Return the probability that an estimate whose interval excludes 0 has the wrong sign (Gelman and Carlin 2014).
+
+    It takes the interval to come out as wide as expected.
+    """
+    size, half = _known(effect, size), half_width(effect, level)
+    wrong, right = (
+        beyond(half - effect.bias_bound - sign * size, effect.sampling_sd or 0.0, effect.noise) for sign in (-1, 1)
+    )
+    return wrong / (wrong + right)
+
+
+def _known(effect: Effect, size: float) -> float:
+    """Return how far a true effect is from 0, if errors are known."""
+    if effect.no_interval:
+        raise RefusedError(
+            expected="a plan with an interval",
+            got=f"none: {effect.no_interval}",
+            hint="plan another estimator, more units or more epsilon.",
+        )
+    if not (is_number(size) and size != 0):
+        raise QueryError(
+            expected="the size of an effect, in the outcome's units, other than 0",
+            got=repr(size),
+            hint="give the smallest effect that would matter, or plan.smallest_detectable.",
+        )
+    return abs(size)
 
 
 def epsilon_for(width: float, estimator: Estimator, rehearsal: Rehearsal, delta: float) -> float | None:

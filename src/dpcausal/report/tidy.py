@@ -9,6 +9,7 @@ import pyarrow as pa
 from dpcausal.curve import EffectCurve, named
 from dpcausal.effect import Effect, SiteShare
 from dpcausal.errors import MissingExtraError, QueryError
+from dpcausal.propensity_score import PropensityScore
 from dpcausal.queries.profiles import codes_of, values_of
 
 _TEXT, _NUMBER = pa.string(), pa.float64()
@@ -24,7 +25,7 @@ _COLUMNS = pa.schema(
     }
 )
 
-Result = Effect | EffectCurve | SiteShare
+Result = Effect | EffectCurve | PropensityScore | SiteShare
 
 
 def tidy(
@@ -34,14 +35,14 @@ def tidy(
     level: float = 0.95,
     backend: Literal["pandas", "polars", "pyarrow"] = "pandas",
 ) -> Any:  # noqa: ANN401 (a frame of the library that was asked for)
-    """Return a frame with one line for each effect, each profile of a curve, and each site.
+    """Return a frame with one line for each effect, profile of a curve, coefficient of a propensity score, and site.
 
     Unknown and refused values are absent (`NA`, `null`), and `no_interval` says why: a refused interval has no bounds,
     a rehearsal has no estimate. `status` is `estimated`, `rehearsed`, or the status of a site. Epsilon and delta are
     those of the whole result to which a line belongs: they do not add up over the lines of a curve.
 
     Args:
-        results: An effect, a curve, a site's share (`effect.sites`), or several of them.
+        results: An effect, a curve, a propensity score, a site's share (`effect.sites`), or several of them.
         at: Public profiles at which curves are evaluated; by default those that printing a curve shows.
         level: The confidence level of the intervals; those of one curve hold simultaneously.
         backend: The library of the frame.
@@ -68,24 +69,40 @@ def _lines(result: Result, at: object, level: float) -> Iterator[dict[str, objec
         for line in lines:
             absent = dict.fromkeys(("estimate", "low", "high") if result.rehearsed else ())
             yield _of_both(result, level) | line | absent
+    elif isinstance(result, PropensityScore):
+        for name, value in result.coefficients.items():
+            yield _of_score(result) | {"group": name, "estimate": None if result.rehearsed else value}
     else:
         raise QueryError(
-            expected="effects, curves or shares of sites",
+            expected="effects, curves, propensity scores or shares of sites",
             got=type(result).__name__,
             hint="pass the result of an estimator, or a list of results.",
         )
 
 
 def _of_both(result: Effect | EffectCurve, level: float) -> dict[str, object]:
+    return _of_all(result) | {
+        "estimand": result.estimand,
+        "outcome": result.outcome,
+        "level": None if result.no_interval else level,
+        "no_interval": result.no_interval or None,
+    }
+
+
+def _of_score(score: PropensityScore) -> dict[str, object]:
+    return _of_all(score) | {
+        "estimand": "coefficient of the log-odds of treatment",
+        "outcome": score.schema.treatment.name,
+        "no_interval": "the error of a private score is not estimated",
+    }
+
+
+def _of_all(result: Effect | EffectCurve | PropensityScore) -> dict[str, object]:
     control, treated = result.arms
     guarantee = result.guarantee
     return {
-        "estimand": result.estimand,
-        "outcome": result.outcome,
         "control": control,
         "treated": treated,
-        "level": None if result.no_interval else level,
-        "no_interval": result.no_interval or None,
         "n": result.n,
         "method": result.method,
         "epsilon": guarantee.epsilon,

@@ -18,6 +18,7 @@ from dpcausal.estimators.propensity import ESTIMANDS
 from dpcausal.estimators.score_noise import CovariateSpread, PrivateScore
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm
+from dpcausal.propensity_score import PropensityScore, score_release
 from dpcausal.queries import CovariateMoments, ObjectivePerturbedLogistic, OutputPerturbedLogistic, WeightedArms
 from dpcausal.queries.features import Estimand, feature_names
 from dpcausal.release import Receipt, Release
@@ -81,7 +82,8 @@ class InverseWeighting(BaseEstimator):
             of covariates, the estimand and the clip.
 
     Reference:
-        Lee, Gresele, Park and Muandet (2019), Private Causal Inference using Propensity Scores. Corrected here: the
+        PP-IPW: Lee, Gresele, Park and Muandet (2019), Privacy-Preserving Causal Inference via Inverse Probability
+        Weighting; beside the paper in docs/papers/pp-ipw.md. Corrected here: the
         constant is penalised, lengths of covariates are bounded by the schema and not by the largest in the table,
         scores are clipped, ATT and ATC are divided by the arms' weights and not by n, the score's ridge is undone, all
         units are used in all queries, and the noise that normalising needs is shared. With `output`, weights are
@@ -107,7 +109,13 @@ class InverseWeighting(BaseEstimator):
     share: float | None = None
 
     def estimate(
-        self, source: Source, *, epsilon: float, delta: float = 0.0, scores_from: Source | None = None
+        self,
+        source: Source,
+        *,
+        epsilon: float,
+        delta: float = 0.0,
+        scores_from: Source | None = None,
+        score: PropensityScore | None = None,
     ) -> Effect:
         """Estimate the effect for a total of epsilon and delta.
 
@@ -117,49 +125,62 @@ class InverseWeighting(BaseEstimator):
             delta: What may be spent of it; less is where Laplace noise is narrower than Gaussian noise.
             scores_from: A source of other units, chosen without looking at them, to fit the score on: the other half of
                 a table, for instance. Then each source spends all of epsilon, on different units.
+            score: A score that `PropensityModel` released before, of the same source and covariates. It is not paid for
+                again: all of epsilon is for the rest.
         """
         allowed = guarantee_for(source, epsilon, delta)
         self._check(source)
+        known = None if score is None else self._known(score, source, scores_from)
         if scores_from is not None:
             _check_apart(source, scores_from)
         if self.scores == "output":
-            return self._without_interval(source, allowed, scores_from)
+            return self._without_interval(source, allowed, scores_from, known)
         moments = CovariateMoments(self.covariates)
         first, rest = allowed.split(_MOMENTS_SHARE)
         first = narrower(moments, source, first, f"outcome * {moments.features(source.schema)[0]}")
         profile = source.release(moments, first)
         spread = CovariateSpread.of(moments, profile, source)
-        if scores_from is None:
-            for_score, last = rest.split(self._share(source), pure_first=True)
+        if known is not None:
+            release, last = known, rest
         else:
-            for_score, last = guarantee_for(scores_from, epsilon, 0.0), rest
-        release = (scores_from or source).release(ObjectivePerturbedLogistic(self.covariates), for_score)
-        score = PrivateScore.of(release, len(self.covariates), spread, (scores_from or source).n)
-        clip = self._clip(score, last.epsilon)
-        query = WeightedArms(
-            self.covariates, score.scaled(math.sqrt(len(self.covariates) + 1)), self.estimand, clip, 0.0, spread.centre
-        )
+            if scores_from is None:
+                for_score, last = rest.split(self._share(source), pure_first=True)
+            else:
+                for_score, last = guarantee_for(scores_from, epsilon, 0.0), rest
+            release = (scores_from or source).release(ObjectivePerturbedLogistic(self.covariates), for_score)
+        private = PrivateScore.of(release, len(self.covariates), spread, (scores_from or source).n)
+        clip = self._clip(private, last.epsilon)
+        root = math.sqrt(len(self.covariates) + 1)
+        query = WeightedArms(self.covariates, private.scaled(root), self.estimand, clip, 0.0, spread.centre)
         last = narrower(query, source, last, "weighted_difference")
         sums = source.release(query, last)
         spent = allowed if first.delta or last.delta else replace(allowed, delta=0.0)
         # A score of the same units balances what covariates explain; one of others adds its own sampling error.
         balanced = 1.0 if scores_from is None else -spread.units / scores_from.n
-        arms = _Arms(query, sums, source, score, balanced)
-        return self._effect(source, spent, (profile.receipt, release.receipt), arms, scores_from)
+        arms = _Arms(query, sums, source, private, balanced)
+        paid = (profile.receipt,) if known else (profile.receipt, release.receipt)
+        return self._effect(source, spent, paid, arms, _about_score(scores_from, known))
 
-    def _without_interval(self, source: Source, guarantee: Guarantee, scores_from: Source | None) -> Effect:
+    def _without_interval(
+        self, source: Source, guarantee: Guarantee, scores_from: Source | None, known: Release | None
+    ) -> Effect:
         """Return the effect with output perturbation, whose ridge leaves residual confounding of unknown size."""
-        if scores_from is None:
-            first, last = guarantee.split(0.5 if self.share is None else self.share)
+        if known is not None:
+            release, last = known, guarantee
         else:
-            first, last = guarantee_for(scores_from, guarantee.epsilon, guarantee.delta), guarantee
-        fitted_on = scores_from or source
-        ridge = OutputPerturbedLogistic(self.covariates, max(self.penalty * fitted_on.n, 1.0))
-        release = fitted_on.release(ridge, first)
+            if scores_from is None:
+                first, last = guarantee.split(0.5 if self.share is None else self.share)
+            else:
+                first, last = guarantee_for(scores_from, guarantee.epsilon, guarantee.delta), guarantee
+            fitted_on = scores_from or source
+            ridge = OutputPerturbedLogistic(self.covariates, max(self.penalty * fitted_on.n, 1.0))
+            release = fitted_on.release(ridge, first)
         shrink = min(release.variance("intercept") / 2, _MAX_SHRINK)
         query = WeightedArms(self.covariates, release.values, self.estimand, self.clip, shrink)
         arms = _Arms(query, source.release(query, last), source)
-        return self._effect(source, guarantee, (release.receipt,), arms, scores_from)
+        return self._effect(
+            source, guarantee, () if known else (release.receipt,), arms, _about_score(scores_from, known)
+        )
 
     def _check(self, source: Source) -> None:
         """Raise, before anything is spent, unless all queries can be asked."""
@@ -178,6 +199,18 @@ class InverseWeighting(BaseEstimator):
         nothing = [0.0] * len(feature_names(self.covariates, source.schema))
         WeightedArms(self.covariates, nothing, self.estimand, self.clip).sensitivity(source.schema, "record", "l1")
         CovariateMoments(self.covariates).sensitivity(source.schema, "record", "l1")
+
+    def _known(self, score: PropensityScore, source: Source, scores_from: Source | None) -> Release:
+        """Return the release of a score to use again; raise unless it is of this source and made as here."""
+        release = score_release(score, tuple(self.covariates), source.schema)
+        kind = {"objective": ObjectivePerturbedLogistic, "output": OutputPerturbedLogistic}[self.scores]
+        if scores_from is not None or score.n != source.n or not isinstance(release.query, kind):
+            raise QueryError(
+                expected=f'a score of this source, made with scores="{self.scores}", and no scores_from',
+                got=f"{score.method}, of {score.n:,} units" + ("" if scores_from is None else ", and scores_from"),
+                hint="release a score with PropensityModel(...).estimate(source, epsilon=...), or omit score.",
+            )
+        return release
 
     def _share(self, source: Source) -> float:
         """Return the score's share of what is left of epsilon, by which noise in score and sums is expected smallest.
@@ -216,9 +249,8 @@ class InverseWeighting(BaseEstimator):
         guarantee: Guarantee,
         receipts: tuple[Receipt, ...],
         arms: "_Arms",
-        scores_from: Source | None,
+        about_score: tuple[str, ...],
     ) -> Effect:
-        split = ("the score was fitted on other units, which paid the same epsilon for it",) if scores_from else ()
         beyond = (f"scores of about {arms.beyond:.0%} of units are beyond the clip",) * (arms.beyond > _MUCH)
         refusal = arms.refusal
         if self.scores == "output":
@@ -241,12 +273,20 @@ class InverseWeighting(BaseEstimator):
                 *source.schema.data_handling,
             ),
             receipts=(*receipts, arms.receipt),
-            notes=(*split, *beyond, *source.caveats),
+            notes=(*about_score, *beyond, *source.caveats),
             no_interval=refusal,
             control_mean=arms.signs.means[0].value,
             treated_mean=arms.signs.means[1].value,
         )
         return warned(effect, source.schema, arms.signs)
+
+
+def _about_score(scores_from: Source | None, known: Release | None) -> tuple[str, ...]:
+    """Return what a reader should know about a score that this effect did not pay for."""
+    if known is not None:
+        price = f"epsilon {known.guarantee.epsilon:g}, delta {known.guarantee.delta:g}"
+        return (f"the score was released before, for {price}, which is not in the price of this effect: add both",)
+    return ("the score was fitted on other units, which paid the same epsilon for it",) if scores_from else ()
 
 
 def _check_apart(source: Source, other: Source) -> None:
