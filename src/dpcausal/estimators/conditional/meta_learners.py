@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from dpcausal.columns import Binary
 from dpcausal.curve import EffectCurve, matrix
+from dpcausal.errors import QueryError
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.conditional.nuisance import fit_nuisance_models
 from dpcausal.estimators.conditional.posterior import fit_weights
@@ -12,7 +14,7 @@ from dpcausal.estimators.interval_policy import limit_cut_off, residual_confound
 from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import Basis, EffectMoments
-from dpcausal.queries.effect_moments import Learner
+from dpcausal.queries.models import Learner
 from dpcausal.source import Source, guarantee_for
 
 
@@ -113,6 +115,27 @@ class DRLearner(BaseEstimator):
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> EffectCurve:
         """Fit the effect as a function for a total of epsilon and delta."""
         return learn(self, "augmented", source, guarantee_for(source, epsilon, delta))
+
+
+MetaLearner = Literal["R", "DR"]
+"""The R-learner (Nie and Wager 2021) or the DR-learner (Kennedy 2023)."""
+
+_LEARNERS: dict[str, Learner] = {"R": "residual", "DR": "augmented"}
+
+
+def learner_of(meta_learner: str) -> Learner:
+    """Return the regression of a meta-learner by its name.
+
+    Raises:
+        QueryError: If it is neither.
+    """
+    if meta_learner not in _LEARNERS:
+        raise QueryError(
+            expected="a meta_learner, R or DR",
+            got=repr(meta_learner),
+            hint="R has the smaller noise; it is the default.",
+        )
+    return _LEARNERS[meta_learner]
 
 
 _METHODS: dict[Learner, str] = {"residual": "R-learner", "augmented": "DR-learner"}
