@@ -45,7 +45,8 @@ class RLearner(BaseEstimator):
 
     Reference:
         Nie and Wager (2021). In place of the functional mechanism of Schröder, Melnychuk and Feuerriegel (2025), noise
-        is added to sufficient statistics, which need no clipping of pseudo-outcomes and no influence functions.
+        is added to sufficient statistics, which need no clipping of pseudo-outcomes and no influence functions: docs,
+        The papers, DP-CATE.
 
     Example:
         >>> from dpcausal import Real, Rehearsal, Schema, Spline, Treatment
@@ -93,7 +94,7 @@ class DRLearner(BaseEstimator):
             for a number and 20 for a binary outcome, as for `DoublyRobust`.
 
     Reference:
-        Kennedy (2023) for the learner.
+        Kennedy (2023) for the learner; beside the private DR-learner of DP-CATE: docs, The papers.
 
     Example:
         >>> from dpcausal import Polynomial, Real, Rehearsal, Schema, Treatment
