@@ -58,4 +58,4 @@ def regression(batch: Batch, residuals: Residuals, learner: Learner) -> tuple[Ar
         distance, missed = residuals.residual(batch)
         return (distance / GRID) * functions, missed / GRID
     reach = EffectWeights.reach[learner]
-    return functions, np.clip(residuals.augmented(batch, reach), -GRID, GRID) * (reach / GRID)
+    return functions, np.clip(residuals.augmented(batch, reach), -GRID, GRID) * reach / GRID
