@@ -256,5 +256,6 @@ def _medical(curves: Sequence[Line]) -> Figure:
             axes.set_title(f"epsilon {line['epsilon']:g}")
             axes.set_xlabel({"age": "age", "smokeintensity": "cigarettes a day"}[curve["along"]])
         row[0].set_ylabel("effect of quitting on weight (kg)")
-    _legend(figure, grid[0][0], 4, 0.05)
+    fullest = max(grid.ravel(), key=lambda axes: len(axes.get_legend_handles_labels()[0]))  # an interval may be refused
+    _legend(figure, fullest, 4, 0.05)
     return figure
