@@ -50,7 +50,7 @@ NAMES = {
     NO_PRIVACY: "no privacy, RLearner's functions",
 }
 
-_EPSILON_LOOKS = (
+_EPSILON_LOOKS: tuple[dict[str, Any], ...] = (
     {"color": "#e69f00", "marker": "."},
     {"color": "#56b4e9", "marker": "+"},
     {"color": "#0b3d2e", "marker": "x"},
