@@ -88,7 +88,12 @@ LIBRARY_PACKAGES = {
     "logging": ("audit/fuzz.py", "audit/opening.py", "vault/numerics/learners.py", "vault/engines/spark.py"),
     "warnings": ("testing/", "audit/fuzz.py", "audit/opening.py", "vault/numerics/learners.py"),
     "threadpoolctl": ("vault/numerics/learners.py",),
-    "sklearn": ("curve.py", "vault/numerics/learners.py", "vault/answers/influence_effects.py"),
+    "sklearn": (
+        "curve.py",
+        "vault/numerics/learners.py",
+        "vault/numerics/augmented_learner.py",
+        "vault/answers/influence_effects.py",
+    ),
     "hypothesis": ("audit/fuzz.py", "audit/hostile.py"),
     "scipy": ("audit/",),
     "matplotlib": ("audit/figure.py", "report/"),

@@ -1,1 +1,1 @@
-"""Effects that vary between units, learned with privacy and without: `python -m benchmarks.heterogeneity --help`."""
+"""Effects that vary between units by number of units and kind of table: `python -m benchmarks.heterogeneity --help`."""

@@ -39,9 +39,6 @@ def _text(result: dict[str, Any]) -> list[str]:
         covered = "-" if row["coverage"] is None else f"{row['coverage']:.0%}"
         place = f"{row['table']:27}{row['n']:>7,}{epsilon:>5}  {row['contestant']:57}"
         lines.append(f"{place}{row['pehe']:9.3f}{covered:>6}{row['seconds']:8.2f} s{row['repeats']:>4}")
-    for line in result["wide"]["lines"]:
-        error = "refused" if line["pehe"] is None else f"{line['pehe']:.3f}"
-        lines.append(f"wide, {line['way']:50}{error:>9}{line['seconds']:8.2f} s")
     return lines
 
 

@@ -9,7 +9,7 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from benchmarks.heterogeneity.contestants import HEURISTIC, NO_PRIVACY, TREES
+from benchmarks.papers.dp_cate.contestants import HEURISTIC, NO_PRIVACY, TREES
 from benchmarks.pictures import STYLE, keep
 
 Line = dict[str, Any]
@@ -18,6 +18,7 @@ _LOOKS: dict[str, dict[str, Any]] = {
     "R-learner": {"color": "#0b3d2e", "marker": "o"},
     "DR-learner": {"color": "#1b6ca8", "marker": "s", "markerfacecolor": "white"},
     "kernel learner": {"color": "#6a4c93", "marker": "^"},
+    "kernel learner, DR": {"color": "#9a7bb8", "marker": "v", "markerfacecolor": "white"},
     "block ensemble": {"color": "#b5651d", "marker": "D", "markerfacecolor": "white"},
     "difference in means": {"color": "black", "linewidth": 1},
     "Niu et al. 2022, DP-EBM, R-learner": {"color": "#c1440e", "linestyle": "--", "marker": "v"},

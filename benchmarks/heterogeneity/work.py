@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.heterogeneity.contestants import CONTESTANTS, DELTA, REFERENCES, Contestant, r_learner, vault
 from benchmarks.heterogeneity.tables import Table, paper, table
+from benchmarks.papers.dp_cate.contestants import CONTESTANTS, DELTA, REFERENCES, Contestant, r_learner, vault
 from benchmarks.progress import progress
 
 Line = dict[str, Any]

@@ -7,13 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.heterogeneity import boosting, references
 from benchmarks.heterogeneity.__main__ import main
-from benchmarks.heterogeneity.contestants import CONTESTANTS, NO_PRIVACY, Contestant, Found, cubics
 from benchmarks.heterogeneity.suite import PLANS, heterogeneity, tables_for
 from benchmarks.heterogeneity.tables import GENERATED, Table, generated, ihdp, paper, table
-from benchmarks.heterogeneity.wide import REFUSED, WAYS, drawn
 from benchmarks.heterogeneity.work import rows
+from benchmarks.papers.dp_cate import boosting, references
+from benchmarks.papers.dp_cate.contestants import CONTESTANTS, NO_PRIVACY, Contestant, Found, cubics
 
 FOLDER = os.environ.get("DPCAUSAL_DATA", "")
 
@@ -97,36 +96,24 @@ def test_rows_are_means_over_repeats() -> None:
     assert (row["pehe"], row["pehe_se"], row["coverage"], row["intervals"], row["repeats"]) == (2.0, 1.0, 0.9, 1, 2)
 
 
-def test_treatment_of_the_wide_table_follows_ten_columns() -> None:
-    wide = drawn(5_000, 20, 0)
-    assert np.corrcoef(wide.columns[:, :10].sum(axis=1), wide.arms)[0, 1] > 0.4
-    assert np.abs(wide.outcomes).max() < 10
-
-
 def test_tables_without_files_are_those_that_are_generated() -> None:
     assert set(tables_for(None)) == set(PLANS) & set(GENERATED) == set(GENERATED)
     assert tables_for("anywhere") == list(PLANS)
 
 
-def test_a_quick_run_prints_draws_and_goes_on(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_quick_run_prints_draws_and_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kept = tmp_path / "kept.jsonl"
-    main(["--quick", "--tables", "Dataset 1", "--kept", str(kept), "--figures", str(tmp_path), "--json"])
+    main(["--quick", "--tables", "generated", "--kept", str(kept), "--figures", str(tmp_path), "--json"])
     result = json.loads(capsys.readouterr().out)
     assert {row["contestant"] for row in result["rows"]} >= {NO_PRIVACY, *(each.label for each in CONTESTANTS)}
     assert all(np.isfinite(row["pehe"]) for row in result["rows"])
     assert {path.name for path in tmp_path.glob("*.png")} == {"pehe.png", "curve_epsilons.png"}
-    asked = {line["way"]: line for line in result["wide"]["lines"]}
-    assert set(asked) == {*WAYS, REFUSED}
-    assert "at most 200" in asked[REFUSED]["refused"]
     written = kept.read_text()
     saved = tmp_path / "result.json"
     saved.write_text(json.dumps(result))
     main(["--result", str(saved)])
-    assert capsys.readouterr().out.count("Dataset 1") == len(result["rows"])
-    monkeypatch.setattr("benchmarks.heterogeneity.suite.wide", lambda *_, **__: {})  # it takes longest
-    again = heterogeneity(["Dataset 1"], None, quick=True, kept=kept)
+    assert capsys.readouterr().out.count("generated") == len(result["rows"])
+    again = heterogeneity(["generated"], None, quick=True, kept=kept)
     assert again["rows"] == result["rows"]
     assert kept.read_text() == written
 

@@ -55,6 +55,7 @@ LEARNERS: list[tuple[CurveEstimator, float]] = [
     (dpc.RLearner(OF, dpc.Spline(OF, 1)), 0.2),
     (dpc.RLearner(OF, dpc.Fourier(OF, width=2.0, n_features=4)), 0.25),
     (dpc.KernelLearner(OF, width=2.0), 0.35),
+    (dpc.KernelLearner(OF, width=2.0, meta_learner="DR"), 0.35),
     (dpc.BlockEnsemble(OF, "linear", basis=dpc.Polynomial(OF), limit=0.6), 0.25),
 ]
 
@@ -126,6 +127,8 @@ def test_a_million_questions_cost_nothing() -> None:
         dpc.KernelLearner(OF, ridge="x"),  # type: ignore[arg-type]
         dpc.RLearner(OF, dpc.Polynomial(OF), propensity=0.03),
         dpc.KernelLearner(OF, effect_of=["c"]),
+        dpc.KernelLearner(OF, meta_learner="X"),  # type: ignore[arg-type]
+        dpc.InfluenceLearner(OF, at={"a": [0], "b": [0]}, meta_learner="X"),  # type: ignore[arg-type]
         dpc.BlockEnsemble(OF),
         dpc.BlockEnsemble(OF, at={"a": [0]}),
         dpc.BlockEnsemble(["a"], basis=dpc.Polynomial(OF)),

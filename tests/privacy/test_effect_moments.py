@@ -20,7 +20,7 @@ import dpcausal as dpc
 from dpcausal.audit.tables import exact_answer
 from dpcausal.queries import GRID, Basis, Cells, Cut, EffectMoments, Fourier, Norm, Points, Polynomial, Spline
 from dpcausal.queries.basis import LENGTH
-from dpcausal.queries.effect_moments import Learner
+from dpcausal.queries.models import Learner
 from dpcausal.schema import PROTECTS
 from dpcausal.vault.answers.effect_moments import sums
 from dpcausal.vault.engines import ExactInts, exact_ints

@@ -19,8 +19,9 @@ from dpcausal.calibration import gaussian_sd
 from dpcausal.errors import QueryError
 from dpcausal.queries import GRID, Basis, Cells, Cut, EffectWeights, Fourier, Norm, Polynomial, Spline
 from dpcausal.queries.features import COEFFICIENT_TICK
+from dpcausal.queries.models import Learner
 from dpcausal.schema import PROTECTS
-from dpcausal.vault.answers.effect_weights import in_half_ranges, loss_sums
+from dpcausal.vault.answers.effect_weights import in_half_ranges, loss_sums, regression
 from dpcausal.vault.answers.logistic import penalised
 from dpcausal.vault.numerics.exact_gradients import as_floats, minimise
 from dpcausal.vault.numerics.residuals import Residuals
@@ -59,14 +60,26 @@ def batch_of(units: list[Unit]) -> dict[str, NDArray[np.int64]]:
     return {"treatment": arms.astype(np.int64)} | dict(zip(("outcome", "covariate_0"), ticks, strict=True))
 
 
-def loss_derivatives(at: Vector, residuals: Residuals, limit: float, batch: dict[str, NDArray[np.int64]]) -> Vector:
-    return in_half_ranges(as_floats(loss_sums(at, batch, residuals, limit)), limit)
+def loss_derivatives(
+    at: Vector,
+    residuals: Residuals,
+    limit: float,
+    batch: dict[str, NDArray[np.int64]],
+    learner: Learner = "residual",
+) -> Vector:
+    return in_half_ranges(as_floats(loss_sums(at, batch, residuals, limit, learner)), limit)
 
 
 def fitted(query: EffectWeights, units: list[Unit], tolerance: float = 1e-9) -> Vector:
     """The minimum, far closer than the answer has it."""
-    losses = partial(loss_derivatives, residuals=Residuals(query, SCHEMA), limit=query.limit, batch=batch_of(units))
-    size, bend = len(query.basis.names(SCHEMA)), 2 * query.farthest_arm(SCHEMA, query.clip) / query.limit
+    losses = partial(
+        loss_derivatives,
+        residuals=Residuals(query, SCHEMA),
+        limit=query.limit,
+        batch=batch_of(units),
+        learner=query.learner,
+    )
+    size, bend = len(query.basis.names(SCHEMA)), 2 * query.longest(SCHEMA) / query.limit
     return minimise(penalised(losses, query.penalty, np.zeros(size)), size, tolerance, bend)
 
 
@@ -87,7 +100,7 @@ def tables(seed: int, count: int) -> list[list[Unit]]:
 
 def claim(query: EffectWeights) -> float:
     """What the proof says without the solver: 2 c L / penalty."""
-    return 2 * query.limit * query.farthest_arm(SCHEMA, query.clip) / query.penalty
+    return 2 * query.limit * query.longest(SCHEMA) / query.penalty
 
 
 @pytest.mark.parametrize("models", ["flat", "far off"])
@@ -107,6 +120,50 @@ def test_bound_is_attained(basis: str) -> None:
     query = asking(basis, "flat", 0.02, 2.0)
     ends = np.array([fitted(query, [unit]) for unit in CORNERS])
     assert np.linalg.norm(ends[:, None] - ends[None], axis=2).max() > 0.999 * claim(query)  # so less would be caught
+
+
+def augmented(basis: str, models: str, limit: float, penalty: float) -> EffectWeights:
+    return replace(asking(basis, models, 0.5, 2.0), limit=limit, penalty=penalty, learner="augmented")
+
+
+@pytest.mark.parametrize("models", ["flat", "far off"])
+@pytest.mark.parametrize("basis", BASES)
+def test_bound_holds_for_augmented_scores(basis: str, models: str) -> None:
+    """Scores are far longer than residuals, and functions twice as long as flat models' residual regressors."""
+    query = augmented(basis, models, 0.4, 1.0)
+    for rest in tables(0, 1)[::7]:
+        ends = np.array([fitted(query, [*rest, unit]) for unit in CORNERS])
+        assert np.linalg.norm(ends[:, None] - ends[None], axis=2).max() <= claim(query) + 2e-9
+
+
+@pytest.mark.parametrize("basis", BASES)
+def test_bound_of_augmented_scores_is_attained(basis: str) -> None:
+    """So the length of the residual regressors, which flat models halve, would be caught."""
+    query = augmented(basis, "flat", 0.02, 20.0)
+    ends = np.array([fitted(query, [unit]) for unit in CORNERS])
+    moved = np.linalg.norm(ends[:, None] - ends[None], axis=2).max()
+    assert moved > 0.999 * claim(query)
+    assert moved > 1.9 * claim(replace(query, learner="residual"))
+
+
+def test_augmented_scores_are_those_of_the_dr_learner_within_their_reach() -> None:
+    query = augmented("line", "steep", 0.4, 1.0)
+    units: list[Unit] = [(1, 0.5, -0.5), (0, -0.25, 0.75), (1, -1.0, 1.0)]
+    _, found = regression(batch_of(units), Residuals(query, SCHEMA), "augmented")
+    root = math.sqrt(2)
+    for (arm, y, a), score in zip(units, found, strict=True):
+        share = min(max(1 / (1 + math.exp(-(1 + 3 * a) / root)), 0.05), 0.95)
+        control, treated = (-0.7 + 0.4 * a) / root, (0.9 - 0.2 * a) / root
+        missed = (y - treated) / share if arm else -(y - control) / (1 - share)
+        assert score == pytest.approx(treated - control + missed, abs=0.02)
+    far = replace(augmented("line", "far off", 0.4, 1.0), clip=0.001)  # a score of about -2,000
+    _, found = regression(batch_of([(1, -1.0, 1.0)]), Residuals(far, SCHEMA), "augmented")
+    assert found.tolist() == [-EffectWeights.reach["augmented"]]
+
+
+def test_augmented_scores_need_more_of_a_ridge() -> None:
+    with pytest.raises(QueryError, match=r"at least 0\.4"):
+        augmented("line", "flat", 0.1, 3.0)
 
 
 def test_bound_holds_for_answers() -> None:
@@ -162,7 +219,7 @@ def test_gradient_of_one_unit_is_bounded(models: str) -> None:
         for unit, spread in itertools.product(CORNERS, (0.0, 1.0, 1e6)):
             at = np.random.default_rng(0).normal(0, 1, size) * spread
             found = loss_derivatives(at, residuals, limit, batch_of([unit]))
-            assert np.linalg.norm(found[0]) <= limit * (query.farthest_arm(SCHEMA, query.clip) + 1e-9)
+            assert np.linalg.norm(found[0]) <= limit * (query.longest(SCHEMA) + 1e-9)
             assert np.linalg.eigvalsh(found[1:]).min() >= -1e-12  # so that the ridge alone makes it strongly convex
 
 
@@ -173,7 +230,7 @@ def test_third_derivative_is_within_the_solvers_bound() -> None:
     """
     for limit in (0.1, 0.5, 2.0):
         query = asking("line", "flat", limit)
-        residuals, bend = Residuals(query, SCHEMA), 2 * query.farthest_arm(SCHEMA, query.clip) / limit
+        residuals, bend = Residuals(query, SCHEMA), 2 * query.longest(SCHEMA) / limit
         direction, most = np.array([0.8, 0.6]), 0.0
         for unit, start in itertools.product(CORNERS, np.linspace(-4, 4, 65)):
             curvatures = [
@@ -196,7 +253,7 @@ def test_solver_stops_within_its_slack(models: str, limit: float, penalty: float
     for basis, units in (("waves", crowd), ("splines", [CORNERS[-1]] * 300), ("groups", crowd)):
         query = asking(basis, models, limit, penalty)
         near, exact = answered(query, units), fitted(query, units, 1e-4 * 5e-4 * limit * 0.5)
-        paid = float(query.slack) * limit * query.farthest_arm(SCHEMA, query.clip) / penalty
+        paid = float(query.slack) * limit * query.longest(SCHEMA) / penalty
         assert np.linalg.norm(near - exact) <= paid + math.sqrt(len(near)) * COEFFICIENT_TICK
 
 
@@ -248,7 +305,7 @@ def test_weight_without_a_penalty_is_caught() -> None:
             totals, ridge = losses(at), np.diag([1e-3, query.penalty])
             return totals[0] + ridge @ at, totals[1:] + ridge
 
-        return minimise(derivatives, 2, 1e-9, 2 * query.farthest_arm(SCHEMA, query.clip) / 0.15)
+        return minimise(derivatives, 2, 1e-9, 2 * query.longest(SCHEMA) / 0.15)
 
     ends = [free([(1, y, 0.0)]) for y in (-1.0, 1.0)]
     assert np.linalg.norm(ends[0] - ends[1]) > 20 * claim(query)

@@ -18,9 +18,11 @@ import dpcausal as dpc
 from dpcausal.audit.tables import exact_answer
 from dpcausal.errors import BudgetExceededError, GuaranteeError, LedgerError, QueryError
 from dpcausal.queries import ArmTotals, InfluenceEffects
+from dpcausal.queries.models import Learner
 from dpcausal.queries.profiles import spread_out
 from dpcausal.queries.query import GRID, outcome_tick
 from dpcausal.vault.answers.influence_effects import SECOND_STAGES, influence
+from dpcausal.vault.numerics.augmented_learner import AugmentedLearner
 from dpcausal.vault.numerics.learners import ResidualLearner
 from dpcausal.vault.table import open_table
 
@@ -88,6 +90,33 @@ def test_one_answer_reveals_one_outcome_of_a_thousand(models: Models) -> None:
     query, table = InfluenceEffects("forest", ["a"], [[0.5]], 0.05), with_first(trial(1_000), a=0.5, t=1.0)
     ends = [answered(query, with_first(table, y=y)) for y in (0.0, 1.0)]
     assert epsilon_of_means(ends[0], ends[1]) > 10
+
+
+def test_one_answer_of_the_dr_learner_reveals_one_outcome_of_a_thousand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first reason holds for Lemma 2b too."""
+    monkeypatch.setattr(
+        MODULE, "augmented_networks", lambda effect: AugmentedLearner(DummyRegressor(), DummyClassifier(), effect)
+    )
+    query = InfluenceEffects("forest", ["a"], [[0.5]], 0.05, "augmented")
+    table = with_first(trial(1_000), a=0.5, t=1.0)
+    ends = [answered(query, with_first(table, y=y)) for y in (0.0, 1.0)]
+    assert epsilon_of_means(ends[0], ends[1]) > 5
+
+
+@pytest.mark.parametrize("share", [0.5, 0.2])
+def test_noise_of_the_dr_learner_is_as_printed(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lemma 2b: the influence divides by the propensity, so rare arms need more noise."""
+    n = 1_000
+    monkeypatch.setattr(
+        MODULE,
+        "augmented_networks",
+        lambda effect: AugmentedLearner(DummyRegressor(), DummyClassifier(strategy="prior"), effect),
+    )
+    t = (np.arange(n) // 2 % round(1 / share) == 0).astype(float)  # both halves of the units alike
+    table = {"t": t, "y": np.full(n, 0.25), "a": np.linspace(0, 1, n)}
+    _, size = answered(InfluenceEffects("linear", ["a"], [[0.5]], 0.05, "augmented"), table)
+    printed = 5 * math.sqrt(2 * math.log(n) * math.log(2 / DELTA)) * (0.75 / share) / n
+    assert size * outcome_tick(SCHEMA) == pytest.approx(printed, rel=1e-6)
 
 
 def test_thousand_profiles_cost_as_much_as_one(models: Models) -> None:
@@ -191,9 +220,11 @@ def test_noise_is_as_printed(n: int, models: Models) -> None:
     assert size * outcome_tick(SCHEMA) == pytest.approx(printed, rel=1e-6)
 
 
-@pytest.mark.parametrize("learner", sorted(SECOND_STAGES))
-def test_shipped_learners_learn(learner: str) -> None:
-    effect, _ = answered(InfluenceEffects(learner, ["a"], [[1.0]], 0.05), trial(600))
+@pytest.mark.parametrize(
+    ("learner", "pseudo_outcome"), [*((name, "residual") for name in sorted(SECOND_STAGES)), ("linear", "augmented")]
+)
+def test_shipped_learners_learn(learner: str, pseudo_outcome: Learner) -> None:
+    effect, _ = answered(InfluenceEffects(learner, ["a"], [[1.0]], 0.05, pseudo_outcome), trial(600))
     assert 0.1 < effect * outcome_tick(SCHEMA) < 0.3
 
 

@@ -52,7 +52,7 @@ def _distance(claim: Claim, one: Answer, other: Answer) -> float:
     if not isinstance(query, OutputPerturbedLogistic | EffectWeights):
         return 0.0 if one == other else 2.0
     apart = [(one.ticks[name] - other.ticks[name]) * COEFFICIENT_TICK for name in one.ticks]
-    pull = query.limit * query.farthest_arm(claim.schema, query.clip) if isinstance(query, EffectWeights) else 1.0
+    pull = query.limit * query.longest(claim.schema) if isinstance(query, EffectWeights) else 1.0
     return float(np.linalg.norm(apart)) / (float(query.slack) * pull / query.penalty)
 
 

@@ -185,6 +185,13 @@ _VARIANTS: tuple[Target, ...] = (
         "KernelLearner", KernelLearner(covariates=["age"], n_features=2, propensity=0.5), "record", DELTA, gaussian=True
     ),
     of_estimator(
+        "KernelLearner, DR",
+        KernelLearner(covariates=["age"], n_features=2, propensity=0.5, meta_learner="DR"),
+        "record",
+        DELTA,
+        gaussian=True,
+    ),
+    of_estimator(
         "BlockEnsemble",
         BlockEnsemble(covariates=["age"], learner="linear", at=_PROFILES, blocks=4, limit=0.1),
         "record",

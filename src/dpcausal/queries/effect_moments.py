@@ -2,26 +2,28 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal, Self, get_args
+from typing import ClassVar, Self
 
-from dpcausal.errors import QueryError
 from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries.basis import LENGTH, Basis, Cells, Fourier, Polynomial, Spline, basis_of, basis_values
 from dpcausal.queries.cuts import single_cut
 from dpcausal.queries.features import single_feature
-from dpcausal.queries.models import EVEN, EXTREME, MODERATE, Modelled, Models, check_limits, joined
+from dpcausal.queries.models import (
+    EVEN,
+    EXTREME,
+    MODERATE,
+    Learner,
+    Modelled,
+    Models,
+    check_learner,
+    check_limits,
+    joined,
+)
 from dpcausal.queries.profiles import spread_out
 from dpcausal.queries.query import GRID, Coordinate, Norm, Sensitivity, outcome_tick, root_above
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
-
-Learner = Literal["residual", "augmented"]
-"""What a unit adds to the regression of effects.
-
-`residual` (R-learner, Nie and Wager 2021): the residual of its outcome is its effect times the distance of its arm
-from its propensity. `augmented` (DR-learner, Kennedy 2023): its augmented score is its effect.
-"""
 
 _OFF_DIAGONAL = Fraction(7072, 10000)
 """The noise of products of two functions relative to that of squares: at least √(1/2), since they count twice."""
@@ -58,12 +60,7 @@ class EffectMoments(Modelled):
         super().__post_init__()
         object.__setattr__(self, "basis", basis_of(self.basis))
         check_limits(self.clip, self.limit)
-        if self.learner not in get_args(Learner):
-            raise QueryError(
-                expected=f"one of the learners {', '.join(get_args(Learner))}",
-                got=repr(self.learner),
-                hint="residual has the smaller noise; augmented weighs all units alike.",
-            )
+        check_learner(self.learner)
 
     def pairs(self, schema: Schema) -> list[tuple[int, int]]:
         """Return the pairs of functions whose products are summed: each once, and none that must be 0."""

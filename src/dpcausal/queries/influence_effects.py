@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, Self
 from dpcausal.errors import QueryError
 from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
-from dpcausal.queries.models import LearnerQuery, example_profiles
+from dpcausal.queries.models import Learner, LearnerQuery, check_learner, example_profiles
 from dpcausal.queries.query import Coordinate, NoiseKind, Norm, Sensitivity, outcome_tick
 from dpcausal.schema import Protects, Schema
 from dpcausal.validation import is_number
@@ -26,6 +26,7 @@ class InfluenceEffects(LearnerQuery):
 
     Attributes:
         clip: The propensity is clipped to clip and 1 - clip.
+        pseudo_outcome: Which regression of effects: the R-learner's (Lemma 2) or the DR-learner's (Lemma 2b).
     """
 
     name: ClassVar[str] = "influence_effects"
@@ -36,9 +37,11 @@ class InfluenceEffects(LearnerQuery):
     """What may be second; the models of outcome and propensity are always neural networks."""
 
     clip: float
+    pseudo_outcome: Learner = "residual"
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_learner(self.pseudo_outcome)
         if self.learner not in self.learners or not (is_number(self.clip) and 1e-3 <= self.clip < 0.5):
             raise QueryError(
                 expected=f"a clip from 0.001 to below 0.5 and a learner out of {', '.join(self.learners)}",

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from dpcausal.cells import Value
 from dpcausal.errors import QueryError
@@ -24,6 +25,13 @@ from dpcausal.real import Real
 from dpcausal.schema import Schema
 from dpcausal.treatment import TableColumn
 from dpcausal.validation import is_number
+
+Learner = Literal["residual", "augmented"]
+"""What a unit adds to the regression of effects.
+
+`residual` (R-learner, Nie and Wager 2021): the residual of its outcome is its effect times the distance of its arm
+from its propensity. `augmented` (DR-learner, Kennedy 2023): its augmented score is its effect.
+"""
 
 Models = tuple[Sequence[float], Sequence[float], Sequence[float]]
 """Coefficients of a propensity, and of the outcome's regressions in the control and the treated arm."""
@@ -84,6 +92,16 @@ class Modelled(Query):
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""
         return *score_columns(self.covariates, schema), schema.outcome
+
+
+def check_learner(learner: object) -> None:
+    """Raise unless this is the R-learner's or the DR-learner's regression."""
+    if learner not in get_args(Learner):
+        raise QueryError(
+            expected=f"one of the learners {', '.join(get_args(Learner))}",
+            got=repr(learner),
+            hint="residual has the smaller noise; augmented weighs all units alike.",
+        )
 
 
 def check_limits(clip: object, limit: object) -> None:

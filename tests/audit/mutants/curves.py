@@ -117,9 +117,19 @@ def thin_ridge(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(effect_weights, "penalised", lambda losses, penalty, tilt: penalised(losses, penalty / 10, tilt))
 
 
-@mutant("least squares, which one unit can pull anywhere", sensitivity_of(EffectWeights, basis=LINE))
+@mutant(
+    "regressors of augmented scores taken to be as short as those of residuals",
+    sensitivity_of(EffectWeights, learner="augmented", basis=LINE),
+)
+def short_regressors(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(EffectWeights, "longest", lambda *_: 0.5)
+
+
+@mutant(
+    "least squares, which one unit can pull anywhere", sensitivity_of(EffectWeights, learner="residual", basis=LINE)
+)
 def squares(patch: pytest.MonkeyPatch) -> None:
-    def sums(at: Any, batch: Any, residuals: Residuals, limit: float) -> Any:
+    def sums(at: Any, batch: Any, residuals: Residuals, limit: float, learner: str) -> Any:
         distance, missed = residuals.residual(batch)
         regressors = (distance / GRID) * (residuals.functions(batch) / LENGTH)
         pull = -regressors @ (missed / GRID - at @ regressors) / limit

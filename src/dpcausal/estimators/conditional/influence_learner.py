@@ -8,6 +8,7 @@ import numpy as np
 from dpcausal.cells import Value
 from dpcausal.curve import EffectCurve, matrix
 from dpcausal.estimators.base import BaseEstimator
+from dpcausal.estimators.conditional.meta_learners import MetaLearner, learner_of
 from dpcausal.estimators.messages import no_confounders_but
 from dpcausal.queries import InfluenceEffects, Points
 from dpcausal.queries.features import covariates_named
@@ -17,7 +18,7 @@ from dpcausal.source import Source, guarantee_for
 
 @dataclass(frozen=True)
 class InfluenceLearner(BaseEstimator):
-    """Effects at given profiles by an R-learner, with noise scaled by influence functions. Not proved private.
+    """DP-CATE for finite queries: a meta-learner with noise scaled by influence functions. Not proved private.
 
     Estimand:
         The conditional average treatment effect (CATE) at given profiles.
@@ -34,9 +35,10 @@ class InfluenceLearner(BaseEstimator):
         at: Public profiles, as a mapping from covariates to values.
         learner: The learner of the effect: `forest`, `linear` or `network`.
         clip: Propensities are clipped to clip and 1 - clip.
+        meta_learner: `R` for the R-learner (Lemma 2) or `DR` for the DR-learner (Lemma 2b).
 
     Reference:
-        Schröder, Melnychuk and Feuerriegel (2025), Theorem 1 and Lemma 2.
+        Schröder, Melnychuk and Feuerriegel (2025), Theorem 1, Lemmas 2 and 2b: docs, The papers, DP-CATE.
 
     Example:
         >>> from dpcausal import Real, Rehearsal, Schema, Treatment
@@ -51,13 +53,15 @@ class InfluenceLearner(BaseEstimator):
     at: Mapping[str, Sequence[Value]]
     learner: str = "forest"
     clip: float = 0.05
+    meta_learner: MetaLearner = "R"
 
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> EffectCurve:
         """Estimate the effects for what the paper calls epsilon and delta."""
         guarantee = replace(guarantee_for(source, epsilon, delta), proof_status="heuristic")
         columns = covariates_named(self.covariates, source.schema)
         points = Points(tuple(self.covariates), values_of(codes_of(self.at, columns), columns))
-        release = source.release(InfluenceEffects(self.learner, points.covariates, points.at, self.clip), guarantee)
+        query = InfluenceEffects(self.learner, points.covariates, points.at, self.clip, learner_of(self.meta_learner))
+        release = source.release(query, guarantee)
         nothing = matrix(np.zeros((len(points.at), len(points.at))))
         return EffectCurve.of(
             source,
@@ -67,8 +71,8 @@ class InfluenceLearner(BaseEstimator):
             sampling=nothing,
             privacy=nothing,
             family=release.family,
-            method=f"R-learner with {self.learner} of {', '.join(self.covariates)}, noise by influence functions "
-            "(not proved)",
+            method=f"{self.meta_learner}-learner with {self.learner} of {', '.join(self.covariates)}, "
+            "noise by influence functions (not proved)",
             guarantee=guarantee,
             assumptions=(no_confounders_but(self.covariates), *source.schema.data_handling),
             receipts=(release.receipt,),

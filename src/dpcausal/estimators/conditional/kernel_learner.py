@@ -11,12 +11,13 @@ from dpcausal.columns import Binary
 from dpcausal.curve import EffectCurve, matrix
 from dpcausal.errors import QueryError
 from dpcausal.estimators.base import BaseEstimator
-from dpcausal.estimators.conditional.meta_learners import assumptions
+from dpcausal.estimators.conditional.meta_learners import MetaLearner, assumptions, learner_of
 from dpcausal.estimators.conditional.nuisance import fit_nuisance_models
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm
 from dpcausal.queries import EffectWeights, Fourier
 from dpcausal.queries.features import COEFFICIENT_TICK
+from dpcausal.queries.models import Learner
 from dpcausal.source import Source, guarantee_for
 from dpcausal.validation import is_number
 
@@ -26,13 +27,17 @@ _RIDGE, _POWER = 40.0, 0.9
 _MIN_RIDGE = 1e-4
 """The least default ridge, as a share of n, so that the problem stays well conditioned."""
 
-_NUMBER_LIMIT, _BINARY_LIMIT = 0.15, 1.0
-"""Default limits, in half ranges of the outcome."""
+_LIMITS: dict[Learner, tuple[float, float]] = {"residual": (0.15, 1.0), "augmented": (0.3, 2.0)}
+"""Default limits, in half ranges of the outcome: for a number, and for a binary outcome."""
+
+_REGRESSANDS: dict[Learner, str] = {"residual": "residuals", "augmented": "augmented scores"}
 
 
 @dataclass(frozen=True)
 class KernelLearner(BaseEstimator):
     """The effect as a smooth function of covariates, by kernel ridge regression with a robust (log-cosh) loss.
+
+    It is DP-CATE for functional queries, corrected: docs, The papers, DP-CATE.
 
     The kernel is Gaussian, approximated by `n_features` random Fourier features, whose weights get Gaussian noise.
     So the noise in the function is a Gaussian process whose covariance is the kernel, and one draw of it answers all
@@ -57,9 +62,11 @@ class KernelLearner(BaseEstimator):
         propensity: The probability of treatment where it is known and the same for all units, as in a trial.
         clip: Propensities are clipped to clip and 1 - clip.
         limit: Where the loss turns from quadratic to linear, in half ranges of the outcome; by default 0.15 for a
-            number and 1 for a binary outcome. Noise is in proportion to it.
+            number and 1 for a binary outcome, and for `DR` twice that. Noise is in proportion to it.
         ridge: The ridge as a share of n; by default one that makes the noise at a profile about a fortieth of the
             outcome's half range.
+        meta_learner: `R` regresses the residuals of the R-learner, `DR` the augmented scores of the DR-learner, where
+            all units count alike and noise is larger.
 
     Reference:
         Schröder, Melnychuk and Feuerriegel (2025), Theorem 2, after Hall, Rinaldo and Wasserman (2013), with the
@@ -84,6 +91,7 @@ class KernelLearner(BaseEstimator):
     clip: float = 0.05
     limit: float | None = None
     ridge: float | None = None
+    meta_learner: MetaLearner = "R"
 
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> EffectCurve:
         """Fit the effect as a function for a total of epsilon and delta."""
@@ -98,11 +106,11 @@ class KernelLearner(BaseEstimator):
                 got=repr(self.ridge),
                 hint="omit it to choose one from the noise.",
             )
-        limit = self.limit
+        learner, limit = learner_of(self.meta_learner), self.limit
         if limit is None:
-            limit = _BINARY_LIMIT if isinstance(source.schema.outcome, Binary) else _NUMBER_LIMIT
+            limit = _LIMITS[learner][isinstance(source.schema.outcome, Binary)]
         # Built before anything is spent, so that its errors cost nothing.
-        plan = EffectWeights(self.covariates, (), (), (), basis, self.clip, limit, 25.0)
+        plan = EffectWeights(self.covariates, (), (), (), basis, self.clip, limit, 50.0, learner)
         models = fit_nuisance_models(source, guarantee, self)
         plan = models.put_into(plan)
         query = replace(plan, penalty=self._penalty(plan, source, models.rest))
@@ -116,7 +124,7 @@ class KernelLearner(BaseEstimator):
             sampling=matrix(np.zeros((len(release.names), len(release.names)))),
             privacy=matrix(np.diag([size] * len(release.names))),
             family=release.family,
-            method=f"kernel regression of residuals with private models of {', '.join(self.covariates)}",
+            method=f"kernel regression of {_REGRESSANDS[learner]} with private models of {', '.join(self.covariates)}",
             guarantee=guarantee,
             assumptions=assumptions(self.covariates, self.propensity, source),
             receipts=(*models.receipts, release.receipt),
@@ -125,7 +133,7 @@ class KernelLearner(BaseEstimator):
 
     def _penalty(self, plan: EffectWeights, source: Source, guarantee: Guarantee) -> float:
         """Return the ridge in units, from public numbers only; noise is in proportion to its inverse."""
-        least = max(1.0, 0.04 / plan.limit)  # for the solver to converge
+        least = max(1.0, plan.reach[plan.learner] / 50 / plan.limit)  # for the solver to converge
         if self.ridge is not None:
             return max(float(self.ridge * source.n), least)
         noise = calibrate(plan, source.schema, guarantee)

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from dpcausal.columns import Binary
 from dpcausal.curve import EffectCurve, matrix
+from dpcausal.errors import QueryError
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.conditional.nuisance import fit_nuisance_models
 from dpcausal.estimators.conditional.posterior import fit_weights
@@ -12,7 +14,7 @@ from dpcausal.estimators.interval_policy import limit_cut_off, residual_confound
 from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import Basis, EffectMoments
-from dpcausal.queries.effect_moments import Learner
+from dpcausal.queries.models import Learner
 from dpcausal.source import Source, guarantee_for
 
 
@@ -43,7 +45,8 @@ class RLearner(BaseEstimator):
 
     Reference:
         Nie and Wager (2021). In place of the functional mechanism of Schröder, Melnychuk and Feuerriegel (2025), noise
-        is added to sufficient statistics, which need no clipping of pseudo-outcomes and no influence functions.
+        is added to sufficient statistics, which need no clipping of pseudo-outcomes and no influence functions: docs,
+        The papers, DP-CATE.
 
     Example:
         >>> from dpcausal import Real, Rehearsal, Schema, Spline, Treatment
@@ -91,7 +94,7 @@ class DRLearner(BaseEstimator):
             for a number and 20 for a binary outcome, as for `DoublyRobust`.
 
     Reference:
-        Kennedy (2023) for the learner.
+        Kennedy (2023) for the learner; beside the private DR-learner of DP-CATE: docs, The papers.
 
     Example:
         >>> from dpcausal import Polynomial, Real, Rehearsal, Schema, Treatment
@@ -113,6 +116,27 @@ class DRLearner(BaseEstimator):
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> EffectCurve:
         """Fit the effect as a function for a total of epsilon and delta."""
         return learn(self, "augmented", source, guarantee_for(source, epsilon, delta))
+
+
+MetaLearner = Literal["R", "DR"]
+"""The R-learner (Nie and Wager 2021) or the DR-learner (Kennedy 2023)."""
+
+_LEARNERS: dict[str, Learner] = {"R": "residual", "DR": "augmented"}
+
+
+def learner_of(meta_learner: str) -> Learner:
+    """Return the regression of a meta-learner by its name.
+
+    Raises:
+        QueryError: If it is neither.
+    """
+    if meta_learner not in _LEARNERS:
+        raise QueryError(
+            expected="a meta_learner, R or DR",
+            got=repr(meta_learner),
+            hint="R has the smaller noise; it is the default.",
+        )
+    return _LEARNERS[meta_learner]
 
 
 _METHODS: dict[Learner, str] = {"residual": "R-learner", "augmented": "DR-learner"}

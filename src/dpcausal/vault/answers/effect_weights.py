@@ -7,6 +7,7 @@ import numpy as np
 from dpcausal.arrays import Array, Int64s
 from dpcausal.queries import GRID, EffectWeights
 from dpcausal.queries.basis import LENGTH
+from dpcausal.queries.models import Learner
 from dpcausal.vault.answers.logistic import over_all, penalised, rounded
 from dpcausal.vault.context import Answer, AnswerContext, answers
 from dpcausal.vault.engines import Batch, ExactInts
@@ -25,8 +26,9 @@ def answer(context: AnswerContext[EffectWeights]) -> Answer:
     """Return the weights that minimise the penalised loss; the door adds the noise."""
     query, schema, engine = context.query, context.schema, context.engine
     residuals, names = Residuals(query, schema), query.basis.names(schema)
-    pull = query.limit * query.farthest_arm(schema, query.clip)  # of one row, at most
-    shares = over_all(engine, residuals.columns, partial(loss_sums, residuals=residuals, limit=query.limit))
+    pull = query.limit * query.longest(schema)  # of one row, at most
+    losses = partial(loss_sums, residuals=residuals, limit=query.limit, learner=query.learner)
+    shares = over_all(engine, residuals.columns, losses)
     derivatives = penalised(lambda at: in_half_ranges(shares(at), query.limit), query.penalty, np.zeros(len(names)))
     bend = 2 * pull / query.limit**2
     fitted = minimise(derivatives, len(names), float(query.slack) * pull / 2, bend)
@@ -38,13 +40,22 @@ def in_half_ranges(totals: Array, limit: float) -> Array:
     return np.vstack([limit * totals[:1], totals[1:]])
 
 
-def loss_sums(at: Array, batch: Batch, residuals: Residuals, limit: float) -> ExactInts:
+def loss_sums(at: Array, batch: Batch, residuals: Residuals, limit: float, learner: Learner = "residual") -> ExactInts:
     """Return the gradient of some rows' losses, as a share of the limit, and below it their curvature, in ticks."""
 
     def sums(block: Batch) -> Int64s:
-        distance, missed = residuals.residual(block)
-        regressors = (distance / GRID) * (residuals.functions(block) / LENGTH)
-        bent = 2 * sigmoid(2 * (missed / GRID - predictor(at, regressors)) / limit) - 1  # the hyperbolic tangent
+        regressors, target = regression(block, residuals, learner)
+        bent = 2 * sigmoid(2 * (target - predictor(at, regressors)) / limit) - 1  # the hyperbolic tangent
         return derivative_sums(regressors, -bent, 1 - bent * bent)
 
     return over_blocks(batch, sums)
+
+
+def regression(batch: Batch, residuals: Residuals, learner: Learner) -> tuple[Array, Array]:
+    """Return some rows' regressors, one line a function, and their regressand in half ranges of the outcome."""
+    functions = residuals.functions(batch) / LENGTH
+    if learner == "residual":
+        distance, missed = residuals.residual(batch)
+        return (distance / GRID) * functions, missed / GRID
+    reach = EffectWeights.reach[learner]
+    return functions, np.clip(residuals.augmented(batch, reach), -GRID, GRID) * reach / GRID

@@ -13,6 +13,7 @@ from dpcausal.queries.query import outcome_tick
 from dpcausal.vault.answers.block_effects import for_learners
 from dpcausal.vault.context import Answer, AnswerContext, answers
 from dpcausal.vault.engines import OUTSIDE
+from dpcausal.vault.numerics.augmented_learner import AugmentedLearner, augmented, augmented_networks
 from dpcausal.vault.numerics.features import Features
 from dpcausal.vault.numerics.learners import ResidualLearner, networks, run_silenced
 
@@ -21,14 +22,14 @@ _PLACES = 4_096
 
 @answers(InfluenceEffects)
 def answer(context: AnswerContext[InfluenceEffects]) -> Answer:
-    """Return the effects at profiles, and the size of noise that Lemma 2 of the paper gives them."""
+    """Return the effects at profiles, and the size of noise that Lemma 2, or 2b, of the paper gives them."""
     query, schema, engine = context.query, context.schema, context.engine
     *rows, at = for_learners(query, schema, engine)
     covariates, arms, outcomes = (column[rows[1] < OUTSIDE] for column in rows)
     bounds = np.array(schema.outcome_bounds)
     columns = Features(query.covariates, schema).covariates
     everywhere = np.array(design_lines(spread_out(columns, _PLACES), columns)).T / GRID
-    work = partial(_work, query.learner, covariates, arms, outcomes, np.vstack([at, everywhere]), bounds, query.clip)
+    work = partial(_work, query, covariates, arms, outcomes, np.vstack([at, everywhere]), bounds)
     *effects, largest = run_silenced(work, len(at) + 1)
     tick = outcome_tick(schema)
     scale = max(largest, 1e-9 * tick) * query.factor(
@@ -40,24 +41,38 @@ def answer(context: AnswerContext[InfluenceEffects]) -> Answer:
 
 
 def _work(  # noqa: PLR0913, PLR0917
-    learner: str, covariates: Array, arms: Array, outcomes: Array, places: Array, bounds: Array, clip: float
+    query: InfluenceEffects, covariates: Array, arms: Array, outcomes: Array, places: Array, bounds: Array
 ) -> Array:
-    model = networks(SECOND_STAGES[learner]()).fit(covariates, arms, outcomes)
-    effect = model.effect(places)
-    asked = len(places) - _PLACES
-    largest = influence(model, covariates, places[asked:], effect[asked:], bounds, clip)
+    asked, second = len(places) - _PLACES, SECOND_STAGES[query.learner]()
+    if query.pseudo_outcome == "residual":
+        model = networks(second).fit(covariates, arms, outcomes)
+        effect = model.effect(places)
+        largest = influence(model, covariates, places[asked:], effect[asked:], bounds, query.clip)
+    else:
+        double = augmented_networks(second).fit(covariates, arms, outcomes)
+        effect = double.effect(places)
+        largest = augmented_influence(double, places[asked:], effect[asked:], bounds, query.clip)
     return np.append(effect[:asked], largest)
 
 
 def influence(  # noqa: PLR0913, PLR0917
     model: ResidualLearner, covariates: Array, places: Array, effect: Array, bounds: Array, clip: float
 ) -> float:
-    """Return the largest influence that one record could have at these places, as the paper defines it."""
+    """Return the largest influence that one record could have on the R-learner at these places, by Lemma 2."""
     own = np.clip(model.propensity(covariates), clip, 1 - clip)
     propensity, predicted = np.clip(model.propensity(places), clip, 1 - clip), model.predicted_outcome(places)
     distance = np.array([[0.0], [1.0]]) - propensity
     missed = bounds[:, None, None] - predicted - distance * effect
     return float(np.abs(distance * missed).max() / (own * (1 - own)).mean())
+
+
+def augmented_influence(model: AugmentedLearner, places: Array, effect: Array, bounds: Array, clip: float) -> float:
+    """Return the largest influence that one record could have on the DR-learner at these places, by Lemma 2b."""
+    share = np.clip(model.propensity(places), clip, 1 - clip)
+    control, treated = (model.predicted_outcome(places, arm) for arm in (0, 1))
+    arms = np.array([[0.0], [1.0]])
+    scores = augmented(arms, bounds[:, None, None], share, control, treated)
+    return float(np.abs(scores - effect).max())
 
 
 def _forest() -> Any:  # noqa: ANN401 (scikit-learn has no types)

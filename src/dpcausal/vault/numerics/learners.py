@@ -91,7 +91,7 @@ class ResidualLearner:
         for half, models in enumerate(self._folds):
             own = halves == half
             missed[own] = outcomes[own] - models[0].predict(covariates[own])
-            distance[own] = arms[own] - _probability(models[1], covariates[own])
+            distance[own] = arms[own] - treatment_probability(models[1], covariates[own])
         self._effect.fit(covariates, missed / distance, sample_weight=distance**2)
         return self
 
@@ -102,7 +102,7 @@ class ResidualLearner:
 
     def propensity(self, covariates: Array) -> Array:
         """Return the probability of treatment."""
-        mean: Array = np.mean([_probability(model, covariates) for _, model in self._folds], axis=0)
+        mean: Array = np.mean([treatment_probability(model, covariates) for _, model in self._folds], axis=0)
         return mean
 
     def effect(self, covariates: Array) -> Array:
@@ -111,7 +111,8 @@ class ResidualLearner:
         return effect
 
 
-def _probability(model: Any, covariates: Array) -> Array:  # noqa: ANN401 (scikit-learn has no types)
+def treatment_probability(model: Any, covariates: Array) -> Array:  # noqa: ANN401 (scikit-learn has no types)
+    """Return a classifier's probability of treatment, clipped."""
     share = model.predict_proba(covariates)
     treated = share[:, 1] if share.shape[1] == 2 else np.full(len(share), float(model.classes_[0]))
     clipped: Array = np.clip(treated, _CLIP, 1 - _CLIP)
@@ -153,11 +154,16 @@ def boosted_trees() -> ResidualLearner:
 
 
 def networks(effect: Any = None) -> ResidualLearner:  # noqa: ANN401 (scikit-learn has no types)
+    """Return an R-learner of neural networks."""
+    return ResidualLearner(*network_models(effect))
+
+
+def network_models(effect: Any = None) -> tuple[Any, Any, Any]:  # noqa: ANN401 (scikit-learn has no types)
     """Return neural networks with 32 hidden units, as in the experiments of Schröder et al. (2025)."""
     from sklearn.neural_network import MLPClassifier, MLPRegressor  # noqa: PLC0415
 
     kind: dict[str, Any] = {"learning_rate_init": 0.01, "batch_size": 128, "max_iter": 60, "random_state": 0}
-    return ResidualLearner(
+    return (
         MLPRegressor(hidden_layer_sizes=(32,), **kind),
         MLPClassifier(hidden_layer_sizes=(32,), **kind),
         MLPRegressor(hidden_layer_sizes=(32, 32), **kind) if effect is None else effect,
@@ -210,7 +216,7 @@ def forest_average(covariates: Array, arms: Array, outcomes: Array, at: Array) -
         for half in (0, 1):
             own, other = halves == half, halves != half
             model = RandomForestClassifier(**kind).fit(covariates[other], arms[other])
-            share[own] = _probability(model, covariates[own])
+            share[own] = treatment_probability(model, covariates[own])
             for arm in (0, 1):
                 known = other & (arms == arm)
                 means[arm, own] = (

@@ -28,7 +28,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.random import Generator
 
-from benchmarks.heterogeneity.tables import Table, Vector
+from benchmarks.papers.dp_cate.tables import Table, Vector
 
 CLIP = 0.05
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -10,9 +11,10 @@ from numpy.random import Generator
 
 import dpcausal as dpc
 from benchmarks.datasets import BUDGET
-from benchmarks.heterogeneity import boosting, references
-from benchmarks.heterogeneity.tables import Table, Vector
+from benchmarks.papers.dp_cate import boosting, references
+from benchmarks.papers.dp_cate.tables import Table, Vector
 from dpcausal.curve import CurveEstimator, EffectCurve
+from dpcausal.estimators.conditional.meta_learners import MetaLearner
 
 DELTA = 1e-6
 QUERIES = 300
@@ -94,9 +96,10 @@ def _dr_learner(table: Table) -> dpc.DRLearner:
     return dpc.DRLearner(covariates=table.data.names, basis=table.basis)
 
 
-def _kernel(table: Table) -> dpc.KernelLearner:
+def kernel_learner(table: Table, meta_learner: MetaLearner = "R") -> dpc.KernelLearner:
     """About as wide as two profiles are apart, which in half ranges is the root of the number of covariates."""
-    return dpc.KernelLearner(covariates=table.data.names, width=math.sqrt(len(table.data.names)))
+    names = table.data.names
+    return dpc.KernelLearner(covariates=names, width=math.sqrt(len(names)), meta_learner=meta_learner)
 
 
 def _blocks(table: Table) -> dpc.BlockEnsemble:
@@ -160,7 +163,8 @@ _PEERS = (
 CONTESTANTS: tuple[Contestant, ...] = (
     Contestant("R-learner", "ours", _by(r_learner)),
     Contestant("DR-learner", "ours", _by(_dr_learner)),
-    Contestant("kernel learner", "ours", _by(_kernel)),
+    Contestant("kernel learner", "ours", _by(kernel_learner)),
+    Contestant("kernel learner, DR", "ours", _by(partial(kernel_learner, meta_learner="DR"))),
     Contestant("block ensemble", "ours", _by(_blocks)),
     Contestant("difference in means", "ours", _constant),
     Contestant(HEURISTIC, "paper", _heuristic, private=False, share=0.2, most_units=10_000),

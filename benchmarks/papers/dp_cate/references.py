@@ -4,7 +4,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.accuracy.references import scores
-from benchmarks.heterogeneity.tables import Table, Vector
+from benchmarks.papers.dp_cate.tables import Table, Vector
 from dpcausal.queries.basis import basis_values
 from dpcausal.queries.profiles import codes_of
 from dpcausal.vault.numerics.learners import boosted_trees
