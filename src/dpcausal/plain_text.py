@@ -16,7 +16,9 @@ def is_plain_text(text: object) -> bool:
         >>> is_plain_text("50 mg, täglich"), is_plain_text("drug\x1b[2J")
         (True, False)
     """
-    return isinstance(text, str) and all(each.isprintable() or unicodedata.category(each) == "Zs" for each in text)
+    if not isinstance(text, str):
+        return False
+    return text.isprintable() or all(each.isprintable() or unicodedata.category(each) == "Zs" for each in text)
 
 
 def check_plain_text(what: str, texts: Iterable[object], error: type[DpcausalError] = SchemaError) -> None:
