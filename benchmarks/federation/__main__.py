@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import pooling
-from benchmarks.federation import attacks, experiment, faults, many, sums, wire
-from benchmarks.federation.figures import draw
+from benchmarks.federation import attacks, faults, many, sums, wire
 from benchmarks.parts import add_result_options, done, kept, result_file, shown
 
 
@@ -21,7 +20,6 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--runs", type=int, default=100, help="repetitions of experiments")
     parser.add_argument("--sites", type=int, default=50, help="sites of the part `many`")
     add_result_options(parser)
-    parser.add_argument("--figures", type=Path, help="a folder to draw figures into")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     chosen = parser.parse_args(given)
     file = result_file(parser, chosen, "federation")
@@ -32,8 +30,6 @@ def main(given: Sequence[str] | None = None) -> None:
             if not done(part, partial(parts[part], Path(folder)), file):
                 failed.append(part)
     result = kept(file)
-    if chosen.figures and "experiment" in result:
-        draw(result["experiment"], chosen.figures)
     print(shown(result, chosen.json))
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")
@@ -43,7 +39,6 @@ def _parts(runs: int, sites: int) -> dict[str, Callable[[Path], dict[str, Any]]]
     data = Path(os.environ["DPCAUSAL_DATA"]) if "DPCAUSAL_DATA" in os.environ else None
     return {
         "pooling": lambda _: {"agreement": pooling.agreement(10_000), "speed": pooling.speed()},
-        "experiment": lambda _: experiment.run(runs, data, workers=2),
         "sums": lambda folder: sums.measure(folder, 2 * runs),
         "faults": faults.measure,
         "attacks": attacks.measure,

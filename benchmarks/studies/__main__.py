@@ -1,14 +1,14 @@
-"""Evaluations of three papers, done again: `python -m benchmarks.studies matching --quick`."""
+"""Evaluations of two papers, done again: `python -m benchmarks.studies matching --quick`."""
 
 import argparse
 import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks.studies import exact_matching, figures, matching, weighting
+from benchmarks.studies import figures, matching, weighting
 from benchmarks.studies.setup import Setup
 
-STUDIES = {"matching": matching, "exact_matching": exact_matching, "weighting": weighting}
+STUDIES = {"matching": matching, "weighting": weighting}
 
 
 def main() -> None:

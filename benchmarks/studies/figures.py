@@ -142,42 +142,6 @@ def _limits(result: dict[str, Any]) -> Figure:
     return figure
 
 
-def _sensitivity(result: dict[str, Any]) -> Figure:
-    figure, axes = panels(1, 2, "What the noise of exact matching is in proportion to", width=4.8, height=3.8)
-    names = {
-        "largest": "global",
-        "corrected": "smooth, corrected (a new stratum may appear)",
-        "printed": "smooth, as printed (none may)",
-        "ours": "smooth, this library (public list of strata)",
-    }
-    for panel, against in zip(axes, ("units", "imbalance"), strict=True):
-        chosen = [line for line in result["sensitivities"] if line["against"] == against]
-        for place, (name, words) in enumerate(names.items()):
-            dashed = look(place) | {"linestyle": "--" if name == "printed" else "-", "label": words}
-            panel.plot([line["at"] for line in chosen], [line[name] for line in chosen], **dashed)
-        panel.set_yscale("log")
-        panel.grid(visible=True, which="major", alpha=0.3)
-        panel.set_ylabel("sensitivity, outcomes within 0 and 1")
-    axes[0].set_xscale("log")
-    axes[0].set_xlabel("number of units (100 strata)")
-    axes[1].set_xlabel("imbalance a (10,000 units, 100 strata)")
-    axes[0].legend(fontsize=7)
-    return figure
-
-
-def _errors(result: dict[str, Any]) -> Figure:
-    title = "Error against the true effect of one half: 10,000 units, 100 strata"
-    figure, axes = panels(1, 2, title, width=4.8, height=3.8)
-    for panel, measure in zip(axes, ("mean_absolute_error", "rmse"), strict=True):
-        curves(panel, result["errors"], "estimator", ("epsilon", measure))
-        ticks(panel, sorted({line["epsilon"] for line in result["errors"]}))
-        panel.set_yscale("log")
-        panel.set_xlabel("epsilon")
-        panel.set_ylabel({"rmse": "root mean squared error"}.get(measure, measure.replace("_", " ")))
-    axes[0].legend(fontsize=8)
-    return figure
-
-
 def _bias(result: dict[str, Any]) -> Figure:
     title = "Bias that noise in the score gives the estimate (simulation of the formulas, no vault)"
     figure, axes = panels(2, 2, title, width=4.8)
@@ -262,6 +226,5 @@ DRAWINGS: dict[str, dict[str, Callable[[dict[str, Any]], Figure]]] = {
         "splits": _splits,
         "limits": _limits,
     },
-    "exact_matching": {"sensitivity": _sensitivity, "errors": _errors},
     "weighting": {"bias": _bias, "signs": _signs, "vaults": _vaults},
 }
