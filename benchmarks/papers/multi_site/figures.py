@@ -132,5 +132,5 @@ def _sensitivity(result: Result) -> Figure:
     axes[0].set_xscale("log")
     axes[0].set_xlabel("N, the number of units (100 strata)")
     axes[1].set_xlabel("imbalance a (10,000 units, 100 strata)")
-    axes[0].legend(fontsize=9)
+    axes[1].legend(fontsize=9, loc="center", bbox_to_anchor=(0.55, 0.76))
     return figure
