@@ -65,7 +65,8 @@ long:  ## the statistical, scale and fault suites at full size; needs several ho
 	$(PYTHON) -m benchmarks.planning --runs 500 --json
 	$(PYTHON) -m benchmarks.pooling --json
 	$(PYTHON) -m benchmarks.federation --publish --json
-	$(PYTHON) -m benchmarks.studies exact_matching --json
 	$(PYTHON) -m benchmarks.realistic --publish
 	$(PYTHON) -m benchmarks.bakeoff --runs 100 --publish
 	$(PYTHON) -m benchmarks.papers pp-ipw
+	$(PYTHON) -m benchmarks.robust_pooling --json
+	$(PYTHON) -m benchmarks.papers multi-site

@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 EFFECT, OUTCOME_SD = 0.1, 0.1
 MANY = 1_000_000
 
-INTERVALS: tuple[Rule, ...] = ("minimum_variance", "inverse_variance", "sample_size", "random_effects")
+INTERVALS: tuple[Rule, ...] = ("minimum_variance", "inverse_variance", "sample_size", "random_effects", "median")
 """The rules whose intervals are checked; that of the largest site is the site's own."""
 
 
@@ -200,7 +200,10 @@ Covered = dict[Rule, tuple[bool, float, float] | None]
 
 
 def cover(task: tuple[Setting, tuple[int, int]]) -> Covered:
-    """One simulated study. The truth of random effects is the mean over sites; the others' is their own average."""
+    """One simulated study.
+
+    The truth of random effects and of the median is the mean over sites; the others' is their own average.
+    """
     setting, seed = task
     study = studies(setting, 1, np.random.default_rng(seed))
     sites, covered = effects(setting, study), Covered()
@@ -210,7 +213,7 @@ def cover(task: tuple[Setting, tuple[int, int]]) -> Covered:
             covered[rule] = None
             continue
         weights = [share.weight or 0.0 for share in pooled.sites]
-        truth = EFFECT if rule == "random_effects" else float(study.truths[0] @ weights)
+        truth = EFFECT if rule in {"random_effects", "median"} else float(study.truths[0] @ weights)
         low, high = pooled.interval(0.95)
         covered[rule] = low <= truth <= high, (high - low) / 2, pooled.estimate - truth
     return covered

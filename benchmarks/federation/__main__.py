@@ -10,8 +10,7 @@ from typing import Any
 
 from benchmarks import pooling
 from benchmarks.data.files import add_data_option
-from benchmarks.federation import attacks, experiment, faults, many, sums, wire
-from benchmarks.federation.figures import draw
+from benchmarks.federation import attacks, faults, many, sums, wire
 from benchmarks.parts import add_result_options, done, kept, result_file, shown
 
 
@@ -22,7 +21,6 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--sites", type=int, default=50, help="sites of the part `many`")
     add_data_option(parser)
     add_result_options(parser)
-    parser.add_argument("--figures", type=Path, help="a folder to draw figures into")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     chosen = parser.parse_args(given)
     file = result_file(parser, chosen, "federation")
@@ -33,8 +31,6 @@ def main(given: Sequence[str] | None = None) -> None:
             if not done(part, partial(parts[part], Path(folder)), file):
                 failed.append(part)
     result = kept(file)
-    if chosen.figures and "experiment" in result:
-        draw(result["experiment"], chosen.figures)
     print(shown(result, chosen.json))
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")
@@ -43,7 +39,6 @@ def main(given: Sequence[str] | None = None) -> None:
 def _parts(runs: int, sites: int, data: Path | None) -> dict[str, Callable[[Path], dict[str, Any]]]:
     return {
         "pooling": lambda _: {"agreement": pooling.agreement(10_000), "speed": pooling.speed()},
-        "experiment": lambda _: experiment.run(runs, data, workers=2),
         "sums": lambda folder: sums.measure(folder, 2 * runs),
         "faults": faults.measure,
         "attacks": attacks.measure,

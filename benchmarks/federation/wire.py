@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import dpcausal as dpc
-from benchmarks.federation.experiment import ALPHAS, asked
-from benchmarks.federation.tables import Setting, protected, reference
+from benchmarks.papers.multi_site.experiment import ALPHAS, asked
+from benchmarks.papers.multi_site.tables import Setting, protected, reference
 from benchmarks.progress import progress
 from dpcausal.federation.roster import Member, Roster
 from dpcausal.federation.signatures import Key

@@ -33,7 +33,7 @@ def test_published_file_cannot_be_named_as_result(words: list[str]) -> None:
     ("suite", "words"),
     [
         (scale, ["--part", "sums", "--rows", "1000"]),
-        (federation, ["--part", "experiment", "--runs", "1"]),
+        (federation, ["--part", "sums", "--runs", "1"]),
     ],
 )
 def test_a_small_run_leaves_published_results_alone(

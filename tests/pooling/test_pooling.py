@@ -410,6 +410,21 @@ def test_site_that_decides_alone_against_all_others_gives_a_warning() -> None:
             pooled.interval()
 
 
+@pytest.mark.parametrize(("n", "warned"), [(450, True), (350, False)])
+def test_site_with_most_of_the_weight_against_all_others_gives_a_warning(n: int, warned: bool) -> None:
+    """Beyond half of the weight people must look at the site; below it, the heterogeneity is in the notes."""
+    sites = lying() | {"liar": dataclasses.replace(lying()["liar"], n=n), "honest": effect(-1.6, n=100)}
+    pooled = pool(sites, "sample_size")
+    assert [text.startswith("liar has 52.9% of the weight") for text in pooled.warnings] == [True] * warned
+    assert pooled.interval()
+
+
+def test_the_largest_site_against_all_others_gives_a_warning_and_its_own_interval() -> None:
+    pooled = pool(lying(), "largest")
+    assert pooled.warnings[0].startswith("liar alone decides")
+    assert pooled.interval()
+
+
 def test_precise_site_that_agrees_gives_no_warning() -> None:
     sites = lying() | {"liar": dataclasses.replace(lying()["liar"], estimate=-1.3)}
     pooled = pool(sites)

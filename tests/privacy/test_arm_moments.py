@@ -132,3 +132,29 @@ def test_rounding_stays_inside_the_bound_for_every_outcome_on_the_grid(norm: Nor
         one, other = np.abs(total - total[place]), np.abs(deficit - deficit[place]) / weight
         change = one + other if norm == "l1" else np.hypot(one, other)
         assert change.max() <= float(sensitivity.bound) * (1 + 1e-12)
+
+
+def test_secret_assignment_costs_nothing_and_does_not_protect_the_arm() -> None:
+    """Algorithm 4 of the multi-site paper, exactly: four units, two treated, totals with discrete Laplace noise."""
+    epsilon, span = 0.5, np.arange(-40, 41)
+
+    def law(outcomes: list[tuple[int, int]], unit: int | None = None, arm: int = 1) -> np.ndarray:
+        """Return the law of both noisy totals, over all assignments, or those that put a unit into an arm."""
+        drawn = [each for each in itertools.combinations(range(4), 2) if unit is None or (unit in each) == bool(arm)]
+        found = np.zeros((len(span), len(span)))
+        for treated in drawn:
+            totals = [sum(outcomes[i][a] for i in range(4) if (i in treated) == bool(a)) for a in (1, 0)]
+            one, other = (np.exp(-epsilon * np.abs(span - total)) for total in totals)
+            found += np.outer(one, other) / len(drawn)
+        return found
+
+    tables = list(itertools.product(itertools.product((0, 1), repeat=2), repeat=2))
+    losses = [
+        np.abs(np.log(law([*rest, (0, 0), one]) / law([*rest, (0, 0), other]))).max()
+        for rest in tables
+        for one, other in itertools.permutations(itertools.product((0, 1), repeat=2), 2)
+    ]
+    assert 0.9 * epsilon < max(losses) <= epsilon + 1e-12
+    alone = [(0, 0), (0, 0), (0, 0), (1, 1)]
+    loss = np.abs(np.log(law(alone, 3, 1) / law(alone, 3, 0))).max()
+    assert loss == pytest.approx(2 * epsilon)  # mutant: what the claim does not say

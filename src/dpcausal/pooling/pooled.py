@@ -33,8 +33,9 @@ _ASSUMPTIONS: dict[Rule, tuple[str, ...]] = {
     "median": ("more than half of the sites are correct, and these have one common effect",),
 }
 
-_DECIDES, _DISAGREES = 0.9, 3.0
-"""A site decides alone with more than this weight, and disagrees if it is so many standard errors from the rest."""
+_MOST, _DECIDES, _DISAGREES = 0.5, 0.9, 3.0
+"""A site has most of the weight, or decides alone, beyond these shares, and disagrees if it is so many standard errors
+from the rest."""
 
 
 def pool(
@@ -42,7 +43,9 @@ def pool(
 ) -> Effect:
     """Pool the effects of several sites.
 
-    A single site keeps its own estimate, errors and interval under every rule.
+    A single site keeps its own estimate, errors and interval under every rule. Koga, Chaudhuri and Page call the rules
+    MVAgg (`minimum_variance`), IVW (`inverse_variance`), AggAll (`sample_size`) and AggLargest (`largest`): see
+    docs/papers/multi-site.md.
 
     Estimand:
         `minimum_variance`, `sample_size` and `largest`: the effect over the units of the sites with weight, all units
@@ -72,7 +75,8 @@ def pool(
     Returns:
         The effect. Its `n` counts the units of sites with a positive weight, `between_sd` is the part of heterogeneity
         in the error of random effects, `sites` lists each site's part, and the receipts are those of all sites. It has
-        no interval where a site with weight has none, nor where one site decides alone, against all others.
+        no interval where a site with weight has none, nor where one site decides alone, against all others. A site
+        with most of the weight that disagrees with all others gives a warning.
 
     Raises:
         QueryError: Unless the effects estimate the same quantity with finite numbers, and have what the rule needs.
@@ -103,7 +107,7 @@ def pool(
     if len(sites) == 1:
         return _alone(sites, absent)
     known = all(effect.sampling_sd is not None for effect in sites.values())
-    variances = _variances(list(sites.values()))
+    variances = site_variances(list(sites.values()))
     estimates = np.array([effect.estimate for effect in sites.values()])
     differing = Heterogeneity.of(estimates, variances) if known else None
     sizes = np.array([effect.n for effect in sites.values()], dtype=np.float64)
@@ -117,7 +121,8 @@ def pool(
     sampling_sd, noise = _sampling_sd(list(sites.values()), weights), _noise(list(sites.values()), weights)
     if rule == "median":
         sampling_sd, noise = _errors_of_median(list(sites.values()), variances)
-    alone = _decides_alone(list(sites), estimates, variances, weights) if rule not in ("median", "largest") else ""
+    against = _against_others(list(sites), estimates, variances, weights) if rule != "median" else ""
+    alone = against if rule != "largest" and weights.max() > _DECIDES else ""
     return Effect(
         estimand=f"{first.estimand}; {_ESTIMANDS[rule].format(count=len(counted))}",
         arms=first.arms,
@@ -148,7 +153,7 @@ def pool(
         bias_bound=float(weights @ [effect.bias_bound for effect in sites.values()]),
         sites=_shares(sites, weights, absent),
         warnings=(
-            *((f"{alone}. This warning uses released numbers only and cost no privacy.",) if alone else ()),
+            *((f"{against}. This warning uses released numbers only and cost no privacy.",) if against else ()),
             *(f"{site}: {text}" for site, effect in sites.items() for text in effect.warnings),
         ),
     )
@@ -172,7 +177,7 @@ def _alone(sites: Mapping[str, Effect], absent: Mapping[str, str]) -> Effect:
     )
 
 
-def _variances(effects: Sequence[Effect]) -> Array:
+def site_variances(effects: Sequence[Effect]) -> Array:
     """Return each site's variance: sampling, and privacy noise, whose public variance is a lower bound.
 
     Where a sampling error is missing, the other sites' variance per unit replaces it.
@@ -192,10 +197,10 @@ def _errors_of_median(effects: Sequence[Effect], variances: Array) -> tuple[floa
     return (error * math.sqrt(1 - share) if known else None), noise
 
 
-def _decides_alone(sites: Sequence[str], estimates: Array, variances: Array, weights: Array) -> str:
-    """Return a warning where one site has nearly all weight and disagrees with all others; empty where none does."""
+def _against_others(sites: Sequence[str], estimates: Array, variances: Array, weights: Array) -> str:
+    """Return a warning where one site has most of the weight and disagrees with all others; empty where none does."""
     first = int(np.argmax(weights))
-    if weights[first] <= _DECIDES:
+    if weights[first] <= _MOST:
         return ""
     others = np.arange(len(sites)) != first
     shares = inverse_variance(variances[others])
@@ -205,8 +210,9 @@ def _decides_alone(sites: Sequence[str], estimates: Array, variances: Array, wei
     if apart <= _DISAGREES:
         return ""
     own, others_together = format_number(float(estimates[first])), format_number(rest)
+    decides = "alone decides, with" if weights[first] > _DECIDES else "has"
     return (
-        f"{sites[first]} alone decides, with {weights[first]:.1%} of the weight, and disagrees with all others "
+        f"{sites[first]} {decides} {weights[first]:.1%} of the weight, and disagrees with all others "
         f"together ({own} against {others_together}, {format_number(apart)} standard errors): examine that site, and "
         "compare the rule median"
     )

@@ -39,7 +39,7 @@ class DifferenceInMeans(BaseEstimator):
     Reference:
         Koga, Chaudhuri and Page (2024), Differentially Private Multi-Site Treatment Effect Estimation, section III-A1;
         corrected here: outcomes are centred, first and second moments share one sensitivity bound, the variance is
-        corrected for the noise in the mean, and arms may be private.
+        corrected for the noise in the mean, and arms may be private. Page: docs/papers/multi-site.md.
 
     Example:
         >>> from dpcausal import Real, Rehearsal, Schema, Treatment

@@ -27,6 +27,8 @@ class ExactMatching(BaseEstimator):
     """Each unit against the mean of the other arm in its stratum, averaged over all units.
 
     A baseline for comparison: `Stratification` answers the same question, with far less noise where strata are many.
+    The paper calls it SmoothDPMatching with a positive delta, and GlobalDPMatching with delta 0
+    (docs/papers/multi-site.md).
 
     Estimand:
         The average treatment effect, where units in strata without both arms count as units without an effect.

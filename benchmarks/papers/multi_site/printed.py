@@ -15,13 +15,14 @@ Random numbers are numpy's: this is a simulation of the paper and protects nobod
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.random import Generator
 
 from benchmarks.datasets import DataSet
-from benchmarks.federation.tables import Floats, Int64s, arms_of, cells_of
-from benchmarks.studies.exact_matching import paper_beta, smoothed
+from benchmarks.papers.multi_site.sensitivity import paper_beta, smoothed
+from benchmarks.papers.multi_site.tables import Floats, Int64s, arms_of, cells_of
 from dpcausal.pooling.weights import Rule, weights_of
 
 
@@ -113,7 +114,7 @@ class Matched:
         """Algorithm 2, a third of epsilon and delta each for effect, sampling variance and smooth sensitivity."""
         epsilon, delta = epsilon / 3, delta / 3
         beta = paper_beta(epsilon, delta)
-        sensitivity = smoothed(self.sizes, self.n, beta, corrected=False)
+        sensitivity = _of_effect(self.sizes.tobytes(), self.n, beta)
         blur = math.sqrt(2 * math.log(1.25 / delta)) * beta / epsilon
         seen = sensitivity * math.exp(generator.normal(0, blur) - blur**2 / 2)
         estimate = self.effect + 2 * sensitivity / epsilon * generator.laplace()
@@ -129,8 +130,24 @@ class Matched:
         return Said(estimate, self._variance(epsilon, delta, generator) + noise, noise, self.n)
 
     def _variance(self, epsilon: float, delta: float, generator: Generator) -> float:
-        sensitivity = variance_sensitivity(self.sizes, self.n, paper_beta(epsilon, delta))
+        sensitivity = _of_variance(self.sizes.tobytes(), self.n, paper_beta(epsilon, delta))
         return self.variance + 2 * sensitivity / epsilon * generator.laplace()
+
+
+@cache
+def _of_effect(sizes: bytes, n: int, beta: float) -> float:
+    """Return the smooth sensitivity of the effect, once for a table."""
+    return smoothed(_sizes(sizes), n, beta, corrected=False)
+
+
+@cache
+def _of_variance(sizes: bytes, n: int, beta: float) -> float:
+    """Return the smooth sensitivity of the sampling variance, once for a table."""
+    return variance_sensitivity(_sizes(sizes), n, beta)
+
+
+def _sizes(sizes: bytes) -> Int64s:
+    return np.frombuffer(sizes, dtype=np.int64).reshape(-1, 2)
 
 
 def summed(data: DataSet) -> Trial | Matched:
@@ -215,7 +232,7 @@ def largest(said: Sequence[Said]) -> float:
     return max(said, key=lambda each: each.n).estimate
 
 
-def mended(said: Sequence[Said], rule: Rule) -> float:
+def floored(said: Sequence[Said], rule: Rule) -> float:
     """Return what the paper's sites send, pooled by this library's rule: no variance is below that of the noise."""
     estimates, variances, sizes = _columns(said)
     floors = np.array([each.noise for each in said])

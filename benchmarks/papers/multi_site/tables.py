@@ -20,13 +20,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 import dpcausal as dpc
 from benchmarks import datasets
 from benchmarks.datasets import DataSet
 from benchmarks.leaderboard import tables as leaderboard
-from benchmarks.studies.tables import cells
 from dpcausal.schema import Protects
 
 Floats = NDArray[np.float64]
@@ -35,6 +35,23 @@ Int64s = NDArray[np.int64]
 PROPORTIONS = ("1:1", "1:1:1", "3:2:1", "9:9:2", "18:1:1")
 SMALLEST_COUNTRY = 500
 SEED = 2024
+
+
+def cells(generator: Generator, n: int, size: int, imbalance: float | None = None) -> DataSet:
+    """Return the paper's Synth: one covariate with `size` values, and outcomes within 0 and 1."""
+    a = generator.uniform(-1, 1) if imbalance is None else imbalance
+    b = generator.uniform(0, 0.4)
+    cell = generator.integers(0, size, n)
+    x = cell / max(size - 1, 1)
+    arm = (generator.random(n) < 1 / (1 + np.exp(-a * (2 * x - 1)))).astype(int)
+    return DataSet(
+        name="Synth",
+        table=pa.table({"x": cell, "t": arm, "y": b * x + 0.5 * arm + generator.uniform(0, 0.1, n)}),
+        treatment=dpc.Treatment("t", undeclared=0),
+        outcome=dpc.Real("y", 0, 1),
+        covariates=(dpc.Category("x", list(range(size))),),
+        truth=0.5,
+    )
 
 
 def synth(run: int) -> DataSet:

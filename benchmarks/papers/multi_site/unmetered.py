@@ -1,0 +1,67 @@
+"""A vault's answers without its ledger, for experiments that ask one table very often."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+import dpcausal as dpc
+from dpcausal.calibration import Noise, calibrate
+from dpcausal.queries import Query
+from dpcausal.release import Noisy, Receipt, Release
+from dpcausal.source import WrappedSource
+from dpcausal.vault.context import ANSWERS, Answer
+from dpcausal.vault.engines import Batch, Engine, ExactInts
+
+
+class Unmetered(WrappedSource):
+    """A vault's own answers; nothing is debited, and noise of the vault's laws and sizes comes from a seed.
+
+    It protects nobody. Its queries draw nothing themselves, so that an answer can be used again with new noise.
+    """
+
+    def __init__(self, vault: dpc.Vault, generator: Generator) -> None:
+        vault._engine = _Remembered(vault._engine)  # type: ignore[assignment] # noqa: SLF001
+        super().__init__(vault)
+        self._vault, self._generator = vault, generator
+        self._answers = dict[tuple[Query, dpc.Guarantee], tuple[Answer, Noise]]()
+
+    def release(self, query: Query, guarantee: dpc.Guarantee) -> Release:
+        """Return the vault's answer with noise."""
+        if (query, guarantee) not in self._answers:
+            context = self._vault._context(query, guarantee)  # noqa: SLF001
+            answer, noise = ANSWERS[type(query)](context), calibrate(query, self.schema, guarantee)
+            self._answers[query, guarantee] = answer, noise
+        answer, noise = self._answers[query, guarantee]
+        draw = self._generator.laplace if noise.family == "laplace" else self._generator.normal
+        drawn = draw(0.0, np.array(answer.sized(noise).scales, dtype=float)).round().astype(int).tolist()
+        return Release.of(
+            query,
+            guarantee,
+            noise,
+            noisy=Noisy(tuple(tick + each for tick, each in zip(answer.in_order(noise), drawn, strict=True))),
+            public_values=answer.public_values,
+            receipt=Receipt(query.name, guarantee.epsilon, guarantee.delta, 1, "unmetered"),
+        )
+
+
+class _Remembered:
+    """An engine that computes each sum once. A fold is known by its columns and the function that makes its kernel."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine, self._sums = engine, dict[str, ExactInts]()
+
+    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> ExactInts:
+        asked = repr((list(cells.items()), list(sums), whole))
+        return self._once(asked, lambda: self._engine.aggregate(cells, sums, whole=whole))
+
+    def fold(self, columns: Sequence[str], kernel: Callable[[Batch], NDArray[Any]]) -> ExactInts:
+        asked = repr((list(columns), kernel.__module__, kernel.__qualname__))
+        return self._once(asked, lambda: self._engine.fold(columns, kernel))
+
+    def _once(self, asked: str, compute: Callable[[], ExactInts]) -> ExactInts:
+        if asked not in self._sums:
+            self._sums[asked] = compute()
+        return self._sums[asked].copy()
