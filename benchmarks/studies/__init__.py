@@ -1,1 +1,1 @@
-"""The evaluations of three papers, done again with this library: `python -m benchmarks.studies matching`."""
+"""The evaluations of two papers, done again with this library: `python -m benchmarks.studies weighting`."""

@@ -1,14 +1,14 @@
-"""Evaluations of three papers, done again: `python -m benchmarks.studies matching --quick`."""
+"""Evaluations of two papers, done again: `python -m benchmarks.studies weighting --quick`."""
 
 import argparse
 import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks.studies import exact_matching, figures, matching, weighting
+from benchmarks.studies import exact_matching, figures, weighting
 from benchmarks.studies.setup import Setup
 
-STUDIES = {"matching": matching, "exact_matching": exact_matching, "weighting": weighting}
+STUDIES = {"exact_matching": exact_matching, "weighting": weighting}
 
 
 def main() -> None:
@@ -16,7 +16,6 @@ def main() -> None:
     parser.add_argument("study", choices=STUDIES)
     parser.add_argument("--repeats", type=int, help="repeats for each setting, where the study would do its own number")
     parser.add_argument("--quick", action="store_true", help="just enough to see that it works")
-    parser.add_argument("--data", type=Path, help="a folder with ihdp, lalonde and acic2016, for matching")
     parser.add_argument("--result", type=Path, help="print and draw this result, and measure nothing")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.add_argument("--figures", type=Path, help="a folder to draw figures into")
@@ -26,7 +25,7 @@ def main() -> None:
     if chosen.result:
         result = json.loads(chosen.result.read_text(encoding="utf-8"))
     else:
-        result = study.run(Setup(chosen.quick, chosen.repeats, chosen.data))
+        result = study.run(Setup(chosen.quick, chosen.repeats))
     print(json.dumps(result, indent=1) if chosen.json else "\n".join(study.text(result)))
     if chosen.figures:
         chosen.figures.mkdir(parents=True, exist_ok=True)

@@ -16,18 +16,12 @@ Look = dict[str, Any]
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
 MARKERS = "osD^vP"
-FEWEST = 4
 
 
 def draw(result: dict[str, Any], folder: Path) -> None:
     """All figures of a result, into a folder."""
     for name, drawn in DRAWINGS[result["study"]].items():
         keep(drawn(result), folder / f"study_{result['study']}_{name}.png", dpi=100)
-
-
-def enough(cells: Sequence[Line]) -> list[Line]:
-    """Return the cells of tables with as many repeats as a curve needs; all of them where none has."""
-    return [cell for cell in cells if cell["repeats"] >= FEWEST] or list(cells)
 
 
 def panels(rows: int, columns: int, title: str, width: float = 4.2, height: float = 3.2) -> tuple[Figure, list[Axes]]:
@@ -68,78 +62,6 @@ def log_y(axes: Axes) -> None:
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
-
-
-def _sweeps(result: dict[str, Any], level: str) -> Figure:
-    cells = enough([cell for cell in result["cells"] if cell["level"] == level and cell["sweep"] != "split"])
-    tables = list(dict.fromkeys(cell["table"] for cell in cells))
-    private = {"outcome": "outcomes private, covariates and arms public", "record": "whole records private"}[level]
-    figure, axes = panels(len(tables), 3, f"Matching on the propensity score, {private}", height=2.9)
-    for place, (table, sweep) in enumerate((t, s) for t in tables for s in ("limit", "error", "neighbours")):
-        chosen, panel = [c for c in cells if (c["table"], c["sweep"]) == (table, sweep)], axes[place]
-        if sweep == "error":
-            curves(panel, chosen, "epsilon", ("value", "error"), lambda value: f"epsilon {value:g}")
-            ticks(panel, sorted({float(cell["value"]) for cell in chosen}))
-            panel.set_xlabel("error coefficient")
-        else:
-            named = {"limit": "limit: {}", "neighbours": "neighbours: {}"}[sweep]
-            curves(panel, chosen, "value", ("epsilon", "error"), named.format)
-            ticks(panel, sorted({cell["epsilon"] for cell in chosen}))
-            panel.set_xlabel("epsilon")
-        log_y(panel)
-        words = sweep.replace("error", "error coefficient")
-        panel.set_title(f"{table}: by {words}, {chosen[0]['repeats']} repeats", fontsize=10)
-        panel.legend(fontsize=7, framealpha=0.6)
-        if sweep == "limit":
-            panel.set_ylabel("error relative to\nmatching without privacy")
-    return figure
-
-
-def _splits(result: dict[str, Any]) -> Figure:
-    cells = enough([cell for cell in result["cells"] if cell["sweep"] == "split"])
-    pairs = list(dict.fromkeys((cell["epsilon"], cell["table"]) for cell in cells))
-    columns = len({epsilon for epsilon, _ in pairs})
-    title = "Relative error by how epsilon is divided, whole records private"
-    figure, axes = panels(len(pairs) // columns, columns, title, width=3.9, height=3.3)
-    for panel, (epsilon, table) in zip(axes, pairs, strict=True):
-        chosen = [cell for cell in cells if (cell["epsilon"], cell["table"]) == (epsilon, table)]
-        shares = [tuple(round(10 * float(share)) for share in cell["value"].split(":")) for cell in chosen]
-        grid = sorted({share[0] for share in shares})
-        image = np.full((len(grid), len(grid)), np.nan)
-        for share, cell in zip(shares, chosen, strict=True):
-            image[grid.index(share[1]), grid.index(share[0])] = cell["error"]
-        colours = panel.imshow(image, origin="lower", cmap="viridis_r")
-        middle = (np.nanmin(image) + np.nanmax(image)) / 2
-        for (row, column), value in np.ndenumerate(image):
-            if np.isfinite(value):
-                colour = "white" if value > middle else "black"
-                panel.text(column, row, f"{value:.2g}", ha="center", va="center", color=colour, fontsize=6)
-        panel.set_xticks(range(len(grid)), [f"{share / 10:g}" for share in grid], fontsize=7)
-        panel.set_yticks(range(len(grid)), [f"{share / 10:g}" for share in grid], fontsize=7)
-        panel.set_xlabel("share of the score", fontsize=8)
-        panel.set_ylabel("share of the arms", fontsize=8)
-        panel.set_title(f"{table}, epsilon {epsilon:g}, {chosen[0]['repeats']} repeats", fontsize=10)
-        figure.colorbar(colours, ax=panel, shrink=0.8).ax.tick_params(labelsize=7)
-    return figure
-
-
-def _limits(result: dict[str, Any]) -> Figure:
-    tables = list(dict.fromkeys(line["table"] for line in result["limits"]))
-    title = "How often a unit may serve, in multiples of the neighbours"
-    figure, axes = panels(1, len(tables), title, width=3.4)
-    for panel, table in zip(axes, tables, strict=True):
-        chosen = [line for line in result["limits"] if line["table"] == table]
-        epsilons = [line["epsilon"] for line in chosen]
-        panel.step(epsilons, [line["printed"] for line in chosen], where="mid", color=COLOURS[1], label="as printed")
-        panel.step(epsilons, [line["corrected"] for line in chosen], where="mid", color=COLOURS[0], label="corrected")
-        panel.axhline(chosen[0]["most_without_limit"], color="grey", linestyle=":", label="most without a limit")
-        panel.set_title(table, fontsize=10)
-        panel.set_xlabel("epsilon")
-        panel.set_ylabel("limit")
-        panel.set_ylim(bottom=0)
-        panel.grid(visible=True, alpha=0.3)
-        panel.legend(fontsize=7, framealpha=0.6)
-    return figure
 
 
 def _sensitivity(result: dict[str, Any]) -> Figure:
@@ -256,12 +178,6 @@ def _vaults(result: dict[str, Any]) -> Figure:
 
 
 DRAWINGS: dict[str, dict[str, Callable[[dict[str, Any]], Figure]]] = {
-    "matching": {
-        "outcome": lambda result: _sweeps(result, "outcome"),
-        "record": lambda result: _sweeps(result, "record"),
-        "splits": _splits,
-        "limits": _limits,
-    },
     "exact_matching": {"sensitivity": _sensitivity, "errors": _errors},
     "weighting": {"bias": _bias, "signs": _signs, "vaults": _vaults},
 }
