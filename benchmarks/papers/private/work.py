@@ -146,9 +146,9 @@ def theorem_3(name: str, folder: str | None, epsilon: float) -> Found:
     return {words: theorem.decomposition(units(name, folder), epsilon, settings()[words], seed) for words in chosen}
 
 
-def cost_of(name: str, folder: str | None, key: str) -> Found:
-    """Return seconds and megabytes of one estimate, in a process of its own."""
-    return cost.measured(name, folder, key)
+def cost_of(names: tuple[str, ...], folder: str | None, key: str) -> Found:
+    """Return seconds and megabytes of one estimate for each data set."""
+    return cost.measured(names, folder, key)
 
 
 def synthetic(name: str, folder: str | None, algorithm: str, epsilon: float, repeats: int) -> Found:
