@@ -1,1 +1,1 @@
-"""Every estimator beside every peer, on the same tables: `python -m benchmarks.accuracy --suite leaderboard --help`."""
+"""Every estimator beside every peer, on the same tables: `python -m benchmarks.leaderboard --help`."""

@@ -1,6 +1,5 @@
-"""The accuracy benchmark: its simulated data, its references, and a quick run."""
+"""The data sets of the papers and what estimates are compared with."""
 
-import json
 import os
 from pathlib import Path
 
@@ -10,11 +9,7 @@ import pytest
 
 import dpcausal as dpc
 from benchmarks import datasets
-from benchmarks.accuracy.__main__ import main, papers
-from benchmarks.accuracy.entries import ENTRIES
-from benchmarks.accuracy.figures import draw
 from benchmarks.accuracy.references import features_as_in_library, matching, references, scores
-from benchmarks.accuracy.summary import printed
 from benchmarks.data.files import is_here
 from dpcausal.vault.answers.logistic import public_fit, score
 from dpcausal.vault.engines.duckdb import DuckDBEngine
@@ -77,26 +72,7 @@ def test_the_engine_that_remembers_gives_the_same_integers() -> None:
             assert (plain.collect(columns, 1000)[name] == kept.collect(columns, 1000)[name]).all()
 
 
-def test_a_quick_run(tmp_path: Path) -> None:
-    result = papers(["Synth"], None, epsilons=(1.0,), repeats=1, timings=0, workers=0)
-    lines = result["cells"]
-    assert isinstance(lines, list)
-    assert [f"{line['protects']}: {line['estimator']}" for line in lines] == list(ENTRIES)
-    assert all(line["runs"] == 1 and line["rmse"] >= 0 for line in lines)
-    assert [line["private"] for line in lines].count(False) == 2
-    assert "error_to_truth" in printed(lines, "cells")
-    assert json.loads(json.dumps(result))["suite"] == "papers"
-    draw(result, tmp_path)
-    assert len(list(tmp_path.glob("*.png"))) == 2
-
-
-def test_data_that_are_not_shipped_need_a_folder(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("DPCAUSAL_DATA", raising=False)
-    with pytest.raises(SystemExit):
-        main(["--quick"])
-    assert "--data FOLDER" in capsys.readouterr().err
+def test_data_that_are_not_shipped_need_a_folder() -> None:
     with pytest.raises(FileNotFoundError, match="expected ihdp"):
         datasets.load("IHDP", None)
 

@@ -1,7 +1,6 @@
 """What the documentation says of stored results, computed again from them."""
 
 import json
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -34,19 +33,6 @@ def test_docs_ratio_of_heuristic_and_learner_is_the_stored_one() -> None:
         return f"{', '.join(first)} and {last}"
 
     assert says("conditional.md", f"{listed(theirs)} at epsilon 1, 2, 4 and 8, against {listed(ours)}")
-
-
-def test_the_best_coefficients_and_limits_of_matching() -> None:
-    found: dict[str, dict[tuple[str, float], dict[str, float]]] = {"error": {}, "limit": {}}
-    for cell in results("study_matching")["cells"]:
-        if cell["level"] == "outcome" and cell["sweep"] in found:
-            at = cell["table"], cell["epsilon"]
-            found[cell["sweep"]].setdefault(at, {})[cell["value"]] = cell["error"]
-    best = {sweep: Counter(min(at, key=lambda x: at[x]) for at in cells.values()) for sweep, cells in found.items()}
-    cells = len(found["error"])
-    assert says("benchmarks.md", f"0.001 has the smallest error in {best['error']['0.001']} of {cells} cells")
-    assert says("benchmarks.md", f"1 is best in {best['limit']['1']} of {cells} cells, 10 in {best['limit']['10']}")
-    assert says("benchmarks.md", f"paper's coefficient, in {best['limit']['adaptive']}.")
 
 
 def test_the_default_rule_against_the_best_one() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.accuracy.__main__ import main
+from benchmarks.leaderboard.__main__ import main
 from benchmarks.leaderboard import page
 from benchmarks.leaderboard.contestants import _RANKINGS, CONTESTANTS, NO_PRIVACY, ranking, scene_of
 from benchmarks.leaderboard.figures import draw

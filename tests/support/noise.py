@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from unittest import mock
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcausal.vault import noise
 
@@ -19,20 +20,21 @@ Measurement = Callable[[Sequence[int]], list[int]]
 class SeededNoise:
     """The samplers that `dpcausal.vault.noise` imports, over one generator."""
 
-    def __init__(self) -> None:
+    def __init__(self, seed: int = 7) -> None:
+        self._seed = seed
         self.reseed()
 
     def reseed(self) -> None:
         """Begin anew, so that what a test draws does not depend on the tests before it."""
-        self._random = np.random.default_rng(7)
+        self._random = np.random.default_rng(self._seed)
 
     def make_laplace(self, _: object, __: object, *, scale: float) -> Measurement:
         """Stand in for OpenDP's."""
-        return lambda ticks: [_within(tick + round(self._random.laplace(0.0, scale))) for tick in ticks]
+        return lambda ticks: _with_noise(ticks, self._random.laplace(0.0, scale, len(ticks)))
 
     def make_gaussian(self, _: object, __: object, *, scale: float) -> Measurement:
         """Stand in for OpenDP's."""
-        return lambda ticks: [_within(tick + round(self._random.normal(0.0, scale))) for tick in ticks]
+        return lambda ticks: _with_noise(ticks, self._random.normal(0.0, scale, len(ticks)))
 
     def randbelow(self, limit: int) -> int:
         """Stand in for that of `secrets`."""
@@ -44,14 +46,15 @@ class SeededNoise:
 
 
 @contextmanager
-def seeded() -> Iterator[SeededNoise]:
+def seeded(seed: int = 7) -> Iterator[SeededNoise]:
     """Draw noise from a seed until the end of the block."""
-    source = SeededNoise()
+    source = SeededNoise(seed)
     with mock.patch.multiple(
         noise, make_laplace=source.make_laplace, make_gaussian=source.make_gaussian, secrets=source
     ):
         yield source
 
 
-def _within(tick: int) -> int:
-    return max(-(2**63), min(tick, 2**63 - 1))
+def _with_noise(ticks: Sequence[int], drawn: NDArray[np.float64]) -> list[int]:
+    noisy = (tick + round(noise) for tick, noise in zip(ticks, drawn.tolist(), strict=True))
+    return [max(-(2**63), min(tick, 2**63 - 1)) for tick in noisy]

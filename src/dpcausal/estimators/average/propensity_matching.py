@@ -41,17 +41,19 @@ class PropensityMatching(BaseEstimator):
         covariates: The covariates of the score.
         neighbours: How many matches each unit has.
         limit: A unit may serve as a match `limit` times `neighbours` times; None to choose it from epsilon, the arms'
-            sizes and how crowded the matching is.
+            sizes and how crowded the matching is. A limit of your own holds for both arms, and is not raised where it
+            leaves units without matches: these are left out.
         error: The coefficient of the error model behind that choice; None for 0.003 (outcome; the paper has 0.01, for
             two noise terms instead of one) or 0.001 (record).
         split: Where records are protected, the shares of epsilon for the score (half for its coefficients and half for
             the units' scores), arms and outcomes.
 
     Reference:
-        Yuan et al. (2025), PrivATE: Differentially Private Average Treatment Effect Estimation for Observational Data.
-        Corrected here, at outcome level: a match always counts 1 / neighbours, limits minimise the error model, limits
-        leave enough matches for all, and there is one noise term instead of two. Corrected at record level too: a
-        record is replaced, not added; the constant is penalised; covariates have public bounds; the solver's
+        Yuan et al. (2025), PrivATE: Differentially Private Average Treatment Effect Estimation for Observational Data:
+        its label level is the outcome level here, its sample level the record level (docs, The papers: PrivATE).
+        Corrected here, at outcome level: a match always counts 1 / neighbours, limits chosen here minimise the error
+        model and leave enough matches for all, and there is one noise term instead of two. Corrected at record level
+        too: a record is replaced, not added; the constant is penalised; covariates have public bounds; the solver's
         inexactness is paid for; and there is an answer where all units are in one arm.
 
     Example:

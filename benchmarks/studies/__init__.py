@@ -1,1 +1,0 @@
-"""The evaluations of two papers, done again with this library: `python -m benchmarks.studies matching`."""
