@@ -1,1 +1,1 @@
-"""How near private estimates come to the truth: `python -m benchmarks.leaderboard --help`."""
+"""What private estimates are compared with, and how errors are printed."""

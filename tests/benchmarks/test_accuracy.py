@@ -1,7 +1,6 @@
 """The data sets of the papers and what estimates are compared with."""
 
 import os
-from pathlib import Path
 
 import duckdb
 import numpy as np

@@ -35,17 +35,7 @@ def test_docs_ratio_of_heuristic_and_learner_is_the_stored_one() -> None:
     assert says("conditional.md", f"{listed(theirs)} at epsilon 1, 2, 4 and 8, against {listed(ours)}")
 
 
-def test_the_default_rule_against_the_best_one() -> None:
-    experiment = results("federation")["experiment"]
-    errors: dict[tuple[object, ...], dict[str, float]] = {}
-    for curve in experiment["curves"]:
-        if curve["by"] == "ours":
-            at = tuple(curve[part] for part in ("table", "split", "protects", "estimator"))
-            for alpha, error in zip(experiment["alphas"], curve["truth"]["error"], strict=True):
-                errors.setdefault((*at, alpha), {})[curve["rule"]] = error
-    over = [rules["minimum_variance"] / min(rules.values()) for rules in errors.values()]
-    worse = sum(each > 1.25 for each in over)
-    assert says("pooling.md", f"in {worse} of {len(over)} cells, and {max(over):.1f} times at worst")
+def test_the_default_rule_where_all_sites_have_one_effect() -> None:
     trials = results("pooling")["errors_over_the_best"]["one effect"]["minimum_variance"]
     assert says("pooling.md", f"within {trials['mean'] - 1:.0%}".replace("%", " %"))
     assert says("pooling.md", f"at worst {trials['worst']:.2f} times")
