@@ -304,9 +304,9 @@ def _synthetic(result: Result) -> Iterator[Claim]:
 
 def _cost(result: Result) -> Iterator[Claim]:
     lines = result["cost"]
-    if not lines:
-        return
     own = [line for line in lines if line["method"] in {"label", "sample"}]
+    if not own:
+        return
     slow = max(own, key=lambda line: line["seconds"])
     bare = max((line for line in lines if line["method"].endswith("_printed")), key=lambda line: line["seconds"])
     yield Claim(

@@ -186,9 +186,10 @@ def _coefficients(level: Level) -> Callable[[Result], Figure | None]:
             for dashed, curves in ((False, here), (True, printed)):
                 for place, epsilon in enumerate(shown):
                     at = result["epsilons"].index(epsilon)
-                    lines = [curves.get((name, count, f"coefficient {error:g}")) for error in COEFFICIENTS]
-                    if all(line is not None for line in lines):
-                        panel.plot(COEFFICIENTS, [line[at] for line in lines], **_look(place, dashed=dashed))
+                    keys = [(name, count, f"coefficient {error:g}") for error in COEFFICIENTS]
+                    if keys[0] in curves:
+                        errors = [curves[key][at] for key in keys]
+                        panel.plot(COEFFICIENTS, errors, **_look(place, dashed=dashed))
             panel.set_xscale("log")
             panel.axvline(PAPER_COEFFICIENT[level], color="grey", linewidth=0.8, linestyle=":")
 

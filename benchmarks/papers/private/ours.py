@@ -67,13 +67,14 @@ def scene(name: str, folder: str | None, level: Level, *, private: bool = True) 
 @contextmanager
 def fits_once() -> Iterator[None]:
     """Keep what fits without noise found: they depend on nothing but the table."""
-    fit, found = logistic.fit, {}  # type: ignore[var-annotated]
+    fit = logistic.fit
+    found: dict[tuple[object, ...], Floats] = {}
 
     def kept(engine: Engine, features: Features, penalty: float, tilt: Floats, tolerance: float) -> Floats:
         key = engine, tuple(features.columns), penalty, tilt.tobytes(), tolerance
         if key not in found:
             found[key] = fit(engine, features, penalty, tilt, tolerance)
-        return found[key]  # type: ignore[no-any-return]
+        return found[key]
 
     with patch.object(logistic, "fit", kept):
         yield

@@ -87,14 +87,15 @@ class Matches:
         """Return Equation 4 for each seeker that found a match, dividing by how many it found."""
         found = (self.chosen >= 0).sum(axis=1)
         values = np.where(self.chosen >= 0, outcomes[self.servers][self.chosen], 0.0).sum(axis=1)
-        return values[found > 0] / found[found > 0]
+        means: Floats = values[found > 0] / found[found > 0]
+        return means
 
     def weights(self) -> Floats:
         """Return the weight with which each server's outcome enters the sum of counterfactuals."""
         found = np.maximum((self.chosen >= 0).sum(axis=1), 1)
         shares = np.broadcast_to(1 / found[:, None], self.chosen.shape)
         taken = self.chosen >= 0
-        return np.bincount(self.chosen[taken], shares[taken], minlength=len(self.servers))
+        return np.bincount(self.chosen[taken], weights=shares[taken], minlength=len(self.servers)).astype(float)
 
 
 def matches(score: Floats, arms: Int64s, serving: int, neighbours: int, cap: int) -> Matches:

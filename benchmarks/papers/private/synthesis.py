@@ -48,12 +48,13 @@ def estimate(data: DataSet, algorithm: str, epsilon: float) -> float:
 def _number(column: Any) -> Floats:  # noqa: ANN401 (of polars, an extra)
     """Return a column from 0 to 1, letters by their place."""
     values: Floats = np.unique(column.to_numpy(), return_inverse=True)[1].astype(float)
-    return values / max(values.max(), 1.0)
+    return values / max(float(values.max()), 1.0)
 
 
 def _synthetic(data: DataSet, algorithm: str, epsilon: float) -> Any:  # noqa: ANN401
     import opendp.prelude as dp  # noqa: PLC0415 (an extra)
     import polars as pl  # noqa: PLC0415
+    from opendp.extras import mbi  # noqa: PLC0415
 
     dp.enable_features("contrib")
     keys, cuts, columns = _declared(data)
@@ -63,10 +64,7 @@ def _synthetic(data: DataSet, algorithm: str, epsilon: float) -> Any:  # noqa: A
         privacy_unit=dp.unit_of(contributions=1),
         privacy_loss=dp.loss_of(rho=rho),
     )
-    chosen = {
-        "AIM": lambda: dp.mbi.AIM(queries=2, estimator=_fitted),
-        "MST": lambda: dp.mbi.MST(estimator=_fitted),
-    }[algorithm]()
+    chosen = mbi.AIM(queries=2, estimator=_fitted) if algorithm == "AIM" else mbi.MST(estimator=_fitted)
     with _calibrated(data.name):
         table = context.query(rho=rho).contingency_table(keys=keys, cuts=cuts, algorithm=chosen).release()
     return table.synthesize(rows=data.n).drop_nulls()
@@ -104,8 +102,8 @@ def _calibrated(name: str) -> Iterator[None]:
 
 def _fitted(domain: Any, losses: Any, *, potentials: Any = None) -> Any:  # noqa: ANN401, ARG001 (OpenDP's signature)
     """Return the distribution over all cells that agrees best with noisy marginals."""
-    from mbi import CliqueVector, Factor, MarkovRandomField  # noqa: PLC0415 (an extra)
-    from mbi.estimation import minimum_variance_unbiased_total  # noqa: PLC0415
+    from mbi import CliqueVector, Factor, MarkovRandomField  # type: ignore[import-not-found]  # noqa: PLC0415 (an extra)
+    from mbi.estimation import minimum_variance_unbiased_total  # type: ignore[import-not-found]  # noqa: PLC0415
 
     total = float(minimum_variance_unbiased_total(losses))
     known = [(_others(domain, each.clique), np.asarray(each.noisy_measurement, float), each.stddev) for each in losses]
@@ -150,7 +148,7 @@ def descended(shape: Sequence[int], known: Sequence[tuple[tuple[int, ...], Float
             cells, loss, slope, step = moved, new_loss, new_slope, 1.5 * step
         else:
             step /= 2
-    return cells / cells.sum()
+    return cells / float(cells.sum())
 
 
 def _declared(data: DataSet) -> tuple[dict[str, list[Any]], dict[str, list[float]], dict[str, list[Any]]]:

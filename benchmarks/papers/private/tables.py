@@ -128,8 +128,8 @@ def answer(result: Result) -> Iterator[str]:
         over = {each: f"{excess(six, each):.2f}" for each in of}
         yield (
             f"- {words}, of limits 1, 10, 50 and the adaptive one with the paper's c = 0.01, the smallest error has "
-            f"limit 1 in {won['limit 1']} of {len(four)} cells, the adaptive one in {won['coefficient 0.01']}. Over the "
-            f"best in each cell, errors are on average {over['coefficient 0.01']} times as large with c = 0.01, "
+            f"limit 1 in {won['limit 1']} of {len(four)} cells, the adaptive one in {won['coefficient 0.01']}. Over "
+            f"the best in each cell, errors are on average {over['coefficient 0.01']} times as large with c = 0.01, "
             f"{over['coefficient 0.003']} with 0.003, {over['coefficient 0.001']} with 0.001, and {over['limit 1']} "
             "with limit 1."
         )

@@ -132,11 +132,16 @@ def split(name: str, folder: str | None, epsilon: float, scoring: int, repeats: 
     with seeded(seed_of("split", name, epsilon, scoring)), ours.fits_once():
         return {
             ":".join(f"{share / 10:g}" for share in tenths): errors(
-                ours.sample(at, epsilon, replace(plain, split=tuple(share / 10 for share in tenths)), repeats), own
+                ours.sample(at, epsilon, replace(plain, split=_shares(tenths)), repeats), own
             )
             for tenths in SPLITS
             if tenths[0] == scoring
         }
+
+
+def _shares(tenths: tuple[int, int, int]) -> tuple[float, float, float]:
+    score, arm, outcome = tenths
+    return score / 10, arm / 10, outcome / 10
 
 
 def theorem_3(name: str, folder: str | None, epsilon: float) -> Found:
