@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.heterogeneity.tables import Table, paper, table
+from benchmarks.heterogeneity.tables import table
 from benchmarks.papers.dp_cate.contestants import CONTESTANTS, DELTA, REFERENCES, Contestant, r_learner, vault
+from benchmarks.papers.dp_cate.tables import Table, paper
 from benchmarks.progress import progress
 
 Line = dict[str, Any]

@@ -71,7 +71,7 @@ class Paper:
     name: str
     title: str
     tasks: Callable[[bool, Path | None], Sequence[Task]]
-    left_out: Callable[[bool, Path | None], Sequence[str]]
+    left_out: Callable[[bool, Path | None], Iterable[str]]
     result: Callable[[Mapping[str, Any]], Result]
     text: Callable[[Result], Iterable[str]]
     draw: Callable[[Result, Path], None]

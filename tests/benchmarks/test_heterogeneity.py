@@ -9,10 +9,11 @@ import pytest
 
 from benchmarks.heterogeneity.__main__ import main
 from benchmarks.heterogeneity.suite import PLANS, heterogeneity, tables_for
-from benchmarks.heterogeneity.tables import GENERATED, Table, generated, ihdp, paper, table
+from benchmarks.heterogeneity.tables import GENERATED, generated, ihdp, table
 from benchmarks.heterogeneity.work import rows
 from benchmarks.papers.dp_cate import boosting, references
 from benchmarks.papers.dp_cate.contestants import CONTESTANTS, NO_PRIVACY, Contestant, Found, cubics
+from benchmarks.papers.dp_cate.tables import Table, paper
 
 FOLDER = os.environ.get("DPCAUSAL_DATA", "")
 
