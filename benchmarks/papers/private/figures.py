@@ -122,14 +122,6 @@ def _sweeps(result: Result, by: str, level: Level) -> dict[tuple[str, int, str],
     }
 
 
-def _curve(panel: Axes, result: Result, errors: Sequence[float] | None, look: Look) -> None:
-    """Draw a curve over epsilon; a panel without one says so."""
-    if errors is None:
-        panel.text(0.5, 0.5, "not run", ha="center", va="center", transform=panel.transAxes, color="grey")
-    else:
-        panel.plot(result["epsilons"], errors, **look)
-
-
 def _grid(
     result: Result, rows: Sequence[int], title: str, drawn: Callable[[Axes, str, int], None], x: str
 ) -> tuple[Figure, list[list[Axes]]]:
@@ -161,7 +153,7 @@ def _limits(by: str, level: Level) -> Callable[[Result], Figure | None]:
 
         def drawn(panel: Axes, name: str, count: int) -> None:
             for place, setting in enumerate(settings):
-                _curve(panel, result, curves.get((name, count, setting)), _look(place))
+                panel.plot(result["epsilons"], curves[name, count, setting], **_look(place))
 
         what = {"ours": "as it is here", "printed": "as printed, not private"}[by]
         figures = {"label": "Figs 3, 8", "sample": "Figs 5, 10"}[level]
@@ -214,7 +206,7 @@ def _neighbours(result: Result) -> Figure:
 
     def drawn(panel: Axes, name: str, count: int) -> None:
         for lines, setting, look in curves:
-            _curve(panel, result, lines.get((name, count, setting)), look)
+            panel.plot(result["epsilons"], lines[name, count, setting], **look)
 
     title = "End to end by the number of neighbours (Fig. 7)"
     figure, _ = _grid(result, _counts(curves[0][0]), title, drawn, "epsilon")
