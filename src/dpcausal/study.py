@@ -212,8 +212,8 @@ class Study:
         return self.estimator.estimator if isinstance(self.estimator, Winsorised) else self.estimator
 
     @property
-    def for_one_table(self) -> str:
-        """What to do where the estimator chooses an estimand for each table, and sites do not compare; else empty."""
+    def advice_for_sites(self) -> str:
+        """What to change where the estimator would choose another estimand at each site; empty where it does not."""
         if isinstance(self.estimator, Winsorised):
             return "declare narrower public bounds of the outcome in the schema, and use the estimator itself."
         if isinstance(self.estimator, Stratification) and self.estimator.cap is None:

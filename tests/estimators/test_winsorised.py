@@ -228,4 +228,4 @@ def test_study_file_names_the_estimator_within() -> None:
     assert '[estimator.estimator]\nname = "stratification"' in text
     assert Study.from_toml(text) == study
     assert study.adjusts_for == ("ward",)
-    assert study.for_one_table
+    assert study.advice_for_sites

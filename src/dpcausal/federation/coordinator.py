@@ -227,11 +227,11 @@ def _text_of(study: str | Path) -> str:
 
 
 def _check(study: Study, roster: Roster, key: Key) -> None:
-    if study.for_one_table:
+    if study.advice_for_sites:
         raise StudyError(
             expected="an estimator with one estimand at all sites",
             got=f"{study.method}, which chooses one for each table",
-            hint=study.for_one_table,
+            hint=study.advice_for_sites,
         )
     if study.requester != key.owner:
         raise StudyError(
