@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpcausal as dpc
+from dpcausal.arrays import Array
 from dpcausal.audit.tables import exact_answer
 from dpcausal.queries import GRID, ArmMoments, ArmTotals, Norm, Query, Sensitivity
 from dpcausal.schema import PROTECTS, Protects
@@ -138,7 +139,7 @@ def test_secret_assignment_costs_nothing_and_does_not_protect_the_arm() -> None:
     """Algorithm 4 of the multi-site paper, exactly: four units, two treated, totals with discrete Laplace noise."""
     epsilon, span = 0.5, np.arange(-40, 41)
 
-    def law(outcomes: list[tuple[int, ...]], unit: int | None = None, arm: int = 1) -> np.ndarray:
+    def law(outcomes: list[tuple[int, int]], unit: int | None = None, arm: int = 1) -> Array:
         """Return the law of both noisy totals, over all assignments, or those that put a unit into an arm."""
         drawn = [each for each in itertools.combinations(range(4), 2) if unit is None or (unit in each) == bool(arm)]
         found = np.zeros((len(span), len(span)))
