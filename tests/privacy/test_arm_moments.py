@@ -149,11 +149,11 @@ def test_secret_assignment_costs_nothing_and_does_not_protect_the_arm() -> None:
             found += np.outer(one, other) / len(drawn)
         return found
 
-    tables = list(itertools.product(itertools.product((0, 1), repeat=2), repeat=2))
+    units = [(0, 0), (0, 1), (1, 0), (1, 1)]
     losses = [
-        np.abs(np.log(law([*rest, (0, 0), one]) / law([*rest, (0, 0), other]))).max()
-        for rest in tables
-        for one, other in itertools.permutations(itertools.product((0, 1), repeat=2), 2)
+        np.abs(np.log(law([first, second, (0, 0), one]) / law([first, second, (0, 0), other]))).max()
+        for first, second in itertools.product(units, repeat=2)
+        for one, other in itertools.permutations(units, 2)
     ]
     assert 0.9 * epsilon < max(losses) <= epsilon + 1e-12
     alone = [(0, 0), (0, 0), (0, 0), (1, 1)]
