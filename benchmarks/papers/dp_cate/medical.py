@@ -36,8 +36,8 @@ PLACES = 51
 
 
 @cache
-def _table(folder: str, along: str) -> Table:
-    data = datasets.nhefs(Path(folder))
+def _table(folder: Path | None, along: str) -> Table:
+    data = datasets.nhefs(folder)
     places = np.linspace(*ALONG[along], PLACES)
     profiles = {name: np.full(PLACES, TYPICAL[name]) for name in data.names} | {along: places}
     profiles = {
@@ -47,7 +47,7 @@ def _table(folder: str, along: str) -> Table:
     return Table(data, profiles, np.zeros(PLACES), dpc.Polynomial([along]))
 
 
-def curve(folder: str, along: str, epsilons: tuple[float, ...]) -> dict[str, Any]:
+def curve(folder: Path | None, along: str, epsilons: tuple[float, ...]) -> dict[str, Any]:
     """Return the effect along a covariate, with bands at each epsilon, without privacy, and as printed."""
     table = _table(folder, along)
     effects, errors = references.same_functions(table)

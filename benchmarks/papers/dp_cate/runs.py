@@ -178,17 +178,14 @@ def _others(quick: bool, data: Path | None) -> list[Task]:
     made += [Task(f"wide/{repeat}", wide.asked, (*size, repeat)) for repeat in range(1 if quick else 3)]
     made.append(Task("wide shown", wide.shown, (*size, DRAWN[::2] if quick else DRAWN)))
     made.append(Task("wide printed", wide.printed, (*size, first)))
-    if data is not None:
-        own = QUICK_EPSILONS if quick else (1.0, 4.0, 8.0)
-        made += [Task(f"nhefs/{along}", medical.curve, (str(data), along, own)) for along in medical.ALONG]
+    own = QUICK_EPSILONS if quick else (1.0, 4.0, 8.0)
+    made += [Task(f"nhefs/{along}", medical.curve, (data, along, own)) for along in medical.ALONG]
     return made
 
 
-def left_out(quick: bool, data: Path | None) -> Sequence[str]:
-    """Return what this run leaves out, and why."""
+def left_out(quick: bool, data: Path | None) -> Sequence[str]:  # noqa: ARG001
+    """Return what this run leaves out, and why; NHEFS ships with the benchmarks."""
     lines = []
-    if data is None:
-        lines.append("the medical curve on NHEFS (beside Figure 6): give --data FOLDER")
     if not boosting.installed():
         lines.append("DP-EBM (Figures 11 and 12): needs the package interpret-core, which is not installed")
     if quick:

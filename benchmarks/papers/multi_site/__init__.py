@@ -54,7 +54,7 @@ def tasks(quick: bool, data: Path | None) -> list[Task]:
 def left_out(quick: bool, data: Path | None) -> Iterator[str]:
     """Return what this run leaves out."""
     if data is None:
-        yield "IHDP, Lalonde, IST and STAR, and with them figures 3 to 5: give their folder with --data"
+        yield "IHDP, Lalonde and STAR (Figures 5, 8 and 9), which do not ship with the benchmarks: give --data FOLDER"
     if quick:
         yield "most ways to spread units over sites, four of seven alphas, 90 of 100 runs"
     yield "recurrent stroke, the paper's outcome of IST: it is not in the published subset; death takes its place"

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 import dpcausal as dpc
 from benchmarks import datasets
+from benchmarks.data.files import data_file
 from benchmarks.datasets import DataSet
 from benchmarks.leaderboard import tables as leaderboard
 from dpcausal.schema import Protects
@@ -64,7 +65,7 @@ def synth(run: int) -> DataSet:
 
 
 @cache
-def ihdp(folder: Path) -> DataSet:
+def ihdp(folder: Path | None) -> DataSet:
     """Return the first realisation, with the child's sex, and whether the mother is married or left school early."""
     whole = datasets.ihdp(folder)
     names = ("x7", "x9", "x10")
@@ -73,13 +74,13 @@ def ihdp(folder: Path) -> DataSet:
 
 
 @cache
-def lalonde(folder: Path) -> DataSet:
+def lalonde(folder: Path | None) -> DataSet:
     """Lalonde's own sample of the National Supported Work trial, taken as if arms depended on age, as in the paper."""
     years = [place + 0.5 for place in range(16, 60)]
     return _scaled(
         DataSet(
             name="Lalonde",
-            table=pa.csv.read_csv(folder / "lalonde" / "nsw_lalonde_722.csv"),
+            table=pa.csv.read_csv(data_file("lalonde/nsw_lalonde_722.csv", folder)),
             treatment=dpc.Treatment("trt", undeclared=0),
             outcome=dpc.Real("re78", 0, 60_000),
             covariates=(dpc.Real("age", 16, 60),),
@@ -91,7 +92,7 @@ def lalonde(folder: Path) -> DataSet:
 
 
 @cache
-def ist(folder: Path) -> DataSet:
+def ist(folder: Path | None) -> DataSet:
     """Return the International Stroke Trial: aspirin and death, by country."""
     whole = leaderboard.ist(folder)
     names = ["country" if name == "COUNTRY" else name for name in whole.table.column_names]
@@ -103,10 +104,10 @@ _LOWEST = {"k": 600, "1": 720, "2": 830, "3": 890}
 
 
 @cache
-def star(folder: Path) -> DataSet:
+def star(folder: Path | None) -> DataSet:
     """Tennessee's trial of small classes: both tests of the first grade in which a pupil sat both, by urbanity."""
     pupils = []
-    with (folder / "star" / "star_aer_11598.csv").open(encoding="utf-8", newline="") as lines:
+    with data_file("star/star_aer_11598.csv", folder).open(encoding="utf-8", newline="") as lines:
         for line in csv.DictReader(lines):
             grade = next((grade for grade in _LOWEST if line[f"read{grade}"] and line[f"math{grade}"]), None)
             if grade is not None:
@@ -147,7 +148,7 @@ def _scaled(data: DataSet) -> DataSet:
     return replace(data, table=table, outcome=dpc.Real(name, 0, 1), truth=data.truth / (high - low))
 
 
-_FROM_FILES: dict[str, Callable[[Path], DataSet]] = {"IHDP": ihdp, "Lalonde": lalonde, "IST": ist, "STAR": star}
+_FROM_FILES: dict[str, Callable[[Path | None], DataSet]] = {"IHDP": ihdp, "Lalonde": lalonde, "IST": ist, "STAR": star}
 _FIRST_EPSILON = {"Synth": 1.0, "IHDP": 5.0, "Lalonde": 5.0, "IST": 1.0, "STAR": 1.0}
 
 
@@ -158,7 +159,7 @@ class Setting:
     Attributes:
         name: The table.
         split: Proportions of sites to which units are assigned at random, or the column that says where a unit is.
-        folder: Where the published tables are; Synth needs none.
+        folder: Where the published tables are; Synth and IST need none.
     """
 
     name: str
@@ -179,8 +180,6 @@ class Setting:
         """All units of all sites; a trial's own difference in means counts as the truth."""
         if self.name == "Synth":
             return synth(run)
-        if self.folder is None:
-            raise ValueError(f"{self.name} is read from files: say which folder they are in")
         whole = _FROM_FILES[self.name](self.folder)
         if self.split == "country":
             places = whole.table["country"].to_pylist()
@@ -206,10 +205,10 @@ class Setting:
 
 
 def settings(folder: Path | None) -> tuple[Setting, ...]:
-    """All of them, or without a folder those that need no files."""
-    names = ("Synth", "IHDP", "Lalonde", "IST") if folder else ("Synth",)
+    """All of them, or without a folder those that need no files beyond the shipped ones."""
+    names = ("Synth", "IHDP", "Lalonde", "IST") if folder else ("Synth", "IST")
     random = [Setting(name, split, folder) for name in names for split in PROPORTIONS]
-    natural = [Setting("IST", "country", folder), Setting("STAR", "urbanity", folder)] if folder else []
+    natural = [Setting("IST", "country", folder), *([Setting("STAR", "urbanity", folder)] if folder else [])]
     return (*random, *natural)
 
 
