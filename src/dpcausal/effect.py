@@ -3,12 +3,24 @@
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Protocol, Self
 
+from dpcausal.arm_curves import ArmCurves
+from dpcausal.effect_measures import (
+    Alternative,
+    Measure,
+    Test,
+    number_needed_to_treat,
+    odds_ratio,
+    p_value,
+    ratio_of_means,
+    shifted,
+)
 from dpcausal.errors import RefusedError
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm, half_width
+from dpcausal.joint_estimate import JointEstimate
 from dpcausal.other_names import OtherNames
 from dpcausal.plain_text import check_plain_text
 from dpcausal.release import Receipt
@@ -36,9 +48,11 @@ class Effect(OtherNames):
         notes: Further notes for the reader.
         no_interval: Why there is no interval; empty where there is one.
         sites: In a federated analysis, the part of each site.
-        control_mean: The mean outcome without treatment, noisy; for a binary outcome the risk. None where the estimator
-            does not give one.
-        treated_mean: The same with treatment.
+        arm_means: The mean outcome in each arm with joint errors, noisy, the control arm first; for a binary outcome
+            the risks. None where the estimator does not give them.
+        arm_sizes: The number of units in each arm, with the noise in it where it is private.
+        contrasts: Further contrasts from the same releases, such as those of other arms, with their joint error.
+        curves: A curve for each arm, such as survival over time.
         warnings: Signs, from released numbers, of a problem with the table or its declaration.
         bias_bound: The largest bias, in either direction, that the interval allows for. It is no part of the standard
             error.
@@ -49,7 +63,10 @@ class Effect(OtherNames):
         "summary describe show display results": "write print(effect), or effect alone as the last line of a cell.",
         "value effect ate att params coef coef_ point_estimate": "write effect.estimate.",
         "se bse stderr std_err std_error": "write effect.standard_error; effect.privacy_sd is the noise's part of it.",
-        "pvalue p_value pvalues": "there is none: read the interval, effect.interval(0.95).",
+        "pvalue pvalues pval": "write effect.p_value().",
+        "rr relative_risk": "write effect.risk_ratio().",
+        "nnt": "write effect.number_needed_to_treat().",
+        "lift uplift": "write effect.relative_lift().",
         "fit predict": "an effect is already estimated: write print(effect). For heterogeneous effects see RLearner.",
         "to_frame to_pandas to_dict": "write dpcausal.tidy(effect), or effect.to_json().",
     }
@@ -69,8 +86,10 @@ class Effect(OtherNames):
     no_interval: str = ""
     between_sd: float = 0.0
     sites: tuple["SiteShare", ...] = ()
-    control_mean: float | None = None
-    treated_mean: float | None = None
+    arm_means: JointEstimate | None = None
+    arm_sizes: JointEstimate | None = None
+    contrasts: JointEstimate | None = None
+    curves: tuple[ArmCurves, ...] = ()
     warnings: tuple[str, ...] = ()
     bias_bound: float = 0.0
 
@@ -118,6 +137,81 @@ class Effect(OtherNames):
         half = half_width(math.hypot(self.sampling_sd or 0.0, self.between_sd), self.noise, level, self.bias_bound)
         return self.estimate - half, self.estimate + half
 
+    def p_value(self, null: float = 0.0, alternative: Alternative = "two-sided") -> float:
+        """Return the p-value of the hypothesis that the effect is `null`; it accounts for privacy noise.
+
+        Args:
+            null: The effect under the hypothesis.
+            alternative: `two-sided`, `greater` or `less`.
+
+        Raises:
+            RefusedError: Where there is no valid interval.
+        """
+        self.interval()
+        error = math.hypot(self.sampling_sd or 0.0, self.between_sd)
+        return p_value(self.estimate - null, error, self.noise, alternative, self.bias_bound)
+
+    def risk_ratio(self, level: float = 0.95) -> Measure:
+        """Return the ratio of the arms' means or risks, with Fieller's interval; it costs nothing."""
+        ratio = ratio_of_means(self._two_means(), level, "risk ratio")
+        return replace(ratio, low=max(ratio.low, 0.0))
+
+    def relative_lift(self, level: float = 0.95) -> Measure:
+        """Return the effect over the control arm's mean, with Fieller's interval; it costs nothing."""
+        return shifted(ratio_of_means(self._two_means(), level, "ratio"), "relative lift", -1.0)
+
+    def odds_ratio(self, level: float = 0.95) -> Measure:
+        """Return the ratio of the arms' odds; for binary outcomes. It costs nothing."""
+        return odds_ratio(self._two_means(), level)
+
+    def number_needed_to_treat(self, level: float = 0.95) -> Measure:
+        """Return how many must be treated for one more outcome; for binary outcomes. It costs nothing."""
+        return number_needed_to_treat(self.estimate, self.interval(level), level)
+
+    def superiority(self, *, lower_is_better: bool = False, margin: float = 0.0, alpha: float = 0.025) -> Test:
+        """Test whether treatment is better than control by more than a margin, on one side."""
+        return self._one_sided("superiority", -margin if lower_is_better else margin, alpha, lower=lower_is_better)
+
+    def non_inferiority(self, margin: float, *, lower_is_better: bool = False, alpha: float = 0.025) -> Test:
+        """Test whether treatment is worse than control by less than a margin, on one side."""
+        return self._one_sided("non-inferiority", margin if lower_is_better else -margin, alpha, lower=lower_is_better)
+
+    def equivalence(self, margin: float, *, alpha: float = 0.05) -> Test:
+        """Test whether the effect is within a margin of 0 in both directions: two one-sided tests."""
+        worse = max(self.p_value(-margin, "greater"), self.p_value(margin, "less"))
+        return Test(f"equivalence: an effect within {format_number(margin)} of 0", worse, alpha)
+
+    def _one_sided(self, name: str, limit: float, alpha: float, *, lower: bool) -> Test:
+        side = "below" if lower else "above"
+        return Test(
+            f"{name}: an effect {side} {format_number(limit)}",
+            self.p_value(limit, "less" if lower else "greater"),
+            alpha,
+        )
+
+    def _two_means(self) -> JointEstimate:
+        """Return the means of the two compared arms."""
+        self.interval()
+        if self.arm_means is None:
+            raise RefusedError(
+                expected="an effect with the means of its arms",
+                got=f"one without them, by {self.method}",
+                hint="use DifferenceInMeans, RegressionAdjustment, InverseWeighting or DoublyRobust.",
+            )
+        places = [self.arm_means.names.index(arm) for arm in self.arms]
+        gradients = [[float(at == place) for at in range(len(self.arm_means.names))] for place in places]
+        return self.arm_means.mapped(self.arms, [self.arm_means.values[place] for place in places], gradients)
+
+    @property
+    def control_mean(self) -> float | None:
+        """The mean outcome without treatment, noisy; for a binary outcome the risk."""
+        return None if self.arm_means is None else self.arm_means.value(self.arms[0])
+
+    @property
+    def treated_mean(self) -> float | None:
+        """The mean outcome with treatment."""
+        return None if self.arm_means is None else self.arm_means.value(self.arms[1])
+
     def __str__(self) -> str:
         return text_table(self._title(), self._table())
 
@@ -144,12 +238,37 @@ class Effect(OtherNames):
         if self.bias_bound:
             table.append(("bias bound", f"{format_number(self.bias_bound)} in either direction, in the interval"))
         table += table_rows("reading", self._reading())
+        table += table_rows("arm", self._arm_lines())
+        table += table_rows("contrast", self._contrast_lines())
         table += [*units_of(self.n, self.receipts), ("method", self.method), ("privacy", str(self.guarantee))]
         table += table_rows("sites", tuple(map(str, self.sites)))
         table += table_rows("assumes", self.assumptions)
         table += table_rows("note", self.notes)
         table += table_rows("price" if self.rehearsed else "paid", tuple(map(format_receipt, self.receipts)))
         return table
+
+    def _arm_lines(self) -> tuple[str, ...]:
+        """Return each arm's size and mean, as released."""
+        if self.arm_means is None or self.rehearsed:
+            return ()
+        sizes = dict(zip(self.arm_sizes.names, self.arm_sizes.values, strict=True)) if self.arm_sizes else {}
+        return tuple(
+            f"{name}: {f'{sizes[name]:,.0f} units, ' if name in sizes else ''}mean {format_number(mean)}"
+            for name, mean in zip(self.arm_means.names, self.arm_means.values, strict=True)
+        )
+
+    def _contrast_lines(self) -> tuple[str, ...]:
+        """Return the further contrasts, with intervals that hold for all of them together."""
+        if self.contrasts is None or self.rehearsed:
+            return ()
+        several = len(self.contrasts.names) > 1
+        return tuple(
+            f"{name}: {format_number(value)}"
+            + ("" if self.no_interval else f" ({format_number(low)} to {format_number(high)}{' jointly' * several})")
+            for name, value, (low, high) in zip(
+                self.contrasts.names, self.contrasts.values, self.contrasts.intervals(0.95), strict=True
+            )
+        )
 
     def _reading(self) -> tuple[str, ...]:
         """Return what the ratio of the two errors means for a reader."""
@@ -186,6 +305,12 @@ class Effect(OtherNames):
                 "notes": tuple(document["notes"]),
                 "sites": tuple(SiteShare(**site) for site in document.get("sites", ())),
                 "warnings": tuple(document.get("warnings", ())),
+                "curves": tuple(map(ArmCurves.from_dict, document.get("curves", ()))),
+                **{
+                    name: JointEstimate.from_dict(document[name])
+                    for name in ("arm_means", "arm_sizes", "contrasts")
+                    if document.get(name) is not None
+                },
             }
         )
 
@@ -229,12 +354,12 @@ class Estimator(Protocol):
 
 
 def printed_texts(result: object) -> Iterator[object]:
-    """Yield every text of a result that is printed: its own, those in its tuples, of its sites and of its receipts."""
+    """Yield every text of a result that is printed: its own, those in its tuples, of its parts."""
     for value in vars(result).values():
         for each in value if isinstance(value, tuple) else (value,):
             if isinstance(each, str):
                 yield each
-            elif isinstance(each, SiteShare | Receipt):
+            elif isinstance(each, SiteShare | Receipt | ArmCurves | JointEstimate):
                 yield from printed_texts(each)
 
 

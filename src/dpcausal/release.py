@@ -10,6 +10,7 @@ from dpcausal.calibration import Noise
 from dpcausal.errors import QueryError
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm
+from dpcausal.joint_estimate import JointNoise
 from dpcausal.queries import Query
 
 
@@ -150,6 +151,11 @@ class Release:
     def noise_term(self, name: str, times: float) -> NoiseTerm:
         """Return the noise in a multiple of the number of this name."""
         return NoiseTerm(self.family, self.scale(name) * times, self.parts)
+
+    def joint_noise(self, name: str, slopes: Sequence[float]) -> JointNoise:
+        """Return how the noise in the number of this name moves several estimates, given their derivatives by it."""
+        scale = self.scale(name)
+        return JointNoise(self.family, tuple(slope * scale for slope in slopes), self.parts)
 
     def to_json(self) -> str:
         """Return the release as JSON, without loss."""

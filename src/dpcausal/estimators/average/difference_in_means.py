@@ -10,10 +10,10 @@ from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.messages import NO_INTERFERENCE
 from dpcausal.estimators.narrower import narrower
 from dpcausal.estimators.plausibility import Measured, Signs, warned
+from dpcausal.joint_estimate import JointEstimate
 from dpcausal.queries import ArmMoments, ArmTotals
 from dpcausal.release import Release
 from dpcausal.source import Source, guarantee_for, units_compared
-from dpcausal.text import format_number
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,6 @@ class DifferenceInMeans(BaseEstimator):
         if "compared" in release.names:  # and one more unit in the control arm
             noise.append(release.noise_term("compared", abs(means[0] / sizes[0])))
         risk = " (risk difference)" if isinstance(source.schema.outcome, Binary) else ""
-        middle = sum(source.schema.outcome_bounds) / 2
         effect = Effect(
             estimand=f"average treatment effect{risk}: mean outcome with all treated minus mean outcome with none",
             arms=source.schema.treatment.labels_or_values,
@@ -85,9 +84,9 @@ class DifferenceInMeans(BaseEstimator):
                 *source.schema.data_handling,
             ),
             receipts=(release.receipt,),
-            notes=(*_arms(source, sizes, means), *_unused(source), *source.caveats),
-            control_mean=middle + means[0],
-            treated_mean=middle + means[1],
+            notes=(*_unused(source), *source.caveats),
+            arm_means=_arm_means(release, source, sizes, means) if self.with_interval else None,
+            arm_sizes=_arm_sizes(release, source, sizes),
         )
         return warned(effect, source.schema, _signs(release, source, sizes, means))
 
@@ -96,13 +95,35 @@ def _unused(source: Source) -> tuple[str, ...]:
     return ("covariates were not used: nothing is adjusted for",) if source.schema.covariates else ()
 
 
-def _arms(source: Source, sizes: tuple[float, float], means: list[float]) -> tuple[str, ...]:
-    """Return each arm's size and mean, as released."""
-    middle = sum(source.schema.outcome_bounds) / 2
-    labels = source.schema.treatment.labels_or_values
-    return tuple(
-        f"{label}: {size:,.0f} units, mean {format_number(middle + mean)}"
-        for label, size, mean in zip(labels, sizes, means, strict=True)
+def _arm_means(release: Release, source: Source, sizes: tuple[float, float], means: list[float]) -> JointEstimate:
+    """Return both arms' means; noise in the sizes moves both."""
+    low, high = source.schema.outcome_bounds
+    half, middle = (high - low) / 2, (low + high) / 2
+    spreads = _variances(release, half, sizes, means)
+    variances = [
+        min(max(within, 0.0), half**2) / max(size - 1, 1.0) for within, size in zip(spreads, sizes, strict=True)
+    ]
+    slopes = {"total_0": (1 / sizes[0], 0.0), "total_1": (0.0, 1 / sizes[1])}
+    if source.arm_sizes is None:
+        slopes["size_1"] = (means[0] / sizes[0], -means[1] / sizes[1])
+    if "compared" in release.names:
+        slopes["compared"] = (-means[0] / sizes[0], 0.0)
+    return JointEstimate(
+        names=source.schema.treatment.labels_or_values,
+        values=(middle + means[0], middle + means[1]),
+        sampling=((variances[0], 0.0), (0.0, variances[1])),
+        noise=tuple(release.joint_noise(name, along) for name, along in slopes.items()),
+    )
+
+
+def _arm_sizes(release: Release, source: Source, sizes: tuple[float, float]) -> JointEstimate:
+    """Return both arms' sizes; they have noise where arms are private."""
+    slopes = {"size_1": (-1.0, 1.0), "compared": (1.0, 0.0)} if source.arm_sizes is None else {}
+    return JointEstimate(
+        names=source.schema.treatment.labels_or_values,
+        values=sizes,
+        sampling=((0.0, 0.0), (0.0, 0.0)),
+        noise=tuple(release.joint_noise(name, along) for name, along in slopes.items() if name in release.names),
     )
 
 

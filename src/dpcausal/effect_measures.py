@@ -1,0 +1,173 @@
+"""Measures and tests that follow from an effect and its arms' means, without further budget.
+
+Ratios, numbers needed to treat and p-values are functions of released numbers: post-processing, so they cost nothing.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from dpcausal.errors import RefusedError
+from dpcausal.interval import NoiseTerm, beyond, half_width
+from dpcausal.joint_estimate import JointEstimate
+from dpcausal.text import format_number
+
+Alternative = Literal["two-sided", "greater", "less"]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """An effect on another scale, such as a risk ratio.
+
+    Attributes:
+        name: The measure.
+        estimate: Its estimate.
+        low: The lower limit of its interval; minus infinity where there is none.
+        high: The upper limit; infinity where there is none.
+        level: The level of the interval.
+        null: The value that means no effect.
+    """
+
+    name: str
+    estimate: float
+    low: float
+    high: float
+    level: float
+    null: float
+
+    def __str__(self) -> str:
+        limits = f"{format_number(self.low)} to {format_number(self.high)}"
+        return f"{self.name} {format_number(self.estimate)} ({100 * self.level:g} % interval {limits})"
+
+
+@dataclass(frozen=True)
+class Test:
+    """A test of a hypothesis about an effect.
+
+    Attributes:
+        claim: What is claimed where the test succeeds, in words.
+        p_value: The p-value of the hypothesis that the claim is false.
+        alpha: The level of the test.
+    """
+
+    __test__ = False  # for pytest
+
+    claim: str
+    p_value: float
+    alpha: float
+
+    @property
+    def succeeds(self) -> bool:
+        """Whether the claim is shown at this level."""
+        return self.p_value <= self.alpha
+
+    def __str__(self) -> str:
+        verdict = "shown" if self.succeeds else "not shown"
+        return f"{self.claim}: {verdict} (p = {self.p_value:.3g}, alpha = {self.alpha:g})"
+
+
+def p_value(
+    distance: float, sampling_sd: float, noise: tuple[NoiseTerm, ...], alternative: Alternative, bias: float = 0.0
+) -> float:
+    """Return the p-value of an estimate at this distance from the null, noise included.
+
+    Args:
+        distance: The estimate minus the value under the null.
+        sampling_sd: The sampling error.
+        noise: The privacy noise.
+        alternative: The side of the alternative.
+        bias: The largest bias in either direction; the p-value is that under the worst.
+
+    Example:
+        >>> round(p_value(1.96, 1.0, (), "two-sided"), 2), round(p_value(1.96, 1.0, (), "less"), 3)
+        (0.05, 0.975)
+    """
+    if alternative == "two-sided":
+        far = abs(distance)
+        return min(beyond(far - bias, sampling_sd, noise) + beyond(far + bias, sampling_sd, noise), 1.0)
+    return beyond((distance if alternative == "greater" else -distance) - bias, sampling_sd, noise)
+
+
+def ratio_of_means(means: JointEstimate, level: float, name: str) -> Measure:
+    """Return the treated arm's mean over the control arm's, with Fieller's interval.
+
+    The interval holds every ratio r for which (treated mean) - r (control mean) is within its own error of 0. It needs
+    no expansion to first order (Fieller 1954).
+
+    Raises:
+        RefusedError: Where the control arm's mean is not distinguishable from 0.
+    """
+    control, treated = means.values
+    estimate = treated / control if control > 0 else math.nan
+    gradient = (-estimate, 1.0)
+    error = means.standard_error((1.0, 0.0))
+    times = _critical(means, gradient if control > 0 else (0.0, 1.0), level)
+    if control <= times * error:
+        raise RefusedError(
+            expected="a control arm whose mean is distinguishable from 0, to divide by",
+            got=f"a mean of {format_number(control)} with a standard error of {format_number(error)}",
+            hint="report the difference, or use more units or more epsilon.",
+        )
+    covariance = times**2 * means.covariance
+    a = control**2 - covariance[0, 0]
+    b = control * treated - covariance[0, 1]
+    c = treated**2 - covariance[1, 1]
+    root = math.sqrt(max(b * b - a * c, 0.0))
+    return Measure(name, estimate, float((b - root) / a), float((b + root) / a), level, 1.0)
+
+
+def odds_ratio(means: JointEstimate, level: float) -> Measure:
+    """Return the ratio of the arms' odds; its interval is symmetric on the log scale.
+
+    Raises:
+        RefusedError: Where a risk is not distinguishable from 0 or 1.
+    """
+    for place, (name, risk) in enumerate(zip(means.names, means.values, strict=True)):
+        error = means.standard_error(tuple(float(at == place) for at in range(2)))
+        if not error < risk < 1 - error:
+            raise RefusedError(
+                expected="both risks at least a standard error away from 0 and 1",
+                got=f"{format_number(risk)} with a standard error of {format_number(error)} for {name}",
+                hint="report the risk difference, or use more units or more epsilon.",
+            )
+    control, treated = means.values
+    gradient = (-1 / (control * (1 - control)), 1 / (treated * (1 - treated)))
+    log = math.log(treated / (1 - treated)) - math.log(control / (1 - control))
+    half = half_width(means.sampling_sd(gradient), means.noise_along(gradient), level)
+    return Measure("odds ratio", math.exp(log), math.exp(log - half), math.exp(log + half), level, 1.0)
+
+
+def number_needed_to_treat(estimate: float, interval: tuple[float, float], level: float) -> Measure:
+    """Return 1 / (risk difference) with its limits; where the interval contains 0 they go through infinity.
+
+    A negative number counts how many treatments do harm to one (Altman 1998).
+
+    Example:
+        >>> print(number_needed_to_treat(0.1, (0.05, 0.2), 0.95))
+        number needed to treat 10 (95 % interval 5 to 20)
+    """
+    low, high = interval
+    if low <= 0 <= high:
+        return Measure("number needed to treat", _inverse(estimate), -math.inf, math.inf, level, math.inf)
+    return Measure("number needed to treat", _inverse(estimate), 1 / high, 1 / low, level, math.inf)
+
+
+def _inverse(number: float) -> float:
+    return 1 / number if number else math.inf
+
+
+def _critical(means: JointEstimate, gradient: tuple[float, float], level: float) -> float:
+    """Return how many standard errors a combination of the means stays within."""
+    error = means.standard_error(gradient)
+    if error == 0:
+        return 0.0
+    return half_width(means.sampling_sd(gradient), means.noise_along(gradient), level) / error
+
+
+def shifted(measure: Measure, name: str, by: float) -> Measure:
+    """Return a measure under another name, moved by a constant: a relative lift is a ratio minus 1."""
+    moved: Callable[[float], float] = lambda value: value + by  # noqa: E731
+    return Measure(
+        name, moved(measure.estimate), moved(measure.low), moved(measure.high), measure.level, moved(measure.null)
+    )
