@@ -13,7 +13,8 @@ The public names, in the order of a study:
 - Estimate an average effect: `DifferenceInMeans` for a trial; `Stratification` for a few discrete confounders;
   `RegressionAdjustment` and `DoublyRobust` for up to about ten of any kind; `InverseWeighting` for a few in a small
   table; `PropensityMatching` where covariates and arms are public; `BlockAverage` around any learner where the
-  shape is unknown and units are many; `ExactMatching` as a baseline. Every estimator has
+  shape is unknown and units are many; `ExactMatching` as a baseline. `QuantileEffects` compares medians and other
+  quantiles in a trial; `ClusterTrial` is for one that randomised clusters. Every estimator has
   `estimate(source, epsilon=…, delta=…)` and returns an `Effect`. `estimate` does all of this in one call, for a table
   that is queried once. `Winsorised` runs any of them where public bounds of the outcome are far too wide;
   `OutcomeRange` finds narrower bounds for a price.
@@ -45,11 +46,13 @@ if TYPE_CHECKING:
     from dpcausal.effect import Effect as Effect
     from dpcausal.errors import DpcausalError as DpcausalError
     from dpcausal.estimators.average import BlockAverage as BlockAverage
+    from dpcausal.estimators.average import ClusterTrial as ClusterTrial
     from dpcausal.estimators.average import DifferenceInMeans as DifferenceInMeans
     from dpcausal.estimators.average import DoublyRobust as DoublyRobust
     from dpcausal.estimators.average import ExactMatching as ExactMatching
     from dpcausal.estimators.average import InverseWeighting as InverseWeighting
     from dpcausal.estimators.average import PropensityMatching as PropensityMatching
+    from dpcausal.estimators.average import QuantileEffects as QuantileEffects
     from dpcausal.estimators.average import RegressionAdjustment as RegressionAdjustment
     from dpcausal.estimators.average import Stratification as Stratification
     from dpcausal.estimators.average import Winsorised as Winsorised
@@ -105,6 +108,7 @@ _HOMES = {
     "Coordinator": "dpcausal.federation.coordinator",
     "Cut": "dpcausal.queries",
     "DRLearner": "dpcausal.estimators.conditional",
+    "ClusterTrial": "dpcausal.estimators.average",
     "DifferenceInMeans": "dpcausal.estimators.average",
     "DoublyRobust": "dpcausal.estimators.average",
     "DpcausalError": "dpcausal.errors",
@@ -123,6 +127,7 @@ _HOMES = {
     "Plan": "dpcausal.planning.plan",
     "Polynomial": "dpcausal.queries",
     "PropensityMatching": "dpcausal.estimators.average",
+    "QuantileEffects": "dpcausal.estimators.average",
     "PropensityModel": "dpcausal.estimators.propensity_model",
     "PropensityScore": "dpcausal.propensity_score",
     "RLearner": "dpcausal.estimators.conditional",

@@ -54,6 +54,19 @@ class NoiseTerm:
         return (2.0 if self.family == "laplace" else 1.0) * self.scale**2
 
 
+def merged(terms: Sequence[NoiseTerm]) -> NoiseTerm:
+    """Return independent terms of one family as one of the same variance, with as many parts as its tails call for.
+
+    Example:
+        >>> merged([NoiseTerm("laplace", 3.0), NoiseTerm("laplace", 4.0)])
+        NoiseTerm(family='laplace', scale=5.0, parts=1)
+    """
+    squares = [term.scale**2 for term in terms]
+    kurtosis = sum(square**2 / term.parts for square, term in zip(squares, terms, strict=True))
+    parts = int(sum(squares) ** 2 / kurtosis) if kurtosis > 0 else 1
+    return NoiseTerm(terms[0].family, math.sqrt(sum(squares)), max(parts, 1))
+
+
 def simulated(family: Family, scales: Sequence[float], draws: int) -> NDArray[np.float64]:
     """Simulate independent noise of these scales, one draw a line."""
     generator = np.random.default_rng(_SEED)  # a simulation from public sizes; it protects nothing

@@ -36,6 +36,7 @@ from dpcausal.queries.logistic import ObjectivePerturbedLogistic as ObjectivePer
 from dpcausal.queries.logistic import OutputPerturbedLogistic as OutputPerturbedLogistic
 from dpcausal.queries.matched_contrast import MatchedContrast as MatchedContrast
 from dpcausal.queries.noisy_matched_contrast import NoisyMatchedContrast as NoisyMatchedContrast
+from dpcausal.queries.outcome_counts import ArmOutcomeCounts as ArmOutcomeCounts
 from dpcausal.queries.outcome_counts import OutcomeCounts as OutcomeCounts
 from dpcausal.queries.outcomes_below import OutcomesBelow as OutcomesBelow
 from dpcausal.queries.query import GRID as GRID
@@ -46,6 +47,7 @@ from dpcausal.queries.query import Sensitivity as Sensitivity
 from dpcausal.queries.regression_moments import RegressionMoments as RegressionMoments
 from dpcausal.queries.stratum_contrasts import StratumContrasts as StratumContrasts
 from dpcausal.queries.stratum_matches import StratumMatches as StratumMatches
+from dpcausal.queries.subgroup_moments import ClusterMoments as ClusterMoments
 from dpcausal.queries.subgroup_moments import SubgroupMoments as SubgroupMoments
 from dpcausal.queries.weighted_arms import WeightedArms as WeightedArms
 from dpcausal.schema import Schema
@@ -67,7 +69,9 @@ QUERIES: dict[str, type[Query]] = {
         NoisyMatchedContrast,
         OutcomesBelow,
         OutcomeCounts,
+        ArmOutcomeCounts,
         SubgroupMoments,
+        ClusterMoments,
         EffectMoments,
         EffectWeights,
         BlockEffects,

@@ -1,4 +1,4 @@
-"""Numbers of outcomes between public edges: a histogram of the outcome."""
+"""Numbers of outcomes between public edges: a histogram of the outcome, of all units or of each arm."""
 
 import itertools
 import math
@@ -25,17 +25,9 @@ near bound and a far one outcomes are expected to be skewed."""
 
 
 @dataclass(frozen=True)
-class OutcomeCounts(Query):
-    """How many units have an outcome in each bin between public edges, of the units in the comparison.
+class _Counts(Query):
+    """The base of both queries."""
 
-    One unit leaves one bin and joins another, however many there are: docs/proofs/outcome_counts.md.
-
-    Attributes:
-        edges: Where one bin ends and the next begins, in rising order, between the outcome's bounds. An edge belongs to
-            the bin above.
-    """
-
-    name: ClassVar[str] = "outcome_counts"
     adds_up: ClassVar[bool] = True
 
     edges: Sequence[float]
@@ -52,8 +44,8 @@ class OutcomeCounts(Query):
 
     @property
     def bins(self) -> tuple[str, ...]:
-        """The name of each bin in the answer."""
-        return tuple(f"count_{place}" for place in range(len(self.edges) + 1))
+        """The name of each count in the answer."""
+        raise NotImplementedError
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
         """Return the answer's coordinates and how far one unit can move them."""
@@ -71,14 +63,13 @@ class OutcomeCounts(Query):
         """Return the columns that the answer depends on."""
         return schema.treatment, schema.outcome
 
-    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
-        """Return the expected answer without noise and without an effect.
+    def expected_shares(self, expectations: Expectations) -> tuple[float, ...]:
+        """Return the expected share of outcomes in each bin.
 
         Outcomes are normal; lognormal from the nearer bound where that is near and the other one is far.
         """
         below = [0.0, *(_share_below(edge, expectations) for edge in self.edges), 1.0]
-        shares = (high - low for low, high in itertools.pairwise(below))
-        return {name: expectations.compared * share for name, share in zip(self.bins, shares, strict=True)}
+        return tuple(high - low for low, high in itertools.pairwise(below))
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
@@ -86,6 +77,54 @@ class OutcomeCounts(Query):
         low, high = schema.outcome_bounds
         edges = [low + (high - low) * share for share in (0.125, 0.25, 0.5)]
         return (cls(edges), cls(edges[-1:])) if isinstance(schema.outcome, Real) else ()
+
+
+@dataclass(frozen=True)
+class OutcomeCounts(_Counts):
+    """How many units have an outcome in each bin between public edges, of the units in the comparison.
+
+    One unit leaves one bin and joins another, however many there are: docs/proofs/outcome_counts.md.
+
+    Attributes:
+        edges: Where one bin ends and the next begins, in rising order, between the outcome's bounds. An edge belongs to
+            the bin above.
+    """
+
+    name: ClassVar[str] = "outcome_counts"
+
+    @property
+    def bins(self) -> tuple[str, ...]:
+        """The name of each bin in the answer."""
+        return tuple(f"count_{place}" for place in range(len(self.edges) + 1))
+
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
+        """Return the expected answer without noise and without an effect; `expected_shares` has the assumptions."""
+        shares = self.expected_shares(expectations)
+        return {name: expectations.compared * share for name, share in zip(self.bins, shares, strict=True)}
+
+
+@dataclass(frozen=True)
+class ArmOutcomeCounts(_Counts):
+    """How many units of each arm have an outcome in each bin between public edges.
+
+    One unit leaves one bin of one arm and joins another, however many there are: docs/proofs/outcome_counts.md.
+
+    Attributes:
+        edges: As in `OutcomeCounts`.
+    """
+
+    name: ClassVar[str] = "arm_outcome_counts"
+
+    @property
+    def bins(self) -> tuple[str, ...]:
+        """The name of each bin of each arm in the answer, arm after arm."""
+        return tuple(f"count_{arm}_{place}" for arm in (0, 1) for place in range(len(self.edges) + 1))
+
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
+        """Return the expected answer without noise and without an effect; `expected_shares` has the assumptions."""
+        shares = self.expected_shares(expectations)
+        counts = (size * share for size in expectations.expected_sizes for share in shares)
+        return dict(zip(self.bins, counts, strict=True))
 
 
 def _share_below(edge: float, expectations: Expectations) -> float:

@@ -1,18 +1,56 @@
-"""Sums of the outcome and of its squares in each arm of each group of a public partition."""
+"""Sums of the outcome and of its squares in each arm of each group of a public partition, and in each cluster."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
+from dpcausal.cells import Value
+from dpcausal.columns import Binary, Category
 from dpcausal.errors import QueryError
 from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries.arm_moments import ArmMoments
 from dpcausal.queries.basis import Cells, basis_of
 from dpcausal.queries.cuts import double_cut, single_cut
-from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, outcome_tick
+from dpcausal.queries.query import (
+    GRID,
+    Coordinate,
+    Norm,
+    Query,
+    Sensitivity,
+    outcome_tick,
+    plain_value,
+    value_names,
+)
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
+from dpcausal.validation import is_number
+
+MOST_CLUSTERS = 2_000
+
+
+def _moments(cells: Sequence[tuple[str, str]], schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
+    """Return the sensitivity of three sums in each cell, given its arm and group: a unit leaves one and joins another.
+
+    Proof: docs/proofs/subgroup_moments.md.
+    """
+    tick = outcome_tick(schema)
+    # The deficit moves fully only where the total does not move at all: with these weights it never adds to it.
+    weights = {
+        "l1": {"size": 2, "total": GRID, "deficit": 2 * GRID},
+        "l2": {"size": 1, "total": GRID, "deficit": GRID},
+    }[norm]
+    ticks = {"size": 1.0, "total": tick, "deficit": tick**2 * GRID}
+    coordinates = tuple(
+        Coordinate(f"{part}{arm} of {group}", ticks[part], Fraction(weights[part]))
+        for arm, group in cells
+        for part in ticks
+    )
+    # To another group a unit takes its number along; within one it does not, but may take its outcome twice as far.
+    most = 3 if norm == "l1" and protects != "outcome" else 2
+    return Sensitivity(norm, coordinates, most + Fraction(2, GRID))
 
 
 @dataclass(frozen=True)
@@ -38,22 +76,8 @@ class SubgroupMoments(Query):
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
         """Return the answer's coordinates and how far one unit can move them."""
-        tick = outcome_tick(schema)
-        # The deficit moves fully only where the total does not move at all: with these weights it never adds to it.
-        weights = {
-            "l1": {"size": 2, "total": GRID, "deficit": 2 * GRID},
-            "l2": {"size": 1, "total": GRID, "deficit": GRID},
-        }[norm]
-        ticks = {"size": 1.0, "total": tick, "deficit": tick**2 * GRID}
-        coordinates = tuple(
-            Coordinate(f"{part}_{arm} of {group}", ticks[part], Fraction(weights[part]))
-            for group in self.cells.names(schema)
-            for arm in (0, 1)
-            for part in ticks
-        )
-        # To another group a unit takes its number along; within one it does not, but may take its outcome twice as far.
-        most = 3 if norm == "l1" and protects != "outcome" else 2
-        return Sensitivity(norm, coordinates, most + Fraction(2, GRID))
+        cells = [(f"_{arm}", group) for group in self.cells.names(schema) for arm in (0, 1)]
+        return _moments(cells, schema, protects, norm)
 
     def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
         """Return the columns that the answer depends on."""
@@ -69,3 +93,102 @@ class SubgroupMoments(Query):
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
         """Return queries of this kind that the schema allows."""
         return tuple(cls(Cells(by)) for by in (*single_cut(schema), *double_cut(schema)))
+
+
+@dataclass(frozen=True)
+class ClusterMoments(Query):
+    """In each cluster of a cluster-randomised trial: the number of units, the sum of outcomes, and what squares lack.
+
+    Which clusters are treated is public; a unit counts only where its own arm is that of its cluster. The sums are
+    those of `SubgroupMoments`. One unit is in one cluster, so noise does not grow with their number. Proof:
+    docs/proofs/subgroup_moments.md.
+
+    Attributes:
+        cluster: The covariate that lists the clusters.
+        treated: The values of the treated clusters.
+        icc: The expected intracluster correlation. It has no part in the answer, only in what is expected of it.
+    """
+
+    name: ClassVar[str] = "cluster_moments"
+    adds_up: ClassVar[bool] = True
+
+    cluster: str
+    treated: Sequence[Value]
+    icc: float = 0.05
+
+    def __post_init__(self) -> None:
+        listed = isinstance(self.treated, Sequence) and not isinstance(self.treated, str)
+        if not (listed and is_number(self.icc) and 0 <= self.icc < 1):
+            raise QueryError(
+                expected="a list of treated clusters, and an icc from 0 to below 1",
+                got=f"treated={self.treated!r}, icc={self.icc!r}"[:200],
+                hint='write for instance treated=["village 1", "village 4"], icc=0.05.',
+            )
+        object.__setattr__(self, "treated", tuple(self.treated))
+
+    def clusters(self, schema: Schema) -> dict[str, int]:
+        """Return the name of each cluster in the answer, with its arm."""
+        column = self._column(schema)
+        values = [plain_value(value) for value in column.values]
+        treated = {plain_value(value) for value in self.treated}
+        if not (treated < set(values) and treated and len(values) <= MOST_CLUSTERS):
+            raise QueryError(
+                expected=f"some of the values of {self.cluster!r} as treated clusters, and at most "
+                f"{MOST_CLUSTERS:,} clusters",
+                got=f"{len(values):,} clusters, treated={self.treated!r}"[:200],
+                hint="list the clusters that were allocated to treatment; the others are controls.",
+            )
+        return {name: int(value in treated) for name, value in zip(value_names(column), values, strict=True)}
+
+    def _column(self, schema: Schema) -> Binary | Category:
+        column = next((each for each in schema.covariates if each.name == self.cluster), None)
+        if not isinstance(column, Binary | Category):
+            raise QueryError(
+                expected=f"{self.cluster!r} to be a covariate with listed values",
+                got=str(column or "no such covariate"),
+                hint=f"declare Category({self.cluster!r}, [...]) with the public list of clusters.",
+            )
+        return column
+
+    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
+        """Return the answer's coordinates and how far one unit can move them."""
+        return _moments([("", name) for name in self.clusters(schema)], schema, protects, norm)
+
+    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
+        """Return the columns that the answer depends on."""
+        return schema.treatment, self._column(schema), schema.outcome
+
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:
+        """Return an expected answer without an effect: clusters of one size, whose means differ as icc and noise say.
+
+        Noise is in the totals here, as Laplace noise, because an estimator sees how clusters differ through it.
+        """
+        low, high = expectations.schema.outcome_bounds
+        half, mean, sd = (high - low) / 2, expectations.mean - (low + high) / 2, expectations.sd
+        clusters = self.clusters(expectations.schema)
+        noise = 2 * ((3 * half) ** 2 + (6 * mean) ** 2) / guarantee.epsilon**2
+        sums: dict[str, float] = {}
+        for arm, units in enumerate(expectations.expected_sizes):
+            own = [name for name, its in clusters.items() if its == arm]
+            size = units / len(own)
+            apart = math.sqrt(size * sd**2 * (1 + max(size - 1, 0.0) * self.icc) + noise)
+            for name, at in zip(own, _spread(len(own)), strict=True):
+                sums[f"size of {name}"] = size
+                sums[f"total of {name}"] = mean * size + apart * at
+                sums[f"deficit of {name}"] = size * (half**2 - mean**2 - sd**2)
+        return sums
+
+    @classmethod
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:
+        """Return queries of this kind that the schema allows."""
+        listed = [each for each in schema.covariates if isinstance(each, Category) and len(each.values) > 1]
+        return tuple(cls(each.name, each.values[1::2]) for each in listed[:1])
+
+
+def _spread(count: int) -> list[float]:
+    """Return numbers around 0 with a variance of 1: one above for each below."""
+    if count == 1:
+        return [0.0]
+    even = count % 2 == 0
+    size = math.sqrt((count - 1) / count) if even else 1.0
+    return [size, -size] * (count // 2) + ([] if even else [0.0])

@@ -4,13 +4,16 @@ import re
 from dataclasses import fields
 from typing import Any
 
+from dpcausal.columns import Category
 from dpcausal.effect import Estimator
 from dpcausal.estimators.average.block_average import BlockAverage
+from dpcausal.estimators.average.cluster_trial import ClusterTrial
 from dpcausal.estimators.average.difference_in_means import DifferenceInMeans
 from dpcausal.estimators.average.doubly_robust import DoublyRobust
 from dpcausal.estimators.average.exact_matching import ExactMatching
 from dpcausal.estimators.average.inverse_weighting import InverseWeighting
 from dpcausal.estimators.average.propensity_matching import PropensityMatching
+from dpcausal.estimators.average.quantile_effects import QuantileEffects
 from dpcausal.estimators.average.regression_adjustment import RegressionAdjustment
 from dpcausal.estimators.average.stratification import Stratification
 from dpcausal.estimators.average.winsorised import Winsorised
@@ -28,6 +31,8 @@ _SHIPPED = (
     DoublyRobust,
     BlockAverage,
     Winsorised,
+    QuantileEffects,
+    ClusterTrial,
 )
 
 
@@ -54,20 +59,30 @@ def suggest_estimator(name: object) -> str:
 
 
 def estimator_for(name: str, schema: Schema) -> Estimator:
-    """Return the estimator of this name for every covariate of a schema; for strata these must all be listed ones."""
+    """Return the estimator of this name for every covariate of a schema; for strata these must all be listed ones.
+
+    For a cluster trial the clusters are the values of the first listed covariate, and every second one is treated.
+    """
     names = [column.name for column in schema.covariates]
     kind: Any = ESTIMATORS[name]
-    estimator: Estimator = kind(**{part.name: names for part in fields(kind) if part.name in ("by", "covariates")})
+    parameters: dict[str, object] = {"by": names, "covariates": names}
+    listed = next((column for column in schema.covariates if isinstance(column, Category)), None)
+    if listed is not None:
+        parameters |= {"cluster": listed.name, "treated": tuple(listed.values[1::2])}
+    known = [part.name for part in fields(kind)]
+    estimator: Estimator = kind(**{name: value for name, value in parameters.items() if name in known})
     return estimator
 
 
 __all__ = [
     "BlockAverage",
+    "ClusterTrial",
     "DifferenceInMeans",
     "DoublyRobust",
     "ExactMatching",
     "InverseWeighting",
     "PropensityMatching",
+    "QuantileEffects",
     "RegressionAdjustment",
     "Stratification",
     "Winsorised",

@@ -1,6 +1,7 @@
-"""Numbers of units and sums of outcomes in each arm of each group. Proof: docs/proofs/subgroup_moments.md."""
+"""Numbers of units and sums of outcomes in each arm of each group, or in each cluster. Proof: docs/proofs/subgroup_moments.md."""
 
-from dpcausal.queries import GRID, SubgroupMoments
+from dpcausal.queries import GRID, ClusterMoments, SubgroupMoments
+from dpcausal.vault.answers.arm_moments import DEFICIT
 from dpcausal.vault.answers.stratum_contrasts import strata
 from dpcausal.vault.context import Answer, AnswerContext, answers
 
@@ -17,3 +18,20 @@ def answer(context: AnswerContext[SubgroupMoments]) -> Answer:
             ticks[f"total_{arm} of {group}"] = total
             ticks[f"deficit_{arm} of {group}"] = (size * GRID * GRID - squares) // GRID
     return Answer(ticks)
+
+
+@answers(ClusterMoments)
+def answer_clusters(context: AnswerContext[ClusterMoments]) -> Answer:
+    """Return three sums for each cluster of the public list, over rows whose arm is that of the cluster."""
+    query, schema = context.query, context.schema
+    clusters = query.clusters(schema)
+    place = [column.name for column in schema.covariates].index(query.cluster)
+    cells = {f"covariate_{place}": len(clusters), "treatment": 2}
+    sums = context.engine.aggregate(cells, ["1", "outcome", DEFICIT]).reshape(len(clusters), 2, 3)
+    return Answer(
+        {
+            f"{part} of {name}": int(sums[at, arm, which])
+            for at, (name, arm) in enumerate(clusters.items())
+            for which, part in enumerate(("size", "total", "deficit"))
+        }
+    )

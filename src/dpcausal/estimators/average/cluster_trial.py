@@ -1,0 +1,247 @@
+"""A cluster-randomised trial, from noisy totals of its clusters."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import ClassVar
+
+import numpy as np
+
+from dpcausal.arrays import Array
+from dpcausal.cells import Value
+from dpcausal.columns import Binary
+from dpcausal.effect import Effect
+from dpcausal.estimators.base import BaseEstimator
+from dpcausal.estimators.narrower import narrower
+from dpcausal.estimators.plausibility import Measured, Signs, warned
+from dpcausal.interval import NoiseTerm, merged
+from dpcausal.joint_estimate import JointEstimate, JointNoise
+from dpcausal.queries import ClusterMoments
+from dpcausal.release import Release
+from dpcausal.source import Source, guarantee_for
+
+_LEVEL = 0.95
+"""The level at which an interval is exactly Student's."""
+
+_GRID = 20_001
+"""Points of the integral behind a quantile of Student's distribution."""
+
+
+@dataclass(frozen=True)
+class ClusterTrial(BaseEstimator):
+    """Difference in mean outcome between treated and control clusters, with an interval that allows for clustering.
+
+    Estimand:
+        The average treatment effect over persons: the mean outcome of all persons with every cluster treated minus that
+        with none. A cluster counts by its number of persons.
+
+    Assumptions:
+        Clusters were randomised, and each is in one arm. Persons of one cluster may resemble or influence each other;
+        clusters do not. Persons whose recorded arm is not that of their cluster are left out. For the interval: the
+        clusters are a sample of many, and there are at least about eight in each arm, or their totals are near normal.
+
+    Privacy:
+        The unit of privacy is the person. One query: size, total and sum of squares of each cluster, with noise. One
+        person leaves one cluster and enters another, so noise in each does not grow with the number of clusters. That
+        in a mean grows as its root, for a fixed number of persons. The list of clusters, and which of them are treated,
+        must be public. Where a whole cluster is to be protected, make it the unit: docs/clusters.md.
+
+    Attributes:
+        cluster: The covariate that lists the clusters.
+        treated: The values of the clusters that were allocated to treatment; all others are controls.
+        icc: The expected intracluster correlation, for plans. With data it is estimated, and noted.
+
+    Reference:
+        Donner and Klar (2000), Design and Analysis of Cluster Randomization Trials in Health Research; Cochran (1977),
+        Sampling Techniques, section 6.3, for the variance of a ratio. The spread of noisy cluster totals holds the
+        privacy noise already, so Student's quantile with clusters - 2 degrees of freedom applies to both together.
+
+    Example:
+        >>> from dpcausal import Category, Real, Rehearsal, Schema, Treatment
+        >>> villages = [f"village {place}" for place in range(40)]
+        >>> schema = Schema(
+        ...     treatment=Treatment("arm"), outcome=Real("score", 0, 100), covariates=[Category("village", villages)]
+        ... )
+        >>> trial = Rehearsal(schema, n=4_000, outcome_sd=15)
+        >>> plan = ClusterTrial("village", treated=villages[:20], icc=0.05).estimate(trial, epsilon=1.0)
+        >>> round(plan.sampling_sd, 2), round(plan.privacy_sd, 2)
+        (1.24, 0.67)
+    """
+
+    also_called: ClassVar[str] = (
+        "cluster clusters clustered crt cluster_randomised cluster_randomized cluster_rct group_randomized "
+        "group_randomised gee"
+    )
+
+    cluster: str
+    treated: Sequence[Value]
+    icc: float = 0.05
+
+    def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
+        """Estimate the effect for a total of epsilon and delta; noise is Laplace, or Gaussian where that is smaller."""
+        query = ClusterMoments(self.cluster, self.treated, self.icc)
+        clusters = query.clusters(source.schema)
+        coordinate = f"total of {next(iter(clusters))}"
+        guarantee = narrower(query, source, guarantee_for(source, epsilon, delta), coordinate)
+        release = source.release(query, guarantee)
+        low, high = source.schema.outcome_bounds
+        arms = [
+            _Arm.of(release, [name for name, its in clusters.items() if its == arm], (high - low) / 2) for arm in (0, 1)
+        ]
+        noise = merged([term for arm in arms for term in arm.noise])
+        widened = (_student(len(clusters) - 2) / NormalDist().inv_cdf((1 + _LEVEL) / 2)) ** 2
+        few = min(arm.count for arm in arms) < 2
+        variance = widened * sum(arm.variance for arm in arms) - noise.variance
+        risk = " (risk difference)" if isinstance(source.schema.outcome, Binary) else ""
+        effect = Effect(
+            estimand=f"average treatment effect over persons{risk}: mean outcome with all clusters treated minus mean "
+            "outcome with none",
+            arms=source.schema.treatment.labels_or_values,
+            outcome=source.schema.outcome.name,
+            estimate=arms[1].mean - arms[0].mean,
+            sampling_sd=None if few else math.sqrt(max(variance, 0.0)),
+            noise=(noise,),
+            n=source.n,
+            method=f"difference in means of {arms[1].count} treated and {arms[0].count} control clusters by "
+            f"{self.cluster}",
+            guarantee=guarantee,
+            assumptions=(
+                "clusters were randomised, and their arms are as listed",
+                "one cluster's outcomes do not depend on another cluster's arm",
+                "for the interval: cluster means are near normal, or clusters are many",
+                *source.schema.data_handling,
+                *source.schema.covariate_handling([self.cluster]),
+            ),
+            receipts=(release.receipt,),
+            notes=(*_clustering(arms), *source.caveats),
+            no_interval="an arm with one cluster does not show how clusters differ" if few else "",
+            arm_means=None if few else _arm_means(arms, source, widened),
+            arm_sizes=_arm_sizes(arms, source),
+        )
+        sizes = tuple(Measured(arm.size, arm.size_sd) for arm in arms)
+        return warned(effect, source.schema, Signs(sizes=sizes))
+
+
+@dataclass(frozen=True)
+class _Arm:
+    """One arm's clusters as released. Outcomes are measured from the middle of their range.
+
+    Attributes:
+        count: The number of clusters.
+        size: The number of persons, at least one for each cluster.
+        mean: The mean outcome of all persons.
+        variance: The variance of that mean, sampling of clusters and privacy noise together.
+        within: The variance of the outcome over persons.
+        weighted_size: The mean number of persons in a person's own cluster.
+        size_sd: The standard deviation of the noise in the size.
+        size_noise: The noise in the size.
+        noise: The noise in the mean.
+    """
+
+    count: int
+    size: float
+    mean: float
+    variance: float
+    within: float
+    weighted_size: float
+    size_sd: float
+    size_noise: NoiseTerm
+    noise: tuple[NoiseTerm, ...]
+
+    @classmethod
+    def of(cls, release: Release, names: Sequence[str], half: float) -> "_Arm":
+        count = len(names)
+        sizes, totals, deficits = (_values(release, part, names) for part in ("size", "total", "deficit"))
+        size = max(float(sizes.sum()), float(count))
+        mean = min(max(float(totals.sum()) / size, -half), half)
+        residuals = totals - mean * sizes
+        spread = float((residuals**2).sum()) * count / max(count - 1, 1)
+        squares = half**2 - float(deficits.sum()) / size - mean**2
+        size_variance = release.variance(f"size of {names[0]}")
+        # Without an exact answer the sum of squared sizes may be anything; a person's own cluster holds the person.
+        weighted = (float((sizes**2).sum()) - count * size_variance) / size
+        size_noise = _summed(release, f"size of {names[0]}", 1.0, count)
+        terms = (
+            _summed(release, f"total of {names[0]}", 1 / size, count),
+            _summed(release, f"size of {names[0]}", abs(mean) / size, count),
+        )
+        return cls(
+            count=count,
+            size=size,
+            mean=mean,
+            variance=spread / size**2,
+            within=min(max(squares, 1e-6 * half**2), half**2),
+            weighted_size=max(weighted, 1.0),
+            size_sd=size_noise.variance**0.5,
+            size_noise=size_noise,
+            noise=terms,
+        )
+
+    @property
+    def sampling(self) -> float:
+        """The variance of the mean without privacy noise; noise may make it negative."""
+        return self.variance - sum(term.variance for term in self.noise)
+
+
+def _values(release: Release, part: str, names: Sequence[str]) -> Array:
+    return np.array([release.value(f"{part} of {name}") for name in names])
+
+
+def _summed(release: Release, name: str, times: float, count: int) -> NoiseTerm:
+    """Return the noise in a multiple of the sum of so many numbers with noise of one size."""
+    term = release.noise_term(name, times * math.sqrt(count))
+    return replace(term, parts=count * release.parts)
+
+
+def _student(freedom: int, level: float = _LEVEL) -> float:
+    """Return how far Student's distribution with so many degrees of freedom stays within, with probability `level`.
+
+    Example:
+        >>> round(_student(18), 3), round(_student(2), 3)
+        (2.101, 4.303)
+    """
+    angles = np.linspace(0, math.pi / 2, _GRID)
+    density = np.cos(angles) ** (max(freedom, 1) - 1)
+    below = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2)])
+    return math.sqrt(max(freedom, 1)) * math.tan(float(np.interp(level, below / below[-1], angles)))
+
+
+def _clustering(arms: Sequence[_Arm]) -> tuple[str, ...]:
+    """Return the intracluster correlation and the design effect, with the standard errors of both, as a note."""
+    if min(arm.count for arm in arms) < 2:
+        return ()
+    alone = sum(arm.within / arm.size for arm in arms)
+    factor = sum(arm.sampling for arm in arms) / alone
+    error = math.sqrt(sum(2 / (arm.count - 1) * arm.variance**2 for arm in arms)) / alone
+    more = sum(arm.within / arm.size * (arm.weighted_size - 1) for arm in arms) / alone
+    icc = f"intracluster correlation {(factor - 1) / more:.3f} ± {error / more:.3f}, " if more > 0.5 else ""
+    return (f"{icc}design effect {factor:.2f} ± {error:.2f} (noisy, with standard errors; below 0 or 1 by chance)",)
+
+
+def _arm_means(arms: Sequence[_Arm], source: Source, widened: float) -> JointEstimate:
+    """Return both arms' means; the sampling errors are widened for Student's quantile."""
+    low, high = source.schema.outcome_bounds
+    middle = (low + high) / 2
+    variances = [max(widened * arm.variance - sum(term.variance for term in arm.noise), 0.0) for arm in arms]
+    return JointEstimate(
+        names=source.schema.treatment.labels_or_values,
+        values=(middle + arms[0].mean, middle + arms[1].mean),
+        sampling=((variances[0], 0.0), (0.0, variances[1])),
+        noise=tuple(_joint(term, place) for place, arm in enumerate(arms) for term in arm.noise),
+    )
+
+
+def _arm_sizes(arms: Sequence[_Arm], source: Source) -> JointEstimate:
+    """Return both arms' numbers of persons."""
+    return JointEstimate(
+        names=source.schema.treatment.labels_or_values,
+        values=(arms[0].size, arms[1].size),
+        sampling=((0.0, 0.0), (0.0, 0.0)),
+        noise=tuple(_joint(arm.size_noise, place) for place, arm in enumerate(arms)),
+    )
+
+
+def _joint(term: NoiseTerm, place: int) -> JointNoise:
+    """Return the noise in one of two numbers."""
+    return JointNoise(term.family, (term.scale, 0.0) if place == 0 else (0.0, term.scale), term.parts)
