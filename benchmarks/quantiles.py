@@ -11,19 +11,17 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from statistics import NormalDist
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
-import pyarrow as pa
 from numpy.random import Generator
 from numpy.typing import NDArray
 
 import dpcausal as dpc
-from benchmarks.datasets import connection
+from benchmarks.array_engine import ArrayEngine
 from benchmarks.simulation import add_arguments, show, simulated
 from dpcausal.audit.tables import Unmetered
 from dpcausal.schema import Protects
-from tests.support.engines import CachedEngine
 from tests.support.noise import seeded
 
 QUANTILES = (0.1, 0.5, 0.9)
@@ -121,9 +119,9 @@ def simulate(task: tuple[Cell, tuple[int, int]]) -> Run:
         outcome=dpc.Real("y", kind.low, kind.high),
         protects=cell.protects,
     )
-    table = connection().from_arrow(pa.table({"arm": arm, "y": kind.draw(generator, arm)}))
+    engine: Any = ArrayEngine(kind.draw(generator, arm), {"treatment": arm}, dpc.Real("y", kind.low, kind.high))
     with seeded(int(generator.integers(2**31))):
-        source = Unmetered(CachedEngine(table, schema), schema)
+        source = Unmetered(engine, schema)
         effect = dpc.QuantileEffects(QUANTILES, edges=kind.edges).estimate(source, epsilon=cell.epsilon)
     assert effect.contrasts is not None
     truths = [kind.quantile(1, level) - kind.quantile(0, level) for level in QUANTILES]

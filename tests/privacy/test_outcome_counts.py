@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import dpcausal as dpc
 from dpcausal.audit.tables import exact_answer
 from dpcausal.errors import QueryError
-from dpcausal.queries import GRID, OutcomeCounts
+from dpcausal.queries import GRID, ArmOutcomeCounts, OutcomeCounts
 from dpcausal.queries.profiles import ticks_of
 from dpcausal.schema import PROTECTS
 from dpcausal.vault.table import open_table
@@ -29,7 +29,7 @@ QUERY = OutcomeCounts([2.5, 5.0, 7.5])
 Unit = tuple[int | None, float | None]
 
 
-def counts(units: Sequence[Unit], query: OutcomeCounts = QUERY) -> list[int]:
+def counts(units: Sequence[Unit], query: OutcomeCounts | ArmOutcomeCounts = QUERY) -> list[int]:
     """The query's own answer, without noise."""
     arms, outcomes = zip(*units, strict=True)
     table = pa.table({"t": pa.array(arms, pa.int64()), "y": pa.array(outcomes, pa.float64())})
@@ -147,3 +147,43 @@ def test_expected_counts_are_skewed_where_one_bound_is_near() -> None:
     table = dpc.Rehearsal(mirrored, n=10_000, outcome_mean=-5_000, outcome_sd=6_500)
     other = OutcomeCounts([-edge for edge in query.edges[::-1]]).expected(table, ONE)
     assert list(other.values())[::-1] == pytest.approx(found)
+
+
+BY_ARM = ArmOutcomeCounts(QUERY.edges)
+
+
+def test_no_neighbour_moves_the_counts_of_arms_beyond_the_bound() -> None:
+    rest: list[Unit] = [(0, 0.0), (1, 10.0), (1, None)]
+    units = list(itertools.product((0, 1, None), OUTCOMES))
+    answers = dict(zip(units, (counts([*rest, each], BY_ARM) for each in units), strict=True))
+    kept = {"record": lambda _: True, "record_within_arm": lambda pair: pair[0][0] == pair[1][0]}
+    for (protects, allowed), norm in itertools.product(kept.items(), ("l1", "l2")):
+        bound = float(BY_ARM.sensitivity(SCHEMA, protects, norm).bound)  # type: ignore[arg-type]
+        pairs = filter(allowed, itertools.combinations(units, 2))
+        worst = max(moved(answers[one], answers[other], norm) for one, other in pairs)
+        assert worst <= bound
+        assert worst == pytest.approx(bound, rel=1e-9)  # so the bound is attained
+
+
+def test_every_compared_unit_is_in_one_bin_of_its_arm() -> None:
+    units: list[Unit] = [(0, 1.0), (1, 1.0), (1, 9.0), (None, 9.0), (0, None)]
+    assert counts(units, BY_ARM) == [1, 0, 1, 0, 1, 0, 0, 1]
+
+
+def test_counts_of_arms_add_up_to_the_counts_of_all() -> None:
+    units: list[Unit] = list(itertools.product((0, 1, None), OUTCOMES))
+    by_arm = np.array(counts(units, BY_ARM)).reshape(2, -1)
+    assert by_arm.sum(axis=0).tolist() == counts(units)
+
+
+def test_cumulative_counts_of_arms_are_caught() -> None:
+    """The mutant: numbers below each edge, of which one outcome moves all."""
+    one, other = (np.cumsum(counts([(0, each)], BY_ARM)[:4]) for each in (1.0, 9.0))
+    assert moved(one.tolist(), other.tolist(), "l1") > float(BY_ARM.sensitivity(SCHEMA, "record", "l1").bound)
+
+
+def test_expected_counts_of_arms_follow_their_sizes() -> None:
+    table = dpc.Rehearsal(SCHEMA, n=1_000, treated_share=0.3)
+    found = np.array(list(BY_ARM.expected(table, ONE).values())).reshape(2, -1)
+    assert found.sum(axis=1) == pytest.approx([700, 300])
+    assert found[1] / 3 == pytest.approx(found[0] / 7)

@@ -17,7 +17,7 @@ import dpcausal as dpc
 from dpcausal.audit.tables import catalogue_of, exact_answer
 from dpcausal.audit.tables import table_of as made_of
 from dpcausal.errors import QueryError
-from dpcausal.queries import GRID, Cells, Cut, Norm, Sensitivity, SubgroupMoments
+from dpcausal.queries import GRID, Cells, ClusterMoments, Cut, Norm, Sensitivity, SubgroupMoments
 from dpcausal.schema import PROTECTS, Protects
 from dpcausal.vault.engines.duckdb import connect
 from dpcausal.vault.table import open_table
@@ -238,3 +238,91 @@ def test_door_adds_noise_of_the_size_of_the_bound(epsilon: float, delta: float) 
         sizes = {"size": 6.0, "total": 1.5, "deficit": 1.5}
     for part, size in sizes.items():
         assert release.scale(f"{part}_0 of a < 0.5, k=p") == pytest.approx(size * per_unit, rel=1e-5)
+
+
+CLUSTERS = ClusterMoments("k", ["q"])
+
+
+def of_clusters(units: Sequence[Unit]) -> dict[str, int]:
+    return dict(exact_answer(CLUSTERS, SCHEMA, catalogue_of(SCHEMA).assemble(units), ONE).ticks)
+
+
+@cache
+def cluster_answers() -> list[list[dict[str, int]]]:
+    return [[of_clusters([each, *rest]) for each in UNITS] for rest in RESTS]
+
+
+def worst_of_clusters(sensitivity: Sensitivity, protects: Protects) -> float:
+    pairs = [(i, j) for i, j in itertools.combinations(range(len(UNITS)), 2) if may_replace(i, j, protects)]
+    return max(moved(sensitivity, answers[i], answers[j]) for answers in cluster_answers() for i, j in pairs)
+
+
+@pytest.mark.parametrize(("protects", "norm"), CASES)
+def test_cluster_bound_holds_for_all_pairs(protects: Protects, norm: Norm) -> None:
+    sensitivity = CLUSTERS.sensitivity(SCHEMA, protects, norm)
+    most = worst_of_clusters(sensitivity, protects)
+    assert most <= float(sensitivity.bound)
+    if protects != "record_within_arm":  # a unit that keeps its arm stays in a cluster of that arm, or is in none
+        assert most > 0.999 * float(sensitivity.bound)
+        assert most > 0.9 * float(sensitivity.bound)  # so a bound that is too small is caught
+
+
+def test_cluster_bound_is_attained_within_an_arm_too() -> None:
+    sensitivity = CLUSTERS.sensitivity(SCHEMA, "record_within_arm", "l1")
+    ends = of_clusters([unit(0, 1.0, "p")]), of_clusters([unit(0, 1.0, "r")])
+    assert moved(sensitivity, *ends) == pytest.approx(float(sensitivity.bound), rel=1e-5)
+
+
+@settings(max_examples=30)
+@given(
+    st.sampled_from(CASES),
+    st.lists(
+        st.builds(unit, st.integers(0, 2), st.floats(), st.sampled_from(["p", "q", "?", None]), st.floats()),
+        min_size=1,
+        max_size=5,
+    ),
+    st.builds(unit, st.integers(0, 2), st.floats() | st.none(), st.sampled_from(["p", "r", None]), st.floats()),
+)
+def test_cluster_bound_holds_for_records_of_any_kind(case: tuple[Protects, Norm], units: list[Unit], new: Unit) -> None:
+    protects, norm = case
+    new = new | {name: units[0][name] for name in PUBLIC[protects]}
+    sensitivity = CLUSTERS.sensitivity(SCHEMA, protects, norm)
+    one, other = (
+        dict(exact_answer(CLUSTERS, SCHEMA, open_table(DATABASE.from_arrow(whole), SCHEMA), ONE).ticks)
+        for whole in (made_of(units, SCHEMA), made_of([new, *units[1:]], SCHEMA))
+    )
+    assert moved(sensitivity, one, other) <= float(sensitivity.bound)
+
+
+def test_sums_of_clusters_add_up_over_tables() -> None:
+    parts = UNITS[:9], UNITS[9:]
+    summed = {name: sum(of_clusters(part)[name] for part in parts) for name in of_clusters(UNITS)}
+    assert summed == of_clusters(UNITS)
+
+
+def test_units_in_the_other_arm_than_their_cluster_count_nowhere() -> None:
+    assert not any(of_clusters([unit(0, 1.0, "q"), unit(1, 0.0, "p")]).values())
+    assert of_clusters([unit(1, 0.5, "q")])["size of k=q"] == 1
+
+
+@pytest.mark.parametrize(
+    ("query", "wrong"),
+    [
+        (ClusterMoments("a", ["p"]), "listed values"),
+        (ClusterMoments("ward", ["p"]), "listed values"),
+        (ClusterMoments("k", []), "some of the values"),
+        (ClusterMoments("k", ["p", "q", "r"]), "some of the values"),
+        (ClusterMoments("k", ["z"]), "some of the values"),
+    ],
+)
+def test_clusters_that_are_not_declared_are_refused(query: ClusterMoments, wrong: str) -> None:
+    with pytest.raises(QueryError, match=wrong):
+        query.sensitivity(SCHEMA, "record", "l1")
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"treated": "p"}, {"treated": ["p"], "icc": 1.0}, {"treated": ["p"], "icc": None}]
+)
+def test_parameters_of_clusters_are_checked(parameters: dict[str, Any]) -> None:
+    with pytest.raises(QueryError, match="a list of treated clusters"):
+        ClusterMoments("k", **parameters)

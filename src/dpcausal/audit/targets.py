@@ -17,11 +17,13 @@ from dpcausal.diagnostics import Balance, Overlap
 from dpcausal.effect import Estimator
 from dpcausal.estimators.average import (
     ESTIMATORS,
+    ClusterTrial,
     DifferenceInMeans,
     DoublyRobust,
     ExactMatching,
     InverseWeighting,
     PropensityMatching,
+    QuantileEffects,
     RegressionAdjustment,
     Stratification,
     Winsorised,
@@ -31,6 +33,7 @@ from dpcausal.estimators.conditional import BlockEnsemble, DRLearner, KernelLear
 from dpcausal.estimators.propensity_model import PropensityModel
 from dpcausal.queries import (
     ArmMoments,
+    ArmOutcomeCounts,
     ArmTotals,
     Cells,
     Cut,
@@ -170,6 +173,10 @@ _VARIANTS: tuple[Target, ...] = (
     Target("ArmMoments, narrowed", ask_narrowed, "record"),
     of_estimator("Winsorised", Winsorised(DifferenceInMeans()), "record"),
     of_estimator("Winsorised, strata", Winsorised(Stratification(by=["ward"]), share=0.5), "record"),
+    of_estimator("QuantileEffects", QuantileEffects(edges=[2.5, 5.0]), "record"),
+    of_query("QuantileEffects, Gaussian", ArmOutcomeCounts([2.5, 5.0]), "record", DELTA),
+    of_estimator("ClusterTrial", ClusterTrial("ward", treated=["b"]), "record"),
+    of_estimator("ClusterTrial, outcomes", ClusterTrial("ward", treated=["b"]), "outcome"),
     of_estimator("SubgroupEffects", SubgroupEffects(by=["ward"]), "record"),
     of_estimator("SubgroupEffects, Gaussian", SubgroupEffects(by=["smoker"]), "record", DELTA, gaussian=True),
     of_estimator("RLearner", RLearner(covariates=["age"], basis=Polynomial(["age"])), "record"),

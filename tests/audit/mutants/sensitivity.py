@@ -13,8 +13,10 @@ from dpcausal.audit.fuzz import check_record_independence
 from dpcausal.queries import (
     GRID,
     ArmMoments,
+    ArmOutcomeCounts,
     ArmTotals,
     AugmentedScores,
+    ClusterMoments,
     CovariateMoments,
     MatchedContrast,
     OutcomeCounts,
@@ -264,6 +266,28 @@ def cumulative(patch: pytest.MonkeyPatch) -> None:
         return Answer(dict(zip(query.bins, map(int, sums), strict=True)))
 
     answer_by(patch, OutcomeCounts, answer)
+
+
+@mutant("cumulative counts of each arm", sensitivity_of(ArmOutcomeCounts))
+def cumulative_by_arm(patch: pytest.MonkeyPatch) -> None:
+    def answer(context: AnswerContext[ArmOutcomeCounts]) -> Answer:
+        query, schema = context.query, context.schema
+        below = [
+            f"CASE WHEN outcome < {profiles.ticks_of(schema.outcome, edge)} THEN 1 ELSE 0 END"  # type: ignore[arg-type]
+            for edge in query.edges
+        ]
+        sums = context.engine.aggregate({"treatment": 2}, [*below, "1"])
+        return Answer(dict(zip(query.bins, map(int, sums.ravel()), strict=True)))
+
+    answer_by(patch, ArmOutcomeCounts, answer)
+
+
+@mutant("clusters charged for outcomes where everything can change", sensitivity_of(ClusterMoments))
+def clusters_for_outcomes(patch: pytest.MonkeyPatch) -> None:
+    sensitivity = ClusterMoments.sensitivity
+    patch.setattr(
+        ClusterMoments, "sensitivity", lambda query, schema, _, norm: sensitivity(query, schema, "outcome", norm)
+    )
 
 
 @mutant("outcomes counted once for each arm", sensitivity_of(OutcomesBelow))

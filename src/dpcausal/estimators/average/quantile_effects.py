@@ -91,7 +91,7 @@ class QuantileEffects(BaseEstimator):
     edges: Sequence[float] = ()
 
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
-        """Estimate the effects for a total of epsilon and delta; noise is Laplace, or Gaussian where that is smaller."""
+        """Estimate effects for a total of epsilon and delta; noise is Laplace, or Gaussian where that is smaller."""
         query = ArmOutcomeCounts(self._edges(source, epsilon))
         guarantee = narrower(query, source, guarantee_for(source, epsilon, delta), "count_0_0")
         release = source.release(query, guarantee)
@@ -143,7 +143,7 @@ class QuantileEffects(BaseEstimator):
         whole = self.bins is None or (type(self.bins) is int and 2 <= self.bins <= 2 * _MOST_BINS)
         if not (usable and whole) or (self.bins is not None and len(self.edges) > 0):
             raise QueryError(
-                expected=f"different quantiles between 0 and 1, and 2 to {2 * _MOST_BINS} bins, or edges in their place",
+                expected=f"different quantiles between 0 and 1, and 2 to {2 * _MOST_BINS} bins, or edges instead",
                 got=f"quantiles={self.quantiles!r}, bins={self.bins!r}, edges={self.edges!r}"[:200],
                 hint="write for instance QuantileEffects(quantiles=[0.1, 0.5, 0.9]).",
             )

@@ -1,4 +1,4 @@
-"""How many outcomes are in each bin between public edges, of all units or by arm. Proof: docs/proofs/outcome_counts.md."""
+"""How many outcomes are in each bin between public edges, or by arm. Proof: docs/proofs/outcome_counts.md."""
 
 import itertools
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Numbers of units and sums of outcomes in each arm of each group, or in each cluster. Proof: docs/proofs/subgroup_moments.md."""
+"""Numbers of units and sums of outcomes in groups by arm, or in clusters. Proof: docs/proofs/subgroup_moments.md."""
 
 from dpcausal.queries import GRID, ClusterMoments, SubgroupMoments
 from dpcausal.vault.answers.arm_moments import DEFICIT

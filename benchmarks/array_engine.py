@@ -1,0 +1,60 @@
+"""An engine over arrays, for simulations of many small tables: it adds up what it knows, and nothing else.
+
+Planning a statement takes DuckDB longer than adding up a thousand rows. The integers are the same; a test compares.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+import dpcausal as dpc
+from dpcausal.queries import GRID
+from dpcausal.queries.profiles import grid
+from dpcausal.vault.answers.arm_moments import DEFICIT
+from dpcausal.vault.engines import ExactInts
+
+_BELOW = re.compile(r"CASE WHEN outcome < (-?\d+) THEN 1 ELSE 0 END")
+
+
+class ArrayEngine:
+    """Sums over groups of units, given as arrays.
+
+    Args:
+        outcome: The outcomes.
+        columns: By the names of coerced columns, the codes of each unit: `treatment`, `covariate_0`, ….
+        column: The outcome's declaration.
+    """
+
+    def __init__(
+        self, outcome: NDArray[np.float64], columns: Mapping[str, NDArray[np.int64]], column: dpc.Real
+    ) -> None:
+        middle, ticks_to_one = grid(column)
+        inside = np.clip(outcome, column.low, column.high)
+        self._ticks = np.clip(np.floor((inside - middle) * ticks_to_one + 0.5), -GRID, GRID).astype(np.int64)
+        self._columns = columns
+
+    def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> ExactInts:  # noqa: ARG002
+        """See `Engine.aggregate`. All units are in the comparison."""
+        place = np.zeros(len(self._ticks), dtype=np.int64)
+        for name, count in cells.items():
+            place = place * count + self._columns[name]
+        groups = math.prod(cells.values())
+        found = np.zeros((groups, len(sums)), dtype=object)
+        if all(_BELOW.fullmatch(each) for each in sums[:-1]) and len(sums) > 1:
+            edges = [int(_BELOW.fullmatch(each)[1]) for each in sums[:-1]]  # type: ignore[index]
+            bins = place * (len(edges) + 1) + np.searchsorted(edges, self._ticks, side="right")
+            counts = np.bincount(bins, minlength=groups * (len(edges) + 1)).reshape(groups, -1)
+            found[:] = np.cumsum(counts, axis=1)
+        else:
+            values = {"1": np.ones_like(self._ticks), "outcome": self._ticks, DEFICIT: self._deficits}
+            for at, each in enumerate(sums):
+                # Sums of whole numbers below 2^53 are exact in floating point.
+                found[:, at] = np.bincount(place, weights=values[each], minlength=groups).astype(np.int64)
+        return found.reshape(*cells.values(), len(sums))
+
+    @property
+    def _deficits(self) -> NDArray[np.int64]:
+        return (GRID**2 - self._ticks**2) >> (GRID.bit_length() - 1)

@@ -1,0 +1,111 @@
+"""Quantile effects agree with plain quantiles where noise is small, and their intervals account for noise."""
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dpcausal as dpc
+from dpcausal.errors import QueryError, SchemaError
+from dpcausal.estimators.average.quantile_effects import _isotonic
+from tests.support.engines import fresh_noise
+
+SCHEMA = dpc.Schema(treatment=dpc.Treatment("arm", undeclared=0), outcome=dpc.Real("y", 0, 100))
+
+
+def table(n: int = 4_000, seed: int = 1) -> tuple[pa.Table, list[np.ndarray]]:
+    random = np.random.default_rng(seed)
+    arm = random.integers(0, 2, n)
+    y = np.clip(random.normal(45 + 5 * arm, 12 + 2 * arm), 0, 100)
+    return pa.table({"arm": arm, "y": y}), [y[arm == each] for each in (0, 1)]
+
+
+@pytest.mark.parametrize("protects", ["record", "record_within_arm", "outcome"])
+def test_quantiles_are_those_of_the_table_where_noise_vanishes(protects: dpc.schema.Protects) -> None:
+    cells, arms = table()
+    source = fresh_noise(cells, replace(SCHEMA, protects=protects))
+    effect = dpc.QuantileEffects(quantiles=[0.1, 0.5, 0.9]).estimate(source, epsilon=100.0)
+    plain = [float(np.quantile(arms[1], level) - np.quantile(arms[0], level)) for level in (0.1, 0.5, 0.9)]
+    assert effect.contrasts is not None
+    assert effect.contrasts.names == ("0.1 quantile", "median", "0.9 quantile")
+    assert effect.contrasts.values == pytest.approx(plain, abs=0.35)  # within a bin of 1.6 the curve is not straight
+    assert effect.estimate == effect.contrasts.value("median")
+    # Of a normal outcome, a median has a standard error of sqrt(pi / 2) times that of a mean.
+    sd = sum(np.pi / 2 * arm.var() / len(arm) for arm in arms) ** 0.5
+    assert effect.sampling_sd == pytest.approx(sd, rel=0.15)
+
+
+def test_distribution_functions_come_with_bands() -> None:
+    cells, arms = table()
+    effect = dpc.QuantileEffects().estimate(fresh_noise(cells, SCHEMA), epsilon=1.0)
+    (curves,) = effect.curves
+    assert (curves.quantity, curves.along, curves.arms) == ("distribution", "y", effect.arms)
+    for arm, outcomes in zip(curves.arms, arms, strict=True):
+        true = np.array([(outcomes < edge).mean() for edge in curves.grid])
+        low, high = curves.band(arm)
+        assert ((low <= true) & (true <= high)).all()
+        assert (high - low).max() < 0.12
+
+
+def test_first_quantile_is_the_effect_where_the_median_is_not_asked_for() -> None:
+    effect = dpc.QuantileEffects(quantiles=[0.25]).estimate(dpc.Rehearsal(SCHEMA, n=2_000), epsilon=1.0)
+    assert "0.25 quantile" in effect.estimand
+    assert effect.contrasts is None
+
+
+def test_interval_of_the_effect_is_its_standard_error_times_the_normal_quantile() -> None:
+    effect = dpc.QuantileEffects().estimate(dpc.Rehearsal(SCHEMA, n=2_000, outcome_sd=12), epsilon=1.0)
+    low, high = effect.interval(0.95)
+    assert (high - low) / 2 == pytest.approx(1.96 * (effect.standard_error or 0.0), rel=0.01)
+    assert effect.contrasts is not None
+    assert effect.contrasts.standard_error([0, 1, 0]) == pytest.approx(effect.standard_error, rel=1e-9)
+
+
+def test_more_bins_mean_more_noise_and_more_epsilon_means_less() -> None:
+    trial = dpc.Rehearsal(SCHEMA, n=2_000, outcome_sd=12)
+    few, many = (dpc.QuantileEffects(bins=bins).estimate(trial, epsilon=1.0).privacy_sd for bins in (32, 128))
+    assert many == pytest.approx(2 * few, rel=0.1)
+    assert dpc.QuantileEffects(bins=32).estimate(trial, epsilon=2.0).privacy_sd == pytest.approx(few / 2, rel=0.05)
+
+
+@pytest.mark.parametrize(("n", "epsilon", "bins"), [(400, 1.0, 16), (2_000, 1.0, 32), (2_000, 4.0, 64)])
+def test_default_number_of_bins_follows_units_and_epsilon(n: int, epsilon: float, bins: int) -> None:
+    effect = dpc.QuantileEffects().estimate(dpc.Rehearsal(SCHEMA, n=n), epsilon=epsilon)
+    assert f"on {bins} public bins" in effect.method
+
+
+def test_small_arm_has_no_interval_for_an_outer_quantile() -> None:
+    effect = dpc.QuantileEffects(quantiles=[0.02]).estimate(dpc.Rehearsal(SCHEMA, n=100), epsilon=0.5)
+    assert "outcome's bounds" in effect.no_interval
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"quantiles": []},
+        {"quantiles": [0.0]},
+        {"quantiles": [0.5, 0.5]},
+        {"quantiles": "median"},
+        {"bins": 1},
+        {"bins": 1_000},
+        {"bins": 8, "edges": [50]},
+    ],
+)
+def test_unusable_parameters_are_refused(parameters: dict[str, object]) -> None:
+    with pytest.raises(QueryError, match="different quantiles between 0 and 1"):
+        dpc.QuantileEffects(**parameters).estimate(dpc.Rehearsal(SCHEMA, n=100), epsilon=1.0)  # type: ignore[arg-type]
+
+
+def test_binary_outcome_is_refused() -> None:
+    schema = dpc.Schema(treatment=dpc.Treatment("arm"), outcome=dpc.Binary("died"))
+    with pytest.raises(SchemaError, match="an outcome that is a number"):
+        dpc.QuantileEffects().estimate(dpc.Rehearsal(schema, n=100), epsilon=1.0)
+
+
+def test_isotonic_values_rise_and_keep_their_mean() -> None:
+    values = np.array([0.1, 0.3, 0.2, 0.2, 0.5, 0.4])
+    found = _isotonic(values)
+    assert (np.diff(found) >= 0).all()
+    assert found.mean() == pytest.approx(values.mean())
+    assert _isotonic(found) == pytest.approx(found)
