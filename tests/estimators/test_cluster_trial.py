@@ -62,7 +62,8 @@ def test_interval_is_as_wide_as_students_for_any_noise() -> None:
 
 def test_plan_follows_the_expected_icc() -> None:
     trial = dpc.Rehearsal(SCHEMA, n=4_800, outcome_sd=15)
-    widths = [replace(TRIAL, icc=icc).estimate(trial, epsilon=1.0).sampling_sd for icc in (0.0, 0.05, 0.1)]
+    plans = [replace(TRIAL, icc=icc).estimate(trial, epsilon=1.0) for icc in (0.0, 0.05, 0.1)]
+    widths = [plan.sampling_sd or 0.0 for plan in plans]
     assert widths == sorted(widths)
     assert "intracluster correlation 0.100" in replace(TRIAL, icc=0.1).estimate(trial, epsilon=1.0).notes[0]
 

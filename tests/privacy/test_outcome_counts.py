@@ -158,7 +158,7 @@ def test_no_neighbour_moves_the_counts_of_arms_beyond_the_bound() -> None:
     answers = dict(zip(units, (counts([*rest, each], BY_ARM) for each in units), strict=True))
     kept = {"record": lambda _: True, "record_within_arm": lambda pair: pair[0][0] == pair[1][0]}
     for (protects, allowed), norm in itertools.product(kept.items(), ("l1", "l2")):
-        bound = float(BY_ARM.sensitivity(SCHEMA, protects, norm).bound)  # type: ignore[arg-type]
+        bound = float(BY_ARM.sensitivity(SCHEMA, protects, norm).bound)
         pairs = filter(allowed, itertools.combinations(units, 2))
         worst = max(moved(answers[one], answers[other], norm) for one, other in pairs)
         assert worst <= bound

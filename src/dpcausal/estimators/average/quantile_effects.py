@@ -162,7 +162,7 @@ class _Quantile:
         low: The lower limit at 95 %.
         high: The upper limit.
         below: The number of bins below it, with a fraction.
-        share_sd: The standard error of the share of outcomes below it.
+        in_bin: The share of outcomes in its bin.
         slope: The quantile's change with that share, over the interval.
         bounded: Whether the interval reaches one of the outcome's bounds.
     """
@@ -171,7 +171,7 @@ class _Quantile:
     low: float
     high: float
     below: float
-    share_sd: float
+    in_bin: float
     slope: float
     bounded: bool
 
@@ -226,14 +226,16 @@ class _Arm:
     def quantile(self, level: float) -> _Quantile:
         """Return a quantile with its interval."""
         below = float(self._inverted(level, np.arange(len(self.grid), dtype=float)))
-        pull = self.pull(level, below)
-        noise = self.variance * (below * (1 - pull) ** 2 + (self.bins - below) * pull**2)
-        share_sd = math.sqrt(level * (1 - level) / self.size + noise / self.size**2)
-        reach = _Z * share_sd
+        pull, whole = self.pull(level, below), min(int(below), self.bins - 1)
+        part, in_bin = below - whole, float(self.rising[whole + 1] - self.rising[whole])
+        weights = below * (1 - pull) ** 2 + (self.bins - below) * pull**2
+        # Where in its bin an outcome is has no part in the estimate, and so adds nothing to its variance.
+        sampling = level * (1 - level) - in_bin * part * (1 - part)
+        reach = _Z * math.sqrt(max(sampling, 0.0) / self.size + self.variance * weights / self.size**2)
         low, high = (float(self._inverted(each, self.grid)) for each in (level - reach, level + reach))
         slope = (high - low) / (2 * reach)
         bounded = level - reach <= 0 or level + reach >= 1
-        return _Quantile(float(self._inverted(level, self.grid)), low, high, below, share_sd, slope, bounded)
+        return _Quantile(float(self._inverted(level, self.grid)), low, high, below, in_bin, slope, bounded)
 
     def _inverted(self, level: float, grid: Array) -> float:
         """Return where the rising shares reach a level; in the middle where they stay at it."""
@@ -268,8 +270,8 @@ def _contrasts(
     at = np.array(levels)
     for arm, sign, own in zip(arms, (-1.0, 1.0), found, strict=True):
         slopes = np.array([each.slope for each in own])
-        sampling += np.outer(slopes, slopes) * (np.minimum.outer(at, at) - np.outer(at, at)) / arm.size
         below = np.array([each.below for each in own])
+        sampling += np.outer(slopes, slopes) * (_spread(at) - _within_bins(own)) / arm.size
         pulls = np.array([arm.pull(level, each.below) for level, each in zip(levels, own, strict=True)])
         for start, end in itertools.pairwise((0.0, *sorted(set(below.tolist())), float(arm.bins))):
             if end > start:
@@ -281,6 +283,20 @@ def _contrasts(
         sampling=tuple(tuple(map(float, line)) for line in sampling),
         noise=tuple(noise),
     )
+
+
+def _spread(shares: Array) -> Array:
+    """Return the covariance of shares of one unit below several points, given their expectations."""
+    covariance: Array = np.minimum.outer(shares, shares) - np.outer(shares, shares)
+    return covariance
+
+
+def _within_bins(found: Sequence[_Quantile]) -> Array:
+    """Return what spreading outcomes evenly over their bin takes from that covariance."""
+    whole = np.floor([each.below for each in found])
+    parts = np.array([each.below for each in found]) - whole
+    shares = np.array([each.in_bin for each in found])
+    return np.where(np.equal.outer(whole, whole), shares * _spread(parts), 0.0)
 
 
 def _several(release: Release, derivatives: Array, bins: float) -> JointNoise:
@@ -299,7 +315,7 @@ def _curves(arms: Sequence[_Arm], release: Release, source: Source) -> ArmCurves
     for at, arm in enumerate(arms):
         own = slice(at * size, (at + 1) * size)
         rising = arm.rising[1:-1][places]
-        sampling[own, own] = (np.minimum.outer(rising, rising) - np.outer(rising, rising)) / arm.size
+        sampling[own, own] = _spread(rising) / arm.size
         values += [float(arm.shares[place]) for place in places]
         below = np.array(places) + 1.0
         pulls = np.array([arm.pull(share, each) for share, each in zip(rising, below, strict=True)])
