@@ -124,18 +124,21 @@ class Effect(OtherNames):
         Raises:
             RefusedError: Where there is no valid interval; the message says why.
         """
-        if self.no_interval:
-            raise RefusedError(
-                expected="an effect with an interval",
-                got=f"none: {self.no_interval}",
-                hint="print the effect to see the rest; privacy_sd is known in any case.",
-            )
+        self._check_interval()
         if not 0 < level < 1:
             raise RefusedError(
                 expected="a level between 0 and 1", got=repr(level), hint="for a 95 % interval give 0.95."
             )
         half = half_width(math.hypot(self.sampling_sd or 0.0, self.between_sd), self.noise, level, self.bias_bound)
         return self.estimate - half, self.estimate + half
+
+    def _check_interval(self) -> None:
+        if self.no_interval:
+            raise RefusedError(
+                expected="an effect with an interval",
+                got=f"none: {self.no_interval}",
+                hint="print the effect to see the rest; privacy_sd is known in any case.",
+            )
 
     def p_value(self, null: float = 0.0, alternative: Alternative = "two-sided") -> float:
         """Return the p-value of the hypothesis that the effect is `null`; it accounts for privacy noise.
@@ -147,7 +150,7 @@ class Effect(OtherNames):
         Raises:
             RefusedError: Where there is no valid interval.
         """
-        self.interval()
+        self._check_interval()
         error = math.hypot(self.sampling_sd or 0.0, self.between_sd)
         return p_value(self.estimate - null, error, self.noise, alternative, self.bias_bound)
 
@@ -191,7 +194,7 @@ class Effect(OtherNames):
 
     def _two_means(self) -> JointEstimate:
         """Return the means of the two compared arms."""
-        self.interval()
+        self._check_interval()
         if self.arm_means is None:
             raise RefusedError(
                 expected="an effect with the means of its arms",
