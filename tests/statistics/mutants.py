@@ -139,7 +139,7 @@ def _off_by(share: float) -> Change:
 
 def _turned(effect: Effect) -> Effect:
     means = effect.arm_means
-    turned = {} if means is None else {"arm_means": replace(means, values=means.values[::-1])}
+    turned: dict[str, Any] = {} if means is None else {"arm_means": replace(means, values=means.values[::-1])}
     return replace(effect, estimate=-effect.estimate, **turned)
 
 
