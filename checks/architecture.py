@@ -13,8 +13,8 @@ PACKAGE = "dpcausal"
 NOUNS = (
     *("errors", "arrays", "hash_chain", "text", "plain_text", "other_names", "validation"),
     *("cells", "real", "columns", "treatment", "schema"),
-    *("expectations", "interval", "guarantee", "queries", "calibration", "release", "source", "effect", "curve"),
-    "propensity_score",
+    *("expectations", "interval", "joint_estimate", "guarantee", "queries", "calibration", "release", "source"),
+    *("arm_curves", "effect_measures", "effect", "curve", "propensity_score"),
 )
 """The public nouns: each may import only the ones before it, and, where it is a folder, its own files."""
 

@@ -72,7 +72,7 @@ def test_effect_states_how_missing_values_count(effect: dpc.Effect) -> None:
     assert "a missing or undeclared arm counted as usual care" in effect.assumptions
     assert "a missing outcome, or one that is no number, counted as 5" in effect.assumptions
     assert "outcomes lie within 0 and 10; values beyond were moved to the bound" in effect.assumptions
-    assert any(note.startswith("training: ") for note in effect.notes)
+    assert "training: " in str(effect)
 
 
 def test_refused_interval_gives_its_reason(effect: dpc.Effect) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpcausal.arrays import Array
 from dpcausal.cells import Value
 from dpcausal.columns import Column
-from dpcausal.effect import as_of, format_receipt, printed_texts, units_of
+from dpcausal.effect import printed_texts
 from dpcausal.errors import QueryError, RefusedError
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import Family, critical_values, simulated
@@ -22,7 +22,7 @@ from dpcausal.queries import Basis, Cells, Points
 from dpcausal.queries.basis import basis_of, basis_values
 from dpcausal.queries.profiles import Codes, by_covariate, codes_of
 from dpcausal.real import Real
-from dpcausal.release import Receipt
+from dpcausal.release import Receipt, as_of, format_receipt, units_of
 from dpcausal.schema import Schema
 from dpcausal.source import Source
 from dpcausal.text import format_number, html_table, table_rows, text_table

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Protocol, Self
 
@@ -23,7 +23,7 @@ from dpcausal.interval import NoiseTerm, half_width
 from dpcausal.joint_estimate import JointEstimate
 from dpcausal.other_names import OtherNames
 from dpcausal.plain_text import check_plain_text
-from dpcausal.release import Receipt
+from dpcausal.release import Receipt, as_of, format_receipt, units_of
 from dpcausal.source import Source
 from dpcausal.text import format_number, html_table, table_rows, text_table
 
@@ -124,18 +124,21 @@ class Effect(OtherNames):
         Raises:
             RefusedError: Where there is no valid interval; the message says why.
         """
-        if self.no_interval:
-            raise RefusedError(
-                expected="an effect with an interval",
-                got=f"none: {self.no_interval}",
-                hint="print the effect to see the rest; privacy_sd is known in any case.",
-            )
+        self._check_interval()
         if not 0 < level < 1:
             raise RefusedError(
                 expected="a level between 0 and 1", got=repr(level), hint="for a 95 % interval give 0.95."
             )
         half = half_width(math.hypot(self.sampling_sd or 0.0, self.between_sd), self.noise, level, self.bias_bound)
         return self.estimate - half, self.estimate + half
+
+    def _check_interval(self) -> None:
+        if self.no_interval:
+            raise RefusedError(
+                expected="an effect with an interval",
+                got=f"none: {self.no_interval}",
+                hint="print the effect to see the rest; privacy_sd is known in any case.",
+            )
 
     def p_value(self, null: float = 0.0, alternative: Alternative = "two-sided") -> float:
         """Return the p-value of the hypothesis that the effect is `null`; it accounts for privacy noise.
@@ -147,7 +150,7 @@ class Effect(OtherNames):
         Raises:
             RefusedError: Where there is no valid interval.
         """
-        self.interval()
+        self._check_interval()
         error = math.hypot(self.sampling_sd or 0.0, self.between_sd)
         return p_value(self.estimate - null, error, self.noise, alternative, self.bias_bound)
 
@@ -191,7 +194,7 @@ class Effect(OtherNames):
 
     def _two_means(self) -> JointEstimate:
         """Return the means of the two compared arms."""
-        self.interval()
+        self._check_interval()
         if self.arm_means is None:
             raise RefusedError(
                 expected="an effect with the means of its arms",
@@ -200,7 +203,11 @@ class Effect(OtherNames):
             )
         places = [self.arm_means.names.index(arm) for arm in self.arms]
         gradients = [[float(at == place) for at in range(len(self.arm_means.names))] for place in places]
-        return self.arm_means.mapped(self.arms, [self.arm_means.values[place] for place in places], gradients)
+        means = self.arm_means.mapped(self.arms, [self.arm_means.values[place] for place in places], gradients)
+        if not self.between_sd:
+            return means
+        control, (both, treated) = means.sampling  # sites differ in their effects, so in the treated arm
+        return replace(means, sampling=(control, (both, treated + self.between_sd**2)))
 
     @property
     def control_mean(self) -> float | None:
@@ -361,33 +368,3 @@ def printed_texts(result: object) -> Iterator[object]:
                 yield each
             elif isinstance(each, SiteShare | Receipt | ArmCurves | JointEstimate):
                 yield from printed_texts(each)
-
-
-def as_of(receipts: Sequence[Receipt]) -> str | None:
-    """Return the version of the data behind receipts, or each site's where they differ; None without a name.
-
-    Example:
-        >>> as_of([Receipt("arm_moments", 1.0, 0.0, site="north", as_of="2026-06-30")])
-        '2026-06-30'
-    """
-    versions = dict.fromkeys((receipt.as_of, receipt.site) for receipt in receipts if receipt.as_of)
-    if len({version for version, _ in versions}) > 1:
-        return ", ".join(f"{version} ({site})" for version, site in versions)
-    return next((version for version, _ in versions), None)
-
-
-def units_of(n: int, receipts: Sequence[Receipt]) -> list[tuple[str, str]]:
-    """Return the number of units and the version of the data as lines of a table."""
-    version = as_of(receipts)
-    return [("units", f"{n:,}"), *([("data as of", version)] if version else [])]
-
-
-def format_receipt(receipt: Receipt) -> str:
-    """Return a query and its price on one line."""
-    site = f"{receipt.site}, " if receipt.site else ""
-    price = f"{site}{receipt.query}: epsilon {receipt.epsilon:g}, delta {receipt.delta:g}"
-    if receipt.digest is None:
-        return price
-    entry = "all sites" if receipt.entry is None else f"ledger entry {receipt.entry}"
-    entry += f" of {receipt.on}" if receipt.on else ""
-    return f"{price} ({entry}, {receipt.digest[:12]})"

@@ -4,7 +4,6 @@ Ratios, numbers needed to treat and p-values are functions of released numbers: 
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -167,7 +166,5 @@ def _critical(means: JointEstimate, gradient: tuple[float, float], level: float)
 
 def shifted(measure: Measure, name: str, by: float) -> Measure:
     """Return a measure under another name, moved by a constant: a relative lift is a ratio minus 1."""
-    moved: Callable[[float], float] = lambda value: value + by  # noqa: E731
-    return Measure(
-        name, moved(measure.estimate), moved(measure.low), moved(measure.high), measure.level, moved(measure.null)
-    )
+    numbers = (measure.estimate + by, measure.low + by, measure.high + by)
+    return Measure(name, *numbers, measure.level, measure.null + by)

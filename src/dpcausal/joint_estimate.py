@@ -112,7 +112,7 @@ class JointEstimate:
         return type(self)(
             tuple(names),
             tuple(map(float, values)),
-            tuple(tuple(map(float, row)) for row in sampling),
+            tuple(tuple(map(float, line)) for line in sampling),
             tuple(
                 JointNoise(each.family, tuple(map(float, matrix @ np.array(each.scales))), each.parts)
                 for each in self.noise
@@ -139,7 +139,7 @@ class JointEstimate:
             if terms:
                 scales = np.array([each.scales for each in terms])
                 few = [min(each.parts, 20) if family == "laplace" else 1 for each in terms]
-                unit = simulated(family, [1.0] * sum(few), _DRAWS)  # type: ignore[arg-type]
+                unit = simulated(family, [1.0] * sum(few), _DRAWS)
                 ends = np.cumsum(few)
                 summed = [
                     unit[:, end - each : end].sum(axis=1) / each**0.5 for end, each in zip(ends, few, strict=True)
@@ -158,6 +158,6 @@ class JointEstimate:
         return cls(
             names=tuple(document["names"]),
             values=tuple(document["values"]),
-            sampling=tuple(tuple(row) for row in document["sampling"]),
+            sampling=tuple(tuple(line) for line in document["sampling"]),
             noise=tuple(JointNoise(each["family"], tuple(each["scales"]), each["parts"]) for each in document["noise"]),
         )

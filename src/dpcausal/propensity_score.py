@@ -10,7 +10,7 @@ import numpy as np
 
 from dpcausal.arrays import Array
 from dpcausal.columns import Column
-from dpcausal.effect import as_of, format_receipt, printed_texts, units_of
+from dpcausal.effect import printed_texts
 from dpcausal.errors import QueryError
 from dpcausal.guarantee import Guarantee
 from dpcausal.other_names import OtherNames
@@ -19,7 +19,7 @@ from dpcausal.queries.features import covariates_named, feature_names
 from dpcausal.queries.profiles import codes_of
 from dpcausal.queries.query import GRID
 from dpcausal.real import Real
-from dpcausal.release import Receipt, Release
+from dpcausal.release import Receipt, Release, as_of, format_receipt, units_of
 from dpcausal.schema import Schema
 from dpcausal.text import format_number, html_table, table_rows, text_table
 from dpcausal.validation import is_number

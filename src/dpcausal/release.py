@@ -50,6 +50,36 @@ def receipts_in(document: Mapping[str, Any]) -> tuple[Receipt, ...]:
     return tuple(Receipt(**receipt) for receipt in found)
 
 
+def as_of(receipts: Sequence[Receipt]) -> str | None:
+    """Return the version of the data behind receipts, or each site's where they differ; None without a name.
+
+    Example:
+        >>> as_of([Receipt("arm_moments", 1.0, 0.0, site="north", as_of="2026-06-30")])
+        '2026-06-30'
+    """
+    versions = dict.fromkeys((receipt.as_of, receipt.site) for receipt in receipts if receipt.as_of)
+    if len({version for version, _ in versions}) > 1:
+        return ", ".join(f"{version} ({site})" for version, site in versions)
+    return next((version for version, _ in versions), None)
+
+
+def units_of(n: int, receipts: Sequence[Receipt]) -> list[tuple[str, str]]:
+    """Return the number of units and the version of the data as lines of a table."""
+    version = as_of(receipts)
+    return [("units", f"{n:,}"), *([("data as of", version)] if version else [])]
+
+
+def format_receipt(receipt: Receipt) -> str:
+    """Return a query and its price on one line."""
+    site = f"{receipt.site}, " if receipt.site else ""
+    price = f"{site}{receipt.query}: epsilon {receipt.epsilon:g}, delta {receipt.delta:g}"
+    if receipt.digest is None:
+        return price
+    entry = "all sites" if receipt.entry is None else f"ledger entry {receipt.entry}"
+    entry += f" of {receipt.on}" if receipt.on else ""
+    return f"{price} ({entry}, {receipt.digest[:12]})"
+
+
 @dataclass(frozen=True)
 class Noisy:
     """Integers that hold their noise. In the vault only `vault.noise.Sampler` makes them.

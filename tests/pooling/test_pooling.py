@@ -13,6 +13,7 @@ import dpcausal as dpc
 from dpcausal.effect import SiteShare
 from dpcausal.errors import QueryError, RefusedError
 from dpcausal.interval import NoiseTerm, half_width
+from dpcausal.joint_estimate import JointEstimate, JointNoise
 from dpcausal.pooling import RULES, Rule, leave_one_out, pool
 from dpcausal.pooling.heterogeneity import Heterogeneity
 from dpcausal.pooling.weights import median_sd
@@ -453,3 +454,17 @@ def test_the_standard_error_of_the_median(errors: list[float]) -> None:
 def test_pooled_effect_has_the_warnings_of_all_sites() -> None:
     sites = three() | {"north": dataclasses.replace(three()["north"], warnings=("every age is 38",))}
     assert "north: every age is 38" in pool(sites).warnings
+
+
+def test_pooled_means_are_weighted_like_the_effects() -> None:
+    apart, noise = ((1e-4, 0.0), (0.0, 1e-4)), (JointNoise("laplace", (0.01, 0.0)),)
+    sites = {
+        site: effect(0.1, n=n, arm_means=JointEstimate(("old", "new"), (level, level + 0.1), apart, noise))
+        for site, n, level in (("north", 300, 0.2), ("south", 100, 0.4))
+    }
+    means = pool(sites, "sample_size").arm_means
+    assert means is not None
+    assert means.values == pytest.approx((0.25, 0.35))
+    assert means.sampling[0][0] == pytest.approx((0.75**2 + 0.25**2) * 1e-4)
+    assert [term.scales[0] for term in means.noise] == pytest.approx([0.0075, 0.0025])
+    assert pool(sites | {"south": effect(0.1)}, "sample_size").arm_means is None

@@ -6,6 +6,7 @@ import pytest
 import dpcausal as dpc
 from dpcausal.effect import SiteShare
 from dpcausal.interval import NoiseTerm
+from dpcausal.joint_estimate import JointEstimate
 from dpcausal.release import Receipt
 
 Made = Callable[..., dpc.Effect]
@@ -15,7 +16,10 @@ Made = Callable[..., dpc.Effect]
 def made(schema: dpc.Schema) -> Made:
     """Effects with whatever numbers a test needs."""
 
-    def make(**changes: Any) -> dpc.Effect:
+    def make(*, risks: tuple[float, float] | None = None, **changes: Any) -> dpc.Effect:
+        if risks:
+            apart = ((0.00045, 0.0), (0.0, 0.00045))
+            changes["arm_means"] = JointEstimate(("usual care", "training"), risks, apart, ())
         parts: dict[str, Any] = {
             "estimand": "average treatment effect",
             "arms": ("usual care", "training"),

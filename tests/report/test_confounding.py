@@ -57,24 +57,24 @@ def test_privacy_noise_weakens_the_limit_only(made: Made) -> None:
 
 
 def test_e_value_of_a_binary_outcome_uses_the_noisy_risks(made: Made) -> None:
-    effect = made(estimate=0.2, sampling_sd=0.03, noise=(), control_mean=0.2, treated_mean=0.4)
+    effect = made(estimate=0.2, sampling_sd=0.03, noise=(), risks=(0.2, 0.4))
     found = sensitivity(effect, binary=True)
     assert found is not None
     assert found.e_value == pytest.approx(e_value(2.0))
-    assert found.e_value_limit == pytest.approx(e_value(1 + effect.interval()[0] / 0.2))
+    assert found.e_value_limit == pytest.approx(e_value(effect.risk_ratio().low))
     assert found.scale.startswith("risk ratio of the two noisy risks")
 
 
 @pytest.mark.parametrize("risks", [(0.0, 0.4), (-0.1, 0.4), (0.2, 1.3)])
 def test_e_value_ignores_risks_outside_0_to_1(made: Made, risks: tuple[float, float]) -> None:
-    found = sensitivity(made(control_mean=risks[0], treated_mean=risks[1]), binary=True)
+    found = sensitivity(made(risks=risks), binary=True)
     assert found is not None
     assert found.scale.startswith("standardised mean difference")
     assert found.scale.endswith("this effect does not have both risks between 0 and 1")
 
 
 def test_e_value_ignores_means_of_a_numeric_outcome(made: Made) -> None:
-    found = sensitivity(made(control_mean=0.2, treated_mean=0.4))
+    found = sensitivity(made(risks=(0.2, 0.4)))
     assert found is not None
     assert found.scale.startswith("standardised mean difference")
 

@@ -306,7 +306,7 @@ def test_binary_outcome_has_the_e_value_of_its_risk_ratio(made: Made) -> None:
         treatment=dpc.Treatment("treat", labels=("usual care", "training"), undeclared=0), outcome=dpc.Binary("score")
     )
     study = dpc.Study(name="a", question="b", schema=schema, estimator=dpc.DifferenceInMeans(), epsilon=1.0)
-    effect = made(estimate=0.2, sampling_sd=0.03, assumptions=schema.data_handling, control_mean=0.2, treated_mean=0.4)
+    effect = made(estimate=0.2, sampling_sd=0.03, assumptions=schema.data_handling, risks=(0.2, 0.4))
     report = Report.of(effect, study, date=DAY)
     assert report.confounding is not None
     assert report.confounding.e_value == pytest.approx(2 + 2**0.5)

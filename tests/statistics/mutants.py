@@ -123,7 +123,10 @@ def _without_term(rank: int) -> Change:
 
 
 def _means_moved(effect: Effect, by: float) -> dict[str, Any]:
-    return {} if effect.treated_mean is None else {"treated_mean": effect.treated_mean + by}
+    means = effect.arm_means
+    if means is None:
+        return {}
+    return {"arm_means": replace(means, values=(means.values[0], means.values[1] + by))}
 
 
 def _off_by(share: float) -> Change:
@@ -135,8 +138,9 @@ def _off_by(share: float) -> Change:
 
 
 def _turned(effect: Effect) -> Effect:
-    means: dict[str, Any] = {"control_mean": effect.treated_mean, "treated_mean": effect.control_mean}
-    return replace(effect, estimate=-effect.estimate, **(means if effect.treated_mean is not None else {}))
+    means = effect.arm_means
+    turned: dict[str, Any] = {} if means is None else {"arm_means": replace(means, values=means.values[::-1])}
+    return replace(effect, estimate=-effect.estimate, **turned)
 
 
 AT_THE_SURFACE: dict[str, Change] = {

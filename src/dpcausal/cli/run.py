@@ -78,9 +78,9 @@ def _vault(study: "Study", table: str, ledger: "Ledger", as_of: str) -> "Vault":
 
 def _price(study: "Study", vault: "Vault", *, due: bool) -> str:
     """Return what a person should know before confirming."""
-    from dpcausal.effect import format_receipt  # noqa: PLC0415 (slow to load, as are those below)
     from dpcausal.planning.interval_refusals import count_refusals, odds  # noqa: PLC0415
     from dpcausal.planning.precision import half_width  # noqa: PLC0415
+    from dpcausal.release import format_receipt  # noqa: PLC0415 (slow to load, as are those below)
     from dpcausal.text import format_number, table_rows, text_table  # noqa: PLC0415 (slow to load, as are those below)
 
     effect = study.rehearsed(vault.n)

@@ -10,10 +10,9 @@ from typing import Any, Self
 import numpy as np
 
 from dpcausal.arrays import Array
-from dpcausal.effect import as_of, format_receipt, units_of
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import simulated
-from dpcausal.release import Receipt, Release
+from dpcausal.release import Receipt, Release, as_of, format_receipt, units_of
 from dpcausal.text import format_number, html_table, table_rows, text_table
 
 LEVEL = 0.95

@@ -65,6 +65,13 @@ class NoiseAwareRegressions:
         return self.coefficients[:, 0]
 
     @property
+    def mean_covariance(self) -> Array:
+        """The posterior covariance of the two means."""
+        places = [0, self.coefficients.shape[1]]
+        covariance: Array = self.covariance[np.ix_(places, places)]
+        return covariance
+
+    @property
     def slopes(self) -> Array:
         """The slopes, one line for each arm."""
         return self.coefficients[:, 1:]

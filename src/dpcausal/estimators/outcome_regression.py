@@ -145,6 +145,15 @@ class OutcomeRegressions:
         return variance
 
 
+def sampling_covariance(fit: OutcomeRegressions) -> Array:
+    """Return the sampling covariance of the standardised means: residuals in each arm, and features in both."""
+    slopes = fit.slopes[0].mean(axis=0)
+    spread = (fit.sizes[0, :, None, None] / fit.n[0] * fit.covariances[0]).sum(axis=0)
+    shared = max(float(slopes @ spread @ slopes), 0.0) / fit.n[0]
+    covariance: Array = np.diag(fit.variances[0] / fit.sizes[0]) + shared
+    return covariance
+
+
 def fit_regressions(release: Release, source: Source, versions: Array) -> OutcomeRegressions:
     """Fit the regressions for several versions of the values of a `RegressionMoments` release, one version a line."""
     query: RegressionMoments = release.query  # type: ignore[assignment]

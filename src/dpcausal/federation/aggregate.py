@@ -7,13 +7,13 @@ from typing import Any
 
 from dpcausal import queries
 from dpcausal.calibration import Noise
-from dpcausal.effect import Effect, as_of
+from dpcausal.effect import Effect
 from dpcausal.errors import TransportError
 from dpcausal.federation.protocol import Message
 from dpcausal.guarantee import Guarantee, Rule
 from dpcausal.hash_chain import digest_of
 from dpcausal.queries import Coordinate, Query
-from dpcausal.release import Noisy, Receipt, Release
+from dpcausal.release import Noisy, Receipt, Release, as_of
 from dpcausal.schema import Schema
 from dpcausal.study import Study
 

@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from dpcausal.effect import Effect, Estimator, format_receipt
+from dpcausal.effect import Effect, Estimator
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import half_width as half_width_of
 from dpcausal.planning.interval_refusals import REHEARSALS, count_refusals, odds
@@ -25,6 +25,7 @@ from dpcausal.queries import Cut
 from dpcausal.queries.cuts import cuts_of
 from dpcausal.real import Real
 from dpcausal.rehearsal import Rehearsal
+from dpcausal.release import format_receipt
 from dpcausal.text import format_number, html_table, table_rows, text_table
 
 THIS = "this study"

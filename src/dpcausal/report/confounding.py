@@ -8,6 +8,8 @@ import math
 from dataclasses import dataclass
 
 from dpcausal.effect import Effect
+from dpcausal.effect_measures import Measure
+from dpcausal.errors import RefusedError
 
 
 @dataclass(frozen=True)
@@ -44,12 +46,10 @@ def sensitivity_to_confounding(
     if interval is None or effect.rehearsed or not effect.sampling_sd or freedom < 1:
         return None
     limit = limit_nearer_to_zero(interval)
-    control, treated = effect.control_mean, effect.treated_mean
-    if binary and control is not None and treated is not None and 0 < control < 1 and 0 < treated < 1:
-        ratio = treated / control
-        # The limit on the scale of ratios, with the risk of the control arm taken as known.
-        ratio_limit = max(control + limit, 1e-3) / control if limit else 1.0
-        scale = "risk ratio of the two noisy risks; its limit takes the risk of the control arm as known"
+    risks = _risk_ratio(effect) if binary else None
+    if risks is not None:
+        ratio, ratio_limit = risks.estimate, _limit_nearer_to_one(risks) if limit else 1.0
+        scale = "risk ratio of the two noisy risks, and the limit of its own interval"
     else:
         # Arms of equal size imply the largest spread for this standard error: d errs towards 0.
         spread = effect.sampling_sd * math.sqrt(effect.n) / 2
@@ -69,6 +69,23 @@ def sensitivity_to_confounding(
         robustness_limit=robustness_value(limit / size),
         scale=scale,
     )
+
+
+def _risk_ratio(effect: Effect) -> Measure | None:
+    """Return the risk ratio where both risks are between 0 and 1 and it has an interval."""
+    control, treated = effect.control_mean, effect.treated_mean
+    if control is None or treated is None or not (0 < control < 1 and 0 < treated < 1):
+        return None
+    try:
+        return effect.risk_ratio()
+    except RefusedError:
+        return None
+
+
+def _limit_nearer_to_one(ratio: Measure) -> float:
+    if ratio.low <= 1 <= ratio.high:
+        return 1.0
+    return ratio.low if ratio.low > 1 else ratio.high
 
 
 def limit_nearer_to_zero(interval: tuple[float, float]) -> float:

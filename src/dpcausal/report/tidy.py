@@ -9,6 +9,7 @@ import pyarrow as pa
 from dpcausal.curve import EffectCurve, named
 from dpcausal.effect import Effect, SiteShare
 from dpcausal.errors import MissingExtraError, QueryError
+from dpcausal.joint_estimate import JointEstimate
 from dpcausal.propensity_score import PropensityScore
 from dpcausal.queries.profiles import codes_of, values_of
 
@@ -44,7 +45,8 @@ def tidy(
     Args:
         results: An effect, a curve, a propensity score, a site's share (`effect.sites`), or several of them.
         at: Public profiles at which curves are evaluated; by default those that printing a curve shows.
-        level: The confidence level of the intervals; those of one curve hold simultaneously.
+        level: The confidence level of the intervals; those of one curve, and of an effect's further contrasts,
+            hold simultaneously.
         backend: The library of the frame.
 
     Example:
@@ -119,6 +121,23 @@ def _of_effect(effect: Effect, level: float) -> Iterator[dict[str, object]]:
     numbers |= {"warnings": " ".join(effect.warnings) or None}
     bounds = {} if effect.no_interval else dict(zip(("low", "high"), effect.interval(level), strict=True))
     yield numbers | bounds
+    if effect.contrasts is not None:
+        yield from _of_contrasts(effect, effect.contrasts, level)
+
+
+def _of_contrasts(effect: Effect, contrasts: JointEstimate, level: float) -> Iterator[dict[str, object]]:
+    limits = [] if effect.no_interval else contrasts.intervals(level)
+    for place, name in enumerate(contrasts.names):
+        gradient = [float(at == place) for at in range(len(contrasts.names))]
+        privacy = sum(term.variance for term in contrasts.noise_along(gradient)) ** 0.5
+        yield {
+            "group": name,
+            "estimate": contrasts.values[place],
+            "standard_error": contrasts.standard_error(gradient),
+            "sampling_sd": contrasts.sampling_sd(gradient),
+            "privacy_sd": privacy,
+            **(dict(zip(("low", "high"), limits[place], strict=True)) if limits else {}),
+        }
 
 
 def _of_profiles(curve: EffectCurve, at: object, level: float) -> Iterator[dict[str, object]]:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from dpcausal.columns import Binary, Indicator, Unit
-from dpcausal.effect import format_receipt
 from dpcausal.ledger import Ledger
 from dpcausal.real import Real
+from dpcausal.release import format_receipt
 from dpcausal.site.audit_log import LogEntry, StudyStatus
 from dpcausal.site.policy import Policy
 from dpcausal.study import Study

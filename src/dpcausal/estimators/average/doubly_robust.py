@@ -10,6 +10,7 @@ import numpy as np
 from dpcausal.calibration import calibrate
 from dpcausal.columns import Binary
 from dpcausal.effect import Effect
+from dpcausal.estimators.adjusted_means import adjusted_means
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.interval_policy import (
     MAX_CUT_OFF,
@@ -28,6 +29,7 @@ from dpcausal.estimators.outcome_regression import (
     arm_refusal,
     as_score_coefficients,
     fit_regressions,
+    sampling_covariance,
     signs_of_moments,
 )
 from dpcausal.estimators.plausibility import warned
@@ -220,7 +222,6 @@ class DoublyRobust(BaseEstimator):
         all_hidden = float(regressions.resolution.max()) < MIN_RESOLUTION
         # The regression gives the mean of all units without treatment; the scores give the distance to the other.
         control = sum(source.schema.outcome_bounds) / 2 + float(regressions.means[0])
-        ate = self.estimand == "ATE"
         effect = Effect(
             estimand=ESTIMANDS[self.estimand],
             arms=source.schema.treatment.labels_or_values,
@@ -246,8 +247,18 @@ class DoublyRobust(BaseEstimator):
             or arm_clipped(cut_off, query.clip)
             or limit_bias(mean.cut_off, mean.error)
             or whole_range(half_width(mean.sampling_sd, noise, 0.95), source.schema.outcome_bounds, self.covariates),
-            control_mean=control if ate else None,
-            treated_mean=control + mean.estimate if ate else None,
+            arm_means=adjusted_means(
+                source.schema,
+                (control, control + mean.estimate),
+                sampling_sd=mean.sampling_sd,
+                noise=noise,
+                sampling=sampling_covariance(fit),
+                # The level has the noise of the moments, the difference that of the scores.
+                noise_covariance=np.full((2, 2), regressions.mean_covariance[0, 0])
+                + np.diag([0.0, sum(term.variance for term in noise)]),
+            )
+            if self.estimand == "ATE"
+            else None,
         )
         return warned(effect, source.schema, signs_of_moments(releases[0], source, fit))
 

@@ -5,28 +5,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-import numpy as np
-
 from dpcausal.effect import Effect
 from dpcausal.errors import GuaranteeError, QueryError, TableError
+from dpcausal.estimators.adjusted_means import adjusted_means, spread_over_arms
 from dpcausal.estimators.base import BaseEstimator
-from dpcausal.estimators.interval_policy import arm_below_noise
 from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but
 from dpcausal.estimators.narrower import narrower
-from dpcausal.estimators.plausibility import Measured, Signs, warned
+from dpcausal.estimators.plausibility import warned
 from dpcausal.estimators.propensity import ESTIMANDS
 from dpcausal.estimators.score_noise import CovariateSpread, PrivateScore
+from dpcausal.estimators.weighted_means import WeightedMeans
 from dpcausal.guarantee import Guarantee
-from dpcausal.interval import NoiseTerm
 from dpcausal.propensity_score import PropensityScore, score_release
 from dpcausal.queries import CovariateMoments, ObjectivePerturbedLogistic, OutputPerturbedLogistic, WeightedArms
 from dpcausal.queries.features import Estimand, feature_names
 from dpcausal.release import Receipt, Release
-from dpcausal.source import Source, guarantee_for, units_compared
+from dpcausal.source import Source, guarantee_for
 from dpcausal.validation import is_number
-
-_MIN_ARM_SHARE = 0.1
-"""The least share of the sum of weights that an arm counts as; with weights that balance the arms it is a half."""
 
 _MAX_SHRINK = 2.0**20
 """The largest correction of weights for noise in the score, which the query accepts."""
@@ -157,7 +152,7 @@ class InverseWeighting(BaseEstimator):
         spent = allowed if first.delta or last.delta else replace(allowed, delta=0.0)
         # A score of the same units balances what covariates explain; one of others adds its own sampling error.
         balanced = 1.0 if scores_from is None else -spread.units / scores_from.n
-        arms = _Arms(query, sums, source, private, balanced)
+        arms = WeightedMeans(query, sums, source, private, balanced)
         paid = (profile.receipt,) if known else (profile.receipt, release.receipt)
         return self._effect(source, spent, paid, arms, _about_score(scores_from, known))
 
@@ -177,7 +172,7 @@ class InverseWeighting(BaseEstimator):
             release = fitted_on.release(ridge, first)
         shrink = min(release.variance("intercept") / 2, _MAX_SHRINK)
         query = WeightedArms(self.covariates, release.values, self.estimand, self.clip, shrink)
-        arms = _Arms(query, source.release(query, last), source)
+        arms = WeightedMeans(query, source.release(query, last), source)
         return self._effect(
             source, guarantee, () if known else (release.receipt,), arms, _about_score(scores_from, known)
         )
@@ -248,7 +243,7 @@ class InverseWeighting(BaseEstimator):
         source: Source,
         guarantee: Guarantee,
         receipts: tuple[Receipt, ...],
-        arms: "_Arms",
+        arms: WeightedMeans,
         about_score: tuple[str, ...],
     ) -> Effect:
         beyond = (f"scores of about {arms.beyond:.0%} of units are beyond the clip",) * (arms.beyond > _MUCH)
@@ -275,8 +270,14 @@ class InverseWeighting(BaseEstimator):
             receipts=(*receipts, arms.receipt),
             notes=(*about_score, *beyond, *source.caveats),
             no_interval=refusal,
-            control_mean=arms.signs.means[0].value,
-            treated_mean=arms.signs.means[1].value,
+            arm_means=adjusted_means(
+                source.schema,
+                arms.means,
+                sampling_sd=arms.sampling_sd,
+                noise=arms.noise,
+                sampling=spread_over_arms(arms.sampling_sd, source.schema, arms.means, arms.shares),
+                noise_covariance=arms.noise_covariance,
+            ),
         )
         return warned(effect, source.schema, arms.signs)
 
@@ -305,88 +306,3 @@ def _check_apart(source: Source, other: Source) -> None:
             got=f"one that protects {other.schema.protects}",
             hint="give both schemas the same protects: one guarantee covers the units of both.",
         )
-
-
-class _Arms:
-    """Both arms' weights and weighted means, from the released sums, and the effect without what clipping leaves in."""
-
-    def __init__(
-        self,
-        query: WeightedArms,
-        release: Release,
-        source: Source,
-        score: PrivateScore | None = None,
-        balanced: float = 0.0,
-    ) -> None:
-        self.receipt, self.clip, self.beyond, self.left_in = release.receipt, query.clip, 0.0, 0.0
-        sums = {name: release.value(name) for name in release.names}
-        low, high = source.schema.outcome_bounds
-        half, centre = (high - low) / 2, query.centre_of(source.schema)
-        reach = half * query.reach
-        released = [
-            (sums["weight_sum"] - sums["weight_difference"]) / 2,
-            (sums["weight_sum"] + sums["weight_difference"]) / 2,
-        ]
-        weight_noise_sd = math.sqrt(release.variance("weight_sum") + release.variance("weight_difference")) / 2
-        self.refusal = arm_below_noise(min(released), weight_noise_sd, "weight")
-        units = units_compared(source, release)
-        # The sum of all weights has public bounds, and each arm's a floor, so that no division explodes.
-        weight_sum = min(max(sums["weight_sum"], query.smallest * units), query.largest * units)
-        weights = [max(each, weight_sum * _MIN_ARM_SHARE) for each in released]
-        totals = (
-            (sums["weighted_sum"] - sums["weighted_difference"]) / 2,
-            (sums["weighted_sum"] + sums["weighted_difference"]) / 2,
-        )
-        means = [total / weight for total, weight in zip(totals, weights, strict=True)]
-        control, treated = (1 / weight for weight in weights)
-        slopes = {
-            "weighted_difference": (treated + control) / 2,
-            "weighted_sum": (treated - control) / 2,
-            "weight_difference": (means[1] * treated + means[0] * control) / 2,
-            "weight_sum": (means[1] * treated - means[0] * control) / 2,
-        }
-        self.noise = tuple(release.noise_term(name, abs(slope)) for name, slope in slopes.items())
-        square = reach**2 - sums["deficit"] / weight_sum
-        # The variance has a floor, so that luck cannot make an interval too narrow. Where it matters noise in the sums
-        # exceeds the sampling error by far, so a quarter of what noise hides will do.
-        hidden = math.sqrt(release.variance("deficit")) / weight_sum
-        floor = hidden / 4
-        within = square - (means[0] ** 2 + means[1] ** 2) / 2
-        self.outcome_sd = math.sqrt(min(max(within, floor), half**2))
-        weight_square_sum = min(max(sums["weight_square_sum"], weight_sum**2 / units), query.largest * weight_sum)
-        self.difference = means[1] - means[0]
-        explained = 0.0 if score is None else balanced * self._account(score, query, half)
-        residual_sd = math.sqrt(max(self.outcome_sd**2 - explained, floor, self.outcome_sd**2 / 10))
-        self.sampling_sd = residual_sd * math.sqrt(weight_square_sum) / (weight_sum / 2)
-        self.privacy_sd = math.sqrt(sum(term.variance for term in self.noise))
-        if not self.refusal and 2 * math.hypot(self.sampling_sd, self.privacy_sd) > high - low:
-            self.refusal = "noise would make the interval as wide as all effects that are possible"
-        total = math.sqrt(release.variance("weighted_sum") + release.variance("weighted_difference")) / 2
-        self.signs = Signs(
-            means=tuple(
-                Measured(centre + mean - sign * self.left_in / 2, math.hypot(total, mean * weight_noise_sd) / weight)
-                for sign, mean, weight in zip((-1, 1), means, weights, strict=True)
-            ),
-            variance=Measured(within, hidden),
-        )
-
-    @property
-    def estimate(self) -> float:
-        """The effect."""
-        return self.difference - self.left_in
-
-    def _account(self, score: PrivateScore, query: WeightedArms, half: float) -> float:
-        """Find what clipping leaves in, add noise for the score's error, and return the variance explained."""
-        effect = min(max(self.difference / half, -2.0), 2.0)
-        slopes = score.spread.slopes(self.outcome_sd / half, effect * score.information * score.alignment)
-        arms = score.arms(query.estimand, query.clip)
-        self.beyond = arms.beyond
-        variance = score.logit_variance
-        per_logit = score.alignment * arms.apart / variance if variance > 0 else np.zeros(len(slopes.mean))
-        self.left_in = float(per_logit @ slopes.mean) * half
-        left_in_sd = math.sqrt(float(per_logit**2 @ slopes.variance))
-        self.noise = (
-            *self.noise,
-            NoiseTerm("gaussian", math.hypot(arms.response * score.noise_sd(slopes), left_in_sd) * half),
-        )
-        return score.explained(slopes) * half**2

@@ -8,12 +8,19 @@ import numpy as np
 
 from dpcausal.columns import Binary
 from dpcausal.effect import Effect
+from dpcausal.estimators.adjusted_means import adjusted_means
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.interval_policy import hidden_features, whole_range
 from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but
 from dpcausal.estimators.narrower import narrower
 from dpcausal.estimators.noise_aware_regression import fit_noise_aware
-from dpcausal.estimators.outcome_regression import OutcomeRegressions, arm_refusal, fit_regressions, signs_of_moments
+from dpcausal.estimators.outcome_regression import (
+    OutcomeRegressions,
+    arm_refusal,
+    fit_regressions,
+    sampling_covariance,
+    signs_of_moments,
+)
 from dpcausal.estimators.plausibility import warned
 from dpcausal.interval import NoiseTerm, half_width
 from dpcausal.queries import RegressionMoments
@@ -102,8 +109,14 @@ class RegressionAdjustment(BaseEstimator):
             no_interval=arm_refusal(release, source, fit)
             or hidden_features(list(posterior.resolution), design_names(self.covariates, source.schema))
             or whole_range(half_width(sampling_sd, noise, 0.95), source.schema.outcome_bounds, self.covariates),
-            control_mean=float(means[0]),
-            treated_mean=float(means[1]),
+            arm_means=adjusted_means(
+                source.schema,
+                means,
+                sampling_sd=sampling_sd,
+                noise=noise,
+                sampling=sampling_covariance(fit),
+                noise_covariance=posterior.mean_covariance,
+            ),
         )
         return warned(effect, source.schema, signs_of_moments(release, source, fit))
 

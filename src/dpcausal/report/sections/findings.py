@@ -4,6 +4,7 @@ import math
 
 from dpcausal.report.figures.effects import privacy_share, variance_shares
 from dpcausal.report.section import Item, ReportInputs, Section, Table
+from dpcausal.report.sections.arms import arm_tables
 from dpcausal.text import format_number
 
 
@@ -100,7 +101,7 @@ def result(report: ReportInputs) -> Section:
     items.append(("verdict", report.verdict.text))
     items += [("remedy", remedy) for remedy in report.verdict.remedies]
     notes = tuple(f"Assumes: {text}." for text in effect.assumptions) + tuple(f"Note: {text}." for text in effect.notes)
-    return Section("result", "Result", items=tuple(items), tables=_sites(report), notes=notes)
+    return Section("result", "Result", items=tuple(items), tables=(*arm_tables(report), *_sites(report)), notes=notes)
 
 
 def _interval(report: ReportInputs) -> list[Item]:
@@ -109,7 +110,8 @@ def _interval(report: ReportInputs) -> list[Item]:
     low, high = report.interval
     if report.effect.rehearsed:
         return [("95 % interval", f"expect the estimate ± {format_number((high - low) / 2)}")]
-    return [("95 % interval", f"{format_number(low)} to {format_number(high)} (for sampling error and privacy noise)")]
+    both = f"{format_number(low)} to {format_number(high)} (for sampling error and privacy noise)"
+    return [("95 % interval", both), ("p-value", f"{report.effect.p_value():.3g} (two-sided, for no effect)")]
 
 
 def _nearest_possible(report: ReportInputs) -> list[Item]:

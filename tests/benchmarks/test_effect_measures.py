@@ -1,0 +1,29 @@
+"""Coverage of ratios: the page shows the stored result, and a small run gives the same kind of lines."""
+
+import json
+from pathlib import Path
+
+from benchmarks.effect_measures import Cell, simulate, summary, table
+from benchmarks.papers.paper import written
+from benchmarks.parts import PUBLISHED
+
+STORED = json.loads((PUBLISHED / "effect_measures.json").read_text(encoding="utf-8"))["cells"]
+
+
+def test_page_shows_the_stored_coverage() -> None:
+    page = (Path(__file__).parents[2] / "docs/ratios.md").read_text(encoding="utf-8")
+    assert written(page, {"coverage": table(STORED)}) == page
+
+
+def test_stored_intervals_cover() -> None:
+    assert all(cell["runs"] >= 400 for cell in STORED)
+    for name in ("risk_ratio", "odds_ratio"):
+        assert all(0.92 <= cell[f"{name}_coverage"] <= 0.985 for cell in STORED)
+
+
+def test_small_run_has_the_stored_columns() -> None:
+    cell = Cell(0.2, 2_000, 0.5, 1.0)
+    found = summary(cell, [simulate((cell, (0, run))) for run in range(20)])
+    stored = next(each for each in STORED if each["ratio"] == 1)
+    assert found.keys() == stored.keys()
+    assert found["risk_ratio_coverage"] >= 0.8  # type: ignore[operator]
