@@ -7,7 +7,7 @@ Noise has the laws and sizes of the vault's, from a seed.
 
 import argparse
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import NormalDist
 from typing import Any, get_args
@@ -86,6 +86,19 @@ def summary(cell: Cell, runs: Sequence[Run]) -> dict[str, object]:
         "mean_width": round(float(np.mean([run.width for run in runs])), 4),
         "privacy_sd": round(float(np.median([run.privacy_sd for run in runs])), 4),
     }
+
+
+def table(lines: Sequence[Mapping[str, Any]]) -> str:
+    """Return the table of the docs page: one line for each setting."""
+    text = "| ICC | clusters an arm | persons a cluster | coverage | width | noise | forgetting clusters |\n"
+    text += "|---|---|---|---|---|---|---|\n"
+    for line in lines:
+        noise = (line["privacy_sd"] / line["rmse"]) ** 2
+        text += (
+            f"| {line['icc']:g} | {line['clusters']} | {line['persons']} | {100 * line['coverage']:.1f} % "
+            f"| {line['mean_width']:.1f} | {100 * min(noise, 1):.0f} % | {100 * line['coverage_without_clusters']:.1f} % |\n"
+        )
+    return text
 
 
 def main() -> None:

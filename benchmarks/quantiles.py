@@ -8,7 +8,7 @@ Noise has the laws and sizes of the vault's, from a seed.
 import argparse
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import NormalDist
 from typing import Any, get_args
@@ -151,6 +151,21 @@ def summary(cell: Cell, runs: Sequence[Run]) -> list[dict[str, object]]:
         }
         for at, level in enumerate(QUANTILES)
     ]
+
+
+def table(lines: Sequence[Mapping[str, Any]]) -> str:
+    """Return the table of the docs page: one line for each outcome and number of units."""
+    found = {(line["outcome"], line["n"], line["quantile"]): line for line in lines}
+    heads = " | ".join(f"{level:g}: coverage, width, noise" for level in QUANTILES)
+    text = f"| outcome | units | {heads} |\n|---|---|{'---|' * len(QUANTILES)}\n"
+    for outcome, n in dict.fromkeys((line["outcome"], line["n"]) for line in lines):
+        cells = []
+        for level in QUANTILES:
+            line = found[outcome, n, level]
+            noise = (line["privacy_sd"] / (line["mean_width"] / (2 * NormalDist().inv_cdf(0.975)))) ** 2
+            cells.append(f"{100 * line['coverage']:.1f} %, {line['mean_width']:.2f}, {100 * noise:.0f} %")
+        text += f"| {outcome} | {n:,} | {' | '.join(cells)} |\n"
+    return text
 
 
 def main() -> None:

@@ -7,12 +7,14 @@ import pytest
 
 from dpcausal import (
     BlockAverage,
+    ClusterTrial,
     Cut,
     DifferenceInMeans,
     DoublyRobust,
     ExactMatching,
     InverseWeighting,
     PropensityMatching,
+    QuantileEffects,
     RegressionAdjustment,
     Schema,
     Stratification,
@@ -43,6 +45,8 @@ TRIED: dict[str, Any] = {name: estimator_for(name, LISTED) for name in ESTIMATOR
     "regression_adjustment": RegressionAdjustment(covariates=("age",), interaction=False),
     "doubly_robust": DoublyRobust(covariates=("age",), estimand="ATT"),
     "block_average": BlockAverage(covariates=("age",), blocks=20),
+    "quantile_effects": QuantileEffects(quantiles=(0.25, 0.5), edges=(2.0, 5.0)),
+    "cluster_trial": ClusterTrial(cluster="ward", treated=("b",), icc=0.02),
 }
 
 

@@ -169,6 +169,22 @@ AVERAGES = (
         pairs=0,
         linear=True,
     ),
+    Case(
+        "quantile effects",
+        dpc.QuantileEffects([0.5], bins=64),
+        references.median(64),
+        words="difference in the median",
+        epsilon=1.0,
+        pairs=100,
+    ),
+    Case(
+        "quantile effects, public arms",
+        dpc.QuantileEffects([0.5], bins=64),
+        references.median(64),
+        words="difference in the median",
+        protects="record_within_arm",
+        pairs=0,
+    ),
     Case("stratification", dpc.Stratification(by=GROUPS, cap=3), references.strata(3), pairs=100, linear=True),
     Case(
         "stratification, cap 1",
