@@ -93,11 +93,10 @@ def table(lines: Sequence[Mapping[str, Any]]) -> str:
     text = "| ICC | clusters an arm | persons a cluster | coverage | width | noise | forgetting clusters |\n"
     text += "|---|---|---|---|---|---|---|\n"
     for line in lines:
-        noise = (line["privacy_sd"] / line["rmse"]) ** 2
-        text += (
-            f"| {line['icc']:g} | {line['clusters']} | {line['persons']} | {100 * line['coverage']:.1f} % "
-            f"| {line['mean_width']:.1f} | {100 * min(noise, 1):.0f} % | {100 * line['coverage_without_clusters']:.1f} % |\n"
-        )
+        setting = f"{line['icc']:g} | {line['clusters']} | {line['persons']}"
+        noise = min((line["privacy_sd"] / line["rmse"]) ** 2, 1.0)
+        found = f"{100 * line['coverage']:.1f} % | {line['mean_width']:.1f} | {100 * noise:.0f} %"
+        text += f"| {setting} | {found} | {100 * line['coverage_without_clusters']:.1f} % |\n"
     return text
 
 

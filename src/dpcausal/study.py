@@ -218,7 +218,7 @@ class Study:
             return "declare narrower public bounds of the outcome in the schema, and use the estimator itself."
         if isinstance(self.estimator, Stratification) and self.estimator.cap is None:
             return "give the estimator a cap: the odds of the larger arm where arms differ most, and 2 to 4 more."
-        return ""
+        return str(getattr(self.estimator, "advice_for_sites", ""))
 
     @property
     def adjusts_for(self) -> tuple[str, ...]:

@@ -7,8 +7,12 @@ import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
+from dpcausal.calibration import calibrate
 from dpcausal.errors import QueryError, SchemaError
 from dpcausal.estimators.average.quantile_effects import _isotonic
+from dpcausal.federation.aggregate import sum_releases
+from dpcausal.queries import Query
+from dpcausal.release import Release
 from tests.support.engines import fresh_noise
 
 SCHEMA = dpc.Schema(treatment=dpc.Treatment("arm", undeclared=0), outcome=dpc.Real("y", 0, 100))
@@ -101,6 +105,45 @@ def test_binary_outcome_is_refused() -> None:
     schema = dpc.Schema(treatment=dpc.Treatment("arm"), outcome=dpc.Binary("died"))
     with pytest.raises(SchemaError, match="an outcome that is a number"):
         dpc.QuantileEffects().estimate(dpc.Rehearsal(schema, n=100), epsilon=1.0)
+
+
+def test_edges_beyond_the_bounds_are_left_out() -> None:
+    trial = dpc.Rehearsal(SCHEMA, n=2_000)
+    inside, more = (
+        dpc.QuantileEffects(edges=edges).estimate(trial, epsilon=1.0) for edges in ([40, 50], [0, 40, 50, 100, 200])
+    )
+    assert inside == more
+    with pytest.raises(QueryError, match="edges between 0 and 100"):
+        dpc.QuantileEffects(edges=[200]).estimate(trial, epsilon=1.0)
+
+
+class Sites:
+    """Two sites as one source, as a coordinator would be."""
+
+    schema, arm_sizes, caveats, rule = SCHEMA, None, ("two sites",), "additive"
+
+    def __init__(self, whole: pa.Table) -> None:
+        self.n, half = len(whole), len(whole) // 2
+        parts = whole.slice(0, half), whole.slice(half)
+        self.sites = {str(place): fresh_noise(part, SCHEMA) for place, part in enumerate(parts)}
+
+    def release(self, query: Query, guarantee: dpc.Guarantee) -> Release:
+        releases = {name: site.release(query, guarantee) for name, site in self.sites.items()}
+        return sum_releases(query, guarantee, calibrate(query, SCHEMA, guarantee), releases)
+
+
+def test_counts_of_two_sites_are_those_of_one_table_with_the_noise_of_both() -> None:
+    cells, _ = table()
+    estimator = dpc.QuantileEffects(bins=32)
+    together, alone = (estimator.estimate(each, epsilon=20.0) for each in (Sites(cells), fresh_noise(cells, SCHEMA)))
+    assert together.estimate == pytest.approx(alone.estimate, abs=0.1)
+    assert together.privacy_sd == pytest.approx(2**0.5 * alone.privacy_sd, rel=0.1)
+    assert together.noise[0].parts > 1.5 * alone.noise[0].parts
+
+
+def test_several_sites_need_the_same_bins() -> None:
+    assert "bins or edges" in dpc.QuantileEffects().advice_for_sites
+    assert not dpc.QuantileEffects(bins=32).advice_for_sites
 
 
 def test_isotonic_values_rise_and_keep_their_mean() -> None:

@@ -64,8 +64,9 @@ class QuantileEffects(BaseEstimator):
         quantiles: The quantiles, between 0 and 1.
         bins: How many bins of one width there are between the outcome's bounds; by default 16, 32 or 64, as n times
             epsilon is up to 500, up to 4,000 or larger.
-        edges: Public edges of the bins, in place of `bins`. Give them for skewed outcomes: narrow bins where quantiles
-            are expected. For outcomes that pile up at round values, put edges half way between these.
+        edges: Public edges of the bins, in place of `bins`; those beyond the outcome's bounds are left out. Give them
+            for skewed outcomes: narrow bins where quantiles are expected. For outcomes that pile up at round values,
+            put edges half way between these. Where several sites answer, give edges or bins: the same for all.
 
     Reference:
         Woodruff (1952), Confidence Intervals for Medians and Other Position Measures, for the interval of a quantile by
@@ -129,6 +130,13 @@ class QuantileEffects(BaseEstimator):
         )
         return warned(effect, source.schema, Signs(sizes=tuple(Measured(each.size, each.size_sd) for each in arms)))
 
+    @property
+    def advice_for_sites(self) -> str:
+        """What to change for several sites, where the number of bins would follow the units of each; or empty."""
+        return (
+            "" if self.bins is not None or self.edges else "give the estimator bins or edges, the same for all sites."
+        )
+
     def _edges(self, source: Source, epsilon: float) -> Sequence[float]:
         """Return the inner edges of the bins, and raise unless all parameters are usable."""
         outcome = source.schema.outcome
@@ -148,7 +156,8 @@ class QuantileEffects(BaseEstimator):
                 hint="write for instance QuantileEffects(quantiles=[0.1, 0.5, 0.9]).",
             )
         if len(self.edges) > 0:
-            return self.edges
+            inside = [edge for edge in self.edges if not is_number(edge) or outcome.low < edge < outcome.high]
+            return inside or self.edges  # which the query refuses
         bins = self.bins or next((each for size, each in _BINS if source.n * epsilon <= size), _MOST_BINS)
         return [outcome.low + (outcome.high - outcome.low) * place / bins for place in range(1, bins)]
 
