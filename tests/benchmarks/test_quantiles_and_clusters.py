@@ -49,7 +49,8 @@ def test_quantile_intervals_cover() -> None:
     runs = [quantiles.simulate((cell, (99, run))) for run in range(RUNS)]
     inside = np.array([np.abs(run.errors) <= np.array(run.halves) for run in runs])
     assert inside.mean() > 0.88
-    assert all(line["coverage"] > 0.8 for line in quantiles.summary(cell, runs))
+    lines: list[dict[str, Any]] = quantiles.summary(cell, runs)
+    assert all(line["coverage"] > 0.8 for line in lines)
 
 
 def test_cluster_intervals_cover_and_those_that_forget_clusters_do_not() -> None:

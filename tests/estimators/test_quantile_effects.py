@@ -1,6 +1,7 @@
 """Quantile effects agree with plain quantiles where noise is small, and their intervals account for noise."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ from dpcausal.estimators.average.quantile_effects import _isotonic
 from dpcausal.federation.aggregate import sum_releases
 from dpcausal.queries import Query
 from dpcausal.release import Release
+from dpcausal.report.verdict import verdict_on
 from tests.support.engines import fresh_noise
 
 SCHEMA = dpc.Schema(treatment=dpc.Treatment("arm", undeclared=0), outcome=dpc.Real("y", 0, 100))
@@ -135,7 +137,8 @@ class Sites:
 def test_counts_of_two_sites_are_those_of_one_table_with_the_noise_of_both() -> None:
     cells, _ = table()
     estimator = dpc.QuantileEffects(bins=32)
-    together, alone = (estimator.estimate(each, epsilon=20.0) for each in (Sites(cells), fresh_noise(cells, SCHEMA)))
+    sources: list[Any] = [Sites(cells), fresh_noise(cells, SCHEMA)]
+    together, alone = (estimator.estimate(each, epsilon=20.0) for each in sources)
     assert together.estimate == pytest.approx(alone.estimate, abs=0.1)
     assert together.privacy_sd == pytest.approx(2**0.5 * alone.privacy_sd, rel=0.1)
     assert together.noise[0].parts > 1.5 * alone.noise[0].parts
@@ -144,6 +147,13 @@ def test_counts_of_two_sites_are_those_of_one_table_with_the_noise_of_both() -> 
 def test_several_sites_need_the_same_bins() -> None:
     assert "bins or edges" in dpc.QuantileEffects().advice_for_sites
     assert not dpc.QuantileEffects(bins=32).advice_for_sites
+
+
+def test_verdict_is_about_the_quantile() -> None:
+    cells, _ = table()
+    vault = dpc.Vault(cells, SCHEMA, ledger="sqlite://", budget=dpc.Budget(epsilon=20))
+    effect = dpc.QuantileEffects().estimate(vault, epsilon=20.0)
+    assert verdict_on(effect, effect.interval()).text == "The median of y is higher with arm=1 than with arm=0."
 
 
 def test_isotonic_values_rise_and_keep_their_mean() -> None:

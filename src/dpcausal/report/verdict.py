@@ -1,6 +1,7 @@
 """The conclusion that an effect allows and, where it allows none, the cheapest way to reach one."""
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -57,9 +58,9 @@ def verdict_on(
     low, high = interval
     beyond = f" by more than {format_number(smallest)}, the smallest worthwhile effect" if smallest else ""
     if low > smallest:
-        return Verdict("higher", f"Mean {effect.outcome} is higher with {treated} than with {control}{beyond}.")
+        return Verdict("higher", f"{_subject(effect)} is higher with {treated} than with {control}{beyond}.")
     if high < -smallest:
-        return Verdict("lower", f"Mean {effect.outcome} is lower with {treated} than with {control}{beyond}.")
+        return Verdict("lower", f"{_subject(effect)} is lower with {treated} than with {control}{beyond}.")
     if smallest and -smallest < low and high < smallest:
         text = f"No worthwhile difference: the interval is within ± {format_number(smallest)}."
         return Verdict("no worthwhile difference", text)
@@ -68,6 +69,12 @@ def verdict_on(
         f"Inconclusive at this budget: the interval {format_number(low)} to {format_number(high)} contains {contains}."
     )
     return Verdict("inconclusive", text, _remedies(effect, interval, smallest, schema, remaining))
+
+
+def _subject(effect: Effect) -> str:
+    """Return what the arms differ in: the mean, or the quantile that the estimand names."""
+    quantile = re.match(r"difference in the (.+) of the outcome", effect.estimand)
+    return f"The {quantile[1]} of {effect.outcome}" if quantile else f"Mean {effect.outcome}"
 
 
 def _undecided(low: float, high: float, smallest: float) -> str:
