@@ -118,7 +118,8 @@ class ClusterMoments(Query):
 
     def __post_init__(self) -> None:
         listed = isinstance(self.treated, Sequence) and not isinstance(self.treated, str)
-        if not (listed and is_number(self.icc) and 0 <= self.icc < 1):
+        plain = listed and all(isinstance(value, str | bool) or is_number(value) for value in self.treated)
+        if not (plain and isinstance(self.cluster, str) and is_number(self.icc) and 0 <= self.icc < 1):
             raise QueryError(
                 expected="a list of treated clusters, and an icc from 0 to below 1",
                 got=f"treated={self.treated!r}, icc={self.icc!r}"[:200],
@@ -181,7 +182,7 @@ class ClusterMoments(Query):
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
         """Return queries of this kind that the schema allows."""
-        listed = [each for each in schema.covariates if isinstance(each, Category) and len(each.values) > 1]
+        listed = [each for each in schema.covariates if isinstance(each, Binary | Category) and len(each.values) > 1]
         return tuple(cls(each.name, each.values[1::2]) for each in listed[:1])
 
 

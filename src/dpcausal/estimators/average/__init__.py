@@ -4,7 +4,7 @@ import re
 from dataclasses import fields
 from typing import Any
 
-from dpcausal.columns import Category
+from dpcausal.columns import Binary, Category
 from dpcausal.effect import Estimator
 from dpcausal.estimators.average.block_average import BlockAverage
 from dpcausal.estimators.average.cluster_trial import ClusterTrial
@@ -66,7 +66,7 @@ def estimator_for(name: str, schema: Schema) -> Estimator:
     names = [column.name for column in schema.covariates]
     kind: Any = ESTIMATORS[name]
     parameters: dict[str, object] = {"by": names, "covariates": names}
-    listed = next((column for column in schema.covariates if isinstance(column, Category)), None)
+    listed = next((column for column in schema.covariates if isinstance(column, Binary | Category)), None)
     if listed is not None:
         parameters |= {"cluster": listed.name, "treated": tuple(listed.values[1::2])}
     known = [part.name for part in fields(kind)]
