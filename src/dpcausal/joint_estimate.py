@@ -12,7 +12,7 @@ import numpy as np
 
 from dpcausal.arrays import Array
 from dpcausal.errors import QueryError
-from dpcausal.interval import Family, NoiseTerm, simulated
+from dpcausal.interval import Family, NoiseTerm, beyond, few_terms, half_width, simulated
 
 _DRAWS = 20_000
 """Simulated errors behind a simultaneous critical value; its own error is below 1 %."""
@@ -151,6 +151,28 @@ class JointEstimate:
         """Return intervals that hold for all estimates at once, with probability `level`."""
         half = self.simultaneous(level) * np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
         return tuple((float(value - each), float(value + each)) for value, each in zip(self.values, half, strict=True))
+
+    def interval(self, name: str, level: float = 0.95) -> tuple[float, float]:
+        """Return an interval for one estimate by itself.
+
+        Example:
+            >>> apart = JointEstimate(("a", "b"), (2.0, 5.0), ((1.0, 0.0), (0.0, 1.0)), ())
+            >>> [round(limit) for limit in apart.interval("b")]
+            [3, 7]
+        """
+        along = self._only(name)
+        half = half_width(self.sampling_sd(along), few_terms(self.noise_along(along)), level)
+        return self.value(name) - half, self.value(name) + half
+
+    def p_value(self, name: str, null: float = 0.0) -> float:
+        """Return the two-sided p-value of the hypothesis that one estimate is `null`; it accounts for privacy noise."""
+        along = self._only(name)
+        noise = few_terms(self.noise_along(along))
+        return min(2 * beyond(abs(self.value(name) - null), self.sampling_sd(along), noise), 1.0)
+
+    def _only(self, name: str) -> list[float]:
+        place = self.names.index(name)
+        return [float(at == place) for at in range(len(self.names))]
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
