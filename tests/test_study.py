@@ -17,6 +17,7 @@ from dpcausal import (
     Schema,
     Stratification,
     Study,
+    Survival,
 )
 from dpcausal.errors import DpcausalError, StudyError
 from dpcausal.estimators.average import ESTIMATORS, estimator_for
@@ -43,6 +44,9 @@ TRIED: dict[str, Any] = {name: estimator_for(name, LISTED) for name in ESTIMATOR
     "regression_adjustment": RegressionAdjustment(covariates=("age",), interaction=False),
     "doubly_robust": DoublyRobust(covariates=("age",), estimand="ATT"),
     "block_average": BlockAverage(covariates=("age",), blocks=20),
+    "survival": Survival(
+        event="smoker", grid=(2.5, 5.0, 10.0), by=("ward", Cut("age", [40, 65])), estimand="incidence"
+    ),
 }
 
 

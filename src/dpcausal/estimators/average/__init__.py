@@ -13,6 +13,7 @@ from dpcausal.estimators.average.inverse_weighting import InverseWeighting
 from dpcausal.estimators.average.propensity_matching import PropensityMatching
 from dpcausal.estimators.average.regression_adjustment import RegressionAdjustment
 from dpcausal.estimators.average.stratification import Stratification
+from dpcausal.estimators.average.survival import Survival
 from dpcausal.estimators.average.winsorised import Winsorised
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.schema import Schema
@@ -28,6 +29,7 @@ _SHIPPED = (
     DoublyRobust,
     BlockAverage,
     Winsorised,
+    Survival,
 )
 
 
@@ -70,5 +72,6 @@ __all__ = [
     "PropensityMatching",
     "RegressionAdjustment",
     "Stratification",
+    "Survival",
     "Winsorised",
 ]
