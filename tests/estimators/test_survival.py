@@ -14,6 +14,7 @@ from dpcausal.arrays import Array
 from dpcausal.audit.tables import Unmetered
 from dpcausal.errors import QueryError, SchemaError
 from dpcausal.estimators.survival_curves import Grid, measures
+from dpcausal.joint_estimate import JointEstimate, JointNoise
 from dpcausal.schema import Protects
 from dpcausal.vault.engines.duckdb import connect
 from tests.statistics.samplers import Undrawn
@@ -254,3 +255,10 @@ def test_unsuitable_schemas_are_refused() -> None:
     for grid in (0, -1, True, [3, 2], [6.0]):
         with pytest.raises(QueryError):
             dpc.Survival("end", grid).estimate(dpc.Rehearsal(schema_for(), n=100), epsilon=1.0)
+
+
+@pytest.mark.parametrize("family", ["gaussian", "laplace"])
+def test_noise_in_bands_is_independent_of_sampling_error(family: Any) -> None:
+    one = JointEstimate(("a",), (0.0,), ((1.0,),), (JointNoise(family, (1.0,)),))
+    half = one.simultaneous(0.95) * one.standard_error([1.0])
+    assert half == pytest.approx(one.interval("a")[1], rel=0.03)
