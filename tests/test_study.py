@@ -19,6 +19,7 @@ from dpcausal import (
     Schema,
     Stratification,
     Study,
+    Survival,
 )
 from dpcausal.errors import DpcausalError, StudyError
 from dpcausal.estimators.average import ESTIMATORS, estimator_for
@@ -47,6 +48,9 @@ TRIED: dict[str, Any] = {name: estimator_for(name, LISTED) for name in ESTIMATOR
     "block_average": BlockAverage(covariates=("age",), blocks=20),
     "quantile_effects": QuantileEffects(quantiles=(0.25, 0.5), edges=(2.0, 5.0)),
     "cluster_trial": ClusterTrial(cluster="ward", treated=("b",), icc=0.02),
+    "survival": Survival(
+        event="smoker", grid=(2.5, 5.0, 10.0), by=("ward", Cut("age", [40, 65])), estimand="incidence"
+    ),
 }
 
 

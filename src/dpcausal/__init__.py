@@ -14,7 +14,8 @@ The public names, in the order of a study:
   `RegressionAdjustment` and `DoublyRobust` for up to about ten of any kind; `InverseWeighting` for a few in a small
   table; `PropensityMatching` where covariates and arms are public; `BlockAverage` around any learner where the
   shape is unknown and units are many; `ExactMatching` as a baseline. `QuantileEffects` compares medians and other
-  quantiles in a trial; `ClusterTrial` is for one that randomised clusters. Every estimator has
+  quantiles in a trial; `ClusterTrial` is for one that randomised clusters; `Survival` for the time to an event. Every
+  estimator has
   `estimate(source, epsilon=…, delta=…)` and returns an `Effect`. `estimate` does all of this in one call, for a table
   that is queried once. `Winsorised` runs any of them where public bounds of the outcome are far too wide;
   `OutcomeRange` finds narrower bounds for a price.
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from dpcausal.estimators.average import QuantileEffects as QuantileEffects
     from dpcausal.estimators.average import RegressionAdjustment as RegressionAdjustment
     from dpcausal.estimators.average import Stratification as Stratification
+    from dpcausal.estimators.average import Survival as Survival
     from dpcausal.estimators.average import Winsorised as Winsorised
     from dpcausal.estimators.conditional import BlockEnsemble as BlockEnsemble
     from dpcausal.estimators.conditional import DRLearner as DRLearner
@@ -144,6 +146,7 @@ _HOMES = {
     "Stratification": "dpcausal.estimators.average",
     "Study": "dpcausal.study",
     "SubgroupEffects": "dpcausal.estimators.conditional",
+    "Survival": "dpcausal.estimators.average",
     "Treatment": "dpcausal.treatment",
     "Unit": "dpcausal.columns",
     "Vault": "dpcausal.vault",

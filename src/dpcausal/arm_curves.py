@@ -59,6 +59,23 @@ class ArmCurves:
         values = np.array(self.estimates.values)
         return self._of(values - half, arm), self._of(values + half, arm)
 
+    def difference(self) -> JointEstimate:
+        """Return the last arm's curve minus the first one's, with its joint error; its names are the grid's points.
+
+        Example:
+            >>> flat = JointEstimate(("a", "b"), (0.5, 0.7), ((0.01, 0.0), (0.0, 0.01)), ())
+            >>> curves = ArmCurves("survival", "months", (12.0,), ("placebo", "drug"), flat)
+            >>> round(curves.difference().value("12"), 2)
+            0.2
+        """
+        points = len(self.grid)
+        last = points * (len(self.arms) - 1)
+        gradients = np.zeros((points, len(self.estimates.values)))
+        gradients[range(points), range(points)] = -1.0
+        gradients[range(points), range(last, last + points)] += 1.0
+        values = self.values(self.arms[-1]) - self.values(self.arms[0])
+        return self.estimates.mapped([f"{point:.12g}" for point in self.grid], values.tolist(), gradients.tolist())
+
     def _of(self, values: Array, arm: str) -> Array:
         place = self.arms.index(arm)
         part: Array = values[place * len(self.grid) : (place + 1) * len(self.grid)]

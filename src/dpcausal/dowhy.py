@@ -232,7 +232,7 @@ def _check_graph(identified: IdentifiedEstimand, estimator: Estimator, schema: S
             got=f"one with {', '.join(sorted(undeclared))}",
             hint="declare them with public bounds, or omit them from the frame, as unobserved.",
         )
-    by = {each.name if isinstance(each, Cut) else each for each in getattr(estimator, "by", ())}
+    by = {each.name if isinstance(each, Cut) else each for each in getattr(estimator, "by", None) or ()}
     used = by | set(getattr(estimator, "covariates", ()))
     if used != named:
         raise QueryError(

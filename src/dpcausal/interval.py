@@ -22,6 +22,9 @@ _MANY = 20
 _FEW = 8
 """The draws of so many parts are remembered; each takes a megabyte."""
 
+_OWN_TERMS = 7
+"""So many of the largest terms keep their own distribution where there are very many."""
+
 _SEED = 20
 """Public: the noise of a release was drawn before, in the vault."""
 
@@ -73,6 +76,21 @@ def simulated(family: Family, scales: Sequence[float], draws: int) -> NDArray[np
     draw = generator.laplace if family == "laplace" else generator.normal
     noise: NDArray[np.float64] = draw(0.0, 1.0, (draws, len(scales))) * np.array(scales)
     return noise
+
+
+def few_terms(noise: Sequence[NoiseTerm]) -> tuple[NoiseTerm, ...]:
+    """Return the largest terms, and the sum of all others as one that is normal.
+
+    What is computed from them then takes no longer with more terms. The others are many and small where there are any,
+    so their sum is nearly normal.
+
+    Example:
+        >>> few_terms([NoiseTerm("laplace", 1.0)] * 40)[-1].family
+        'gaussian'
+    """
+    ordered = sorted(noise, key=lambda term: -term.variance)
+    rest = math.sqrt(sum(term.variance for term in ordered[_OWN_TERMS:]))
+    return (*ordered[:_OWN_TERMS], *([NoiseTerm("gaussian", rest)] if rest > 0 else []))
 
 
 def half_width(sampling_sd: float, noise: Sequence[NoiseTerm], level: float, bias: float = 0.0) -> float:

@@ -19,7 +19,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpcausal as dpc
-from dpcausal.queries import ArmMoments, AugmentedScores, OutcomeCounts, OutcomesBelow, Query, RegressionMoments
+from dpcausal.queries import (
+    ArmMoments,
+    AugmentedScores,
+    EventCounts,
+    OutcomeCounts,
+    OutcomesBelow,
+    Query,
+    RegressionMoments,
+)
 
 TEXT, NUMBER, PERSON = "xyzzy-bird-77", 7.123456789, "patient-4711-xyzzy"
 
@@ -49,6 +57,7 @@ MODELS: list[Query] = [
     AugmentedScores(["race"], [0.0, 1.0], [0.2, 0.1], [0.3, 0.1], "ATE", 0.1, 5.0),
     OutcomesBelow(5.0),
     OutcomeCounts([2.5, 5.0]),
+    EventCounts([2.5, 5.0], "race"),
 ]
 
 

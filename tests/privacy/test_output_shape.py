@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
-from dpcausal.queries import AugmentedScores, OutcomeCounts, OutcomesBelow, Query, RegressionMoments
+from dpcausal.queries import AugmentedScores, EventCounts, OutcomeCounts, OutcomesBelow, Query, RegressionMoments
 from dpcausal.schema import PROTECTS, Protects
 
 nan, inf = float("nan"), float("inf")
@@ -64,6 +64,7 @@ QUERIES: list[Query] = [
     RegressionMoments(["x", "k"], interaction=False),
     OutcomesBelow(0.5),
     OutcomeCounts([0.25, 0.5]),
+    EventCounts([0.25, 0.5, 1.0], "k"),
     AugmentedScores(["x", "k"], FAR, FAR, NEAR, "ATE", 0.001, 5.0),
     AugmentedScores(["x", "k"], FAR, NEAR, FAR, "ATT", 0.1, 0.5),
     AugmentedScores(["x", "k"], NEAR, FAR, FAR, "ATO", 0.1, 1.0),

@@ -28,6 +28,7 @@ PROFILES = {"a": np.array(AT), "b": np.zeros(len(AT))}
 OF = ["a", "b"]
 AVERAGE = "average treatment effect"
 """The words for an effect that is neither on the treated nor in the overlap population."""
+TIMES = (-0.8, -0.4, 0.0, 0.4)
 GROUPS = [dpc.Cut("a", EDGES)]
 
 
@@ -240,6 +241,34 @@ AVERAGES = (
         references.matching,
         protects="outcome",
         pairs=0,
+        linear=True,
+    ),
+    Case(
+        "survival",
+        dpc.Survival(grid=TIMES),
+        references.mean_times(TIMES),
+        words="restricted mean survival time",
+        epsilon=2.0,
+        pairs=0,
+        linear=True,
+    ),
+    Case(
+        "survival, public arms",
+        dpc.Survival(grid=TIMES),
+        references.mean_times(TIMES),
+        words="restricted mean survival time",
+        protects="record_within_arm",
+        epsilon=2.0,
+        delta=1e-4,
+        pairs=40,
+        linear=True,
+    ),
+    Case(
+        "survival, strata",
+        dpc.Survival(grid=TIMES, by=GROUPS),
+        references.mean_times(TIMES, by_strata=True),
+        words="restricted mean survival time",
+        pairs=40,
         linear=True,
     ),
     Case("block average", dpc.BlockAverage(OF, blocks=40, limit=0.6), references.block_averages(40), linear=True),

@@ -110,6 +110,33 @@ def strata(cap: float) -> Callable[[], Reference]:
     return reference
 
 
+def mean_times(times: Sequence[float], *, by_strata: bool = False) -> Callable[[], Reference]:
+    """Return the difference in means of outcomes that are moved to the middle of their interval: all are events.
+
+    With strata of a, it is the mean over strata in proportion to their sizes.
+    """
+
+    def reference() -> Reference:
+        t, y, _ = _read()
+        edges = np.array([LOW, *times])
+        middles = np.append((edges[1:] + edges[:-1]) / 2, edges[-1])
+        moved = middles[np.searchsorted(times, y, side="right")] - LOW
+        stratum = np.digitize(columns()["a"], EDGES) if by_strata else np.zeros(len(y))
+        shares, means, variances = [], [], []
+        for each in np.unique(stratum):
+            arms = [moved[(stratum == each) & (t == arm)] for arm in (0, 1)]
+            shares.append(float(np.mean(stratum == each)))
+            means.append([arm.mean() for arm in arms])
+            variances.append(sum(arm.var() / len(arm) for arm in arms))
+        control, treated = np.array(shares) @ np.array(means)
+        effects = np.diff(means, axis=1)[:, 0]
+        between = np.array(shares) @ (effects - (treated - control)) ** 2 / len(y)
+        sd = float(np.array(shares) ** 2 @ variances + between) ** 0.5
+        return _one(float(treated - control), sd, means=(float(control), float(treated)))
+
+    return reference
+
+
 def regression_adjustment() -> Reference:
     """Return the mean difference between predictions, with a sandwich for each arm and the effects' own spread."""
     t, y, design = _read()

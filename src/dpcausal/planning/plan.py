@@ -274,7 +274,7 @@ def plan(  # noqa: PLR0913
             rehearsal,
             guarantee,
             covariates=_adjusts_for(estimator) or None if covariates is None else covariates,
-            by=getattr(estimator, "by", ()) if by is None else by,
+            by=getattr(estimator, "by", None) or () if by is None else by,
             shape=shape,
         ),
     )

@@ -31,6 +31,7 @@ from dpcausal.queries.covariate_sums import WeightedCovariates as WeightedCovari
 from dpcausal.queries.cuts import Cut as Cut
 from dpcausal.queries.effect_moments import EffectMoments as EffectMoments
 from dpcausal.queries.effect_weights import EffectWeights as EffectWeights
+from dpcausal.queries.event_counts import EventCounts as EventCounts
 from dpcausal.queries.influence_effects import InfluenceEffects as InfluenceEffects
 from dpcausal.queries.logistic import ObjectivePerturbedLogistic as ObjectivePerturbedLogistic
 from dpcausal.queries.logistic import OutputPerturbedLogistic as OutputPerturbedLogistic
@@ -70,6 +71,7 @@ QUERIES: dict[str, type[Query]] = {
         OutcomesBelow,
         OutcomeCounts,
         ArmOutcomeCounts,
+        EventCounts,
         SubgroupMoments,
         ClusterMoments,
         EffectMoments,

@@ -18,6 +18,7 @@ from dpcausal.queries import (
     AugmentedScores,
     ClusterMoments,
     CovariateMoments,
+    EventCounts,
     MatchedContrast,
     OutcomeCounts,
     OutcomesBelow,
@@ -29,7 +30,14 @@ from dpcausal.queries import (
 from dpcausal.queries.matched_contrast import COEFFICIENT_TICKS
 from dpcausal.release import PublicValue
 from dpcausal.vault import coercion
-from dpcausal.vault.answers import augmented_scores, logistic, matched_contrast, stratum_matches, weighted_arms
+from dpcausal.vault.answers import (
+    augmented_scores,
+    event_counts,
+    logistic,
+    matched_contrast,
+    stratum_matches,
+    weighted_arms,
+)
 from dpcausal.vault.context import Answer, AnswerContext
 from dpcausal.vault.numerics.features import EXPONENTS, Features
 from dpcausal.vault.numerics.matching import matched
@@ -288,6 +296,21 @@ def clusters_for_outcomes(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         ClusterMoments, "sensitivity", lambda query, schema, _, norm: sensitivity(query, schema, "outcome", norm)
     )
+
+
+@mutant("numbers at risk in place of counts", sensitivity_of(EventCounts))
+def at_risk(patch: pytest.MonkeyPatch) -> None:
+    def answer(context: AnswerContext[EventCounts]) -> Answer:
+        query, outcome = context.query, context.schema.outcome
+        places = event_counts.interval(query, outcome)  # type: ignore[arg-type]
+        sizes = context.engine.aggregate({"treatment": 2, places: len(query.times) + 1}, ["1"])[..., 0]
+        ticks = dict.fromkeys(query.counts(context.schema), 0)
+        for arm in (0, 1):
+            still = map(int, np.cumsum(sizes[arm][::-1])[::-1])
+            ticks |= zip([name for name in ticks if name.startswith(f"count_{arm}_")], still, strict=False)
+        return Answer(ticks)
+
+    answer_by(patch, EventCounts, answer)
 
 
 @mutant("outcomes counted once for each arm", sensitivity_of(OutcomesBelow))

@@ -16,6 +16,7 @@ from dpcausal.estimators.average.propensity_matching import PropensityMatching
 from dpcausal.estimators.average.quantile_effects import QuantileEffects
 from dpcausal.estimators.average.regression_adjustment import RegressionAdjustment
 from dpcausal.estimators.average.stratification import Stratification
+from dpcausal.estimators.average.survival import Survival
 from dpcausal.estimators.average.winsorised import Winsorised
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.schema import Schema
@@ -33,6 +34,7 @@ _SHIPPED = (
     Winsorised,
     QuantileEffects,
     ClusterTrial,
+    Survival,
 )
 
 
@@ -85,5 +87,6 @@ __all__ = [
     "QuantileEffects",
     "RegressionAdjustment",
     "Stratification",
+    "Survival",
     "Winsorised",
 ]

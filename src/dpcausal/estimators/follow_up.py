@@ -1,0 +1,140 @@
+"""Released counts of events and censorings, and estimates from them with their sampling error and privacy noise."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dpcausal.arrays import Array
+from dpcausal.estimators.survival_curves import Grid, Measured, at_risk, counts_behind, measures
+from dpcausal.joint_estimate import JointEstimate, JointNoise
+from dpcausal.queries import EventCounts
+from dpcausal.release import Release
+from dpcausal.source import Source
+
+_CLEAR = 4.0
+"""A number of units is clear of its noise where it is so many standard deviations of the noise above 0."""
+
+
+@dataclass(frozen=True)
+class FollowUp:
+    """Counts as a release holds them, made to add up to the public number of units.
+
+    Attributes:
+        release: The answer to `EventCounts`.
+        source: Where it came from.
+        grid: The grid of times.
+    """
+
+    release: Release
+    source: Source
+    grid: Grid
+
+    @classmethod
+    def of(cls, query: EventCounts, release: Release, source: Source) -> "FollowUp":
+        """Return the counts of a query's answer."""
+        schema = source.schema
+        return cls(release, source, Grid(schema.outcome_bounds[0], tuple(query.times), query.kinds(schema)))
+
+    @cached_property
+    def _released(self) -> Array:
+        return np.array(self.release.values).reshape(-1, 2, self.grid.counts)
+
+    @property
+    def _totals(self) -> tuple[tuple[tuple[int, ...], float], ...]:
+        """The arms whose counts add up to a public number, and that number."""
+        if self.source.arm_sizes is not None:
+            return tuple(((arm,), float(self.source.arm_sizes[arm])) for arm in (0, 1))
+        if self.source.schema.units_may_leave(self.source.schema.protects):
+            return ()
+        return (((0, 1), float(self.source.n)),)
+
+    @cached_property
+    def counts(self) -> Array:
+        """The counts by stratum, arm and place: the least squares estimates, given the public numbers of units."""
+        counts = self._released.copy()
+        for arms, total in self._totals:
+            part = counts[:, arms, :]
+            counts[:, arms, :] = part - (part.sum() - total) / part.size
+        return counts
+
+    def _by_release(self, slopes: Array) -> Array:
+        """Return derivatives by the released counts, given those by the counts that add up."""
+        found = slopes.copy()
+        for arms, _ in self._totals:
+            part = found[..., :, arms, :]
+            found[..., :, arms, :] = part - part.mean(axis=(-3, -2, -1), keepdims=True)
+        return found
+
+    @property
+    def _noise_variance(self) -> float:
+        return self.release.variance(self.release.names[0])
+
+    @cached_property
+    def included(self) -> tuple[bool, ...]:
+        """Which strata have arms that are clear of noise; all where none has."""
+        sizes, places = self.counts.sum(axis=-1), self.grid.counts
+        clear = (sizes >= _CLEAR * np.sqrt(places * self._noise_variance)).all(axis=1)
+        return tuple(map(bool, clear)) if clear.any() and len(clear) > 1 else (True,) * len(clear)
+
+    @property
+    def share_included(self) -> float:
+        """The share of units in these strata, as released."""
+        sizes = self.counts.sum(axis=(1, 2))
+        return float(sizes[list(self.included)].sum() / max(sizes.sum(), 1.0))
+
+    @property
+    def clear_of_noise(self) -> bool:
+        """Whether the numbers at risk are, in both arms of all included strata and up to the last interval."""
+        found = at_risk(self.counts, self.grid)[list(self.included)]
+        return bool((found >= _CLEAR * np.sqrt(counts_behind(self.grid) * self._noise_variance)).all())
+
+    @cached_property
+    def measured(self) -> Measured:
+        """All quantities with their slopes."""
+        return measures(self.counts, self.grid, self.included)
+
+    def sizes(self, names: Sequence[str]) -> JointEstimate:
+        """Return the number of units in each arm; it has noise where arms are private."""
+        slopes = np.zeros((2, *self.counts.shape))
+        for arm in (0, 1):
+            slopes[arm, :, arm, :] = 1.0
+        moved = self._by_release(slopes)
+        noise = () if self.source.arm_sizes is not None else self._noise(moved.reshape(2, -1))
+        sizes = self.counts.sum(axis=(0, 2))
+        return JointEstimate(tuple(names), tuple(map(float, sizes)), ((0.0, 0.0), (0.0, 0.0)), noise)
+
+    def estimates(self, names: Sequence[str], values: Array, slopes: Array) -> JointEstimate:
+        """Return estimates with their joint error.
+
+        Args:
+            names: What each is.
+            values: The estimates.
+            slopes: Their derivatives by the counts, on the axes of `counts`.
+        """
+        flat = slopes.reshape(len(names), -1)
+        # Counts are multinomial, and the estimates do not change where all counts of an arm grow in proportion.
+        sampling = (flat * np.maximum(self.counts, 0.0).ravel()) @ flat.T
+        moved = self._by_release(slopes.reshape(len(names), *self.counts.shape)).reshape(len(names), -1)
+        return JointEstimate(
+            tuple(names),
+            tuple(map(float, np.ravel(values))),
+            tuple(tuple(map(float, line)) for line in sampling),
+            self._noise(moved),
+        )
+
+    def _noise(self, slopes: Array) -> tuple[JointNoise, ...]:
+        """Return the noise of estimates with these derivatives by the released counts.
+
+        Each count has noise of its own. Where there are strata, noise is the sum of so many small parts that it is
+        normal, and then it has no more parts than there are estimates.
+        """
+        if len(self.counts) == 1:
+            return tuple(
+                self.release.joint_noise(name, along)
+                for name, along in zip(self.release.names, slopes.T.tolist(), strict=True)
+            )
+        values, vectors = np.linalg.eigh(slopes @ slopes.T * self._noise_variance)
+        parts = (vectors * np.sqrt(np.maximum(values, 0.0))).T
+        return tuple(JointNoise("gaussian", tuple(map(float, part))) for part in parts)

@@ -1,0 +1,161 @@
+"""Numbers of events and censorings between public times, in each arm."""
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Self
+
+from dpcausal.columns import Binary, Category
+from dpcausal.errors import QueryError
+from dpcausal.expectations import Expectations
+from dpcausal.guarantee import Guarantee
+from dpcausal.queries.cuts import Cut, bins, cuts_of, single_cut, strata_columns
+from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity, root_above
+from dpcausal.real import Real
+from dpcausal.schema import Protects, Schema
+from dpcausal.treatment import TableColumn
+from dpcausal.validation import is_number
+
+MOST_TIMES = 60
+
+MOST_COUNTS = 20_000
+
+
+@dataclass(frozen=True)
+class EventCounts(Query):
+    """How many units leave follow-up between public times, by arm and by what ended it, and how many go beyond.
+
+    One unit leaves one count and joins another, however many there are. Proof: docs/proofs/event_counts.md.
+
+    Attributes:
+        times: Where one interval of time ends and the next begins, in rising order; the last is the horizon. A time
+            belongs to the interval above it.
+        event: The covariate that says what ended follow-up; empty where every time is that of an event.
+        by: The covariates that define strata, if any.
+    """
+
+    name: ClassVar[str] = "event_counts"
+    adds_up: ClassVar[bool] = True
+
+    times: Sequence[float]
+    event: str = ""
+    by: Sequence[Cut] = ()
+
+    def __post_init__(self) -> None:
+        numbers = isinstance(self.times, Sequence) and all(map(is_number, self.times))
+        rising = numbers and all(low < high for low, high in itertools.pairwise(self.times))
+        if not (rising and 1 <= len(self.times) <= MOST_TIMES):
+            raise QueryError(
+                expected=f"1 to {MOST_TIMES} rising times, the last of which is the horizon",
+                got=repr(self.times)[:100],
+                hint="write for instance [3, 6, 9, 12].",
+            )
+        object.__setattr__(self, "times", tuple(map(float, self.times)))
+        object.__setattr__(self, "by", cuts_of(self.by) if self.by else ())
+        if not isinstance(self.event, str) or self.event in [cut.name for cut in self.by]:
+            raise QueryError(
+                expected="the name of a covariate as event, and other covariates for strata",
+                got=f"event={self.event!r}, by={[cut.name for cut in self.by]}",
+                hint="what ended follow-up cannot define strata.",
+            )
+
+    def kinds(self, schema: Schema) -> int:
+        """Return in how many ways follow-up can end: the values of the event's column, or 1 without one."""
+        if not self.event:
+            return 1
+        column = next((column for column in schema.covariates if column.name == self.event), None)
+        if not isinstance(column, Binary | Category):
+            raise QueryError(
+                expected=f"{self.event!r} to be a covariate with listed values",
+                got=str(column or "no such covariate"),
+                hint=f'declare it in the schema: Binary("{self.event}"), or a Category with censored first.',
+            )
+        return len(column.values)
+
+    def strata(self, schema: Schema) -> tuple[str, ...]:
+        """Return what follows the name of a count in each stratum; one empty text without strata."""
+        if not self.by:
+            return ("",)
+        bins(self.by, schema)  # raises where there are too many
+        names = itertools.product(*(cut.bin_names(schema) for cut in self.by))
+        return tuple(" of " + ", ".join(each) for each in names)
+
+    def counts(self, schema: Schema) -> tuple[str, ...]:
+        """Return the name of each count: by stratum, then arm, then interval and kind, and those beyond last."""
+        kinds, places = range(self.kinds(schema)), range(len(self.times))
+        names = [
+            name
+            for arm in (0, 1)
+            for name in (*(f"count_{arm}_{place}_{kind}" for place in places for kind in kinds), f"beyond_{arm}")
+        ]
+        strata = self.strata(schema)
+        if len(names) * len(strata) > MOST_COUNTS:
+            raise QueryError(
+                expected=f"at most {MOST_COUNTS:,} counts",
+                got=f"{len(names) * len(strata):,}",
+                hint="use fewer strata, or fewer times.",
+            )
+        return tuple(name + stratum for stratum in strata for name in names)
+
+    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
+        """Return the answer's coordinates and how far one unit can move them."""
+        low, high = schema.outcome_bounds
+        if not (isinstance(schema.outcome, Real) and low < self.times[0] and self.times[-1] <= high):
+            raise QueryError(
+                expected=f"an outcome that is a time, and a grid above {low:g} and up to {high:g}",
+                got=f"outcome {schema.outcome.name!r} and times from {self.times[0]!r} to {self.times[-1]!r}",
+                hint="declare the time as the outcome, Real(name, 0, longest follow-up), and choose times within.",
+            )
+        coordinates = tuple(Coordinate(name, 1.0, Fraction(1)) for name in self.counts(schema))
+        return Sensitivity(norm, coordinates, Fraction(2) if norm == "l1" else root_above(Fraction(2)))
+
+    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
+        """Return the columns that the answer depends on."""
+        event = tuple(column for column in schema.covariates if column.name == self.event)
+        return *strata_columns(self.by, schema), *event
+
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
+        """Return the expected answer without noise and without an effect.
+
+        Times are exponential up to the bound, with the expected mean; every way to end follow-up, and every stratum, is
+        as frequent as the others.
+        """
+        schema = expectations.schema
+        low, high = schema.outcome_bounds
+        rate = _rate((expectations.mean - low) / (high - low))
+        reach = [math.exp(-rate * (time - low) / (high - low)) for time in (low, *self.times)]
+        kinds, strata = self.kinds(schema), len(self.strata(schema))
+        leave = [(more - fewer) / kinds for more, fewer in itertools.pairwise(reach) for _ in range(kinds)]
+        shares = [size * share / strata for size in expectations.expected_sizes for share in (*leave, reach[-1])]
+        return dict(zip(self.counts(schema), shares * strata, strict=True))
+
+    @classmethod
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:
+        """Return queries of this kind that the schema allows."""
+        if not isinstance(schema.outcome, Real):
+            return ()
+        low, high = schema.outcome_bounds
+        times = [low + (high - low) * share for share in (0.25, 0.5, 1.0)]
+        listed = [column.name for column in schema.covariates if isinstance(column, Binary | Category)]
+        strata = [by for by in single_cut(schema) if by[0].name not in listed[-1:]]
+        return (
+            cls(times),
+            *(cls(times[:2], event) for event in listed[-1:]),
+            *(cls(times, event, by) for event in listed[-1:] for by in strata),
+        )
+
+
+def _rate(mean: float) -> float:
+    """Return the rate of an exponential time whose mean, with times beyond 1 counted as 1, is this.
+
+    Example:
+        >>> round(_rate(0.5), 2)
+        1.59
+    """
+    low, high = 1e-6, 1e6
+    for _ in range(100):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if -math.expm1(-middle) / middle > mean else (low, middle)
+    return low

@@ -1,0 +1,46 @@
+"""The page on survival shows the stored results, and a short simulation agrees with them."""
+
+import json
+
+import numpy as np
+import pytest
+
+from benchmarks.survival import PAGE, RESULTS, Cell, censoring_rate, filled, kaplan_meier, simulate, trial, truth
+
+
+def test_page_shows_the_stored_results() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert filled(page, json.loads(RESULTS.read_text(encoding="utf-8"))) == page
+
+
+def test_stored_intervals_cover() -> None:
+    results = json.loads(RESULTS.read_text(encoding="utf-8"))
+    for cell in results["cells"]:
+        assert cell["runs"] >= 400
+        for name in ("rmst", "survival"):
+            assert 0.93 <= cell[f"coverage, {name}"] <= 0.97
+    assert results["null"]["log-rank uniform, p"] > 0.01
+
+
+def test_simulated_trials_have_the_stated_censoring_and_truth() -> None:
+    cell = Cell(100_000, "record")
+    columns = trial(np.random.default_rng(1), cell)
+    early = (columns["died"] == 0) & (columns["years"] < 5)
+    assert early.mean() == pytest.approx(0.3, abs=0.01)
+    assert censoring_rate(cell) > 0
+    (control, mean), (treated, treated_mean) = (
+        kaplan_meier(columns["years"][columns["arm"] == arm], columns["died"][columns["arm"] == arm], 5.0)
+        for arm in (0, 1)
+    )
+    assert treated - control == pytest.approx(truth(cell)["survival"], abs=0.02)
+    assert treated_mean - mean == pytest.approx(truth(cell)["rmst"], abs=0.05)
+
+
+def test_a_few_simulated_trials_cover() -> None:
+    runs = [simulate((Cell(2_000, "record"), (9, run))) for run in range(25)]
+    assert sum(run.covered["rmst"] for run in runs) >= 21
+    assert sum(run.covered["survival"] for run in runs) >= 21
+    ours, theirs = (
+        np.mean([run.errors[f"survival, {name}"] ** 2 for run in runs]) for name in ("dpcausal", "corrected DP-Surv, 2")
+    )
+    assert ours < theirs
