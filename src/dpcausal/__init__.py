@@ -13,7 +13,8 @@ The public names, in the order of a study:
 - Estimate an average effect: `DifferenceInMeans` for a trial; `Stratification` for a few discrete confounders;
   `RegressionAdjustment` and `DoublyRobust` for up to about ten of any kind; `InverseWeighting` for a few in a small
   table; `PropensityMatching` where covariates and arms are public; `BlockAverage` around any learner where the
-  shape is unknown and units are many; `ExactMatching` as a baseline. Every estimator has
+  shape is unknown and units are many; `ExactMatching` as a baseline; `ComplierEffect` where not everybody follows the
+  assignment; `DifferenceInDifferences` for changes from before to after. Every estimator has
   `estimate(source, epsilon=…, delta=…)` and returns an `Effect`. `estimate` does all of this in one call, for a table
   that is queried once. `Winsorised` runs any of them where public bounds of the outcome are far too wide;
   `OutcomeRange` finds narrower bounds for a price.
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from dpcausal.effect import Effect as Effect
     from dpcausal.errors import DpcausalError as DpcausalError
     from dpcausal.estimators.average import BlockAverage as BlockAverage
+    from dpcausal.estimators.average import ComplierEffect as ComplierEffect
+    from dpcausal.estimators.average import DifferenceInDifferences as DifferenceInDifferences
     from dpcausal.estimators.average import DifferenceInMeans as DifferenceInMeans
     from dpcausal.estimators.average import DoublyRobust as DoublyRobust
     from dpcausal.estimators.average import ExactMatching as ExactMatching
@@ -101,10 +104,12 @@ _HOMES = {
     "Budget": "dpcausal.ledger",
     "Category": "dpcausal.columns",
     "Cells": "dpcausal.queries",
+    "ComplierEffect": "dpcausal.estimators.average",
     "Ranking": "dpcausal.planning.ranking",
     "Coordinator": "dpcausal.federation.coordinator",
     "Cut": "dpcausal.queries",
     "DRLearner": "dpcausal.estimators.conditional",
+    "DifferenceInDifferences": "dpcausal.estimators.average",
     "DifferenceInMeans": "dpcausal.estimators.average",
     "DoublyRobust": "dpcausal.estimators.average",
     "DpcausalError": "dpcausal.errors",

@@ -4,8 +4,11 @@ import re
 from dataclasses import fields
 from typing import Any
 
+from dpcausal.columns import Binary, Category
 from dpcausal.effect import Estimator
 from dpcausal.estimators.average.block_average import BlockAverage
+from dpcausal.estimators.average.complier_effect import ComplierEffect
+from dpcausal.estimators.average.difference_in_differences import DifferenceInDifferences
 from dpcausal.estimators.average.difference_in_means import DifferenceInMeans
 from dpcausal.estimators.average.doubly_robust import DoublyRobust
 from dpcausal.estimators.average.exact_matching import ExactMatching
@@ -15,6 +18,7 @@ from dpcausal.estimators.average.regression_adjustment import RegressionAdjustme
 from dpcausal.estimators.average.stratification import Stratification
 from dpcausal.estimators.average.winsorised import Winsorised
 from dpcausal.estimators.base import BaseEstimator
+from dpcausal.real import Real
 from dpcausal.schema import Schema
 from dpcausal.validation import did_you_mean
 
@@ -27,6 +31,8 @@ _SHIPPED = (
     RegressionAdjustment,
     DoublyRobust,
     BlockAverage,
+    ComplierEffect,
+    DifferenceInDifferences,
     Winsorised,
 )
 
@@ -54,15 +60,28 @@ def suggest_estimator(name: object) -> str:
 
 
 def estimator_for(name: str, schema: Schema) -> Estimator:
-    """Return the estimator of this name for every covariate of a schema; for strata these must all be listed ones."""
+    """Return the estimator of this name for every covariate of a schema; for strata these must all be listed ones.
+
+    The treatment received, the value before and the period are the first covariates of their kinds.
+    """
     names = [column.name for column in schema.covariates]
     kind: Any = ESTIMATORS[name]
-    estimator: Estimator = kind(**{part.name: names for part in fields(kind) if part.name in ("by", "covariates")})
+    roles = {"by": names, "covariates": names, "received": _first(schema, Binary), "before": _first(schema, Real)}
+    if name == "difference_in_differences" and not roles["before"]:
+        roles["period"] = _first(schema, Binary | Category)
+    estimator: Estimator = kind(**{part.name: roles[part.name] for part in fields(kind) if part.name in roles})
     return estimator
+
+
+def _first(schema: Schema, kind: Any) -> str:  # noqa: ANN401 (a class, or several)
+    """Return the name of the first covariate of a kind; empty where there is none."""
+    return next((column.name for column in schema.covariates if isinstance(column, kind)), "")
 
 
 __all__ = [
     "BlockAverage",
+    "ComplierEffect",
+    "DifferenceInDifferences",
     "DifferenceInMeans",
     "DoublyRobust",
     "ExactMatching",
