@@ -8,6 +8,7 @@ import pytest
 from dpcausal import (
     BlockAverage,
     Cut,
+    DifferenceInDifferences,
     DifferenceInMeans,
     DoublyRobust,
     ExactMatching,
@@ -43,6 +44,7 @@ TRIED: dict[str, Any] = {name: estimator_for(name, LISTED) for name in ESTIMATOR
     "regression_adjustment": RegressionAdjustment(covariates=("age",), interaction=False),
     "doubly_robust": DoublyRobust(covariates=("age",), estimand="ATT"),
     "block_average": BlockAverage(covariates=("age",), blocks=20),
+    "difference_in_differences": DifferenceInDifferences(before="age", change=(-50.0, -10.0)),
 }
 
 

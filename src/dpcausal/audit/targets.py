@@ -17,6 +17,8 @@ from dpcausal.diagnostics import Balance, Overlap
 from dpcausal.effect import Estimator
 from dpcausal.estimators.average import (
     ESTIMATORS,
+    ComplierEffect,
+    DifferenceInDifferences,
     DifferenceInMeans,
     DoublyRobust,
     ExactMatching,
@@ -36,6 +38,7 @@ from dpcausal.queries import (
     Cut,
     Polynomial,
     Query,
+    ReceivedMoments,
     Spline,
     StratumContrasts,
 )
@@ -139,6 +142,13 @@ _VARIANTS: tuple[Target, ...] = (
     of_estimator("DifferenceInMeans, two arms only", DifferenceInMeans(), "record", undeclared=0),
     of_estimator("DifferenceInMeans, trial", DifferenceInMeans(), "record_within_arm"),
     of_query("ArmMoments, Gaussian", ArmMoments(), "record", DELTA),
+    of_estimator("ComplierEffect", ComplierEffect(received="smoker"), "record"),
+    of_estimator("ComplierEffect, trial", ComplierEffect(received="smoker"), "record_within_arm"),
+    of_estimator("ComplierEffect, outcomes", ComplierEffect(received="smoker"), "outcome"),
+    of_query("ComplierEffect, Gaussian", ReceivedMoments("smoker"), "record", DELTA),
+    of_estimator("DifferenceInDifferences", DifferenceInDifferences(before="age"), "record"),
+    of_estimator("DifferenceInDifferences, outcomes", DifferenceInDifferences(before="age"), "outcome"),
+    of_estimator("DifferenceInDifferences, period", DifferenceInDifferences(period="ward"), "record"),
     of_estimator("Stratification", Stratification(by=["ward"], cap=3), "record"),
     of_estimator("Stratification, own cap", Stratification(by=["ward"]), "record"),
     of_estimator("Stratification, outcomes", Stratification(by=["ward"]), "outcome"),

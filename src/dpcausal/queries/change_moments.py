@@ -63,7 +63,7 @@ class ChangeMoments(Query):
                 raise QueryError(
                     expected=f"a Real or Binary covariate that holds the value before, out of: {', '.join(numbers)}",
                     got=repr(name),
-                    hint='declare it among the covariates, with the bounds of the outcome: Real("score_before", 0, 10).',
+                    hint='declare it among the covariates, with its bounds: Real("score_before", 0, 10).',
                 )
         return found[self.before], found[self.after] if self.after else ("outcome", schema.outcome)
 
@@ -114,9 +114,8 @@ class ChangeMoments(Query):
         """Return queries of this kind that the schema allows: with the widest bounds, and with narrower ones."""
         columns = [each for each in schema.covariates if isinstance(each, Real | Binary)][:1]
         bounds = [(each.name, *widest_change(each, schema.outcome)) for each in columns]
-        return tuple(
-            cls(name, "", low * share, high * share) for name, low, high in bounds for share in (1, 0.5) if low < 0 < high
-        )
+        cut = ((name, low, high, part * (high - low)) for name, low, high in bounds for part in (0, 0.25))
+        return tuple(cls(name, "", low + less, high - less) for name, low, high, less in cut)
 
 
 def bounds_of(column: Column) -> tuple[float, float]:

@@ -44,7 +44,7 @@ class ComplierEffect(BaseEstimator):
     Interval:
         Fieller's, from the joint error of numerator and denominator; it is not symmetric. Where the share of compliers
         is not distinguishable from 0 there is none; below a first-stage F of 10 there is a warning. `p_value` tests
-        numerator - null × denominator, which holds for weak instruments too. `standard_error` is to first order.
+        (numerator) - null (denominator), which holds for weak instruments too. `standard_error` is to first order.
 
     Attributes:
         received: The binary covariate that holds the treatment received.
@@ -56,17 +56,17 @@ class ComplierEffect(BaseEstimator):
     Example:
         >>> from dpcausal import Binary, Real, Rehearsal, Schema, Treatment
         >>> took = Binary("took_drug", values=("no", "yes"))
-        >>> trial = Schema(
-        ...     treatment=Treatment("arm"), outcome=Real("score", 0, 10), covariates=[took], protects="record_within_arm"
-        ... )
+        >>> score = Real("score", 0, 10)
+        >>> trial = Schema(treatment=Treatment("arm"), outcome=score, covariates=[took], protects="record_within_arm")
         >>> plan = ComplierEffect(received="took_drug").estimate(Rehearsal(trial, n=4_000), epsilon=1.0)
         >>> round(plan.sampling_sd, 2), round(plan.privacy_sd, 3)
         (0.12, 0.017)
     """
 
     also_called: ClassVar[str] = (
-        "iv wald wald_estimator cace late sls tsls two_stage_least_squares instrumental_variable instrumental_variables "
-        "instrument noncompliance non_compliance complier_average_causal_effect local_average_treatment_effect"
+        "iv wald wald_estimator cace late sls tsls two_stage_least_squares instrumental_variable "
+        "instrumental_variables instrument noncompliance non_compliance complier_average_causal_effect "
+        "local_average_treatment_effect"
     )
 
     received: str

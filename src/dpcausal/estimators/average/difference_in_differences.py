@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -101,8 +102,8 @@ class DifferenceInDifferences(BaseEstimator):
             raise QueryError(
                 expected="either before, with earlier and change where wanted, or period; two bounds as change; a "
                 "placebo_share between 0 and 1",
-                got=f"before={self.before!r}, period={self.period!r}, earlier={self.earlier!r}, change={self.change!r}, "
-                f"placebo_share={self.placebo_share!r}",
+                got=f"before={self.before!r}, period={self.period!r}, earlier={self.earlier!r}, "
+                f"change={self.change!r}, placebo_share={self.placebo_share!r}",
                 hint='write DifferenceInDifferences(before="score_before"), or period="wave".',
             )
 
@@ -147,9 +148,10 @@ class DifferenceInDifferences(BaseEstimator):
     def _by_period(self, source: Source, allowed: Guarantee) -> Effect:
         """Compare the means of arms and periods."""
         columns = [each for each in source.schema.covariates if isinstance(each, Binary | Category)]
-        if self.period not in [each.name for each in columns]:
+        known = [each.name for each in columns]
+        if self.period not in known:
             raise QueryError(
-                expected=f"a Binary or Category covariate as period, out of: {', '.join(each.name for each in columns)}",
+                expected=f"a Binary or Category covariate as period, out of: {', '.join(known)}",
                 got=repr(self.period),
                 hint='declare the periods in the order of time: Category("wave", ["2022", "2023", "2024"]).',
             )
@@ -163,7 +165,7 @@ class DifferenceInDifferences(BaseEstimator):
             gradient = np.zeros(2 * len(groups))
             gradient[2 * last - 2 : 2 * last + 2] = (1.0, -1.0, -1.0, 1.0)  # before: control, treated; after: the same
             gradients.append(gradient.tolist())
-        names = [f"placebo: {one} to {other}" for one, other in zip(groups[:-2], groups[1:-1], strict=True)]
+        names = [f"placebo: {one} to {other}" for one, other in pairwise(groups[:-1])]
         every = _differences(cells, [*names, "effect"], gradients)
         effect = _differences(every, ["effect"], [np.eye(len(every.names))[-1].tolist()])
         placebo = _differences(every, names, np.eye(len(every.names))[:-1].tolist()) if names else None
@@ -232,7 +234,7 @@ def _with_means(placebo: JointEstimate | None, means: JointEstimate | None) -> J
 def _trends(placebo: JointEstimate | None) -> tuple[str, ...]:
     if placebo is None:
         return ("nothing in this result checks that trends are parallel",)
-    return ("a placebo whose interval leaves out 0 speaks against parallel trends; one that holds 0 does not prove them",)
+    return ("a placebo whose interval excludes 0 speaks against parallel trends; one that includes 0 is no proof",)
 
 
 def _change_means(release: Release, source: Source, query: ChangeMoments) -> JointEstimate:
@@ -263,9 +265,7 @@ def _cell_means(release: Release, source: Source, groups: Sequence[str]) -> tupl
     return JointEstimate(tuple(names), tuple(values), sampling, tuple(noise)), float(surest)
 
 
-def _differences(
-    parts: JointEstimate, names: Sequence[str], gradients: Sequence[Sequence[float]]
-) -> JointEstimate:
+def _differences(parts: JointEstimate, names: Sequence[str], gradients: Sequence[Sequence[float]]) -> JointEstimate:
     """Return linear combinations of estimates."""
     values = [float(np.dot(gradient, parts.values)) for gradient in gradients]
     return parts.mapped(names, values, gradients)
