@@ -6,7 +6,6 @@ noise are the vault's own, and noise is drawn from a seed.
 
 import argparse
 import itertools
-import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 
@@ -44,6 +43,7 @@ class SeededSource:
 
     @property
     def arm_sizes(self) -> tuple[int, int] | None:
+        """The number of units in each arm where arms are public."""
         treated = int(self.arms.sum())
         return None if self.schema.protects == "record" else (self.n - treated, treated)
 
@@ -58,6 +58,7 @@ class SeededSource:
         return 2 * GRID * codes - GRID if column is self.schema.outcome else codes
 
     def release(self, query: Query, guarantee: dpc.Guarantee) -> Release:
+        """Return the answer with noise of the vault's size."""
         noise = calibrate(query, self.schema, guarantee)
         sums = self._sums(query)
         exact = np.array([sums[at.name] for at in noise.sensitivity.coordinates])
@@ -216,7 +217,7 @@ def simulate(cell: Cell, seed: tuple[int, int]) -> Run:
         placebo,
         effect.estimate - design.truth,
         high - low,
-        effect.sampling_sd or math.nan,
+        effect.sampling_sd or 0.0,
         effect.privacy_sd,
     )
 

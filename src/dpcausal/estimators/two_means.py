@@ -26,8 +26,14 @@ def size_slopes(release: Release, sizes: tuple[float, float], means: list[float]
     return {name: along for name, along in slopes.items() if name in release.names}
 
 
-def joint_means(
-    release: Release, source: Source, sizes: tuple[float, float], means: list[float], bounds: tuple[float, float]
+def joint_means(  # noqa: PLR0913 (the last has a default)
+    release: Release,
+    source: Source,
+    sizes: tuple[float, float],
+    means: list[float],
+    bounds: tuple[float, float],
+    *,
+    floored: bool = False,
 ) -> JointEstimate:
     """Return both arms' means; noise in the sizes moves both.
 
@@ -37,10 +43,14 @@ def joint_means(
         sizes: The arms' sizes.
         means: The arms' means, from the middle of the bounds.
         bounds: The public bounds of the number whose means they are.
+        floored: Whether a variance is at least the standard deviation of the noise in it.
     """
     half, middle = (bounds[1] - bounds[0]) / 2, (bounds[0] + bounds[1]) / 2
     spreads = variances(release, half, sizes, means)
-    errors = [min(max(within, 0.0), half**2) / max(size - 1, 1.0) for within, size in zip(spreads, sizes, strict=True)]
+    errors = []
+    for arm, (within, size) in enumerate(zip(spreads, sizes, strict=True)):
+        least = release.variance(f"deficit_{arm}") ** 0.5 / size if floored else 0.0
+        errors.append(min(max(within, least), half**2) / max(size - 1, 1.0))
     slopes = {"total_0": (1 / sizes[0], 0.0), "total_1": (0.0, 1 / sizes[1])} | size_slopes(release, sizes, means)
     return JointEstimate(
         names=source.schema.treatment.labels_or_values,

@@ -47,6 +47,10 @@ class DifferenceInDifferences(BaseEstimator):
         With `before`, one query with the noise of `DifferenceInMeans` for an outcome with the bounds of the change;
         with `earlier` a second one, and epsilon is divided. With `period`, one query, whatever the number of periods.
 
+    Interval:
+        For sampling error and privacy noise. A variance is at least the standard deviation of the noise in it, so where
+        changes fill a small part of their bounds in a small table intervals are somewhat too wide.
+
     Attributes:
         before: The covariate that holds each unit's value before.
         period: The covariate that holds the period: a Binary, or a Category whose values are listed in the order of
@@ -241,7 +245,7 @@ def _change_means(release: Release, source: Source, query: ChangeMoments) -> Joi
     """Return the mean change in each arm."""
     sizes = arm_sizes_of(release, source)
     means = [release.value(f"total_{arm}") / sizes[arm] for arm in (0, 1)]
-    return joint_means(release, source, sizes, means, (query.low, query.high))
+    return joint_means(release, source, sizes, means, (query.low, query.high), floored=True)
 
 
 def _cell_means(release: Release, source: Source, groups: Sequence[str]) -> tuple[JointEstimate, float]:
@@ -256,7 +260,8 @@ def _cell_means(release: Release, source: Source, groups: Sequence[str]) -> tupl
         size = max(release.value(f"size_{name}"), size_sd, 2.0)
         mean = release.value(f"total_{name}") / size
         square = mean**2 - (release.variance(f"total_{name}") + mean**2 * size_sd**2) / size**2
-        spread = min(max(half**2 - release.value(f"deficit_{name}") / size - square, 0.0), half**2)
+        least = release.variance(f"deficit_{name}") ** 0.5 / size
+        spread = min(max(half**2 - release.value(f"deficit_{name}") / size - square, least), half**2)
         values.append(middle + mean)
         errors.append(spread / (size - 1))
         for part, slope in ((f"total_{name}", 1 / size), (f"size_{name}", -mean / size)):
