@@ -49,7 +49,7 @@ def adjusted_p_values(p_values: Sequence[float], method: Method = "holm") -> tup
     else:
         falling = order[::-1]
         adjusted[falling] = np.minimum.accumulate(values[falling] * count / np.arange(count, 0, -1))
-    return tuple(np.minimum(adjusted, 1.0).round(15).tolist())
+    return tuple(np.minimum(adjusted, 1.0).tolist())
 
 
 @dataclass(frozen=True)
