@@ -92,9 +92,8 @@ def main() -> None:
         page = Path("docs", f"{PAGES[name]}.md")
         text = page.read_text(encoding="utf-8")
         marked = rf"<!-- {name} table -->\n(\n\|[^\n]*(\n\|[^\n]*)*\n)?"
-        page.write_text(
-            re.sub(marked, lambda _, n=name, t=table: f"<!-- {n} table -->\n\n{t}\n", text), encoding="utf-8"
-        )
+        written = f"<!-- {name} table -->\n\n{table}\n"
+        page.write_text(re.sub(marked, written, text), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -244,13 +244,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=800, help="simulated studies for each setting")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.add_argument("--design", nargs="+", choices=DESIGNS, default=list(DESIGNS))
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0])
-    parser.add_argument("--n", type=int, nargs="+", default=list(SIZES))
+    parser.add_argument("--n", type=int, nargs="+", choices=SIZES, default=list(SIZES))
     chosen = parser.parse_args()
-    settings = itertools.product(DESIGNS, PROTECTED, chosen.n, chosen.epsilon)
+    settings = itertools.product(DESIGNS, PROTECTED, SIZES, chosen.epsilon)
     lines, trials = [], ("complier effect",)  # public arms, which mean less noise, are for trials
     for place, cell in enumerate(Cell(*each) for each in settings if each[1] == "record" or each[0] in trials):
-        lines.append(summary(cell, [simulate(cell, (place, run)) for run in range(chosen.runs)]))
+        if cell.design in chosen.design and cell.n in chosen.n:
+            lines.append(summary(cell, [simulate(cell, (place, run)) for run in range(chosen.runs)]))
     show(lines, chosen)
 
 

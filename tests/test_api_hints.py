@@ -44,7 +44,7 @@ def test_estimators_hint_at_estimate_when_called_otherwise(name: str, word: str)
         (EFFECT, "summary", "print(effect)"),
         (EFFECT, "fit", "print(effect)"),
         (EFFECT, "predict", "print(effect)"),
-        (EFFECT, "pvalue", "effect.interval(0.95)"),
+        (EFFECT, "pvalue", "effect.p_value()"),
         (EFFECT, "intervall", ".interval"),
         (EFFECT, "samplingsd", ".sampling_sd"),
         (EFFECT, "zzz", "help(Effect)"),

@@ -1,7 +1,7 @@
 """Interim looks at a study that is still running, with a limit on the probability of any false claim."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal, get_args
@@ -102,7 +102,7 @@ def sequential_looks(
     return tuple(looks)
 
 
-def spent_alpha(fractions: Sequence[float], alpha: float, spending: Spending) -> list[float]:
+def spent_alpha(fractions: Iterable[float], alpha: float, spending: Spending) -> list[float]:
     """Return how much of alpha is spent when these shares of the units have been seen."""
     if spending == "pocock":
         return [alpha * math.log(1 + (math.e - 1) * share) for share in fractions]
