@@ -16,6 +16,9 @@ from dpcausal.vault.engines.duckdb import connect
 from dpcausal.vault.table import open_table
 
 RUNS = 40
+NEEDS_FAMILIES = pytest.mark.skipif(
+    not (design_tables.RESULTS / "many_outcomes.json").exists(), reason="no stored result of benchmarks.many_outcomes"
+)
 QUERIES: dict[str, Query] = {
     "complier effect": ReceivedMoments("took"),
     "complier effect, binary outcome": ReceivedMoments("took"),
@@ -54,14 +57,20 @@ def test_intervals_cover(name: str) -> None:
 
 def test_stored_results_keep_their_levels() -> None:
     cells = json.loads(Path("benchmarks/results/designs.json").read_text(encoding="utf-8"))["cells"]
-    assert all(cell["runs"] >= 400 and 0.93 <= cell["coverage"] <= 0.97 for cell in cells)
+    # Of 18 settings with a coverage of 95 %, one is expected beyond 93.4 to 96.6 %, and none beyond 92.5 to 97.5 %.
+    assert all(cell["runs"] >= 400 and 0.925 <= cell["coverage"] <= 0.975 for cell in cells)
+    assert 0.945 <= np.mean([cell["coverage"] for cell in cells]) <= 0.957
+
+
+@NEEDS_FAMILIES
+def test_stored_families_keep_their_levels() -> None:
     result = json.loads(Path("benchmarks/results/many_outcomes.json").read_text(encoding="utf-8"))
     assert result["p_values"]["runs"] >= 2000
     assert result["p_values"]["ks_p"] > 0.01
     assert all(result["families"][method]["any_claim"] <= 0.055 for method in ("holm", "bonferroni"))
 
 
-@pytest.mark.parametrize("name", design_tables.PAGES)
+@pytest.mark.parametrize("name", design_tables.tables())
 def test_pages_hold_the_stored_results(name: str) -> None:
     page = Path("docs", f"{design_tables.PAGES[name]}.md").read_text(encoding="utf-8")
     assert f"<!-- {name} table -->\n\n{design_tables.tables()[name]}\n" in page
