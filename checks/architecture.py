@@ -22,6 +22,7 @@ MAY_IMPORT = {
     "ledger": ("ledger", *NOUNS),
     "vault": ("vault", "ledger", *NOUNS),
     "estimators": ("estimators", "rehearsal", *NOUNS),
+    "inference": ("inference", "rehearsal", *NOUNS),
     "pooling": ("pooling", *NOUNS),
     "diagnostics": ("diagnostics", "estimators", "rehearsal", *NOUNS),
     "planning": ("rehearsal", "planning", "estimators", *NOUNS),

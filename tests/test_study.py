@@ -9,6 +9,7 @@ from dpcausal import (
     BlockAverage,
     ClusterTrial,
     Cut,
+    DifferenceInDifferences,
     DifferenceInMeans,
     DoublyRobust,
     ExactMatching,
@@ -51,6 +52,7 @@ TRIED: dict[str, Any] = {name: estimator_for(name, LISTED) for name in ESTIMATOR
     "survival": Survival(
         event="smoker", grid=(2.5, 5.0, 10.0), by=("ward", Cut("age", [40, 65])), estimand="incidence"
     ),
+    "difference_in_differences": DifferenceInDifferences(before="age", change=(-50.0, -10.0)),
 }
 
 

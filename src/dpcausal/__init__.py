@@ -14,8 +14,9 @@ The public names, in the order of a study:
   `RegressionAdjustment` and `DoublyRobust` for up to about ten of any kind; `InverseWeighting` for a few in a small
   table; `PropensityMatching` where covariates and arms are public; `BlockAverage` around any learner where the
   shape is unknown and units are many; `ExactMatching` as a baseline. `QuantileEffects` compares medians and other
-  quantiles in a trial; `ClusterTrial` is for one that randomised clusters; `Survival` for the time to an event. Every
-  estimator has
+  quantiles in a trial; `ClusterTrial` is for one that randomised clusters; `Survival` for the time to an event;
+  `ComplierEffect` where not everybody follows the assignment; `DifferenceInDifferences` for changes from before to
+  after. Every estimator has
   `estimate(source, epsilon=…, delta=…)` and returns an `Effect`. `estimate` does all of this in one call, for a table
   that is queried once. `Winsorised` runs any of them where public bounds of the outcome are far too wide;
   `OutcomeRange` finds narrower bounds for a price.
@@ -25,6 +26,8 @@ The public names, in the order of a study:
   evaluate.
 - Federated analysis: a `Study` is one file that every site approves; a `Site` answers under its own policy, vault and
   ledger; a `Coordinator` queries all sites, and is a source too. `pool` pools their effects.
+- Judge several results together: `estimate_outcomes` divides one budget over outcomes and returns an `OutcomeFamily`;
+  `adjusted_p_values`, `sequential_looks` for interim looks, `calibrate_effect` for negative controls.
 - Publish: a `Report` is one page about an effect; `tidy` makes a data frame of results.
 - Use other interfaces: the command line (`dpcausal --help`), and DoWhy (`dpcausal.dowhy`).
 - Write your own estimator, and check it: `dpcausal.testing.check_estimator`.
@@ -48,6 +51,8 @@ if TYPE_CHECKING:
     from dpcausal.errors import DpcausalError as DpcausalError
     from dpcausal.estimators.average import BlockAverage as BlockAverage
     from dpcausal.estimators.average import ClusterTrial as ClusterTrial
+    from dpcausal.estimators.average import ComplierEffect as ComplierEffect
+    from dpcausal.estimators.average import DifferenceInDifferences as DifferenceInDifferences
     from dpcausal.estimators.average import DifferenceInMeans as DifferenceInMeans
     from dpcausal.estimators.average import DoublyRobust as DoublyRobust
     from dpcausal.estimators.average import ExactMatching as ExactMatching
@@ -68,6 +73,13 @@ if TYPE_CHECKING:
     from dpcausal.estimators.propensity_model import PropensityModel as PropensityModel
     from dpcausal.federation.coordinator import Coordinator as Coordinator
     from dpcausal.guarantee import Guarantee as Guarantee
+    from dpcausal.inference import CalibratedEffect as CalibratedEffect
+    from dpcausal.inference import Look as Look
+    from dpcausal.inference import OutcomeFamily as OutcomeFamily
+    from dpcausal.inference import adjusted_p_values as adjusted_p_values
+    from dpcausal.inference import calibrate_effect as calibrate_effect
+    from dpcausal.inference import estimate_outcomes as estimate_outcomes
+    from dpcausal.inference import sequential_looks as sequential_looks
     from dpcausal.ledger import Budget as Budget
     from dpcausal.ledger import Ledger as Ledger
     from dpcausal.planning.plan import Plan as Plan
@@ -104,13 +116,16 @@ _HOMES = {
     "BlockAverage": "dpcausal.estimators.average",
     "BlockEnsemble": "dpcausal.estimators.conditional",
     "Budget": "dpcausal.ledger",
+    "CalibratedEffect": "dpcausal.inference",
     "Category": "dpcausal.columns",
     "Cells": "dpcausal.queries",
+    "ComplierEffect": "dpcausal.estimators.average",
     "Ranking": "dpcausal.planning.ranking",
     "Coordinator": "dpcausal.federation.coordinator",
     "Cut": "dpcausal.queries",
     "DRLearner": "dpcausal.estimators.conditional",
     "ClusterTrial": "dpcausal.estimators.average",
+    "DifferenceInDifferences": "dpcausal.estimators.average",
     "DifferenceInMeans": "dpcausal.estimators.average",
     "DoublyRobust": "dpcausal.estimators.average",
     "DpcausalError": "dpcausal.errors",
@@ -124,6 +139,8 @@ _HOMES = {
     "KernelLearner": "dpcausal.estimators.conditional",
     "Learner": "dpcausal.vault.numerics.learners",
     "Ledger": "dpcausal.ledger",
+    "Look": "dpcausal.inference",
+    "OutcomeFamily": "dpcausal.inference",
     "OutcomeRange": "dpcausal.estimators.outcome_range",
     "Overlap": "dpcausal.diagnostics",
     "Plan": "dpcausal.planning.plan",
@@ -152,9 +169,13 @@ _HOMES = {
     "Vault": "dpcausal.vault",
     "Winsorised": "dpcausal.estimators.average",
     "rank_estimators": "dpcausal.planning.ranking",
+    "adjusted_p_values": "dpcausal.inference",
+    "calibrate_effect": "dpcausal.inference",
     "estimate": "dpcausal.quick",
+    "estimate_outcomes": "dpcausal.inference",
     "plan": "dpcausal.planning.plan",
     "pool": "dpcausal.pooling",
+    "sequential_looks": "dpcausal.inference",
     "tidy": "dpcausal.report.tidy",
 }
 """The module of each public name. A name is imported when first used, so that small processes load only their part."""

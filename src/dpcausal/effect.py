@@ -14,7 +14,9 @@ from dpcausal.effect_measures import (
     number_needed_to_treat,
     odds_ratio,
     p_value,
+    ratio_interval,
     ratio_of_means,
+    ratio_p_value,
     shifted,
 )
 from dpcausal.errors import RefusedError
@@ -54,8 +56,8 @@ class Effect(OtherNames):
         contrasts: Further contrasts from the same releases, such as those of other arms, with their joint error.
         curves: A curve for each arm, such as survival over time.
         warnings: Signs, from released numbers, of a problem with the table or its declaration.
-        bias_bound: The largest bias, in either direction, that the interval allows for. It is no part of the standard
-            error.
+        bias_bound: The largest bias, in either direction, that the interval allows for; not in the standard error.
+        ratio: Whether the effect is the first contrast over the second; its interval is then Fieller's, not symmetric.
     """
 
     _instead: ClassVar[Mapping[str, str]] = {
@@ -92,6 +94,7 @@ class Effect(OtherNames):
     curves: tuple[ArmCurves, ...] = ()
     warnings: tuple[str, ...] = ()
     bias_bound: float = 0.0
+    ratio: bool = False
 
     def __post_init__(self) -> None:
         if self.sampling_sd is None and not self.no_interval:
@@ -129,6 +132,8 @@ class Effect(OtherNames):
             raise RefusedError(
                 expected="a level between 0 and 1", got=repr(level), hint="for a 95 % interval give 0.95."
             )
+        if self.ratio and self.contrasts is not None:
+            return ratio_interval(self.contrasts, level)
         half = half_width(math.hypot(self.sampling_sd or 0.0, self.between_sd), self.noise, level, self.bias_bound)
         return self.estimate - half, self.estimate + half
 
@@ -150,6 +155,8 @@ class Effect(OtherNames):
         Raises:
             RefusedError: Where there is no valid interval.
         """
+        if self.ratio and self.contrasts is not None:
+            return ratio_p_value(self.contrasts, null, alternative)
         self._check_interval()
         error = math.hypot(self.sampling_sd or 0.0, self.between_sd)
         return p_value(self.estimate - null, error, self.noise, alternative, self.bias_bound)

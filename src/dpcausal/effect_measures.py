@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from dpcausal.arrays import Array
 from dpcausal.errors import RefusedError
 from dpcausal.interval import NoiseTerm, beyond, half_width
 from dpcausal.joint_estimate import JointEstimate
@@ -108,12 +109,56 @@ def ratio_of_means(means: JointEstimate, level: float, name: str) -> Measure:
             got=f"a mean of {format_number(control)} with a standard error of {format_number(error)}",
             hint="report the difference, or use more units or more epsilon.",
         )
-    covariance = times**2 * means.covariance
-    a = control**2 - covariance[0, 0]
-    b = control * treated - covariance[0, 1]
-    c = treated**2 - covariance[1, 1]
+    low, high = _fieller((treated, control), means.covariance[::-1, ::-1], times)
+    return Measure(name, estimate, low, high, level, 1.0)
+
+
+def ratio_interval(parts: JointEstimate, level: float) -> tuple[float, float]:
+    """Return Fieller's interval of a ratio of two estimates, the numerator first.
+
+    Raises:
+        RefusedError: Where the denominator is not distinguishable from 0: then every ratio may be right.
+
+    Example:
+        >>> parts = JointEstimate(("effect", "share"), (1.0, 0.5), ((0.01, 0.0), (0.0, 0.0001)), ())
+        >>> low, high = ratio_interval(parts, 0.95)
+        >>> round(low, 1), round(high, 1)
+        (1.6, 2.4)
+    """
+    numerator, denominator = parts.values
+    gradient = (1.0, -numerator / denominator) if denominator else (0.0, 1.0)
+    times, error = _critical(parts, gradient, level), parts.standard_error((0.0, 1.0))
+    if abs(denominator) <= times * error:
+        raise RefusedError(
+            expected=f"a {parts.names[1]} that is distinguishable from 0, to divide by",
+            got=f"{format_number(denominator)} with a standard error of {format_number(error)}",
+            hint=f"report the {parts.names[0]}, or use more units or more epsilon.",
+        )
+    return _fieller((numerator, denominator), parts.covariance, times)
+
+
+def ratio_p_value(parts: JointEstimate, null: float, alternative: Alternative) -> float:
+    """Return the p-value of the hypothesis that a ratio is `null`: that (numerator) - null (denominator) is 0.
+
+    It needs no expansion to first order, so it holds for a small denominator too (Anderson and Rubin 1949).
+    """
+    gradient = (1.0, -null)
+    distance = parts.values[0] - null * parts.values[1]
+    side: Alternative = alternative
+    if parts.values[1] < 0 and alternative != "two-sided":
+        side = "less" if alternative == "greater" else "greater"
+    return p_value(distance, parts.sampling_sd(gradient), parts.noise_along(gradient), side)
+
+
+def _fieller(values: tuple[float, float], covariance: Array, times: float) -> tuple[float, float]:
+    """Return every ratio r for which (first value) - r (second value) is within so many of its own errors of 0."""
+    numerator, denominator = values
+    allowed = times**2 * covariance
+    a = denominator**2 - allowed[1, 1]
+    b = denominator * numerator - allowed[0, 1]
+    c = numerator**2 - allowed[0, 0]
     root = math.sqrt(max(b * b - a * c, 0.0))
-    return Measure(name, estimate, float((b - root) / a), float((b + root) / a), level, 1.0)
+    return float((b - root) / a), float((b + root) / a)
 
 
 def odds_ratio(means: JointEstimate, level: float) -> Measure:

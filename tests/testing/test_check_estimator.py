@@ -35,6 +35,8 @@ ESTIMATORS: list[AnyEstimator] = [
     dpc.DoublyRobust(covariates=["age"], estimand="ATT"),
     dpc.DoublyRobust(covariates=["age"], estimand="ATO"),
     dpc.BlockAverage(covariates=["ward", "age", "smoker"], blocks=20),
+    dpc.DifferenceInDifferences(before="age"),
+    dpc.DifferenceInDifferences(before="age", earlier="smoker", change=(-60, -40)),
     dpc.SubgroupEffects(by=["ward"]),
     dpc.SubgroupEffects(by=["smoker"], covariates=["age", "ward"]),
     dpc.RLearner(covariates=["ward", "age", "smoker"], basis=dpc.Spline(["age", "ward"])),

@@ -25,6 +25,7 @@ from dpcausal.queries.basis import Points as Points
 from dpcausal.queries.basis import Polynomial as Polynomial
 from dpcausal.queries.basis import Spline as Spline
 from dpcausal.queries.block_effects import BlockEffects as BlockEffects
+from dpcausal.queries.change_moments import ChangeMoments as ChangeMoments
 from dpcausal.queries.covariate_moments import CovariateMoments as CovariateMoments
 from dpcausal.queries.covariate_sums import CovariateSums as CovariateSums
 from dpcausal.queries.covariate_sums import WeightedCovariates as WeightedCovariates
@@ -45,6 +46,7 @@ from dpcausal.queries.query import Coordinate as Coordinate
 from dpcausal.queries.query import Norm as Norm
 from dpcausal.queries.query import Query as Query
 from dpcausal.queries.query import Sensitivity as Sensitivity
+from dpcausal.queries.received_moments import ReceivedMoments as ReceivedMoments
 from dpcausal.queries.regression_moments import RegressionMoments as RegressionMoments
 from dpcausal.queries.stratum_contrasts import StratumContrasts as StratumContrasts
 from dpcausal.queries.stratum_matches import StratumMatches as StratumMatches
@@ -58,6 +60,8 @@ QUERIES: dict[str, type[Query]] = {
     for query in (
         ArmTotals,
         ArmMoments,
+        ReceivedMoments,
+        ChangeMoments,
         StratumContrasts,
         StratumMatches,
         OutputPerturbedLogistic,

@@ -42,7 +42,7 @@ class ArmTotals(_ArmSums):
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
         """Return the answer's coordinates and how far one unit can move them."""
-        coordinates = (*_totals(schema), *_arm_size(schema, protects, norm))
+        coordinates = (*_totals(outcome_tick(schema)), *_arm_size(schema, protects, norm))
         return Sensitivity(norm, coordinates, _arm_bound(protects, norm))
 
 
@@ -59,15 +59,19 @@ class ArmMoments(_ArmSums):
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
         """Return the answer's coordinates and how far one unit can move them."""
-        tick = outcome_tick(schema) ** 2 * GRID
-        weight, rounding = {"l1": (4 * GRID, Fraction(1, 4 * GRID)), "l2": (2 * GRID, Fraction(1, 2 * GRID))}[norm]
-        deficits = tuple(Coordinate(f"deficit_{arm}", tick, Fraction(weight)) for arm in (0, 1))
-        coordinates = (*_totals(schema), *deficits, *_arm_size(schema, protects, norm))
-        return Sensitivity(norm, coordinates, max(_arm_bound(protects, norm), 1 + rounding))
+        return moment_sensitivity(outcome_tick(schema), schema, protects, norm)
 
 
-def _totals(schema: Schema) -> tuple[Coordinate, ...]:
-    return tuple(Coordinate(f"total_{arm}", outcome_tick(schema), Fraction(2 * GRID)) for arm in (0, 1))
+def moment_sensitivity(tick: float, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
+    """Return the sensitivity of totals, deficits and sizes of a number on the grid, whose tick has this size."""
+    weight, rounding = {"l1": (4 * GRID, Fraction(1, 4 * GRID)), "l2": (2 * GRID, Fraction(1, 2 * GRID))}[norm]
+    deficits = tuple(Coordinate(f"deficit_{arm}", tick**2 * GRID, Fraction(weight)) for arm in (0, 1))
+    coordinates = (*_totals(tick), *deficits, *_arm_size(schema, protects, norm))
+    return Sensitivity(norm, coordinates, max(_arm_bound(protects, norm), 1 + rounding))
+
+
+def _totals(tick: float) -> tuple[Coordinate, ...]:
+    return tuple(Coordinate(f"total_{arm}", tick, Fraction(2 * GRID)) for arm in (0, 1))
 
 
 def _arm_size(schema: Schema, protects: Protects, norm: Norm) -> tuple[Coordinate, ...]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from dpcausal.arrays import Array
 from dpcausal.calibration import calibrate
 from dpcausal.curve import CurveEstimator, EffectCurve
 from dpcausal.effect import Effect, Estimator
@@ -157,11 +158,31 @@ def _check_estimate(estimator: AnyEstimator, schema: Schema) -> None:
     else:
         outcome = pa.array([schema.outcome.values[int(yes)] for yes in base + treated / 5 > 0.5])
         truth = 1.0
-    place = table.column_names.index(schema.outcome.name)
-    vault = _vault(table.set_column(place, schema.outcome.name, outcome), schema)
+    vault = _vault(_in_roles(estimator, table, schema, outcome, treated), schema)
     effect = estimator.estimate(RecordingSource(vault), epsilon=100.0)
     found = effect.estimate if isinstance(effect, Effect) else effect.ate(effect.examples()[1])
     _must(abs(found - truth) < truth / 2, "an effect without confounding is found with its sign and size")
+
+
+def _in_roles(estimator: AnyEstimator, table: pa.Table, schema: Schema, outcome: pa.Array, treated: Array) -> pa.Table:
+    """Return a table in which the columns that an estimator names agree with one effect.
+
+    Everybody receives what was assigned, values before are equal, and in all periods but the last nobody is treated.
+    """
+    columns = {column.name: column for column in schema.covariates}
+    cells = {schema.outcome.name: outcome}
+    if received := columns.get(getattr(estimator, "received", "")):
+        cells[received.name] = pa.array([received.values[int(yes)] for yes in treated])  # type: ignore[union-attr]
+    if before := columns.get(getattr(estimator, "before", "")):
+        cells[before.name] = pa.array([before.missing_value] * len(treated))
+    if period := columns.get(getattr(estimator, "period", "")):
+        last = np.array([each == period.values[-1] for each in table[period.name].to_pylist()])  # type: ignore[union-attr]
+        untreated = np.array(outcome.to_pylist())
+        low, high = schema.outcome_bounds
+        cells[schema.outcome.name] = pa.array(untreated - (high - low) / 5 * (treated & ~last))
+    for name, values in cells.items():
+        table = table.set_column(table.column_names.index(name), name, values)
+    return table
 
 
 def _check_result(result: Result, where: str) -> None:

@@ -16,12 +16,14 @@ from dpcausal.queries import (
     ArmOutcomeCounts,
     ArmTotals,
     AugmentedScores,
+    ChangeMoments,
     ClusterMoments,
     CovariateMoments,
     EventCounts,
     MatchedContrast,
     OutcomeCounts,
     OutcomesBelow,
+    ReceivedMoments,
     RegressionMoments,
     Sensitivity,
     StratumMatches,
@@ -32,6 +34,7 @@ from dpcausal.release import PublicValue
 from dpcausal.vault import coercion
 from dpcausal.vault.answers import (
     augmented_scores,
+    change_moments,
     event_counts,
     logistic,
     matched_contrast,
@@ -181,6 +184,23 @@ def light_deficits(patch: pytest.MonkeyPatch) -> None:
         return replace(whole, coordinates=tuple(coordinates))
 
     patch.setattr(ArmMoments, "sensitivity", lighter)
+
+
+@mutant("treatment received charged for outcomes only", sensitivity_of(ReceivedMoments))
+def free_received(patch: pytest.MonkeyPatch) -> None:
+    sensitivity = ReceivedMoments.sensitivity
+
+    def outcomes_only(query: ReceivedMoments, schema: dpc.Schema, protects: Any, norm: Any) -> Sensitivity:
+        whole = sensitivity(query, schema, protects, norm)
+        return replace(whole, bound=sensitivity(query, schema, "outcome", "l1").bound)
+
+    patch.setattr(ReceivedMoments, "sensitivity", outcomes_only)
+
+
+@mutant("changes beyond their bounds", sensitivity_of(ChangeMoments))
+def unbounded_changes(patch: pytest.MonkeyPatch) -> None:
+    ticks = change_moments.change_ticks
+    patch.setattr(change_moments, "change_ticks", lambda query, schema: f"(2 * {ticks(query, schema)})")
 
 
 @mutant("weights that are not clipped", sensitivity_of(dpc.queries.WeightedArms, coefficients=(0.0, 20.0)))

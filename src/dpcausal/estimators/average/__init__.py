@@ -8,6 +8,8 @@ from dpcausal.columns import Binary, Category
 from dpcausal.effect import Estimator
 from dpcausal.estimators.average.block_average import BlockAverage
 from dpcausal.estimators.average.cluster_trial import ClusterTrial
+from dpcausal.estimators.average.complier_effect import ComplierEffect
+from dpcausal.estimators.average.difference_in_differences import DifferenceInDifferences
 from dpcausal.estimators.average.difference_in_means import DifferenceInMeans
 from dpcausal.estimators.average.doubly_robust import DoublyRobust
 from dpcausal.estimators.average.exact_matching import ExactMatching
@@ -19,6 +21,7 @@ from dpcausal.estimators.average.stratification import Stratification
 from dpcausal.estimators.average.survival import Survival
 from dpcausal.estimators.average.winsorised import Winsorised
 from dpcausal.estimators.base import BaseEstimator
+from dpcausal.real import Real
 from dpcausal.schema import Schema
 from dpcausal.validation import did_you_mean
 
@@ -31,6 +34,8 @@ _SHIPPED = (
     RegressionAdjustment,
     DoublyRobust,
     BlockAverage,
+    ComplierEffect,
+    DifferenceInDifferences,
     Winsorised,
     QuantileEffects,
     ClusterTrial,
@@ -63,22 +68,32 @@ def suggest_estimator(name: object) -> str:
 def estimator_for(name: str, schema: Schema) -> Estimator:
     """Return the estimator of this name for every covariate of a schema; for strata these must all be listed ones.
 
-    For a cluster trial the clusters are the values of the first listed covariate, and every second one is treated.
+    The treatment received, the value before and the period are the first covariates of their kinds. For a cluster trial
+    the clusters are the values of the first listed covariate, and every second one is treated.
     """
     names = [column.name for column in schema.covariates]
     kind: Any = ESTIMATORS[name]
-    parameters: dict[str, object] = {"by": names, "covariates": names}
+    roles: dict[str, object] = {"by": names, "covariates": names}
+    roles |= {"received": _first(schema, Binary), "before": _first(schema, Real)}
+    if name == "difference_in_differences" and not roles["before"]:
+        roles["period"] = _first(schema, Binary | Category)
     listed = next((column for column in schema.covariates if isinstance(column, Binary | Category)), None)
     if listed is not None:
-        parameters |= {"cluster": listed.name, "treated": tuple(listed.values[1::2])}
-    known = [part.name for part in fields(kind)]
-    estimator: Estimator = kind(**{name: value for name, value in parameters.items() if name in known})
+        roles |= {"cluster": listed.name, "treated": tuple(listed.values[1::2])}
+    estimator: Estimator = kind(**{part.name: roles[part.name] for part in fields(kind) if part.name in roles})
     return estimator
+
+
+def _first(schema: Schema, kind: Any) -> str:  # noqa: ANN401 (a class, or several)
+    """Return the name of the first covariate of a kind; empty where there is none."""
+    return next((column.name for column in schema.covariates if isinstance(column, kind)), "")
 
 
 __all__ = [
     "BlockAverage",
     "ClusterTrial",
+    "ComplierEffect",
+    "DifferenceInDifferences",
     "DifferenceInMeans",
     "DoublyRobust",
     "ExactMatching",

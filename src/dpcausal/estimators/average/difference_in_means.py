@@ -10,10 +10,10 @@ from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.messages import NO_INTERFERENCE
 from dpcausal.estimators.narrower import narrower
 from dpcausal.estimators.plausibility import Measured, Signs, warned
-from dpcausal.joint_estimate import JointEstimate
+from dpcausal.estimators.two_means import arm_sizes_of, joint_means, joint_sizes, variances
 from dpcausal.queries import ArmMoments, ArmTotals
 from dpcausal.release import Release
-from dpcausal.source import Source, guarantee_for, units_compared
+from dpcausal.source import Source, guarantee_for
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class DifferenceInMeans(BaseEstimator):
         query = ArmMoments() if self.with_interval else ArmTotals()
         guarantee = narrower(query, source, guarantee_for(source, epsilon, delta), "total_1")
         release = source.release(query, guarantee)
-        sizes = _sizes(release, source)
+        sizes = arm_sizes_of(release, source)
         means = [release.value(f"total_{arm}") / sizes[arm] for arm in (0, 1)]
         noise = [release.noise_term(f"total_{arm}", 1 / sizes[arm]) for arm in (0, 1)]
         if source.arm_sizes is None:
@@ -67,6 +67,7 @@ class DifferenceInMeans(BaseEstimator):
             noise.append(release.noise_term("size_1", leverage))
         if "compared" in release.names:  # and one more unit in the control arm
             noise.append(release.noise_term("compared", abs(means[0] / sizes[0])))
+        bounds = source.schema.outcome_bounds
         risk = " (risk difference)" if isinstance(source.schema.outcome, Binary) else ""
         effect = Effect(
             estimand=f"average treatment effect{risk}: mean outcome with all treated minus mean outcome with none",
@@ -85,8 +86,8 @@ class DifferenceInMeans(BaseEstimator):
             ),
             receipts=(release.receipt,),
             notes=(*_unused(source), *source.caveats),
-            arm_means=_arm_means(release, source, sizes, means) if self.with_interval else None,
-            arm_sizes=_arm_sizes(release, source, sizes),
+            arm_means=joint_means(release, source, sizes, means, bounds) if self.with_interval else None,
+            arm_sizes=joint_sizes(release, source, sizes),
         )
         return warned(effect, source.schema, _signs(release, source, sizes, means))
 
@@ -95,64 +96,15 @@ def _unused(source: Source) -> tuple[str, ...]:
     return ("covariates were not used: nothing is adjusted for",) if source.schema.covariates else ()
 
 
-def _arm_means(release: Release, source: Source, sizes: tuple[float, float], means: list[float]) -> JointEstimate:
-    """Return both arms' means; noise in the sizes moves both."""
-    low, high = source.schema.outcome_bounds
-    half, middle = (high - low) / 2, (low + high) / 2
-    spreads = _variances(release, half, sizes, means)
-    variances = [
-        min(max(within, 0.0), half**2) / max(size - 1, 1.0) for within, size in zip(spreads, sizes, strict=True)
-    ]
-    slopes = {"total_0": (1 / sizes[0], 0.0), "total_1": (0.0, 1 / sizes[1])}
-    if source.arm_sizes is None:
-        slopes["size_1"] = (means[0] / sizes[0], -means[1] / sizes[1])
-    if "compared" in release.names:
-        slopes["compared"] = (-means[0] / sizes[0], 0.0)
-    return JointEstimate(
-        names=source.schema.treatment.labels_or_values,
-        values=(middle + means[0], middle + means[1]),
-        sampling=((variances[0], 0.0), (0.0, variances[1])),
-        noise=tuple(release.joint_noise(name, along) for name, along in slopes.items()),
-    )
-
-
-def _arm_sizes(release: Release, source: Source, sizes: tuple[float, float]) -> JointEstimate:
-    """Return both arms' sizes; they have noise where arms are private."""
-    slopes = {"size_1": (-1.0, 1.0), "compared": (1.0, 0.0)} if source.arm_sizes is None else {}
-    return JointEstimate(
-        names=source.schema.treatment.labels_or_values,
-        values=sizes,
-        sampling=((0.0, 0.0), (0.0, 0.0)),
-        noise=tuple(release.joint_noise(name, along) for name, along in slopes.items() if name in release.names),
-    )
-
-
-def _sizes(release: Release, source: Source) -> tuple[float, float]:
-    """Return the arms' sizes, at least 1 each, so that an empty arm has an answer like any other."""
-    if source.arm_sizes is not None:
-        return max(source.arm_sizes[0], 1.0), max(source.arm_sizes[1], 1.0)
-    units = units_compared(source, release)
-    treated = min(max(release.value("size_1"), 1.0), units - 1.0)
-    return units - treated, treated
-
-
 def _sampling_sd(release: Release, source: Source, sizes: tuple[float, float], means: list[float]) -> float:
     """Return the two-sample standard error, corrected for the noise in the squares of the means."""
     low, high = source.schema.outcome_bounds
     half = (high - low) / 2
-    spreads = _variances(release, half, sizes, means)
+    spreads = variances(release, half, sizes, means)
     variance = sum(
         min(max(within, 0.0), half**2) / max(size - 1, 1.0) for within, size in zip(spreads, sizes, strict=True)
     )
     return float(variance**0.5)
-
-
-def _variances(release: Release, half: float, sizes: tuple[float, float], means: list[float]) -> list[float]:
-    """Return the outcome's variance in each arm, noise included."""
-    return [
-        half**2 - release.value(f"deficit_{arm}") / size - mean**2 + release.variance(f"total_{arm}") / size**2
-        for arm, (size, mean) in enumerate(zip(sizes, means, strict=True))
-    ]
 
 
 def _signs(release: Release, source: Source, sizes: tuple[float, float], means: list[float]) -> Signs:
@@ -164,7 +116,7 @@ def _signs(release: Release, source: Source, sizes: tuple[float, float], means: 
     variance = None
     if "deficit_0" in release.names:
         noise = (release.variance(f"deficit_{arm}") / size**2 for arm, size in enumerate(sizes))
-        variance = Measured(sum(_variances(release, half, sizes, means)) / 2, sum(noise) ** 0.5 / 2)
+        variance = Measured(sum(variances(release, half, sizes, means)) / 2, sum(noise) ** 0.5 / 2)
     return Signs(
         sizes=tuple(Measured(size, size_sd) for size in (source.arm_sizes or sizes)),
         means=tuple(

@@ -8,6 +8,8 @@ import numpy as np
 
 from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import QueryError, SchemaError
+from dpcausal.estimators.average.complier_effect import ComplierEffect
+from dpcausal.estimators.average.difference_in_differences import DifferenceInDifferences
 from dpcausal.estimators.average.difference_in_means import DifferenceInMeans
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.outcome_tail import Tail, distances, fitted_tail
@@ -107,7 +109,7 @@ class Winsorised(BaseEstimator):
             )
         anchor = min(max(0.0, outcome.low), outcome.high) if self.anchor is None else self.anchor
         valid = is_number(self.share) and 0 < self.share < 1 and is_number(anchor)
-        if not (valid and outcome.low <= anchor <= outcome.high) or isinstance(self.estimator, Winsorised):
+        if not (valid and outcome.low <= anchor <= outcome.high) or isinstance(self.estimator, _OTHERS):
             raise QueryError(
                 expected=f"a share between 0 and 1, an anchor from {outcome.low:g} to {outcome.high:g}, and another "
                 "estimator to run on the winsorised outcomes",
@@ -249,3 +251,7 @@ def _noise_slope(
     table = Rehearsal(source.schema, source.n, rule=source.rule, **expected)
     plan = estimator.estimate(table, epsilon=guarantee.epsilon, delta=guarantee.delta)
     return plan.privacy_sd / (grid.high - grid.low)
+
+
+_OTHERS = (Winsorised, ComplierEffect, DifferenceInDifferences)
+"""Estimators that it cannot run: their outcome is not the schema's outcome alone."""

@@ -1,0 +1,103 @@
+"""The tables of docs/instruments.md, docs/difference-in-differences.md and docs/many-outcomes.md, from stored results.
+
+`python -m benchmarks.design_tables` writes them into the pages.
+"""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path("benchmarks/results")
+PAGES = {"complier": "instruments", "change": "difference-in-differences", "claims": "many-outcomes"}
+
+
+def _lines(head: list[str], body: list[list[str]]) -> str:
+    return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *body))
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _arms(cell: dict[str, Any]) -> str:
+    return "private" if cell["protects"] == "record" else "public"
+
+
+def complier(cells: list[dict[str, Any]]) -> str:
+    """Return the coverage of complier effects."""
+    head = ["outcome", "arms", "n", "coverage", "width", "sampling", "privacy noise", "RMSE"]
+    return _lines(
+        head,
+        [
+            [
+                "binary" if "binary" in cell["design"] else "a number",
+                _arms(cell),
+                f"{cell['n']:,}",
+                _percent(cell["coverage"]),
+                *(f"{cell[name]:.4f}" for name in ("mean_width", "sampling_sd", "privacy_sd", "rmse")),
+            ]
+            for cell in cells
+            if cell["design"].startswith("complier")
+        ],
+    )
+
+
+def change(cells: list[dict[str, Any]]) -> str:
+    """Return the coverage of differences in differences."""
+    head = ["design", "n", "coverage", "width", "sampling", "privacy noise", "RMSE", "placebo"]
+    return _lines(
+        head,
+        [
+            [
+                cell["design"],
+                f"{cell['n']:,}",
+                _percent(cell["coverage"]),
+                *(f"{cell[name]:.4f}" for name in ("mean_width", "sampling_sd", "privacy_sd", "rmse")),
+                "" if cell["design"] == "change of each unit" else _percent(cell["placebo_coverage"]),
+            ]
+            for cell in cells
+            if not cell["design"].startswith("complier")
+        ],
+    )
+
+
+def claims(result: dict[str, Any]) -> str:
+    """Return the false claims over outcomes and looks, and the coverage with negative controls."""
+    p_values, controls = result["p_values"], result["negative_controls"]
+    body = [
+        ["p-values without an effect", "below 0.05", _percent(p_values["share below 0.05"]), f"{p_values['runs']:,}"],
+        ["the same", "Kolmogorov-Smirnov test of uniformity", f"p = {p_values['ks_p']:.2f}", f"{p_values['runs']:,}"],
+    ]
+    for part, words in (("families", "ten outcomes without an effect"), ("looks", "five looks without an effect")):
+        for name, found in result[part].items():
+            body.append(
+                [words, f"any claim, {name.replace('_', ' ')}", _percent(found["any_claim"]), f"{found['runs']:,}"]
+            )
+    for name in ("plain", "calibrated"):
+        what = f"{controls['controls']} negative controls, biased by 0.03 ± 0.02"
+        body.append([what, f"coverage, {name}", _percent(controls[f"coverage_{name}"]), f"{controls['runs']:,}"])
+    return _lines(["setting", "", "found", "runs"], body)
+
+
+def tables() -> dict[str, str]:
+    """Return each table under its name."""
+    cells = json.loads((RESULTS / "designs.json").read_text(encoding="utf-8"))["cells"]
+    found = {"complier": complier(cells), "change": change(cells)}
+    families = RESULTS / "many_outcomes.json"
+    if families.exists():
+        found["claims"] = claims(json.loads(families.read_text(encoding="utf-8")))
+    return found
+
+
+def main() -> None:
+    for name, table in tables().items():
+        page = Path("docs", f"{PAGES[name]}.md")
+        text = page.read_text(encoding="utf-8")
+        marked = rf"<!-- {name} table -->\n(\n\|[^\n]*(\n\|[^\n]*)*\n)?"
+        written = f"<!-- {name} table -->\n\n{table}\n"
+        page.write_text(re.sub(marked, written, text), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+"""The effect of a treatment received, from an assignment that not everybody follows."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dpcausal.effect import Effect
+from dpcausal.effect_measures import ratio_interval
+from dpcausal.errors import RefusedError
+from dpcausal.estimators.base import BaseEstimator
+from dpcausal.estimators.messages import NO_INTERFERENCE
+from dpcausal.estimators.narrower import narrower
+from dpcausal.estimators.plausibility import with_warnings
+from dpcausal.estimators.two_means import arm_sizes_of, size_slopes, variances
+from dpcausal.joint_estimate import JointEstimate
+from dpcausal.queries import ReceivedMoments
+from dpcausal.release import Release
+from dpcausal.source import Source, guarantee_for
+from dpcausal.text import format_number
+
+_WEAK = 10.0
+"""A first-stage F statistic below this is called weak (Staiger and Stock 1997)."""
+
+
+@dataclass(frozen=True)
+class ComplierEffect(BaseEstimator):
+    """Effect of the treatment received among compliers: difference in outcomes over difference in treatment received.
+
+    The schema's treatment is the assignment, which is the instrument: the arm drawn in a trial, an invitation, a
+    distance. A binary covariate holds the treatment received.
+
+    Estimand:
+        The complier average causal effect (CACE), or local average treatment effect (LATE): the mean effect of
+        receiving the treatment among units that receive it if assigned to it, and do not otherwise.
+
+    Assumptions:
+        The assignment is as good as random; it changes the outcome through the treatment received only (exclusion);
+        nobody does the opposite of the assignment (monotonicity); some units comply.
+
+    Privacy:
+        One query, with little more noise than `DifferenceInMeans`. With `protects="outcome"` the treatment received is
+        public.
+
+    Interval:
+        Fieller's, from the joint error of numerator and denominator; it is not symmetric. Where the share of compliers
+        is not distinguishable from 0 there is none; below a first-stage F of 10 there is a warning. `p_value` tests
+        (numerator) - null (denominator), which holds for weak instruments too. `standard_error` is to first order.
+
+    Attributes:
+        received: The binary covariate that holds the treatment received.
+
+    Reference:
+        Imbens and Angrist (1994), Identification and estimation of local average treatment effects; Fieller (1954).
+        Proof of privacy: docs/proofs/received_moments.md.
+
+    Example:
+        >>> from dpcausal import Binary, Real, Rehearsal, Schema, Treatment
+        >>> took = Binary("took_drug", values=("no", "yes"))
+        >>> score = Real("score", 0, 10)
+        >>> trial = Schema(treatment=Treatment("arm"), outcome=score, covariates=[took], protects="record_within_arm")
+        >>> plan = ComplierEffect(received="took_drug").estimate(Rehearsal(trial, n=4_000), epsilon=1.0)
+        >>> round(plan.sampling_sd, 2), round(plan.privacy_sd, 3)
+        (0.12, 0.017)
+    """
+
+    also_called: ClassVar[str] = (
+        "iv wald wald_estimator cace late sls tsls two_stage_least_squares instrumental_variable "
+        "instrumental_variables instrument noncompliance non_compliance complier_average_causal_effect "
+        "local_average_treatment_effect"
+    )
+
+    received: str
+
+    def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
+        """Estimate the effect for a total of epsilon and delta; noise is Laplace, or Gaussian where that is smaller."""
+        query = ReceivedMoments(self.received)
+        guarantee = narrower(query, source, guarantee_for(source, epsilon, delta), "total_1")
+        release = source.release(query, guarantee)
+        parts = _parts(release, source)
+        difference, share = parts.values
+        share = share or 1 / source.n  # no division by 0
+        estimate = difference / share
+        gradient = (1 / share, -estimate / share)
+        error = parts.standard_error((0.0, 1.0))
+        effect = Effect(
+            estimand=f"complier average causal effect: mean effect of {self.received} on units that receive it if and "
+            "only if assigned to it",
+            arms=source.schema.treatment.labels_or_values,
+            outcome=source.schema.outcome.name,
+            estimate=estimate,
+            sampling_sd=parts.sampling_sd(gradient),
+            noise=parts.noise_along(gradient),
+            n=source.n,
+            method=f"difference in outcomes over difference in {self.received} between assigned arms (Wald)",
+            guarantee=guarantee,
+            assumptions=(
+                "the assignment is as good as random",
+                f"the assignment changes the outcome through {self.received} only (exclusion)",
+                "nobody does the opposite of the assignment (monotonicity)",
+                NO_INTERFERENCE,
+                *source.schema.data_handling,
+                *source.schema.covariate_handling([self.received]),
+            ),
+            receipts=(release.receipt,),
+            notes=(
+                f"first stage: F = {format_number((share / error) ** 2)}" if error else "first stage: no error",
+                *source.caveats,
+            ),
+            no_interval=_refusal(parts),
+            contrasts=parts,
+            ratio=True,
+        )
+        if effect.rehearsed or not error or (share / error) ** 2 >= _WEAK:
+            return effect
+        return with_warnings(
+            effect,
+            f"the assignment is a weak instrument: the first-stage F is {format_number((share / error) ** 2)}, below "
+            f"{_WEAK:g}. Report the intention-to-treat effect, and the p-value, which holds for weak instruments",
+        )
+
+
+def _refusal(parts: JointEstimate) -> str:
+    """Return why there is no interval; empty where there is one."""
+    try:
+        ratio_interval(parts, 0.95)
+    except RefusedError:
+        return "the share of compliers is not distinguishable from 0; report the intention-to-treat effect"
+    return ""
+
+
+def _parts(release: Release, source: Source) -> JointEstimate:
+    """Return the difference in outcomes and in treatment received between arms, with their joint error."""
+    low, high = source.schema.outcome_bounds
+    half, sizes = (high - low) / 2, arm_sizes_of(release, source)
+    means = [release.value(f"total_{arm}") / sizes[arm] for arm in (0, 1)]
+    shares = [release.value(f"received_{arm}") / sizes[arm] for arm in (0, 1)]  # from one half
+    sampling = [[0.0, 0.0], [0.0, 0.0]]
+    for arm, spread in enumerate(variances(release, half, sizes, means)):
+        size, room = sizes[arm], max(sizes[arm] - 1, 1.0)
+        outcome = min(max(spread, 0.0), half**2)
+        noise = release.variance(f"received_{arm}") / size**2
+        received = min(max(0.25 - shares[arm] ** 2 + noise, 0.0), 0.25)
+        most = math.sqrt(outcome * received)
+        product = min(max(release.value(f"product_{arm}") / size - means[arm] * shares[arm], -most), most)
+        sampling[0][0] += outcome / room
+        sampling[0][1] += product / room
+        sampling[1][0] += product / room
+        sampling[1][1] += received / room
+    slopes = {
+        f"{name}_{arm}": tuple((2 * arm - 1) / sizes[arm] * (at == place) for at in (0, 1))
+        for place, name in enumerate(("total", "received"))
+        for arm in (0, 1)
+    }
+    by_means, by_shares = size_slopes(release, sizes, means), size_slopes(release, sizes, shares)
+    for name, (control, treated) in by_means.items():
+        slopes[name] = (treated - control, by_shares[name][1] - by_shares[name][0])
+    return JointEstimate(
+        names=("intention-to-treat effect", "share of compliers"),
+        values=(means[1] - means[0], shares[1] - shares[0]),
+        sampling=tuple(map(tuple, sampling)),
+        noise=tuple(release.joint_noise(name, along) for name, along in slopes.items()),
+    )

@@ -1,0 +1,276 @@
+"""The difference between arms in how the outcome changed from before to after."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import ClassVar
+
+import numpy as np
+
+from dpcausal.columns import Binary, Category
+from dpcausal.effect import Effect
+from dpcausal.errors import QueryError
+from dpcausal.estimators.base import BaseEstimator
+from dpcausal.estimators.messages import NO_INTERFERENCE
+from dpcausal.estimators.narrower import narrower
+from dpcausal.estimators.two_means import arm_sizes_of, joint_means, joint_sizes
+from dpcausal.guarantee import Guarantee
+from dpcausal.joint_estimate import JointEstimate
+from dpcausal.queries import Cells, ChangeMoments, Cut, SubgroupMoments
+from dpcausal.queries.change_moments import widest_change
+from dpcausal.release import Receipt, Release
+from dpcausal.schema import Schema
+from dpcausal.source import Source, guarantee_for
+from dpcausal.text import format_number
+from dpcausal.validation import is_number
+
+_CERTAIN = 10.0
+"""An interval needs every cell to hold so many times as many units as the standard deviation of the noise in it."""
+
+
+@dataclass(frozen=True)
+class DifferenceInDifferences(BaseEstimator):
+    """Difference between the two arms in the mean change of the outcome from before to after.
+
+    Either `before` or `period` is given. With `before`, each unit has both values: the outcome is the value after, and
+    a covariate holds the value before. With `period`, each unit was seen once: a covariate holds the period, and the
+    four means of arms and periods are compared (repeated cross-sections).
+
+    Estimand:
+        The average treatment effect on the treated, after the treatment began.
+
+    Assumptions:
+        Parallel trends: without treatment the treated arm would have changed by as much, on average, as the control arm
+        did. Arms need not be comparable otherwise. Nobody reacted before the treatment began.
+
+    Privacy:
+        With `before`, one query with the noise of `DifferenceInMeans` for an outcome with the bounds of the change;
+        with `earlier` a second one, and epsilon is divided. With `period`, one query, whatever the number of periods.
+
+    Interval:
+        For sampling error and privacy noise. A variance is at least the standard deviation of the noise in it, so where
+        changes fill a small part of their bounds in a small table intervals are somewhat too wide.
+
+    Attributes:
+        before: The covariate that holds each unit's value before.
+        period: The covariate that holds the period: a Binary, or a Category whose values are listed in the order of
+            time. The last two are compared, and each pair before them gives a placebo.
+        earlier: With `before`: a covariate with the value at a still earlier time. Its change to `before` is a placebo,
+            which should be 0 if trends are parallel.
+        change: With `before`: public bounds of the change, lower and upper, where they are narrower than those that
+            follow from the bounds of both columns; a change beyond counts as the bound.
+        placebo_share: With `earlier`: the share of epsilon for the placebo.
+
+    Reference:
+        Card and Krueger (1994); Roth, Sant'Anna, Bilinski and Poe (2023), What's trending in
+        difference-in-differences? Proofs of privacy: docs/proofs/change_moments.md, docs/proofs/subgroup_moments.md.
+
+    Example:
+        >>> from dpcausal import Real, Rehearsal, Schema, Treatment
+        >>> pain = [Real("pain_before", 0, 10)]
+        >>> schema = Schema(treatment=Treatment("arm"), outcome=Real("pain_after", 0, 10), covariates=pain)
+        >>> clinic = Rehearsal(schema, n=2_000, outcome_sd=2.0)
+        >>> wide = DifferenceInDifferences(before="pain_before").estimate(clinic, epsilon=1.0)
+        >>> narrow = DifferenceInDifferences(before="pain_before", change=(-6, 6)).estimate(clinic, epsilon=1.0)
+        >>> round(wide.privacy_sd, 3), round(narrow.privacy_sd, 3)
+        (0.06, 0.036)
+    """
+
+    also_called: ClassVar[str] = (
+        "did diff_in_diff diff_in_diffs dind change_score change_scores change_from_baseline gain_score twfe "
+        "before_after repeated_cross_sections"
+    )
+
+    before: str = ""
+    period: str = ""
+    earlier: str = ""
+    change: Sequence[float] = ()
+    placebo_share: float = 1 / 3
+
+    def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
+        """Estimate the effect for a total of epsilon and delta; noise is Laplace, or Gaussian where that is smaller."""
+        self._check()
+        guarantee = guarantee_for(source, epsilon, delta)
+        return self._by_period(source, guarantee) if self.period else self._by_change(source, guarantee)
+
+    def _check(self) -> None:
+        valid = (
+            all(isinstance(name, str) for name in (self.before, self.period, self.earlier))
+            and bool(self.before) != bool(self.period)
+            and not (self.period and (self.earlier or self.change))
+            and len(self.change) in (0, 2)
+            and is_number(self.placebo_share)
+            and 0 < self.placebo_share < 1
+        )
+        if not valid:
+            raise QueryError(
+                expected="either before, with earlier and change where wanted, or period; two bounds as change; a "
+                "placebo_share between 0 and 1",
+                got=f"before={self.before!r}, period={self.period!r}, earlier={self.earlier!r}, "
+                f"change={self.change!r}, placebo_share={self.placebo_share!r}",
+                hint='write DifferenceInDifferences(before="score_before"), or period="wave".',
+            )
+
+    def _by_change(self, source: Source, guarantee: Guarantee) -> Effect:
+        """Compare the mean change of units that were seen before and after."""
+        schema = source.schema
+        query = self._query(schema, self.before, "", self.change)
+        placebo_query = self._query(schema, self.earlier, self.before, ()) if self.earlier else None
+        first, rest = guarantee.split(self.placebo_share) if placebo_query else (guarantee, guarantee)
+        spent = narrower(query, source, rest, "total_1")
+        release = source.release(query, spent)
+        sizes = arm_sizes_of(release, source)
+        means = _change_means(release, source, query)
+        placebo, receipts = None, [release.receipt]
+        if placebo_query:
+            second = source.release(placebo_query, narrower(placebo_query, source, first, "total_1"))
+            name = f"placebo: {self.earlier} to {self.before}"
+            placebo = _differences(_change_means(second, source, placebo_query), [name], [(-1.0, 1.0)])
+            receipts.append(second.receipt)
+        effect = _differences(means, ["effect"], [(-1.0, 1.0)])
+        low, high = format_number(query.low), format_number(query.high)
+        return self._effect(
+            source,
+            guarantee if placebo_query else spent,
+            effect,
+            method=f"difference in differences: change from {self.before}, for each unit",
+            handling=(f"changes lie within {low} and {high}; changes beyond were moved to the bound",),
+            receipts=receipts,
+            placebo=placebo,
+            means=means,
+            sizes=joint_sizes(release, source, sizes),
+        )
+
+    def _query(self, schema: Schema, before: str, after: str, change: Sequence[float]) -> ChangeMoments:
+        """Return the query for a change, with the widest bounds unless narrower ones are given."""
+        columns = ChangeMoments(before, after, -1.0, 1.0).columns(schema)
+        low, high = change or widest_change(columns[0][1], columns[1][1])
+        query = ChangeMoments(before, after, low, high)
+        query.sensitivity(schema, schema.protects, "l1")  # which raises where bounds do not fit
+        return query
+
+    def _by_period(self, source: Source, allowed: Guarantee) -> Effect:
+        """Compare the means of arms and periods."""
+        columns = [each for each in source.schema.covariates if isinstance(each, Binary | Category)]
+        known = [each.name for each in columns]
+        if self.period not in known:
+            raise QueryError(
+                expected=f"a Binary or Category covariate as period, out of: {', '.join(known)}",
+                got=repr(self.period),
+                hint='declare the periods in the order of time: Category("wave", ["2022", "2023", "2024"]).',
+            )
+        query = SubgroupMoments(Cells([Cut(self.period)]))
+        groups = query.cells.names(source.schema)
+        guarantee = narrower(query, source, allowed, f"total_1 of {groups[-1]}")
+        release = source.release(query, guarantee)
+        cells, surest = _cell_means(release, source, groups)
+        gradients = []
+        for last in range(1, len(groups)):
+            gradient = np.zeros(2 * len(groups))
+            gradient[2 * last - 2 : 2 * last + 2] = (1.0, -1.0, -1.0, 1.0)  # before: control, treated; after: the same
+            gradients.append(gradient.tolist())
+        names = [f"placebo: {one} to {other}" for one, other in pairwise(groups[:-1])]
+        every = _differences(cells, [*names, "effect"], gradients)
+        effect = _differences(every, ["effect"], [np.eye(len(every.names))[-1].tolist()])
+        placebo = _differences(every, names, np.eye(len(every.names))[:-1].tolist()) if names else None
+        return self._effect(
+            source,
+            guarantee,
+            effect,
+            method=f"difference in differences: {groups[-2]} and {groups[-1]}, units seen once",
+            handling=("units in one period are not those of another, or their errors are independent",),
+            receipts=[release.receipt],
+            placebo=placebo,
+            no_interval=""
+            if surest >= _CERTAIN
+            else "an arm has so few units in a period that noise dominates their number",
+        )
+
+    def _effect(  # noqa: PLR0913
+        self,
+        source: Source,
+        guarantee: Guarantee,
+        effect: JointEstimate,
+        *,
+        method: str,
+        handling: tuple[str, ...],
+        receipts: list[Receipt],
+        placebo: JointEstimate | None,
+        means: JointEstimate | None = None,
+        sizes: JointEstimate | None = None,
+        no_interval: str = "",
+    ) -> Effect:
+        names = [name for name in (self.before, self.period, self.earlier) if name]
+        return Effect(
+            estimand="average treatment effect on the treated: mean change with treatment minus mean change without",
+            arms=source.schema.treatment.labels_or_values,
+            outcome=source.schema.outcome.name,
+            estimate=effect.values[0],
+            sampling_sd=effect.sampling_sd((1.0,)),
+            noise=effect.noise_along((1.0,)),
+            n=source.n,
+            method=method,
+            guarantee=guarantee,
+            assumptions=(
+                "parallel trends: without treatment both arms would have changed by as much, on average",
+                "nobody reacted to the treatment before it began",
+                NO_INTERFERENCE,
+                *source.schema.data_handling,
+                *handling,
+                *source.schema.covariate_handling(names),
+            ),
+            receipts=tuple(receipts),
+            notes=(*_trends(placebo), *source.caveats),
+            no_interval=no_interval,
+            arm_means=None,
+            arm_sizes=sizes,
+            contrasts=_with_means(placebo, means),
+        )
+
+
+def _with_means(placebo: JointEstimate | None, means: JointEstimate | None) -> JointEstimate | None:
+    """Return the placebos, or without any the mean change in each arm."""
+    if placebo is not None or means is None:
+        return placebo
+    return _differences(means, [f"mean change in {name}" for name in means.names], [(1.0, 0.0), (0.0, 1.0)])
+
+
+def _trends(placebo: JointEstimate | None) -> tuple[str, ...]:
+    if placebo is None:
+        return ("nothing in this result checks that trends are parallel",)
+    return ("a placebo whose interval excludes 0 speaks against parallel trends; one that includes 0 is no proof",)
+
+
+def _change_means(release: Release, source: Source, query: ChangeMoments) -> JointEstimate:
+    """Return the mean change in each arm."""
+    sizes = arm_sizes_of(release, source)
+    means = [release.value(f"total_{arm}") / sizes[arm] for arm in (0, 1)]
+    return joint_means(release, source, sizes, means, (query.low, query.high), floored=True)
+
+
+def _cell_means(release: Release, source: Source, groups: Sequence[str]) -> tuple[JointEstimate, float]:
+    """Return the mean of each arm in each period, and the smallest number of units over the noise in it."""
+    low, high = source.schema.outcome_bounds
+    half, middle = (high - low) / 2, (low + high) / 2
+    names = [f"{arm} of {group}" for group in groups for arm in (0, 1)]
+    values, errors, noise, surest = [], [], [], np.inf
+    for place, name in enumerate(names):
+        size_sd = release.variance(f"size_{name}") ** 0.5
+        surest = min(surest, release.value(f"size_{name}") / size_sd)
+        size = max(release.value(f"size_{name}"), size_sd, 2.0)
+        mean = release.value(f"total_{name}") / size
+        square = mean**2 - (release.variance(f"total_{name}") + mean**2 * size_sd**2) / size**2
+        least = release.variance(f"deficit_{name}") ** 0.5 / size
+        spread = min(max(half**2 - release.value(f"deficit_{name}") / size - square, least), half**2)
+        values.append(middle + mean)
+        errors.append(spread / (size - 1))
+        for part, slope in ((f"total_{name}", 1 / size), (f"size_{name}", -mean / size)):
+            noise.append(release.joint_noise(part, [slope * (at == place) for at in range(len(names))]))
+    sampling = tuple(map(tuple, np.diag(errors).tolist()))
+    return JointEstimate(tuple(names), tuple(values), sampling, tuple(noise)), float(surest)
+
+
+def _differences(parts: JointEstimate, names: Sequence[str], gradients: Sequence[Sequence[float]]) -> JointEstimate:
+    """Return linear combinations of estimates."""
+    values = [float(np.dot(gradient, parts.values)) for gradient in gradients]
+    return parts.mapped(names, values, gradients)

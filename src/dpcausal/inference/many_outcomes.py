@@ -1,0 +1,149 @@
+"""Several outcomes of one study: one budget, and p-values and intervals for all of them together."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from dpcausal.effect import Effect, Estimator
+from dpcausal.errors import GuaranteeError, RefusedError
+from dpcausal.guarantee import Guarantee
+from dpcausal.rehearsal.pricing import check_affords
+from dpcausal.source import Source
+from dpcausal.text import format_number, text_table
+from dpcausal.validation import is_number
+
+Method = Literal["holm", "bonferroni", "benjamini_hochberg"]
+
+
+def adjusted_p_values(p_values: Sequence[float], method: Method = "holm") -> tuple[float, ...]:
+    """Return p-values adjusted for their number: each may be compared with the level of the whole family.
+
+    Args:
+        p_values: The p-values.
+        method: `holm` or `bonferroni` bound the probability of any false claim (familywise error), whatever the
+            dependence; `benjamini_hochberg` bounds the expected share of false claims among all claims (false
+            discovery rate), for independent or positively dependent p-values.
+
+    Example:
+        >>> adjusted_p_values([0.01, 0.04, 0.03])
+        (0.03, 0.06, 0.06)
+        >>> adjusted_p_values([0.01, 0.04, 0.03], "benjamini_hochberg")
+        (0.03, 0.04, 0.04)
+    """
+    values = np.asarray(p_values, dtype=float)
+    if method not in get_args(Method) or not np.all((values >= 0) & (values <= 1)):
+        raise RefusedError(
+            expected=f"p-values from 0 to 1, and a method out of {', '.join(get_args(Method))}",
+            got=f"{list(p_values)!r} and {method!r}",
+            hint="effect.p_value() gives the p-value of an effect.",
+        )
+    count = len(values)
+    if method == "bonferroni":
+        return tuple(np.minimum(values * count, 1.0).tolist())
+    order = np.argsort(values, kind="stable")
+    adjusted = np.empty(count)
+    if method == "holm":
+        adjusted[order] = np.maximum.accumulate(values[order] * np.arange(count, 0, -1))
+    else:
+        falling = order[::-1]
+        adjusted[falling] = np.minimum.accumulate(values[falling] * count / np.arange(count, 0, -1))
+    return tuple(np.minimum(adjusted, 1.0).tolist())
+
+
+@dataclass(frozen=True)
+class OutcomeFamily:
+    """Effects on several outcomes, which are judged together.
+
+    Attributes:
+        effects: The effects, by the names of their outcomes.
+        method: How p-values are adjusted; see `adjusted_p_values`.
+    """
+
+    effects: Mapping[str, Effect]
+    method: Method = "holm"
+
+    @property
+    def p_values(self) -> dict[str, float]:
+        """The adjusted p-value of each outcome."""
+        own = [effect.p_value() for effect in self.effects.values()]
+        return dict(zip(self.effects, adjusted_p_values(own, self.method), strict=True))
+
+    def claims(self, alpha: float = 0.05) -> tuple[str, ...]:
+        """Return the outcomes on which an effect is shown, at this level for all of them together."""
+        return tuple(name for name, p_value in self.p_values.items() if p_value <= alpha)
+
+    def intervals(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
+        """Return intervals that hold for all outcomes at once with at least this probability (Bonferroni)."""
+        each = 1 - (1 - level) / len(self.effects)
+        return {name: effect.interval(each) for name, effect in self.effects.items()}
+
+    def __str__(self) -> str:
+        p_values, intervals = self.p_values, self.intervals()
+        lines = []
+        for name, effect in self.effects.items():
+            low, high = map(format_number, intervals[name])
+            numbers = f"{format_number(effect.estimate)} ({low} to {high} jointly)"
+            lines.append((name, f"{numbers}, adjusted p = {p_values[name]:.3g}"))
+        return text_table(f"Effects on {len(lines)} outcomes, p-values by {self.method}", lines)
+
+
+def estimate_outcomes(  # noqa: PLR0913
+    sources: Sequence[Source],
+    estimator: Estimator,
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    weights: Sequence[float] | None = None,
+    method: Method = "holm",
+) -> OutcomeFamily:
+    """Estimate the effect on each of several outcomes, for a total of epsilon and delta.
+
+    Each source has one outcome in its schema: vaults of one table and one ledger, or rehearsals. The budget of all of
+    them is checked before the first query.
+
+    Args:
+        sources: One source for each outcome.
+        estimator: The estimator.
+        epsilon: The total epsilon.
+        delta: The total delta.
+        weights: The share of the total for each outcome, declared before anything is asked; equal if left out. They
+            must not be chosen by results.
+        method: How p-values are adjusted.
+
+    Raises:
+        BudgetExceededError: If a budget has too little left for all outcomes. Nothing was spent.
+
+    Example:
+        >>> from dpcausal import Binary, DifferenceInMeans, Real, Rehearsal, Schema, Treatment
+        >>> outcomes = [Real("pain", 0, 10), Binary("fell")]
+        >>> plans = [Rehearsal(Schema(treatment=Treatment("arm"), outcome=outcome), n=2_000) for outcome in outcomes]
+        >>> family = estimate_outcomes(plans, DifferenceInMeans(), epsilon=1.0, weights=[3, 1])
+        >>> [effect.guarantee.epsilon for effect in family.effects.values()]
+        [0.75, 0.25]
+    """
+    shares = [1.0] * len(sources) if weights is None else list(weights)
+    names = [source.schema.outcome.name for source in sources]
+    valid = all(is_number(share) and share > 0 for share in shares)
+    if not sources or not valid or len(shares) != len(sources) or len(set(names)) != len(names):
+        raise GuaranteeError(
+            expected="sources with different outcomes, and a positive weight for each",
+            got=f"outcomes {names} and weights {weights}",
+            hint="open a Vault for each outcome, all with the same ledger; leave weights out for equal shares.",
+        )
+    parts: list[Guarantee] = []
+    rest = Guarantee(epsilon=epsilon, delta=delta, protects=sources[0].schema.protects)
+    for place, share in enumerate(shares[:-1]):
+        first, rest = rest.split(share / sum(shares[place:]))
+        parts.append(first)
+    parts.append(rest)
+
+    def ask(*asked: Source) -> dict[str, Effect]:
+        return {
+            source.schema.outcome.name: estimator.estimate(source, epsilon=part.epsilon, delta=part.delta)
+            for source, part in zip(asked, parts, strict=True)
+        }
+
+    check_affords(ask, *sources)
+    return OutcomeFamily(ask(*sources), method)
