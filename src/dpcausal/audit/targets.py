@@ -17,9 +17,11 @@ from dpcausal.diagnostics import Balance, Overlap
 from dpcausal.effect import Estimator
 from dpcausal.estimators.average import (
     ESTIMATORS,
+    ArmContrasts,
     DifferenceInMeans,
     DoublyRobust,
     ExactMatching,
+    FactorialEffects,
     InverseWeighting,
     PropensityMatching,
     RegressionAdjustment,
@@ -32,6 +34,7 @@ from dpcausal.estimators.propensity_model import PropensityModel
 from dpcausal.queries import (
     ArmMoments,
     ArmTotals,
+    CellMoments,
     Cells,
     Cut,
     Polynomial,
@@ -139,6 +142,10 @@ _VARIANTS: tuple[Target, ...] = (
     of_estimator("DifferenceInMeans, two arms only", DifferenceInMeans(), "record", undeclared=0),
     of_estimator("DifferenceInMeans, trial", DifferenceInMeans(), "record_within_arm"),
     of_query("ArmMoments, Gaussian", ArmMoments(), "record", DELTA),
+    of_estimator("ArmContrasts", ArmContrasts(), "record"),
+    of_estimator("ArmContrasts, trial in strata", ArmContrasts(by=["ward"]), "record_within_arm"),
+    of_query("ArmContrasts, Gaussian", CellMoments(), "record", DELTA),
+    of_estimator("FactorialEffects", FactorialEffects(factor="smoker"), "record"),
     of_estimator("Stratification", Stratification(by=["ward"], cap=3), "record"),
     of_estimator("Stratification, own cap", Stratification(by=["ward"]), "record"),
     of_estimator("Stratification, outcomes", Stratification(by=["ward"]), "outcome"),

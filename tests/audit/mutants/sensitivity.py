@@ -14,6 +14,7 @@ from dpcausal.queries import (
     GRID,
     ArmMoments,
     ArmTotals,
+    CellMoments,
     AugmentedScores,
     CovariateMoments,
     MatchedContrast,
@@ -171,6 +172,21 @@ def light_deficits(patch: pytest.MonkeyPatch) -> None:
         return replace(whole, coordinates=tuple(coordinates))
 
     patch.setattr(ArmMoments, "sensitivity", lighter)
+
+
+@mutant("every arm's size charged as if one alone moved", sensitivity_of(CellMoments))
+def light_sizes(patch: pytest.MonkeyPatch) -> None:
+    sensitivity = CellMoments.sensitivity
+
+    def lighter(query: CellMoments, schema: dpc.Schema, protects: Any, norm: Any) -> Sensitivity:
+        whole = sensitivity(query, schema, protects, norm)
+        coordinates = [
+            replace(at, weight=at.weight / 2) if at.weight and at.name.startswith("size") else at
+            for at in whole.coordinates
+        ]
+        return replace(whole, coordinates=tuple(coordinates))
+
+    patch.setattr(CellMoments, "sensitivity", lighter)
 
 
 @mutant("weights that are not clipped", sensitivity_of(dpc.queries.WeightedArms, coefficients=(0.0, 20.0)))

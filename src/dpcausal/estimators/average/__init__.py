@@ -1,14 +1,16 @@
 """Average treatment effects."""
 
 import re
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from typing import Any
 
 from dpcausal.effect import Estimator
+from dpcausal.estimators.average.arm_contrasts import ArmContrasts
 from dpcausal.estimators.average.block_average import BlockAverage
 from dpcausal.estimators.average.difference_in_means import DifferenceInMeans
 from dpcausal.estimators.average.doubly_robust import DoublyRobust
 from dpcausal.estimators.average.exact_matching import ExactMatching
+from dpcausal.estimators.average.factorial_effects import FactorialEffects
 from dpcausal.estimators.average.inverse_weighting import InverseWeighting
 from dpcausal.estimators.average.propensity_matching import PropensityMatching
 from dpcausal.estimators.average.regression_adjustment import RegressionAdjustment
@@ -20,6 +22,8 @@ from dpcausal.validation import did_you_mean
 
 _SHIPPED = (
     DifferenceInMeans,
+    ArmContrasts,
+    FactorialEffects,
     Stratification,
     ExactMatching,
     PropensityMatching,
@@ -54,18 +58,26 @@ def suggest_estimator(name: object) -> str:
 
 
 def estimator_for(name: str, schema: Schema) -> Estimator:
-    """Return the estimator of this name for every covariate of a schema; for strata these must all be listed ones."""
+    """Return the estimator of this name for every covariate of a schema; for strata these must all be listed ones.
+
+    A factor is the first covariate.
+    """
     names = [column.name for column in schema.covariates]
     kind: Any = ESTIMATORS[name]
-    estimator: Estimator = kind(**{part.name: names for part in fields(kind) if part.name in ("by", "covariates")})
+    needed = {part.name for part in fields(kind) if part.default is MISSING}
+    parameters: dict[str, Any] = {each: names for each in ("by", "covariates") if each in needed}
+    parameters |= {"factor": (names or [""])[0]} if "factor" in needed else {}
+    estimator: Estimator = kind(**parameters)
     return estimator
 
 
 __all__ = [
+    "ArmContrasts",
     "BlockAverage",
     "DifferenceInMeans",
     "DoublyRobust",
     "ExactMatching",
+    "FactorialEffects",
     "InverseWeighting",
     "PropensityMatching",
     "RegressionAdjustment",
