@@ -10,8 +10,8 @@ The public names, in the order of a study:
 - Put the table behind its door: a `Vault`, with a `Ledger` that enforces a `Budget`, and `Resources` if it is large.
 - Diagnose, for a price: `Overlap` and `Balance`. `PropensityModel` releases a `PropensityScore`, which these and
   `InverseWeighting` use again for nothing.
-- Estimate an average effect: `DifferenceInMeans` for a trial; `ArmContrasts` for all contrasts of one with several arms;
-  `FactorialEffects` for two crossed factors; `Stratification` for a few discrete confounders;
+- Estimate an average effect: `DifferenceInMeans` for a trial; `ArmContrasts` for a trial with several arms, and
+  `FactorialEffects` for one with two crossed factors; `Stratification` for a few discrete confounders;
   `RegressionAdjustment` and `DoublyRobust` for up to about ten of any kind; `InverseWeighting` for a few in a small
   table; `PropensityMatching` where covariates and arms are public; `BlockAverage` around any learner where the
   shape is unknown and units are many; `ExactMatching` as a baseline. Every estimator has

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcausal.arrays import Array
 from dpcausal.columns import Binary
@@ -88,9 +89,9 @@ class CellMeans:
         return next(name for name in self.release.names if name.startswith(part))
 
     @property
-    def small(self) -> Array:
+    def small(self) -> NDArray[np.bool_]:
         """Whether a cell may hold hardly any units, stratum by arm."""
-        few: Array = self.sizes < np.maximum(_SURE * np.sqrt(self.variance("size")), 5.0)
+        few: NDArray[np.bool_] = self.sizes < np.maximum(_SURE * np.sqrt(self.variance("size")), 5.0)
         return few
 
     def joined(self) -> "CellMeans":
@@ -98,14 +99,14 @@ class CellMeans:
 
         That uses released numbers only. Where the joined one is still small, it is joined with the smallest other.
         """
-        groups = self.small.any(axis=1)
+        groups = np.atleast_1d(self.small.any(axis=1))
         if not groups.any() or len(groups) == 1:
             return self
         if not groups.all() and self._summed(groups).small[0].any():
             groups[np.argmin(np.where(groups, np.inf, self.sizes.min(axis=1)))] = True
         return self._summed(groups)
 
-    def _summed(self, chosen: Array) -> "CellMeans":
+    def _summed(self, chosen: NDArray[np.bool_]) -> "CellMeans":
         def summed(values: Array) -> Array:
             return np.concatenate([values[chosen].sum(axis=0, keepdims=True), values[~chosen]])
 
@@ -160,7 +161,7 @@ class CellMeans:
     def signs(self, places: Sequence[int], means: JointEstimate) -> Signs:
         """Return what the release shows about the two compared arms."""
         sd = float(np.sqrt(self.variance("size").sum()))
-        lines = [np.eye(len(means.names))[place] for place in places]
+        lines = np.eye(len(means.names))[list(places)].tolist()
         noise = [sum(term.variance for term in means.noise_along(line)) ** 0.5 for line in lines]
         spread = self.variance("deficit") / self.sizes**2
         return Signs(
@@ -186,7 +187,7 @@ def released_cells(query: CellMoments, source: Source, epsilon: float, delta: fl
     return CellMeans.of(source.release(query, guarantee), source.schema), guarantee
 
 
-def effect_of(
+def effect_of(  # noqa: PLR0913 (all but five have names)
     source: Source,
     cells: CellMeans,
     guarantee: Guarantee,
@@ -201,8 +202,7 @@ def effect_of(
     """Return the effect of the declared comparison, with all means and contrasts."""
     treatment = source.schema.treatment
     places = treatment.compared_places
-    line = np.zeros(len(arm_means.names))
-    line[list(places)] = -1.0, 1.0
+    line = [float(place == places[1]) - float(place == places[0]) for place in range(len(arm_means.names))]
     few = [treatment.every_label[place] for place in range(len(treatment.arms)) if cells.small[:, place].any()]
     hidden = bool(cells.small[:, list(places)].any())
     values = arm_means.values

@@ -14,6 +14,7 @@ from dpcausal.estimators.cell_means import CellMeans, effect_of, released_cells
 from dpcausal.estimators.messages import NO_INTERFERENCE
 from dpcausal.joint_estimate import JointEstimate
 from dpcausal.queries import CellMoments, Cut
+from dpcausal.queries.cuts import cuts_of
 from dpcausal.source import Source
 from dpcausal.treatment import Treatment
 
@@ -22,8 +23,8 @@ from dpcausal.treatment import Treatment
 class ArmContrasts(BaseEstimator):
     """Differences in mean outcome between all declared arms, with simultaneous intervals.
 
-    The effect itself is the declared comparison, as with `DifferenceInMeans`. Its `arm_means` and `arm_sizes` hold every
-    declared arm, and its `contrasts` every arm against the reference, or all pairs.
+    The effect itself is the declared comparison, as with `DifferenceInMeans`. Its `arm_means` and `arm_sizes` hold
+    every declared arm, and its `contrasts` every arm against the reference, or all pairs.
 
     Estimand:
         For each contrast the average treatment effect E[Y(one arm) - Y(other arm)]. With strata, means are standardised
@@ -34,14 +35,14 @@ class ArmContrasts(BaseEstimator):
 
     Privacy:
         One query for all arms: a unit leaves one arm and enters another, so the noise in an arm's total does not grow
-        with the number of arms. With strata the noise in each cell is the same, and that in an average over strata grows
-        with the root of their number: use few. Intervals of all contrasts hold together: they are calibrated to the
-        largest of all errors, as those of Dunnett and of Tukey are, with privacy noise in them.
+        with the number of arms. With strata the noise in each cell is the same, and that in an average over strata
+        grows with the root of their number: use few. Intervals of all contrasts hold together: they are as wide as the
+        largest of all errors asks for, as those of Dunnett and of Tukey are, with privacy noise in them.
 
     Attributes:
         contrasts: `reference` for every arm against the reference, `pairs` for all pairs.
-        by: The strata of a stratified randomisation: names of listed covariates, and `Cut`s of real ones. Strata in which
-            an arm may hold hardly any units are joined.
+        by: The strata of a stratified randomisation: names of listed covariates, and `Cut`s of real ones. Strata in
+            which an arm may hold hardly any units are joined.
 
     Reference:
         Dunnett (1955), A multiple comparison procedure for comparing several treatments with a control; Hothorn, Bretz
@@ -73,7 +74,7 @@ class ArmContrasts(BaseEstimator):
                 hint="choose every arm against the reference, or all pairs.",
             )
         treatment = source.schema.treatment
-        found, guarantee = released_cells(CellMoments(self.by), source, epsilon, delta)
+        found, guarantee = released_cells(CellMoments(cuts_of(self.by) if self.by else ()), source, epsilon, delta)
         cells = found.joined()
         means = standardised(cells, treatment)
         joined = len(found.parts) - len(cells.parts)

@@ -5,7 +5,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpcausal.arrays import Array
 from dpcausal.columns import Binary, Category
 from dpcausal.effect import Effect
 from dpcausal.errors import QueryError
@@ -71,9 +70,7 @@ class FactorialEffects(BaseEstimator):
         alone = np.eye(len(levels) * len(arms)).reshape(len(levels), len(arms), len(levels), len(arms))
         marginal, of_level = alone.mean(axis=0), alone.mean(axis=1)
         others = [place for place in range(len(arms)) if place != reference]
-        lines: dict[str, Array] = {
-            f"{arms[place]} against {arms[reference]}": marginal[place] - marginal[reference] for place in others
-        }
+        lines = {f"{arms[place]} against {arms[reference]}": marginal[place] - marginal[reference] for place in others}
         lines |= {
             f"{level} against {levels[0]}": of_level[place] - of_level[0]
             for place, level in enumerate(levels[1:], start=1)
@@ -110,5 +107,5 @@ class FactorialEffects(BaseEstimator):
         raise QueryError(
             expected="a factor that is a covariate with listed values",
             got=repr(self.factor),
-            hint='declare it as a Binary or Category covariate, and write for instance FactorialEffects(factor="heparin").',
+            hint='declare it as a Binary or Category covariate: FactorialEffects(factor="heparin").',
         )
