@@ -1,7 +1,9 @@
 """The sections on the result: summary, estimate, diagnostics, and sensitivity to unmeasured confounding."""
 
 import math
+from collections.abc import Iterator
 
+from dpcausal.diagnostics import BalanceTable
 from dpcausal.report.figures.effects import privacy_share, variance_shares
 from dpcausal.report.section import Item, ReportInputs, Section, Table
 from dpcausal.text import format_number
@@ -100,7 +102,7 @@ def result(report: ReportInputs) -> Section:
     items.append(("verdict", report.verdict.text))
     items += [("remedy", remedy) for remedy in report.verdict.remedies]
     notes = tuple(f"Assumes: {text}." for text in effect.assumptions) + tuple(f"Note: {text}." for text in effect.notes)
-    return Section("result", "Result", items=tuple(items), tables=_sites(report), notes=notes)
+    return Section("result", "Result", items=tuple(items), tables=(*_contrasts(report), *_sites(report)), notes=notes)
 
 
 def _interval(report: ReportInputs) -> list[Item]:
@@ -140,6 +142,20 @@ def _errors(report: ReportInputs) -> list[Item]:
     ]
 
 
+def _contrasts(report: ReportInputs) -> tuple[Table, ...]:
+    """Return further contrasts of the same releases, with intervals that hold for all of them together."""
+    contrasts, effect = report.effect.contrasts, report.effect
+    if contrasts is None or effect.rehearsed or effect.no_interval:
+        return ()
+    lines = tuple(
+        (name, format_number(value), f"{format_number(low)} to {format_number(high)}")
+        for name, value, (low, high) in zip(contrasts.names, contrasts.values, contrasts.intervals(), strict=True)
+    )
+    return (
+        Table("All contrasts, with 95 % intervals that hold together", ("contrast", "estimate", "interval"), lines),
+    )
+
+
 def _sites(report: ReportInputs) -> tuple[Table, ...]:
     if not report.effect.sites:
         return ()
@@ -168,7 +184,15 @@ def diagnostics(report: ReportInputs) -> Section:
     )
     paragraphs = ("Each diagnostic has its own price, and its result contains privacy noise.",)
     table = Table("Private diagnostics", ("check", "result", "verdict", "price"), lines)
-    return Section("diagnostics", "Diagnostics", paragraphs=paragraphs, tables=(table,))
+    return Section("diagnostics", "Diagnostics", paragraphs=paragraphs, tables=(table, *_table_one(report)))
+
+
+def _table_one(report: ReportInputs) -> Iterator[Table]:
+    """Yield Table 1 of each balance that has the sums for it."""
+    for each in report.diagnoses:
+        if isinstance(each, BalanceTable) and each.characteristics:
+            made = each.table_one
+            yield Table(made.title, ("", *made.arms), made.lines)
 
 
 def confounding(report: ReportInputs) -> Section:
