@@ -101,10 +101,8 @@ class TableOne:
     def _repr_html_(self) -> str:
         """Return the same table as HTML for a notebook."""
         head = "".join(f"<th>{escape(text)}</th>" for text in ("", *self.arms))
-        body = "".join(
-            f'<tr><th style="text-align:left">{escape(name)}</th>{"".join(f"<td>{escape(text)}</td>" for text in texts)}</tr>'
-            for name, *texts in self.lines
-        )
+        cells = [(escape(name), "".join(f"<td>{escape(text)}</td>" for text in texts)) for name, *texts in self.lines]
+        body = "".join(f'<tr><th style="text-align:left">{name}</th>{texts}</tr>' for name, texts in cells)
         caption = f'<caption style="text-align:left;font-weight:bold">{escape(self.title)}</caption>'
         return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
