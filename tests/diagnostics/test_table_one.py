@@ -12,7 +12,7 @@ from tests.diagnostics.test_balance import COLUMNS, OF, SCHEMA, source
 
 
 def truth() -> dict[tuple[str, str, str], float]:
-    found = {}
+    found: dict[tuple[str, str, str], float] = {}
     for place, arm in enumerate(("old", "new")):
         chosen = COLUMNS["t"] == place
         age = COLUMNS["age"][chosen]

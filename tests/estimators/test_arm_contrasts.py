@@ -1,6 +1,7 @@
-"""All contrasts of several arms: as NumPy gives them, with intervals that hold together, and noise that does not grow."""
+"""All contrasts of several arms are as NumPy gives them, intervals hold together, and noise does not grow."""
 
 import json
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -150,11 +151,11 @@ def test_effect_prints_tidies_and_survives_json() -> None:
     assert frame["group"].tolist()[1:] == list(effect.contrasts.names if effect.contrasts else ())
     assert (frame["low"] < frame["estimate"]).all()
     assert effect.relative_lift().estimate > 0
-    assert "hold together" in dpc.Report.of(effect).to_html()
+    assert "hold together" in dpc.Report.of(effect, date=date(2026, 1, 31)).to_html()
 
 
 def test_study_file_holds_the_estimators_and_a_plan_works() -> None:
-    for estimator in (dpc.ArmContrasts(contrasts="pairs", by=["site"]), dpc.FactorialEffects(factor="site")):
+    for estimator in (dpc.ArmContrasts(contrasts="pairs", by=("site",)), dpc.FactorialEffects(factor="site")):
         study = Study(name="doses", question="Which dose?", schema=schema_for(), estimator=estimator, epsilon=1.0)
         assert Study.from_toml(study.to_toml()) == study
         assert study.rehearsed(3_000).contrasts is not None
