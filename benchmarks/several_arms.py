@@ -320,10 +320,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=500, help="simulated studies for each design")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.add_argument("--place", type=int, nargs="+", help="the places of designs to run; all of them, if left out")
     add_data_option(parser)
     chosen = parser.parse_args()
-    lines = []
-    for place, (design, n) in enumerate(progress(designs(chosen.data), len(designs(chosen.data)), "designs")):
+    lines, known = [], designs(chosen.data)
+    places = range(len(known)) if chosen.place is None else chosen.place
+    for place in progress(places, len(places), "designs"):
+        design, n = known[place]
         runs = [simulate(design, n, (place, run)) for run in range(chosen.runs)]
         lines.append(summary(design, n, runs))
     if chosen.json:
