@@ -1,8 +1,6 @@
 """All contrasts of several arms are as NumPy gives them, intervals hold together, and noise does not grow."""
 
-import json
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,12 +8,10 @@ import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
-from benchmarks import several_arms
 from dpcausal.errors import QueryError
 from dpcausal.schema import PROTECTS, Protects
 from dpcausal.study import Study
 
-ROOT = Path(__file__).parents[2]
 N = 12_000
 ARMS = ("none", "low", "high")
 
@@ -159,35 +155,3 @@ def test_study_file_holds_the_estimators_and_a_plan_works() -> None:
         study = Study(name="doses", question="Which dose?", schema=schema_for(), estimator=estimator, epsilon=1.0)
         assert Study.from_toml(study.to_toml()) == study
         assert study.rehearsed(3_000).contrasts is not None
-
-
-def test_simulated_source_adds_up_as_a_vault_does() -> None:
-    """The benchmark's own sums are those of the vault, so that what it measures is about the vault."""
-    random = np.random.default_rng(0)
-    for design, _ in several_arms.designs(None)[::3]:
-        units = design.draw(random, 500)
-        source = several_arms.Simulated(design.schema, units, random)
-        table = {"arm": units.arm, "y": units.outcome, "level": units.stratum}
-        one = design.estimator.estimate(source, epsilon=100.0)
-        other = design.estimator.estimate(vault(table, design.schema), epsilon=100.0)
-        assert one.arm_means is not None
-        assert other.arm_means is not None
-        assert one.arm_means.values == pytest.approx(other.arm_means.values, abs=5e-3)
-
-
-def test_contrasts_cover_together_in_a_short_run() -> None:
-    design, n = several_arms.designs(None)[8]
-    assert (design.name, n) == ("5 arms, all pairs, means", 2_000)
-    runs = [several_arms.simulate(design, n, (99, run)) for run in range(60)]
-    assert sum(run["together"] for run in runs) >= 52
-    assert abs(several_arms.summary(design, n, runs)["largest_bias_in_se"]) < 0.5
-
-
-def test_stored_coverage_is_that_of_the_page_and_holds() -> None:
-    stored = json.loads((ROOT / "benchmarks/results/several_arms.json").read_text(encoding="utf-8"))
-    page = (ROOT / "docs/several-arms.md").read_text(encoding="utf-8")
-    assert several_arms.table(stored) in page
-    for cell in stored["cells"]:
-        assert cell["runs"] >= 400
-        assert 0.93 <= cell["coverage_together"] <= 0.97, cell["design"]
-        assert cell["refused"] == 0
