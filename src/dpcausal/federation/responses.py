@@ -156,10 +156,8 @@ def _why_release_invalid(release: Release, n: int, schema: Schema) -> str:
         if not math.isclose(value, count * at.tick, rel_tol=2.0**-50):
             return "its numbers are not whole ticks"
     for count, (scale, at) in zip(ticks, pairs, strict=True):
-        # The most that all units together can move a sum, starting from a table whose sum is 0. A count that no unit's
-        # change can move has a weight below one tick, but each unit adds one.
-        moved = max((at.weight or 0) * max(noise.sensitivity.bound, Fraction(1)), Fraction(1))
-        most = n * float(moved) + _FAR * (scale or 0.0)
+        # The most that all units together can move a sum, starting from a table whose sum is 0.
+        most = n * float((at.weight or 0) * max(noise.sensitivity.bound, Fraction(1))) + _FAR * (scale or 0.0)
         if query.adds_up and abs(count) > most:
             return "its numbers are larger than so many units can add up to"
     price = Receipt(query.name, guarantee.epsilon, guarantee.delta)

@@ -13,8 +13,8 @@ from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, o
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
 
-_FIXED = Fraction(1, 8)
-"""The weight of a size that no neighbour moves. Any weight would do; with this one its noise is next to nothing."""
+_FIXED = Fraction(1)
+"""The weight of a size that no neighbour moves. Any weight would do; with this one its noise is about one unit."""
 
 
 @dataclass(frozen=True)
