@@ -19,6 +19,7 @@ SPELLINGS: dict[str, tuple[Any, Any]] = {
 OF = ["ward", "sick", "age"]
 ASKED: dict[str, Any] = {
     "DifferenceInMeans": dpc.DifferenceInMeans(),
+    "ArmContrasts": dpc.ArmContrasts(by=["ward"]),
     "Stratification": dpc.Stratification(by=["ward", "sick"]),
     "InverseWeighting": dpc.InverseWeighting(covariates=OF),
     "RegressionAdjustment": dpc.RegressionAdjustment(covariates=OF),

@@ -10,7 +10,8 @@ The public names, in the order of a study:
 - Put the table behind its door: a `Vault`, with a `Ledger` that enforces a `Budget`, and `Resources` if it is large.
 - Diagnose, for a price: `Overlap` and `Balance`. `PropensityModel` releases a `PropensityScore`, which these and
   `InverseWeighting` use again for nothing.
-- Estimate an average effect: `DifferenceInMeans` for a trial; `Stratification` for a few discrete confounders;
+- Estimate an average effect: `DifferenceInMeans` for a trial; `ArmContrasts` for a trial with several arms, and
+  `FactorialEffects` for one with two crossed factors; `Stratification` for a few discrete confounders;
   `RegressionAdjustment` and `DoublyRobust` for up to about ten of any kind; `InverseWeighting` for a few in a small
   table; `PropensityMatching` where covariates and arms are public; `BlockAverage` around any learner where the
   shape is unknown and units are many; `ExactMatching` as a baseline. `QuantileEffects` compares medians and other
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from dpcausal.diagnostics import Overlap as Overlap
     from dpcausal.effect import Effect as Effect
     from dpcausal.errors import DpcausalError as DpcausalError
+    from dpcausal.estimators.average import ArmContrasts as ArmContrasts
     from dpcausal.estimators.average import BlockAverage as BlockAverage
     from dpcausal.estimators.average import ClusterTrial as ClusterTrial
     from dpcausal.estimators.average import ComplierEffect as ComplierEffect
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
     from dpcausal.estimators.average import DifferenceInMeans as DifferenceInMeans
     from dpcausal.estimators.average import DoublyRobust as DoublyRobust
     from dpcausal.estimators.average import ExactMatching as ExactMatching
+    from dpcausal.estimators.average import FactorialEffects as FactorialEffects
     from dpcausal.estimators.average import InverseWeighting as InverseWeighting
     from dpcausal.estimators.average import PropensityMatching as PropensityMatching
     from dpcausal.estimators.average import QuantileEffects as QuantileEffects
@@ -111,6 +114,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "ArmContrasts": "dpcausal.estimators.average",
     "Balance": "dpcausal.diagnostics",
     "Binary": "dpcausal.columns",
     "BlockAverage": "dpcausal.estimators.average",
@@ -132,6 +136,7 @@ _HOMES = {
     "Effect": "dpcausal.effect",
     "EffectCurve": "dpcausal.curve",
     "ExactMatching": "dpcausal.estimators.average",
+    "FactorialEffects": "dpcausal.estimators.average",
     "Fourier": "dpcausal.queries",
     "Guarantee": "dpcausal.guarantee",
     "InfluenceLearner": "dpcausal.estimators.conditional",

@@ -225,7 +225,7 @@ class Study:
         """The covariates that the estimator adjusts for."""
         estimator = self._adjusting
         by = getattr(estimator, "by", None)
-        return tuple(getattr(estimator, "covariates", ()) if by is None else (cut.name for cut in cuts_of(by)))
+        return tuple(getattr(estimator, "covariates", ()) if not by else (cut.name for cut in cuts_of(by)))
 
     @property
     def text(self) -> str:

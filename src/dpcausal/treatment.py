@@ -1,7 +1,7 @@
 """The treatment: every arm of a table, and which two are compared."""
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any
 
 from dpcausal.cells import Aliases, Value, checked_aliases, spellings
@@ -142,6 +142,22 @@ class Treatment:
         return reference, other
 
     @property
+    def every_label(self) -> tuple[str, ...]:
+        """What to call every declared arm in results, in the declared order."""
+        return tuple(map(self.label, self.arms))
+
+    @property
+    def compared_places(self) -> tuple[int, int]:
+        """The places of the two compared arms among the declared ones, the reference first."""
+        reference, other = (list(self.arms).index(arm) for arm in self.compared)
+        return reference, other
+
+    @property
+    def every_arm(self) -> "EveryArm":
+        """The same column, for queries that see every declared arm."""
+        return EveryArm(**{part.name: getattr(self, part.name) for part in fields(self)})
+
+    @property
     def described(self) -> str:
         """The arms in words: which two are compared, and what is outside the comparison."""
         reference, other = (f"{arm} ({self.label(arm)})" if self.labels else str(arm) for arm in self.compared)
@@ -163,6 +179,22 @@ class Treatment:
             "name": self.name,
             "arms": list(map(meaning_of, known)),
             "spellings": [spelled[arm] for arm in known],
+            "strict": self.strict,
+            "undeclared": None if self.undeclared is None else meaning_of(self.undeclared),
+        }
+
+
+@dataclass(frozen=True)
+class EveryArm(Treatment):
+    """The treatment as a query reads it that sees every declared arm, whichever two are compared."""
+
+    @property
+    def meaning(self) -> dict[str, Any]:
+        """What the declaration comes to, however it was written: every arm, in the declared order."""
+        return {
+            "name": self.name,
+            "every arm": list(map(meaning_of, self.arms)),
+            "spellings": spelled_out(self.spellings),
             "strict": self.strict,
             "undeclared": None if self.undeclared is None else meaning_of(self.undeclared),
         }

@@ -48,6 +48,8 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 ONE_TABLE: dict[str, Any] = {
+    "several arms": dpc.ArmContrasts(contrasts="pairs"),
+    "factorial": dpc.FactorialEffects(factor="smoker"),
     "means": dpc.DifferenceInMeans(),
     "totals": dpc.DifferenceInMeans(with_interval=False),
     "regression": dpc.RegressionAdjustment(covariates=["age", "ward"]),

@@ -186,6 +186,15 @@ AVERAGES = (
         protects="record_within_arm",
         pairs=0,
     ),
+    Case("arm contrasts", dpc.ArmContrasts(), references.difference_in_means, pairs=100, linear=True),
+    Case(
+        "arm contrasts, public arms",
+        dpc.ArmContrasts(),
+        references.difference_in_means,
+        protects="record_within_arm",
+        pairs=0,
+        linear=True,
+    ),
     Case("stratification", dpc.Stratification(by=GROUPS, cap=3), references.strata(3), pairs=100, linear=True),
     Case(
         "stratification, cap 1",

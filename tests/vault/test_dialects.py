@@ -239,6 +239,24 @@ def test_hostile_cells_read_by_rules_become_the_same_integers(
     assert len({line[3] for line in found[0]}) > 1
 
 
+def test_hostile_cells_read_as_several_arms_become_the_same_integers(
+    spark: "SparkSession", hostile: list[bytes], hostile_frame: "DataFrame"
+) -> None:
+    arms = ("1", "a", "%")
+    for undeclared in (None, "a"):
+        schema = dpc.Schema(
+            treatment=dpc.Treatment("cell", arms=arms, compare="a", undeclared=undeclared), outcome=dpc.Real("y", 0, 10)
+        )
+        table = pa.table({"y": [5.0] * len(hostile), "cell": as_bytes(hostile)})
+        one = open_table(connect().from_arrow(table), schema).collect(("arm",), 10**6, whole=True)["arm"]
+        with settings(spark, CHANGED):
+            other = SparkEngine(hostile_frame, schema).collect(("arm",), 10**6, whole=True)["arm"]
+        counts = [np.bincount(each, minlength=4).tolist() for each in (one, other)]
+        assert counts[0] == counts[1]
+        assert (counts[0][3] == 0) == (undeclared is not None)
+        assert min(counts[0][:3]) > 0
+
+
 def test_times_without_a_time_zone_become_days(spark: "SparkSession") -> None:
     schema = dpc.Schema(dpc.Treatment("t", undeclared=0), dpc.Real("clock", -1e6, 1e6, since="2020-02-29"))
     stamps = ", ".join(f"(TIMESTAMP_NTZ '{each}')" for each in STAMPS if each) + ", (NULL)"

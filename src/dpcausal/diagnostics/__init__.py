@@ -6,5 +6,16 @@ Noise bars account for privacy noise only: a diagnosis is about the units in the
 from dpcausal.diagnostics.balance import Balance, BalanceTable, balance_from_moments
 from dpcausal.diagnostics.diagnosis import Diagnosis, Reading
 from dpcausal.diagnostics.overlap import Overlap, OverlapTable
+from dpcausal.diagnostics.table_one import Characteristic, TableOne
 
-__all__ = ["Balance", "BalanceTable", "Diagnosis", "Overlap", "OverlapTable", "Reading", "balance_from_moments"]
+__all__ = [
+    "Balance",
+    "BalanceTable",
+    "Characteristic",
+    "Diagnosis",
+    "Overlap",
+    "OverlapTable",
+    "Reading",
+    "TableOne",
+    "balance_from_moments",
+]

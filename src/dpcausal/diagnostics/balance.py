@@ -9,14 +9,18 @@ import numpy as np
 from dpcausal.arrays import Array
 from dpcausal.diagnostics.diagnosis import Diagnosis, Reading, reading_of, readings, versions
 from dpcausal.diagnostics.score import BEFORE, Asks, scored
-from dpcausal.errors import QueryError
+from dpcausal.diagnostics.table_one import Characteristic, Readings, TableOne, characteristic_of
+from dpcausal.errors import QueryError, RefusedError
 from dpcausal.estimators.outcome_regression import fit_regressions
 from dpcausal.guarantee import Guarantee
 from dpcausal.propensity_score import PropensityScore
 from dpcausal.queries import CovariateSums, RegressionMoments, WeightedCovariates
 from dpcausal.queries.features import Estimand, design_names, feature_names
+from dpcausal.queries.query import value_names
+from dpcausal.real import Real
 from dpcausal.rehearsal.pricing import look_ahead
 from dpcausal.release import Release
+from dpcausal.schema import Schema
 from dpcausal.source import Source, guarantee_for
 from dpcausal.text import table_rows
 from dpcausal.validation import is_number
@@ -124,6 +128,8 @@ class Balance:
             weighted=weighted,
             most=self.most,
             effective=(control, treated),
+            characteristics=before.characteristics(source.schema),
+            sizes=before.sizes,
         )
 
 
@@ -154,6 +160,8 @@ class Comparison:
         self.effective: Array = np.minimum(
             [weight_sum[arm] ** 2 / weight_square_sum[arm] for arm in (0, 1)], source.n
         ).T
+        self._means: dict[str, Array] = {}
+        self._variances: dict[str, Array] = {}
         apart, variances = [], []
         for name in self.features:
             means = [sums[f"total_{arm} of {name}"] / weight_sum[arm] for arm in (0, 1)]
@@ -161,10 +169,40 @@ class Comparison:
                 squares = [1 - sums[f"deficit_{arm} of {name}"] / weight_sum[arm] for arm in (0, 1)]
             else:  # one of two values is -1 or 1, one of more is 0 or 1
                 squares = [np.ones(len(drawn))] * 2 if name in query.covariates else means
+            within = [squares[arm] - means[arm] ** 2 for arm in (0, 1)]
+            self._means[name], self._variances[name] = np.array(means).T, np.array(within).T
             apart.append(means[1] - means[0])
-            variances.append(sum((squares[arm] - means[arm] ** 2 for arm in (0, 1)), np.zeros(len(drawn))) / 2)
+            variances.append(sum(within, np.zeros(len(drawn))) / 2)
         self.apart: Array = np.array(apart).T
         self.spread: Array = np.sqrt(_seen(np.array(variances).T))
+
+    @property
+    def sizes(self) -> Readings:
+        """Each arm's number of units, where units all weigh the same."""
+        control, treated = readings(self.effective)
+        return control, treated
+
+    def characteristics(self, schema: Schema) -> tuple[Characteristic, ...]:
+        """Return each covariate's mean and standard deviation, or shares of its values, in each arm."""
+        columns = {column.name: column for column in schema.covariates}
+        made = []
+        for name in self.features:
+            column = columns.get(name)
+            means, sds = self._means[name], np.sqrt(_seen(self._variances[name]))
+            if isinstance(column, Real):
+                half, middle = (column.high - column.low) / 2, (column.high + column.low) / 2
+                made.append(Characteristic(name, "mean", _pair(middle + half * means), _pair(half * sds)))
+            elif column is None:  # one of several values
+                made.append(Characteristic(name, "share", _pair(means)))
+            else:
+                label = value_names(column)[1]
+                made.append(Characteristic(label, "share", _pair((1 + means) / 2)))
+        return tuple(made)
+
+
+def _pair(results: Array) -> Readings:
+    control, treated = readings(results)
+    return control, treated
 
 
 def _seen(values: Array) -> Array:
@@ -197,12 +235,31 @@ class BalanceTable(Diagnosis):
         most: The largest difference that passes.
         effective: Each arm's effective number of units after weighting, control first; None without weights, or where
             noise hides it.
+        characteristics: Each covariate by arm before weighting, for `table_one`; none from moments of a regression.
+        sizes: Each arm's number of units before weighting.
     """
 
     lines: tuple[Line, ...]
     weighted: bool
     most: float
     effective: tuple[Reading | None, Reading | None] = (None, None)
+    characteristics: tuple[Characteristic, ...] = ()
+    sizes: Readings = (None, None)
+
+    @property
+    def table_one(self) -> TableOne:
+        """Table 1: means and standard deviations, or shares, in each arm, from the same release at no further cost.
+
+        Raises:
+            RefusedError: If the balance was computed from the moments of a regression, which hold no such sums.
+        """
+        if not self.characteristics:
+            raise RefusedError(
+                expected="a balance from the sums of covariates in each arm",
+                got="one from the moments of a regression",
+                hint="use Balance(covariates=...).estimate(...), which asks for these sums.",
+            )
+        return TableOne(self.arms, self.sizes, self.characteristics, self.rehearsed)
 
     @property
     def passes(self) -> bool | None:
@@ -261,8 +318,12 @@ class BalanceTable(Diagnosis):
         lines = (
             Line(line["name"], reading_of(line["before"]), reading_of(line["after"])) for line in document["lines"]
         )
-        control, treated = map(reading_of, document["effective"])
-        return {"lines": tuple(lines), "effective": (control, treated)}
+        return {
+            "lines": tuple(lines),
+            "effective": tuple(map(reading_of, document["effective"])),
+            "characteristics": tuple(map(characteristic_of, document.get("characteristics", ()))),
+            "sizes": tuple(map(reading_of, document.get("sizes", (None, None)))),
+        }
 
 
 def balance_from_moments(moments: Release, source: Source, most: float = 0.1) -> BalanceTable:

@@ -78,7 +78,7 @@ def _with_handling(estimate: Callable[..., Result]) -> Callable[..., Result]:
         if not isinstance(result, Effect):
             return result
         by = getattr(self, "by", None)
-        names = getattr(self, "covariates", ()) if by is None else [cut.name for cut in cuts_of(by)]
+        names = getattr(self, "covariates", ()) if not by else [cut.name for cut in cuts_of(by)]
         return replace(result, assumptions=(*result.assumptions, *source.schema.covariate_handling(names)))
 
     return handled

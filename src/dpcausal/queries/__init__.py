@@ -25,6 +25,7 @@ from dpcausal.queries.basis import Points as Points
 from dpcausal.queries.basis import Polynomial as Polynomial
 from dpcausal.queries.basis import Spline as Spline
 from dpcausal.queries.block_effects import BlockEffects as BlockEffects
+from dpcausal.queries.cell_moments import CellMoments as CellMoments
 from dpcausal.queries.change_moments import ChangeMoments as ChangeMoments
 from dpcausal.queries.covariate_moments import CovariateMoments as CovariateMoments
 from dpcausal.queries.covariate_sums import CovariateSums as CovariateSums
@@ -62,6 +63,7 @@ QUERIES: dict[str, type[Query]] = {
         ArmMoments,
         ReceivedMoments,
         ChangeMoments,
+        CellMoments,
         StratumContrasts,
         StratumMatches,
         OutputPerturbedLogistic,
@@ -95,12 +97,15 @@ def question(query: Query, guarantee: Guarantee, schema: Schema, as_of: str | No
     """Return what makes two requests the same: all that the answer depends on, and nothing else.
 
     That includes the version of the data, so that an answer stored for one version is never given for another. Which of
-    a unit's records is used may depend on any declared column, so with a unit all of them count.
+    a unit's records is used may depend on any declared column, so with a unit all of them count, and every arm.
     """
+    columns = query.reads(schema)
+    if schema.unit:
+        columns = (*schema.columns, *([schema.treatment.every_arm] if schema.treatment.outside else []))
     return {
         "query": to_dict(query),
         "guarantee": guarantee.to_dict(),
-        "columns": [column.meaning for column in (schema.columns if schema.unit else query.reads(schema))],
+        "columns": [column.meaning for column in columns],
         "unit": declared_dict(schema.unit) if schema.unit else None,
         "as_of": as_of,
     }

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpcausal.curve import EffectCurve, named
+from dpcausal.diagnostics import TableOne
 from dpcausal.effect import Effect, SiteShare
 from dpcausal.errors import MissingExtraError, QueryError
 from dpcausal.joint_estimate import JointEstimate
@@ -26,7 +27,7 @@ _COLUMNS = pa.schema(
     }
 )
 
-Result = Effect | EffectCurve | PropensityScore | SiteShare
+Result = Effect | EffectCurve | PropensityScore | SiteShare | TableOne
 
 
 def tidy(
@@ -43,7 +44,8 @@ def tidy(
     those of the whole result to which a line belongs: they do not add up over the lines of a curve.
 
     Args:
-        results: An effect, a curve, a propensity score, a site's share (`effect.sites`), or several of them.
+        results: An effect, a curve, a propensity score, a site's share (`effect.sites`), a Table 1
+            (`balance.table_one`), or several of them. An effect with further contrasts has a line for each of them.
         at: Public profiles at which curves are evaluated; by default those that printing a curve shows.
         level: The confidence level of the intervals; those of one curve, and of an effect's further contrasts,
             hold simultaneously.
@@ -74,9 +76,11 @@ def _lines(result: Result, at: object, level: float) -> Iterator[dict[str, objec
     elif isinstance(result, PropensityScore):
         for name, value in result.coefficients.items():
             yield _of_score(result) | {"group": name, "estimate": None if result.rehearsed else value}
+    elif isinstance(result, TableOne):
+        yield from _of_table(result)
     else:
         raise QueryError(
-            expected="effects, curves, propensity scores or shares of sites",
+            expected="effects, curves, propensity scores, shares of sites or tables of characteristics",
             got=type(result).__name__,
             hint="pass the result of an estimator, or a list of results.",
         )
@@ -126,18 +130,32 @@ def _of_effect(effect: Effect, level: float) -> Iterator[dict[str, object]]:
 
 
 def _of_contrasts(effect: Effect, contrasts: JointEstimate, level: float) -> Iterator[dict[str, object]]:
-    limits = [] if effect.no_interval else contrasts.intervals(level)
-    for place, name in enumerate(contrasts.names):
-        gradient = [float(at == place) for at in range(len(contrasts.names))]
-        privacy = sum(term.variance for term in contrasts.noise_along(gradient)) ** 0.5
+    intervals = contrasts.intervals(level)
+    for place, (name, value) in enumerate(zip(contrasts.names, contrasts.values, strict=True)):
+        along = [float(place == other) for other in range(len(contrasts.names))]
+        sampling, error = contrasts.sampling_sd(along), contrasts.standard_error(along)
+        line = {"group": name, "estimate": value, "estimand": f"{name}; intervals of all contrasts hold together"}
+        line |= {"sampling_sd": sampling, "privacy_sd": max(error**2 - sampling**2, 0.0) ** 0.5}
+        known = {} if effect.no_interval else dict(zip(("low", "high"), intervals[place], strict=True))
+        yield line | ({} if effect.no_interval else {"standard_error": error}) | known
+
+
+def _of_table(table: TableOne) -> Iterator[dict[str, object]]:
+    """Yield one line for each number of a Table 1; bounds are those of its noise bar."""
+    control, treated = table.arms
+    for name, arm, what, reading in table.statistics:
+        seen = {} if reading is None else {"low": reading.value - reading.bar, "high": reading.value + reading.bar}
+        seen |= {} if reading is None else {"estimate": reading.value}
+        absent = "noise hides it" if reading is None else None
         yield {
-            "group": name,
-            "estimate": contrasts.values[place],
-            "standard_error": contrasts.standard_error(gradient),
-            "sampling_sd": contrasts.sampling_sd(gradient),
-            "privacy_sd": privacy,
-            **(dict(zip(("low", "high"), limits[place], strict=True)) if limits else {}),
-        }
+            "control": control,
+            "treated": treated,
+            "group": f"{name}, {arm}",
+            "estimand": what,
+            "level": 0.95,
+            "no_interval": absent,
+            "status": "rehearsed" if table.rehearsed else "estimated",
+        } | ({} if table.rehearsed else seen)
 
 
 def _of_profiles(curve: EffectCurve, at: object, level: float) -> Iterator[dict[str, object]]:

@@ -17,7 +17,7 @@ from dpcausal.queries import GRID
 from dpcausal.queries.profiles import grid
 from dpcausal.real import Real
 from dpcausal.schema import Schema
-from dpcausal.treatment import TableColumn, Treatment, table_column
+from dpcausal.treatment import EveryArm, TableColumn, Treatment, table_column
 from dpcausal.vault.engines import OUTSIDE
 from dpcausal.vault.engines.dialects import DUCKDB, Dialect
 from dpcausal.vault.parsing import days_in_text, literal, number_in_text, since, text_literals, value_in_text
@@ -32,8 +32,8 @@ SOURCE = DUCKDB.source
 
 
 def column_names(schema: Schema) -> tuple[str, ...]:
-    """Return what coerced columns are called: treatment, outcome, covariate_0, covariate_1 and so on."""
-    return ("treatment", "outcome", *(f"covariate_{place}" for place in range(len(schema.covariates))))
+    """Return what coerced columns are called: treatment, outcome, covariate_0, covariate_1 and so on, and arm."""
+    return ("treatment", "outcome", *(f"covariate_{place}" for place in range(len(schema.covariates))), "arm")
 
 
 def columns_used(schema: Schema) -> tuple[str, ...]:
@@ -60,12 +60,15 @@ def coerced(
     """
     check_columns(columns_used(schema), list(families))
     cells, read, ticks = {}, {}, {}
-    for place, (column, name) in enumerate(zip(schema.columns, column_names(schema), strict=True)):
+    columns = (*schema.columns, schema.treatment.every_arm)
+    for place, (column, name) in enumerate(zip(columns, column_names(schema), strict=True)):
         family, held = families[table_column(column)], column.of if isinstance(column, Indicator) else column
         cells[name] = f"{_cell(held, family, dialect)} AS cell_{place}"
         read[name] = f"{_read(held, family, dialect, f'cell_{place}')} AS read_{place}"
         if isinstance(column, Real):
             code = _real_ticks(column, f"read_{place}")
+        elif isinstance(column, EveryArm):
+            code = _every_arm(column, f"read_{place}", family, dialect)
         elif isinstance(column, Treatment):
             code = _arm(column, f"read_{place}", family, dialect)
         elif isinstance(column, Indicator):
@@ -207,6 +210,14 @@ def _arm(column: Treatment, value: str, family: Family, dialect: Dialect) -> str
     codes = [places.get(arm, OUTSIDE) for arm in column.arms]
     cells = zip(_spelled(column, family, dialect), codes, strict=True)
     cases = " ".join(f"WHEN {value} IN ({each}) THEN {code}" for each, code in cells if code != rest)
+    return f"CASE {cases} ELSE {rest} END"
+
+
+def _every_arm(column: EveryArm, value: str, family: Family, dialect: Dialect) -> str:
+    """Return the place of a row's arm among all declared ones; one place more for an arm that is not declared."""
+    rest = len(column.arms) if column.undeclared is None else list(column.arms).index(column.undeclared)
+    cells = enumerate(_spelled(column, family, dialect))
+    cases = " ".join(f"WHEN {value} IN ({each}) THEN {code}" for code, each in cells if code != rest)
     return f"CASE {cases} ELSE {rest} END"
 
 

@@ -16,6 +16,7 @@ from dpcausal.queries import (
     ArmOutcomeCounts,
     ArmTotals,
     AugmentedScores,
+    CellMoments,
     ChangeMoments,
     ClusterMoments,
     CovariateMoments,
@@ -201,6 +202,21 @@ def free_received(patch: pytest.MonkeyPatch) -> None:
 def unbounded_changes(patch: pytest.MonkeyPatch) -> None:
     ticks = change_moments.change_ticks
     patch.setattr(change_moments, "change_ticks", lambda query, schema: f"(2 * {ticks(query, schema)})")
+
+
+@mutant("every arm's size charged as if one alone moved", sensitivity_of(CellMoments))
+def light_sizes(patch: pytest.MonkeyPatch) -> None:
+    sensitivity = CellMoments.sensitivity
+
+    def lighter(query: CellMoments, schema: dpc.Schema, protects: Any, norm: Any) -> Sensitivity:
+        whole = sensitivity(query, schema, protects, norm)
+        coordinates = [
+            replace(at, weight=at.weight / 2) if at.weight and at.name.startswith("size") else at
+            for at in whole.coordinates
+        ]
+        return replace(whole, coordinates=tuple(coordinates))
+
+    patch.setattr(CellMoments, "sensitivity", lighter)
 
 
 @mutant("weights that are not clipped", sensitivity_of(dpc.queries.WeightedArms, coefficients=(0.0, 20.0)))

@@ -1,11 +1,12 @@
 """Average treatment effects."""
 
 import re
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from typing import Any
 
 from dpcausal.columns import Binary, Category
 from dpcausal.effect import Estimator
+from dpcausal.estimators.average.arm_contrasts import ArmContrasts
 from dpcausal.estimators.average.block_average import BlockAverage
 from dpcausal.estimators.average.cluster_trial import ClusterTrial
 from dpcausal.estimators.average.complier_effect import ComplierEffect
@@ -13,6 +14,7 @@ from dpcausal.estimators.average.difference_in_differences import DifferenceInDi
 from dpcausal.estimators.average.difference_in_means import DifferenceInMeans
 from dpcausal.estimators.average.doubly_robust import DoublyRobust
 from dpcausal.estimators.average.exact_matching import ExactMatching
+from dpcausal.estimators.average.factorial_effects import FactorialEffects
 from dpcausal.estimators.average.inverse_weighting import InverseWeighting
 from dpcausal.estimators.average.propensity_matching import PropensityMatching
 from dpcausal.estimators.average.quantile_effects import QuantileEffects
@@ -27,6 +29,8 @@ from dpcausal.validation import did_you_mean
 
 _SHIPPED = (
     DifferenceInMeans,
+    ArmContrasts,
+    FactorialEffects,
     Stratification,
     ExactMatching,
     PropensityMatching,
@@ -68,19 +72,20 @@ def suggest_estimator(name: object) -> str:
 def estimator_for(name: str, schema: Schema) -> Estimator:
     """Return the estimator of this name for every covariate of a schema; for strata these must all be listed ones.
 
-    The treatment received, the value before and the period are the first covariates of their kinds. For a cluster trial
-    the clusters are the values of the first listed covariate, and every second one is treated.
+    The treatment received, the value before, the period and a factor are the first covariates of their kinds. For a
+    cluster trial the clusters are the values of the first listed covariate, and every second one is treated.
     """
     names = [column.name for column in schema.covariates]
     kind: Any = ESTIMATORS[name]
-    roles: dict[str, object] = {"by": names, "covariates": names}
+    roles: dict[str, object] = {"by": names, "covariates": names, "factor": (names or [""])[0]}
     roles |= {"received": _first(schema, Binary), "before": _first(schema, Real)}
-    if name == "difference_in_differences" and not roles["before"]:
+    if not roles["before"]:
         roles["period"] = _first(schema, Binary | Category)
     listed = next((column for column in schema.covariates if isinstance(column, Binary | Category)), None)
     if listed is not None:
         roles |= {"cluster": listed.name, "treated": tuple(listed.values[1::2])}
-    estimator: Estimator = kind(**{part.name: roles[part.name] for part in fields(kind) if part.name in roles})
+    needed = [part.name for part in fields(kind) if part.default is MISSING or part.name in {"before", "period"}]
+    estimator: Estimator = kind(**{part: roles[part] for part in needed if part in roles})
     return estimator
 
 
@@ -90,6 +95,7 @@ def _first(schema: Schema, kind: Any) -> str:  # noqa: ANN401 (a class, or sever
 
 
 __all__ = [
+    "ArmContrasts",
     "BlockAverage",
     "ClusterTrial",
     "ComplierEffect",
@@ -97,6 +103,7 @@ __all__ = [
     "DifferenceInMeans",
     "DoublyRobust",
     "ExactMatching",
+    "FactorialEffects",
     "InverseWeighting",
     "PropensityMatching",
     "QuantileEffects",

@@ -1,7 +1,9 @@
 """The sections on the result: summary, estimate, diagnostics, and sensitivity to unmeasured confounding."""
 
 import math
+from collections.abc import Iterator
 
+from dpcausal.diagnostics import BalanceTable
 from dpcausal.report.figures.effects import privacy_share, variance_shares
 from dpcausal.report.section import Item, ReportInputs, Section, Table
 from dpcausal.report.sections.arms import arm_tables
@@ -170,7 +172,15 @@ def diagnostics(report: ReportInputs) -> Section:
     )
     paragraphs = ("Each diagnostic has its own price, and its result contains privacy noise.",)
     table = Table("Private diagnostics", ("check", "result", "verdict", "price"), lines)
-    return Section("diagnostics", "Diagnostics", paragraphs=paragraphs, tables=(table,))
+    return Section("diagnostics", "Diagnostics", paragraphs=paragraphs, tables=(table, *_table_one(report)))
+
+
+def _table_one(report: ReportInputs) -> Iterator[Table]:
+    """Yield Table 1 of each balance that has the sums for it."""
+    for each in report.diagnoses:
+        if isinstance(each, BalanceTable) and each.characteristics:
+            made = each.table_one
+            yield Table(made.title, ("", *made.arms), made.lines)
 
 
 def confounding(report: ReportInputs) -> Section:

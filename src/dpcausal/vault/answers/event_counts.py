@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from dpcausal.queries import EventCounts
 from dpcausal.queries.cuts import bins
 from dpcausal.queries.profiles import ticks_of
-from dpcausal.vault.answers.stratum_contrasts import stratum_key
+from dpcausal.vault.answers.stratum_contrasts import bin_expression
 from dpcausal.vault.context import Answer, AnswerContext, answers
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ def answer(context: AnswerContext[EventCounts]) -> Answer:
     query, schema = context.query, context.schema
     outcome: Real = schema.outcome  # type: ignore[assignment]
     times, kinds = len(query.times), query.kinds(schema)
-    cells = {stratum_key(cut, schema): each for cut, each in zip(query.by, bins(query.by, schema), strict=True)}
+    cells = {bin_expression(cut, schema): each for cut, each in zip(query.by, bins(query.by, schema), strict=True)}
     cells |= {"treatment": 2, interval(query, outcome): times + 1}
     if query.event:
         cells[f"covariate_{[column.name for column in schema.covariates].index(query.event)}"] = kinds

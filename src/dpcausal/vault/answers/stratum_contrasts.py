@@ -27,7 +27,7 @@ def answer(context: AnswerContext[StratumContrasts]) -> Answer:
 
 def strata(by: Sequence[Cut], schema: Schema, engine: Engine) -> list[tuple[Arm, Arm]]:
     """Return the control and the treated arm of every stratum of the public list, rows or no rows."""
-    keys = [stratum_key(cut, schema) for cut in by]
+    keys = [bin_expression(cut, schema) for cut in by]
     cells = dict(zip(keys, bins(by, schema), strict=True)) | {"treatment": 2}
     arms = engine.aggregate(cells, ["1", "outcome", SQUARE]).reshape(-1, 2, 3).tolist()
     return [(tuple(control), tuple(treated)) for control, treated in arms]
@@ -51,7 +51,7 @@ def _squares(arm: Arm) -> int:
     return (k * squares - total * total) // (k * GRID) if k else 0
 
 
-def stratum_key(cut: Cut, schema: Schema) -> str:
+def bin_expression(cut: Cut, schema: Schema) -> str:
     """Return the bin of a row as an SQL expression."""
     names = [column.name for column in schema.covariates]
     place = names.index(cut.name)

@@ -1,0 +1,340 @@
+"""How often simultaneous 95 % intervals of all contrasts cover, for several arms, factorial designs and strata.
+
+Each run draws a table, from a known law or with replacement from a published trial, adds up its cells as a vault does,
+adds noise of the vault's own law and size from a seed, and asks the estimator. The truth is that of the law, or the
+published table's own value without noise, from which the run was drawn: sampling error and noise both count.
+
+`python -m benchmarks.several_arms --runs 500 --json`
+"""
+
+import argparse
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pyarrow.csv
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+import dpcausal as dpc
+from benchmarks.data.files import add_data_option, data_file
+from benchmarks.progress import progress
+from dpcausal import joint_estimate
+from dpcausal.calibration import calibrate
+from dpcausal.effect import Estimator
+from dpcausal.guarantee import Rule
+from dpcausal.interval import Family, simulated
+from dpcausal.queries import GRID, CellMoments, Query
+from dpcausal.release import Noisy, Receipt, Release
+from dpcausal.schema import Protects
+
+EPSILON = 1.0
+SHARES = {3: (0.5, 0.3, 0.2), 4: (0.4, 0.3, 0.2, 0.1), 5: (0.3, 0.25, 0.2, 0.15, 0.1)}
+"""How many of all units are in each arm: uneven."""
+
+Codes = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Units:
+    """Units as codes: the place of the arm and of the stratum or level, and the outcome."""
+
+    arm: Codes
+    stratum: Codes
+    outcome: Codes
+
+
+@dataclass(frozen=True)
+class Design:
+    """What is asked of which tables.
+
+    Attributes:
+        name: What to call it.
+        schema: What is public.
+        estimator: The estimator.
+        draw: What draws a table of so many units.
+        truth: The true contrasts, in the estimator's order.
+    """
+
+    name: str
+    schema: dpc.Schema
+    estimator: Estimator
+    draw: Callable[[Generator, int], Units]
+    truth: tuple[float, ...]
+
+
+class Simulated:
+    """A source over units in memory, with noise from a seed: of the law and size of a vault's."""
+
+    arm_sizes = None
+    caveats: tuple[str, ...] = ()
+    rule: Rule = "additive"
+
+    def __init__(self, schema: dpc.Schema, units: Units, random: Generator) -> None:
+        self.schema, self.n, self._units, self._random = schema, len(units.arm), units, random
+
+    def exact(self, query: CellMoments) -> dict[str, int]:
+        """Return the sums in all cells, in ticks, as the vault adds them up."""
+        low, high = self.schema.outcome_bounds
+        ticks = np.floor((self._units.outcome - (low + high) / 2) * (2 * GRID / (high - low)) + 0.5).astype(np.int64)
+        arms = len(self.schema.treatment.arms)
+        names = query.cells(self.schema)
+        place = self._units.arm + arms * self._units.stratum * bool(query.by)
+        each = {"total": ticks, "deficit": (GRID**2 - ticks**2) // GRID, "size": np.ones(self.n, dtype=np.int64)}
+        sums = {part: np.bincount(place, values, len(names)) for part, values in each.items()}  # exact below 2^53
+        return {f"{part}{cell}": int(sums[part][at]) for part in each for at, cell in enumerate(names)}
+
+    def release(self, query: Query, guarantee: dpc.Guarantee) -> Release:
+        """Return a noisy answer."""
+        noise = calibrate(query, self.schema, guarantee)
+        exact = self.exact(query)  # type: ignore[arg-type]
+        draw = self._random.laplace if noise.family == "laplace" else self._random.normal
+        drawn = draw(0.0, np.array(noise.scales, dtype=float))
+        coordinates = noise.sensitivity.coordinates
+        ticks = tuple(exact[at.name] + round(each) for at, each in zip(coordinates, drawn, strict=True))
+        receipt = Receipt(query.name, guarantee.epsilon, guarantee.delta, 0, "00" * 32)
+        return Release.of(query, guarantee, noise, noisy=Noisy(ticks), public_values=(), receipt=receipt)
+
+
+def _schema(arms: int, protects: Protects, *, binary: bool, levels: int) -> dpc.Schema:
+    return dpc.Schema(
+        treatment=dpc.Treatment("arm", arms=tuple(range(arms)), compare=1),
+        outcome=dpc.Binary("y") if binary else dpc.Real("y", 0, 1),
+        covariates=[dpc.Category("level", list(range(levels)))],
+        protects=protects,
+    )
+
+
+def _drawn(shares: tuple[float, ...], means: NDArray[Any], *, binary: bool) -> Callable[[Generator, int], Units]:
+    """Return what draws units with uneven arms and even strata, whose outcome has a mean by stratum and arm."""
+
+    def draw(random: Generator, n: int) -> Units:
+        arm, stratum = random.choice(len(shares), n, p=shares), random.integers(0, len(means), n)
+        mean = means[stratum, arm]
+        outcome = random.binomial(1, mean) if binary else random.beta(6 * mean, 6 * (1 - mean))
+        return Units(arm, stratum, outcome.astype(float))
+
+    return draw
+
+
+def _contrasts(means: NDArray[Any], *, pairs: bool) -> tuple[float, ...]:
+    others = range(1, len(means))
+    made = [means[b] - means[0] for b in others]
+    made += [means[b] - means[a] for a in others for b in others if pairs and a < b]
+    return tuple(map(float, made))
+
+
+def _factorial(means: NDArray[Any]) -> tuple[float, ...]:
+    """Return main effects of arms and of levels, and interactions; means are level by arm."""
+    arms, levels = means.mean(axis=0), means.mean(axis=1)
+    apart = means[:, 1:] - means[:, :1]
+    return tuple(map(float, (*(arms[1:] - arms[0]), *(levels[1:] - levels[0]), *(apart[1:] - apart[0]).T.ravel())))
+
+
+def _several(arms: int, protects: Protects, *, binary: bool, pairs: bool) -> Design:
+    means = np.linspace(0.1, 0.25, arms)[None] if binary else np.linspace(0.35, 0.5, arms)[None]
+    kind = "pairs" if pairs else "reference"
+    return Design(
+        f"{arms} arms, {'all pairs' if pairs else 'against reference'}, {'risks' if binary else 'means'}"
+        + (", trial" if protects == "record_within_arm" else ""),
+        _schema(arms, protects, binary=binary, levels=2),
+        dpc.ArmContrasts(contrasts=kind),  # type: ignore[arg-type]
+        _drawn(SHARES[arms], means, binary=binary),
+        _contrasts(means[0], pairs=pairs),
+    )
+
+
+def _stratified(arms: int) -> Design:
+    means = np.array([0.2, 0.35, 0.5, 0.65])[:, None] + np.linspace(0, 0.1, arms)
+    return Design(
+        f"{arms} arms, all pairs, 4 strata",
+        _schema(arms, "record", binary=False, levels=4),
+        dpc.ArmContrasts(contrasts="pairs", by=["level"]),
+        _drawn(SHARES[arms], means, binary=False),
+        _contrasts(means.mean(axis=0), pairs=True),
+    )
+
+
+def _crossed(arms: tuple[float, ...], levels: int) -> Design:
+    means = np.linspace(0.3, 0.4, len(arms)) + np.linspace(0, 0.1, levels)[:, None]
+    means[-1, -1] += 0.05
+    return Design(
+        f"factorial {len(arms)} by {levels}",
+        _schema(len(arms), "record", binary=False, levels=levels),
+        dpc.FactorialEffects(factor="level"),
+        _drawn(arms, means, binary=False),
+        _factorial(means),
+    )
+
+
+def published(
+    name: str,
+    schema: dpc.Schema,
+    estimator: Estimator,
+    columns: tuple[str, str | None, Codes],
+    table: Any,  # noqa: ANN401
+) -> Design:
+    """Return a published trial, of which runs are drawn with replacement."""
+    arm_name, level_name, outcome = columns
+    arms = list(schema.treatment.arms)
+    arm = np.array([arms.index(value) for value in table[arm_name].to_pylist()])
+    level = np.zeros(len(arm), dtype=np.int64)
+    if level_name:
+        values = list(schema.covariates[0].values)  # type: ignore[union-attr]
+        level = np.array([values.index(value) for value in table[level_name].to_pylist()])
+    means = np.array(
+        [[outcome[(arm == a) & (level == at)].mean() for a in range(len(arms))] for at in range(level.max() + 1)]
+    )
+
+    def draw(random: Generator, n: int) -> Units:
+        chosen = random.integers(0, len(arm), n)
+        return Units(arm[chosen], level[chosen], outcome[chosen])
+
+    return Design(name, schema, estimator, draw, _factorial(means) if level_name else _contrasts(means[0], pairs=True))
+
+
+def trials(folder: Path | None) -> list[tuple[Design, int]]:
+    """Return three published trials and their numbers of units."""
+    read = pyarrow.csv.read_csv
+    email, star, stroke = (
+        read(data_file(path, folder))
+        for path in ("hillstrom/hillstrom.csv", "star/star_ecdat_5748.csv", "ist/ist_prr_subset.csv.gz")
+    )
+    pairs = dpc.ArmContrasts(contrasts="pairs")
+    mails = dpc.Treatment("segment", arms=("No E-Mail", "Mens E-Mail", "Womens E-Mail"), compare="Mens E-Mail")
+    classes = dpc.Treatment("classk", arms=("regular", "small.class", "regular.with.aide"), compare="small.class")
+    heparin = dpc.Treatment("RXHEP", arms=("N", "L", "H"), compare="L")
+    visits, scores = email["visit"].to_numpy(), star["tmathssk"].to_numpy() + star["treadssk"].to_numpy()
+    died = stroke["DIED"].to_numpy()
+    designs = [
+        published(
+            "Hillstrom, 3 arms, all pairs",
+            dpc.Schema(treatment=mails, outcome=dpc.Binary("visit")),
+            pairs,
+            ("segment", None, visits.astype(float)),
+            email,
+        ),
+        published(
+            "STAR, 3 arms, all pairs",
+            dpc.Schema(treatment=classes, outcome=dpc.Real("total", 600, 1260)),
+            pairs,
+            ("classk", None, scores.astype(float)),
+            star,
+        ),
+        published(
+            "IST, heparin by aspirin",
+            dpc.Schema(
+                treatment=heparin, outcome=dpc.Binary("DIED"), covariates=[dpc.Binary("RXASP", values=("N", "Y"))]
+            ),
+            dpc.FactorialEffects(factor="RXASP"),
+            ("RXHEP", "RXASP", died.astype(float)),
+            stroke,
+        ),
+    ]
+    return [(design, table.num_rows) for design, table in zip(designs, (email, star, stroke), strict=True)]
+
+
+@cache
+def designs(folder: Path | None) -> tuple[tuple[Design, int], ...]:
+    """Return every design with its number of units."""
+    made = [_several(arms, "record", binary=binary, pairs=not binary) for arms in SHARES for binary in (False, True)]
+    made += [_several(arms, "record_within_arm", binary=False, pairs=True) for arms in (3, 5)]
+    made += [_stratified(3), _crossed((0.5, 0.5), 2), _crossed((0.5, 0.25, 0.25), 2)]
+    return *((design, n) for design in made for n in (2_000, 20_000)), *(trials(folder) if folder else ())
+
+
+def _unit_draws(family: Family, scales: list[float], draws: int) -> NDArray[np.float64]:
+    """Return the same draws as the package, which draws them anew for each interval."""
+    return _draws(family, len(scales), draws)
+
+
+@cache
+def _draws(family: Family, count: int, draws: int) -> NDArray[np.float64]:
+    return simulated(family, [1.0] * count, draws)
+
+
+def simulate(design: Design, n: int, seed: tuple[int, int]) -> dict[str, Any]:
+    """Return what one run gave."""
+    random = np.random.default_rng(seed)
+    source = Simulated(design.schema, design.draw(random, n), random)
+    effect = design.estimator.estimate(source, epsilon=EPSILON)
+    contrasts, truth = effect.contrasts, np.array(design.truth)
+    assert contrasts is not None
+    alone = contrasts.mapped(contrasts.names[:1], contrasts.values[:1], np.eye(len(truth))[:1].tolist())
+    with mock.patch.object(joint_estimate, "simulated", _unit_draws):
+        low, high = np.array(contrasts.intervals(0.95)).T
+        ((first, last),) = alone.intervals(0.95)  # as effect.interval, from fewer draws
+    covered = (low <= truth) & (truth <= high)
+    return {
+        "together": bool(covered.all()),
+        "errors": np.array(contrasts.values) - truth,
+        "widths": high - low,
+        "first": first <= truth[0] <= last,
+        "refused": bool(effect.no_interval),
+        "noise": effect.privacy_sd,
+        "sampling": effect.sampling_sd,
+    }
+
+
+def summary(design: Design, n: int, runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return one line of the table."""
+    share = float(np.mean([run["together"] for run in runs]))
+    errors = np.array([run["errors"] for run in runs])
+    return {
+        "design": design.name,
+        "n": n,
+        "contrasts": len(design.truth),
+        "runs": len(runs),
+        "coverage_together": round(share, 4),
+        "coverage_se": round(math.sqrt(share * (1 - share) / len(runs)), 4),
+        "coverage_first": round(float(np.mean([run["first"] for run in runs])), 4),
+        "refused": round(float(np.mean([run["refused"] for run in runs])), 4),
+        "largest_bias_in_se": round(float(np.max(np.abs(errors.mean(axis=0)) / errors.std(axis=0))), 3),
+        "rmse": round(float(np.sqrt((errors**2).mean())), 6),
+        "mean_half_width": round(float(np.mean([run["widths"] for run in runs])) / 2, 6),
+        "privacy_sd": round(float(np.median([run["noise"] for run in runs])), 6),
+        "sampling_sd": round(float(np.median([run["sampling"] for run in runs])), 6),
+    }
+
+
+def table(document: dict[str, Any]) -> str:
+    """Return the results as the table of docs/several-arms.md."""
+    names = ("design", "units", "contrasts", "all covered, %", "effect covered, %", "half width", "noise / sampling")
+    head = f"| {' | '.join(names)} |"
+    lines = [
+        f"| {cell['design']} | {cell['n']:,} | {cell['contrasts']} | {100 * cell['coverage_together']:.1f} | "
+        f"{100 * cell['coverage_first']:.1f} | {cell['mean_half_width']:.2g} | "
+        f"{cell['privacy_sd'] / cell['sampling_sd']:.2f} |"
+        for cell in document["cells"]
+    ]
+    return "\n".join([head, "|---|---|---|---|---|---|---|", *lines])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=500, help="simulated studies for each design")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.add_argument("--place", type=int, nargs="+", help="the places of designs to run; all of them, if left out")
+    add_data_option(parser)
+    chosen = parser.parse_args()
+    lines, known = [], designs(chosen.data)
+    places = range(len(known)) if chosen.place is None else chosen.place
+    for place in progress(places, len(places), "designs"):
+        design, n = known[place]
+        runs = [simulate(design, n, (place, run)) for run in range(chosen.runs)]
+        lines.append(summary(design, n, runs))
+    if chosen.json:
+        print(json.dumps({"epsilon": EPSILON, "level": 0.95, "cells": lines}, indent=1))
+        return
+    for line in lines:
+        print("  ".join(f"{name} {value}" for name, value in line.items()))
+
+
+if __name__ == "__main__":
+    main()

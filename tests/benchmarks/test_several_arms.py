@@ -1,0 +1,62 @@
+"""The benchmark of several arms adds up as a vault does, its contrasts cover, and the page shows what it stored."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dpcausal as dpc
+from benchmarks import several_arms
+from benchmarks.data.files import default_folder, is_here
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_simulated_source_adds_up_as_a_vault_does() -> None:
+    """The benchmark's own sums are those of the vault, so that what it measures is about the vault."""
+    random = np.random.default_rng(0)
+    for design, _ in several_arms.designs(None)[::3]:
+        units = design.draw(random, 500)
+        source = several_arms.Simulated(design.schema, units, random)
+        table = {"arm": units.arm, "y": units.outcome, "level": units.stratum}
+        vault = dpc.Vault(pa.table(table), design.schema, ledger="sqlite://", budget=dpc.Budget(epsilon=100))
+        one = design.estimator.estimate(source, epsilon=100.0)
+        other = design.estimator.estimate(vault, epsilon=100.0)
+        assert one.arm_means is not None
+        assert other.arm_means is not None
+        assert one.arm_means.values == pytest.approx(other.arm_means.values, abs=5e-3)
+
+
+def test_contrasts_cover_together_in_a_short_run() -> None:
+    design, n = several_arms.designs(None)[8]
+    assert (design.name, n) == ("5 arms, all pairs, means", 2_000)
+    runs = [several_arms.simulate(design, n, (99, run)) for run in range(60)]
+    assert sum(run["together"] for run in runs) >= 52
+    assert abs(several_arms.summary(design, n, runs)["largest_bias_in_se"]) < 0.5
+
+
+def test_stored_coverage_is_that_of_the_page_and_holds() -> None:
+    stored = json.loads((ROOT / "benchmarks/results/several_arms.json").read_text(encoding="utf-8"))
+    page = (ROOT / "docs/several-arms.md").read_text(encoding="utf-8")
+    assert several_arms.table(stored) in page
+    for cell in stored["cells"]:
+        assert cell["runs"] >= 400
+        assert 0.93 <= cell["coverage_together"] <= 0.97, cell["design"]
+        assert cell["refused"] == 0
+
+
+@pytest.mark.skipif(
+    not all(is_here(path, default_folder()) for path in ("hillstrom/hillstrom.csv", "star/star_ecdat_5748.csv")),
+    reason="the environment variable DPCAUSAL_DATA names no folder that holds hillstrom and star",
+)
+def test_published_trials_have_their_own_contrasts_as_truth() -> None:
+    (mails, sizes), (classes, _), (stroke, _) = several_arms.trials(default_folder())
+    assert sizes == 64_000
+    assert mails.truth[:2] == pytest.approx((0.0766, 0.0452), abs=1e-4)  # visits, by e-mail about men's or women's wear
+    assert classes.truth[0] == pytest.approx(14.1, abs=0.1)  # points in a small class
+    assert len(stroke.truth) == 5
+    for design, n in ((mails, 64_000), (classes, 5_748), (stroke, 19_378)):
+        run = several_arms.simulate(design, n, (5, 0))
+        assert (np.abs(run["errors"]) < 2 * run["widths"]).all()
