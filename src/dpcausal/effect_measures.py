@@ -189,7 +189,7 @@ def number_needed_to_treat(estimate: float, interval: tuple[float, float], level
 
     Example:
         >>> print(number_needed_to_treat(0.1, (0.05, 0.2), 0.95))
-        number needed to treat 10 (95 % interval 5 to 20)
+        number needed to treat 10.00 (95 % interval 5.000 to 20.00)
     """
     low, high = interval
     if low <= 0 <= high:
