@@ -71,3 +71,17 @@ def test_unusable_families_are_refused() -> None:
     for p_values, method in (([0.5, 1.5], "holm"), ([0.5], "sidak"), ([float("nan")], "holm")):
         with pytest.raises(DpcausalError):
             dpc.adjusted_p_values(p_values, method)  # type: ignore[arg-type]
+
+
+def test_comparisons_of_arms_are_named_by_their_arms() -> None:
+    def rehearsed(compare: str, outcome: str = "score") -> dpc.Rehearsal:
+        treatment = dpc.Treatment("dose", arms=("none", "low", "high"), compare=compare)
+        return dpc.Rehearsal(dpc.Schema(treatment=treatment, outcome=dpc.Real(outcome, 0, 10)), n=3_000)
+
+    family = dpc.estimate_outcomes([rehearsed("low"), rehearsed("high")], dpc.DifferenceInMeans(), epsilon=1.0)
+    assert list(family.effects) == ["dose=low against dose=none", "dose=high against dose=none"]
+    both = [rehearsed(dose, outcome) for dose in ("low", "high") for outcome in ("score", "pain")]
+    family = dpc.estimate_outcomes(both, dpc.DifferenceInMeans(), epsilon=1.0)
+    assert list(family.effects)[1] == "pain, dose=low against dose=none"
+    with pytest.raises(DpcausalError):
+        dpc.estimate_outcomes([rehearsed("low"), rehearsed("low")], dpc.DifferenceInMeans(), epsilon=1.0)

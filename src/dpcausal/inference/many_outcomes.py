@@ -1,4 +1,4 @@
-"""Several outcomes of one study: one budget, and p-values and intervals for all of them together."""
+"""Several outcomes or comparisons of one study: one budget, and p-values and intervals for all of them together."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import GuaranteeError, RefusedError
 from dpcausal.guarantee import Guarantee
 from dpcausal.rehearsal.pricing import check_affords
+from dpcausal.schema import Schema
 from dpcausal.source import Source
 from dpcausal.text import format_number, text_table
 from dpcausal.validation import is_number
@@ -54,10 +55,10 @@ def adjusted_p_values(p_values: Sequence[float], method: Method = "holm") -> tup
 
 @dataclass(frozen=True)
 class OutcomeFamily:
-    """Effects on several outcomes, which are judged together.
+    """Effects on several outcomes, or of several arms, which are judged together.
 
     Attributes:
-        effects: The effects, by the names of their outcomes.
+        effects: The effects, by the names of their outcomes, of their comparisons, or of both.
         method: How p-values are adjusted; see `adjusted_p_values`.
     """
 
@@ -66,16 +67,16 @@ class OutcomeFamily:
 
     @property
     def p_values(self) -> dict[str, float]:
-        """The adjusted p-value of each outcome."""
+        """The adjusted p-value of each effect."""
         own = [effect.p_value() for effect in self.effects.values()]
         return dict(zip(self.effects, adjusted_p_values(own, self.method), strict=True))
 
     def claims(self, alpha: float = 0.05) -> tuple[str, ...]:
-        """Return the outcomes on which an effect is shown, at this level for all of them together."""
+        """Return the names of effects that are shown, at this level for all of them together."""
         return tuple(name for name, p_value in self.p_values.items() if p_value <= alpha)
 
     def intervals(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
-        """Return intervals that hold for all outcomes at once with at least this probability (Bonferroni)."""
+        """Return intervals that hold for all effects at once with at least this probability (Bonferroni)."""
         each = 1 - (1 - level) / len(self.effects)
         return {name: effect.interval(each) for name, effect in self.effects.items()}
 
@@ -86,7 +87,7 @@ class OutcomeFamily:
             low, high = map(format_number, intervals[name])
             numbers = f"{format_number(effect.estimate)} ({low} to {high} jointly)"
             lines.append((name, f"{numbers}, adjusted p = {p_values[name]:.3g}"))
-        return text_table(f"Effects on {len(lines)} outcomes, p-values by {self.method}", lines)
+        return text_table(f"{len(lines)} effects, p-values by {self.method}", lines)
 
 
 def estimate_outcomes(  # noqa: PLR0913
@@ -98,22 +99,22 @@ def estimate_outcomes(  # noqa: PLR0913
     weights: Sequence[float] | None = None,
     method: Method = "holm",
 ) -> OutcomeFamily:
-    """Estimate the effect on each of several outcomes, for a total of epsilon and delta.
+    """Estimate the effect on each of several outcomes, or of each of several arms, for a total of epsilon and delta.
 
-    Each source has one outcome in its schema: vaults of one table and one ledger, or rehearsals. The budget of all of
-    them is checked before the first query.
+    Each source has one outcome and one comparison of arms in its schema: vaults of one table and one ledger, or
+    rehearsals. The budget of all of them is checked before the first query.
 
     Args:
-        sources: One source for each outcome.
+        sources: One source for each outcome or comparison.
         estimator: The estimator.
         epsilon: The total epsilon.
         delta: The total delta.
-        weights: The share of the total for each outcome, declared before anything is asked; equal if left out. They
+        weights: The share of the total for each source, declared before anything is asked; equal if left out. They
             must not be chosen by results.
         method: How p-values are adjusted.
 
     Raises:
-        BudgetExceededError: If a budget has too little left for all outcomes. Nothing was spent.
+        BudgetExceededError: If a budget has too little left for all sources. Nothing was spent.
 
     Example:
         >>> from dpcausal import Binary, DifferenceInMeans, Real, Rehearsal, Schema, Treatment
@@ -124,13 +125,14 @@ def estimate_outcomes(  # noqa: PLR0913
         [0.75, 0.25]
     """
     shares = [1.0] * len(sources) if weights is None else list(weights)
-    names = [source.schema.outcome.name for source in sources]
+    names = _names([source.schema for source in sources])
     valid = all(is_number(share) and share > 0 for share in shares)
     if not sources or not valid or len(shares) != len(sources) or len(set(names)) != len(names):
         raise GuaranteeError(
-            expected="sources with different outcomes, and a positive weight for each",
-            got=f"outcomes {names} and weights {weights}",
-            hint="open a Vault for each outcome, all with the same ledger; leave weights out for equal shares.",
+            expected="sources with different outcomes or comparisons, and a positive weight for each",
+            got=f"{names} and weights {weights}",
+            hint="open a Vault for each outcome or comparison, all with the same ledger; leave weights out for equal "
+            "shares.",
         )
     parts: list[Guarantee] = []
     rest = Guarantee(epsilon=epsilon, delta=delta, protects=sources[0].schema.protects)
@@ -141,9 +143,21 @@ def estimate_outcomes(  # noqa: PLR0913
 
     def ask(*asked: Source) -> dict[str, Effect]:
         return {
-            source.schema.outcome.name: estimator.estimate(source, epsilon=part.epsilon, delta=part.delta)
-            for source, part in zip(asked, parts, strict=True)
+            name: estimator.estimate(source, epsilon=part.epsilon, delta=part.delta)
+            for name, source, part in zip(names, asked, parts, strict=True)
         }
 
     check_affords(ask, *sources)
     return OutcomeFamily(ask(*sources), method)
+
+
+def _names(schemas: Sequence[Schema]) -> list[str]:
+    """Return what tells the sources apart: the outcome, the comparison, or both."""
+    outcomes = [schema.outcome.name for schema in schemas]
+    arms = [schema.treatment.labels_or_values for schema in schemas]
+    comparisons = [f"{treated} against {control}" for control, treated in arms]
+    if len(set(comparisons)) <= 1:
+        return outcomes
+    if len(set(outcomes)) == 1:
+        return comparisons
+    return [f"{outcome}, {comparison}" for outcome, comparison in zip(outcomes, comparisons, strict=True)]
