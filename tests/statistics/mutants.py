@@ -377,7 +377,7 @@ def alike(patch: pytest.MonkeyPatch) -> None:
 
 @at_sites("pooling: precision without privacy noise", check_pooling)
 def blind_to_noise(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(pooled, "_variances", lambda sites: np.array([effect.sampling_sd**2 for effect in sites]))
+    patch.setattr(pooled, "site_variances", lambda sites: np.array([effect.sampling_sd**2 for effect in sites]))
 
 
 @at_sites("pooling: intervals forget heterogeneity", check_pooling)
