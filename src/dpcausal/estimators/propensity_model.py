@@ -47,7 +47,7 @@ class PropensityModel(BaseEstimator):
         >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 100), covariates=covariates)
         >>> plan = PropensityModel(covariates=["age"]).estimate(Rehearsal(schema, n=5_000), epsilon=1.0)
         >>> round(plan.noise_sd, 3), plan.predict({"age": [54, 200]}, clip=0.1).round(2).tolist()
-        (0.029, [0.5, 0.86])
+        (0.014, [0.5, 0.86])
     """
 
     also_called: ClassVar[str] = "propensity_score propensity logistic_regression ps"
