@@ -57,4 +57,4 @@ def _contrasts(effect: Effect) -> Iterator[Table]:
         (name, format_number(value), each)
         for name, value, each in zip(contrasts.names, contrasts.values, limits, strict=True)
     )
-    yield Table("Further contrasts", ("contrast", "estimate", "95 % interval, all together"), lines)
+    yield Table("Contrasts, with 95 % intervals that hold together", ("contrast", "estimate", "interval"), lines)
