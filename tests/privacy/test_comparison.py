@@ -208,7 +208,7 @@ def test_heparin_arms_of_the_international_stroke_trial() -> None:
     treatment = dpc.Treatment("RXHEP", arms=("N", "L", "H"), compare="H")
     covariates = [dpc.Binary("SEX", values=("M", "F"))]
     schema = dpc.Schema(treatment=treatment, outcome=dpc.Binary("DIED"), covariates=covariates)
-    for estimator in (dpc.DifferenceInMeans(), dpc.Stratification(by=["SEX"])):
+    for estimator in (dpc.DifferenceInMeans(), dpc.Stratification(by=["SEX"], cap=5)):
         effect = estimator.estimate(
             dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=1)), epsilon=1.0
         )
