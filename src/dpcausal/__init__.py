@@ -27,7 +27,7 @@ The public names, in the order of a study:
   evaluate.
 - Federated analysis: a `Study` is one file that every site approves; a `Site` answers under its own policy, vault and
   ledger; a `Coordinator` queries all sites, and is a source too. `pool` pools their effects.
-- Judge several results together: `estimate_outcomes` divides one budget over outcomes and returns an `OutcomeFamily`;
+- Judge several results together: `estimate_family` divides one budget over outcomes and returns an `EffectFamily`;
   `adjusted_p_values`, `sequential_looks` for interim looks, `calibrate_effect` for negative controls.
 - Publish: a `Report` is one page about an effect; `tidy` makes a data frame of results.
 - Use other interfaces: the command line (`dpcausal --help`), and DoWhy (`dpcausal.dowhy`).
@@ -77,11 +77,11 @@ if TYPE_CHECKING:
     from dpcausal.federation.coordinator import Coordinator as Coordinator
     from dpcausal.guarantee import Guarantee as Guarantee
     from dpcausal.inference import CalibratedEffect as CalibratedEffect
+    from dpcausal.inference import EffectFamily as EffectFamily
     from dpcausal.inference import Look as Look
-    from dpcausal.inference import OutcomeFamily as OutcomeFamily
     from dpcausal.inference import adjusted_p_values as adjusted_p_values
     from dpcausal.inference import calibrate_effect as calibrate_effect
-    from dpcausal.inference import estimate_outcomes as estimate_outcomes
+    from dpcausal.inference import estimate_family as estimate_family
     from dpcausal.inference import sequential_looks as sequential_looks
     from dpcausal.ledger import Budget as Budget
     from dpcausal.ledger import Ledger as Ledger
@@ -145,7 +145,7 @@ _HOMES = {
     "Learner": "dpcausal.vault.numerics.learners",
     "Ledger": "dpcausal.ledger",
     "Look": "dpcausal.inference",
-    "OutcomeFamily": "dpcausal.inference",
+    "EffectFamily": "dpcausal.inference",
     "OutcomeRange": "dpcausal.estimators.outcome_range",
     "Overlap": "dpcausal.diagnostics",
     "Plan": "dpcausal.planning.plan",
@@ -177,7 +177,7 @@ _HOMES = {
     "adjusted_p_values": "dpcausal.inference",
     "calibrate_effect": "dpcausal.inference",
     "estimate": "dpcausal.quick",
-    "estimate_outcomes": "dpcausal.inference",
+    "estimate_family": "dpcausal.inference",
     "plan": "dpcausal.planning.plan",
     "pool": "dpcausal.pooling",
     "sequential_looks": "dpcausal.inference",

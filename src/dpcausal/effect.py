@@ -55,6 +55,7 @@ class Effect(OtherNames):
         arm_sizes: The number of units in each arm, with the noise in it where it is private.
         contrasts: Further contrasts from the same releases, such as those of other arms, with their joint error.
         curves: A curve for each arm, such as survival over time.
+        quantity: What the arms differ in, where it is not the mean outcome: `median of score`.
         warnings: Signs, from released numbers, of a problem with the table or its declaration.
         bias_bound: The largest bias, in either direction, that the interval allows for; not in the standard error.
         ratio: Whether the effect is the first contrast over the second; its interval is then Fieller's, not symmetric.
@@ -92,6 +93,7 @@ class Effect(OtherNames):
     arm_sizes: JointEstimate | None = None
     contrasts: JointEstimate | None = None
     curves: tuple[ArmCurves, ...] = ()
+    quantity: str = ""
     warnings: tuple[str, ...] = ()
     bias_bound: float = 0.0
     ratio: bool = False
@@ -266,8 +268,9 @@ class Effect(OtherNames):
         if self.arm_means is None or self.rehearsed:
             return ()
         sizes = dict(zip(self.arm_sizes.names, self.arm_sizes.values, strict=True)) if self.arm_sizes else {}
+        word = f"{self.quantity}:" if self.quantity else "mean"
         return tuple(
-            f"{name}: {f'{sizes[name]:,.0f} units, ' if name in sizes else ''}mean {format_number(mean)}"
+            f"{name}: {f'{sizes[name]:,.0f} units, ' if name in sizes else ''}{word} {format_number(mean)}"
             for name, mean in zip(self.arm_means.names, self.arm_means.values, strict=True)
         )
 

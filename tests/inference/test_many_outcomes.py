@@ -44,19 +44,19 @@ def test_holm_rejects_step_by_step(p_values: list[float]) -> None:
 
 def test_one_budget_is_divided_by_weights_and_checked_before_the_first_query() -> None:
     opened = vaults(1.0)
-    family = dpc.estimate_outcomes(opened, dpc.DifferenceInMeans(), epsilon=1.0, weights=[2, 1, 1])
+    family = dpc.estimate_family(opened, dpc.DifferenceInMeans(), epsilon=1.0, weights=[2, 1, 1])
     assert [effect.guarantee.epsilon for effect in family.effects.values()] == [0.5, 0.25, 0.25]
     assert opened[0].ledger.spent.epsilon == pytest.approx(1.0)
     assert set(family.p_values) == set(NAMES)
     assert "adjusted p" in str(family)
     poor = vaults(0.9)
     with pytest.raises(BudgetExceededError):
-        dpc.estimate_outcomes(poor, dpc.DifferenceInMeans(), epsilon=1.0)
+        dpc.estimate_family(poor, dpc.DifferenceInMeans(), epsilon=1.0)
     assert poor[0].ledger.spent.epsilon == 0
 
 
 def test_joint_intervals_are_wider() -> None:
-    family = dpc.estimate_outcomes(vaults(3.0), dpc.DifferenceInMeans(), epsilon=3.0)
+    family = dpc.estimate_family(vaults(3.0), dpc.DifferenceInMeans(), epsilon=3.0)
     for name, (low, high) in family.intervals(0.95).items():
         least, most = family.effects[name].interval(0.95)
         assert low < least < most < high
@@ -67,7 +67,7 @@ def test_unusable_families_are_refused() -> None:
     opened = vaults(3.0)
     for sources, weights in (([], None), (opened, [1, 1]), (opened, [1, 1, 0]), ([opened[0]] * 2, None)):
         with pytest.raises(DpcausalError):
-            dpc.estimate_outcomes(sources, dpc.DifferenceInMeans(), epsilon=1.0, weights=weights)
+            dpc.estimate_family(sources, dpc.DifferenceInMeans(), epsilon=1.0, weights=weights)
     for p_values, method in (([0.5, 1.5], "holm"), ([0.5], "sidak"), ([float("nan")], "holm")):
         with pytest.raises(DpcausalError):
             dpc.adjusted_p_values(p_values, method)  # type: ignore[arg-type]
@@ -78,10 +78,10 @@ def test_comparisons_of_arms_are_named_by_their_arms() -> None:
         treatment = dpc.Treatment("dose", arms=("none", "low", "high"), compare=compare)
         return dpc.Rehearsal(dpc.Schema(treatment=treatment, outcome=dpc.Real(outcome, 0, 10)), n=3_000)
 
-    family = dpc.estimate_outcomes([rehearsed("low"), rehearsed("high")], dpc.DifferenceInMeans(), epsilon=1.0)
+    family = dpc.estimate_family([rehearsed("low"), rehearsed("high")], dpc.DifferenceInMeans(), epsilon=1.0)
     assert list(family.effects) == ["dose=low against dose=none", "dose=high against dose=none"]
     both = [rehearsed(dose, outcome) for dose in ("low", "high") for outcome in ("score", "pain")]
-    family = dpc.estimate_outcomes(both, dpc.DifferenceInMeans(), epsilon=1.0)
+    family = dpc.estimate_family(both, dpc.DifferenceInMeans(), epsilon=1.0)
     assert list(family.effects)[1] == "pain, dose=low against dose=none"
     with pytest.raises(DpcausalError):
-        dpc.estimate_outcomes([rehearsed("low"), rehearsed("low")], dpc.DifferenceInMeans(), epsilon=1.0)
+        dpc.estimate_family([rehearsed("low"), rehearsed("low")], dpc.DifferenceInMeans(), epsilon=1.0)

@@ -1,6 +1,7 @@
 import dataclasses
 import math
 import re
+from datetime import date
 from typing import Any
 
 import pytest
@@ -114,3 +115,11 @@ def test_tighter_bounds_come_first_if_slightly_tighter_is_enough(made: Made, sch
     assert not verdict_of(far, schema=schema).remedies[0].startswith("Tighter bounds")
     binary = dataclasses.replace(schema, outcome=dpc.Binary("score"))
     assert not verdict_of(near, schema=binary).remedies[0].startswith("Tighter bounds")
+
+
+def test_verdict_names_what_the_arms_differ_in(made: Made) -> None:
+    effect = made(quantity="cumulative incidence of relapse at 60")
+    assert verdict_of(effect).text.startswith("The cumulative incidence of relapse at 60 is higher with training")
+    report = dpc.Report.of(effect, date=date(2026, 1, 31)).to_html()
+    assert "The estimated cumulative incidence of relapse at 60 is" in report
+    assert "mean of score" not in report

@@ -41,10 +41,13 @@ class Kind:
         self._sums: dict[tuple[tuple[tuple[str, int], ...], tuple[str, ...], bool], ExactInts] = {}
         whole = self._engine.collect(column_names(schema), 1, whole=True)
         self.ticks = {name: column[0] for name, column in whole.items()}
+        self._others: dict[Schema, Kind] = {}
 
     def with_schema(self, schema: Schema) -> "Kind":
-        """Return the same unit seen through another schema."""
-        return Kind(with_schema(self._engine, schema), schema)
+        """Return the same unit seen through another schema; it is read through each schema once."""
+        if schema not in self._others:
+            self._others[schema] = Kind(with_schema(self._engine, schema), schema)
+        return self._others[schema]
 
     def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> ExactInts:
         """Return the sums over this unit alone."""

@@ -3,16 +3,16 @@
 Everything here is post-processing of effects, so beyond what their estimators ask it costs no privacy.
 """
 
-from dpcausal.inference.many_outcomes import OutcomeFamily, adjusted_p_values, estimate_outcomes
+from dpcausal.inference.many_outcomes import EffectFamily, adjusted_p_values, estimate_family
 from dpcausal.inference.negative_controls import CalibratedEffect, calibrate_effect
 from dpcausal.inference.sequential import Look, sequential_looks
 
 __all__ = [
     "CalibratedEffect",
+    "EffectFamily",
     "Look",
-    "OutcomeFamily",
     "adjusted_p_values",
     "calibrate_effect",
-    "estimate_outcomes",
+    "estimate_family",
     "sequential_looks",
 ]

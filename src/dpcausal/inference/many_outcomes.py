@@ -54,7 +54,7 @@ def adjusted_p_values(p_values: Sequence[float], method: Method = "holm") -> tup
 
 
 @dataclass(frozen=True)
-class OutcomeFamily:
+class EffectFamily:
     """Effects on several outcomes, or of several arms, which are judged together.
 
     Attributes:
@@ -90,7 +90,7 @@ class OutcomeFamily:
         return text_table(f"{len(lines)} effects, p-values by {self.method}", lines)
 
 
-def estimate_outcomes(  # noqa: PLR0913
+def estimate_family(  # noqa: PLR0913
     sources: Sequence[Source],
     estimator: Estimator,
     *,
@@ -98,7 +98,7 @@ def estimate_outcomes(  # noqa: PLR0913
     delta: float = 0.0,
     weights: Sequence[float] | None = None,
     method: Method = "holm",
-) -> OutcomeFamily:
+) -> EffectFamily:
     """Estimate the effect on each of several outcomes, or of each of several arms, for a total of epsilon and delta.
 
     Each source has one outcome and one comparison of arms in its schema: vaults of one table and one ledger, or
@@ -120,7 +120,7 @@ def estimate_outcomes(  # noqa: PLR0913
         >>> from dpcausal import Binary, DifferenceInMeans, Real, Rehearsal, Schema, Treatment
         >>> outcomes = [Real("pain", 0, 10), Binary("fell")]
         >>> plans = [Rehearsal(Schema(treatment=Treatment("arm"), outcome=outcome), n=2_000) for outcome in outcomes]
-        >>> family = estimate_outcomes(plans, DifferenceInMeans(), epsilon=1.0, weights=[3, 1])
+        >>> family = estimate_family(plans, DifferenceInMeans(), epsilon=1.0, weights=[3, 1])
         >>> [effect.guarantee.epsilon for effect in family.effects.values()]
         [0.75, 0.25]
     """
@@ -148,7 +148,7 @@ def estimate_outcomes(  # noqa: PLR0913
         }
 
     check_affords(ask, *sources)
-    return OutcomeFamily(ask(*sources), method)
+    return EffectFamily(ask(*sources), method)
 
 
 def _names(schemas: Sequence[Schema]) -> list[str]:

@@ -77,7 +77,7 @@ def calibrate_effect(effect: Effect, controls: Sequence[Effect]) -> CalibratedEf
         raise RefusedError(
             expected=f"at least {_FEWEST} negative controls, all with standard errors and intervals, as the effect",
             got=f"{len(controls)} controls, {sum(not error for error in errors)} effects without an error",
-            hint="twenty or more controls are usual; ask for them in one family with estimate_outcomes.",
+            hint="twenty or more controls are usual; ask for them in one family with estimate_family.",
         )
     estimates = np.array([each.estimate for each in controls])
     variances = np.array([each or 0.0 for each in errors[1:]]) ** 2

@@ -151,6 +151,7 @@ def pool(
         ),
         no_interval=alone or _no_interval(rule, counted, dict(zip(sites, weights, strict=True))),
         between_sd=_between_sd(rule, differing, weights),
+        quantity=first.quantity,
         arm_means=None if rule == "median" else _arm_means(list(sites.values()), weights),
         bias_bound=float(weights @ [effect.bias_bound for effect in sites.values()]),
         sites=_shares(sites, weights, absent),

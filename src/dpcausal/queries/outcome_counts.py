@@ -29,6 +29,7 @@ class _Counts(Query):
     """The base of both queries."""
 
     adds_up: ClassVar[bool] = True
+    _arms: ClassVar[tuple[str, ...]] = ("",)
 
     edges: Sequence[float]
 
@@ -44,8 +45,8 @@ class _Counts(Query):
 
     @property
     def bins(self) -> tuple[str, ...]:
-        """The name of each count in the answer."""
-        raise NotImplementedError
+        """The name of each bin in the answer; arm after arm, where they are apart."""
+        return tuple(f"count{arm}_{place}" for arm in self._arms for place in range(len(self.edges) + 1))
 
     def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
         """Return the answer's coordinates and how far one unit can move them."""
@@ -92,11 +93,6 @@ class OutcomeCounts(_Counts):
 
     name: ClassVar[str] = "outcome_counts"
 
-    @property
-    def bins(self) -> tuple[str, ...]:
-        """The name of each bin in the answer."""
-        return tuple(f"count_{place}" for place in range(len(self.edges) + 1))
-
     def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
         """Return the expected answer without noise and without an effect; `expected_shares` has the assumptions."""
         shares = self.expected_shares(expectations)
@@ -114,11 +110,7 @@ class ArmOutcomeCounts(_Counts):
     """
 
     name: ClassVar[str] = "arm_outcome_counts"
-
-    @property
-    def bins(self) -> tuple[str, ...]:
-        """The name of each bin of each arm in the answer, arm after arm."""
-        return tuple(f"count_{arm}_{place}" for arm in (0, 1) for place in range(len(self.edges) + 1))
+    _arms: ClassVar[tuple[str, ...]] = ("_0", "_1")
 
     def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
         """Return the expected answer without noise and without an effect; `expected_shares` has the assumptions."""

@@ -34,7 +34,7 @@ class Confounding:
 def sensitivity_to_confounding(
     effect: Effect, interval: tuple[float, float] | None, covariates: int, *, binary: bool = False
 ) -> Confounding | None:
-    """Return E-values and robustness values, or None where there is no interval or no sampling error.
+    """Return E-values and robustness values, or None without an interval or a sampling error, and for what is no mean.
 
     Args:
         effect: The effect.
@@ -43,7 +43,7 @@ def sensitivity_to_confounding(
         binary: Whether the outcome is binary. Then the E-value uses the ratio of the risks, if the effect has them.
     """
     freedom = effect.n - 2 - covariates
-    if interval is None or effect.rehearsed or not effect.sampling_sd or freedom < 1:
+    if interval is None or effect.rehearsed or effect.quantity or not effect.sampling_sd or freedom < 1:
         return None
     limit = limit_nearer_to_zero(interval)
     risks = _risk_ratio(effect) if binary else None

@@ -1,7 +1,6 @@
 """The conclusion that an effect allows and, where it allows none, the cheapest way to reach one."""
 
 import math
-import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -72,9 +71,8 @@ def verdict_on(
 
 
 def _subject(effect: Effect) -> str:
-    """Return what the arms differ in: the mean, or the quantile that the estimand names."""
-    quantile = re.match(r"difference in the (.+) of the outcome", effect.estimand)
-    return f"The {quantile[1]} of {effect.outcome}" if quantile else f"Mean {effect.outcome}"
+    """Return what the arms differ in, as the beginning of a sentence."""
+    return f"The {effect.quantity}" if effect.quantity else f"Mean {effect.outcome}"
 
 
 def _undecided(low: float, high: float, smallest: float) -> str:

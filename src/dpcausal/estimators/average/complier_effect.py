@@ -109,6 +109,7 @@ class ComplierEffect(BaseEstimator):
             no_interval=_refusal(parts),
             contrasts=parts,
             ratio=True,
+            quantity=f"mean of {source.schema.outcome.name} among compliers",
         )
         if effect.rehearsed or not error or (share / error) ** 2 >= _WEAK:
             return effect

@@ -205,6 +205,7 @@ class DifferenceInDifferences(BaseEstimator):
             estimand="average treatment effect on the treated: mean change with treatment minus mean change without",
             arms=source.schema.treatment.labels_or_values,
             outcome=source.schema.outcome.name,
+            quantity=f"mean change of {source.schema.outcome.name}",
             estimate=effect.values[0],
             sampling_sd=effect.sampling_sd((1.0,)),
             noise=effect.noise_along((1.0,)),

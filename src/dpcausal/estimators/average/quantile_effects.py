@@ -109,6 +109,7 @@ class QuantileEffects(BaseEstimator):
             estimand=f"difference in the {_named(levels[place])} of the outcome: with all treated minus with none",
             arms=labels,
             outcome=source.schema.outcome.name,
+            quantity=f"{_named(levels[place])} of {source.schema.outcome.name}",
             estimate=contrasts.values[place],
             sampling_sd=contrasts.sampling_sd(along),
             noise=(merged(contrasts.noise_along(along)),),

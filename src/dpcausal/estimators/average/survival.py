@@ -119,6 +119,7 @@ class Survival(BaseEstimator):
             arm_sizes=found.sizes(arms),
             contrasts=joint,
             curves=_curves(found, words, source.schema),
+            quantity=words.names[quantity],
         )
         return warned(effect, source.schema, Signs(sizes=_sizes(found, arms)))
 

@@ -15,10 +15,11 @@ def arm_tables(report: ReportInputs) -> tuple[Table, ...]:
     if effect.rehearsed:
         return ()
     binary = report.study is not None and isinstance(report.study.schema.outcome, Binary)
-    return (*_arms(effect, "risk" if binary else "mean"), *_measures(effect, binary=binary), *_contrasts(effect))
+    heading = effect.quantity or ("risk" if binary else "mean")
+    return (*_arms(effect, heading), *_measures(effect, binary=binary), *_contrasts(effect))
 
 
-def _arms(effect: Effect, mean: str) -> Iterator[Table]:
+def _arms(effect: Effect, heading: str) -> Iterator[Table]:
     means = effect.arm_means
     if means is None:
         return
@@ -28,7 +29,7 @@ def _arms(effect: Effect, mean: str) -> Iterator[Table]:
         error = means.standard_error([float(at == place) for at in range(len(means.names))])
         units = f"{sizes[name]:,.0f}" if name in sizes else ""
         lines.append((name, units, format_number(value), format_number(error)))
-    yield Table("Arms (noisy, as released)", ("arm", "units", mean, "standard error"), tuple(lines))
+    yield Table("Arms (noisy, as released)", ("arm", "units", heading, "standard error"), tuple(lines))
 
 
 def _measures(effect: Effect, *, binary: bool) -> Iterator[Table]:

@@ -40,7 +40,8 @@ def _finding(report: ReportInputs) -> str:
     if report.interval is not None:
         low, high = map(format_number, report.interval)
         interval = f" (95 % interval {low} to {high})"
-    return f"The estimated mean of {effect.outcome} is {size}{interval}, among {effect.n:,} units."
+    quantity = effect.quantity or f"mean of {effect.outcome}"
+    return f"The estimated {quantity} is {size}{interval}, among {effect.n:,} units."
 
 
 def _failed_checks(report: ReportInputs) -> tuple[str, ...]:
@@ -191,6 +192,7 @@ def confounding(report: ReportInputs) -> Section:
     values = report.confounding
     if values is None:
         missing = "the study file" if report.study is None else "an interval, and a sampling error above 0"
+        missing = "an effect on a mean or a risk" if report.effect.quantity else missing
         return Section("confounding", title, paragraphs=(f"Not computed: it needs {missing}.",))
     items = (
         ("E-value, estimate", f"{values.e_value:.2f}"),
