@@ -103,9 +103,12 @@ class Vault:
         self._ledger.bind(as_of, data_set, self._n)
 
     def _count(self) -> None:
+        """Count the units, and their arms where these are public: without arms, a file's own row count is enough."""
+        if self._schema.protects == "record":
+            self._n, self._arm_sizes = int(self._engine.aggregate({}, ["1"], whole=True)[0]), None
+            return
         arms = self._engine.aggregate({"treatment": 3}, ["1"], whole=True)
-        self._n = int(arms.sum())
-        self._arm_sizes = None if self._schema.protects == "record" else (int(arms[0, 0]), int(arms[1, 0]))
+        self._n, self._arm_sizes = int(arms.sum()), (int(arms[0, 0]), int(arms[1, 0]))
 
     @property
     def schema(self) -> Schema:
