@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from dpcausal.columns import Unit, declared_dict
 from dpcausal.errors import LedgerError
-from dpcausal.schema import Schema
+from dpcausal.schema import Protects, Schema
 from dpcausal.validation import LONGEST_VERSION, build, check_keys, is_version
 
 
@@ -21,7 +21,7 @@ class DataSet:
         allow_unproved: The queries without a proof that are allowed.
     """
 
-    protects: str
+    protects: Protects
     unit: Unit | None = None
     public: tuple[str, ...] = ()
     allow_unproved: tuple[str, ...] = ()
