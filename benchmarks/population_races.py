@@ -3,8 +3,8 @@
 `python -m benchmarks.population_races --json`
 
 First, experiments race for a budget that affords only a part of them. Then those that have a budget spend a part of it
-and give the rest back. Real processes, real SIGKILL, a real database: PostgreSQL where DPCAUSAL_POSTGRES names a server,
-otherwise an SQLite file. Whatever a killed process did not confirm is asked again by another.
+and give the rest back. Real processes, real SIGKILL, a real database: PostgreSQL where DPCAUSAL_POSTGRES names a
+server, otherwise an SQLite file. Whatever a killed process did not confirm is asked again by another.
 """
 
 import argparse
@@ -119,9 +119,9 @@ def with_kills(  # noqa: PLR0913, PLR0917
     return answers, killed
 
 
-def measure(
+def measure(  # noqa: PLR0913, PLR0917
     url: str, count: int, closed: int, kills: int, seed: int, processes: int, threads: int
-) -> dict[str, object]:  # noqa: PLR0913, PLR0917
+) -> dict[str, object]:
     """Race for a budget, close a part of what was allocated, and compare the ledgers with what was confirmed."""
     random, affordable = Random(seed), count * 7 // 10  # noqa: S311 (moments to kill at)
     cap = PRICE.epsilon * (affordable + 0.5)
@@ -187,7 +187,7 @@ def main() -> None:
     parser.add_argument("--closed", type=int, default=100, help="experiments that are closed again")
     parser.add_argument("--kills", type=int, default=60, help="processes that are killed")
     parser.add_argument("--processes", type=int, default=8)
-    parser.add_argument("--threads", type=int, default=10, help="requests in flight in each process")
+    parser.add_argument("--threads", type=int, default=5, help="requests in flight in each process")
     parser.add_argument("--seed", type=int, default=0, help="of the moments to kill at")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     chosen = parser.parse_args()

@@ -29,7 +29,8 @@ class DataSet:
     @classmethod
     def of(cls, schema: Schema, allow_unproved: Sequence[str] = ()) -> Self:
         """Return what a schema declares public about a data set."""
-        return cls(schema.protects, schema.unit, schema.public_columns, tuple(sorted(allow_unproved)))
+        unit = schema.unit.identity if schema.unit else None  # studies of one data set may add up other columns
+        return cls(schema.protects, unit, schema.public_columns, tuple(sorted(allow_unproved)))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the data set as plain values, the unit in its parts."""

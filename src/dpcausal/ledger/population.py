@@ -2,16 +2,16 @@
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from fractions import Fraction
+from dataclasses import dataclass
 from typing import Any, Self
 
 from sqlalchemy import Connection
 
 from dpcausal.errors import BudgetExceededError, LedgerError
 from dpcausal.ledger import refusals, verification
+from dpcausal.ledger.allocated_total import AllocatedTotal, label_of, plain_total, total_of
 from dpcausal.ledger.allocation import MONTHS, Allocation, Days, Period, check_name, today
-from dpcausal.ledger.budget import Budget, Spending, Total
+from dpcausal.ledger.budget import Budget, Spending
 from dpcausal.ledger.chain import Entry, broken_at
 from dpcausal.ledger.data_set import check_version
 from dpcausal.ledger.journal import Journal, begin
@@ -22,52 +22,6 @@ from dpcausal.ledger.witness import Witness, open_witness
 from dpcausal.schema import PROTECTS, Protects
 
 _AT_ONCE = 100  # ledgers that are verified while others wait
-
-
-@dataclass(frozen=True)
-class AllocatedTotal(RunningTotal):
-    """The running total of a population: what its experiments may spend, in each period.
-
-    Attributes:
-        budget: The population's budget; None before the first entry.
-        periods: What is allocated in each period and was not returned; by the empty text without periods.
-    """
-
-    budget: Budget | None = None
-    periods: Mapping[str, Total] = field(default_factory=dict)
-
-    def of(self, days: Days | None) -> Total:
-        """Return what is allocated in a period."""
-        return self.periods.get(_label(days), Total())
-
-    def _with(self, entry: Entry) -> Self | None:
-        content = entry.content
-        match self.head, entry.kind:
-            case None, "open" if "population" in content:
-                return replace(self, opening=entry.digest, budget=Budget(**content["budget"]))
-            case Entry(), "allocate":
-                return self._moved(_days(content), Budget(**content["budget"]).cap)
-            case Entry(), "close":
-                return self._moved(_days(content), Total() - _total(content["returned"]))
-            case Entry(), "checkpoint" if self._agrees(entry):
-                return self
-        return None
-
-    def _moved(self, days: Days | None, total: Total) -> Self | None:
-        """Return the total with more or less allocated in a period; None where that is beyond the budget or below 0."""
-        allocated = self.of(days) + total
-        if self.budget is None or not self.budget.covers(allocated) or min(vars(allocated).values()) < 0:
-            return None
-        return replace(self, periods={**self.periods, _label(days): allocated})
-
-    def _record(self) -> dict[str, Any]:
-        return {
-            "opening": self.opening,
-            "periods": [[label, _plain(total)] for label, total in self.periods.items()],
-        }
-
-    def _restored(self, recorded: Mapping[str, Any]) -> Self:
-        return replace(self, periods={label: _total(parts) for label, parts in recorded["periods"]})
 
 
 @dataclass(frozen=True)
@@ -281,7 +235,7 @@ class Population(Journal[AllocatedTotal]):
             before = self._store.entries_of(connection, allocation.key, ["close"])
             if not before:
                 unspent = ledger.close_within(connection)
-                content = {"allocation": allocation.to_dict(), "returned": _plain(unspent)}
+                content = {"allocation": allocation.to_dict(), "returned": plain_total(unspent)}
                 before = [self._append(connection, "close", allocation.key, content)]
         _ = ledger.spent  # reads the end of the ledger, and so reports it to its witness
         return _returned(budget, before[0])
@@ -326,7 +280,7 @@ class Population(Journal[AllocatedTotal]):
             name=allocation.experiment,
             budget=budget,
             ledger=named(self._store.place, allocation.ledger),
-            period=_label(allocation.days),
+            period=label_of(allocation.days),
             returned=_returned(budget, closed) if closed else None,
         )
 
@@ -363,7 +317,7 @@ class Population(Journal[AllocatedTotal]):
             last = store.extent(connection)[1]
             start = verification.at_checkpoint_before(store, connection, last, RunningTotal())
             running = verification.to_the_end(store, connection, start)
-            returned = _total(closed.content["returned"])
+            returned = total_of(closed.content["returned"])
             agrees = running.closed and Budget(**content["budget"]).unspent(running.total) == returned
         if not agrees:
             raise LedgerError(
@@ -416,22 +370,6 @@ def _lost(experiment: str) -> LedgerError:
     )
 
 
-def _label(days: Days | None) -> str:
-    return days.label if days else ""
-
-
-def _days(content: Mapping[str, Any]) -> Days | None:
-    return Allocation.from_dict(content["allocation"]).days
-
-
-def _plain(total: Total) -> dict[str, str]:
-    return {name: str(part) for name, part in vars(total).items()}
-
-
-def _total(parts: Mapping[str, str]) -> Total:
-    return Total(**{name: Fraction(part) for name, part in parts.items()})
-
-
 def _returned(budget: Budget, closed: Entry) -> Spending:
     closed.check_digest()
-    return budget.remaining(budget.cap - _total(closed.content["returned"]))
+    return budget.remaining(budget.cap - total_of(closed.content["returned"]))
