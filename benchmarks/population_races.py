@@ -34,10 +34,20 @@ NAME, AS_OF = "shoppers", "2026-06-30"
 PRICE, SPENT = dpc.Budget(epsilon=0.01), Event(family="laplace", epsilon=0.004, delta=0.0, mu=0.0)
 
 
+OPENED = threading.local()
+
+
+def population_at(url: str) -> dpc.Population:
+    """Return the population, which each thread opens once, as a server would."""
+    if not hasattr(OPENED, "population"):
+        OPENED.population = dpc.Population(url, NAME)
+    return OPENED.population
+
+
 def allocate(url: str, experiment: str) -> str:
     """Ask for an experiment's budget."""
     try:
-        dpc.Population(url, NAME).allocate(experiment, PRICE, as_of=AS_OF)
+        population_at(url).allocate(experiment, PRICE, as_of=AS_OF)
     except BudgetExceededError:
         return "refused"
     return "allocated"
@@ -45,7 +55,7 @@ def allocate(url: str, experiment: str) -> str:
 
 def spend_and_close(url: str, experiment: str) -> str:
     """Spend a part of an experiment's budget, unless that was done before, and give the rest back."""
-    population = dpc.Population(url, NAME)
+    population = population_at(url)
     ledger = population.allocate(experiment, PRICE, as_of=AS_OF)
     ledger.grant("query", SPENT, {})  # also where it was granted before, and the ledger closed since
     ledger.debit("query")

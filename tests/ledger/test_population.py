@@ -105,6 +105,7 @@ def test_closing_returns_what_was_never_granted(people: dpc.Population) -> None:
         ledger.grant("later", event(0.1), {})
     with pytest.raises(LedgerError, match="closed"):
         ledger.check_affords({"later": event(0.1)})
+    assert ledger.remaining.epsilon == 0
     ledger.debit("reserved")  # its price was not returned
     ledger.verify()
     people.verify()

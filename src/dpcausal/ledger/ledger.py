@@ -320,8 +320,9 @@ class Ledger(Journal[RunningTotal]):
 
     @property
     def remaining(self) -> Spending:
-        """The remaining budget."""
-        return self.budget.remaining(self._current().total)
+        """The remaining budget; nothing once the ledger is closed."""
+        current = self._current()
+        return self.budget.remaining(self.budget.cap if current.closed else current.total)
 
     @property
     def proof_status(self) -> ProofStatus:
