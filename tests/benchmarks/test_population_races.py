@@ -1,6 +1,8 @@
 """A short form of `python -m benchmarks.population_races`: real processes, really killed."""
 
+import json
 import os
+from pathlib import Path
 
 import pytest
 
@@ -26,3 +28,16 @@ def test_a_race_beyond_the_budget_would_be_found() -> None:
     fine |= {"allocated": 21, "affordable": 21, "allocated_after_closing_is_exact": 1}
     assert population_races.failures(dict(fine)) == []
     assert population_races.failures(fine | {"allocated": 22, "over_cap": 1}) == ["over_cap", "allocated"]
+
+
+def test_page_shows_the_stored_result() -> None:
+    root = Path(__file__).parents[2]
+    stored = json.loads((root / "benchmarks/results/population_races.json").read_text(encoding="utf-8"))
+    page = (root / "docs/benchmarks.md").read_text(encoding="utf-8")
+    assert population_races.failures(stored) == []
+    killed = f"{stored['processes_killed']}, and {stored['processes_killed_while_closing']} while closing"
+    assert f"| requests | {stored['requests']:,} |" in page
+    assert f"| processes killed | {killed} |" in page
+    assert f"that the budget affords | {stored['allocated']} |" in page
+    assert f"| what is allocated after closing | {stored['allocated_after_closing']:g}, exactly" in page
+    assert f"| requests a second, with the kills | {stored['requests_a_second']} |" in page
