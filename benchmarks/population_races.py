@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from fractions import Fraction
@@ -39,9 +39,10 @@ OPENED = threading.local()
 
 def population_at(url: str) -> dpc.Population:
     """Return the population, which each thread opens once, as a server would."""
-    if not hasattr(OPENED, "population"):
-        OPENED.population = dpc.Population(url, NAME)
-    return OPENED.population
+    population: dpc.Population | None = getattr(OPENED, "population", None)
+    if population is None:
+        population = OPENED.population = dpc.Population(url, NAME)
+    return population
 
 
 def allocate(url: str, experiment: str) -> str:
@@ -173,7 +174,7 @@ def measure(  # noqa: PLR0913, PLR0917
     }
 
 
-def failures(found: dict[str, object]) -> list[str]:
+def failures(found: Mapping[str, object]) -> list[str]:
     """Return what should not have happened."""
     zeros = ("allocated_twice", "confirmed_and_lost", "allocated_and_not_confirmed", "not_answered", "over_cap")
     wrong = [name for name in (*zeros, "closed_without_record", "ledgers_that_spent_another_amount") if found[name]]

@@ -26,7 +26,7 @@ def test_a_race_beyond_the_budget_would_be_found() -> None:
     fine = dict.fromkeys(("allocated_twice", "confirmed_and_lost", "allocated_and_not_confirmed", "not_answered"), 0)
     fine |= {"closed_without_record": 0, "ledgers_that_spent_another_amount": 0, "over_cap": 0}
     fine |= {"allocated": 21, "affordable": 21, "allocated_after_closing_is_exact": 1}
-    assert population_races.failures(dict(fine)) == []
+    assert population_races.failures(fine) == []
     assert population_races.failures(fine | {"allocated": 22, "over_cap": 1}) == ["over_cap", "allocated"]
 
 

@@ -4,9 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import Result
 from sqlalchemy import create_engine, text
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from dpcausal.cli import app
 

@@ -1,6 +1,5 @@
 """One budget for every experiment on the same people."""
 
-from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 
@@ -65,9 +64,9 @@ def test_allocating_again_takes_nothing_more(people: dpc.Population) -> None:
     first = people.allocate("e", HALF, as_of=AS_OF)
     assert people.allocate("e", HALF, as_of=AS_OF).opening == first.opening
     assert people.remaining.epsilon == 1.5
-    for other in ({"budget": dpc.Budget(epsilon=1), "as_of": AS_OF}, {"budget": HALF, "as_of": "2027"}):
+    for budget, as_of in ((dpc.Budget(epsilon=1), AS_OF), (HALF, "2027")):
         with pytest.raises(LedgerError, match="what was allocated"):
-            people.allocate("e", **other)
+            people.allocate("e", budget, as_of=as_of)
     assert people.remaining.epsilon == 1.5
 
 
@@ -158,7 +157,7 @@ def test_checkpoints_hold_the_allocations(url: str, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[date]]:
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[date]:
     days = [date(2026, 12, 31)]
     monkeypatch.setattr(allocation, "today", lambda: days[-1])
     monkeypatch.setattr(population, "today", lambda: days[-1])

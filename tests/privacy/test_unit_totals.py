@@ -24,8 +24,13 @@ HOSTILE: tuple[Event, ...] = (None, nan, inf, -inf, 1.7e308, -1.7e308, 5e-324, 0
 OUTCOMES = (dpc.Real("y", 0, 10), dpc.Real("y", -3, 4.5), dpc.Real("y", 2, 3), dpc.Real("y", -1e-60, 1e-60))
 
 
-def schema_of(outcome: dpc.Real | dpc.Binary, **rules: Sequence[str]) -> dpc.Schema:
-    return dpc.Schema(dpc.Treatment("t"), outcome, unit=dpc.Unit("who", by="when", **rules or {"sum": ["y"]}))
+def schema_of(
+    outcome: dpc.Real | dpc.Binary,
+    sum: Sequence[str] = ("y",),  # noqa: A002
+    count: Sequence[str] = (),
+) -> dpc.Schema:
+    unit = dpc.Unit("who", by="when", sum=sum, count=count)
+    return dpc.Schema(dpc.Treatment("t"), outcome, unit=unit)
 
 
 def table_of(units: Sequence[Sequence[Event]], arms: Sequence[int] | None = None) -> pa.Table:
@@ -133,7 +138,7 @@ def test_an_answer_for_one_record_is_never_given_for_a_total() -> None:
         (dpc.Real("y", 0, 10), {"sum": ["t"]}),
         (dpc.Real("y", 0, 10), {"sum": ["absent"]}),
         (dpc.Real("y", 0, 10, since="2020-01-01"), {"sum": ["y"]}),
-        (dpc.Binary("y"), {"count": ["y"]}),
+        (dpc.Binary("y"), {"sum": [], "count": ["y"]}),
         (dpc.Real("y", 0, 10), {"sum": ["y"], "count": ["y"]}),
         (dpc.Real("y", 0, 10), {"sum": "y"}),
     ],

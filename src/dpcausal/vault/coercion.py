@@ -114,7 +114,7 @@ def _added(column: TableColumn, value: str, event: str, family: Family, dialect:
     """
     over = "OVER (PARTITION BY unit)"
     if not isinstance(column, Real):
-        yes = _spelled(column, family, dialect)[1]  # type: ignore[arg-type]  # a Binary: the schema has it so
+        yes = _spelled(column, family, dialect)[1]
         return f"CASE WHEN {value} IN ({yes}) THEN 1 ELSE 0 END", f"MAX({event}) {over}"
     size = math.frexp(max(abs(column.low), abs(column.high)))[1]
     to_one, most = 2.0 ** (_EVENT_BITS - size), 2.0 ** (_EXACT_BITS - _EVENT_BITS + size)
