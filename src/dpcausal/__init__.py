@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from dpcausal.inference import sequential_looks as sequential_looks
     from dpcausal.ledger import Budget as Budget
     from dpcausal.ledger import Ledger as Ledger
+    from dpcausal.ledger import Population as Population
     from dpcausal.planning.plan import Plan as Plan
     from dpcausal.planning.plan import plan as plan
     from dpcausal.planning.ranking import Ranking as Ranking
@@ -144,6 +145,7 @@ _HOMES = {
     "KernelLearner": "dpcausal.estimators.conditional",
     "Learner": "dpcausal.vault.numerics.learners",
     "Ledger": "dpcausal.ledger",
+    "Population": "dpcausal.ledger",
     "Look": "dpcausal.inference",
     "EffectFamily": "dpcausal.inference",
     "OutcomeRange": "dpcausal.estimators.outcome_range",

@@ -1,7 +1,7 @@
 """Columns of a table, and whose records they are: each with what is public about it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, fields
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from typing import Any, Literal
 
 from dpcausal.cells import Aliases, Value, checked_aliases, spellings
@@ -260,28 +260,67 @@ def _check_missing(name: str, missing: Value | None, values: Sequence[Value]) ->
 class Unit:
     """Whose privacy is protected, when a table holds several records of one person.
 
-    Exactly one record of each unit is used: the first or last by a column, ties broken by the declared columns' values,
-    so that the choice does not depend on how the table happens to be stored.
+    One record of each unit is used: the first or last by a column, ties broken by the declared columns' values, so that
+    the choice does not depend on how the table happens to be stored. Columns in `sum` and `count` are the exception:
+    they are added up over all records of the unit, and the total is moved to the bounds of the column.
 
     Attributes:
         name: The column that says which person a record belongs to.
         by: The column that orders one person's records, for instance a date.
         keep: Which of them is used.
+        sum: Numbers to add up, for instance revenue: `low` and `high` bound a unit's total, and a cell that is missing
+            or no number adds nothing. Of a yes-or-no column the total is whether any of the unit's records says yes.
+        count: Columns, declared as `Real`, of which to count the records where the cell is not empty.
+
+    Example:
+        >>> Unit("user", by="time", sum=["revenue"]).added
+        ('revenue',)
     """
 
     name: str
     by: str
     keep: Literal["first", "last"] = "first"
+    _: KW_ONLY
+    sum: Sequence[str] = ()
+    count: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         check_name(self.name)
         check_name(self.by)
+        for rule in ("sum", "count"):
+            names = getattr(self, rule)
+            if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+                raise SchemaError(
+                    expected=f"{rule}: a list of column names", got=repr(names), hint=f'write {rule}=["revenue"].'
+                )
+            object.__setattr__(self, rule, tuple(sorted(names)))
+        if len(set(self.added)) != len(self.added):
+            raise SchemaError(
+                expected="each column once in sum or in count",
+                got=repr(self.added),
+                hint="remove the one that stands twice.",
+            )
         if self.keep not in ("first", "last"):
             raise SchemaError(
                 expected='keep="first" or keep="last"',
                 got=repr(self.keep),
                 hint="choose which record of a unit counts.",
             )
+
+    @property
+    def added(self) -> tuple[str, ...]:
+        """The columns that are added up over all records of a unit."""
+        return (*self.sum, *self.count)
+
+    @property
+    def identity(self) -> "Unit":
+        """Whose records these are and which of them is used, whatever else a study adds up over them."""
+        return replace(self, sum=(), count=())
+
+    def __str__(self) -> str:
+        rules = (("added up: ", self.sum), ("counted: ", self.count))
+        added = "".join(f"; {rule}{', '.join(names)}" for rule, names in rules if names)
+        return f"{self.name} ({self.keep} by {self.by}{added})"
 
 
 _KINDS: dict[str, Callable[..., Column]] = {"real": Real, "binary": Binary, "category": Category}

@@ -115,6 +115,7 @@ class Schema:
 
     def _check_unit(self, names: list[str]) -> None:
         """Raise where a protected value decides whose a record is or, with public arms, which record counts."""
+        self._check_added()
         if self.unit is not None and self.unit.name in names:
             raise SchemaError(
                 expected="a unit column that is not also treatment, outcome or covariate",
@@ -129,6 +130,20 @@ class Schema:
                 got=repr(self.unit.by),
                 hint='order by a visit number or a date, or declare protects="record".',
             )
+
+    def _check_added(self) -> None:
+        """Raise unless columns that are added up over a unit's records have a total."""
+        unit, columns = self.unit, {column.name: column for column in (self.outcome, *self.covariates)}
+        for name in unit.added if unit else ():
+            column = columns.get(name)
+            is_number = isinstance(column, Real) and not column.since and not column.indicator
+            is_answer = isinstance(column, Binary) and not isinstance(column, Indicator)
+            if not (is_number or (unit and name in unit.sum and is_answer)):
+                raise SchemaError(
+                    expected=f"{name!r} to be a Real without dates and indicator, or, where it is summed, a Binary",
+                    got=repr(column) if column else "no outcome or covariate of that name",
+                    hint="only these have a total over a unit's records; a total is never missing.",
+                )
 
     @property
     def columns(self) -> tuple[TableColumn, ...]:
@@ -175,9 +190,20 @@ class Schema:
     def data_handling(self) -> tuple[str, ...]:
         """How the treatment and the outcome were read, in words: what every effect rests on."""
         rules = (f"outcomes were read as {self.outcome.rules}",) if self.outcome.rules else ()
+        if isinstance(self.outcome, Binary) and self.unit and self.outcome.name in self.unit.sum:
+            yes = self.outcome.labels_or_values[1]
+            return self._arms_read, f"the outcome is {yes} where any record of a {self.unit.name} says so", *rules
         if isinstance(self.outcome, Binary):
             return self._arms_read, f"a missing or unknown outcome counted as {self.outcome.missing_value}", *rules
         low, high = self.outcome_bounds
+        if self.unit and self.outcome.name in self.unit.added:
+            each = "records" if self.outcome.name in self.unit.sum else "records where it is not empty"
+            return (
+                self._arms_read,
+                f"the outcome is a total over the {each} of each {self.unit.name}; what is missing adds nothing",
+                f"totals lie within {low:,g} and {high:,g}; totals beyond were moved to the bound",
+                *rules,
+            )
         return (
             self._arms_read,
             f"a missing outcome, or one that is no number, counted as {self.outcome.missing_value:,g}",
@@ -194,7 +220,8 @@ class Schema:
             >>> schema.covariate_handling(["age", "age is missing", "smoker"])
             ('a missing covariate counted as: age 40 with an indicator, smoker 0',)
         """
-        used = [column for column in self.covariates if column.name in names]
+        added = self.unit.added if self.unit else ()
+        used = [column for column in self.covariates if column.name in names and column.name not in added]
         indicated = {column.of.name for column in used if isinstance(column, Indicator)}
         words = [
             f"{column.name} {_plain(column.missing_value)}{' with an indicator' if column.name in indicated else ''}"

@@ -91,6 +91,7 @@ high = "<fill in>"
 # name = "<fill in>"
 # by = "<fill in>"
 # keep = "first"
+# sum = ["<fill in>"]       # columns to add up over a person's records instead; low and high bound the total
 
 # The columns of the table. Uncomment those that are confounders: known before treatment, and related to both treatment
 # and outcome. Give the reasons in a table of their own: [confounders], with age = "..." below it.

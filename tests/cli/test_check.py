@@ -96,6 +96,19 @@ def test_check_inspects_units_and_types(tmp_path: Path) -> None:
     assert "treatment t: most often '2' 1 times" in output
 
 
+def test_check_does_not_compare_records_with_bounds_of_totals(tmp_path: Path) -> None:
+    unit = dpc.Unit("who", by="day", sum=["y"], count=["order"])
+    write(tmp_path, dpc.Schema(dpc.Treatment("t"), dpc.Real("y", 0, 10), [dpc.Real("order", 0, 9)], unit=unit))
+    days = pa.array([18_262, None], pa.int32()).view(pa.date32())
+    pq.write_table(
+        pa.table({"t": [0, 1], "y": [-5.0, 99.0], "order": days, "who": [1, 1], "day": [1, 2]}), tmp_path / "t.parquet"
+    )
+    output = run(tmp_path, table="t.parquet").output
+    assert "outcome y: added up for each unit" in output
+    assert "below" not in output
+    assert "covariate order: 1 (50.0%) absent; the others are counted" in output
+
+
 def test_check_reports_duplicate_column_names(tmp_path: Path) -> None:
     write(tmp_path, text="arm,cost,sex,age,ill,x,x\n")
     assert f"{MARK} header: names that stand twice" in run(tmp_path).output

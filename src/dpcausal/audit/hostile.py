@@ -187,7 +187,7 @@ def layouts(draw: st.DrawFn) -> Layout:
     schema = _with_rules(schema) if draw(st.booleans()) else schema
     names = [column.name for column in schema.columns]
     if draw(st.integers(0, 3)) == 0:
-        schema = replace(schema, unit=columns.Unit("who", by="when"))
+        schema = replace(schema, unit=columns.Unit("who", by="when", sum=draw(st.sampled_from([(), ("score",)]))))
         names.append("when")
     n = draw(st.sampled_from([2, 3, 5, 8]))
     kinds = {name: draw(st.sampled_from(_USUAL[name])) for name in names}

@@ -14,7 +14,7 @@ from dpcausal.audit.noise_distribution import check_draws, check_noise
 from dpcausal.audit.opening import by_command, check_commands, check_opening, openings
 from dpcausal.audit.payment import check_debit, check_refusal, check_retry
 from dpcausal.audit.public_outputs import check_public_outputs
-from dpcausal.audit.sensitivity import check_sensitivity
+from dpcausal.audit.sensitivity import check_sensitivity, check_totals
 from dpcausal.audit.targets import TARGETS, Target
 
 CHECKS = {
@@ -42,7 +42,7 @@ NOT_AUDITED = (
     "OpenDP's samplers beyond some thousand draws each, the operating system's entropy, and whether processes share it",
     "several releases taken together: each transcript is one estimate; composition is dp_accounting's and is proved",
     "epsilons other than 1, but for densities and smooth bounds; scores_from; tables beyond 200,000 units",
-    "units with several records, but for hostile tables and openings; what csv files and DuckDB's own tables hold",
+    "units with several records, but for totals, hostile tables and openings; csv files, DuckDB's own tables",
     "the noise on scores and arms inside record-level matching by itself, and how near a solver stops: tests do that",
     "InfluenceLearner, which has no proof to audit: python -m benchmarks.exposure shows what one record does to it",
     "learners in blocks, but for a linear one and two hostile ones; what a learner keeps, or writes past Python",
@@ -138,6 +138,7 @@ def tasks(effort: Effort) -> Iterator[Task]:
         yield partial(_one, partial(check_draws, target))
     for epsilon in (0.1, 1.0, 4.0):
         yield partial(_one, partial(check_density, epsilon, effort.slow_worst, (1, *effort.sizes[:2])))
+    yield partial(_one, check_totals)
     yield partial(_one, check_debit)
     yield partial(_one, check_retry)
     yield partial(_one, check_refusal)

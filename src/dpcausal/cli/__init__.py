@@ -12,6 +12,7 @@ from dpcausal.cli.federation import federation
 from dpcausal.cli.init import init
 from dpcausal.cli.ledger import ledger
 from dpcausal.cli.plan import plan
+from dpcausal.cli.population import population
 from dpcausal.cli.report import report
 from dpcausal.cli.run import run
 from dpcausal.cli.site import site
@@ -42,7 +43,7 @@ class _FriendlyErrors(TyperGroup):
 app = typer.Typer(cls=_FriendlyErrors, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 for command in (init, check, plan, run, report, audit):
     app.command()(command)
-for group in (ledger, site, federation):
+for group in (ledger, population, site, federation):
     app.add_typer(group)
 
 

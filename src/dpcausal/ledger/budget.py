@@ -39,6 +39,12 @@ class Total:
         epsilon, delta, rho = times * exact(event.epsilon), times * exact(event.delta), times * event.rho
         return Total(self.epsilon + epsilon, self.delta + delta, self.rho + rho)
 
+    def __add__(self, other: "Total") -> "Total":
+        return Total(self.epsilon + other.epsilon, self.delta + other.delta, self.rho + other.rho)
+
+    def __sub__(self, other: "Total") -> "Total":
+        return Total(self.epsilon - other.epsilon, self.delta - other.delta, self.rho - other.rho)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
@@ -78,6 +84,18 @@ class Budget:
             )
         object.__setattr__(self, "epsilon", float(self.epsilon))
         object.__setattr__(self, "delta", float(self.delta))
+
+    @property
+    def cap(self) -> Total:
+        """The largest total that may be spent, in the parts that the rule adds up."""
+        if self.rule == "additive":
+            return Total(epsilon=exact(self.epsilon), delta=exact(self.delta))
+        return Total(rho=self._rho())
+
+    def unspent(self, total: Total) -> Total:
+        """Return the part of the cap that a total leaves, exactly."""
+        spent = Total(total.epsilon, total.delta) if self.rule == "additive" else Total(rho=total.rho)
+        return self.cap - spent
 
     def covers(self, total: Total) -> bool:
         """Return whether this total may be spent."""

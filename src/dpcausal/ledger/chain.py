@@ -11,7 +11,7 @@ from dpcausal.errors import LedgerError
 from dpcausal.guarantee import Event
 from dpcausal.hash_chain import ChainEntry
 
-Kind = Literal["open", "version", "bind", "grant", "debit", "release", "restore", "checkpoint"]
+Kind = Literal["open", "version", "bind", "grant", "debit", "release", "restore", "checkpoint", "allocate", "close"]
 
 REQUEST_ORDER: tuple[Kind, ...] = ("grant", "debit", "release")
 """The entries of one request, in order."""
@@ -25,9 +25,12 @@ class Entry(ChainEntry):
         number: Its place in the ledger, from 0, without gaps.
         kind: `open` (budget, first version and witness), `version` (another version of the data), `bind` (what is
             public about the data, and how many units this version has), `grant` (budget reserved), `debit` (budget
-            spent for good), `release` (the answer that was paid for), `restore` (an older copy was put back), or
-            `checkpoint` (the running total of all entries before it).
-        request: The digest of the request it belongs to; of a version its name; of a checkpoint or restore its number.
+            spent for good), `release` (the answer that was paid for), `restore` (an older copy was put back),
+            `checkpoint` (the running total of all entries before it), `allocate` (of a population: the budget of one
+            experiment), or `close` (of an experiment: nothing is granted any more; of a population: an experiment
+            returned what it never granted).
+        request: The digest of the request it belongs to; of a version or an experiment its name; of a checkpoint or
+            restore its number.
         body: The content of the entry, as JSON.
     """
 

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from dpcausal.columns import Unit, declared_dict
 from dpcausal.errors import LedgerError
-from dpcausal.schema import Schema
+from dpcausal.schema import Protects, Schema
 from dpcausal.validation import LONGEST_VERSION, build, check_keys, is_version
 
 
@@ -21,7 +21,7 @@ class DataSet:
         allow_unproved: The queries without a proof that are allowed.
     """
 
-    protects: str
+    protects: Protects
     unit: Unit | None = None
     public: tuple[str, ...] = ()
     allow_unproved: tuple[str, ...] = ()
@@ -29,7 +29,8 @@ class DataSet:
     @classmethod
     def of(cls, schema: Schema, allow_unproved: Sequence[str] = ()) -> Self:
         """Return what a schema declares public about a data set."""
-        return cls(schema.protects, schema.unit, schema.public_columns, tuple(sorted(allow_unproved)))
+        unit = schema.unit.identity if schema.unit else None  # studies of one data set may add up other columns
+        return cls(schema.protects, unit, schema.public_columns, tuple(sorted(allow_unproved)))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the data set as plain values, the unit in its parts."""

@@ -26,7 +26,7 @@ class Database:
     Attributes:
         address: The address as it may be shown: absolute, and without a password.
         forgets: Whether it is in memory.
-        lock: On PostgreSQL, the number of the advisory lock that all databases of one kind share.
+        lock: On PostgreSQL, the number of the advisory lock that all databases of one kind share, or all of one name.
     """
 
     lock = 0x64706361  # "dpca": any number will do
@@ -41,9 +41,7 @@ class Database:
         self.address = parsed.set(query={}).render_as_string(hide_password=True)  # a query may hold a password too
         self._process = os.getpid()
         try:
-            self._engine = (
-                _postgres(parsed, self.lock) if parsed.get_backend_name() == "postgresql" else _sqlite(parsed)
-            )
+            self._engine = _postgres(parsed) if parsed.get_backend_name() == "postgresql" else _sqlite(parsed)
         except ModuleNotFoundError as error:
             raise LedgerError(
                 expected="the driver of PostgreSQL",
@@ -69,7 +67,13 @@ class Database:
             )
         # The database's own error may hold an answer that was never stored, and so never released.
         with redact_errors(SQLAlchemyError, instead=self._failure), self._engine.begin() as connection:
+            self.take_lock(connection)
             yield connection
+
+    def take_lock(self, connection: Connection, lock: int | None = None) -> None:
+        """Take the lock that makes a transaction exclusive; an SQLite file has one, which every transaction holds."""
+        if connection.dialect.name == "postgresql":
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({self.lock if lock is None else lock})")
 
     def _failure(self, error: Exception) -> LedgerError:
         return LedgerError(
@@ -124,12 +128,12 @@ def _sqlite(url: URL) -> Engine:
     return engine
 
 
-def _postgres(url: URL, lock: int) -> Engine:
+def _postgres(url: URL) -> Engine:
     # Read committed: what is read after the lock must be what the last holder of the lock wrote.
     engine = create_engine(url, poolclass=NullPool, isolation_level="READ COMMITTED", hide_parameters=True)
 
     @event.listens_for(engine, "begin")
-    def begin_exclusive(connection: Connection) -> None:
+    def begin_durable(connection: Connection) -> None:
         if connection.exec_driver_sql("SHOW fsync").scalar_one() != "on":
             raise LedgerError(
                 expected="a PostgreSQL server with fsync on",
@@ -137,6 +141,5 @@ def _postgres(url: URL, lock: int) -> Engine:
                 hint="a server that may forget a debit cannot hold a ledger; turn fsync on.",
             )
         connection.exec_driver_sql("SET LOCAL synchronous_commit TO on")
-        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({lock})")
 
     return engine

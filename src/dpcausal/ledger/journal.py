@@ -4,7 +4,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from sqlalchemy import Connection
 
@@ -16,12 +16,33 @@ from dpcausal.ledger.store import Store
 from dpcausal.ledger.witness import Sighting, Witness
 
 
-class Journal:
+def begin(store: Store, connection: Connection, witness: Witness | None, content: dict[str, Any]) -> Entry:
+    """Write the first entry of a ledger where there is none, and report it to the witness."""
+    if store.exists(connection):
+        raise refusals.there_already(store)
+    store.create(connection)
+    opening = Entry.after(None, "open", "", content | {"witness": witness.address if witness else None})
+    store.append(connection, opening)
+    if witness is not None:
+        witness.write(opening.digest, Sighting(0, opening.digest))
+    return opening
+
+
+Running = TypeVar("Running", bound=RunningTotal)
+
+
+class Journal(Generic[Running]):
     """The entries of one ledger, and their running total."""
+
+    _running: Running
+
+    def _blank(self) -> Running:
+        """Return the running total before the first entry."""
+        raise NotImplementedError
 
     def _open(self, store: Store, witness: Witness | None, *, restoring: bool = False) -> None:
         self._store, self._witness, self._restoring = store, witness, restoring
-        self._lock, self._running = threading.Lock(), RunningTotal()
+        self._lock, self._running = threading.Lock(), self._blank()
         if store.is_absent:
             raise refusals.absent(store, "no file")
         with store.exclusive() as connection:
@@ -30,16 +51,20 @@ class Journal:
             last = verification.check_count(store, connection)
             if last < 0:
                 raise refusals.absent(store, "a ledger without its entries: somebody emptied it")
-            start = verification.at_checkpoint_before(store, connection, last)
+            start = verification.at_checkpoint_before(store, connection, last, self._blank())
             self._running = verification.to_the_end(store, connection, start)
             opening = verification.entry_at(store, connection, 0).content
             try:
                 self.budget, named = Budget(**opening["budget"]), opening["witness"]
+                self._read_opening(opening)
             except (LookupError, TypeError):
                 raise unreadable_at(0) from None
             if bool(named) != bool(witness):
                 raise refusals.other_witness(named)
             self._check_witnessed(connection)
+
+    def _read_opening(self, opening: dict[str, Any]) -> None:
+        """Read what only this kind of ledger has in its first entry."""
 
     @property
     def address(self) -> str:
@@ -56,7 +81,7 @@ class Journal:
         """The digest of the first entry, which no other ledger has."""
         return self._running.opening
 
-    def _current(self) -> RunningTotal:
+    def _current(self) -> Running:
         with self._transaction():
             return self._running
 
@@ -107,7 +132,7 @@ class Journal:
         deque(self._verified(), maxlen=0)
 
     def _verified(self) -> Iterator[Entry]:
-        running = RunningTotal()
+        running = self._blank()
         while True:
             with self._transaction() as connection:  # what this process has seen before is part of what is verified
                 running, entries = verification.read_on(self._store, connection, running)

@@ -10,17 +10,19 @@ from dpcausal.errors import BudgetExceededError, LedgerError
 from dpcausal.guarantee import Event, ProofStatus
 from dpcausal.ledger import refusals, verification
 from dpcausal.ledger.accounting import tight_epsilon
+from dpcausal.ledger.allocation import Allocation
 from dpcausal.ledger.budget import Budget, Spending, Total
 from dpcausal.ledger.chain import Entry, broken_at
 from dpcausal.ledger.data_set import DataSet, check_version
-from dpcausal.ledger.journal import Journal
+from dpcausal.ledger.journal import Journal, begin
 from dpcausal.ledger.restoring import Lost, check_line, stated_event
+from dpcausal.ledger.running_total import RunningTotal
 from dpcausal.ledger.store import Store
-from dpcausal.ledger.witness import Sighting, open_witness
+from dpcausal.ledger.witness import open_witness
 from dpcausal.release import Receipt
 
 
-class Ledger(Journal):
+class Ledger(Journal[RunningTotal]):
     """The budget of one data set, and everything spent from it.
 
     A request is granted (its price is reserved), debited (spent for good, durably, before any record is read) and
@@ -31,7 +33,8 @@ class Ledger(Journal):
     `Ledger.create` creates a new one.
 
     Args:
-        url: An SQLAlchemy address: `sqlite:///file.db` or `postgresql+psycopg://…`.
+        url: An SQLAlchemy address: `sqlite:///file.db` or `postgresql+psycopg://…`. That of an experiment's ledger,
+            which `Population.allocate` creates, ends in `?ledger=…`.
         witness: Where the witness is, for a ledger that was created with one.
 
     Example:
@@ -61,21 +64,11 @@ class Ledger(Journal):
         store, watching = Store(url), open_witness(witness) if witness else None
         if as_of is not None or not store.forgets:
             check_version(as_of)
-        if watching is not None and watching.address == store.address:
-            raise LedgerError(
-                expected="a witness in another place than the ledger",
-                got=watching.address,
-                hint="whatever happens to the ledger would happen to its witness; name another disk or server.",
-            )
-        content = {"budget": budget.to_dict(), "as_of": as_of, "witness": watching.address if watching else None}
+        if store.name:
+            raise refusals.not_allocated(store)
+        refusals.check_apart(store, watching)
         with store.exclusive() as connection:
-            if store.exists(connection):
-                raise refusals.there_already(store)
-            store.create(connection)
-            opening = Entry.after(None, "open", "", content)
-            store.append(connection, opening)
-            if watching is not None:
-                watching.write(opening.digest, Sighting(0, opening.digest))
+            begin(store, connection, watching, {"budget": budget.to_dict(), "as_of": as_of})
         ledger = cls.__new__(cls)
         ledger._open(store, watching)  # noqa: SLF001 (its own)
         return ledger
@@ -115,6 +108,8 @@ class Ledger(Journal):
         store, watching = Store(url), open_witness(witness) if witness else None
         older = cls.__new__(cls)
         older._open(Store(copy) if copy else store, watching, restoring=True)  # noqa: SLF001 (its own)
+        if older.allocation:
+            raise refusals.not_restored(older.allocation)
         entries = older.entries()
         lost = Lost.of(entries, receipts, watching, older.opening)
         stated = stated_event(lost_epsilon, lost_delta, older.budget.rule, older.data_set)
@@ -124,6 +119,36 @@ class Ledger(Journal):
         content = {"by": by, "reason": reason, "lost": str(lost), "events": events, "receipts": missing}
         older._put_back(store, content, entries if copy else ())  # noqa: SLF001 (its own)
         return cls(url, witness=witness)
+
+    def _blank(self) -> RunningTotal:
+        return RunningTotal()
+
+    def _read_opening(self, opening: dict[str, Any]) -> None:
+        allocated = opening.get("allocation")
+        self.allocation = Allocation.from_dict(allocated) if allocated else None
+
+    def _check_open(self) -> None:
+        """Raise unless budget may be reserved: the ledger is open, and today is within its period if it has one."""
+        if self._running.closed:
+            raise refusals.closed(self._store)
+        if self.allocation:
+            self.allocation.check_day()
+
+    def close_within(self, connection: Connection) -> Total:
+        """Grant nothing any more, and return what was never granted, in a transaction of the population's.
+
+        For `Population.close`, which takes it back in the same transaction. What was reserved counts as granted.
+        """
+        with self._lock:
+            self._store.take_lock(connection)
+            running = verification.to_the_end(self._store, connection, self._running)
+            if self._witness is not None:
+                verification.check_witnessed(self._store, connection, running, self._witness)
+            if running.closed:
+                raise refusals.closed(self._store)
+            for entry in running.followed_by("close", "", {}):
+                self._store.append(connection, entry)
+            return self.budget.unspent(running.total)
 
     def check_budget(self, budget: Budget | None) -> None:
         """Raise unless this is the budget that the ledger was created with; None is not checked."""
@@ -143,6 +168,8 @@ class Ledger(Journal):
             check_version(as_of)
         if as_of not in self._running.versions:
             raise refusals.undeclared(as_of, self._store, self._running)
+        if self.allocation:
+            self.allocation.check_protects(data_set.protects)
         if self._running.data_set not in (None, data_set):
             raise refusals.other_data_set(self._running.data_set, data_set)
         if n is not None and self._running.versions[as_of] not in (None, n):
@@ -190,6 +217,7 @@ class Ledger(Journal):
                 self._check_unanswered_since(connection, made["grant"])
                 _check_price(made["grant"].event, event)
                 return
+            self._check_open()
             if not self.budget.covers(self._running.total.plus(event)):
                 expected, got, hint = self.budget.refusal(self._running.total, event)
                 raise BudgetExceededError(expected=expected, got=got, hint=f"{hint} Nothing was spent on this query.")
@@ -206,6 +234,8 @@ class Ledger(Journal):
         with self._transaction() as connection:
             spent = self._running.total
             due = [event for request, event in prices.items() if "grant" not in self._request(connection, request)]
+            if due:
+                self._check_open()
         price, total = Total(), spent
         for event in due:
             price, total = price.plus(event), total.plus(event)
@@ -225,7 +255,7 @@ class Ledger(Journal):
 
     def _check_unanswered_since(self, connection: Connection, grant: Entry) -> None:
         """Raise unless the chain holds from a reservation on: a lost answer would be drawn and released twice."""
-        start = verification.at_checkpoint_before(self._store, connection, grant.number)
+        start = verification.at_checkpoint_before(self._store, connection, grant.number, self._blank())
         running = verification.to_the_end(self._store, connection, start)
         if running != self._running:
             raise broken_at(grant.number)
@@ -240,6 +270,8 @@ class Ledger(Journal):
                 raise LedgerError(
                     expected="a request that was granted", got="one that was not", hint="grant it before the debit."
                 )
+            if self.allocation:
+                self.allocation.check_day()
             return self._append(connection, "debit", request, {})
 
     def store(self, request: str, release: str) -> str:
@@ -288,8 +320,9 @@ class Ledger(Journal):
 
     @property
     def remaining(self) -> Spending:
-        """The remaining budget."""
-        return self.budget.remaining(self._current().total)
+        """The remaining budget; nothing once the ledger is closed."""
+        current = self._current()
+        return self.budget.remaining(self.budget.cap if current.closed else current.total)
 
     @property
     def proof_status(self) -> ProofStatus:

@@ -1,10 +1,12 @@
 """The errors of a ledger that refuses: what was expected, what was found, and what to do."""
 
 from dpcausal.errors import LedgerError
+from dpcausal.ledger.allocation import Allocation
 from dpcausal.ledger.budget import Budget
 from dpcausal.ledger.data_set import DataSet
 from dpcausal.ledger.running_total import RunningTotal
 from dpcausal.ledger.store import Store
+from dpcausal.ledger.witness import Witness
 
 
 def there_already(store: Store) -> LedgerError:
@@ -13,6 +15,45 @@ def there_already(store: Store) -> LedgerError:
         expected="a place without a ledger",
         got=f"{store.address}, where there is one",
         hint="use that one: a second ledger for the same people would add to its budget.",
+    )
+
+
+def check_apart(store: Store, witness: Witness | None) -> None:
+    """Refuse a witness in the ledger's own place."""
+    if witness is not None and witness.address == store.place:
+        raise LedgerError(
+            expected="a witness in another place than the ledger",
+            got=witness.address,
+            hint="whatever happens to the ledger would happen to its witness; name another disk or server.",
+        )
+
+
+def not_allocated(store: Store) -> LedgerError:
+    """Refuse to create a ledger by a name, which is how those of a population are addressed."""
+    return LedgerError(
+        expected="a ledger with a budget from its population",
+        got=f"{store.address}, created without one",
+        hint="allocate the budget: Population.allocate, or dpcausal population allocate. For a ledger of its own leave "
+        "?ledger=… out.",
+    )
+
+
+def not_restored(allocation: Allocation) -> LedgerError:
+    """Refuse to restore an experiment's ledger without its population."""
+    return LedgerError(
+        expected="a ledger with a budget of its own",
+        got=f"that of the experiment {allocation.experiment}, whose budget is the population {allocation.population}'s",
+        hint="an older copy could hold what the experiment gave back since; the ledgers of a population cannot be "
+        "restored one by one.",
+    )
+
+
+def closed(store: Store) -> LedgerError:
+    """Refuse to spend from a ledger that was closed."""
+    return LedgerError(
+        expected="an experiment that is still open",
+        got=f"{store.address}, which was closed: what it had left went back to its population",
+        hint="stored answers can still be read; for a new query, allocate a budget to an experiment of another name.",
     )
 
 
@@ -75,6 +116,13 @@ def absent(store: Store, got: str) -> LedgerError:
             expected="a ledger that is there",
             got="one in memory, which is new each time",
             hint='write Ledger.create("sqlite://", Budget(epsilon=3)), or give a Vault its budget.',
+        )
+    if store.name:
+        return LedgerError(
+            expected=f"a ledger at {store.address}",
+            got="none of that name",
+            hint="check the address and the name; dpcausal population show lists the experiments of a population, and "
+            "dpcausal population allocate adds one.",
         )
     return LedgerError(
         expected=f"a ledger at {store.address}",

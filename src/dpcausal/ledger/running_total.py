@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 from dpcausal.errors import DpcausalError, LedgerError
 from dpcausal.guarantee import ProofStatus
@@ -27,6 +27,7 @@ class RunningTotal:
         proof_status: Whether all of it is proved.
         versions: The number of units of each version of the data; None where no vault was opened on it yet.
         data_set: What is public about the data; None before the first vault.
+        closed: Whether the ledger was closed, so that nothing is granted any more.
     """
 
     head: Entry | None = None
@@ -35,6 +36,7 @@ class RunningTotal:
     proof_status: ProofStatus = "proved"
     versions: Mapping[str | None, int | None] = field(default_factory=dict)
     data_set: DataSet | None = None
+    closed: bool = False
 
     @property
     def sighting(self) -> Sighting:
@@ -43,7 +45,7 @@ class RunningTotal:
             raise broken_at(0)
         return Sighting(self.head.number, self.head.digest)
 
-    def after(self, entry: Entry) -> "RunningTotal":
+    def after(self, entry: Entry) -> Self:
         """Return the running total with one more entry.
 
         Raises:
@@ -62,7 +64,7 @@ class RunningTotal:
             )
         return replace(following, head=entry)
 
-    def _with(self, entry: Entry) -> "RunningTotal | None":
+    def _with(self, entry: Entry) -> Self | None:  # noqa: PLR0911 (one for each kind)
         """Return the running total with an entry's content; None where it may not stand here."""
         content = entry.content
         match self.head, entry.kind:
@@ -74,8 +76,10 @@ class RunningTotal:
                 data_set = DataSet.from_dict(content["data_set"])
                 versions = {**self.versions, content["as_of"]: int(content["n"])}
                 return replace(self, versions=versions, data_set=data_set) if self._may_be(data_set) else None
-            case Entry(), "grant" | "restore":
+            case Entry(), "grant" | "restore" if not self.closed:
                 return self._charged(entry)
+            case Entry(), "close" if not self.closed:
+                return replace(self, closed=True)
             case Entry(), "debit" | "release" | "checkpoint" if self._agrees(entry):
                 return self
         return None
@@ -86,27 +90,35 @@ class RunningTotal:
     def _may_be(self, data_set: DataSet) -> bool:
         return self.data_set in (None, data_set)
 
-    def _charged(self, entry: Entry) -> "RunningTotal":
+    def _charged(self, entry: Entry) -> Self:
         total, proof_status = self.total, self.proof_status
         for event in entry.events:
             total = total.plus(event)
             proof_status = "heuristic" if event.family == "heuristic" else proof_status
         return replace(self, total=total, proof_status=proof_status)
 
-    def at(self, checkpoint: Entry) -> "RunningTotal":
+    def at(self, checkpoint: Entry) -> Self:
         """Return the running total that a checkpoint records, unverified, of a ledger with this opening."""
         checkpoint.check_digest()
         recorded = _recorded(checkpoint)
-        if recorded.get("opening") != self.opening or set(recorded) != set(self._record()):
+        if recorded.get("opening") != self.opening or {*recorded} - {"closed"} != {*self._record()}:
             raise LedgerError(
                 expected="the opening entry that this ledger's last checkpoint names",
                 got="another",
                 hint="restore the ledger from a copy that verifies; do not release anything before.",
             )
-        total = Total(*(Fraction(recorded[name]) for name in ("epsilon", "delta", "rho")))
-        versions = dict(recorded["versions"])
-        data_set = DataSet.from_dict(recorded["data_set"]) if recorded["data_set"] else None
-        return RunningTotal(checkpoint, self.opening, total, recorded["proof_status"], versions, data_set)
+        return replace(self._restored(recorded), head=checkpoint)
+
+    def _restored(self, recorded: Mapping[str, Any]) -> Self:
+        """Return this opening with the total that a checkpoint recorded."""
+        return replace(
+            self,
+            total=Total(*(Fraction(recorded[name]) for name in ("epsilon", "delta", "rho"))),
+            proof_status=recorded["proof_status"],
+            versions=dict(recorded["versions"]),
+            data_set=DataSet.from_dict(recorded["data_set"]) if recorded["data_set"] else None,
+            closed=bool(recorded.get("closed")),
+        )
 
     def followed_by(self, kind: Kind, request: str, content: dict[str, Any]) -> list[Entry]:
         """Return the entries to append next: a checkpoint comes first where one is due."""
@@ -122,6 +134,7 @@ class RunningTotal:
             "versions": [[as_of, n] for as_of, n in self.versions.items()],
             "data_set": self.data_set.to_dict() if self.data_set else None,
             **{name: str(part) for name, part in vars(self.total).items()},
+            **({"closed": True} if self.closed else {}),
         }
 
 

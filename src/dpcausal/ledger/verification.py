@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator
+from typing import TypeVar
 
 from sqlalchemy import Connection
 
@@ -11,6 +12,8 @@ from dpcausal.ledger.chain import Entry, Kind, broken_at, check_order, unreadabl
 from dpcausal.ledger.running_total import RunningTotal, last_checkpoint_up_to
 from dpcausal.ledger.store import Store
 from dpcausal.ledger.witness import Witness
+
+Running = TypeVar("Running", bound=RunningTotal)
 
 PIECE = 900  # how many entries are in memory at once; older versions of SQLite take no more than 999 parameters
 
@@ -35,9 +38,16 @@ def entry_at(store: Store, connection: Connection, number: int) -> Entry:
     raise broken_at(number)
 
 
-def at_checkpoint_before(store: Store, connection: Connection, number: int) -> RunningTotal:
-    """Return the running total at the last checkpoint up to an entry; where there is none, at the opening."""
-    opening = RunningTotal().after(entry_at(store, connection, 0))
+def at_checkpoint_before(store: Store, connection: Connection, number: int, blank: Running) -> Running:
+    """Return the running total at the last checkpoint up to an entry; where there is none, at the opening.
+
+    Args:
+        store: Where the entries are.
+        connection: A transaction.
+        number: The number of the entry.
+        blank: The running total before the first entry.
+    """
+    opening = blank.after(entry_at(store, connection, 0))
     place = entry_at(store, connection, last_checkpoint_up_to(number))
     if place.kind != "checkpoint":  # the opening; or checkpoints are elsewhere, and all is read
         return opening
@@ -49,7 +59,7 @@ def at_checkpoint_before(store: Store, connection: Connection, number: int) -> R
         raise unreadable_at(place.number) from None
 
 
-def read_on(store: Store, connection: Connection, running: RunningTotal) -> tuple[RunningTotal, list[Entry]]:
+def read_on(store: Store, connection: Connection, running: Running) -> tuple[Running, list[Entry]]:
     """Return the next piece of the chain, verified, and the running total after it."""
     known = [running.head] if running.head else []
     entries = store.entries_from(connection, known[0].number if known else 0, PIECE + len(known))
@@ -67,7 +77,7 @@ def read_on(store: Store, connection: Connection, running: RunningTotal) -> tupl
     return running, new
 
 
-def to_the_end(store: Store, connection: Connection, running: RunningTotal) -> RunningTotal:
+def to_the_end(store: Store, connection: Connection, running: Running) -> Running:
     """Return the running total at the last entry; all entries on the way are verified."""
     while True:
         running, entries = read_on(store, connection, running)

@@ -33,7 +33,10 @@ def objections(policy: Policy, study: Study) -> tuple[str, ...]:
             set(study.schema.public_columns) == set(policy.public),
             f"public columns are {_listed(study.schema.public_columns)}, the policy has {_listed(policy.public)}",
         ),
-        (unit == policy.unit, f"units are {_unit(unit)}, the policy has {_unit(policy.unit)}"),
+        (
+            (unit.identity if unit else None) == policy.unit,
+            f"units are {_unit(unit)}, the policy has {_unit(policy.unit)}",
+        ),
         (not study.requires, "it requires diagnostics, which need a single table"),
         (guarantee.epsilon <= policy.epsilon_per_study, f"epsilon is above {policy.epsilon_per_study:g}"),
         (guarantee.delta <= policy.delta_per_study, f"delta is above {policy.delta_per_study:g}"),
@@ -116,4 +119,4 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _unit(unit: Unit | None) -> str:
-    return f"{unit.name} ({unit.keep} by {unit.by})" if unit else "records"
+    return str(unit) if unit else "records"

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpcausal.columns import Unit
+from dpcausal.columns import Binary, Unit
 from dpcausal.errors import TableError
 from dpcausal.queries import GRID
 from dpcausal.real import Real
@@ -228,6 +228,33 @@ def _check_coercion(open_engine: OpenEngine) -> None:
     )
     for table in (visits, visits.take(list(reversed(range(len(visits)))))):
         _check_as_duckdb(open_engine, table, one_each, "where units have several records")
+    totals = Schema(
+        treatment=Treatment("t"),
+        outcome=Real("y", -3, 10),
+        covariates=[Binary("s"), Real("k", 0, 2), Real("x", 0, 1e-60)],
+        unit=Unit("who", by="when", sum=["y", "s", "x"], count=["k"]),
+    )
+    _check_as_duckdb(open_engine, _events(), totals, "where the records of units are added up")
+
+
+def _events() -> pa.Table:
+    """Return units with none to many records, of which some are no numbers and some as large as numbers are."""
+    numbers = [0.1, 2.5, -1.0, None, math.nan, math.inf, -math.inf, 1e308, -1e308, 5e-324, 0.3, 0.7, 9.9]
+    sizes = [*range(1, 40)]
+    who = [size for size in sizes for _ in range(size)]
+    y = [numbers[(unit * place + place) % len(numbers)] for unit in sizes for place in range(unit)]
+    tame = [0.1 * (unit % 7) if unit % 3 else number for unit, number in zip(who, y, strict=True)]
+    return pa.table(
+        {
+            "t": pa.array([unit % 2 for unit in who]),
+            "y": pa.array(tame, pa.float64()),
+            "s": pa.array(["yes" if number == 0.3 else "1" if number == 0.7 else None for number in y], pa.string()),
+            "k": pa.array([None if number is None else str(number) for number in y], pa.string()),
+            "x": pa.array(y, pa.float64()),
+            "who": pa.array(who),
+            "when": pa.array([place * 7 % 11 for place in range(len(who))]),
+        }
+    )
 
 
 def _strange_text() -> pa.Table:

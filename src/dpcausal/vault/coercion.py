@@ -59,43 +59,80 @@ def coerced(
         only: Coerced columns to which the text may be cut, if nothing decides on units.
     """
     check_columns(columns_used(schema), list(families))
-    cells, read, ticks = {}, {}, {}
+    cells, read, ticks, events, totals = {}, {}, {}, {}, {}
+    unit = schema.unit
     columns = (*schema.columns, schema.treatment.every_arm)
     for place, (column, name) in enumerate(zip(columns, column_names(schema), strict=True)):
         family, held = families[table_column(column)], column.of if isinstance(column, Indicator) else column
-        cells[name] = f"{_cell(held, family, dialect)} AS cell_{place}"
-        read[name] = f"{_read(held, family, dialect, f'cell_{place}')} AS read_{place}"
-        if isinstance(column, Real):
-            code = _real_ticks(column, f"read_{place}")
-        elif isinstance(column, EveryArm):
-            code = _every_arm(column, f"read_{place}", family, dialect)
-        elif isinstance(column, Treatment):
-            code = _arm(column, f"read_{place}", family, dialect)
-        elif isinstance(column, Indicator):
-            code = f"CASE WHEN read_{place} <= {literal(math.inf)} THEN 0 ELSE 1 END"
-        else:
-            code = _code(column, f"read_{place}", family, dialect)
+        value, is_counted = f"read_{place}", unit is not None and column.name in unit.count
+        cell = dialect.column(column.name) if is_counted else _cell(held, family, dialect)
+        cells[name] = f"{cell} AS cell_{place}"
+        made = _is_present(f"cell_{place}", family) if is_counted else _read(held, family, dialect, f"cell_{place}")
+        read[name] = f"{made} AS {value}"
+        if unit is not None and column.name in unit.added:
+            event, total = _added(column, value, f"event_{place}", family, dialect)
+            events[name], totals[name] = f"{event} AS event_{place}", f"{total} AS total_{place}"
+            value = f"total_{place}"
+        code = value if name in events and not isinstance(column, Real) else _ticks(column, value, family, dialect)
         if name == "outcome" and not isinstance(column, Real):
             code = f"{2 * GRID} * ({code}) - {GRID}"
         ticks[name] = f"CAST({code} AS INTEGER) AS {name}"
-    if schema.unit is None:
+    if unit is None:
         kept = [name for name in read if only is None or name in only] or ["treatment"]
         first, then, last = (", ".join(each[name] for name in kept) for each in (cells, read, ticks))
         return f"SELECT {last} FROM (SELECT {then} FROM (SELECT {first} FROM {dialect.source}))"  # noqa: S608
-    by = schema.unit.by
+    by = unit.by
     number = dialect.number(dialect.column(by)) if families[by] == "text" else "CAST(NULL AS DOUBLE)"
-    who, when = (_key(name, families[name], dialect) for name in (schema.unit.name, by))
+    who, when = (_key(name, families[name], dialect) for name in (unit.name, by))
     keys = f"{who} AS unit, {number} AS number_by, {when} AS place_by"
     keyed = f"SELECT {', '.join(cells.values())}, {keys} FROM {dialect.source}"  # noqa: S608
     read_cells = f"SELECT {', '.join(read.values())}, unit, number_by, place_by FROM ({keyed})"  # noqa: S608
-    rows = f"SELECT {', '.join(ticks.values())}, unit, number_by, place_by FROM ({read_cells})"  # noqa: S608
-    names = ", ".join(ticks)
+    one_of_them = [name for name in ticks if name not in events]
+    coded = ", ".join([ticks[name] for name in one_of_them] + list(events.values()))
+    rows = f"SELECT {coded}, unit, number_by, place_by FROM ({read_cells})"  # noqa: S608
     # The outcome comes last, so that where it alone is protected it does not decide on anything public.
-    ties = ", ".join(sorted(ticks, key="outcome".__eq__))
-    direction = f"{'ASC' if schema.unit.keep == 'first' else 'DESC'} NULLS LAST"
+    ties = ", ".join(sorted(one_of_them, key="outcome".__eq__))
+    direction = f"{'ASC' if unit.keep == 'first' else 'DESC'} NULLS LAST"
     order = f"number_by {direction}, place_by {direction}, {ties}"
-    numbered = f"SELECT {names}, ROW_NUMBER() OVER (PARTITION BY unit ORDER BY {order}) AS place FROM ({rows})"  # noqa: S608
-    return f"SELECT {names} FROM ({numbered}) WHERE place = 1"  # noqa: S608
+    chosen = ", ".join([*one_of_them, *totals.values()])
+    numbered = f"SELECT {chosen}, ROW_NUMBER() OVER (PARTITION BY unit ORDER BY {order}) AS place FROM ({rows})"  # noqa: S608
+    last = ", ".join(ticks[name] if name in events else name for name in ticks)
+    return f"SELECT {last} FROM ({numbered}) WHERE place = 1"  # noqa: S608
+
+
+_EVENT_BITS, _EXACT_BITS = 40, 52
+
+
+def _added(column: TableColumn, value: str, event: str, family: Family, dialect: Dialect) -> tuple[str, str]:
+    """Return what one record adds to its unit's total, as an integer, and the total of what is called `event`.
+
+    A number is rounded to a multiple of a power of two, 2^40 of which are no less than the larger bound, so that sums
+    are exact, and no order of records and no engine makes a difference. A record counts for at most 2^12 times that
+    bound, and one that is no number for nothing. The sums of 2^40 records of these fit into a DECIMAL.
+
+    Before this, nothing bounds how many records a unit has: only the total is moved to the column's bounds, later.
+    """
+    over = "OVER (PARTITION BY unit)"
+    if not isinstance(column, Real):
+        yes = _spelled(column, family, dialect)[1]
+        return f"CASE WHEN {value} IN ({yes}) THEN 1 ELSE 0 END", f"MAX({event}) {over}"
+    size = math.frexp(max(abs(column.low), abs(column.high)))[1]
+    to_one, most = 2.0 ** (_EVENT_BITS - size), 2.0 ** (_EXACT_BITS - _EVENT_BITS + size)
+    low, high = literal(-most), literal(most)
+    within = (
+        f"CASE WHEN {value} BETWEEN {low} AND {high} THEN {value} WHEN {value} < {low} THEN {low} "
+        f"WHEN {value} <= {literal(math.inf)} THEN {high} ELSE {literal(0.0)} END"
+    )
+    one = f"CAST(CAST(FLOOR(({within}) * {literal(to_one)} + {literal(0.5)}) AS BIGINT) AS DECIMAL(18, 0))"
+    least, greatest = (f"CAST({sign}{2**_EXACT_BITS} AS DECIMAL(18, 0))" for sign in ("-", ""))
+    total = f"CAST(LEAST(GREATEST(SUM({event}) {over}, {least}), {greatest}) AS BIGINT)"
+    return one, f"CAST({total} AS DOUBLE) / {literal(to_one)}"
+
+
+def _is_present(cell: str, family: Family) -> str:
+    """Return 1 where a cell is not empty and 0 where it is, as DOUBLE."""
+    present = f"CAST({cell} AS DOUBLE) <= {literal(math.inf)}" if family == "number" else f"{cell} IS NOT NULL"
+    return f"CASE WHEN {present} THEN {literal(1.0)} ELSE {literal(0.0)} END"
 
 
 def _key(name: str, family: Family, dialect: Dialect) -> str:
@@ -181,6 +218,19 @@ def _check_family(column: TableColumn, family: Family) -> None:
         raise TableError(
             expected=f"a column {column.name!r} of {wanted}", got=_CALLED.get(family, "another type"), hint=hint
         )
+
+
+def _ticks(column: TableColumn, value: str, family: Family, dialect: Dialect) -> str:
+    """Return a value as a small integer: ticks, the place of an arm or the place of a declared value."""
+    if isinstance(column, Real):
+        return _real_ticks(column, value)
+    if isinstance(column, EveryArm):
+        return _every_arm(column, value, family, dialect)
+    if isinstance(column, Treatment):
+        return _arm(column, value, family, dialect)
+    if isinstance(column, Indicator):
+        return f"CASE WHEN {value} <= {literal(math.inf)} THEN 0 ELSE 1 END"
+    return _code(column, value, family, dialect)
 
 
 def _real_ticks(column: Real, value: str) -> str:

@@ -10,6 +10,7 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.audit.fuzz import check_record_independence
+from dpcausal.audit.sensitivity import check_totals
 from dpcausal.queries import (
     GRID,
     ArmMoments,
@@ -56,6 +57,22 @@ def unclipped(patch: pytest.MonkeyPatch) -> None:
         return f"CASE WHEN {value} IS NULL OR isnan({value}) THEN 0 ELSE FLOOR({wide}) END"
 
     patch.setattr(coercion, "_real_ticks", ticks)
+
+
+@mutant("each record of a unit within the bounds, and not their total", check_totals)
+def unbounded_total(patch: pytest.MonkeyPatch) -> None:
+    bounded, added = coercion._real_ticks, coercion._added
+
+    def ticks(column: dpc.Real, value: str) -> str:
+        middle, ticks_to_one = profiles.grid(column)
+        return f"FLOOR(({value} - {middle}) * {ticks_to_one})" if "total" in value else bounded(column, value)
+
+    def event(column: dpc.Real, value: str, *others: Any) -> tuple[str, str]:
+        within = f"CASE WHEN {value} BETWEEN {column.low} AND {column.high} THEN {value} ELSE {column.high} END"
+        return added(column, f"({within})", *others)
+
+    patch.setattr(coercion, "_real_ticks", ticks)
+    patch.setattr(coercion, "_added", event)
 
 
 @mutant("bounds from the table", sensitivity_of(ArmTotals))

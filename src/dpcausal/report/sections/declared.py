@@ -51,6 +51,8 @@ def inputs(report: ReportInputs) -> Section:
     ]
     if schema.unit is not None:
         rule = f"the {schema.unit.keep} record by {schema.unit.by} of each {schema.unit.name}; others are not used"
+        if schema.unit.added:
+            rule += f", except for totals over all records: {', '.join(schema.unit.added)}"
         items.append(("several records of one unit", rule))
     if report.effect.sites:
         items.append(("several sites", f"pooled by {study.pooling.replace('_', ' ')}"))

@@ -84,7 +84,10 @@ def _composition(rule: str) -> str:
 def privacy_unit(report: ReportInputs) -> str:
     """Return the privacy unit, in words."""
     unit = report.study.schema.unit if report.study else None
-    return f"whoever {unit.name} identifies; the {unit.keep} record by {unit.by}" if unit else "one record of the table"
+    if unit is None:
+        return "one record of the table"
+    totals = f", and totals over all records of {', '.join(unit.added)}" if unit.added else ""
+    return f"whoever {unit.name} identifies; the {unit.keep} record by {unit.by}{totals}"
 
 
 def trust_model(report: ReportInputs) -> str:

@@ -37,7 +37,11 @@ def inspect(place: str, schema: Schema) -> Iterator[str]:
     ((size,),) = engine.look(f"SELECT COUNT(*) FROM {SOURCE}")  # noqa: S608
     yield f"records: {size:,}"
     for role, column in _roles(schema):
-        yield from _column(role, column, engine, size)
+        if schema.unit and column.name in schema.unit.count:
+            yield from _counted(role, column, engine, size)
+        else:
+            is_summed = schema.unit is not None and column.name in schema.unit.sum
+            yield from _column(role, column, engine, size, is_summed=is_summed)
     yield from _units(schema, engine, size)
 
 
@@ -47,7 +51,15 @@ def _roles(schema: Schema) -> Iterator[tuple[str, TableColumn]]:
     yield from (("covariate", column) for column in schema.covariates if not isinstance(column, Indicator))
 
 
-def _column(role: str, column: TableColumn, engine: DuckDBEngine, size: int) -> Iterator[str]:
+def _counted(role: str, column: TableColumn, engine: DuckDBEngine, size: int) -> Iterator[str]:
+    source = DUCKDB.column(column.name)
+    ((missing,),) = engine.look(f"SELECT COUNT(*) FILTER (WHERE {source} IS NULL) FROM {SOURCE}")  # noqa: S608 (quoted)
+    yield f"{role} {column.name}: {_share(missing, size)} absent; the others are counted for each unit"
+
+
+def _column(
+    role: str, column: TableColumn, engine: DuckDBEngine, size: int, *, is_summed: bool = False
+) -> Iterator[str]:
     family = engine.families[table_column(column)]
     source = DUCKDB.column(table_column(column))
     cell, read = reading(column, family)
@@ -62,7 +74,9 @@ def _column(role: str, column: TableColumn, engine: DuckDBEngine, size: int) -> 
     name = f"{role} {column.name}"
     what = "not read as declared" if isinstance(column, Real) else "none of the declared values"
     yield f"{name}: {_share(missing, size)} absent, {_share(strange, size)} {what}"
-    if isinstance(column, Real):
+    if isinstance(column, Real) and is_summed:
+        yield f"{name}: added up for each unit; the bounds are those of the total"
+    elif isinstance(column, Real):
         below, above = others
         yield f"{name}: {_share(below, size)} below {column.low:,g}, {_share(above, size)} above {column.high:,g}"
     else:

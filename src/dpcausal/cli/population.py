@@ -1,0 +1,144 @@
+"""`dpcausal population`: one budget for every experiment on the same people."""
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dpcausal.cli.options import AsJson, AsOf, WitnessAddress, count_of, ledger_address, witness_address
+from dpcausal.errors import LedgerError
+
+if TYPE_CHECKING:
+    from dpcausal.ledger import Population
+
+population = typer.Typer(
+    name="population", no_args_is_help=True, help="Share one budget between all experiments on the same people."
+)
+
+Place = Annotated[str, typer.Argument(help="The database: a file such as population.db, or postgresql+psycopg://…")]
+Name = Annotated[str, typer.Argument(help="The population.")]
+Experiment = Annotated[str, typer.Argument(help="The experiment.")]
+PopulationWitness = Annotated[str, typer.Option("--witness", help="The population's witness, if it has one.")]
+LedgerWitness = Annotated[str, typer.Option("--ledger-witness", help="The witness of the experiment's ledger.")]
+
+
+@population.command()
+def create(  # noqa: PLR0913, PLR0917
+    place: Place,
+    name: Name,
+    epsilon: Annotated[float, typer.Option(help="The budget of all experiments together. It cannot be raised later.")],
+    delta: Annotated[float, typer.Option(help="Its delta. It cannot be raised later.")] = 0.0,
+    rule: Annotated[str, typer.Option(help="How spending adds up: additive or zcdp.")] = "additive",
+    period: Annotated[str, typer.Option(help="Renew the budget each month, quarter or year; never if left out.")] = "",
+    protects: Annotated[str, typer.Option(help="The least that each experiment must protect.")] = "record",
+    witness: WitnessAddress = "",
+) -> None:
+    """Create a population. Its budget is final."""
+    from dpcausal.ledger import Budget, Population  # noqa: PLC0415 (slow to load)
+
+    budget = Budget(epsilon=epsilon, delta=delta, rule=rule)  # type: ignore[arg-type]
+    made = Population.create(
+        ledger_address(place),
+        name,
+        budget,
+        period=period or None,  # type: ignore[arg-type]
+        protects=protects,  # type: ignore[arg-type]
+        witness=witness_address(witness),
+    )
+    typer.echo(f"Created the population {name} at {made.address}, with a budget of {budget}.")
+    typer.echo(f"{made.guarantee[0].upper()}{made.guarantee[1:]}.")
+
+
+@population.command()
+def allocate(  # noqa: PLR0913, PLR0917
+    place: Place,
+    name: Name,
+    experiment: Experiment,
+    epsilon: Annotated[float, typer.Option(help="The experiment's budget. It cannot be raised later.")],
+    as_of: AsOf,
+    delta: Annotated[float, typer.Option(help="Its delta.")] = 0.0,
+    witness: PopulationWitness = "",
+    ledger_witness: LedgerWitness = "",
+) -> None:
+    """Take an experiment's budget out of the population's, and create the experiment's ledger. Safe to repeat."""
+    from dpcausal.ledger import Budget  # noqa: PLC0415 (slow to load)
+
+    opened = _opened(place, name, witness)
+    budget = Budget(epsilon=epsilon, delta=delta, rule=opened.budget.rule)
+    ledger = opened.allocate(experiment, budget, as_of=as_of, witness=witness_address(ledger_witness))
+    typer.echo(f"The experiment {experiment} has a budget of {budget}. Its ledger: {ledger.address}")
+    typer.echo(f"The population has left: {opened.remaining}.")
+
+
+@population.command()
+def close(
+    place: Place,
+    name: Name,
+    experiment: Experiment,
+    witness: PopulationWitness = "",
+    ledger_witness: LedgerWitness = "",
+) -> None:
+    """End an experiment for good. What it never granted goes back to the population."""
+    opened = _opened(place, name, witness)
+    returned = opened.close(experiment, witness=witness_address(ledger_witness))
+    typer.echo(
+        f"Closed the experiment {experiment}. Returned: {returned}. The population has left: {opened.remaining}."
+    )
+
+
+@population.command()
+def show(place: Place, name: Name, as_json: AsJson = False, witness: PopulationWitness = "") -> None:
+    """Show the experiments of a population, what each may spend, and what is left. All entries are verified."""
+    opened = _opened(place, name, witness)
+    experiments = opened.experiments()
+    about = {
+        "population": opened.name,
+        "budget": str(opened.budget),
+        "renewed": f"each {opened.period}" if opened.period else "never",
+        "protects": opened.protects,
+        "guarantee": opened.guarantee,
+        "allocated": str(opened.allocated),
+        "left": str(opened.remaining),
+    }
+    lines = [
+        {
+            "experiment": each.name,
+            "period": each.period,
+            "budget": str(each.budget),
+            "returned": str(each.returned) if each.returned else "",
+            "ledger": each.ledger,
+        }
+        for each in experiments
+    ]
+    if as_json:
+        typer.echo(json.dumps(about | {"experiments": lines}))
+        return
+    if lines:
+        table = Table(*(heading for heading in lines[0] if heading != "ledger"))
+        for line in lines:
+            table.add_row(*(Text(value) for heading, value in line.items() if heading != "ledger"))
+        Console().print(table)
+    for label, words in about.items():
+        typer.echo(f"{label:<12}{words}")
+
+
+@population.command()
+def verify(place: Place, name: Name, witness: PopulationWitness = "") -> None:
+    """Verify all entries and that each experiment's ledger is there. Exit status 1 if something was changed."""
+    try:
+        opened = _opened(place, name, witness)
+        opened.verify()
+    except LedgerError as error:
+        typer.echo(f"Error: {error}", err=True)
+        raise typer.Exit(1) from None
+    entries = opened.entries()
+    typer.echo(f"Intact: {count_of(len(entries), 'entry', 'entries')}, the last of which is {entries[-1].digest}.")
+
+
+def _opened(place: str, name: str, witness: str) -> "Population":
+    from dpcausal.ledger import Population  # noqa: PLC0415 (slow to load)
+
+    return Population(ledger_address(place), name, witness=witness_address(witness))

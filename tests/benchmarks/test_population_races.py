@@ -1,0 +1,43 @@
+"""A short form of `python -m benchmarks.population_races`: real processes, really killed."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from benchmarks import population_races
+from tests.support.postgres import VARIABLE
+
+pytestmark = pytest.mark.xdist_group("postgresql")
+
+
+def test_experiments_that_race_and_die_stay_within_the_budget() -> None:
+    if VARIABLE not in os.environ:
+        pytest.skip(f"no PostgreSQL server: {VARIABLE} is not set; see CONTRIBUTING.md")
+    with population_races.fresh_place() as url:
+        found = population_races.measure(url, count=30, closed=4, kills=4, seed=3, processes=3, threads=3)
+    assert found["processes_killed"] == 4
+    assert found["allocated"] == 21
+    assert population_races.failures(found) == []
+
+
+def test_a_race_beyond_the_budget_would_be_found() -> None:
+    fine = dict.fromkeys(("allocated_twice", "confirmed_and_lost", "allocated_and_not_confirmed", "not_answered"), 0)
+    fine |= {"closed_without_record": 0, "ledgers_that_spent_another_amount": 0, "over_cap": 0}
+    fine |= {"allocated": 21, "affordable": 21, "allocated_after_closing_is_exact": 1}
+    assert population_races.failures(fine) == []
+    assert population_races.failures(fine | {"allocated": 22, "over_cap": 1}) == ["over_cap", "allocated"]
+
+
+def test_page_shows_the_stored_result() -> None:
+    root = Path(__file__).parents[2]
+    stored = json.loads((root / "benchmarks/results/population_races.json").read_text(encoding="utf-8"))
+    page = (root / "docs/benchmarks.md").read_text(encoding="utf-8")
+    assert population_races.failures(stored) == []
+    killed = f"{stored['processes_killed']}, and {stored['processes_killed_while_closing']} while closing"
+    assert f"| requests | {stored['requests']:,} |" in page
+    assert f"| processes killed | {killed} |" in page
+    assert f"that the budget affords | {stored['allocated']} |" in page
+    assert f"| what is allocated after closing | {stored['allocated_after_closing']:g}, exactly" in page
+    assert f"| requests a second, with the kills | {stored['requests_a_second']} |" in page

@@ -1,0 +1,50 @@
+"""`dpcausal population`, as a person types it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine, text
+from typer.testing import CliRunner, Result
+
+from dpcausal.cli import app
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def population(command: str, *words: object) -> Result:
+    return CliRunner().invoke(app, ["population", command, "people.db", "people", *map(str, words)])
+
+
+def test_budget_goes_out_and_comes_back() -> None:
+    created = population("create", "--epsilon", 3, "--period", "quarter")
+    assert "The guarantee is epsilon 3 per person in each quarter; over k quarters k times that" in created.output
+    allocated = population("allocate", "button", "--epsilon", 1, "--as-of", "week 12")
+    assert "The population has left: epsilon 2, delta 0." in allocated.output
+    assert population("allocate", "button", "--epsilon", 1, "--as-of", "week 12").output == allocated.output
+    document = json.loads(population("show", "--json").stdout)
+    assert document["left"] == "epsilon 2, delta 0"
+    (experiment,) = document["experiments"]
+    assert experiment["ledger"] in allocated.output.replace("\n", "")
+    shown = CliRunner().invoke(app, ["ledger", "show", experiment["ledger"]])
+    assert "budget    epsilon 1, delta 0" in shown.output
+    assert "button" in population("show").output
+    assert "Returned: epsilon 1, delta 0" in population("close", "button").output
+    assert population("verify").output.startswith("Intact: 3 entries")
+
+
+def test_refusals_and_damage_have_an_exit_status() -> None:
+    assert population("show").exit_code == 2
+    population("create", "--epsilon", 1)
+    refused = population("allocate", "button", "--epsilon", 2, "--as-of", "week 12")
+    assert refused.exit_code == 2
+    assert "Nothing was allocated" in refused.output
+    population("allocate", "button", "--epsilon", 1, "--as-of", "week 12")
+    engine = create_engine("sqlite:///people.db")
+    with engine.begin() as connection:
+        connection.execute(text("DELETE FROM dpcausal_ledgers WHERE ledger = 'people/button'"))
+    engine.dispose()
+    assert population("verify").exit_code == 1
