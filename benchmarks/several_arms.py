@@ -406,8 +406,25 @@ def table(document: dict[str, Any]) -> str:
         f"{100 * cell['coverage_first']:.1f} | {cell['mean_half_width']:.2g} | "
         f"{cell['privacy_sd'] / cell['sampling_sd']:.2f} |"
         for cell in document["cells"]
+        if "coverage_each" not in cell
     ]
     return "\n".join([head, "|---|---|---|---|---|---|---|", *lines])
+
+
+def adjusted_table(document: dict[str, Any]) -> str:
+    """Return the results of adjusted contrasts as the second table of docs/several-arms.md."""
+    names = ("design", "units", "contrasts", "all covered, %", "each covered, %", "lowest of each, %")
+    more = ("least squares: all covered, %", "half width", "times that of least squares")
+    head = f"| {' | '.join((*names, *more))} |"
+    lines = [
+        f"| {cell['design']} | {cell['n']:,} | {cell['contrasts']} | {100 * cell['coverage_together']:.1f} | "
+        f"{100 * cell['coverage_each']:.1f} | {100 * cell['lowest_coverage_each']:.1f} | "
+        f"{100 * cell['coverage_least_squares']:.1f} | {cell['mean_half_width']:.2g} | "
+        f"{cell['width_to_least_squares']:.2f} |"
+        for cell in document["cells"]
+        if "coverage_each" in cell
+    ]
+    return "\n".join([head, "|---|---|---|---|---|---|---|---|---|", *lines])
 
 
 def main() -> None:
