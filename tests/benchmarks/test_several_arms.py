@@ -18,7 +18,7 @@ def test_simulated_source_adds_up_as_a_vault_does() -> None:
     """The benchmark's own sums are those of the vault, so that what it measures is about the vault."""
     random = np.random.default_rng(0)
     for design, _ in several_arms.designs(None)[::3]:
-        units = design.draw(random, 500)
+        units = design.draw(random, 4_000)
         source = several_arms.Simulated(design.schema, units, random)
         table = {"arm": units.arm, "y": units.outcome, "level": units.stratum}
         if units.features is not None:

@@ -26,7 +26,7 @@ from dpcausal.estimators.average import (
 )
 from dpcausal.guarantee import Guarantee
 from dpcausal.planning.precision import half_width
-from dpcausal.planning.strata import coarse_strata, propose_strata
+from dpcausal.planning.strata import coarse_strata, propose_strata, share_within
 from dpcausal.queries import Cut
 from dpcausal.queries.cuts import cuts_of
 from dpcausal.queries.features import design_names
@@ -378,7 +378,7 @@ class _Scenario:
     def stratification(self, by: Sequence[str | Cut], *, winsorised: bool = False) -> Candidate:
         """Return strata, with the confounding within bins and that of confounders that are not cut."""
         cuts = {cut.name: cut for cut in cuts_of(by)}
-        left = [_left_within(cuts[name], self.rehearsal) if name in cuts else 1.0 for name in self.confounders]
+        left = [share_within(cuts[name], self.rehearsal) if name in cuts else 1.0 for name in self.confounders]
         without = [name for name in self.confounders if name not in cuts]
         of = f" and no part for {_listed(without)}" if without else ""
         estimator, tail = Stratification(by=by), "; a lognormal tail" * winsorised
@@ -393,23 +393,3 @@ class _Scenario:
 
 def _listed(names: Sequence[str]) -> str:
     return ", ".join(names) if len(names) <= _MOST_NAMES else f"{len(names)} covariates"
-
-
-def _left_within(cut: Cut, rehearsal: Rehearsal) -> float:
-    """Return the share of a covariate's variance within bins: confounding that is linear in it stays by that share.
-
-    Numbers are taken to be normal around the middle of their range.
-    """
-    column = next(column for column in rehearsal.schema.covariates if column.name == cut.name)
-    if not isinstance(column, Real):
-        return 0.0
-    normal, sd = NormalDist(), rehearsal.covariate_sd * (column.high - column.low) / 2
-    edges = [-math.inf, *((edge - (column.low + column.high) / 2) / sd for edge in cut.edges), math.inf]
-    below = [0.0 if edge == -math.inf else 1.0 if edge == math.inf else normal.cdf(edge) for edge in edges]
-    density = [0.0 if math.isinf(edge) else normal.pdf(edge) for edge in edges]
-    between = sum(
-        (density[place] - density[place + 1]) ** 2 / (below[place + 1] - below[place])
-        for place in range(len(edges) - 1)
-        if below[place + 1] > below[place]
-    )
-    return max(1 - between, 0.0)
