@@ -18,6 +18,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.csv
 from numpy.random import Generator
 from numpy.typing import NDArray
@@ -223,6 +224,75 @@ def least_squares(units: Units, arms: int) -> JointEstimate:
     covariance = lines @ (influence @ influence.T) @ lines.T
     names = tuple(map(str, pairs))
     return JointEstimate(names, tuple(lines @ means), tuple(map(tuple, covariance.tolist())), ())
+
+
+def families() -> dict[str, Estimator]:
+    """Return estimators that compare two arms at a time."""
+    covariates = ["x", "level"]
+    return {"regression": dpc.RegressionAdjustment(covariates), "doubly robust": dpc.DoublyRobust(covariates)}
+
+
+def simulate_family(name: str, n: int, seed: tuple[int, int]) -> dict[str, Any]:
+    """Return what one run of three confounded arms gave, compared two at a time from vaults with a divided epsilon.
+
+    Each effect is that in the units of its two arms. Noise is the vaults' own, without a seed.
+    """
+    design, pairs = _adjusted(3, confounded=True), ((0, 1), (0, 2), (1, 2))
+    units = design.draw(np.random.default_rng(seed), n)
+    assert units.features is not None
+    columns = {"arm": units.arm, "y": units.outcome, "x": units.features[0], "level": units.features[1] > 0}
+    table = pa.table(columns | {"level": columns["level"].astype(int)})
+    ledger = dpc.Ledger.create("sqlite://", dpc.Budget(epsilon=EPSILON), as_of="simulated")
+    sources = [
+        dpc.Vault(
+            table,
+            replace(design.schema, treatment=dpc.Treatment("arm", arms=range(3), reference=a, compare=b)),
+            ledger=ledger,
+            as_of="simulated",
+        )
+        for a, b in pairs
+    ]
+    family = dpc.estimate_family(sources, families()[name], epsilon=EPSILON)
+    effects, truth = list(family.effects.values()), pair_effects()
+    errors = np.array([effect.estimate for effect in effects]) - truth
+    shown = np.array([not effect.no_interval for effect in effects])
+    halves, each = np.full((2, len(pairs)), np.nan)
+    for place in np.flatnonzero(shown):
+        low, high = effects[place].interval(0.95)
+        each[place] = low <= truth[place] <= high
+        low, high = effects[place].interval(1 - 0.05 / len(pairs))  # as family.intervals, which needs all of them
+        halves[place] = (high - low) / 2
+    return {"shown": shown, "errors": errors, "each": each, "halves": halves}
+
+
+@cache
+def pair_effects() -> Codes:
+    """Return the effects in the units of two arms, of three confounded ones, from a million units."""
+    design = _adjusted(3, confounded=True)
+    units = design.draw(np.random.default_rng(0), 1_000_000)
+    assert units.features is not None
+    slopes = np.array([[0.12], [0.06]]) * np.linspace(1, 1.2, 3)
+    found = []
+    for level, (a, b) in zip(design.truth, ((0, 1), (0, 2), (1, 2)), strict=True):
+        centre = units.features[:, (units.arm == a) | (units.arm == b)].mean(axis=1)
+        found.append(level + float((slopes[:, b] - slopes[:, a]) @ centre))
+    return np.array(found)
+
+
+def family_summary(name: str, n: int, runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return one line of the table of comparisons of two arms at a time."""
+    shown, errors, halves = (np.array([run[part] for run in runs]) for part in ("shown", "errors", "halves"))
+    whole = shown.all(axis=1)
+    return {
+        "family": name,
+        "n": n,
+        "runs": len(runs),
+        "without_interval": round(1 - float(shown.mean()), 4),
+        "coverage_together": round(float((np.abs(errors) <= halves)[whole].all(axis=1).mean()), 4),
+        "coverage_each": round(float(np.nanmean([run["each"] for run in runs])), 4),
+        "rmse": round(float(np.sqrt((errors**2).mean())), 6),
+        "mean_half_width": round(float(np.nanmean(halves)), 6),
+    }
 
 
 def _crossed(arms: tuple[float, ...], levels: int) -> Design:
