@@ -11,13 +11,14 @@ import argparse
 import json
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.csv
 from numpy.random import Generator
 from numpy.typing import NDArray
@@ -30,7 +31,9 @@ from dpcausal.calibration import calibrate
 from dpcausal.effect import Estimator
 from dpcausal.guarantee import Rule
 from dpcausal.interval import Family, simulated
-from dpcausal.queries import GRID, CellMoments, Query
+from dpcausal.joint_estimate import JointEstimate
+from dpcausal.queries import GRID, ArmRegressionMoments, CellMoments, Query
+from dpcausal.queries.regression_moments import FINE
 from dpcausal.release import Noisy, Receipt, Release
 from dpcausal.schema import Protects
 
@@ -43,11 +46,12 @@ Codes = NDArray[Any]
 
 @dataclass(frozen=True)
 class Units:
-    """Units as codes: the place of the arm and of the stratum or level, and the outcome."""
+    """Units as codes: the place of the arm and of the stratum or level, the outcome, and features from -1 to 1."""
 
     arm: Codes
     stratum: Codes
     outcome: Codes
+    features: Codes | None = None
 
 
 @dataclass(frozen=True)
@@ -79,10 +83,13 @@ class Simulated:
     def __init__(self, schema: dpc.Schema, units: Units, random: Generator) -> None:
         self.schema, self.n, self._units, self._random = schema, len(units.arm), units, random
 
-    def exact(self, query: CellMoments) -> dict[str, int]:
-        """Return the sums in all cells, in ticks, as the vault adds them up."""
+    def exact(self, query: Query) -> dict[str, int]:
+        """Return the sums in all cells, or of all products, in ticks, as the vault adds them up."""
         low, high = self.schema.outcome_bounds
         ticks = np.floor((self._units.outcome - (low + high) / 2) * (2 * GRID / (high - low)) + 0.5).astype(np.int64)
+        if isinstance(query, ArmRegressionMoments):
+            return self._products(query, ticks)
+        assert isinstance(query, CellMoments)
         arms = len(self.schema.treatment.arms)
         names = query.cells(self.schema)
         place = self._units.arm + arms * self._units.stratum * bool(query.by)
@@ -90,10 +97,24 @@ class Simulated:
         sums = {part: np.bincount(place, values, len(names)) for part, values in each.items()}  # exact below 2^53
         return {f"{part}{cell}": int(sums[part][at]) for part in each for at, cell in enumerate(names)}
 
+    def _products(self, query: ArmRegressionMoments, ticks: Codes) -> dict[str, int]:
+        assert self._units.features is not None
+        lines = np.vstack([ticks, np.floor(self._units.features * GRID + 0.5).astype(np.int64)])
+        numbers = np.vstack([np.full(self.n, FINE), (lines + GRID // FINE // 2) // (GRID // FINE)]).astype(float)
+        found = {}
+        for arm in range(len(self.schema.treatment.arms)):
+            here = numbers[:, self._units.arm == arm]
+            sums = here @ here.T  # exact below 2^53
+            for name, (first, second) in zip(query.names(self.schema, arm), query.products(self.schema), strict=True):
+                total = int(sums[first, second])
+                found[name] = int(sums[0, 0]) - total if first == second else total
+            found[f"arm_{arm}"] = here.shape[1]
+        return found
+
     def release(self, query: Query, guarantee: dpc.Guarantee) -> Release:
         """Return a noisy answer."""
         noise = calibrate(query, self.schema, guarantee)
-        exact = self.exact(query)  # type: ignore[arg-type]
+        exact = self.exact(query)
         draw = self._random.laplace if noise.family == "laplace" else self._random.normal
         drawn = draw(0.0, np.array(noise.scales, dtype=float))
         coordinates = noise.sensitivity.coordinates
@@ -159,6 +180,119 @@ def _stratified(arms: int) -> Design:
         _drawn(SHARES[arms], means, binary=False),
         _contrasts(means.mean(axis=0), pairs=True),
     )
+
+
+def _adjusted(arms: int, *, confounded: bool, binary: bool = False) -> Design:
+    """Return a design with a number and a binary covariate, which explain about a quarter of the outcome's variance."""
+    shares, tilt = np.array(SHARES[arms]), np.linspace(-0.5, 0.5, arms) if confounded else np.zeros(arms)
+    levels = np.linspace(0.2, 0.3, arms) if binary else np.linspace(0.35, 0.5, arms)
+    slopes = np.array([[0.12], [0.06]]) * (0.5 if binary else 1.0) * np.linspace(1, 1.2, arms)
+
+    def draw(random: Generator, n: int) -> Units:
+        features = np.stack([2 * random.beta(4, 4, n) - 1, 2.0 * random.integers(0, 2, n) - 1])
+        likely = shares * np.exp(np.outer(3 * features[0] + features[1], tilt))
+        arm = (random.random(n) * likely.sum(axis=1) > np.cumsum(likely, axis=1).T).sum(axis=0)
+        mean = levels[arm] + (slopes[:, arm] * features).sum(axis=0)
+        outcome = random.binomial(1, mean) if binary else random.beta(8 * mean, 8 * (1 - mean))
+        return Units(arm, np.zeros(n, dtype=np.int64), outcome.astype(float), features)
+
+    schema = _schema(arms, "record", binary=binary, levels=2)
+    return Design(
+        f"{arms} arms, {'risks' if binary else 'means'} adjusted, {'confounded' if confounded else 'randomised'}",
+        replace(schema, covariates=[dpc.Real("x", -1, 1), dpc.Binary("level")]),
+        dpc.ArmContrasts(contrasts="pairs", covariates=["x", "level"]),
+        draw,
+        _contrasts(levels, pairs=True),
+    )
+
+
+def least_squares(units: Units, arms: int) -> JointEstimate:
+    """Return what a table without noise gives: all pairs of means that a regression in each arm standardises."""
+    assert units.features is not None
+    n = len(units.arm)
+    design = np.column_stack([np.ones(n), units.features.T])
+    means, influence = np.zeros(arms), np.zeros((arms, n))
+    for arm in range(arms):
+        here = units.arm == arm
+        gram = design[here].T @ design[here]
+        fitted = design @ np.linalg.solve(gram, design[here].T @ units.outcome[here])
+        means[arm] = fitted.mean()
+        influence[arm] = (fitted - means[arm]) / n
+        influence[arm] += here * (units.outcome - fitted) * (design @ np.linalg.solve(gram, design.mean(axis=0)))
+    pairs = [(0, b) for b in range(1, arms)] + [(a, b) for a in range(1, arms) for b in range(a + 1, arms)]
+    lines = np.array([np.eye(arms)[b] - np.eye(arms)[a] for a, b in pairs])
+    covariance = lines @ (influence @ influence.T) @ lines.T
+    names = tuple(map(str, pairs))
+    return JointEstimate(names, tuple(lines @ means), tuple(map(tuple, covariance.tolist())), ())
+
+
+def families() -> dict[str, Estimator]:
+    """Return estimators that compare two arms at a time."""
+    covariates = ["x", "level"]
+    return {"regression": dpc.RegressionAdjustment(covariates), "doubly robust": dpc.DoublyRobust(covariates)}
+
+
+def simulate_family(name: str, n: int, seed: tuple[int, int]) -> dict[str, Any]:
+    """Return what one run of three confounded arms gave, compared two at a time from vaults with a divided epsilon.
+
+    Each effect is that in the units of its two arms. Noise is the vaults' own, without a seed.
+    """
+    design, pairs = _adjusted(3, confounded=True), ((0, 1), (0, 2), (1, 2))
+    units = design.draw(np.random.default_rng(seed), n)
+    assert units.features is not None
+    columns = {"arm": units.arm, "y": units.outcome, "x": units.features[0], "level": units.features[1] > 0}
+    table = pa.table(columns | {"level": columns["level"].astype(int)})
+    ledger = dpc.Ledger.create("sqlite://", dpc.Budget(epsilon=EPSILON), as_of="simulated")
+    sources = [
+        dpc.Vault(
+            table,
+            replace(design.schema, treatment=dpc.Treatment("arm", arms=range(3), reference=a, compare=b)),
+            ledger=ledger,
+            as_of="simulated",
+        )
+        for a, b in pairs
+    ]
+    family = dpc.estimate_family(sources, families()[name], epsilon=EPSILON)
+    effects, truth = list(family.effects.values()), pair_effects()
+    errors = np.array([effect.estimate for effect in effects]) - truth
+    shown = np.array([not effect.no_interval for effect in effects])
+    halves, each = np.full((2, len(pairs)), np.nan)
+    for place in np.flatnonzero(shown):
+        low, high = effects[place].interval(0.95)
+        each[place] = low <= truth[place] <= high
+        low, high = effects[place].interval(1 - 0.05 / len(pairs))  # as family.intervals, which needs all of them
+        halves[place] = (high - low) / 2
+    return {"shown": shown, "errors": errors, "each": each, "halves": halves}
+
+
+@cache
+def pair_effects() -> Codes:
+    """Return the effects in the units of two arms, of three confounded ones, from a million units."""
+    design = _adjusted(3, confounded=True)
+    units = design.draw(np.random.default_rng(0), 1_000_000)
+    assert units.features is not None
+    slopes = np.array([[0.12], [0.06]]) * np.linspace(1, 1.2, 3)
+    found = []
+    for level, (a, b) in zip(design.truth, ((0, 1), (0, 2), (1, 2)), strict=True):
+        centre = units.features[:, (units.arm == a) | (units.arm == b)].mean(axis=1)
+        found.append(level + float((slopes[:, b] - slopes[:, a]) @ centre))
+    return np.array(found)
+
+
+def family_summary(name: str, n: int, runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return one line of the table of comparisons of two arms at a time."""
+    shown, errors, halves = (np.array([run[part] for run in runs]) for part in ("shown", "errors", "halves"))
+    whole = shown.all(axis=1)
+    return {
+        "family": name,
+        "n": n,
+        "runs": len(runs),
+        "without_interval": round(1 - float(shown.mean()), 4),
+        "coverage_together": round(float((np.abs(errors) <= halves)[whole].all(axis=1).mean()), 4),
+        "coverage_each": round(float(np.nanmean([run["each"] for run in runs])), 4),
+        "rmse": round(float(np.sqrt((errors**2).mean())), 6),
+        "mean_half_width": round(float(np.nanmean(halves)), 6),
+    }
 
 
 def _crossed(arms: tuple[float, ...], levels: int) -> Design:
@@ -246,7 +380,13 @@ def designs(folder: Path | None) -> tuple[tuple[Design, int], ...]:
     made = [_several(arms, "record", binary=binary, pairs=not binary) for arms in SHARES for binary in (False, True)]
     made += [_several(arms, "record_within_arm", binary=False, pairs=True) for arms in (3, 5)]
     made += [_stratified(3), _crossed((0.5, 0.5), 2), _crossed((0.5, 0.25, 0.25), 2)]
-    return *((design, n) for design in made for n in (2_000, 20_000)), *(trials(folder) if folder else ())
+    adjusted = [_adjusted(arms, confounded=confounded) for arms in SHARES for confounded in (False, True)]
+    adjusted += [_adjusted(3, confounded=True, binary=True)]
+    return (
+        *((design, n) for design in made for n in (2_000, 20_000)),
+        *(trials(folder) if folder else ()),
+        *((design, n) for design in adjusted for n in (5_000, 20_000)),
+    )
 
 
 def _unit_draws(family: Family, scales: list[float], draws: int) -> NDArray[np.float64]:
@@ -259,19 +399,35 @@ def _draws(family: Family, count: int, draws: int) -> NDArray[np.float64]:
     return simulated(family, [1.0] * count, draws)
 
 
+def _alone(contrasts: JointEstimate, place: int) -> tuple[float, float]:
+    line = np.eye(len(contrasts.names))[place]
+    return contrasts.mapped([contrasts.names[place]], [contrasts.values[place]], [line.tolist()]).intervals(0.95)[0]
+
+
 def simulate(design: Design, n: int, seed: tuple[int, int]) -> dict[str, Any]:
     """Return what one run gave."""
     random = np.random.default_rng(seed)
-    source = Simulated(design.schema, design.draw(random, n), random)
+    units = design.draw(random, n)
+    source = Simulated(design.schema, units, random)
     effect = design.estimator.estimate(source, epsilon=EPSILON)
     contrasts, truth = effect.contrasts, np.array(design.truth)
     assert contrasts is not None
-    alone = contrasts.mapped(contrasts.names[:1], contrasts.values[:1], np.eye(len(truth))[:1].tolist())
+    adjusted = units.features is not None
+    exact: dict[str, Any] = {}
     with mock.patch.object(joint_estimate, "simulated", _unit_draws):
         low, high = np.array(contrasts.intervals(0.95)).T
-        ((first, last),) = alone.intervals(0.95)  # as effect.interval, from fewer draws
+        # Each as effect.interval, from fewer draws.
+        each = [_alone(contrasts, place) for place in range(len(truth) if adjusted else 1)]
+        if adjusted:
+            regression = np.array(least_squares(units, len(design.schema.treatment.arms)).intervals(0.95)).T
+            exact = {
+                "each": [bool(first <= truth[place] <= last) for place, (first, last) in enumerate(each)],
+                "wider": (high - low).mean() / (regression[1] - regression[0]).mean(),
+                "regression": bool(((regression[0] <= truth) & (truth <= regression[1])).all()),
+            }
     covered = (low <= truth) & (truth <= high)
-    return {
+    first, last = each[0]
+    return exact | {
         "together": bool(covered.all()),
         "errors": np.array(contrasts.values) - truth,
         "widths": high - low,
@@ -286,6 +442,14 @@ def summary(design: Design, n: int, runs: list[dict[str, Any]]) -> dict[str, Any
     """Return one line of the table."""
     share = float(np.mean([run["together"] for run in runs]))
     errors = np.array([run["errors"] for run in runs])
+    adjusted = {}
+    if "each" in runs[0]:
+        adjusted = {
+            "coverage_each": round(float(np.mean([run["each"] for run in runs])), 4),
+            "lowest_coverage_each": round(float(np.mean([run["each"] for run in runs], axis=0).min()), 4),
+            "coverage_least_squares": round(float(np.mean([run["regression"] for run in runs])), 4),
+            "width_to_least_squares": round(float(np.mean([run["wider"] for run in runs])), 3),
+        }
     return {
         "design": design.name,
         "n": n,
@@ -300,7 +464,7 @@ def summary(design: Design, n: int, runs: list[dict[str, Any]]) -> dict[str, Any
         "mean_half_width": round(float(np.mean([run["widths"] for run in runs])) / 2, 6),
         "privacy_sd": round(float(np.median([run["noise"] for run in runs])), 6),
         "sampling_sd": round(float(np.median([run["sampling"] for run in runs])), 6),
-    }
+    } | adjusted
 
 
 def table(document: dict[str, Any]) -> str:
@@ -312,8 +476,25 @@ def table(document: dict[str, Any]) -> str:
         f"{100 * cell['coverage_first']:.1f} | {cell['mean_half_width']:.2g} | "
         f"{cell['privacy_sd'] / cell['sampling_sd']:.2f} |"
         for cell in document["cells"]
+        if "coverage_each" not in cell
     ]
     return "\n".join([head, "|---|---|---|---|---|---|---|", *lines])
+
+
+def adjusted_table(document: dict[str, Any]) -> str:
+    """Return the results of adjusted contrasts as the second table of docs/several-arms.md."""
+    names = ("design", "units", "contrasts", "all covered, %", "each covered, %", "lowest of each, %")
+    more = ("least squares: all covered, %", "half width", "times that of least squares")
+    head = f"| {' | '.join((*names, *more))} |"
+    lines = [
+        f"| {cell['design']} | {cell['n']:,} | {cell['contrasts']} | {100 * cell['coverage_together']:.1f} | "
+        f"{100 * cell['coverage_each']:.1f} | {100 * cell['lowest_coverage_each']:.1f} | "
+        f"{100 * cell['coverage_least_squares']:.1f} | {cell['mean_half_width']:.2g} | "
+        f"{cell['width_to_least_squares']:.2f} |"
+        for cell in document["cells"]
+        if "coverage_each" in cell
+    ]
+    return "\n".join([head, "|---|---|---|---|---|---|---|---|---|", *lines])
 
 
 def main() -> None:

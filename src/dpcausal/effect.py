@@ -208,7 +208,8 @@ class Effect(OtherNames):
             raise RefusedError(
                 expected="an effect with the means of its arms",
                 got=f"one without them, by {self.method}",
-                hint="use DifferenceInMeans, RegressionAdjustment, InverseWeighting or DoublyRobust.",
+                hint="use DifferenceInMeans, RegressionAdjustment, InverseWeighting or DoublyRobust; in place of "
+                "Stratification, for a few strata, ArmContrasts(by=…).",
             )
         places = [self.arm_means.names.index(arm) for arm in self.arms]
         gradients = [[float(at == place) for at in range(len(self.arm_means.names))] for place in places]

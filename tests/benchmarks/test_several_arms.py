@@ -18,9 +18,11 @@ def test_simulated_source_adds_up_as_a_vault_does() -> None:
     """The benchmark's own sums are those of the vault, so that what it measures is about the vault."""
     random = np.random.default_rng(0)
     for design, _ in several_arms.designs(None)[::3]:
-        units = design.draw(random, 500)
+        units = design.draw(random, 4_000)
         source = several_arms.Simulated(design.schema, units, random)
         table = {"arm": units.arm, "y": units.outcome, "level": units.stratum}
+        if units.features is not None:
+            table |= {"x": units.features[0], "level": (units.features[1] > 0).astype(int)}
         vault = dpc.Vault(pa.table(table), design.schema, ledger="sqlite://", budget=dpc.Budget(epsilon=100))
         one = design.estimator.estimate(source, epsilon=100.0)
         other = design.estimator.estimate(vault, epsilon=100.0)
@@ -41,6 +43,7 @@ def test_stored_coverage_is_that_of_the_page_and_holds() -> None:
     stored = json.loads((ROOT / "benchmarks/results/several_arms.json").read_text(encoding="utf-8"))
     page = (ROOT / "docs/several-arms.md").read_text(encoding="utf-8")
     assert several_arms.table(stored) in page
+    assert several_arms.adjusted_table(stored) in page
     for cell in stored["cells"]:
         assert cell["runs"] >= 400
         assert 0.93 <= cell["coverage_together"] <= 0.97, cell["design"]

@@ -5,9 +5,9 @@ import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
-from dpcausal.diagnostics import Balance, BalanceTable, TableOne, balance_from_moments
-from dpcausal.errors import RefusedError
-from dpcausal.queries import RegressionMoments
+from dpcausal.diagnostics import Balance, BalanceTable, TableOne, balance_from_moments, table_one_from_moments
+from dpcausal.errors import QueryError, RefusedError
+from dpcausal.queries import ArmRegressionMoments, RegressionMoments
 from tests.diagnostics.test_balance import COLUMNS, OF, SCHEMA, source
 
 
@@ -66,3 +66,37 @@ def test_balance_from_moments_has_no_table_one() -> None:
     moments = table.release(RegressionMoments(["age"]), dpc.Guarantee(epsilon=1.0))
     with pytest.raises(RefusedError, match="moments of a regression"):
         _ = balance_from_moments(moments, table).table_one
+
+
+def test_table_of_every_arm_is_that_of_numpy() -> None:
+    random = np.random.default_rng(4)
+    columns = {"dose": random.choice(["none", "low", "high"], 9_000), "y": random.uniform(0, 1, 9_000)}
+    columns |= {"age": random.normal(50, 10, 9_000), "ward": random.choice(["a", "b", "c"], 9_000)}
+    columns["sex"] = random.choice(["f", "m"], 9_000)
+    schema = dpc.Schema(
+        treatment=dpc.Treatment("dose", arms=("none", "low", "high"), compare="high"),
+        outcome=dpc.Real("y", 0, 1),
+        covariates=[dpc.Real("age", 0, 100), dpc.Category("ward", ["a", "b", "c"]), dpc.Binary("sex", ("f", "m"))],
+    )
+    vault = dpc.Vault(pa.table(columns), schema, ledger="sqlite://", budget=dpc.Budget(epsilon=100))
+    moments = vault.release(ArmRegressionMoments(["age", "ward", "sex"]), dpc.Guarantee(epsilon=80.0))
+    made = table_one_from_moments(moments, vault)
+    assert made.arms == ("dose=none", "dose=low", "dose=high")
+    assert [each.name for each in made.characteristics] == ["age", "ward=a", "ward=b", "ward=c", "sex=m"]
+    for place, arm in enumerate(("none", "low", "high")):
+        here = columns["dose"] == arm
+        age = columns["age"][here]
+        wanted = [here.sum(), age.mean(), age.std()]
+        wanted += [(columns["ward"][here] == ward).mean() for ward in "abc"] + [(columns["sex"][here] == "m").mean()]
+        found = [each for _, where, _, each in made.statistics if where == made.arms[place]]
+        assert [each.value for each in found if each] == pytest.approx(wanted, rel=0.01)
+    assert len(str(made).splitlines()) == 9
+    with pytest.raises(QueryError, match="arm_regression_moments"):
+        table_one_from_moments(vault.release(RegressionMoments(["age"]), dpc.Guarantee(epsilon=1.0)), vault)
+
+
+def test_rehearsed_table_of_every_arm_shows_bars_alone() -> None:
+    rehearsal = dpc.Rehearsal(SCHEMA, n=2_000)
+    moments = rehearsal.release(ArmRegressionMoments(["age"]), dpc.Guarantee(epsilon=1.0, protects=SCHEMA.protects))
+    made = table_one_from_moments(moments, rehearsal)
+    assert all(text.startswith("±") for _, *texts in made.lines for text in texts)

@@ -1,5 +1,6 @@
 """All contrasts of several arms are as NumPy gives them, intervals hold together, and noise does not grow."""
 
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -108,6 +109,83 @@ def test_strata_without_units_in_an_arm_are_joined() -> None:
     assert 3 < effect.estimate < 20
 
 
+def confounded() -> tuple[dict[str, Any], Any]:
+    """A table in which the arm depends on a number and on the site, and what least squares in each arm make of it."""
+    random = np.random.default_rng(2)
+    x, site = random.uniform(-1, 1, N), random.integers(0, 3, N)
+    likely = np.array([0.5, 0.3, 0.2]) * np.exp(np.outer(x + 0.3 * site, [-0.5, 0.0, 0.5]))
+    arm = (random.random(N) * likely.sum(axis=1) > np.cumsum(likely, axis=1).T).sum(axis=0)
+    y = 40 + 5.0 * arm + (8 + 3 * arm) * x + 4 * site + random.normal(0, 6, N)
+    design = np.column_stack([np.ones(N), x, site == 1, site == 2])
+    means, influence = np.zeros(3), np.zeros((3, N))
+    for place in range(3):
+        here = arm == place
+        gram = design[here].T @ design[here]
+        fitted = design @ np.linalg.solve(gram, design[here].T @ y[here])
+        means[place] = fitted.mean()
+        weights = design @ np.linalg.solve(gram, design.mean(axis=0))
+        influence[place] = (fitted - means[place]) / N + here * (y - fitted) * weights
+    return {"dose": np.array(ARMS)[arm], "site": site, "x": x, "y": y}, (means, influence @ influence.T)
+
+
+def with_number(protects: Protects = "record") -> dpc.Schema:
+    return replace(schema_for(protects), covariates=[dpc.Real("x", -1, 1), dpc.Category("site", [0, 1, 2])])
+
+
+@pytest.mark.parametrize("protects", PROTECTS)
+def test_adjusted_means_and_errors_are_those_of_least_squares_where_noise_vanishes(protects: Protects) -> None:
+    table, (means, covariance) = confounded()
+    effect = dpc.ArmContrasts(contrasts="pairs", covariates=["x", "site"]).estimate(
+        vault(table, with_number(protects)), epsilon=100.0
+    )
+    assert effect.arm_means is not None
+    assert effect.contrasts is not None
+    assert effect.arm_means.values == pytest.approx(means, abs=0.05)
+    assert np.array(effect.arm_means.sampling) == pytest.approx(covariance, rel=0.05, abs=2e-4)
+    assert effect.contrasts.values[1] == pytest.approx(means[2] - means[0], abs=0.08)
+    assert effect.estimate == pytest.approx(effect.contrasts.values[1])
+    assert effect.contrasts.names[1] == "dose=high against dose=none"
+    assert dpc.Effect.from_json(effect.to_json()) == effect
+
+
+def test_adjusted_contrasts_of_two_arms_have_the_sampling_error_of_a_regression_adjustment() -> None:
+    trial = dpc.Schema(dpc.Treatment("t"), dpc.Real("y", 0, 10), covariates=[dpc.Real("x", 0, 1)])
+    plans = [
+        estimator.estimate(dpc.Rehearsal(trial, n=5_000), epsilon=1.0)
+        for estimator in (dpc.RegressionAdjustment(covariates=["x"]), dpc.ArmContrasts(covariates=["x"]))
+    ]
+    assert plans[1].sampling_sd == pytest.approx(plans[0].sampling_sd, rel=0.05)
+    assert plans[0].privacy_sd < plans[1].privacy_sd < 1.7 * plans[0].privacy_sd  # whose sums are for two arms alone
+
+
+def test_adjusted_noise_is_the_same_for_three_and_for_ten_declared_arms() -> None:
+    found = []
+    for arms in (3, 10):
+        treatment = dpc.Treatment("t", arms=tuple(range(arms)), compare=1)
+        schema = dpc.Schema(treatment, dpc.Real("y", 0, 1), covariates=[dpc.Real("x", 0, 1)])
+        expected = dpc.Rehearsal(schema, n=1_000 * arms, confounding=0.0)  # as many in each arm
+        found.append(dpc.ArmContrasts(covariates=["x"]).estimate(expected, epsilon=1.0).privacy_sd)
+    assert found[1] == pytest.approx(found[0], rel=0.1)
+
+
+def test_adjusted_contrasts_of_arms_without_units_have_no_interval() -> None:
+    table, _ = confounded()
+    table["dose"] = np.where(table["dose"] == "low", "elsewhere", table["dose"])
+    estimator = dpc.ArmContrasts(covariates=["x"])
+    effect = estimator.estimate(vault(table, with_number()), epsilon=1.0)
+    assert any("dose=low" in note for note in effect.notes)
+    assert not effect.no_interval
+    table["dose"] = np.where(table["dose"] == "high", "elsewhere", table["dose"])
+    assert estimator.estimate(vault(table, with_number()), epsilon=1.0).no_interval
+
+
+def test_covariate_without_spread_has_no_interval() -> None:
+    table, _ = confounded()
+    schema = replace(with_number(), covariates=[dpc.Real("x", -1_000, 1_000)])
+    effect = dpc.ArmContrasts(covariates=["x"]).estimate(vault(table, schema), epsilon=1.0)
+    assert "hides how x varies" in effect.no_interval
+
+
 def test_comparison_without_units_has_no_interval_and_the_other_contrasts_stay() -> None:
     table = columns()
     table["dose"] = np.where(table["dose"] == "low", "elsewhere", table["dose"])
@@ -123,6 +201,7 @@ def test_comparison_without_units_has_no_interval_and_the_other_contrasts_stay()
     [
         (dpc.ArmContrasts(contrasts="all"), 'contrasts="pairs"'),  # type: ignore[arg-type]
         (dpc.ArmContrasts(by=["nobody"]), "nobody"),
+        (dpc.ArmContrasts(by=["site"], covariates=["site"]), "strata, by, or covariates"),
         (dpc.FactorialEffects(factor="y"), "listed values"),
     ],
 )

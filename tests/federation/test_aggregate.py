@@ -49,6 +49,7 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> None:
 
 ONE_TABLE: dict[str, Any] = {
     "several arms": dpc.ArmContrasts(contrasts="pairs"),
+    "adjusted arms": dpc.ArmContrasts(covariates=["age", "ward"]),
     "factorial": dpc.FactorialEffects(factor="smoker"),
     "means": dpc.DifferenceInMeans(),
     "totals": dpc.DifferenceInMeans(with_interval=False),

@@ -159,3 +159,46 @@ def test_a_ranking_of_twelve_covariates_rehearses_little(monkeypatch: pytest.Mon
     monkeypatch.setattr(dpc.Rehearsal, "release", counted)
     chosen(20_000, count=12)
     assert len(asked) <= 30
+
+
+def doses(*columns: Any) -> dpc.Rehearsal:
+    treatment = dpc.Treatment("dose", arms=("none", "low", "high"), compare="high")
+    schema = dpc.Schema(treatment=treatment, outcome=dpc.Real("y", 0, 1), covariates=columns)
+    return dpc.Rehearsal(schema, 6_000, outcome_sd=0.2)
+
+
+def test_contrasts_of_all_arms_are_offered_where_there_are_several() -> None:
+    rehearsal, guarantee = doses(dpc.Real("x", 0, 1)), dpc.Guarantee(epsilon=1.0)
+    adjusted = found(dpc.rank_estimators(rehearsal, guarantee), dpc.ArmContrasts)
+    assert adjusted.estimator == dpc.ArmContrasts(covariates=("x",))
+    trial = dpc.rank_estimators(rehearsal, guarantee, covariates=[])
+    assert found(trial, dpc.ArmContrasts).estimator == dpc.ArmContrasts()
+    assert "nothing to adjust for" in trial.why
+    two = chosen(6_000)
+    assert not any(isinstance(each.estimator, dpc.ArmContrasts) for each in two.candidates)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        dpc.ClusterTrial("ward", treated=["a"]),
+        dpc.FactorialEffects(factor="ward"),
+        dpc.QuantileEffects(bins=16),
+        dpc.Winsorised(dpc.FactorialEffects(factor="ward")),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_plan_of_a_design_of_its_own_suggests_no_other_estimator(estimator: Any) -> None:
+    """A cluster is no confounder, and strata of clusters would compare nobody with anybody."""
+    schema = dpc.Schema(
+        treatment=dpc.Treatment("t"), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Category("ward", list("abcd"))]
+    )
+    made = dpc.plan(estimator, dpc.Rehearsal(schema, 4_000), dpc.Guarantee(epsilon=1.0))
+    assert [each.estimator for each in (*made.ranking.candidates, *made.ranking.not_ranked)] == [estimator]
+    assert "no other estimator is for its design" in str(made)
+
+
+def test_contrasts_of_several_arms_can_be_planned() -> None:
+    for estimator in (dpc.ArmContrasts(), dpc.ArmContrasts(covariates=["x"])):
+        made = dpc.plan(estimator, doses(dpc.Real("x", 0, 1)), dpc.Guarantee(epsilon=1.0))
+        assert made.ranking.confounders == 1

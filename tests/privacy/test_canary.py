@@ -21,6 +21,7 @@ import pytest
 import dpcausal as dpc
 from dpcausal.queries import (
     ArmMoments,
+    ArmRegressionMoments,
     AugmentedScores,
     EventCounts,
     OutcomeCounts,
@@ -54,6 +55,7 @@ SCHEMA = dpc.Schema(
 
 MODELS: list[Query] = [
     RegressionMoments(["race"]),
+    ArmRegressionMoments(["race"]),
     AugmentedScores(["race"], [0.0, 1.0], [0.2, 0.1], [0.3, 0.1], "ATE", 0.1, 5.0),
     OutcomesBelow(5.0),
     OutcomeCounts([2.5, 5.0]),

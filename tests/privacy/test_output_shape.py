@@ -8,7 +8,15 @@ import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
-from dpcausal.queries import AugmentedScores, EventCounts, OutcomeCounts, OutcomesBelow, Query, RegressionMoments
+from dpcausal.queries import (
+    ArmRegressionMoments,
+    AugmentedScores,
+    EventCounts,
+    OutcomeCounts,
+    OutcomesBelow,
+    Query,
+    RegressionMoments,
+)
 from dpcausal.schema import PROTECTS, Protects
 
 nan, inf = float("nan"), float("inf")
@@ -62,6 +70,7 @@ NEAR = [-each / 1e10 for each in FAR]
 QUERIES: list[Query] = [
     RegressionMoments(["x", "k"]),
     RegressionMoments(["x", "k"], interaction=False),
+    ArmRegressionMoments(["x", "k"]),
     OutcomesBelow(0.5),
     OutcomeCounts([0.25, 0.5]),
     EventCounts([0.25, 0.5, 1.0], "k"),

@@ -214,6 +214,7 @@ AVERAGES = (
         pairs=100,
     ),
     Case("regression adjustment", dpc.RegressionAdjustment(OF), references.regression_adjustment),
+    Case("adjusted arm contrasts", dpc.ArmContrasts(covariates=OF), references.regression_adjustment, pairs=0),
     Case("inverse weighting, ATE", dpc.InverseWeighting(OF, "ATE"), references.weighting("ATE")),
     Case(
         "inverse weighting, ATT",

@@ -22,6 +22,7 @@ ESTIMATORS: list[AnyEstimator] = [
     *(average.estimator_for(name, LISTED) for name in average.ESTIMATORS),
     dpc.DifferenceInMeans(with_interval=False),
     dpc.ArmContrasts(contrasts="pairs", by=["ward", dpc.Cut("age", [40])]),
+    dpc.ArmContrasts(contrasts="pairs", covariates=["age", "smoker"]),
     dpc.Stratification(by=["ward", dpc.Cut("age", [40, 65]), "smoker"]),
     dpc.Stratification(by=["ward"], cap=1),
     dpc.PropensityMatching(covariates=["ward", "age", "smoker"]),

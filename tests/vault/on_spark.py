@@ -22,7 +22,16 @@ from numpy.typing import NDArray
 
 import dpcausal as dpc
 from dpcausal.audit.tables import exact_answer
-from dpcausal.queries import ArmMoments, BlockEffects, CellMoments, Cut, MatchedContrast, Query, RegressionMoments
+from dpcausal.queries import (
+    ArmMoments,
+    ArmRegressionMoments,
+    BlockEffects,
+    CellMoments,
+    Cut,
+    MatchedContrast,
+    Query,
+    RegressionMoments,
+)
 from dpcausal.vault.context import Answer
 from dpcausal.vault.engines import Batch, Engine
 from dpcausal.vault.engines.spark import SparkEngine
@@ -47,6 +56,7 @@ REMOTE: list[Query] = [
     ArmMoments(),
     CellMoments([Cut("x")]),
     RegressionMoments(["x", "age"]),
+    ArmRegressionMoments(["x", "age"]),
     MatchedContrast(["x"], 5, None, 0.01),
 ]
 SETTINGS = {

@@ -39,6 +39,7 @@ from dpcausal.estimators.propensity_model import PropensityModel
 from dpcausal.queries import (
     ArmMoments,
     ArmOutcomeCounts,
+    ArmRegressionMoments,
     ArmTotals,
     CellMoments,
     Cells,
@@ -160,6 +161,8 @@ _VARIANTS: tuple[Target, ...] = (
     of_estimator("ArmContrasts", ArmContrasts(), "record"),
     of_estimator("ArmContrasts, trial in strata", ArmContrasts(by=["ward"]), "record_within_arm"),
     of_query("ArmContrasts, Gaussian", CellMoments(), "record", DELTA),
+    of_estimator("ArmContrasts, adjusted", ArmContrasts(covariates=["age"]), "record"),
+    of_query("ArmContrasts, adjusted, Gaussian", ArmRegressionMoments(["age"]), "record", DELTA),
     of_estimator("FactorialEffects", FactorialEffects(factor="smoker"), "record"),
     of_estimator("Stratification", Stratification(by=["ward"], cap=3), "record"),
     of_estimator("Stratification, own cap", Stratification(by=["ward"]), "record"),

@@ -6,7 +6,7 @@ Noise bars account for privacy noise only: a diagnosis is about the units in the
 from dpcausal.diagnostics.balance import Balance, BalanceTable, balance_from_moments
 from dpcausal.diagnostics.diagnosis import Diagnosis, Reading
 from dpcausal.diagnostics.overlap import Overlap, OverlapTable
-from dpcausal.diagnostics.table_one import Characteristic, TableOne
+from dpcausal.diagnostics.table_one import Characteristic, TableOne, table_one_from_moments
 
 __all__ = [
     "Balance",
@@ -18,4 +18,5 @@ __all__ = [
     "Reading",
     "TableOne",
     "balance_from_moments",
+    "table_one_from_moments",
 ]

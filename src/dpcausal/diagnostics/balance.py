@@ -9,7 +9,7 @@ import numpy as np
 from dpcausal.arrays import Array
 from dpcausal.diagnostics.diagnosis import Diagnosis, Reading, reading_of, readings, versions
 from dpcausal.diagnostics.score import BEFORE, Asks, scored
-from dpcausal.diagnostics.table_one import Characteristic, Readings, TableOne, characteristic_of
+from dpcausal.diagnostics.table_one import Characteristic, Readings, TableOne, characteristic_of, seen
 from dpcausal.errors import QueryError, RefusedError
 from dpcausal.estimators.outcome_regression import fit_regressions
 from dpcausal.guarantee import Guarantee
@@ -149,13 +149,13 @@ class Comparison:
         sums = dict(zip(release.names, drawn.T, strict=True))
         if isinstance(query, WeightedCovariates):
             weight_sum, weight_square_sum = (
-                [_seen(sums[f"{part}_{arm}"]) for arm in (0, 1)] for part in ("weight_sum", "weight_square_sum")
+                [seen(sums[f"{part}_{arm}"]) for arm in (0, 1)] for part in ("weight_sum", "weight_square_sum")
             )
         else:
             sizes = source.arm_sizes
             treated = sums["size_1"] if sizes is None else np.full(len(drawn), float(sizes[1]))
             units = sums.get("compared", source.n) if sizes is None else sum(sizes)
-            weight_sum = weight_square_sum = [_seen(units - treated), _seen(treated)]
+            weight_sum = weight_square_sum = [seen(units - treated), seen(treated)]
         # At most the number of units, whatever the noise.
         self.effective: Array = np.minimum(
             [weight_sum[arm] ** 2 / weight_square_sum[arm] for arm in (0, 1)], source.n
@@ -174,7 +174,7 @@ class Comparison:
             apart.append(means[1] - means[0])
             variances.append(sum(within, np.zeros(len(drawn))) / 2)
         self.apart: Array = np.array(apart).T
-        self.spread: Array = np.sqrt(_seen(np.array(variances).T))
+        self.spread: Array = np.sqrt(seen(np.array(variances).T))
 
     @property
     def sizes(self) -> Readings:
@@ -188,7 +188,7 @@ class Comparison:
         made = []
         for name in self.features:
             column = columns.get(name)
-            means, sds = self._means[name], np.sqrt(_seen(self._variances[name]))
+            means, sds = self._means[name], np.sqrt(seen(self._variances[name]))
             if isinstance(column, Real):
                 half, middle = (column.high - column.low) / 2, (column.high + column.low) / 2
                 made.append(Characteristic(name, "mean", _pair(middle + half * means), _pair(half * sds)))
@@ -203,11 +203,6 @@ class Comparison:
 def _pair(results: Array) -> Readings:
     control, treated = readings(results)
     return control, treated
-
-
-def _seen(values: Array) -> Array:
-    """Return values that must be positive, and not a number where noise made them negative."""
-    return np.where(values > 0, values, np.nan)
 
 
 @dataclass(frozen=True)
@@ -343,7 +338,7 @@ def balance_from_moments(moments: Release, source: Source, most: float = 0.1) ->
         )
     (drawn,) = versions(moments)
     fit = fit_regressions(moments, source, drawn)
-    spread = np.sqrt(_seen(np.diagonal(fit.covariances, axis1=2, axis2=3).mean(axis=1)))
+    spread = np.sqrt(seen(np.diagonal(fit.covariances, axis1=2, axis2=3).mean(axis=1)))
     names = design_names(query.covariates, source.schema)
     return BalanceTable(
         arms=source.schema.treatment.labels_or_values,

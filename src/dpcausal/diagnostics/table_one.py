@@ -5,16 +5,26 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, Literal
 
-from dpcausal.diagnostics.diagnosis import Reading, reading_of
+import numpy as np
+
+from dpcausal.arrays import Array
+from dpcausal.diagnostics.diagnosis import Reading, reading_of, readings, versions
+from dpcausal.errors import QueryError
+from dpcausal.queries import ArmRegressionMoments
+from dpcausal.queries.features import covariates_named, design_names
+from dpcausal.queries.query import value_names
+from dpcausal.real import Real
+from dpcausal.release import Release
+from dpcausal.source import Source
 from dpcausal.text import format_number
 
-Readings = tuple[Reading | None, Reading | None]
-"""The control arm's number and the treated arm's; None where noise hides it."""
+Readings = tuple[Reading | None, ...]
+"""A number for each arm; None where noise hides it."""
 
 
 @dataclass(frozen=True)
 class Characteristic:
-    """One covariate, or one of its values, in both arms.
+    """One covariate, or one of its values, in each arm.
 
     Attributes:
         name: Its name.
@@ -26,21 +36,21 @@ class Characteristic:
     name: str
     kind: Literal["mean", "share"]
     means: Readings
-    sds: Readings = (None, None)
+    sds: Readings = ()
 
     def text(self, arm: int) -> str:
         """Return one arm's numbers."""
-        mean, sd = self.means[arm], self.sds[arm]
+        mean = self.means[arm]
         if self.kind == "share":
             return _HIDDEN if mean is None else f"{100 * mean.value:.1f} % ± {100 * mean.bar:.1f}"
-        return f"{_text(mean)} (SD {_text(sd)})"
+        return f"{_text(mean)} (SD {_text(self.sds[arm])})"
 
     def bars(self, arm: int) -> str:
         """Return one arm's bars alone, for a rehearsal."""
-        mean, sd = self.means[arm], self.sds[arm]
+        mean = self.means[arm]
         if self.kind == "share":
             return _HIDDEN if mean is None else f"± {100 * mean.bar:.1f} %"
-        return f"{_bar(mean)} (SD {_bar(sd)})"
+        return f"{_bar(mean)} (SD {_bar(self.sds[arm])})"
 
 
 def characteristic_of(document: dict[str, Any]) -> Characteristic:
@@ -56,25 +66,27 @@ class TableOne:
     Bars are for privacy noise alone, at 95 %: the table is about the units in the trial, as a Table 1 is.
 
     Attributes:
-        arms: The two arms, control first.
+        arms: The arms: the two compared ones, control first, or every declared one.
         sizes: The number of units in each arm; bars are 0 where arms are public.
         characteristics: The covariates.
         rehearsed: Whether this came from a rehearsal: bars are expectations, numbers are placeholders.
     """
 
-    arms: tuple[str, str]
+    arms: tuple[str, ...]
     sizes: Readings
     characteristics: tuple[Characteristic, ...]
     rehearsed: bool = False
 
     @property
-    def lines(self) -> tuple[tuple[str, str, str], ...]:
-        """The table as texts: the characteristic, the control arm and the treated arm."""
+    def lines(self) -> tuple[tuple[str, ...], ...]:
+        """The table as texts: the characteristic, and what it is in each arm."""
+        arms = range(len(self.arms))
         if self.rehearsed:
-            expected = ((each.name, each.bars(0), each.bars(1)) for each in self.characteristics)
-            return ("units", _bar(self.sizes[0]), _bar(self.sizes[1])), *expected
-        texts = ((each.name, each.text(0), each.text(1)) for each in self.characteristics)
-        return ("units", _size(self.sizes[0]), _size(self.sizes[1])), *texts
+            expected = ((each.name, *map(each.bars, arms)) for each in self.characteristics)
+            return ("units", *map(_bar, self.sizes)), *expected
+        return ("units", *map(_size, self.sizes)), *(
+            (each.name, *map(each.text, arms)) for each in self.characteristics
+        )
 
     @property
     def statistics(self) -> Iterator[tuple[str, str, str, Reading | None]]:
@@ -94,7 +106,7 @@ class TableOne:
 
     def __str__(self) -> str:
         table = (("", *self.arms), *self.lines)
-        widths = [max(len(line[place]) for line in table) for place in range(3)]
+        widths = [max(len(line[place]) for line in table) for place in range(len(table[0]))]
         lines = ("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)) for line in table)
         return "\n".join([self.title, "─" * len(self.title), *(line.rstrip() for line in lines)])
 
@@ -105,6 +117,54 @@ class TableOne:
         body = "".join(f'<tr><th style="text-align:left">{name}</th>{texts}</tr>' for name, texts in cells)
         caption = f'<caption style="text-align:left;font-weight:bold">{escape(self.title)}</caption>'
         return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def table_one_from_moments(moments: Release, source: Source) -> TableOne:
+    """Return Table 1 of every declared arm from moments released for adjusted contrasts: it costs nothing more.
+
+    Args:
+        moments: A release of `ArmRegressionMoments`, as `ArmContrasts` with covariates asks for.
+        source: The source of the release.
+    """
+    query, schema = moments.query, source.schema
+    if not isinstance(query, ArmRegressionMoments):
+        raise QueryError(
+            expected="a release of arm_regression_moments",
+            got=query.name,
+            hint="release ArmRegressionMoments(covariates=...); for two arms, Balance(...).estimate(...).table_one.",
+        )
+    (drawn,) = versions(moments)
+    sums, arms = dict(zip(moments.names, drawn.T, strict=True)), range(len(schema.treatment.arms))
+    sizes = np.array([seen(sums[f"arm_{arm}"]) for arm in arms]).T
+
+    def mean(name: str) -> Array:
+        """Return the mean of a feature, or of a deficit, version by arm."""
+        found: Array = np.array([sums[f"arm_{arm} * {name}"] for arm in arms]).T / sizes
+        return found
+
+    made = []
+    for column in covariates_named(query.covariates, schema):
+        if isinstance(column, Real):
+            half, middle = (column.high - column.low) / 2, (column.high + column.low) / 2
+            own = mean(column.name)
+            sds = np.sqrt(seen(1 - mean(f"deficit of {column.name}") - own**2))
+            means = tuple(readings(middle + half * own))
+            made.append(Characteristic(column.name, "mean", means, tuple(readings(half * sds))))
+            continue
+        shares = [(1 + mean(name)) / 2 for name in design_names([column.name], schema)]
+        if len(column.values) > 2:
+            shares = [1 - sum(shares, np.zeros_like(sizes)), *shares]
+        names = value_names(column)[-len(shares) :]
+        made += [
+            Characteristic(name, "share", tuple(readings(share))) for name, share in zip(names, shares, strict=True)
+        ]
+    rehearsed = moments.receipt.digest is None
+    return TableOne(schema.treatment.every_label, tuple(readings(sizes)), tuple(made), rehearsed)
+
+
+def seen(values: Array) -> Array:
+    """Return values that must be positive, and not a number where noise made them negative."""
+    return np.where(values > 0, values, np.nan)
 
 
 _HIDDEN = "hidden by noise"

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -187,9 +187,31 @@ def released_cells(query: CellMoments, source: Source, epsilon: float, delta: fl
     return CellMeans.of(source.release(query, guarantee), source.schema), guarantee
 
 
+class ReleasedArms(Protocol):
+    """What an effect of several arms is made of."""
+
+    @property
+    def release(self) -> Release:
+        """The release."""
+        ...
+
+    @property
+    def small(self) -> NDArray[np.bool_]:
+        """Whether a cell may hold hardly any units, stratum by arm."""
+        ...
+
+    def arm_sizes(self, names: Sequence[str]) -> JointEstimate:
+        """Return the number of units in each arm, with the noise in it."""
+        ...
+
+    def signs(self, places: Sequence[int], means: JointEstimate) -> Signs:
+        """Return what the release shows about the two compared arms."""
+        ...
+
+
 def effect_of(  # noqa: PLR0913 (all but five have names)
     source: Source,
-    cells: CellMeans,
+    cells: ReleasedArms,
     guarantee: Guarantee,
     arm_means: JointEstimate,
     contrasts: JointEstimate,
@@ -198,6 +220,7 @@ def effect_of(  # noqa: PLR0913 (all but five have names)
     method: str,
     assumptions: Sequence[str],
     notes: Sequence[str] = (),
+    no_interval: str = "",
 ) -> Effect:
     """Return the effect of the declared comparison, with all means and contrasts."""
     treatment = source.schema.treatment
@@ -220,7 +243,7 @@ def effect_of(  # noqa: PLR0913 (all but five have names)
         assumptions=(*assumptions, _arms_read(treatment), *source.schema.data_handling[1:]),
         receipts=(cells.release.receipt,),
         notes=(*notes, *([f"noise may hide all units of {', '.join(few)}"] if few else []), *source.caveats),
-        no_interval="a compared arm is so small that noise may hide all of its units" if hidden else "",
+        no_interval="a compared arm is so small that noise may hide all of its units" if hidden else no_interval,
         arm_means=arm_means,
         arm_sizes=cells.arm_sizes(treatment.every_label),
         contrasts=contrasts,

@@ -9,6 +9,7 @@ The idea is that of Bernstein and Sheldon (2019), Differentially private Bayesia
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,21 +19,25 @@ from dpcausal.columns import Binary
 from dpcausal.estimators.outcome_regression import tables_of_moments
 from dpcausal.queries.regression_moments import CONSTANT, FIRST_FEATURE, OUTCOME, RegressionMoments
 from dpcausal.release import Release
+from dpcausal.schema import Schema
 from dpcausal.source import Source
 
 _EXPLAINED, _EXPLAINED_OF_BINARY = 1 / 3, 0.05
 """The share of the outcome's variance within arms that the prior expects of all features together, and once more along
 the direction in which arms differ: confounders have a part in both. A rare event is hard to predict."""
 
-_ARMS_DIFFER = 0.03
+ARMS_DIFFER = 0.03
 """The variance of half the difference between the arms' slopes, as a share of that of their mean."""
 
-_SPREADS_DIFFER = 0.1
+SPREADS_DIFFER = 0.1
 """How far the arms' covariances of features differ, as a share of what they are."""
 
-_DAMPING = 0.1
+DAMPING = 0.1
 """Noise makes the inverse of a matrix too large on average. The prior damps most of that; this share of the first-order
 term, found in simulations with 2 to 13 features, damps the rest."""
+
+_NO_DIRECTION = 1e-6
+"""Arms whose mean features are no further apart, in standard deviations, differ in no direction."""
 
 _STEPS = 10
 """The errors of the equations depend on the coefficients: so many steps are more than enough to agree on both."""
@@ -126,18 +131,11 @@ class _Equations:
         shifted[0, 0] += self.mean
         both, apart = shifted
         plain, signed = self.sum_noise
-        off = 1 - np.eye(size)
-
-        def errors(first: Array, second: Array, noise: Array) -> Array:
-            """Return the covariance of noise times the first with the same noise times the second."""
-            shared: Array = np.diag(noise @ (first * second)) + off * noise * np.outer(second, first)
-            return shared
-
-        corner = errors(both, apart, plain) + errors(apart, both, signed)
+        corner = equation_errors(both, apart, plain) + equation_errors(apart, both, signed)
         covariance = np.block(
             [
-                [errors(both, both, plain) + errors(apart, apart, signed), corner],
-                [corner.T, errors(both, both, signed) + errors(apart, apart, plain)],
+                [equation_errors(both, both, plain) + equation_errors(apart, apart, signed), corner],
+                [corner.T, equation_errors(both, both, signed) + equation_errors(apart, apart, plain)],
             ]
         ) + np.diag(self.right_noise)
         turn = np.kron(np.eye(2), self.shift)
@@ -146,15 +144,67 @@ class _Equations:
 
     def prior(self, explained: float) -> Array:
         """Return the prior covariance of the unknowns."""
-        apart = self.sums[1][0, 1:] / self.n
-        along = apart / self.spreads
-        along = along / math.sqrt(max(float(apart @ along), 1e-12))
-        slopes = explained * self.variance * (np.diag(1 / self.spreads / len(along)) + np.outer(along, along))
+        slopes = explained * self.variance * slope_prior(self.spreads, self.sums[1][:1, 1:] / self.n)
         prior = np.zeros((2 * len(self.shift), 2 * len(self.shift)))
-        for at, share in ((0, 1.0), (len(self.shift), _ARMS_DIFFER)):
+        for at, share in ((0, 1.0), (len(self.shift), ARMS_DIFFER)):
             prior[at, at] = 1.0  # the whole range
             prior[at + 1 : at + len(self.shift), at + 1 : at + len(self.shift)] = share * slopes
         return prior
+
+
+def equation_errors(first: Array, second: Array, noise: Array) -> Array:
+    """Return the covariance of symmetric noise times the first coefficients with the same noise times the second.
+
+    Args:
+        first: Coefficients, of features before the shift.
+        second: Others.
+        noise: The variance of the noise in each entry of the matrix of sums.
+    """
+    off = 1 - np.eye(len(first))
+    shared: Array = np.diag(noise @ (first * second)) + off * noise * np.outer(second, first)
+    return shared
+
+
+def slope_prior(spreads: Array, apart: Array) -> Array:
+    """Return the prior covariance of slopes, in parts of the variance that features are expected to explain.
+
+    Args:
+        spreads: The features' variances.
+        apart: How far the arms' mean features are from those of all units, one line for each direction.
+    """
+    _, lengths, directions = np.linalg.svd(apart / np.sqrt(spreads), full_matrices=False)
+    along = directions[lengths > _NO_DIRECTION] / np.sqrt(spreads)
+    prior: Array = np.diag(1 / spreads / len(spreads)) + along.T @ along
+    return prior
+
+
+def explained_share(schema: Schema) -> float:
+    """Return the share of the outcome's variance within arms that the prior expects of all features together."""
+    return _EXPLAINED_OF_BINARY if isinstance(schema.outcome, Binary) else _EXPLAINED
+
+
+def solve_noise_aware(
+    design: Array,
+    right: Array,
+    prior: Array,
+    error: Callable[[Array], Array],
+    damping: Callable[[Array], Array],
+) -> tuple[Array, Array]:
+    """Return the posterior mean and covariance of unknowns, given equations with errors that depend on them.
+
+    Args:
+        design: The matrix of the equations.
+        right: Their right-hand sides.
+        prior: The prior covariance of the unknowns; the prior mean is 0.
+        error: The covariance of the equations' errors, for some unknowns.
+        damping: What to add to the precision, given the inverse of that covariance.
+    """
+    unknowns, inverse_prior, precision = np.zeros(len(right)), np.linalg.inv(prior), np.eye(len(right))
+    for _ in range(_STEPS):
+        weights = np.linalg.inv(error(unknowns))
+        precision = design.T @ weights @ design + inverse_prior
+        unknowns = np.linalg.solve(precision + damping(weights), design.T @ weights @ right)
+    return unknowns, np.linalg.inv(precision)
 
 
 def fit_noise_aware(release: Release, source: Source) -> NoiseAwareRegressions:
@@ -162,20 +212,27 @@ def fit_noise_aware(release: Release, source: Source) -> NoiseAwareRegressions:
     query: RegressionMoments = release.query  # type: ignore[assignment]
     equations = _equations(release, source)
     size, half = len(equations.shift), (source.schema.outcome_bounds[1] - source.schema.outcome_bounds[0]) / 2
-    binary = isinstance(source.schema.outcome, Binary)
     # With one regression for both arms these differ in the constant alone.
     used = np.arange(2 * size if query.interaction else size + 1)
     part = np.ix_(used, used)
-    design, right = equations.design[part], equations.right[used]
-    inverse_prior = np.linalg.inv(equations.prior(_EXPLAINED_OF_BINARY if binary else _EXPLAINED)[part])
+
+    def error(unknowns: Array) -> Array:
+        covariance: Array = equations.error(np.pad(unknowns, (0, 2 * size - len(used))))[part]
+        return covariance
+
+    def damping(weights: Array) -> Array:
+        each = np.zeros(len(used))
+        each[1:size] = DAMPING * (equations.sum_noise[0] @ np.diag(weights)[:size])[1:]
+        return np.diag(each)
+
     unknowns, covariance = np.zeros(2 * size), np.zeros((2 * size, 2 * size))
-    for _ in range(_STEPS):
-        weights = np.linalg.inv(equations.error(unknowns)[part])
-        precision = design.T @ weights @ design + inverse_prior
-        covariance[part] = np.linalg.inv(precision)
-        damping = np.zeros(len(used))
-        damping[1:size] = _DAMPING * (equations.sum_noise[0] @ np.diag(weights)[:size])[1:]
-        unknowns[used] = np.linalg.solve(precision + np.diag(damping), design.T @ weights @ right)
+    unknowns[used], covariance[part] = solve_noise_aware(
+        equations.design[part],
+        equations.right[used],
+        equations.prior(explained_share(source.schema))[part],
+        error,
+        damping,
+    )
     arms = np.kron([[1, -1], [1, 1]], np.eye(size))
     coefficients = (arms @ unknowns).reshape(2, size)
     coefficients[:, 0] += equations.mean
@@ -220,7 +277,7 @@ def _equations(release: Release, source: Source) -> _Equations:
     resolution = np.diag(sums[0])[1:] / n / hidden
     ratio = sums[1][0, 0] / n
     inner = (slice(1, None), slice(1, None))
-    expected = (_SPREADS_DIFFER * n) ** 2 * np.outer(spreads, spreads)
+    expected = (SPREADS_DIFFER * n) ** 2 * np.outer(spreads, spreads)
     seen = expected / (expected + sum_noise[1][inner] + ratio**2 * sum_noise[0][inner])
     sums[1][inner] = ratio * sums[0][inner] + seen * (sums[1][inner] - ratio * sums[0][inner])
     sum_noise[1][inner] *= seen

@@ -1,7 +1,7 @@
 """Linear regressions of the outcome in each arm, from noisy moments."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -247,15 +247,24 @@ def signs_of_moments(release: Release, source: Source, fit: OutcomeRegressions) 
 
 
 def _unread(release: Release, source: Source, n: float) -> tuple[str, ...]:
-    """Return the covariates of which every cell may be unreadable."""
-
     def mean(name: str) -> Measured:
         return Measured(release.value(name) / n, math.sqrt(release.variance(name)) / n)
 
-    found = []
     query: RegressionMoments = release.query  # type: ignore[assignment]
-    for column in covariates_named(query.covariates, source.schema):
-        names = design_names([column.name], source.schema)
+    return unread_covariates(query.covariates, source.schema, mean)
+
+
+def unread_covariates(covariates: Sequence[str], schema: Schema, mean: Callable[[str], Measured]) -> tuple[str, ...]:
+    """Return the covariates of which every cell may be unreadable.
+
+    Args:
+        covariates: The covariates.
+        schema: What is public about the table.
+        mean: The mean over units of a feature, or of a `deficit of` one.
+    """
+    found = []
+    for column in covariates_named(covariates, schema):
+        names = design_names([column.name], schema)
         if isinstance(column, Real):
             missing = (2 * column.missing_value - column.low - column.high) / (column.high - column.low)
             lacking = mean(f"deficit of {column.name}")

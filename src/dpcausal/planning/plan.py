@@ -20,7 +20,7 @@ from dpcausal.planning.precision import (
     width_curve,
     wrong_sign,
 )
-from dpcausal.planning.ranking import Candidate, Ranking, Shape, rank_estimators
+from dpcausal.planning.ranking import Candidate, Ranking, Shape, has_own_design, rank_alone, rank_estimators
 from dpcausal.queries import Cut
 from dpcausal.queries.cuts import cuts_of
 from dpcausal.real import Real
@@ -46,7 +46,8 @@ class Plan:
         units_needed: The number of units for this width at this epsilon; None without a target, or beyond a billion.
         max_confounders: The largest number of numeric confounders for which a regression adds less privacy noise than
             there is sampling error.
-        ranking: The estimators that fit, in the order of their expected error; those that do not adjust, apart.
+        ranking: The estimators that fit, in the order of their expected error; those that do not adjust, apart. Where
+            no other estimator is for the design and the effect, it holds this one only.
     """
 
     estimator: Estimator
@@ -261,6 +262,16 @@ def plan(  # noqa: PLR0913
     effect = estimator.estimate(rehearsal, epsilon=guarantee.epsilon, delta=guarantee.delta)
     if width is None and math.isinf(half_width(effect)):
         width = math.inf
+    if has_own_design(estimator):
+        ranking = rank_alone(estimator, rehearsal, guarantee)
+    else:
+        ranking = rank_estimators(
+            rehearsal,
+            guarantee,
+            covariates=_adjusts_for(estimator) or None if covariates is None else covariates,
+            by=getattr(estimator, "by", None) or () if by is None else by,
+            shape=shape,
+        )
     return Plan(
         estimator=estimator,
         effect=effect,
@@ -270,17 +281,11 @@ def plan(  # noqa: PLR0913
         epsilon_needed=None if width is None else epsilon_for(width, estimator, rehearsal, guarantee.delta),
         units_needed=None if width is None else units_for(width, estimator, rehearsal, guarantee),
         max_confounders=max_confounders(rehearsal, guarantee),
-        ranking=rank_estimators(
-            rehearsal,
-            guarantee,
-            covariates=_adjusts_for(estimator) or None if covariates is None else covariates,
-            by=getattr(estimator, "by", None) or () if by is None else by,
-            shape=shape,
-        ),
+        ranking=ranking,
     )
 
 
 def _adjusts_for(estimator: Estimator) -> list[str]:
     """Return the covariates that an estimator adjusts for."""
     by = getattr(estimator, "by", None)
-    return list(getattr(estimator, "covariates", ())) if by is None else [cut.name for cut in cuts_of(by)]
+    return [cut.name for cut in cuts_of(by)] if by else list(getattr(estimator, "covariates", ()))

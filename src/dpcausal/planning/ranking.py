@@ -9,17 +9,24 @@ from typing import Literal
 from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import GuaranteeError
 from dpcausal.estimators.average import (
+    ArmContrasts,
     BlockAverage,
+    ClusterTrial,
+    ComplierEffect,
+    DifferenceInDifferences,
     DifferenceInMeans,
     DoublyRobust,
+    FactorialEffects,
     InverseWeighting,
+    QuantileEffects,
     RegressionAdjustment,
     Stratification,
+    Survival,
     Winsorised,
 )
 from dpcausal.guarantee import Guarantee
 from dpcausal.planning.precision import half_width
-from dpcausal.planning.strata import coarse_strata, propose_strata
+from dpcausal.planning.strata import coarse_strata, propose_strata, share_within
 from dpcausal.queries import Cut
 from dpcausal.queries.cuts import cuts_of
 from dpcausal.queries.features import design_names
@@ -36,6 +43,17 @@ OTHER_EFFECT, _OVERLAP = "another effect: that in the overlap population", "over
 
 Shape = Literal["unknown", "linear"]
 """What is known about how outcomes and treatment depend on covariates: nothing, or that models of main effects hold."""
+
+_OWN_DESIGN = (
+    ClusterTrial,
+    ComplierEffect,
+    DifferenceInDifferences,
+    FactorialEffects,
+    QuantileEffects,
+    Survival,
+)
+"""Estimators of a design, or of an effect, that no other estimator is for. To rank others beside them would be to
+suggest strata of clusters, or a mean in place of a median."""
 
 _MOST_FEATURES = 30
 """Regressions with more features than this are not tried."""
@@ -125,13 +143,10 @@ class Ranking:
     def why(self) -> str:
         """The reason for the first place, in one sentence."""
         first = self.candidates[0]
+        if has_own_design(first.estimator):
+            return "no other estimator is for its design and its effect"
         if not self.confounders:
-            nothing = "no confounders were declared, so there is nothing to adjust for"
-            plain = next(each for each in self.candidates if isinstance(each.estimator, DifferenceInMeans))
-            if not isinstance(first.estimator, Winsorised):
-                return nothing
-            halves = (format_number(each.half_width) for each in (first, plain))
-            return f"{nothing}; the outcome's bounds are wide, and winsorising gives ± {' instead of ± '.join(halves)}"
+            return self._why_of_trial(first)
         if not first.interval:
             return "no estimator that adjusts is expected to give an interval: use more epsilon or more units"
         narrowest = min(self.candidates, key=lambda each: each.error)
@@ -142,6 +157,16 @@ class Ranking:
             f"{within}, without a model; {narrowest.label} would be within {format_number(narrowest.error)}, "
             f"where it holds that {narrowest.assumes}"
         )
+
+    def _why_of_trial(self, first: Candidate) -> str:
+        nothing = "no confounders were declared, so there is nothing to adjust for"
+        if isinstance(first.estimator, ArmContrasts):
+            return f"{nothing}; all arms are compared at once"
+        if not isinstance(first.estimator, Winsorised):
+            return nothing
+        plain = next(each for each in self.candidates if isinstance(each.estimator, DifferenceInMeans))
+        halves = (format_number(each.half_width) for each in (first, plain))
+        return f"{nothing}; the outcome's bounds are wide, and winsorising gives ± {' instead of ± '.join(halves)}"
 
     @property
     def table(self) -> str:
@@ -179,7 +204,8 @@ def rank_estimators(
         rehearsal: The expectations about the table.
         guarantee: The guarantee to give. An estimator uses delta 0 where that means less noise.
         covariates: The confounders, the most important first; all covariates by default, and none for a trial:
-            `covariates=[]`.
+            `covariates=[]`. List them where the schema declares columns that are none: clusters, periods, the treatment
+            received, a second factor, an event.
         by: Strata to rank, as for `Stratification`; by default they follow from public ranges and the number of units.
         shape: `linear` where outcomes are known to be linear in covariates and treatment to follow a logistic
             regression on them; `unknown` by default.
@@ -210,6 +236,18 @@ def rank_estimators(
     apart = tuple(each for each in found if each.not_ranked != reason)
     assumed = (*rehearsal.caveats, *scenario.caveats(ranked, shape))
     return Ranking(tuple(ranked), apart, len(names), shape, guarantee, assumed)
+
+
+def has_own_design(estimator: Estimator) -> bool:
+    """Return whether an estimator is for a design, or of an effect, that no other estimator is for."""
+    return isinstance(estimator.estimator if isinstance(estimator, Winsorised) else estimator, _OWN_DESIGN)
+
+
+def rank_alone(estimator: Estimator, rehearsal: Rehearsal, guarantee: Guarantee) -> Ranking:
+    """Return an estimator with a design of its own as the only candidate."""
+    name = type(estimator).__name__
+    candidate = _Scenario(rehearsal, guarantee, ()).candidate(estimator, name, "as it says itself", whole=True)
+    return Ranking((candidate,), (), 0, "unknown", guarantee, rehearsal.caveats)
 
 
 def _order(candidate: Candidate, shape: Shape) -> tuple[float, float]:
@@ -291,7 +329,13 @@ class _Scenario:
         if isinstance(self.rehearsal.schema.outcome, Real):
             winsorised = Winsorised(DifferenceInMeans())
             found.append(self.candidate(winsorised, "difference in winsorised means", "a lognormal tail", whole=True))
+        if self._several_arms:
+            found.append(self.candidate(ArmContrasts(), "contrasts of all arms", "none", whole=True))
         return found + ([self.stratification(by)] if by else [])
+
+    @property
+    def _several_arms(self) -> bool:
+        return len(self.rehearsal.schema.treatment.arms) > 2
 
     def adjusted(self, by: Sequence[str | Cut]) -> list[Candidate]:
         """Return strata, weighting, regression, and both together; apart, what estimates something else."""
@@ -314,6 +358,9 @@ class _Scenario:
                 self.candidate(regression, f"regression on {names}", LINEAR),
                 self.candidate(BlockAverage(covariates=covariates), f"block average of {names}", QUADRATIC),
             ]
+            if self._several_arms:
+                arms = ArmContrasts(covariates=covariates)
+                found.append(self.candidate(arms, f"contrasts of all arms, regression on {names}", LINEAR))
         overlap = InverseWeighting(covariates=covariates, estimand="ATO")
         return [
             *found,
@@ -331,7 +378,7 @@ class _Scenario:
     def stratification(self, by: Sequence[str | Cut], *, winsorised: bool = False) -> Candidate:
         """Return strata, with the confounding within bins and that of confounders that are not cut."""
         cuts = {cut.name: cut for cut in cuts_of(by)}
-        left = [_left_within(cuts[name], self.rehearsal) if name in cuts else 1.0 for name in self.confounders]
+        left = [share_within(cuts[name], self.rehearsal) if name in cuts else 1.0 for name in self.confounders]
         without = [name for name in self.confounders if name not in cuts]
         of = f" and no part for {_listed(without)}" if without else ""
         estimator, tail = Stratification(by=by), "; a lognormal tail" * winsorised
@@ -346,23 +393,3 @@ class _Scenario:
 
 def _listed(names: Sequence[str]) -> str:
     return ", ".join(names) if len(names) <= _MOST_NAMES else f"{len(names)} covariates"
-
-
-def _left_within(cut: Cut, rehearsal: Rehearsal) -> float:
-    """Return the share of a covariate's variance within bins: confounding that is linear in it stays by that share.
-
-    Numbers are taken to be normal around the middle of their range.
-    """
-    column = next(column for column in rehearsal.schema.covariates if column.name == cut.name)
-    if not isinstance(column, Real):
-        return 0.0
-    normal, sd = NormalDist(), rehearsal.covariate_sd * (column.high - column.low) / 2
-    edges = [-math.inf, *((edge - (column.low + column.high) / 2) / sd for edge in cut.edges), math.inf]
-    below = [0.0 if edge == -math.inf else 1.0 if edge == math.inf else normal.cdf(edge) for edge in edges]
-    density = [0.0 if math.isinf(edge) else normal.pdf(edge) for edge in edges]
-    between = sum(
-        (density[place] - density[place + 1]) ** 2 / (below[place + 1] - below[place])
-        for place in range(len(edges) - 1)
-        if below[place + 1] > below[place]
-    )
-    return max(1 - between, 0.0)

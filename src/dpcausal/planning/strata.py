@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Sequence
+from statistics import NormalDist
 
 from dpcausal.queries import Cut
 from dpcausal.queries.cuts import MOST_STRATA
 from dpcausal.queries.features import covariates_named
 from dpcausal.real import Real
+from dpcausal.rehearsal import Rehearsal
 from dpcausal.schema import Schema
 
 _UNITS_PER_STRATUM = 3
@@ -95,3 +97,23 @@ def coarse_strata(
                 Cut(column.name, [(column.low + column.high) / 2]) if isinstance(column, Real) else column.name
             )
     return tuple(found)
+
+
+def share_within(cut: Cut, rehearsal: Rehearsal) -> float:
+    """Return the share of a covariate's variance within bins: confounding that is linear in it stays by that share.
+
+    Numbers are taken to be normal around the middle of their range.
+    """
+    column = next(column for column in rehearsal.schema.covariates if column.name == cut.name)
+    if not isinstance(column, Real):
+        return 0.0
+    normal, sd = NormalDist(), rehearsal.covariate_sd * (column.high - column.low) / 2
+    edges = [-math.inf, *((edge - (column.low + column.high) / 2) / sd for edge in cut.edges), math.inf]
+    below = [0.0 if edge == -math.inf else 1.0 if edge == math.inf else normal.cdf(edge) for edge in edges]
+    density = [0.0 if math.isinf(edge) else normal.pdf(edge) for edge in edges]
+    between = sum(
+        (density[place] - density[place + 1]) ** 2 / (below[place + 1] - below[place])
+        for place in range(len(edges) - 1)
+        if below[place + 1] > below[place]
+    )
+    return max(1 - between, 0.0)

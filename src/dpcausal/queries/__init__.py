@@ -17,6 +17,7 @@ from dpcausal.queries.arm_counts import ScoreCounts as ScoreCounts
 from dpcausal.queries.arm_counts import StratumCounts as StratumCounts
 from dpcausal.queries.arm_moments import ArmMoments as ArmMoments
 from dpcausal.queries.arm_moments import ArmTotals as ArmTotals
+from dpcausal.queries.arm_regression_moments import ArmRegressionMoments as ArmRegressionMoments
 from dpcausal.queries.augmented_scores import AugmentedScores as AugmentedScores
 from dpcausal.queries.basis import Basis as Basis
 from dpcausal.queries.basis import Cells as Cells
@@ -64,6 +65,7 @@ QUERIES: dict[str, type[Query]] = {
         ReceivedMoments,
         ChangeMoments,
         CellMoments,
+        ArmRegressionMoments,
         StratumContrasts,
         StratumMatches,
         OutputPerturbedLogistic,

@@ -15,6 +15,7 @@ from dpcausal.queries import (
     GRID,
     ArmMoments,
     ArmOutcomeCounts,
+    ArmRegressionMoments,
     ArmTotals,
     AugmentedScores,
     CellMoments,
@@ -35,6 +36,7 @@ from dpcausal.queries.matched_contrast import COEFFICIENT_TICKS
 from dpcausal.release import PublicValue
 from dpcausal.vault import coercion
 from dpcausal.vault.answers import (
+    arm_regression_moments,
     augmented_scores,
     change_moments,
     event_counts,
@@ -234,6 +236,23 @@ def light_sizes(patch: pytest.MonkeyPatch) -> None:
         return replace(whole, coordinates=tuple(coordinates))
 
     patch.setattr(CellMoments, "sensitivity", lighter)
+
+
+@mutant("one arm's regression charged where two move", sensitivity_of(ArmRegressionMoments, covariates=("age",)))
+def one_regression(patch: pytest.MonkeyPatch) -> None:
+    sensitivity = ArmRegressionMoments.sensitivity
+
+    def one_arm(query: ArmRegressionMoments, schema: dpc.Schema, protects: Any, norm: Any) -> Sensitivity:
+        whole = sensitivity(query, schema, protects, norm)
+        return replace(whole, bound=sensitivity(query, schema, "record_within_arm", norm).bound)
+
+    patch.setattr(ArmRegressionMoments, "sensitivity", one_arm)
+
+
+@mutant("features of regressions beyond their bounds", sensitivity_of(ArmRegressionMoments, covariates=("age",)))
+def far_features(patch: pytest.MonkeyPatch) -> None:
+    rounded = arm_regression_moments._rounded
+    patch.setattr(arm_regression_moments, "_rounded", lambda coerced: f"(3 * {rounded(coerced)} // 2)")
 
 
 @mutant("weights that are not clipped", sensitivity_of(dpc.queries.WeightedArms, coefficients=(0.0, 20.0)))

@@ -9,14 +9,21 @@ import numpy as np
 
 from dpcausal.effect import Effect
 from dpcausal.errors import QueryError
+from dpcausal.estimators.arm_regressions import ArmRegressions
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.cell_means import CellMeans, effect_of, released_cells
-from dpcausal.estimators.messages import NO_INTERFERENCE
+from dpcausal.estimators.interval_policy import hidden_features, whole_range
+from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but
+from dpcausal.estimators.narrower import narrower
+from dpcausal.guarantee import Guarantee
+from dpcausal.interval import half_width
 from dpcausal.joint_estimate import JointEstimate
-from dpcausal.queries import CellMoments, Cut
+from dpcausal.queries import ArmRegressionMoments, CellMoments, Cut
 from dpcausal.queries.cuts import cuts_of
-from dpcausal.source import Source
+from dpcausal.source import Source, guarantee_for
 from dpcausal.treatment import Treatment
+
+_ESTIMAND = "average treatment effect: mean outcome with all treated minus mean outcome with none"
 
 
 @dataclass(frozen=True)
@@ -27,27 +34,34 @@ class ArmContrasts(BaseEstimator):
     every declared arm, and its `contrasts` every arm against the reference, or all pairs.
 
     Estimand:
-        For each contrast the average treatment effect E[Y(one arm) - Y(other arm)]. With strata, means are standardised
-        to the strata's shares of all units in declared arms.
+        For each contrast the average treatment effect E[Y(one arm) - Y(other arm)]. With strata or covariates, means
+        are standardised to all units in declared arms.
 
     Assumptions:
-        Arms are comparable, as in a randomised trial; with `by`, within strata, as in stratified randomisation.
+        Arms are comparable, as in a randomised trial; with `by`, within strata, as in stratified randomisation. With
+        `covariates` either arms were randomised, and covariates only explain a part of the outcome; or they hold all
+        confounders, and in each arm the outcome's mean is linear in them.
 
     Privacy:
         One query for all arms: a unit leaves one arm and enters another, so the noise in an arm's total does not grow
         with the number of arms. With strata the noise in each cell is the same, and that in an average over strata
-        grows with the root of their number: use few. Intervals of all contrasts hold together: they are as wide as the
-        largest of all errors asks for, as those of Dunnett and of Tukey are, with privacy noise in them.
+        grows with the root of their number: use few. With covariates the noise grows with the number of features, or
+        with its square where delta is 0; each arm has a linear regression that knows the noise in its moments, as with
+        `RegressionAdjustment`. Intervals of all contrasts hold together: they are as wide as the largest of all errors
+        asks for, as those of Dunnett and of Tukey are, with privacy noise in them.
 
     Attributes:
         contrasts: `reference` for every arm against the reference, `pairs` for all pairs.
         by: The strata of a stratified randomisation: names of listed covariates, and `Cut`s of real ones. Strata in
             which an arm may hold hardly any units are joined.
+        covariates: The covariates to adjust for by a linear regression in each arm, in place of strata.
 
     Reference:
         Dunnett (1955), A multiple comparison procedure for comparing several treatments with a control; Hothorn, Bretz
         and Westfall (2008), Simultaneous inference in general parametric models. Strata: Miratrix, Sekhon and Yu
-        (2013), Adjusting treatment effect estimates by post-stratification in randomized experiments.
+        (2013), Adjusting treatment effect estimates by post-stratification in randomized experiments. Covariates: Lin
+        (2013), Agnostic notes on regression adjustments; Bernstein and Sheldon (2019), Differentially private Bayesian
+        linear regression.
 
     Example:
         >>> from dpcausal import Real, Rehearsal, Schema, Treatment
@@ -60,10 +74,13 @@ class ArmContrasts(BaseEstimator):
         0.3
     """
 
-    also_called: ClassVar[str] = "dunnett tukey multi_arm several_arms multiple_arms pairwise post_stratification"
+    also_called: ClassVar[str] = (
+        "dunnett tukey multi_arm several_arms multiple_arms pairwise post_stratification anova ancova"
+    )
 
     contrasts: Literal["reference", "pairs"] = "reference"
     by: Sequence[str | Cut] = ()
+    covariates: Sequence[str] = ()
 
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
         """Estimate all contrasts for a total of epsilon and delta; noise is Laplace, or Gaussian where smaller."""
@@ -73,6 +90,14 @@ class ArmContrasts(BaseEstimator):
                 got=repr(self.contrasts),
                 hint="choose every arm against the reference, or all pairs.",
             )
+        if self.by and self.covariates:
+            raise QueryError(
+                expected="strata, by, or covariates of a regression",
+                got="both",
+                hint="list the strata's columns among the covariates: each value then has a coefficient of its own.",
+            )
+        if self.covariates:
+            return self._adjusted(source, guarantee_for(source, epsilon, delta))
         treatment = source.schema.treatment
         found, guarantee = released_cells(CellMoments(cuts_of(self.by) if self.by else ()), source, epsilon, delta)
         cells = found.joined()
@@ -88,10 +113,34 @@ class ArmContrasts(BaseEstimator):
             guarantee,
             means,
             _contrasts(means, treatment, self.contrasts),
-            estimand="average treatment effect: mean outcome with all treated minus mean outcome with none",
+            estimand=_ESTIMAND,
             method=f"means of {len(treatment.arms)} arms from one query{what}",
             assumptions=(f"{within}, as in a randomised trial", NO_INTERFERENCE),
             notes=notes,
+        )
+
+    def _adjusted(self, source: Source, allowed: Guarantee) -> Effect:
+        """Estimate adjusted contrasts."""
+        schema, query = source.schema, ArmRegressionMoments(self.covariates)
+        guarantee = narrower(query, source, allowed, "arm_0 * outcome")
+        fit = ArmRegressions.of(source.release(query, guarantee), schema)
+        means = fit.means()
+        contrasts = _contrasts(means, schema.treatment, self.contrasts)
+        first, last = schema.treatment.compared_places
+        line = [float(place == last) - float(place == first) for place in range(len(means.names))]
+        half = half_width(means.sampling_sd(line), means.noise_along(line), 0.95)
+        return effect_of(
+            source,
+            fit,
+            guarantee,
+            means,
+            contrasts,
+            estimand=_ESTIMAND,
+            method=f"means of {len(means.names)} arms from one query, adjusted by regression in each arm on "
+            + ", ".join(self.covariates),
+            assumptions=(no_confounders_but(self.covariates), "outcomes are linear in these", NO_INTERFERENCE),
+            no_interval=hidden_features(list(fit.resolution), query.features(schema))
+            or whole_range(half, schema.outcome_bounds, self.covariates),
         )
 
 
