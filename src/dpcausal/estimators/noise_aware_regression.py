@@ -51,6 +51,7 @@ class NoiseAwareRegressions:
         covariance: Their posterior covariance, the control arm's first.
         effect_variance: The posterior variance of the average effect, noise in the features' means included.
         resolution: Each feature's variance in standard deviations of the noise in it.
+        solution: How the coefficients came about.
     """
 
     centres: Array
@@ -58,6 +59,7 @@ class NoiseAwareRegressions:
     covariance: Array
     effect_variance: float
     resolution: Array
+    solution: "_Solution"
 
     @property
     def means(self) -> Array:
@@ -121,25 +123,44 @@ class _Equations:
 
     def error(self, unknowns: Array) -> Array:
         """Return the covariance of the errors that noise makes in the equations, for these unknowns."""
-        size = len(self.shift)
-        shifted = unknowns.reshape(2, size) @ self.shift  # as coefficients of features before the shift
-        shifted[0, 0] += self.mean
-        both, apart = shifted
+        return self.shared_error(self, unknowns, unknowns) + self._turned(np.diag(self.right_noise))
+
+    def shared_error(self, other: "_Equations", own: Array, others: Array) -> Array:
+        """Return the covariance of the errors that noise in features makes in these equations and in others.
+
+        The others are those of another response on the same features.
+        """
+        (both, apart), (other_both, other_apart) = self._before_shift(own), other._before_shift(others)  # noqa: SLF001
         plain, signed = self.sum_noise
-        off = 1 - np.eye(size)
+        off = 1 - np.eye(len(self.shift))
 
         def errors(first: Array, second: Array, noise: Array) -> Array:
             """Return the covariance of noise times the first with the same noise times the second."""
             shared: Array = np.diag(noise @ (first * second)) + off * noise * np.outer(second, first)
             return shared
 
-        corner = errors(both, apart, plain) + errors(apart, both, signed)
-        covariance = np.block(
-            [
-                [errors(both, both, plain) + errors(apart, apart, signed), corner],
-                [corner.T, errors(both, both, signed) + errors(apart, apart, plain)],
-            ]
-        ) + np.diag(self.right_noise)
+        return self._turned(
+            np.block(
+                [
+                    [
+                        errors(both, other_both, plain) + errors(apart, other_apart, signed),
+                        errors(both, other_apart, plain) + errors(apart, other_both, signed),
+                    ],
+                    [
+                        errors(apart, other_both, plain) + errors(both, other_apart, signed),
+                        errors(both, other_both, signed) + errors(apart, other_apart, plain),
+                    ],
+                ]
+            )
+        )
+
+    def _before_shift(self, unknowns: Array) -> Array:
+        """Return unknowns as coefficients of features before the shift."""
+        shifted: Array = unknowns.reshape(2, len(self.shift)) @ self.shift
+        shifted[0, 0] += self.mean
+        return shifted
+
+    def _turned(self, covariance: Array) -> Array:
         turn = np.kron(np.eye(2), self.shift)
         turned: Array = turn @ covariance @ turn.T
         return turned
@@ -157,6 +178,16 @@ class _Equations:
         return prior
 
 
+@dataclass(frozen=True)
+class _Solution:
+    """The equations, their unknowns, and how far each right-hand side moves each unknown; in half ranges."""
+
+    equations: _Equations
+    unknowns: Array
+    gain: Array
+    half: float
+
+
 def fit_noise_aware(release: Release, source: Source) -> NoiseAwareRegressions:
     """Return the regressions behind a release of `RegressionMoments`."""
     query: RegressionMoments = release.query  # type: ignore[assignment]
@@ -168,14 +199,15 @@ def fit_noise_aware(release: Release, source: Source) -> NoiseAwareRegressions:
     part = np.ix_(used, used)
     design, right = equations.design[part], equations.right[used]
     inverse_prior = np.linalg.inv(equations.prior(_EXPLAINED_OF_BINARY if binary else _EXPLAINED)[part])
-    unknowns, covariance = np.zeros(2 * size), np.zeros((2 * size, 2 * size))
+    unknowns, covariance, gain = np.zeros(2 * size), np.zeros((2 * size, 2 * size)), np.zeros((2 * size, 2 * size))
     for _ in range(_STEPS):
         weights = np.linalg.inv(equations.error(unknowns)[part])
         precision = design.T @ weights @ design + inverse_prior
         covariance[part] = np.linalg.inv(precision)
         damping = np.zeros(len(used))
         damping[1:size] = _DAMPING * (equations.sum_noise[0] @ np.diag(weights)[:size])[1:]
-        unknowns[used] = np.linalg.solve(precision + np.diag(damping), design.T @ weights @ right)
+        gain[part] = np.linalg.solve(precision + np.diag(damping), design.T @ weights)
+        unknowns[used] = gain[part] @ right
     arms = np.kron([[1, -1], [1, 1]], np.eye(size))
     coefficients = (arms @ unknowns).reshape(2, size)
     coefficients[:, 0] += equations.mean
@@ -187,7 +219,18 @@ def fit_noise_aware(release: Release, source: Source) -> NoiseAwareRegressions:
         half**2 * arms @ covariance @ arms.T,
         4 * half**2 * (float(covariance[size, size]) + moved),
         equations.resolution,
+        _Solution(equations, unknowns, gain, half),
     )
+
+
+def effect_noise_covariance(first: NoiseAwareRegressions, second: NoiseAwareRegressions) -> float:
+    """Return the covariance that noise in the features makes between the average effects on two responses."""
+    one, other = first.solution, second.solution
+    size, equations = len(one.equations.shift), one.equations
+    shared = one.gain @ equations.shared_error(other.equations, one.unknowns, other.unknowns) @ other.gain.T
+    apart = one.unknowns[size:] * other.unknowns[size:]
+    moved = float(apart @ equations.sum_noise[0][0]) / equations.n**2
+    return 4 * one.half * other.half * (float(shared[size, size]) + moved)
 
 
 def _equations(release: Release, source: Source) -> _Equations:
@@ -236,7 +279,7 @@ def _equations(release: Release, source: Source) -> _Equations:
         right=np.concatenate(right),
         sum_noise=sum_noise,
         right_noise=np.concatenate([noise[0][chosen, OUTCOME], noise[1][chosen, OUTCOME]]),
-        variance=min(max(variance, math.sqrt(noise[0][OUTCOME, OUTCOME]) / n), 1.0),
+        variance=min(max(variance, math.sqrt(max(noise[0][OUTCOME, :FIRST_FEATURE])) / n), 1.0),
         spreads=spreads,
         resolution=resolution,
     )
