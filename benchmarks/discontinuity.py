@@ -6,14 +6,14 @@ tables, with textbook errors.
 
 import argparse
 import itertools
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.random import Generator
 
 import dpcausal as dpc
 from benchmarks.designs import Columns, SeededSource
-from benchmarks.simulation import show
+from benchmarks.simulation import averages, show
 
 SIZES = (5_000, 20_000)
 MEANS = {"linear": 0.0, "mildly curved": 0.25}
@@ -78,14 +78,6 @@ def simulate(cell: Cell, seed: tuple[int, int]) -> dict[str, float]:
     }
 
 
-def summary(cell: Cell, runs: list[dict[str, float]]) -> dict[str, object]:
-    """Return a line of results."""
-    mean = {name: float(np.mean([run[name] for run in runs])) for name in runs[0]}
-    rmse = float(np.sqrt(np.mean([run["error"] ** 2 for run in runs])))
-    line = {"bias": mean.pop("error"), "rmse": rmse} | mean
-    return asdict(cell) | {"runs": len(runs)} | {name: round(value, 5) for name, value in line.items()}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=500, help="simulated studies for each setting")
@@ -93,7 +85,7 @@ def main() -> None:
     chosen = parser.parse_args()
     cells = [Cell(*each) for each in itertools.product(MEANS, BANDWIDTHS, SIZES)]
     lines = [
-        summary(cell, [simulate(cell, (place, run)) for run in range(chosen.runs)]) for place, cell in enumerate(cells)
+        averages(cell, [simulate(cell, (place, run)) for run in range(chosen.runs)]) for place, cell in enumerate(cells)
     ]
     show(lines, chosen)
 

@@ -6,14 +6,14 @@ same tables.
 
 import argparse
 import itertools
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.random import Generator
 
 import dpcausal as dpc
 from benchmarks.designs import Columns, SeededSource
-from benchmarks.simulation import show
+from benchmarks.simulation import averages, show
 from dpcausal.schema import Protects
 
 SIZES = (5_000, 20_000)
@@ -89,14 +89,6 @@ def simulate(cell: Cell, seed: tuple[int, int]) -> dict[str, float]:
     }
 
 
-def summary(cell: Cell, runs: list[dict[str, float]]) -> dict[str, object]:
-    """Return a line of results."""
-    mean = {name: float(np.mean([run[name] for run in runs])) for name in runs[0]}
-    rmse = float(np.sqrt(np.mean([run["error"] ** 2 for run in runs])))
-    line = {"bias": mean.pop("error"), "rmse": rmse} | mean
-    return asdict(cell) | {"runs": len(runs)} | {name: round(value, 5) for name, value in line.items()}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=500, help="simulated studies for each setting")
@@ -105,7 +97,7 @@ def main() -> None:
     settings = itertools.product(ASSIGNED, (True, False), SIZES)
     cells = [Cell(assigned, interaction, ASSIGNED[assigned], n) for assigned, interaction, n in settings]
     lines = [
-        summary(cell, [simulate(cell, (place, run)) for run in range(chosen.runs)]) for place, cell in enumerate(cells)
+        averages(cell, [simulate(cell, (place, run)) for run in range(chosen.runs)]) for place, cell in enumerate(cells)
     ]
     show(lines, chosen)
 
