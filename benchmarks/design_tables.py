@@ -1,4 +1,4 @@
-"""The tables of docs/instruments.md, docs/difference-in-differences.md and docs/many-outcomes.md, from stored results.
+"""The tables of the pages on designs and many outcomes, from stored results.
 
 `python -m benchmarks.design_tables` writes them into the pages.
 """
@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = Path("benchmarks/results")
-PAGES = {"complier": "instruments", "change": "difference-in-differences", "claims": "many-outcomes"}
+PAGES = {
+    "complier": "instruments",
+    "two_stage": "instruments",
+    "change": "difference-in-differences",
+    "discontinuity": "discontinuity",
+    "claims": "many-outcomes",
+}
 
 
 def _lines(head: list[str], body: list[list[str]]) -> str:
@@ -62,6 +68,48 @@ def change(cells: list[dict[str, Any]]) -> str:
     )
 
 
+def two_stage(cells: list[dict[str, Any]]) -> str:
+    """Return the coverage of complier effects with covariates, beside two-stage least squares."""
+    head = ["assignment", "arms", "regressions", "n", "coverage", "width", "2SLS width", "2SLS coverage", "RMSE"]
+    return _lines(
+        head,
+        [
+            [
+                cell["assigned"],
+                _arms(cell),
+                "in each arm" if cell["interaction"] else "one (2SLS)",
+                f"{cell['n']:,}",
+                _percent(cell["coverage"]),
+                f"{cell['mean_width']:.4f}",
+                f"{cell['two_stage_width']:.4f}",
+                _percent(cell["two_stage_coverage"]),
+                f"{cell['rmse']:.4f}",
+            ]
+            for cell in cells
+        ],
+    )
+
+
+def discontinuity(cells: list[dict[str, Any]]) -> str:
+    """Return the coverage of regression discontinuities, beside the same regressions without privacy."""
+    head = ["mean outcome", "bandwidth", "n", "coverage", "width", "bias", "without privacy: coverage", "width"]
+    return _lines(
+        head,
+        [
+            [
+                cell["mean"],
+                f"{cell['bandwidth']:g}",
+                f"{cell['n']:,}",
+                _percent(cell["coverage"]),
+                *(f"{cell[name]:.4f}" for name in ("mean_width", "bias")),
+                _percent(cell["public_coverage"]),
+                f"{cell['public_width']:.4f}",
+            ]
+            for cell in cells
+        ],
+    )
+
+
 def claims(result: dict[str, Any]) -> str:
     """Return the false claims over outcomes and looks, and the coverage with negative controls."""
     p_values, controls = result["p_values"], result["negative_controls"]
@@ -82,8 +130,12 @@ def claims(result: dict[str, Any]) -> str:
 
 def tables() -> dict[str, str]:
     """Return each table under its name."""
-    cells = json.loads((RESULTS / "designs.json").read_text(encoding="utf-8"))["cells"]
-    found = {"complier": complier(cells), "change": change(cells)}
+    stored = {
+        name: json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["cells"]
+        for name in ("designs", "two_stage", "discontinuity")
+    }
+    found = {"complier": complier(stored["designs"]), "change": change(stored["designs"])}
+    found |= {"two_stage": two_stage(stored["two_stage"]), "discontinuity": discontinuity(stored["discontinuity"])}
     families = RESULTS / "many_outcomes.json"
     if families.exists():
         found["claims"] = claims(json.loads(families.read_text(encoding="utf-8")))

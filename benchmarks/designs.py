@@ -1,13 +1,14 @@
 """How often 95 % intervals of complier effects and of differences in differences cover the truth.
 
-`python -m benchmarks.designs --runs 800 --json`. Sums are added up here, as the vault's answers add them up; sizes of
+`python -m benchmarks.designs --runs 2000 --json`. Sums are added up here, as the vault's answers add them up; sizes of
 noise are the vault's own, and noise is drawn from a seed.
 """
 
 import argparse
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -15,14 +16,26 @@ from numpy.typing import NDArray
 
 import dpcausal as dpc
 from benchmarks.simulation import show
+from dpcausal.audit.tables import exact_answer
 from dpcausal.calibration import calibrate
 from dpcausal.effect import Estimator
 from dpcausal.guarantee import Rule
-from dpcausal.queries import GRID, ArmMoments, ChangeMoments, Query, ReceivedMoments, SubgroupMoments
+from dpcausal.queries import (
+    GRID,
+    ArmMoments,
+    ChangeMoments,
+    CutoffMoments,
+    InstrumentMoments,
+    Query,
+    ReceivedMoments,
+    SubgroupMoments,
+    cutoff_moments,
+)
 from dpcausal.queries.change_moments import FINE
 from dpcausal.queries.profiles import grid
 from dpcausal.release import Noisy, Receipt, Release
 from dpcausal.schema import Protects
+from dpcausal.vault.engines import ExactInts, exact_ints
 
 Ints = NDArray[np.int64]
 Columns = dict[str, NDArray[np.float64]]
@@ -69,7 +82,18 @@ class SeededSource:
         receipt = Receipt(query.name, guarantee.epsilon, guarantee.delta, 0, "made up")
         return Release.of(query, guarantee, noise, noisy=noisy, public_values=[], receipt=receipt)
 
+    def fold(self, columns: Sequence[str], kernel: Callable[[Mapping[str, Ints]], Ints]) -> ExactInts:
+        """Return a kernel's sums over all units at once, as an engine would."""
+        coerced = {f"covariate_{at}": column.name for at, column in enumerate(self.schema.covariates)}
+        coerced["outcome"] = self.schema.outcome.name
+        return exact_ints(kernel({at: self.ticks(coerced[at]) if at in coerced else self.arms for at in columns}))
+
     def _sums(self, query: Query) -> dict[str, int]:
+        if isinstance(query, InstrumentMoments):
+            engine: Any = self
+            return dict(exact_answer(query, self.schema, engine, dpc.Guarantee(epsilon=1)).ticks)
+        if isinstance(query, CutoffMoments):
+            return self._cutoff_sums(query)
         outcome = self.ticks(self.schema.outcome.name)
         if isinstance(query, ChangeMoments):
             outcome = self._change(query)
@@ -90,6 +114,19 @@ class SeededSource:
             raise TypeError(query.name)
         found = {f"{name}_{arm}": int(each[self.arms == arm].sum()) for name, each in sums.items() for arm in (0, 1)}
         return found | {"compared": self.n}
+
+    def _cutoff_sums(self, query: CutoffMoments) -> dict[str, int]:
+        cutoff, bandwidth = query.window(self.schema)
+        fine, found = cutoff_moments.FINE, {}
+        outcome = (self.ticks(self.schema.outcome.name) + GRID // fine // 2) // (GRID // fine)
+        beyond = self.ticks(query.running) - cutoff
+        for arm, steps in enumerate((beyond, -beyond) if query.treated_below else (-beyond, beyond)):
+            inside = (steps >= int(steps is not beyond)) & (steps <= bandwidth)
+            z, u = outcome[inside], (steps[inside] * ((2 * fine << 30) // bandwidth) >> 30) - fine
+            found |= {f"total_{arm}": z.sum(), f"product_{arm}": (u * z).sum(), f"distance_{arm}": u.sum()}
+            found |= {f"size_{arm}": len(z), f"spread_{arm}": (fine**2 - u**2).sum()}
+            found[f"deficit_{arm}"] = (fine**2 - z**2).sum()
+        return {name: int(total) for name, total in found.items()}
 
     def _change(self, query: ChangeMoments) -> Ints:
         after, before, shift = query.factors(self.schema)
@@ -242,7 +279,7 @@ def summary(cell: Cell, runs: list[Run]) -> dict[str, object]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=800, help="simulated studies for each setting")
+    parser.add_argument("--runs", type=int, default=2000, help="simulated studies for each setting")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.add_argument("--design", nargs="+", choices=DESIGNS, default=list(DESIGNS))
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0])

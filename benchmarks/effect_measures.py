@@ -21,7 +21,7 @@ from dpcausal.effect_measures import Measure
 from dpcausal.errors import RefusedError
 
 EPSILON = 1.0
-RISKS, SIZES, SHARES, RATIOS = (0.05, 0.2, 0.5), (2_000, 20_000), (0.15, 0.5), (0.7, 1.0)
+RISKS, SIZES, SHARES, RATIOS = (0.05, 0.2, 0.5), (2_000, 5_000, 20_000), (0.15, 0.5), (0.7, 1.0)
 SCHEMA = dpc.Schema(treatment=dpc.Treatment("arm"), outcome=dpc.Binary("died"))
 
 

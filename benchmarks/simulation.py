@@ -4,7 +4,10 @@ import argparse
 import json
 import multiprocessing
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from dataclasses import asdict
+from typing import Any, TypeVar
+
+import numpy as np
 
 from benchmarks.progress import progress
 
@@ -26,6 +29,14 @@ def simulated(
     with multiprocessing.get_context("spawn").Pool(chosen.workers) as pool:
         done = list(progress(pool.imap(simulate, tasks, chunksize=25), len(tasks), "studies"))
     return [done[place * chosen.runs : (place + 1) * chosen.runs] for place in range(len(cells))]
+
+
+def averages(cell: Any, runs: Sequence[Mapping[str, float]]) -> dict[str, object]:  # noqa: ANN401 (any dataclass)
+    """Return a line of results: the mean over runs of each number, and bias and RMSE in place of the error."""
+    mean = {name: float(np.mean([run[name] for run in runs])) for name in runs[0]}
+    rmse = float(np.sqrt(np.mean([run["error"] ** 2 for run in runs])))
+    line = {"bias": mean.pop("error"), "rmse": rmse} | mean
+    return asdict(cell) | {"runs": len(runs)} | {name: round(value, 5) for name, value in line.items()}
 
 
 def show(table: Sequence[Mapping[str, object]], chosen: argparse.Namespace) -> None:

@@ -8,6 +8,7 @@ import pytest
 from dpcausal import (
     BlockAverage,
     ClusterTrial,
+    ComplierEffect,
     Cut,
     DifferenceInDifferences,
     DifferenceInMeans,
@@ -17,6 +18,7 @@ from dpcausal import (
     PropensityMatching,
     QuantileEffects,
     RegressionAdjustment,
+    RegressionDiscontinuity,
     Schema,
     Stratification,
     Study,
@@ -52,6 +54,8 @@ TRIED: dict[str, Any] = {name: estimator_for(name, LISTED) for name in ESTIMATOR
     "survival": Survival(
         event="smoker", grid=(2.5, 5.0, 10.0), by=("ward", Cut("age", [40, 65])), estimand="incidence"
     ),
+    "complier_effect": ComplierEffect("smoker", covariates=("age",), interaction=False),
+    "regression_discontinuity": RegressionDiscontinuity("age", cutoff=50.0, bandwidth=10.0, treated_below=True),
     "difference_in_differences": DifferenceInDifferences(before="age", change=(-50.0, -10.0)),
 }
 

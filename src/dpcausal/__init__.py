@@ -17,7 +17,7 @@ The public names, in the order of a study:
   shape is unknown and units are many; `ExactMatching` as a baseline. `QuantileEffects` compares medians and other
   quantiles in a trial; `ClusterTrial` is for one that randomised clusters; `Survival` for the time to an event;
   `ComplierEffect` where not everybody follows the assignment; `DifferenceInDifferences` for changes from before to
-  after. Every estimator has
+  after; `RegressionDiscontinuity` where a cutoff decides on the treatment. Every estimator has
   `estimate(source, epsilon=…, delta=…)` and returns an `Effect`. `estimate` does all of this in one call, for a table
   that is queried once. `Winsorised` runs any of them where public bounds of the outcome are far too wide;
   `OutcomeRange` finds narrower bounds for a price.
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from dpcausal.estimators.average import PropensityMatching as PropensityMatching
     from dpcausal.estimators.average import QuantileEffects as QuantileEffects
     from dpcausal.estimators.average import RegressionAdjustment as RegressionAdjustment
+    from dpcausal.estimators.average import RegressionDiscontinuity as RegressionDiscontinuity
     from dpcausal.estimators.average import Stratification as Stratification
     from dpcausal.estimators.average import Survival as Survival
     from dpcausal.estimators.average import Winsorised as Winsorised
@@ -159,6 +160,7 @@ _HOMES = {
     "RLearner": "dpcausal.estimators.conditional",
     "Real": "dpcausal.real",
     "RegressionAdjustment": "dpcausal.estimators.average",
+    "RegressionDiscontinuity": "dpcausal.estimators.average",
     "Rehearsal": "dpcausal.rehearsal.rehearsal",
     "Release": "dpcausal.release",
     "Report": "dpcausal.report.report",

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, Self
 
 from dpcausal import queries
@@ -186,6 +186,19 @@ class Release:
         """Return how the noise in the number of this name moves several estimates, given their derivatives by it."""
         scale = self.scale(name)
         return JointNoise(self.family, tuple(slope * scale for slope in slopes), self.parts)
+
+    def part(self, query: Query, names: Sequence[str], own_names: Sequence[str]) -> Self:
+        """Return the numbers of this release that answer another query, as that query's release.
+
+        Args:
+            query: The other query.
+            names: The names of its numbers.
+            own_names: The names of the same numbers here; empty for a number that is 0 of every table.
+        """
+        at = {name: (value, scale) for name, value, scale in zip(self.names, self.values, self.scales, strict=True)}
+        found = [at[name] if name else (0.0, 0.0) for name in own_names]
+        values, scales = zip(*found, strict=True)
+        return replace(self, query=query, names=tuple(names), values=values, scales=scales)
 
     def to_json(self) -> str:
         """Return the release as JSON, without loss."""

@@ -19,7 +19,11 @@ LISTED = replace(
 )
 
 ESTIMATORS: list[AnyEstimator] = [
-    *(average.estimator_for(name, LISTED) for name in average.ESTIMATORS),
+    *(average.estimator_for(name, LISTED) for name in average.ESTIMATORS if name != "regression_discontinuity"),
+    dpc.RegressionDiscontinuity("age", 54, 18),
+    dpc.RegressionDiscontinuity("age", 40, 15, treated_below=True),
+    dpc.ComplierEffect("smoker", covariates=["age"]),
+    dpc.ComplierEffect("smoker", covariates=["age", "ward"], interaction=False),
     dpc.DifferenceInMeans(with_interval=False),
     dpc.ArmContrasts(contrasts="pairs", by=["ward", dpc.Cut("age", [40])]),
     dpc.ArmContrasts(contrasts="pairs", covariates=["age", "smoker"]),

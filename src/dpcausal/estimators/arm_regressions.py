@@ -220,7 +220,7 @@ class ArmRegressions:
         arms = range(len(moments.sizes))
         design = np.zeros((len(arms), len(arms), *equations.shift.shape))
         design[arms, arms] = equations.sums
-        unknowns, covariance = solve_noise_aware(
+        unknowns, covariance, _ = solve_noise_aware(
             _one_matrix(design),
             equations.right.ravel(),
             equations.prior(explained_share(schema)),

@@ -56,6 +56,7 @@ class NoiseAwareRegressions:
         covariance: Their posterior covariance, the control arm's first.
         effect_variance: The posterior variance of the average effect, noise in the features' means included.
         resolution: Each feature's variance in standard deviations of the noise in it.
+        solution: How the coefficients came about.
     """
 
     centres: Array
@@ -63,6 +64,7 @@ class NoiseAwareRegressions:
     covariance: Array
     effect_variance: float
     resolution: Array
+    solution: "_Solution"
 
     @property
     def means(self) -> Array:
@@ -126,18 +128,37 @@ class _Equations:
 
     def error(self, unknowns: Array) -> Array:
         """Return the covariance of the errors that noise makes in the equations, for these unknowns."""
-        size = len(self.shift)
-        shifted = unknowns.reshape(2, size) @ self.shift  # as coefficients of features before the shift
-        shifted[0, 0] += self.mean
-        both, apart = shifted
+        return self.shared_error(self, unknowns, unknowns) + self._turned(np.diag(self.right_noise))
+
+    def shared_error(self, other: "_Equations", own: Array, others: Array) -> Array:
+        """Return the covariance of the errors that noise in features makes in these equations and in others.
+
+        The others are those of another response on the same features.
+        """
+        (both, apart), (other_both, other_apart) = self._before_shift(own), other._before_shift(others)  # noqa: SLF001
         plain, signed = self.sum_noise
-        corner = equation_errors(both, apart, plain) + equation_errors(apart, both, signed)
-        covariance = np.block(
-            [
-                [equation_errors(both, both, plain) + equation_errors(apart, apart, signed), corner],
-                [corner.T, equation_errors(both, both, signed) + equation_errors(apart, apart, plain)],
-            ]
-        ) + np.diag(self.right_noise)
+        return self._turned(
+            np.block(
+                [
+                    [
+                        equation_errors(both, other_both, plain) + equation_errors(apart, other_apart, signed),
+                        equation_errors(both, other_apart, plain) + equation_errors(apart, other_both, signed),
+                    ],
+                    [
+                        equation_errors(apart, other_both, plain) + equation_errors(both, other_apart, signed),
+                        equation_errors(both, other_both, signed) + equation_errors(apart, other_apart, plain),
+                    ],
+                ]
+            )
+        )
+
+    def _before_shift(self, unknowns: Array) -> Array:
+        """Return unknowns as coefficients of features before the shift."""
+        shifted: Array = unknowns.reshape(2, len(self.shift)) @ self.shift
+        shifted[0, 0] += self.mean
+        return shifted
+
+    def _turned(self, covariance: Array) -> Array:
         turn = np.kron(np.eye(2), self.shift)
         turned: Array = turn @ covariance @ turn.T
         return turned
@@ -150,6 +171,16 @@ class _Equations:
             prior[at, at] = 1.0  # the whole range
             prior[at + 1 : at + len(self.shift), at + 1 : at + len(self.shift)] = share * slopes
         return prior
+
+
+@dataclass(frozen=True)
+class _Solution:
+    """The equations, their unknowns, and how far each right-hand side moves each unknown; in half ranges."""
+
+    equations: _Equations
+    unknowns: Array
+    gain: Array
+    half: float
 
 
 def equation_errors(first: Array, second: Array, noise: Array) -> Array:
@@ -189,8 +220,10 @@ def solve_noise_aware(
     prior: Array,
     error: Callable[[Array], Array],
     damping: Callable[[Array], Array],
-) -> tuple[Array, Array]:
+) -> tuple[Array, Array, Array]:
     """Return the posterior mean and covariance of unknowns, given equations with errors that depend on them.
+
+    The third is how far each right-hand side moves each unknown.
 
     Args:
         design: The matrix of the equations.
@@ -200,11 +233,13 @@ def solve_noise_aware(
         damping: What to add to the precision, given the inverse of that covariance.
     """
     unknowns, inverse_prior, precision = np.zeros(len(right)), np.linalg.inv(prior), np.eye(len(right))
+    gain = np.zeros(design.shape)
     for _ in range(_STEPS):
         weights = np.linalg.inv(error(unknowns))
         precision = design.T @ weights @ design + inverse_prior
-        unknowns = np.linalg.solve(precision + damping(weights), design.T @ weights @ right)
-    return unknowns, np.linalg.inv(precision)
+        gain = np.linalg.solve(precision + damping(weights), design.T @ weights)
+        unknowns = gain @ right
+    return unknowns, np.linalg.inv(precision), gain
 
 
 def fit_noise_aware(release: Release, source: Source) -> NoiseAwareRegressions:
@@ -225,8 +260,8 @@ def fit_noise_aware(release: Release, source: Source) -> NoiseAwareRegressions:
         each[1:size] = DAMPING * (equations.sum_noise[0] @ np.diag(weights)[:size])[1:]
         return np.diag(each)
 
-    unknowns, covariance = np.zeros(2 * size), np.zeros((2 * size, 2 * size))
-    unknowns[used], covariance[part] = solve_noise_aware(
+    unknowns, covariance, gain = np.zeros(2 * size), np.zeros((2 * size, 2 * size)), np.zeros((2 * size, 2 * size))
+    unknowns[used], covariance[part], gain[part] = solve_noise_aware(
         equations.design[part],
         equations.right[used],
         equations.prior(explained_share(source.schema))[part],
@@ -244,7 +279,18 @@ def fit_noise_aware(release: Release, source: Source) -> NoiseAwareRegressions:
         half**2 * arms @ covariance @ arms.T,
         4 * half**2 * (float(covariance[size, size]) + moved),
         equations.resolution,
+        _Solution(equations, unknowns, gain, half),
     )
+
+
+def effect_noise_covariance(first: NoiseAwareRegressions, second: NoiseAwareRegressions) -> float:
+    """Return the covariance that noise in the features makes between the average effects on two responses."""
+    one, other = first.solution, second.solution
+    size, equations = len(one.equations.shift), one.equations
+    shared = one.gain @ equations.shared_error(other.equations, one.unknowns, other.unknowns) @ other.gain.T
+    apart = one.unknowns[size:] * other.unknowns[size:]
+    moved = float(apart @ equations.sum_noise[0][0]) / equations.n**2
+    return 4 * one.half * other.half * (float(shared[size, size]) + moved)
 
 
 def _equations(release: Release, source: Source) -> _Equations:
@@ -293,7 +339,7 @@ def _equations(release: Release, source: Source) -> _Equations:
         right=np.concatenate(right),
         sum_noise=sum_noise,
         right_noise=np.concatenate([noise[0][chosen, OUTCOME], noise[1][chosen, OUTCOME]]),
-        variance=min(max(variance, math.sqrt(noise[0][OUTCOME, OUTCOME]) / n), 1.0),
+        variance=min(max(variance, math.sqrt(max(noise[0][OUTCOME, :FIRST_FEATURE])) / n), 1.0),
         spreads=spreads,
         resolution=resolution,
     )

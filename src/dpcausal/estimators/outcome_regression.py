@@ -131,18 +131,26 @@ class OutcomeRegressions:
     @property
     def sampling_variance(self) -> Array:
         """The sampling variance of the difference less the adjustment, without privacy noise."""
+        return self.shared_sampling(self, self.variances)
+
+    def shared_sampling(self, other: "OutcomeRegressions", residuals: Array) -> Array:
+        """Return the sampling covariance of the adjusted differences in this response and in another.
+
+        Args:
+            other: The regressions of the other response on the same features.
+            residuals: The covariance of the two responses' residuals in each arm.
+        """
         imbalance = np.broadcast_to(self.imbalance[:, None, :], self.slopes.shape)
         length = np.maximum(
             (imbalance * _solve(self.covariances, imbalance, self.covariance_noise_variance)).sum(axis=2), 0.0
         )
         others = self.sizes[:, ::-1] / self.n[:, None]
-        around = (self.variances / self.sizes * (1 + others**2 * length)).sum(axis=1)
-        change = self.slopes[:, 1] - self.slopes[:, 0]
+        around: Array = (residuals / self.sizes * (1 + others**2 * length)).sum(axis=1)
+        change, changed = self.slopes[:, 1] - self.slopes[:, 0], other.slopes[:, 1] - other.slopes[:, 0]
         spread = (self.sizes[:, :, None, None] / self.n[:, None, None, None] * self.covariances).sum(axis=1)
-        varied = np.einsum("vi,vij,vj->v", change, spread, change)
-        varied += others.prod(axis=1) * (self.imbalance * change).sum(axis=1) ** 2
-        variance: Array = around + np.maximum(varied, 0.0) / self.n
-        return variance
+        varied = np.einsum("vi,vij,vj->v", change, spread, changed)
+        varied += others.prod(axis=1) * (self.imbalance * change).sum(axis=1) * (self.imbalance * changed).sum(axis=1)
+        return around + (np.maximum(varied, 0.0) if other is self else varied) / self.n
 
 
 def sampling_covariance(fit: OutcomeRegressions) -> Array:

@@ -39,6 +39,12 @@ _MOST, _DECIDES, _DISAGREES = 0.5, 0.9, 3.0
 from the rest."""
 
 
+_SYMMETRIC = (
+    "each site's effect is a ratio, pooled by errors to first order: the interval is symmetric, and too narrow where a "
+    "site's denominator is small. Sums over sites (pooling = 'sums') keep Fieller's interval"
+)
+
+
 def pool(
     effects: Mapping[str, Effect], rule: Rule = "minimum_variance", absent: Mapping[str, str] | None = None
 ) -> Effect:
@@ -148,6 +154,7 @@ def pool(
             *_of_differences(rule, differing, rehearsed=first.rehearsed),
             *_of_guarantees(sites),
             *_in_common(list(sites.values())),
+            *((_SYMMETRIC,) if any(effect.ratio for effect in counted.values()) else ()),
         ),
         no_interval=alone or _no_interval(rule, counted, dict(zip(sites, weights, strict=True))),
         between_sd=_between_sd(rule, differing, weights),

@@ -31,11 +31,13 @@ from dpcausal.queries.change_moments import ChangeMoments as ChangeMoments
 from dpcausal.queries.covariate_moments import CovariateMoments as CovariateMoments
 from dpcausal.queries.covariate_sums import CovariateSums as CovariateSums
 from dpcausal.queries.covariate_sums import WeightedCovariates as WeightedCovariates
+from dpcausal.queries.cutoff_moments import CutoffMoments as CutoffMoments
 from dpcausal.queries.cuts import Cut as Cut
 from dpcausal.queries.effect_moments import EffectMoments as EffectMoments
 from dpcausal.queries.effect_weights import EffectWeights as EffectWeights
 from dpcausal.queries.event_counts import EventCounts as EventCounts
 from dpcausal.queries.influence_effects import InfluenceEffects as InfluenceEffects
+from dpcausal.queries.instrument_moments import InstrumentMoments as InstrumentMoments
 from dpcausal.queries.logistic import ObjectivePerturbedLogistic as ObjectivePerturbedLogistic
 from dpcausal.queries.logistic import OutputPerturbedLogistic as OutputPerturbedLogistic
 from dpcausal.queries.matched_contrast import MatchedContrast as MatchedContrast
@@ -64,6 +66,7 @@ QUERIES: dict[str, type[Query]] = {
         ArmMoments,
         ReceivedMoments,
         ChangeMoments,
+        CutoffMoments,
         CellMoments,
         ArmRegressionMoments,
         StratumContrasts,
@@ -73,6 +76,7 @@ QUERIES: dict[str, type[Query]] = {
         CovariateMoments,
         WeightedArms,
         RegressionMoments,
+        InstrumentMoments,
         AugmentedScores,
         MatchedContrast,
         NoisyMatchedContrast,

@@ -13,7 +13,7 @@ from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, c
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
 
-_EXPECTED_SHARES = (0.125, 0.875)
+EXPECTED_SHARES = (0.125, 0.875)
 """The share that is expected to receive the treatment in each arm: three quarters of units are compliers."""
 
 
@@ -86,7 +86,7 @@ class ReceivedMoments(Query):
     def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:
         """Return the expected answer without noise and without an effect; three quarters of units comply."""
         values = ArmMoments().expected(expectations, guarantee)
-        for arm, share in enumerate(_EXPECTED_SHARES):
+        for arm, share in enumerate(EXPECTED_SHARES):
             values[f"received_{arm}"] = (share - 0.5) * expectations.expected_sizes[arm]
             values[f"product_{arm}"] = (share - 0.5) * values[f"total_{arm}"]
         return values

@@ -111,7 +111,7 @@ class RegressionMoments(Query):
         weights = {weight: Fraction(weight * 2 * FINE**2) for weight in WEIGHTS.values()}
         coordinates = tuple(
             Coordinate(
-                _name(moment, numbers),
+                moment_name(moment, numbers),
                 sizes[moment.first] * sizes[moment.second] / FINE**2,
                 weights[moment.weight],
             )
@@ -234,7 +234,8 @@ def _moments(last: int, interaction: bool, *, counted: bool) -> tuple[Moment, ..
     return *plain, *signed
 
 
-def _name(moment: Moment, numbers: Sequence[str]) -> str:
+def moment_name(moment: Moment, numbers: Sequence[str]) -> str:
+    """Return the name of a sum, given the names of a unit's numbers."""
     if not moment.signed and moment.first == moment.second == CONSTANT:
         return "compared"
     parts = ["arm"] if moment.signed else []

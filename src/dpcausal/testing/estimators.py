@@ -167,7 +167,8 @@ def _check_estimate(estimator: AnyEstimator, schema: Schema) -> None:
 def _in_roles(estimator: AnyEstimator, table: pa.Table, schema: Schema, outcome: pa.Array, treated: Array) -> pa.Table:
     """Return a table in which the columns that an estimator names agree with one effect.
 
-    Everybody receives what was assigned, values before are equal, and in all periods but the last nobody is treated.
+    Everybody receives what was assigned, values before are equal, in all periods but the last nobody is treated, and
+    who is treated is on the treated side of a cutoff.
     """
     columns = {column.name: column for column in schema.covariates}
     cells = {schema.outcome.name: outcome}
@@ -180,6 +181,11 @@ def _in_roles(estimator: AnyEstimator, table: pa.Table, schema: Schema, outcome:
         untreated = np.array(outcome.to_pylist())
         low, high = schema.outcome_bounds
         cells[schema.outcome.name] = pa.array(untreated - (high - low) / 5 * (treated & ~last))
+    if running := columns.get(getattr(estimator, "running", "")):
+        design: Any = estimator
+        far = np.random.default_rng(2).uniform(0.01, 0.99, len(treated)) * design.bandwidth
+        above = treated != design.treated_below
+        cells[running.name] = pa.array(design.cutoff + np.where(above, far, -far))
     for name, values in cells.items():
         table = table.set_column(table.column_names.index(name), name, values)
     return table

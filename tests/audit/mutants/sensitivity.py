@@ -22,7 +22,9 @@ from dpcausal.queries import (
     ChangeMoments,
     ClusterMoments,
     CovariateMoments,
+    CutoffMoments,
     EventCounts,
+    InstrumentMoments,
     MatchedContrast,
     OutcomeCounts,
     OutcomesBelow,
@@ -39,6 +41,7 @@ from dpcausal.vault.answers import (
     arm_regression_moments,
     augmented_scores,
     change_moments,
+    cutoff_moments,
     event_counts,
     logistic,
     matched_contrast,
@@ -215,6 +218,35 @@ def free_received(patch: pytest.MonkeyPatch) -> None:
         return replace(whole, bound=sensitivity(query, schema, "outcome", "l1").bound)
 
     patch.setattr(ReceivedMoments, "sensitivity", outcomes_only)
+
+
+@mutant(
+    "moments with the treatment received charged without it",
+    sensitivity_of(InstrumentMoments, covariates=("age",), interaction=True),
+)
+def free_instrument(patch: pytest.MonkeyPatch) -> None:
+    sensitivity = InstrumentMoments.sensitivity
+
+    def without(query: InstrumentMoments, schema: dpc.Schema, protects: Any, norm: Any) -> Sensitivity:
+        bound = query.regression.sensitivity(schema, protects, norm).bound
+        return replace(sensitivity(query, schema, protects, norm), bound=bound)
+
+    patch.setattr(InstrumentMoments, "sensitivity", without)
+
+
+@mutant("units counted beyond the bandwidth", sensitivity_of(CutoffMoments, treated_below=False))
+def wide_window(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(cutoff_moments, "within", lambda steps, least, _: f"{steps} >= {least}")
+
+
+@mutant("a unit that changes sides charged as if it left one", sensitivity_of(CutoffMoments, treated_below=True))
+def one_side(patch: pytest.MonkeyPatch) -> None:
+    sensitivity = CutoffMoments.sensitivity
+    patch.setattr(
+        CutoffMoments,
+        "sensitivity",
+        lambda query, schema, _, norm: sensitivity(query, schema, "outcome", norm),
+    )
 
 
 @mutant("changes beyond their bounds", sensitivity_of(ChangeMoments))

@@ -19,6 +19,7 @@ from dpcausal.estimators.average.inverse_weighting import InverseWeighting
 from dpcausal.estimators.average.propensity_matching import PropensityMatching
 from dpcausal.estimators.average.quantile_effects import QuantileEffects
 from dpcausal.estimators.average.regression_adjustment import RegressionAdjustment
+from dpcausal.estimators.average.regression_discontinuity import RegressionDiscontinuity
 from dpcausal.estimators.average.stratification import Stratification
 from dpcausal.estimators.average.survival import Survival
 from dpcausal.estimators.average.winsorised import Winsorised
@@ -40,6 +41,7 @@ _SHIPPED = (
     BlockAverage,
     ComplierEffect,
     DifferenceInDifferences,
+    RegressionDiscontinuity,
     Winsorised,
     QuantileEffects,
     ClusterTrial,
@@ -73,7 +75,8 @@ def estimator_for(name: str, schema: Schema) -> Estimator:
     """Return the estimator of this name for every covariate of a schema; for strata these must all be listed ones.
 
     The treatment received, the value before, the period and a factor are the first covariates of their kinds. For a
-    cluster trial the clusters are the values of the first listed covariate, and every second one is treated.
+    cluster trial the clusters are the values of the first listed covariate, and every second one is treated. A
+    cutoff is in the middle of the first number, with a bandwidth of a quarter of its range.
     """
     names = [column.name for column in schema.covariates]
     kind: Any = ESTIMATORS[name]
@@ -81,6 +84,9 @@ def estimator_for(name: str, schema: Schema) -> Estimator:
     roles |= {"received": _first(schema, Binary), "before": _first(schema, Real)}
     if not roles["before"]:
         roles["period"] = _first(schema, Binary | Category)
+    number = next((column for column in schema.covariates if isinstance(column, Real)), schema.outcome)
+    low, high = (number.low, number.high) if isinstance(number, Real) else (0.0, 1.0)
+    roles |= {"running": roles["before"], "cutoff": (low + high) / 2, "bandwidth": (high - low) / 4}
     listed = next((column for column in schema.covariates if isinstance(column, Binary | Category)), None)
     if listed is not None:
         roles |= {"cluster": listed.name, "treated": tuple(listed.values[1::2])}
@@ -108,6 +114,7 @@ __all__ = [
     "PropensityMatching",
     "QuantileEffects",
     "RegressionAdjustment",
+    "RegressionDiscontinuity",
     "Stratification",
     "Survival",
     "Winsorised",

@@ -1,6 +1,7 @@
 """The effect of a treatment received, from an assignment that not everybody follows."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -8,18 +9,21 @@ from dpcausal.effect import Effect
 from dpcausal.effect_measures import ratio_interval
 from dpcausal.errors import RefusedError
 from dpcausal.estimators.base import BaseEstimator
+from dpcausal.estimators.instrument_regression import adjusted_parts
 from dpcausal.estimators.messages import NO_INTERFERENCE
 from dpcausal.estimators.narrower import narrower
-from dpcausal.estimators.plausibility import with_warnings
+from dpcausal.estimators.plausibility import Signs, warned, with_warnings
 from dpcausal.estimators.two_means import arm_sizes_of, size_slopes, variances
 from dpcausal.joint_estimate import JointEstimate
-from dpcausal.queries import ReceivedMoments
+from dpcausal.queries import InstrumentMoments, ReceivedMoments
 from dpcausal.release import Release
 from dpcausal.source import Source, guarantee_for
 from dpcausal.text import format_number
 
 _WEAK = 10.0
 """A first-stage F statistic below this is called weak (Staiger and Stock 1997)."""
+
+_NAMES = "intention-to-treat effect", "share of compliers"
 
 
 @dataclass(frozen=True)
@@ -34,12 +38,21 @@ class ComplierEffect(BaseEstimator):
         receiving the treatment among units that receive it if assigned to it, and do not otherwise.
 
     Assumptions:
-        The assignment is as good as random; it changes the outcome through the treatment received only (exclusion);
-        nobody does the opposite of the assignment (monotonicity); some units comply.
+        The assignment is as good as random, with `covariates` among units alike in these; it changes the outcome
+        through the treatment received only (exclusion); nobody does the opposite of the assignment (monotonicity); some
+        units comply. With `covariates`, the means of the outcome and of the treatment received are linear in them in
+        each assigned arm.
+
+    Covariates:
+        They narrow the interval where they predict the outcome, and they take away confounding of the assignment. Both
+        differences are adjusted by regressions, and their ratio is the estimate: without `interaction`, two-stage least
+        squares; with it, each arm has regressions of its own, so that the effects of the assignment may depend on
+        covariates, and the ratio is still the effect among all compliers. The regressions know the size of the noise,
+        as those of `RegressionAdjustment` do.
 
     Privacy:
-        One query, with little more noise than `DifferenceInMeans`. With `protects="outcome"` the treatment received is
-        public.
+        One query, with little more noise than `DifferenceInMeans`, or with covariates than `RegressionAdjustment`. With
+        `protects="outcome"` the treatment received is public.
 
     Interval:
         Fieller's, from the joint error of numerator and denominator; it is not symmetric. Where the share of compliers
@@ -48,10 +61,13 @@ class ComplierEffect(BaseEstimator):
 
     Attributes:
         received: The binary covariate that holds the treatment received.
+        covariates: The covariates to adjust for, all known before the assignment. Keep the list short.
+        interaction: Whether each assigned arm has regressions of its own; for `covariates` only.
 
     Reference:
-        Imbens and Angrist (1994), Identification and estimation of local average treatment effects; Fieller (1954).
-        Proof of privacy: docs/proofs/received_moments.md.
+        Imbens and Angrist (1994), Identification and estimation of local average treatment effects; Fieller (1954);
+        Frölich (2007), Nonparametric IV estimation of local average treatment effects with covariates. Proofs of
+        privacy: docs/proofs/received_moments.md, docs/proofs/instrument_moments.md.
 
     Example:
         >>> from dpcausal import Binary, Real, Rehearsal, Schema, Treatment
@@ -70,13 +86,23 @@ class ComplierEffect(BaseEstimator):
     )
 
     received: str
+    covariates: Sequence[str] = ()
+    interaction: bool = True
 
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
         """Estimate the effect for a total of epsilon and delta; noise is Laplace, or Gaussian where that is smaller."""
-        query = ReceivedMoments(self.received)
-        guarantee = narrower(query, source, guarantee_for(source, epsilon, delta), "total_1")
-        release = source.release(query, guarantee)
-        parts = _parts(release, source)
+        allowed = guarantee_for(source, epsilon, delta)
+        refusal, signs = "", Signs()
+        if self.covariates:
+            query = InstrumentMoments(self.received, self.covariates, self.interaction)
+            guarantee = narrower(query, source, allowed, "arm * outcome")
+            release = source.release(query, guarantee)
+            parts, refusal, signs = adjusted_parts(release, query, source, _NAMES)
+        else:
+            wald = ReceivedMoments(self.received)
+            guarantee = narrower(wald, source, allowed, "total_1")
+            release = source.release(wald, guarantee)
+            parts = _parts(release, source)
         difference, share = parts.values
         share = share or 1 / source.n  # no division by 0
         estimate = difference / share
@@ -91,10 +117,10 @@ class ComplierEffect(BaseEstimator):
             sampling_sd=parts.sampling_sd(gradient),
             noise=parts.noise_along(gradient),
             n=source.n,
-            method=f"difference in outcomes over difference in {self.received} between assigned arms (Wald)",
+            method=f"difference in outcomes over difference in {self.received} between assigned arms ({self._how})",
             guarantee=guarantee,
             assumptions=(
-                "the assignment is as good as random",
+                *self._randomised,
                 f"the assignment changes the outcome through {self.received} only (exclusion)",
                 "nobody does the opposite of the assignment (monotonicity)",
                 NO_INTERFERENCE,
@@ -106,17 +132,37 @@ class ComplierEffect(BaseEstimator):
                 f"first stage: F = {format_number((share / error) ** 2)}" if error else "first stage: no error",
                 *source.caveats,
             ),
-            no_interval=_refusal(parts),
+            no_interval=refusal or _refusal(parts),
             contrasts=parts,
             ratio=True,
             quantity=f"mean of {source.schema.outcome.name} among compliers",
         )
+        effect = warned(effect, source.schema, signs)
         if effect.rehearsed or not error or (share / error) ** 2 >= _WEAK:
             return effect
         return with_warnings(
             effect,
             f"the assignment is a weak instrument: the first-stage F is {format_number((share / error) ** 2)}, below "
             f"{_WEAK:g}. Report the intention-to-treat effect, and the p-value, which holds for weak instruments",
+        )
+
+    @property
+    def _how(self) -> str:
+        """The method, in words."""
+        if not self.covariates:
+            return "Wald"
+        both = f"both adjusted by regression on {', '.join(self.covariates)}"
+        return f"{both} in each arm" if self.interaction else f"{both}: two-stage least squares"
+
+    @property
+    def _randomised(self) -> tuple[str, ...]:
+        """What is assumed of the assignment."""
+        if not self.covariates:
+            return ("the assignment is as good as random",)
+        one_effect = "" if self.interaction else ", with one effect of the assignment for all"
+        return (
+            f"the assignment is as good as random among units with the same {', '.join(self.covariates)}",
+            f"outcomes and {self.received} are linear in these{one_effect}",
         )
 
 
@@ -156,7 +202,7 @@ def _parts(release: Release, source: Source) -> JointEstimate:
     for name, (control, treated) in by_means.items():
         slopes[name] = (treated - control, by_shares[name][1] - by_shares[name][0])
     return JointEstimate(
-        names=("intention-to-treat effect", "share of compliers"),
+        names=_NAMES,
         values=(means[1] - means[0], shares[1] - shares[0]),
         sampling=tuple(map(tuple, sampling)),
         noise=tuple(release.joint_noise(name, along) for name, along in slopes.items()),

@@ -6,9 +6,9 @@ import numpy as np
 
 from dpcausal.arrays import Int64s
 from dpcausal.queries import GRID, RegressionMoments
-from dpcausal.queries.regression_moments import CONSTANT, FINE
+from dpcausal.queries.regression_moments import CONSTANT, FINE, Moment
 from dpcausal.vault.context import Answer, AnswerContext, answers
-from dpcausal.vault.engines import Batch
+from dpcausal.vault.engines import Batch, ExactInts
 from dpcausal.vault.numerics.features import Features
 
 
@@ -22,13 +22,18 @@ def answer(context: AnswerContext[RegressionMoments]) -> Answer:
         return products(batch["outcome"], features.design(batch), batch["treatment"])
 
     sums = engine.fold(("treatment", "outcome", *features.columns), kernel)
-    ticks = {}
-    names = (at.name for at in query.sensitivity(schema, "record", "l1").coordinates)
-    for name, moment in zip(names, query.moments(schema), strict=True):
+    names = [at.name for at in query.sensitivity(schema, "record", "l1").coordinates]
+    return Answer(dict(zip(names, chosen_sums(sums, query.moments(schema)), strict=True)))
+
+
+def chosen_sums(sums: ExactInts, moments: Sequence[Moment]) -> list[int]:
+    """Return the sums of an answer out of those of all products; a deficit is the count less the square's sum."""
+    found = []
+    for moment in moments:
         table = sums[int(moment.signed)]
         total = int(table[moment.first, moment.second])
-        ticks[name] = int(table[CONSTANT, CONSTANT]) - total if moment.deficit else total
-    return Answer(ticks)
+        found.append(int(table[CONSTANT, CONSTANT]) - total if moment.deficit else total)
+    return found
 
 
 def products(outcomes: Int64s, design: Sequence[Int64s], arms: Int64s) -> Int64s:

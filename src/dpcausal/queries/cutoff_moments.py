@@ -1,0 +1,140 @@
+"""Sums of the outcome, of the distance from a cutoff and of their products, on both sides of the cutoff."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Self
+
+from dpcausal.errors import QueryError
+from dpcausal.expectations import Expectations
+from dpcausal.guarantee import Guarantee
+from dpcausal.queries.profiles import grid
+from dpcausal.queries.query import Coordinate, Norm, Query, Sensitivity, root_above
+from dpcausal.real import Real
+from dpcausal.schema import Protects, Schema
+from dpcausal.treatment import TableColumn
+from dpcausal.validation import is_number
+
+FINE = 2**10
+"""Ticks to 1 of distances and outcomes, so that products are exact."""
+
+_NARROWEST = 1000
+"""By how much the bandwidth may be narrower than the running variable's range."""
+
+
+@dataclass(frozen=True)
+class CutoffMoments(Query):
+    """Sums over the units within a bandwidth of a cutoff, for a linear regression of the outcome on each side of it.
+
+    The distance from the cutoff is measured from the middle of the side's window, so that it lies between -1, at the
+    cutoff, and 1, at the bandwidth. On each side the answer holds the number of units, and sums of the outcome, of the
+    distance, of their product, and of what their squares lack to the largest. Proof: docs/proofs/cutoff_moments.md.
+
+    Attributes:
+        running: The covariate, a number, that decides on the treatment.
+        cutoff: The value from which on a unit is above the cutoff.
+        bandwidth: The distance from the cutoff up to which units count.
+        treated_below: Whether units below the cutoff are the treated ones.
+    """
+
+    name: ClassVar[str] = "cutoff_moments"
+    adds_up: ClassVar[bool] = True
+
+    running: str
+    cutoff: float
+    bandwidth: float
+    treated_below: bool = False
+
+    def __post_init__(self) -> None:
+        numbers = is_number(self.cutoff) and is_number(self.bandwidth) and self.bandwidth > 0
+        if not (isinstance(self.running, str) and numbers and isinstance(self.treated_below, bool)):
+            raise QueryError(
+                expected="the name of a running variable, a cutoff, a bandwidth above 0, and True or False",
+                got=f"{self.running!r}, {self.cutoff!r}, {self.bandwidth!r} and {self.treated_below!r}",
+                hint='write running="risk", cutoff=0.1, bandwidth=0.05.',
+            )
+        object.__setattr__(self, "cutoff", float(self.cutoff))
+        object.__setattr__(self, "bandwidth", float(self.bandwidth))
+
+    def column(self, schema: Schema) -> Real:
+        """Return the running variable's column."""
+        return schema.covariates[self.place(schema)]  # type: ignore[return-value]
+
+    def place(self, schema: Schema) -> int:
+        """Return its place among the covariates."""
+        found = {each.name: at for at, each in enumerate(schema.covariates) if isinstance(each, Real)}
+        if self.running not in found:
+            raise QueryError(
+                expected=f"a Real covariate as the running variable, out of: {', '.join(found) or 'none'}",
+                got=repr(self.running),
+                hint='declare it among the covariates, with its bounds: Real("risk", 0, 1).',
+            )
+        column: Real = schema.covariates[found[self.running]]  # type: ignore[assignment]
+        wide = column.high - column.low
+        if not column.low < self.cutoff < column.high or not wide / _NARROWEST <= self.bandwidth <= wide:
+            raise QueryError(
+                expected=f"a cutoff between {column.low:g} and {column.high:g}, and a bandwidth from "
+                f"{wide / _NARROWEST:g} to {wide:g}",
+                got=f"{self.cutoff:g} and {self.bandwidth:g}",
+                hint=f"both are in the units of {self.running}.",
+            )
+        return found[self.running]
+
+    def window(self, schema: Schema) -> tuple[int, int]:
+        """Return the cutoff, in ticks from the middle of the running variable's range, and the bandwidth in ticks."""
+        middle, ticks_to_one = grid(self.column(schema))
+        return round((self.cutoff - middle) * ticks_to_one), round(self.bandwidth * ticks_to_one)
+
+    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
+        """Return the answer's coordinates and how far one unit can move them."""
+        self.place(schema)
+        low, high = schema.outcome_bounds
+        half = (high - low) / 2
+        parts = {
+            "total": (half / FINE, 2 * FINE),
+            "product": (half / FINE**2, FINE**2),
+            "distance": (1 / FINE, 2 * FINE),
+            "size": (1.0, 4),
+            "spread": (1 / FINE**2, 4 * FINE**2),
+            "deficit": (half**2 / FINE**2, 2 * FINE**2),
+        }
+        coordinates = tuple(
+            Coordinate(f"{name}_{arm}", unit, Fraction(weight))
+            for name, (unit, weight) in parts.items()
+            for arm in (0, 1)
+        )
+        return Sensitivity(norm, coordinates, _bound(protects, norm))
+
+    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
+        """Return the columns that the answer depends on."""
+        return schema.treatment, schema.outcome, self.column(schema)
+
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
+        """Return the expected answer without noise: a running variable spread evenly over its range, and no slope."""
+        column = self.column(expectations.schema)
+        low, high = expectations.schema.outcome_bounds
+        mean, half = expectations.mean - (low + high) / 2, (high - low) / 2
+        values = {}
+        for above, far in ((False, self.cutoff - column.low), (True, column.high - self.cutoff)):
+            reach = min(far / self.bandwidth, 1.0)
+            size = expectations.compared * reach * self.bandwidth / (column.high - column.low)
+            distance, square = reach - 1, 4 * reach**2 / 3 - 2 * reach + 1
+            sums = {"total": mean, "product": distance * mean, "distance": distance, "size": 1.0, "spread": 1 - square}
+            sums["deficit"] = half**2 - mean**2 - expectations.sd**2
+            values |= {f"{name}_{int(above != self.treated_below)}": size * each for name, each in sums.items()}
+        return values
+
+    @classmethod
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:
+        """Return queries of this kind that the schema allows: a narrow window, and one that holds all units."""
+        columns = [each for each in schema.covariates if isinstance(each, Real)][:1]
+        return tuple(
+            cls(each.name, (each.low + each.high) / 2, part * (each.high - each.low), treated_below=part == 1)
+            for each in columns
+            for part in (0.25, 1)
+        )
+
+
+def _bound(protects: Protects, norm: Norm) -> Fraction:
+    if protects == "outcome":
+        return Fraction(3) if norm == "l1" else root_above(Fraction(5))
+    return Fraction(9, 2) if norm == "l1" else root_above(5 + Fraction(5, 16))
