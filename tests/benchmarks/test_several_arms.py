@@ -44,6 +44,7 @@ def test_stored_coverage_is_that_of_the_page_and_holds() -> None:
     page = (ROOT / "docs/several-arms.md").read_text(encoding="utf-8")
     assert several_arms.table(stored) in page
     assert several_arms.adjusted_table(stored) in page
+    assert several_arms.family_table(stored) in page
     for cell in stored["cells"]:
         assert cell["runs"] >= 400
         # Of few confounded units, intervals have room for the confounding that noise may have left in.
