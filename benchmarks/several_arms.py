@@ -467,6 +467,25 @@ def summary(design: Design, n: int, runs: list[dict[str, Any]]) -> dict[str, Any
     } | adjusted
 
 
+def family_table(document: dict[str, Any]) -> str:
+    """Return comparisons of two arms at a time beside one query, as the third table of docs/several-arms.md."""
+    names = ("three confounded arms, 20,000 units", "runs", "all covered, %", "each covered, %", "no interval, %")
+    one = next(
+        cell
+        for cell in document["cells"]
+        if cell["design"] == "3 arms, means adjusted, confounded" and cell["n"] == 20_000
+    )
+    lines = [{"family": "`ArmContrasts`, one query", "without_interval": 0.0} | one]
+    lines += [each | {"family": f"{each['family']}, two arms at a time"} for each in document["families"]]
+    texts = [
+        f"| {each['family']} | {each['runs']} | {100 * each['coverage_together']:.1f} | "
+        f"{100 * each['coverage_each']:.1f} | {100 * each['without_interval']:.1f} | {each['rmse']:.2g} | "
+        f"{each['mean_half_width']:.2g} |"
+        for each in lines
+    ]
+    return "\n".join([f"| {' | '.join((*names, 'RMSE', 'half width'))} |", "|---|---|---|---|---|---|---|", *texts])
+
+
 def table(document: dict[str, Any]) -> str:
     """Return the results as the table of docs/several-arms.md."""
     names = ("design", "units", "contrasts", "all covered, %", "effect covered, %", "half width", "noise / sampling")
@@ -501,9 +520,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=500, help="simulated studies for each design")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.add_argument("--family", choices=families(), help="compare three confounded arms two at a time instead")
     parser.add_argument("--place", type=int, nargs="+", help="the places of designs to run; all of them, if left out")
     add_data_option(parser)
     chosen = parser.parse_args()
+    if chosen.family:
+        n = 20_000
+        found = [
+            simulate_family(chosen.family, n, (77, run)) for run in progress(range(chosen.runs), chosen.runs, "runs")
+        ]
+        print(json.dumps(family_summary(chosen.family, n, found), indent=1))
+        return
     lines, known = [], designs(chosen.data)
     places = range(len(known)) if chosen.place is None else chosen.place
     for place in progress(places, len(places), "designs"):

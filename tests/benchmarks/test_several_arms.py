@@ -44,9 +44,13 @@ def test_stored_coverage_is_that_of_the_page_and_holds() -> None:
     page = (ROOT / "docs/several-arms.md").read_text(encoding="utf-8")
     assert several_arms.table(stored) in page
     assert several_arms.adjusted_table(stored) in page
+    assert several_arms.family_table(stored) in page
     for cell in stored["cells"]:
         assert cell["runs"] >= 400
-        assert 0.93 <= cell["coverage_together"] <= 0.97, cell["design"]
+        # Of few confounded units, intervals have room for the confounding that noise may have left in.
+        most = 0.99 if "confounded" in cell["design"] and cell["n"] <= 5_000 else 0.97
+        assert 0.93 <= cell["coverage_together"] <= most, cell["design"]
+        assert cell.get("lowest_coverage_each", 0.95) >= 0.93
         assert cell["refused"] == 0
 
 

@@ -96,7 +96,9 @@ def test_private_covariates_taken_for_public_are_caught() -> None:
 def test_deficits_as_light_as_the_number_itself_are_caught(norm: Norm) -> None:
     """The proof gives deficits nothing of their own where a unit moves, because they weigh enough."""
     honest = QUERIES[0].sensitivity(schema_for("record"), "record", norm)
-    lighter = [replace(at, weight=(at.weight or 0) / (8 if "deficit" in at.name else 1)) for at in honest.coordinates]
+    lighter = [
+        replace(at, weight=Fraction(at.weight or 0) / (8 if "deficit" in at.name else 1)) for at in honest.coordinates
+    ]
     found = worst(QUERIES[0], replace(honest, coordinates=tuple(lighter)), "record")
     assert found > 1.2 * float(honest.bound)
 
@@ -125,7 +127,7 @@ def test_bound_holds_for_records_of_any_kind(
 ) -> None:
     old, new = records[:2]
     kept = {"record": new[:1], "record_within_arm": old[:1], "outcome": old[:1]}[protects]
-    new = (*kept, new[1], *(old if protects == "outcome" else new)[2:])  # type: ignore[assignment]
+    new = (*kept, new[1], *(old if protects == "outcome" else new)[2:])
     sensitivity = query.sensitivity(schema_for(protects), protects, norm)
     one, other = (answer(query, [first, *records[2:], ("none", 0.5, 0.5, "p")]) for first in (old, new))
     changes = [float((one[at.name] - other[at.name]) / (at.weight or 0)) for at in sensitivity.coordinates]

@@ -56,7 +56,7 @@ class Characteristic:
 def characteristic_of(document: dict[str, Any]) -> Characteristic:
     """Read a characteristic from JSON."""
     means, sds = (tuple(map(reading_of, document[part])) for part in ("means", "sds"))
-    return Characteristic(document["name"], document["kind"], means, sds)  # type: ignore[arg-type]
+    return Characteristic(document["name"], document["kind"], means, sds)
 
 
 @dataclass(frozen=True)

@@ -74,9 +74,7 @@ class ArmContrasts(BaseEstimator):
         0.3
     """
 
-    also_called: ClassVar[str] = (
-        "dunnett tukey multi_arm several_arms multiple_arms pairwise post_stratification anova ancova"
-    )
+    also_called: ClassVar[str] = "dunnett tukey multi_arm several_arms multiple_arms pairwise post_stratification"
 
     contrasts: Literal["reference", "pairs"] = "reference"
     by: Sequence[str | Cut] = ()
