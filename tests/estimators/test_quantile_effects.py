@@ -10,7 +10,7 @@ import pytest
 import dpcausal as dpc
 from dpcausal.calibration import calibrate
 from dpcausal.errors import QueryError, SchemaError
-from dpcausal.estimators.average.quantile_effects import _isotonic
+from dpcausal.estimators.distributions import isotonic
 from dpcausal.federation.aggregate import sum_releases
 from dpcausal.queries import Query
 from dpcausal.release import Release
@@ -158,7 +158,7 @@ def test_verdict_is_about_the_quantile() -> None:
 
 def test_isotonic_values_rise_and_keep_their_mean() -> None:
     values = np.array([0.1, 0.3, 0.2, 0.2, 0.5, 0.4])
-    found = _isotonic(values)
+    found = isotonic(values)
     assert (np.diff(found) >= 0).all()
     assert found.mean() == pytest.approx(values.mean())
-    assert _isotonic(found) == pytest.approx(found)
+    assert isotonic(found) == pytest.approx(found)

@@ -28,6 +28,7 @@ from dpcausal.queries import (
     RegressionMoments,
     Sensitivity,
     StratumMatches,
+    WeightedCounts,
     profiles,
 )
 from dpcausal.queries.matched_contrast import COEFFICIENT_TICKS
@@ -41,6 +42,7 @@ from dpcausal.vault.answers import (
     matched_contrast,
     stratum_matches,
     weighted_arms,
+    weighted_counts,
 )
 from dpcausal.vault.context import Answer, AnswerContext
 from dpcausal.vault.numerics.features import EXPONENTS, Features
@@ -347,6 +349,26 @@ def at_risk(patch: pytest.MonkeyPatch) -> None:
         return Answer(ticks)
 
     answer_by(patch, EventCounts, answer)
+
+
+@mutant("weighted counts charged as if a unit kept its arm", sensitivity_of(WeightedCounts))
+def weighted_within_arm(patch: pytest.MonkeyPatch) -> None:
+    sensitivity = WeightedCounts.sensitivity
+    patch.setattr(
+        WeightedCounts,
+        "sensitivity",
+        lambda query, schema, _, norm: sensitivity(query, schema, "record_within_arm", norm),
+    )
+
+
+@mutant("counts with the inverse of a score that is not clipped", sensitivity_of(WeightedCounts))
+def unclipped_counts(patch: pytest.MonkeyPatch) -> None:
+    weights = weighted_counts.unit_weights
+
+    def unclipped(features: Features, coefficients: Any, estimand: Any, _: float, batch: Any) -> Any:
+        return weights(features, coefficients, estimand, 0.001, batch) * 100
+
+    patch.setattr(weighted_counts, "unit_weights", unclipped)
 
 
 @mutant("outcomes counted once for each arm", sensitivity_of(OutcomesBelow))
