@@ -37,6 +37,10 @@ _MOST_EXPLAINED = 0.9
 _LEAST_CORRELATION = 0.2
 """The least correlation of residuals and outcomes, so that no direction explodes."""
 
+_FILLED = 3.0
+"""About how many times as much outcomes vary here as `score_share` takes for granted: public edges follow where they
+are, and so noise in the score, which is in proportion to their spread, matters more beside that in the sums."""
+
 _MUCH = 0.05
 """The share of clipped units from which an effect prints it."""
 
@@ -93,7 +97,7 @@ class Weighting:
         spread = CovariateSpread.of(moments, profile, source)
         # Two arms of so many counts, with outcomes spread evenly over the range.
         noise = 2.25 * math.sqrt(2 * len(plain.counts(schema)) / 3)
-        share = score_share(self.covariates, schema, self.estimand, self.clip, noise)
+        share = score_share(self.covariates, schema, self.estimand, self.clip, noise / _FILLED)
         for_score, last = rest.split(share, pure_first=True)
         fitted = source.release(ObjectivePerturbedLogistic(self.covariates), for_score)
         score = PrivateScore.of(fitted, len(self.covariates), spread, source.n)
