@@ -42,9 +42,9 @@ from dpcausal.vault.answers import (
     matched_contrast,
     stratum_matches,
     weighted_arms,
-    weighted_counts,
 )
 from dpcausal.vault.context import Answer, AnswerContext
+from dpcausal.vault.numerics import features
 from dpcausal.vault.numerics.features import EXPONENTS, Features
 from dpcausal.vault.numerics.matching import matched
 from tests.audit.mutants.mutant import answer_by, mutant, sensitivity_of
@@ -363,12 +363,10 @@ def weighted_within_arm(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("counts with the inverse of a score that is not clipped", sensitivity_of(WeightedCounts))
 def unclipped_counts(patch: pytest.MonkeyPatch) -> None:
-    weights = weighted_counts.unit_weights
+    def table_of(_: str, __: float, largest: float, *, treated: bool) -> Any:
+        return np.rint(np.minimum((1 + np.exp(EXPONENTS)) / largest, 2.0**10) * GRID).astype(np.int64)
 
-    def unclipped(features: Features, coefficients: Any, estimand: Any, _: float, batch: Any) -> Any:
-        return weights(features, coefficients, estimand, 0.001, batch) * 100
-
-    patch.setattr(weighted_counts, "unit_weights", unclipped)
+    patch.setattr(features, "weight_table", table_of)
 
 
 @mutant("outcomes counted once for each arm", sensitivity_of(OutcomesBelow))
