@@ -20,6 +20,7 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import optimize
 
 import dpcausal as dpc
@@ -69,7 +70,7 @@ class Units:
     """Covariates of units, and their chance to be treated."""
 
     x: Array
-    k: Array
+    k: NDArray[np.int64]
 
     @classmethod
     def drawn(cls, generator: np.random.Generator, n: int) -> "Units":
@@ -142,7 +143,7 @@ def simulate(task: tuple[Cell, tuple[int, int]]) -> Run:
         years, died = np.minimum(event, censoring), (event <= censoring).astype(np.int64)
         engine: Any = ArrayEngine(years, columns | {"covariate_2": died}, YEARS)
         if not cell.weights:
-            engine = Counted({"arm": arm, "years": years, "died": died}, INTERVALS)
+            engine = Counted({"arm": arm.astype(float), "years": years, "died": died.astype(float)}, INTERVALS)
         schema, estimator = SURVIVAL, dpc.Survival("died", INTERVALS, **chosen)
     else:
         engine = ArrayEngine(units.outcomes(generator, arm), columns, Y)

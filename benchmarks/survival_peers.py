@@ -106,7 +106,7 @@ def trees(
 def breslow_tree(generator: np.random.Generator, times: Array, died: Array, horizon: float, epsilon: float) -> Curve:
     """Return survival from noisy sums of the steps of the cumulative hazard, over a binary tree of intervals."""
     size, half = len(times), epsilon / 2
-    share = np.mean(times > horizon) + generator.normal(0, math.sqrt(2 * math.log(1.25 / DELTA)) / (size * half))
+    share = float(np.mean(times > horizon)) + generator.normal(0, math.sqrt(2 * math.log(1.25 / DELTA)) / (size * half))
     least = max(0.9 * share, 1 / size)
     levels = max(int(math.log2(min(size, (size * half) ** 2)) / 2), 1)
     order = np.argsort(times, kind="stable")

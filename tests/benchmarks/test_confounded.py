@@ -52,5 +52,5 @@ def test_array_engine_folds_the_integers_of_duckdb() -> None:
     whole = open_table(connect(threads=1).from_arrow(pa.table({"arm": arm, "k": k, "x": x, "y": y})), OUTCOME)
     fast = ArrayEngine(y, {"treatment": arm, "covariate_0": ticks(x, X), "covariate_1": k}, Y)
     query = WeightedCounts(["x", "k"], [0.1, 2.0, -1.0], "ATE", 0.1, [30.0, 60.0])
-    one, other = (exact_answer(query, OUTCOME, each, Guarantee(epsilon=1)).ticks for each in (whole, fast))  # type: ignore[arg-type]
+    one, other = (exact_answer(query, OUTCOME, each, Guarantee(epsilon=1)).ticks for each in (whole, fast))
     assert one == other

@@ -44,7 +44,7 @@ def answer(table: pa.Table, query: WeightedCounts = QUERY) -> dict[str, int]:
     schema = schema_for()
     ticks = exact_answer(query, schema, open_table(table, schema), ONE).ticks
     assert list(ticks) == [at.name for at in query.sensitivity(schema, "record", "l1").coordinates]
-    return ticks
+    return dict(ticks)
 
 
 def moved(one: NDArray[np.int64], other: NDArray[np.int64], norm: Norm) -> float:
@@ -80,7 +80,7 @@ def test_bound_of_one_arm_where_arms_are_private_is_caught() -> None:
     """The mutant: squares of the arm that a unit leaves, and not of the one that it joins."""
     one, other = one_unit(GRID, 0, 0), one_unit(GRID, 1, 0)
     for norm in ("l1", "l2"):
-        assert moved(one, other, norm) > float(QUERY.sensitivity(schema_for(), "record_within_arm", norm).bound)  # type: ignore[arg-type]
+        assert moved(one, other, norm) > float(QUERY.sensitivity(schema_for(), "record_within_arm", norm).bound)
 
 
 def test_unclipped_weights_are_caught() -> None:
@@ -133,6 +133,7 @@ def test_unit_moves_the_sums_by_its_own_part_only() -> None:
 
 
 def test_wrong_parameters_are_refused() -> None:
+    change: dict[str, object]
     for change in (
         {"edges": []},
         {"edges": [5.0, 2.0]},
