@@ -5,7 +5,8 @@ Planning a statement takes DuckDB longer than adding up a thousand rows. The int
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +15,16 @@ import dpcausal as dpc
 from dpcausal.queries import GRID
 from dpcausal.queries.profiles import grid
 from dpcausal.vault.answers.arm_moments import DEFICIT
-from dpcausal.vault.engines import ExactInts
+from dpcausal.vault.engines import Batch, ExactInts, exact_ints
 
 _BELOW = re.compile(r"CASE WHEN outcome < (-?\d+) THEN 1 ELSE 0 END")
+
+
+def ticks(values: NDArray[np.float64], column: dpc.Real) -> NDArray[np.int64]:
+    """Return numbers as the vault stores them."""
+    middle, ticks_to_one = grid(column)
+    inside = np.clip(values, column.low, column.high)
+    return np.clip(np.floor((inside - middle) * ticks_to_one + 0.5), -GRID, GRID).astype(np.int64)
 
 
 class ArrayEngine:
@@ -31,10 +39,7 @@ class ArrayEngine:
     def __init__(
         self, outcome: NDArray[np.float64], columns: Mapping[str, NDArray[np.int64]], column: dpc.Real
     ) -> None:
-        middle, ticks_to_one = grid(column)
-        inside = np.clip(outcome, column.low, column.high)
-        self._ticks = np.clip(np.floor((inside - middle) * ticks_to_one + 0.5), -GRID, GRID).astype(np.int64)
-        self._columns = columns
+        self._ticks, self._columns = ticks(outcome, column), columns
 
     def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> ExactInts:  # noqa: ARG002
         """See `Engine.aggregate`. All units are in the comparison."""
@@ -54,6 +59,22 @@ class ArrayEngine:
                 # Sums of whole numbers below 2^53 are exact in floating point.
                 found[:, at] = np.bincount(place, weights=values[each], minlength=groups).astype(np.int64)
         return found.reshape(*cells.values(), len(sums))
+
+    def fold(self, columns: Sequence[str], kernel: Callable[[Batch], NDArray[Any]]) -> ExactInts:
+        """See `Engine.fold`. All units are one batch."""
+        return exact_ints(kernel(self.collect(columns, len(self._ticks))))
+
+    def collect(
+        self,
+        columns: Sequence[str],
+        limit: int,  # noqa: ARG002 (tables here are small)
+        kernel: Callable[[Batch], Batch] | None = None,
+        *,
+        whole: bool = False,  # noqa: ARG002
+    ) -> Batch:
+        """See `Engine.collect`."""
+        units = {name: self._ticks if name == "outcome" else self._columns[name] for name in columns}
+        return kernel(units) if kernel else units
 
     @property
     def _deficits(self) -> NDArray[np.int64]:

@@ -1,16 +1,7 @@
 """Coverage and error of survival on a public grid, beside published private estimators, in simulated trials.
 
 Events are Weibull, and treatment multiplies their hazard. Censoring is exponential, so that 30 % of the units are
-censored before the horizon. The peers are given the same tables and the same epsilon:
-
-- Gondara and Wang (2020), Differentially Private Survival Function Estimation: Laplace noise of scale 2 / epsilon in
-  the numbers of events and of censorings in each interval; numbers at risk follow from them. Negative numbers are set
-  to 0, as in the code of Rahimian et al.
-- Rahimian et al. (2024), Private and Collaborative Kaplan-Meier Estimators. DP-Surv: noise in the first coefficients of
-  the curve's discrete cosine transform, then isotonic regression. DP-Prob: noise in the curve's steps. Both as in their
-  code, with the number of coefficients that gives the smallest error here. Their sensitivities hold without censoring
-  only: DP-Surv's own remark is that with n0 censored units it is 1 + n0 times as large, and DP-Prob divides by the
-  number of events, which is private.
+censored before the horizon. The peers, `benchmarks.survival_peers`, are given the same tables and the same epsilon.
 """
 
 import argparse
@@ -23,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import fft, optimize, stats
+from scipy import optimize, stats
 
 import dpcausal as dpc
 from benchmarks.simulation import add_arguments, show, simulated
+from benchmarks.survival_peers import area, corrected_peers, peers, trees
 from dpcausal.arrays import Array
 from dpcausal.audit.tables import Unmetered
 from dpcausal.schema import Protects
@@ -34,8 +26,6 @@ from dpcausal.vault.engines import ExactInts
 from tests.support.noise import seeded
 
 HORIZON, SHAPE, RATE = 5.0, 1.3, 0.17
-COEFFICIENTS = (2, 3, 4, 6, 10)
-"""The numbers of coefficients that DP-Surv is tried with."""
 
 
 @dataclass(frozen=True)
@@ -66,16 +56,12 @@ def survival(times: Array, hazard_ratio: float) -> Array:
     return np.exp(-hazard_ratio * (RATE * times) ** SHAPE)
 
 
-def _area(heights: Array, at: Array) -> float:
-    return float(((heights[1:] + heights[:-1]) / 2 * np.diff(at)).sum())
-
-
 @cache
 def truth(cell: Cell) -> dict[str, float]:
     """Return the true effects."""
     fine = np.linspace(0, HORIZON, 20_001)
     both = [survival(fine, ratio) for ratio in (1.0, cell.hazard_ratio)]
-    mean, middle = [_area(each, fine) for each in both], [each[len(fine) // 2] for each in both]
+    mean, middle = [area(each, fine) for each in both], [each[len(fine) // 2] for each in both]
     return {
         "rmst": mean[1] - mean[0],
         "survival": float(both[1][-1] - both[0][-1]),
@@ -91,7 +77,7 @@ def censoring_rate(cell: Cell) -> float:
     free = (survival(fine, 1.0) + survival(fine, cell.hazard_ratio)) / 2
 
     def excess(rate: float) -> float:
-        return _area(rate * np.exp(-rate * fine) * free, fine) - cell.censored
+        return area(rate * np.exp(-rate * fine) * free, fine) - cell.censored
 
     return float(optimize.brentq(excess, 1e-6, 5.0))
 
@@ -149,7 +135,12 @@ def simulate(task: tuple[Cell, tuple[int, int]]) -> Run:
     limits = {name: joint.interval(at) for name, (joint, at) in places.items()}
     limits["rmst"] = replace(effect, no_interval="").interval(0.95)  # also where it is refused
     errors = {f"{name}, dpcausal": estimates[name] - true[name] for name in estimates}
-    curves_of = peers(generator, columns, cell) | corrected_peers(np.random.default_rng((*seed, 1)), columns, cell)
+    edges = np.linspace(0, HORIZON, cell.intervals + 1)
+    curves_of = (
+        peers(generator, columns, edges, cell.epsilon)
+        | corrected_peers(np.random.default_rng((*seed, 1)), columns, edges, cell.epsilon)
+        | trees(np.random.default_rng((*seed, 2)), columns, HORIZON, cell.epsilon)
+    )
     for peer, curves in curves_of.items():
         found = {"rmst": curves[1][1] - curves[0][1], "survival": curves[1][0] - curves[0][0]}
         errors |= {f"{name}, {peer}": found[name] - true[name] for name in found}
@@ -160,82 +151,6 @@ def simulate(task: tuple[Cell, tuple[int, int]]) -> Run:
         math.nan,
         bool(effect.no_interval),
     )
-
-
-Curve = tuple[float, float]
-"""Survival at the horizon, and the restricted mean survival time."""
-
-
-def peers(generator: np.random.Generator, columns: dict[str, Array], cell: Cell) -> dict[str, list[Curve]]:
-    """Return both arms' curves by each peer, and without privacy."""
-    found: dict[str, list[Curve]] = {}
-    edges = np.linspace(0, HORIZON, cell.intervals + 1)
-    for arm in (0, 1):
-        times, died = (columns[name][columns["arm"] == arm] for name in ("years", "died"))
-        for name, curve in _peer_curves(generator, times, died, edges, cell.epsilon).items():
-            full = np.concatenate([[1.0], curve])
-            found.setdefault(name, []).append((float(full[-1]), _area(full, edges)))
-        found.setdefault("no privacy", []).append(kaplan_meier(times, died, HORIZON))
-    return found
-
-
-def _peer_curves(
-    generator: np.random.Generator, times: Array, died: Array, edges: Array, epsilon: float
-) -> dict[str, Array]:
-    size, intervals = len(times), len(edges) - 1
-    events, censored = (np.histogram(times[died == kind], edges)[0] for kind in (1, 0))
-    noisy = [np.maximum(np.rint(each + generator.laplace(0, 2 / epsilon, intervals)), 0) for each in (events, censored)]
-    exact = product_limit(events, censored, size)
-    found = {"Gondara and Wang": product_limit(noisy[0], noisy[1], size)}
-    signal = np.concatenate([[1.0], exact])
-    for kept in (each for each in COEFFICIENTS if each <= intervals):
-        found[f"DP-Surv, {kept}"] = by_cosines(generator, signal, kept, epsilon * size)
-    steps = -np.diff(np.concatenate([signal, [0.0]]))
-    steps = np.maximum(steps + generator.laplace(0, 2 / max(died.sum(), 1) / epsilon, len(steps)), 0)
-    found["DP-Prob"] = 1 - np.cumsum(steps / steps.sum())[:-1]
-    return found
-
-
-def by_cosines(generator: np.random.Generator, signal: Array, kept: int, size: float) -> Array:
-    """Return a curve from noise in its first cosine coefficients, in proportion to 1 / size."""
-    spectrum = fft.dct(signal, norm="ortho") + generator.laplace(
-        0, math.sqrt(kept * (len(signal) - 1)) / size, len(signal)
-    )
-    spectrum[kept:] = 0
-    curve = fft.idct(spectrum, norm="ortho")
-    curve[0] = 1.0
-    return np.clip(optimize.isotonic_regression(curve, increasing=False).x, 0, 1)[1:]
-
-
-def corrected_peers(generator: np.random.Generator, columns: dict[str, Array], cell: Cell) -> dict[str, list[Curve]]:
-    """Return both arms' curves by DP-Surv with the sensitivity that its code names under censoring."""
-    found: dict[str, list[Curve]] = {}
-    edges = np.linspace(0, HORIZON, cell.intervals + 1)
-    for arm in (0, 1):
-        times, died = (columns[name][columns["arm"] == arm] for name in ("years", "died"))
-        events, censored = (np.histogram(times[died == kind], edges)[0] for kind in (1, 0))
-        signal = np.concatenate([[1.0], product_limit(events, censored, len(times))])
-        for kept in (each for each in COEFFICIENTS if each <= cell.intervals):
-            curve = by_cosines(generator, signal, kept, cell.epsilon * len(times) / (1 + np.sum(died == 0)))
-            full = np.concatenate([[1.0], curve])
-            found.setdefault(f"corrected DP-Surv, {kept}", []).append((float(full[-1]), _area(full, edges)))
-    return found
-
-
-def product_limit(events: Array, censored: Array, size: int) -> Array:
-    """Return the Kaplan-Meier curve of counts in intervals; those who are censored leave at the end of theirs."""
-    at_risk = np.maximum(size - np.concatenate([[0.0], np.cumsum(events + censored)[:-1]]), 1.0)
-    return np.cumprod(np.clip(1 - events / at_risk, 0, 1))
-
-
-def kaplan_meier(times: Array, died: Array, horizon: float) -> Curve:
-    """Return the usual estimates, without privacy and without a grid."""
-    order = np.argsort(times, kind="stable")
-    time, event = times[order], died[order]
-    inside = time < horizon
-    steps = np.cumprod(1 - event / np.arange(len(time), 0, -1))[inside]
-    at = np.concatenate([[0.0], time[inside], [horizon]])
-    return float(steps[-1]), float((np.concatenate([[1.0], steps]) * np.diff(at)).sum())
 
 
 def summary(cell: Cell, runs: Sequence[Run]) -> dict[str, object]:
@@ -320,6 +235,7 @@ _ESTIMATORS: dict[str, Callable[[dict[str, Any]], str]] = {
         "DP-Surv"
     ),
     "the same with the factor 1 + n0 for n0 censored units, which its code names": _best("corrected DP-Surv"),
+    "Hung and Yu 2025, FDPCox: noise in a tree of hazards; delta 0.001": _error("FDPCox"),
 }
 
 

@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from benchmarks.survival import PAGE, RESULTS, Cell, censoring_rate, filled, kaplan_meier, simulate, trial, truth
+from benchmarks.survival import HORIZON, PAGE, RESULTS, Cell, censoring_rate, filled, simulate, trial, truth
+from benchmarks.survival_peers import breslow_tree, kaplan_meier
 
 
 def test_page_shows_the_stored_results() -> None:
@@ -44,3 +45,9 @@ def test_a_few_simulated_trials_cover() -> None:
         np.mean([run.errors[f"survival, {name}"] ** 2 for run in runs]) for name in ("dpcausal", "corrected DP-Surv, 2")
     )
     assert ours < theirs
+
+
+def test_tree_of_hazards_is_kaplan_meier_where_noise_vanishes() -> None:
+    columns = trial(np.random.default_rng(2), Cell(20_000, "record"))
+    found = breslow_tree(np.random.default_rng(3), columns["years"], columns["died"], HORIZON, 1e6)
+    assert found == pytest.approx(kaplan_meier(columns["years"], columns["died"], HORIZON), rel=0.01)

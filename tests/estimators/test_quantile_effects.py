@@ -10,7 +10,7 @@ import pytest
 import dpcausal as dpc
 from dpcausal.calibration import calibrate
 from dpcausal.errors import QueryError, SchemaError
-from dpcausal.estimators.average.quantile_effects import _isotonic
+from dpcausal.estimators.distributions import isotonic
 from dpcausal.federation.aggregate import sum_releases
 from dpcausal.queries import Query
 from dpcausal.release import Release
@@ -158,7 +158,35 @@ def test_verdict_is_about_the_quantile() -> None:
 
 def test_isotonic_values_rise_and_keep_their_mean() -> None:
     values = np.array([0.1, 0.3, 0.2, 0.2, 0.5, 0.4])
-    found = _isotonic(values)
+    found = isotonic(values)
     assert (np.diff(found) >= 0).all()
     assert found.mean() == pytest.approx(values.mean())
-    assert _isotonic(found) == pytest.approx(found)
+    assert isotonic(found) == pytest.approx(found)
+
+
+def test_weighted_quantiles_are_those_without_confounding() -> None:
+    random = np.random.default_rng(3)
+    x = random.uniform(-1, 1, 20_000)
+    arm = (random.random(20_000) < 1 / (1 + np.exp(-1.2 * x))).astype(int)
+    y = np.clip(45 + 5 * arm + 15 * x + random.normal(0, 8, 20_000), 0, 100)
+    schema = replace(SCHEMA, covariates=[dpc.Real("x", -1, 1)])
+    source = fresh_noise(pa.table({"arm": arm, "y": y, "x": x}), schema)
+    effects = [
+        dpc.QuantileEffects(bins=50, covariates=covariates).estimate(source, epsilon=50.0) for covariates in ([], ["x"])
+    ]
+    plain, weighted = (effect.contrasts for effect in effects)
+    assert plain is not None
+    assert weighted is not None
+    assert min(plain.values) > 7
+    assert weighted.values == pytest.approx([5.0] * 3, abs=1.2)
+    for name in weighted.names:
+        low, high = weighted.interval(name)
+        assert low <= 5 <= high
+    assert effects[1].curves[0].arms == effects[1].arms
+
+
+def test_weighted_quantiles_have_fewer_bins() -> None:
+    schema = replace(SCHEMA, covariates=[dpc.Real("x", -1, 1)])
+    for n, bins in ((4_000, 16), (20_000, 32), (1_000_000, 48)):
+        effect = dpc.QuantileEffects(covariates=["x"]).estimate(dpc.Rehearsal(schema, n=n), epsilon=1.0)
+        assert f"on {bins} public bins, weighted for the ATE" in effect.method

@@ -1,13 +1,20 @@
 from dataclasses import replace
+from datetime import date
 
+import numpy as np
 import pytest
 
 import dpcausal as dpc
+from dpcausal.arm_curves import ArmCurves
 from dpcausal.effect import SiteShare
 from dpcausal.errors import MissingExtraError
 from dpcausal.interval import half_width
+from dpcausal.joint_estimate import JointEstimate
 from dpcausal.report import (
     LedgerSummary,
+    Report,
+    arm_curves_alt,
+    arm_curves_plot,
     budget_alt,
     budget_plot,
     precision_alt,
@@ -81,3 +88,32 @@ def test_figure_without_matplotlib_says_what_to_install(made: Made, monkeypatch:
 
 def test_picture_knows_its_media_type() -> None:
     assert Picture("", b"\x89PNG...", "").kind == "image/png"
+
+
+CURVES = ArmCurves(
+    "survival",
+    "months",
+    (12.0, 24.0, 36.0),
+    ("placebo", "cost $5 and $"),
+    JointEstimate(
+        tuple("abcdef"), (0.9, 0.7, 0.5, 0.95, 0.8, 0.65), tuple(map(tuple, (np.eye(6) * 1e-3).tolist())), ()
+    ),
+)
+
+
+def test_arm_curves_differ_without_colour_and_have_bands() -> None:
+    (axes,) = arm_curves_plot(CURVES).axes
+    assert len({line.get_marker() for line in axes.lines}) == len({line.get_linestyle() for line in axes.lines}) == 2
+    assert len(axes.collections) == 2
+    assert not arm_curves_plot(CURVES, bands=False).axes[0].collections
+    assert render("survival", arm_curves_plot(CURVES), "").image.startswith(b"<?xml")
+    assert arm_curves_alt(CURVES) == (
+        "Survival along months, a curve with a band for each arm. placebo: 0.9000 at 12, 0.7000 at 24, 0.5000 at 36; "
+        "cost $5 and $: 0.9500 at 12, 0.8000 at 24, 0.6500 at 36."
+    )
+
+
+def test_report_draws_curves_of_the_arms(made: Made) -> None:
+    effect = made(curves=(CURVES,))
+    page = Report.of(effect, date=date(2026, 1, 31)).to_html()
+    assert "a curve with a band for each arm. placebo: 0.9000 at 12" in page

@@ -53,6 +53,7 @@ from dpcausal.queries import (
     ReceivedMoments,
     Spline,
     StratumContrasts,
+    WeightedCounts,
 )
 from dpcausal.release import Release
 from dpcausal.schema import Protects, Schema
@@ -211,11 +212,19 @@ _VARIANTS: tuple[Target, ...] = (
     of_estimator("Winsorised, strata", Winsorised(Stratification(by=["ward"]), share=0.5), "record"),
     of_estimator("QuantileEffects", QuantileEffects(edges=[2.5, 5.0]), "record"),
     of_query("QuantileEffects, Gaussian", ArmOutcomeCounts([2.5, 5.0]), "record", DELTA),
+    of_estimator("QuantileEffects, weighted", QuantileEffects(edges=[2.5, 5.0], covariates=["age"]), "record"),
     of_estimator("ClusterTrial", ClusterTrial("ward", treated=["b"]), "record"),
     of_estimator("ClusterTrial, outcomes", ClusterTrial("ward", treated=["b"]), "outcome"),
     of_estimator("Survival", Survival(event="smoker", grid=2), "record"),
     of_estimator("Survival, strata", Survival(event="smoker", grid=2, by=["ward"]), "record_within_arm"),
     of_query("Survival, Gaussian", EventCounts([5.0, 10.0], "ward"), "record", DELTA),
+    of_estimator("Survival, weighted", Survival(event="smoker", grid=2, covariates=["age"]), "record"),
+    of_query(
+        "Survival, weighted, Gaussian",
+        WeightedCounts(["age"], [0.0, 20.0], "ATE", 0.1, [5.0, 10.0], "ward"),
+        "record",
+        DELTA,
+    ),
     of_estimator("SubgroupEffects", SubgroupEffects(by=["ward"]), "record"),
     of_estimator("SubgroupEffects, Gaussian", SubgroupEffects(by=["smoker"]), "record", DELTA, gaussian=True),
     of_estimator("RLearner", RLearner(covariates=["age"], basis=Polynomial(["age"])), "record"),

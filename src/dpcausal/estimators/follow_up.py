@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 
 from dpcausal.arrays import Array
-from dpcausal.estimators.survival_curves import Grid, Measured, at_risk, counts_behind, measures
+from dpcausal.estimators.survival_curves import Grid, Measured, at_risk, counts_behind, martingale_residuals, measures
+from dpcausal.estimators.weighted_histogram import WeightedHistogram, Weighting
+from dpcausal.guarantee import Guarantee
 from dpcausal.joint_estimate import JointEstimate, JointNoise
 from dpcausal.queries import EventCounts
 from dpcausal.release import Release
@@ -113,16 +116,21 @@ class FollowUp:
             values: The estimates.
             slopes: Their derivatives by the counts, on the axes of `counts`.
         """
-        flat = slopes.reshape(len(names), -1)
-        # Counts are multinomial, and the estimates do not change where all counts of an arm grow in proportion.
-        sampling = (flat * np.maximum(self.counts, 0.0).ravel()) @ flat.T
         moved = self._by_release(slopes.reshape(len(names), *self.counts.shape)).reshape(len(names), -1)
         return JointEstimate(
             tuple(names),
             tuple(map(float, np.ravel(values))),
-            tuple(tuple(map(float, line)) for line in sampling),
+            tuple(tuple(map(float, line)) for line in self._sampling(slopes.reshape(len(names), -1))),
             self._noise(moved),
         )
+
+    def _sampling(self, slopes: Array) -> Array:
+        """Return the sampling covariance of estimates with these derivatives by the counts.
+
+        Counts are multinomial, and the estimates do not change where all counts of an arm grow in proportion.
+        """
+        found: Array = (slopes * np.maximum(self.counts, 0.0).ravel()) @ slopes.T
+        return found
 
     def _noise(self, slopes: Array) -> tuple[JointNoise, ...]:
         """Return the noise of estimates with these derivatives by the released counts.
@@ -138,3 +146,39 @@ class FollowUp:
         values, vectors = np.linalg.eigh(slopes @ slopes.T * self._noise_variance)
         parts = (vectors * np.sqrt(np.maximum(values, 0.0))).T
         return tuple(JointNoise("gaussian", tuple(map(float, part))) for part in parts)
+
+
+@dataclass(frozen=True)
+class WeightedFollowUp(FollowUp):
+    """The same from weighted counts. Their sums are not public, and there are no strata.
+
+    Attributes:
+        histogram: The weighted counts.
+    """
+
+    histogram: WeightedHistogram
+
+    @classmethod
+    def released(cls, query: EventCounts, weighting: Weighting, source: Source, allowed: Guarantee) -> Self:
+        """Release all that it takes, for a total of `allowed`."""
+        schema = source.schema
+        grid = Grid(schema.outcome_bounds[0], tuple(query.times), query.kinds(schema))
+        histogram = weighting.release(
+            source, allowed, query.times, query.event, lambda shares: martingale_residuals(shares, grid)
+        )
+        return cls(histogram.release, source, grid, histogram)
+
+    @cached_property
+    def counts(self) -> Array:
+        """The weighted counts by stratum, of which there is one, arm and place."""
+        return self.histogram.counts[None]
+
+    @property
+    def _totals(self) -> tuple[tuple[tuple[int, ...], float], ...]:
+        return ()
+
+    def _sampling(self, slopes: Array) -> Array:
+        return self.histogram.sampling(slopes.reshape(len(slopes), *self.histogram.counts.shape))
+
+    def _noise(self, slopes: Array) -> tuple[JointNoise, ...]:
+        return self.histogram.noise(slopes.reshape(len(slopes), *self.histogram.counts.shape))

@@ -9,6 +9,7 @@ quarter of the outcome's variance; likelihood, released moments with their known
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -18,9 +19,10 @@ from dpcausal.arrays import Array
 from dpcausal.columns import Category
 from dpcausal.queries import CovariateMoments, ObjectivePerturbedLogistic
 from dpcausal.queries.covariate_moments import explained
-from dpcausal.queries.features import Estimand, arm_weights, covariates_named
+from dpcausal.queries.features import Estimand, arm_weights, covariates_named, feature_names, largest_weight
 from dpcausal.real import Real
 from dpcausal.release import Release
+from dpcausal.schema import Schema
 from dpcausal.source import Source, units_compared
 
 _LEAST_SPREAD = 0.005
@@ -32,6 +34,18 @@ _MOST_EXPLAINED = 0.95
 _SPREADS: Array = np.exp(np.linspace(math.log(_LEAST_SPREAD), 0.0, 60))
 _PRIOR: Array = np.exp(-((np.log(_SPREADS * 9) / 0.7) ** 2) / 2)
 """Variances of a number in half ranges, and their prior: about 1/9, to within a factor of 2."""
+
+MOMENTS_SHARE = 0.1
+"""The share of epsilon for moments of the covariates: they need to be known to within a quarter only."""
+
+_OVERLAP_CLIP = 0.01
+"""The clip of overlap weights, which have no larger noise for it."""
+
+_CLIPS = (1.0, 0.7, 0.5, 0.4, 0.3, 0.2)
+"""The clips to choose from, as shares of the largest."""
+
+_LEAST_LOGIT_VARIANCE = 0.5
+"""The variance of the score's predictor that a clip is chosen for where it is smaller, or not known yet."""
 
 _PLACES: Array = np.linspace(-8, 8, 241)
 _HEIGHTS: Array = np.cosh(_PLACES * math.pi / math.sqrt(12)) ** -2.0
@@ -286,3 +300,47 @@ class WeightedLogits:
     apart: float
     beyond: float
     response: float
+
+
+def score_share(covariates: Sequence[str], schema: Schema, estimand: Estimand, clip: float, noise: float) -> float:
+    """Return the score's share of epsilon by which noise in score and weighted sums is expected smallest together.
+
+    For an outcome with a quarter of its half range as standard deviation, and a mean of e (1 - e) of 0.2.
+
+    Args:
+        covariates: The covariates of the score.
+        schema: What is public about the table.
+        estimand: Whose effect the weights are for.
+        clip: The clip.
+        noise: The standard deviation of the noise that the sums add to the effect, in half ranges, where the largest
+            weight, each arm's sum of weights and epsilon are 1.
+    """
+    features = len(feature_names(covariates, schema))
+    score = ObjectivePerturbedLogistic.tilt_sd(1.0, len(covariates) + 1, features)
+    score *= math.sqrt(len(covariates) + 1) * 0.375
+    sums = math.sqrt(2) * noise * {"ATO": 1.0, "ATE": 0.2 / clip}.get(estimand, 0.4 / clip)
+    share = 1 / (1 + math.exp(math.log(sums / score) * 2 / 3))
+    return round(min(max(share, 0.25), 0.75) * 20) / 20  # a round number to print
+
+
+def best_clip(score: PrivateScore, estimand: Estimand, most: float, noise: float) -> float:
+    """Return the clip at which noise in the sums and what clipping leaves in are expected smallest together.
+
+    Args:
+        score: The score.
+        estimand: Whose effect the weights are for.
+        most: The largest clip to choose.
+        noise: The noise of the sums as in `score_share`, for their own epsilon.
+    """
+    if estimand == "ATO":
+        return min(most, _OVERLAP_CLIP)
+    spread = score.spread
+    slopes = spread.slopes(math.sqrt(1 - spread.centre**2) / 2)
+    slope = math.sqrt(float((slopes.mean**2 + slopes.variance) @ spread.variances))
+
+    def error(clip: float) -> float:
+        arms = score.arms(estimand, clip, _LEAST_LOGIT_VARIANCE)
+        sums = noise * largest_weight(estimand, clip) / (spread.units * max(min(arms.weights), 1e-6))
+        return math.hypot(sums, slope * arms.apart)
+
+    return min((max(share * most, 1e-3) for share in _CLIPS), key=error)

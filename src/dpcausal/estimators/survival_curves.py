@@ -165,3 +165,19 @@ def at_risk(counts: Array, grid: Grid) -> Array:
 def counts_behind(grid: Grid) -> Array:
     """Return how many counts add up to the number at risk at the start of each interval."""
     return np.arange(len(grid.times), 0, -1, dtype=float) * grid.kinds + 1.0
+
+
+def martingale_residuals(counts: Array, grid: Grid) -> Array:
+    """Return, for each count, the number of events of its units less what was to be expected in their time at risk.
+
+    A unit's expected number is the cumulative hazard of its arm at the middle of its interval.
+    """
+    inside = counts[..., :-1].reshape(*counts.shape[:-1], len(grid.times), grid.kinds)
+    leaving = inside.sum(axis=-1)
+    censored = inside[..., 0] if grid.kinds > 1 else 0 * leaving
+    hazard = (leaving - censored) / np.maximum(at_risk(counts, grid) - leaving / 2, 1e-12)
+    cumulative = np.cumsum(hazard, axis=-1)
+    expected = np.repeat((cumulative - hazard / 2)[..., None], grid.kinds, axis=-1)
+    happened = np.array([0.0, *[1.0] * (grid.kinds - 1)]) if grid.kinds > 1 else np.ones(1)
+    residuals = (happened - expected).reshape(*counts.shape[:-1], -1)
+    return np.concatenate([residuals, -cumulative[..., -1:]], axis=-1)

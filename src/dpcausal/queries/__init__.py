@@ -57,6 +57,7 @@ from dpcausal.queries.stratum_matches import StratumMatches as StratumMatches
 from dpcausal.queries.subgroup_moments import ClusterMoments as ClusterMoments
 from dpcausal.queries.subgroup_moments import SubgroupMoments as SubgroupMoments
 from dpcausal.queries.weighted_arms import WeightedArms as WeightedArms
+from dpcausal.queries.weighted_counts import WeightedCounts as WeightedCounts
 from dpcausal.schema import Schema
 
 QUERIES: dict[str, type[Query]] = {
@@ -84,6 +85,7 @@ QUERIES: dict[str, type[Query]] = {
         OutcomeCounts,
         ArmOutcomeCounts,
         EventCounts,
+        WeightedCounts,
         SubgroupMoments,
         ClusterMoments,
         EffectMoments,

@@ -1,5 +1,6 @@
 """Reports and figures. They are made from effects, curves, studies and ledgers; nothing here can reach a table."""
 
+from dpcausal.report.figures.arm_curves import arm_curves_alt, arm_curves_plot
 from dpcausal.report.figures.budget import budget_alt, budget_plot, precision_alt, precision_plot
 from dpcausal.report.figures.canvas import render
 from dpcausal.report.figures.curves import effect_plot, forest_plot
@@ -13,6 +14,8 @@ __all__ = [
     "LedgerSummary",
     "Picture",
     "Report",
+    "arm_curves_alt",
+    "arm_curves_plot",
     "budget_alt",
     "budget_plot",
     "diagnosis_alt",

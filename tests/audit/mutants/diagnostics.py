@@ -10,6 +10,7 @@ import dpcausal as dpc
 from dpcausal.queries import GRID, CovariateSums, Query, ScoreCounts, Sensitivity, StratumCounts, WeightedCovariates
 from dpcausal.vault.answers import covariate_sums
 from dpcausal.vault.context import Answer, AnswerContext
+from dpcausal.vault.numerics import features
 from dpcausal.vault.numerics.features import EXPONENTS, Features
 from tests.audit.mutants.mutant import answer_by, mutant, sensitivity_of
 
@@ -67,7 +68,7 @@ def unclipped(patch: pytest.MonkeyPatch) -> None:
     def table_of(_: str, __: float, largest: float, *, treated: bool) -> Any:
         return np.rint(np.minimum((1 + np.exp(EXPONENTS)) / largest, 2.0**10) * GRID).astype(np.int64)
 
-    patch.setattr(covariate_sums, "weight_table", table_of)
+    patch.setattr(features, "weight_table", table_of)
 
 
 @mutant("sums of weights for nothing", sensitivity_of(WeightedCovariates, covariates=("age",)))

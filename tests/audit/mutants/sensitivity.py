@@ -32,6 +32,7 @@ from dpcausal.queries import (
     RegressionMoments,
     Sensitivity,
     StratumMatches,
+    WeightedCounts,
     profiles,
 )
 from dpcausal.queries.matched_contrast import COEFFICIENT_TICKS
@@ -49,6 +50,7 @@ from dpcausal.vault.answers import (
     weighted_arms,
 )
 from dpcausal.vault.context import Answer, AnswerContext
+from dpcausal.vault.numerics import features
 from dpcausal.vault.numerics.features import EXPONENTS, Features
 from dpcausal.vault.numerics.matching import matched
 from tests.audit.mutants.mutant import answer_by, mutant, sensitivity_of
@@ -415,6 +417,24 @@ def at_risk(patch: pytest.MonkeyPatch) -> None:
         return Answer(ticks)
 
     answer_by(patch, EventCounts, answer)
+
+
+@mutant("weighted counts charged as if a unit kept its arm", sensitivity_of(WeightedCounts))
+def weighted_within_arm(patch: pytest.MonkeyPatch) -> None:
+    sensitivity = WeightedCounts.sensitivity
+    patch.setattr(
+        WeightedCounts,
+        "sensitivity",
+        lambda query, schema, _, norm: sensitivity(query, schema, "record_within_arm", norm),
+    )
+
+
+@mutant("counts with the inverse of a score that is not clipped", sensitivity_of(WeightedCounts))
+def unclipped_counts(patch: pytest.MonkeyPatch) -> None:
+    def table_of(_: str, __: float, largest: float, *, treated: bool) -> Any:
+        return np.rint(np.minimum((1 + np.exp(EXPONENTS)) / largest, 2.0**10) * GRID).astype(np.int64)
+
+    patch.setattr(features, "weight_table", table_of)
 
 
 @mutant("outcomes counted once for each arm", sensitivity_of(OutcomesBelow))

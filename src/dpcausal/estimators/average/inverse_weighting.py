@@ -13,7 +13,7 @@ from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but
 from dpcausal.estimators.narrower import narrower
 from dpcausal.estimators.plausibility import warned
 from dpcausal.estimators.propensity import ESTIMANDS
-from dpcausal.estimators.score_noise import CovariateSpread, PrivateScore
+from dpcausal.estimators.score_noise import MOMENTS_SHARE, CovariateSpread, PrivateScore, best_clip, score_share
 from dpcausal.estimators.weighted_means import WeightedMeans
 from dpcausal.guarantee import Guarantee
 from dpcausal.propensity_score import PropensityScore, score_release
@@ -26,17 +26,8 @@ from dpcausal.validation import is_number
 _MAX_SHRINK = 2.0**20
 """The largest correction of weights for noise in the score, which the query accepts."""
 
-_MOMENTS_SHARE = 0.1
-"""The share of epsilon for moments of the covariates: they need to be known to within a quarter only."""
-
-_OVERLAP_CLIP = 0.01
-"""The clip of overlap weights, which have no larger noise for it."""
-
-_CLIPS = (1.0, 0.7, 0.5, 0.4, 0.3, 0.2)
-"""The clips to choose from, as shares of the largest."""
-
-_LEAST_LOGIT_VARIANCE = 0.5
-"""The variance of the score's predictor that a clip is chosen for where it is smaller, or not known yet."""
+_NOISE = 2.5 * math.sqrt(2)
+"""The standard deviation of the noise in the effect, as `score_share` has it, for outcomes in the middle."""
 
 _MUCH = 0.05
 """The share of clipped units from which an effect prints it."""
@@ -131,7 +122,7 @@ class InverseWeighting(BaseEstimator):
         if self.scores == "output":
             return self._without_interval(source, allowed, scores_from, known)
         moments = CovariateMoments(self.covariates)
-        first, rest = allowed.split(_MOMENTS_SHARE)
+        first, rest = allowed.split(MOMENTS_SHARE)
         first = narrower(moments, source, first, f"outcome * {moments.features(source.schema)[0]}")
         profile = source.release(moments, first)
         spread = CovariateSpread.of(moments, profile, source)
@@ -144,7 +135,8 @@ class InverseWeighting(BaseEstimator):
                 for_score, last = guarantee_for(scores_from, epsilon, 0.0), rest
             release = (scores_from or source).release(ObjectivePerturbedLogistic(self.covariates), for_score)
         private = PrivateScore.of(release, len(self.covariates), spread, (scores_from or source).n)
-        clip = self._clip(private, last.epsilon)
+        noise = _NOISE * (1 + abs(spread.centre)) / last.epsilon
+        clip = best_clip(private, self.estimand, self.clip, noise)
         root = math.sqrt(len(self.covariates) + 1)
         query = WeightedArms(self.covariates, private.scaled(root), self.estimand, clip, 0.0, spread.centre)
         last = narrower(query, source, last, "weighted_difference")
@@ -208,35 +200,10 @@ class InverseWeighting(BaseEstimator):
         return release
 
     def _share(self, source: Source) -> float:
-        """Return the score's share of what is left of epsilon, by which noise in score and sums is expected smallest.
-
-        For an outcome with a quarter of its half range as standard deviation, and a mean of e (1 - e) of 0.2.
-        """
+        """Return the score's share of what is left of epsilon."""
         if self.share is not None:
             return self.share
-        features = len(feature_names(self.covariates, source.schema))
-        score = ObjectivePerturbedLogistic.tilt_sd(1.0, len(self.covariates) + 1, features)
-        score *= math.sqrt(len(self.covariates) + 1) * 0.375
-        sums = 5.0 * {"ATO": 1.0, "ATE": 0.2 / self.clip}.get(self.estimand, 0.4 / self.clip)
-        share = 1 / (1 + math.exp(math.log(sums / score) * 2 / 3))
-        return round(min(max(share, 0.25), 0.75) * 20) / 20  # a round number to print
-
-    def _clip(self, score: PrivateScore, epsilon: float) -> float:
-        """Return the clip at which noise in the sums and what clipping leaves in are expected smallest together."""
-        if self.estimand == "ATO":
-            return min(self.clip, _OVERLAP_CLIP)
-        spread = score.spread
-        slopes = spread.slopes(math.sqrt(1 - spread.centre**2) / 2)
-        slope = math.sqrt(float((slopes.mean**2 + slopes.variance) @ spread.variances))
-
-        def error(clip: float) -> float:
-            arms = score.arms(self.estimand, clip, _LEAST_LOGIT_VARIANCE)
-            query = WeightedArms(self.covariates, [0.0], self.estimand, clip)
-            noise = 2.5 * math.sqrt(2) * (1 + abs(spread.centre)) * query.largest / epsilon
-            noise /= spread.units * max(min(arms.weights), 1e-6)
-            return math.hypot(noise, slope * arms.apart)
-
-        return min((max(share * self.clip, 1e-3) for share in _CLIPS), key=error)
+        return score_share(self.covariates, source.schema, self.estimand, self.clip, _NOISE)
 
     def _effect(
         self,

@@ -12,13 +12,21 @@ from dpcausal.columns import Binary, Category
 from dpcausal.effect import Effect
 from dpcausal.errors import QueryError, SchemaError
 from dpcausal.estimators.base import BaseEstimator
-from dpcausal.estimators.follow_up import FollowUp
+from dpcausal.estimators.follow_up import FollowUp, WeightedFollowUp
 from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but
 from dpcausal.estimators.narrower import narrower
 from dpcausal.estimators.plausibility import Measured, Signs, warned
+from dpcausal.estimators.weighted_histogram import (
+    FOR_THE_INTERVAL,
+    POPULATIONS,
+    WeightedHistogram,
+    Weighting,
+    check_weighting,
+)
 from dpcausal.interval import few_terms
 from dpcausal.queries import Cut, EventCounts
 from dpcausal.queries.cuts import cuts_of
+from dpcausal.queries.features import Estimand
 from dpcausal.queries.query import value_names
 from dpcausal.real import Real
 from dpcausal.schema import Schema
@@ -43,14 +51,18 @@ class Survival(BaseEstimator):
         in the share with the event of interest by the horizon, other events competing with it.
 
     Assumptions:
-        Arms are comparable, within the strata of `by` if there are any. Censoring says nothing about the event, within
-        arms and strata. Within an interval those who are censored are at risk for half of it on average, and survival
-        is nearly straight: use intervals over which it falls by a tenth or less.
+        Arms are comparable, within the strata of `by` if there are any, or after weighting by the propensity score of
+        `covariates`, which a logistic regression describes. Censoring says nothing about the event, within arms and
+        strata. Within an interval those who are censored are at risk for half of it on average, and survival is nearly
+        straight: use intervals over which it falls by a tenth or less. With weights, for the interval: covariates
+        multiply hazards, about alike in both arms.
 
     Privacy:
         One query, which adds up over sites. One unit is in one count, so the noise in each count does not grow with
         their number. Numbers at risk are sums of counts, so fewer intervals mean less noise: 5 to 20 are usual. The
-        grid must be public.
+        grid must be public. With `covariates` three queries share epsilon: moments, a private logistic regression, and
+        counts weighted by its score. Then noise in a count is in proportion to the largest weight, 1 / clip for the
+        ATE and 1 for the ATO.
 
     Attributes:
         event: The covariate that says what ended follow-up: a `Binary` (censored, event), or a `Category` whose first
@@ -62,11 +74,16 @@ class Survival(BaseEstimator):
         by: Covariates to adjust for, by strata: listed ones, or numbers with public edges. Survival is standardised to
             the strata's sizes in both arms together.
         estimand: The effect itself. The others are in the effect's contrasts.
+        covariates: Covariates to adjust for by inverse probability weights, in place of `by`; numbers need no edges.
+        weights: Whose survival the weights are for: all units (`ATE`), the treated (`ATT`), the controls (`ATC`), or
+            those of whom either arm could be expected (`ATO`), which has the least noise.
+        clip: With `covariates`, scores are clipped to at most clip and 1 - clip.
 
     Reference:
         Kaplan and Meier (1958) with the actuarial correction of Cutler and Ederer (1958); Greenwood (1926) for the
         sampling error; Royston and Parmar (2013) for the restricted mean; Aalen and Johansen (1978) for the incidence;
-        Mantel and Haenszel (1959) for the ratio and the test. Page: docs/survival.md.
+        Mantel and Haenszel (1959) for the ratio and the test; Xie and Liu (2005) for weighted curves. Page:
+        docs/survival.md.
 
     Example:
         >>> from dpcausal import Binary, Real, Rehearsal, Schema, Treatment
@@ -87,14 +104,23 @@ class Survival(BaseEstimator):
     grid: Sequence[float] | int = 10
     by: Sequence[str | Cut] | None = None
     estimand: SurvivalEstimand = "rmst"
+    covariates: Sequence[str] = ()
+    weights: Estimand = "ATE"
+    clip: float = 0.1
 
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> Effect:
         """Estimate the effect for a total of epsilon and delta; noise is Laplace, or Gaussian where that is smaller."""
-        query = self._query(source.schema)
-        guarantee = narrower(query, source, guarantee_for(source, epsilon, delta), "beyond_1" + _first(query, source))
-        release = source.release(query, guarantee)
-        found = FollowUp.of(query, release, source)
-        words = _Words.of(self, query, source.schema)
+        query, allowed = self._query(source.schema), guarantee_for(source, epsilon, delta)
+        found: FollowUp
+        if self.covariates:
+            weighting = Weighting(check_weighting(self.covariates, self.by), self.weights, self.clip)
+            found = WeightedFollowUp.released(query, weighting, source, allowed)
+            guarantee, receipts, weighted = found.histogram.guarantee, found.histogram.receipts, found.histogram
+        else:
+            guarantee = narrower(query, source, allowed, "beyond_1" + _first(query, source))
+            release = source.release(query, guarantee)
+            found, receipts, weighted = FollowUp.of(query, release, source), (release.receipt,), None
+        words = _Words.of(self, query, source.schema, weighted)
         arms = source.schema.treatment.labels_or_values
         contrasts = _contrasts(found, words)
         quantity = _QUANTITIES[self.estimand]
@@ -112,16 +138,16 @@ class Survival(BaseEstimator):
             method=words.method,
             guarantee=guarantee,
             assumptions=(*words.assumptions, NO_INTERFERENCE, *source.schema.data_handling),
-            receipts=(release.receipt,),
-            notes=(*words.notes(found), *source.caveats),
+            receipts=receipts,
+            notes=(*words.notes(found), *(weighted.notes if weighted else ()), *source.caveats),
             no_interval="" if found.clear_of_noise else _TOO_FEW,
             arm_means=found.estimates(arms, *_last(found, quantity)),
-            arm_sizes=found.sizes(arms),
+            arm_sizes=None if weighted else found.sizes(arms),
             contrasts=joint,
             curves=_curves(found, words, source.schema),
             quantity=words.names[quantity],
         )
-        return warned(effect, source.schema, Signs(sizes=_sizes(found, arms)))
+        return warned(effect, source.schema, Signs() if weighted else Signs(sizes=_sizes(found, arms)))
 
     def _query(self, schema: Schema) -> EventCounts:
         """Return the query, and raise where the parameters do not suit the schema."""
@@ -145,6 +171,8 @@ class Survival(BaseEstimator):
             )
         return EventCounts(_times(self.grid, schema.outcome), self.event, cuts_of(self.by) if self.by else ())
 
+
+_LOGISTIC = "treatment follows a logistic regression on these"
 
 _TOO_FEW = (
     "too few units are at risk in an arm or stratum, beside the noise: choose an earlier horizon, fewer intervals or "
@@ -227,7 +255,7 @@ class _Words:
     curves: dict[str, str]
 
     @classmethod
-    def of(cls, survival: Survival, query: EventCounts, schema: Schema) -> "_Words":
+    def of(cls, survival: Survival, query: EventCounts, schema: Schema, weighted: WeightedHistogram | None) -> "_Words":
         time, horizon = schema.outcome.name, f"{query.times[-1]:.12g}"
         values = _values(query.event, schema)
         of_interest, competing = values[1] if len(values) > 1 else "the event", len(values) > 2
@@ -250,14 +278,16 @@ class _Words:
         }
         only = () if competing else ("time_lost", *(["incidence"] if survival.estimand != "incidence" else []))
         curves = {"survival": "survival", "cumulative_hazard": "cumulative hazard"}
-        adjusted = [cut.name for cut in query.by]
-        by = f", standardised over strata of {', '.join(map(str, query.by))}" if adjusted else ""
+        adjusted = [cut.name for cut in query.by] or list(survival.covariates)
+        by = f", standardised over strata of {', '.join(map(str, query.by))}" if query.by else ""
+        by = f", {weighted.method}" if weighted else by
         return cls(
-            estimand=estimands[survival.estimand],
+            estimand=estimands[survival.estimand] + (POPULATIONS[survival.weights] if weighted else ""),
             method=f"survival from noisy counts in {len(query.times)} intervals, censored units at risk for half of "
             f"theirs{by}",
             assumptions=(
                 no_confounders_but(adjusted) if adjusted else "arms are comparable without adjustment, as in a trial",
+                *((_LOGISTIC, FOR_THE_INTERVAL) if weighted else ()),
                 *_about_censoring(query, schema),
             ),
             names={name: each for name, each in names.items() if name not in only},

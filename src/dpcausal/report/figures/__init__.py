@@ -2,6 +2,7 @@
 
 import importlib.util
 
+from dpcausal.report.figures.arm_curves import arm_curves_alt, arm_curves_plot
 from dpcausal.report.figures.budget import budget_alt, budget_plot
 from dpcausal.report.figures.canvas import render
 from dpcausal.report.figures.diagnostics import diagnosis_picture
@@ -25,6 +26,10 @@ def figures_of(report: ReportInputs) -> dict[str, tuple[Picture, ...]] | None:
         result.append(
             render("Sites and pooled effect", site_forest_plot(effect, report.interval), site_forest_alt(effect))
         )
+    bands = not effect.no_interval
+    for curves in () if effect.rehearsed else effect.curves:
+        figure, alt = arm_curves_plot(curves, bands=bands), arm_curves_alt(curves, bands=bands)
+        result.append(render(curves.quantity.capitalize(), figure, alt))
     if variance_shares(effect):
         result.append(render("Sources of uncertainty", uncertainty_plot(effect), uncertainty_alt(effect)))
     figures = {

@@ -8,7 +8,7 @@ from dpcausal.arrays import Int64s
 from dpcausal.queries import GRID, CovariateSums, WeightedCovariates
 from dpcausal.vault.context import Answer, AnswerContext, answers
 from dpcausal.vault.engines import Batch
-from dpcausal.vault.numerics.features import Features, lookup, weight_table
+from dpcausal.vault.numerics.features import Features, unit_weights
 
 
 @answers(CovariateSums)
@@ -24,11 +24,7 @@ def answer_weighted(context: AnswerContext[WeightedCovariates]) -> Answer:
     score = Features(query.score, context.schema)
 
     def weights(batch: Batch) -> Int64s:
-        predictor = score.predictor(query.coefficients, score.ticks(batch))
-        control, treated = (
-            weight_table(query.estimand, query.clip, query.largest, treated=arm) for arm in (False, True)
-        )
-        return np.where(batch["treatment"] == 1, treated[lookup(-predictor)], control[lookup(predictor)])
+        return unit_weights(score, query.coefficients, query.estimand, query.clip, batch)
 
     return _sums(context, score.columns, weights)
 

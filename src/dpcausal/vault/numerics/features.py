@@ -8,7 +8,7 @@ import numpy as np
 
 from dpcausal.arrays import Array, Int64s
 from dpcausal.queries import GRID
-from dpcausal.queries.features import Estimand, covariates_named, feature_names
+from dpcausal.queries.features import Estimand, covariates_named, feature_names, largest_weight
 from dpcausal.queries.profiles import design_lines
 from dpcausal.real import Real
 from dpcausal.schema import Schema
@@ -94,3 +94,12 @@ def weight_table(estimand: Estimand, clip: float, largest: float, *, treated: bo
     else:
         weights = clipped
     return np.clip(np.rint(weights / largest * GRID), 0, GRID).astype(np.int64)
+
+
+def unit_weights(
+    features: Features, coefficients: Sequence[float], estimand: Estimand, clip: float, batch: Batch
+) -> Int64s:
+    """Return the weight of each row by a public score, as a share of the largest weight in ticks."""
+    predictor, largest = features.predictor(coefficients, features.ticks(batch)), largest_weight(estimand, clip)
+    control, treated = (weight_table(estimand, clip, largest, treated=arm) for arm in (False, True))
+    return np.where(batch["treatment"] == 1, treated[lookup(-predictor)], control[lookup(predictor)])

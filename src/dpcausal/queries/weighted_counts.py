@@ -1,0 +1,152 @@
+"""Weighted numbers of outcomes between public edges in each arm, with weights of a public propensity score."""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Self, get_args
+
+from dpcausal.columns import Binary, Category
+from dpcausal.errors import QueryError
+from dpcausal.expectations import Expectations
+from dpcausal.guarantee import Guarantee
+from dpcausal.queries.event_counts import MOST_TIMES, EventCounts
+from dpcausal.queries.features import (
+    Estimand,
+    arm_weights,
+    check_coefficients,
+    check_estimand,
+    clipped_coefficients,
+    intercept_score,
+    largest_weight,
+    name_tuple,
+    score_columns,
+    single_feature,
+)
+from dpcausal.queries.outcome_counts import ArmOutcomeCounts
+from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, root_above
+from dpcausal.real import Real
+from dpcausal.schema import Protects, Schema
+from dpcausal.treatment import TableColumn
+from dpcausal.validation import is_number
+
+_SQUARES = 8
+"""The weight of a sum of squared weights, that of a count being 1: variances need to be known less well."""
+
+
+@dataclass(frozen=True)
+class WeightedCounts(Query):
+    """Sums of weights by arm, by interval of the outcome, and by what ended follow-up where a covariate says it.
+
+    A unit adds its weight to one count, and the square of its weight to one sum of its arm. Weights are those of
+    `WeightedArms`: a public function of the unit's own covariates and arm. With times it is the weighted form of
+    `EventCounts`, with any other outcome that of `ArmOutcomeCounts`. Proof: docs/proofs/weighted_counts.md.
+
+    Attributes:
+        covariates: The covariates of the score.
+        coefficients: The score's coefficients, in the order of `feature_names`, as a logistic query released them.
+        estimand: Whose effect the weights are for.
+        clip: The score is clipped to clip and 1 - clip.
+        edges: Where one interval of the outcome ends and the next begins, in rising order. An edge belongs to the
+            interval above it.
+        event: The covariate that says what ended follow-up, where outcomes are times; empty for no such covariate.
+    """
+
+    name: ClassVar[str] = "weighted_counts"
+    adds_up: ClassVar[bool] = True
+
+    covariates: Sequence[str]
+    coefficients: Sequence[float]
+    estimand: Estimand
+    clip: float
+    edges: Sequence[float]
+    event: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "covariates", name_tuple(self.covariates))
+        object.__setattr__(self, "coefficients", clipped_coefficients(self.coefficients))
+        check_estimand(self.estimand, get_args(Estimand))
+        if not (is_number(self.clip) and 1e-3 <= self.clip < 0.5):
+            raise QueryError(
+                expected="a clip from 0.001 to below 0.5",
+                got=repr(self.clip),
+                hint="a clip of 0.1 is usual; a smaller one needs more noise.",
+            )
+        numbers = isinstance(self.edges, Sequence) and all(map(is_number, self.edges))
+        rising = numbers and all(low < high for low, high in itertools.pairwise(self.edges))
+        if not (rising and 1 <= len(self.edges) <= MOST_TIMES):
+            raise QueryError(
+                expected=f"1 to {MOST_TIMES} rising edges between the outcome's bounds",
+                got=repr(self.edges)[:100],
+                hint="write for instance [3, 6, 9, 12]; weighted counts have more noise, so use fewer of them.",
+            )
+        object.__setattr__(self, "edges", tuple(map(float, self.edges)))
+        if not isinstance(self.event, str) or self.event in self.covariates:
+            raise QueryError(
+                expected="the name of a covariate as event, and other covariates for the score",
+                got=f"event={self.event!r}, covariates={list(self.covariates)}",
+                hint="what ended follow-up cannot say who is treated.",
+            )
+
+    @property
+    def unweighted(self) -> EventCounts:
+        """The same counts of units that all weigh 1."""
+        return EventCounts(self.edges, self.event)
+
+    @property
+    def largest(self) -> float:
+        """The largest weight there can be."""
+        return largest_weight(self.estimand, self.clip)
+
+    def counts(self, schema: Schema) -> tuple[str, ...]:
+        """Return the name of each count: by arm, then interval and kind, and those beyond the last edge last."""
+        return self.unweighted.counts(schema)
+
+    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
+        """Return the answer's coordinates and how far one unit can move them."""
+        check_coefficients(self.coefficients, self.covariates, schema)
+        self.unweighted.sensitivity(schema, protects, norm)  # raises where edges or event do not suit the schema
+        coordinates = (
+            *(Coordinate(name, self.largest / GRID, Fraction(GRID)) for name in self.counts(schema)),
+            *(Coordinate(f"squares_{arm}", self.largest**2 / GRID, Fraction(GRID * _SQUARES)) for arm in (0, 1)),
+        )
+        # Squares add to what counts move by only where a unit changes its arm.
+        squares = 2 if protects == "record" else 0
+        if norm == "l1":
+            return Sensitivity(norm, coordinates, 2 + Fraction(squares, _SQUARES))
+        return Sensitivity(norm, coordinates, root_above(2 + Fraction(squares, _SQUARES**2)))
+
+    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
+        """Return the columns that the answer depends on."""
+        event = tuple(column for column in schema.covariates if column.name == self.event)
+        return *score_columns(self.covariates, schema), schema.outcome, *event
+
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:
+        """Return the expected answer without noise and effect: every unit has the score that the intercept gives.
+
+        Outcomes are spread as in `EventCounts` where there is an event, and as in `ArmOutcomeCounts` otherwise.
+        """
+        weights = arm_weights(self.estimand, intercept_score(self.coefficients, self.covariates), self.clip)
+        sizes, names = expectations.expected_sizes, self.counts(expectations.schema)
+        plain = self.unweighted if self.event else ArmOutcomeCounts(self.edges)
+        counts = [*plain.expected(expectations, guarantee).values()]
+        each_arm = len(names) // 2
+        return {
+            **{name: counts[at] * weights[at // each_arm] for at, name in enumerate(names)},
+            **{f"squares_{arm}": sizes[arm] * weights[arm] ** 2 for arm in (0, 1)},
+        }
+
+    @classmethod
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:
+        """Return queries of this kind that the schema allows."""
+        if not isinstance(schema.outcome, Real):
+            return ()
+        low, high = schema.outcome_bounds
+        edges = [low + (high - low) * share for share in (0.25, 0.5)]
+        listed = [column.name for column in schema.covariates if isinstance(column, Binary | Category)]
+        made: list[Self] = []
+        for covariates in single_feature(schema):
+            events = [name for name in listed if name not in covariates][-1:]
+            made += [cls(covariates, [0.0, 20.0], "ATE", 0.1, edges), cls(covariates, [5.0, -20.0], "ATT", 0.1, edges)]
+            made += [cls(covariates, [1.0, -1.0], "ATO", 0.1, [*edges, high], event) for event in events]
+        return tuple(made)
