@@ -27,7 +27,7 @@ BANDWIDTHS = (0.15, 0.3)
 def table(generator: Generator, n: int, curvature: float) -> Columns:
     """Return units whose treatment a score decides on; slope and curvature differ between the sides."""
     score = generator.beta(2, 2, n)
-    arm, beyond = (score >= CUTOFF).astype(np.int64), score - CUTOFF
+    arm, beyond = (score >= CUTOFF).astype(float), score - CUTOFF
     mean = 0.4 + 0.2 * beyond + arm * (EFFECT + 0.1 * beyond) + curvature / 2 * beyond**2 * (2 * arm - 1)
     return {"arm": arm, "y": generator.normal(mean, 0.1), "score": score}
 
