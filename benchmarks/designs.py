@@ -117,7 +117,8 @@ class SeededSource:
 
     def _cutoff_sums(self, query: CutoffMoments) -> dict[str, int]:
         cutoff, bandwidth = query.window(self.schema)
-        fine, found = cutoff_moments.FINE, {}
+        fine = cutoff_moments.FINE
+        found: dict[str, int] = {}
         outcome = (self.ticks(self.schema.outcome.name) + GRID // fine // 2) // (GRID // fine)
         beyond = self.ticks(query.running) - cutoff
         for arm, steps in enumerate((beyond, -beyond) if query.treated_below else (-beyond, beyond)):

@@ -1,6 +1,6 @@
 """How often 95 % intervals of regression discontinuities cover the effect at the cutoff.
 
-`python -m benchmarks.discontinuity --runs 500 --json`. Without privacy: the same local linear regressions on the same
+`python -m benchmarks.discontinuity --runs 400 --json`. Without privacy: the same local linear regressions on the same
 tables, with textbook errors.
 """
 
@@ -27,7 +27,7 @@ BANDWIDTHS = (0.15, 0.3)
 def table(generator: Generator, n: int, curvature: float) -> Columns:
     """Return units whose treatment a score decides on; slope and curvature differ between the sides."""
     score = generator.beta(2, 2, n)
-    arm, beyond = (score >= CUTOFF).astype(np.int64), score - CUTOFF
+    arm, beyond = (score >= CUTOFF).astype(float), score - CUTOFF
     mean = 0.4 + 0.2 * beyond + arm * (EFFECT + 0.1 * beyond) + curvature / 2 * beyond**2 * (2 * arm - 1)
     return {"arm": arm, "y": generator.normal(mean, 0.1), "score": score}
 
@@ -80,7 +80,7 @@ def simulate(cell: Cell, seed: tuple[int, int]) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=500, help="simulated studies for each setting")
+    parser.add_argument("--runs", type=int, default=400, help="simulated studies for each setting")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     chosen = parser.parse_args()
     cells = [Cell(*each) for each in itertools.product(MEANS, BANDWIDTHS, SIZES)]

@@ -1,5 +1,7 @@
 """The complier effect: it agrees with the closed form, and it says where an instrument is weak."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -175,7 +177,7 @@ def test_weak_instrument_with_covariates_warns_and_keeps_its_test() -> None:
 class Summed(WrappedSource):
     """Two tables whose releases are added up, as a coordinator does."""
 
-    def __init__(self, sources: list[dpc.Source]) -> None:
+    def __init__(self, sources: Sequence[dpc.Source]) -> None:
         super().__init__(sources[0])
         self.sources = sources
 

@@ -14,7 +14,7 @@ from dpcausal.estimators.outcome_regression import (
 )
 from dpcausal.estimators.plausibility import Signs
 from dpcausal.joint_estimate import JointEstimate, JointNoise
-from dpcausal.queries import InstrumentMoments
+from dpcausal.queries import InstrumentMoments, ReceivedMoments
 from dpcausal.queries.features import design_names
 from dpcausal.queries.instrument_moments import RECEIVED
 from dpcausal.queries.regression_moments import OUTCOME
@@ -28,7 +28,7 @@ class _ReceivedSource(WrappedSource):
 
     def __init__(self, source: Source, received: str) -> None:
         super().__init__(source)
-        column = next(each for each in source.schema.covariates if each.name == received)
+        column = ReceivedMoments(received).column(source.schema)
         others = [each for each in source.schema.covariates if each.name != received]
         self._schema = replace(source.schema, outcome=column, covariates=others)
 

@@ -150,7 +150,8 @@ class OutcomeRegressions:
         spread = (self.sizes[:, :, None, None] / self.n[:, None, None, None] * self.covariances).sum(axis=1)
         varied = np.einsum("vi,vij,vj->v", change, spread, changed)
         varied += others.prod(axis=1) * (self.imbalance * change).sum(axis=1) * (self.imbalance * changed).sum(axis=1)
-        return around + (np.maximum(varied, 0.0) if other is self else varied) / self.n
+        shared: Array = around + (np.maximum(varied, 0.0) if other is self else varied) / self.n
+        return shared
 
 
 def sampling_covariance(fit: OutcomeRegressions) -> Array:

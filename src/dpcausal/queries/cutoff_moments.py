@@ -113,7 +113,7 @@ class CutoffMoments(Query):
         column = self.column(expectations.schema)
         low, high = expectations.schema.outcome_bounds
         mean, half = expectations.mean - (low + high) / 2, (high - low) / 2
-        values = {}
+        values: dict[str, float] = {}
         for above, far in ((False, self.cutoff - column.low), (True, column.high - self.cutoff)):
             reach = min(far / self.bandwidth, 1.0)
             size = expectations.compared * reach * self.bandwidth / (column.high - column.low)

@@ -19,7 +19,7 @@ def answer(context: AnswerContext[CutoffMoments]) -> Answer:
     cutoff, bandwidth = query.window(context.schema)
     beyond = f"(CAST(covariate_{query.place(context.schema)} AS BIGINT) - ({cutoff}))"
     times = (2 * FINE << _SHIFT) // bandwidth
-    sums = {}
+    sums: dict[str, str] = {}
     for above in (False, True):
         steps = beyond if above else f"(0 - {beyond})"
         distance = f"((({steps} * {times}) >> {_SHIFT}) - {FINE})"
