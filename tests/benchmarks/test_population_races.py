@@ -2,11 +2,16 @@
 
 import json
 import os
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+import dpcausal as dpc
 from benchmarks import population_races
+from dpcausal.errors import LedgerError
+from dpcausal.guarantee import Event
 from tests.support.postgres import VARIABLE
 
 pytestmark = pytest.mark.xdist_group("postgresql")
@@ -20,6 +25,33 @@ def test_experiments_that_race_and_die_stay_within_the_budget() -> None:
     assert found["processes_killed"] == 4
     assert found["allocated"] == 21
     assert population_races.failures(found) == []
+
+
+def test_closing_counts_every_grant_that_was_made_meanwhile() -> None:
+    with population_races.fresh_place() as url:
+        people = dpc.Population.create(url, "people", dpc.Budget(epsilon=2))
+        ledger = people.allocate("e", dpc.Budget(epsilon=1), as_of="2026")
+
+        def spend(spender: int) -> int:
+            mine = dpc.Ledger(f"{url}?ledger=people/e")
+            for place in range(400):
+                try:
+                    mine.grant(f"{spender} {place}", Event(family="laplace", epsilon=0.001, delta=0.0, mu=0.0), {})
+                except LedgerError:
+                    return place
+            return 400
+
+        with ThreadPoolExecutor(2) as pool:
+            spenders = [pool.submit(spend, spender) for spender in range(2)]
+            while ledger.spent.epsilon < 0.01:
+                time.sleep(0.01)
+            returned = people.close("e")
+            granted = sum(each.result() for each in spenders)
+        people.verify()
+        allocated = people.allocated
+    assert 10 <= granted < 800
+    assert round(1000 * returned.epsilon) == 1000 - granted
+    assert round(1000 * allocated.epsilon) == granted
 
 
 def test_a_race_beyond_the_budget_would_be_found() -> None:

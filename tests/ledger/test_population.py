@@ -12,6 +12,7 @@ from dpcausal.errors import BudgetExceededError, LedgerError
 from dpcausal.guarantee import Event
 from dpcausal.ledger import allocation, population, running_total, verification
 from dpcausal.ledger.allocation import Days
+from dpcausal.ledger.budget import Total
 
 AS_OF = "2026-06-30"
 HALF = dpc.Budget(epsilon=0.5)
@@ -109,6 +110,17 @@ def test_closing_returns_what_was_never_granted(people: dpc.Population) -> None:
     ledger.verify()
     people.verify()
     assert [each.returned is not None for each in people.experiments()] == [True]
+
+
+def test_closing_under_zcdp_returns_rho_exactly(url: str) -> None:
+    people = dpc.Population.create(url, "people", dpc.Budget(epsilon=2, delta=1e-6, rule="zcdp"))
+    part = dpc.Budget(epsilon=1, delta=1e-6, rule="zcdp")
+    ledger = people.allocate("e", part, as_of=AS_OF)
+    gaussian = Event(family="gaussian", epsilon=0.3, delta=1e-6, mu=0.05)
+    ledger.grant("query", gaussian, {})
+    people.close("e")
+    people.verify()
+    assert people.allocated == people.budget.spent(Total().plus(gaussian))
 
 
 def test_a_closed_ledger_that_grants_is_found(people: dpc.Population, monkeypatch: pytest.MonkeyPatch) -> None:

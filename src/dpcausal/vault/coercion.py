@@ -107,8 +107,8 @@ def _added(column: TableColumn, value: str, event: str, family: Family, dialect:
     """Return what one record adds to its unit's total, as an integer, and the total of what is called `event`.
 
     A number is rounded to a multiple of a power of two, 2^40 of which are no less than the larger bound, so that sums
-    are exact, and no order of records and no engine makes a difference. A record counts for at most 2^12 times that
-    bound, and one that is no number for nothing. The sums of 2^40 records of these fit into a DECIMAL.
+    are exact, and no order of records and no engine makes a difference. A record counts for at most 2^12 to 2^13
+    times that bound, and one that is no number for nothing. The sums of 2^40 records of these fit into a DECIMAL.
 
     Before this, nothing bounds how many records a unit has: only the total is moved to the column's bounds, later.
     """
