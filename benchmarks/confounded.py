@@ -146,7 +146,7 @@ def simulate(task: tuple[Cell, tuple[int, int]]) -> Run:
             engine = Counted({"arm": arm.astype(float), "years": years, "died": died.astype(float)}, INTERVALS)
         schema, estimator = SURVIVAL, dpc.Survival("died", INTERVALS, **chosen)
     else:
-        engine = ArrayEngine(units.outcomes(generator, arm), columns, Y)
+        engine = ArrayEngine(units.outcomes(generator, arm.astype(float)), columns, Y)
         schema, estimator = OUTCOME, dpc.QuantileEffects(QUANTILES, **chosen)
     with seeded(int(generator.integers(2**31))):
         effect = estimator.estimate(Unmetered(engine, schema), epsilon=cell.epsilon)
@@ -158,7 +158,7 @@ def _run(effect: dpc.Effect, true: Mapping[str, float]) -> Run:
     if "rmst" in true:
         steps = effect.curves[0].difference()
         found = {"survival": (steps, INTERVALS - 1), "survival_middle": (steps, INTERVALS // 2 - 1)}
-        errors = {"rmst": math.hypot(effect.sampling_sd, effect.privacy_sd)}  # also where an interval is refused
+        errors = {"rmst": math.hypot(effect.sampling_sd or 0.0, effect.privacy_sd)}  # also where an interval is refused
         values = {"rmst": effect.estimate}
     else:
         found = {f"{level:g}": (effect.contrasts, at) for at, level in enumerate(QUANTILES)}

@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -133,18 +134,19 @@ def test_unit_moves_the_sums_by_its_own_part_only() -> None:
 
 
 def test_wrong_parameters_are_refused() -> None:
-    change: dict[str, object]
-    for change in (
+    values: tuple[dict[str, Any], ...] = (
         {"edges": []},
         {"edges": [5.0, 2.0]},
         {"edges": np.linspace(0.1, 9.9, 61).tolist()},
         {"clip": 0.5},
         {"estimand": "ate"},
         {"event": "age"},
-    ):
+    )
+    for change in values:
         with pytest.raises(QueryError):
             from_dict(to_dict(QUERY) | change)
-    for change in ({"coefficients": [0.0]}, {"edges": [5.0, 11.0]}, {"event": "nothing"}):
+    unsuitable: tuple[dict[str, Any], ...] = ({"coefficients": [0.0]}, {"edges": [5.0, 11.0]}, {"event": "nothing"})
+    for change in unsuitable:
         with pytest.raises(QueryError):
             from_dict(to_dict(QUERY) | change).sensitivity(schema_for(), "record", "l1")
     assert from_dict(to_dict(QUERY)) == QUERY

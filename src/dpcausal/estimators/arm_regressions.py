@@ -175,8 +175,7 @@ class _Equations:
         own = np.diag(weights).reshape(arms, size)
         excess = sum(self.sum_noise[arm, arm] @ own[arm] for arm in range(arms))
         each = np.diag(DAMPING * excess * (np.arange(size) > 0)) / arms**2
-        damping: Array = np.kron(np.ones((arms, arms)), each)
-        return damping
+        return np.asarray(np.kron(np.ones((arms, arms)), each), dtype=float)
 
     def prior(self, explained: float) -> Array:
         """Return the prior covariance: constants within the range, slopes that differ little between arms."""
@@ -287,7 +286,8 @@ class ArmRegressions:
         pooled = max(float(sizes @ own), math.sqrt(float(moments.noise[:, OUTCOME, OUTCOME].sum()))) / sizes.sum()
         expected = (_VARIANCES_DIFFER * pooled) ** 2
         seen = expected / (expected + hidden**2)
-        return np.clip(pooled + seen * (own - pooled), pooled / 4, 1.0)
+        clipped: Array = np.clip(pooled + seen * (own - pooled), pooled / 4, 1.0)
+        return clipped
 
     def means(self) -> JointEstimate:
         """Return every arm's mean outcome if all units of declared arms were in it."""

@@ -232,8 +232,10 @@ def solve_noise_aware(
         error: The covariance of the equations' errors, for some unknowns.
         damping: What to add to the precision, given the inverse of that covariance.
     """
-    unknowns, inverse_prior, precision = np.zeros(len(right)), np.linalg.inv(prior), np.eye(len(right))
-    gain = np.zeros(design.shape)
+    inverse_prior = np.linalg.inv(prior)
+    unknowns: Array = np.zeros(len(right))
+    precision: Array = np.eye(len(right))
+    gain: Array = np.zeros(design.shape)
     for _ in range(_STEPS):
         weights = np.linalg.inv(error(unknowns))
         precision = design.T @ weights @ design + inverse_prior

@@ -163,7 +163,7 @@ def _bound(products: Sequence[Product], protects: Protects, norm: Norm) -> Fract
         """Return the move of all products where the outcome and so many features change sign."""
         kept = features - count
         odd = outcome * share[1, 0] + count * share[0, 1] + (kept if outcome else count) * share[1, 1]
-        return 2**power * (odd + count * kept * share[0, 2])
+        return int(2**power) * (odd + count * kept * share[0, 2])
 
     changed = range(features + 1) if protects != "outcome" else (0,)
     stays = max(turned(outcome, count) for outcome in (False, True) for count in changed) + share[2, 0]
