@@ -233,15 +233,14 @@ def solve_noise_aware(
         damping: What to add to the precision, given the inverse of that covariance.
     """
     inverse_prior = np.linalg.inv(prior)
-    unknowns: Array = np.zeros(len(right))
-    precision: Array = np.eye(len(right))
-    gain: Array = np.zeros(design.shape)
+    unknowns, gain, covariance = np.zeros(len(right)), np.zeros(design.shape), np.zeros(design.shape)
     for _ in range(_STEPS):
-        weights = np.linalg.inv(error(unknowns))
-        precision = design.T @ weights @ design + inverse_prior
-        gain = np.linalg.solve(precision + damping(weights), design.T @ weights)
-        unknowns = gain @ right
-    return unknowns, np.linalg.inv(precision), gain
+        weights = np.asarray(np.linalg.inv(error(unknowns)), dtype=float)
+        precision = np.asarray(design.T @ weights @ design + inverse_prior, dtype=float)
+        covariance[:] = np.linalg.inv(precision)
+        gain[:] = np.linalg.solve(precision + damping(weights), design.T @ weights)
+        unknowns[:] = gain @ right
+    return unknowns, covariance, gain
 
 
 def fit_noise_aware(release: Release, source: Source) -> NoiseAwareRegressions:
