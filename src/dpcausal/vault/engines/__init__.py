@@ -125,6 +125,15 @@ def with_schema(engine: Engine, schema: Schema) -> Engine:
     return engine.with_schema(schema)
 
 
+def adds_products(engine: Engine, features: int) -> bool:
+    """Return whether an engine adds up products of so many features as SQL, rather than by a kernel over batches.
+
+    Both give the same integers. An engine says by `most_sql_features` up to how many features SQL is the cheaper way,
+    or the only one where the rows are; an engine that does not say is given a kernel.
+    """
+    return features <= getattr(engine, "most_sql_features", 0)
+
+
 class ObservedEngine:
     """An engine that passes every reading on to another one, inside a context of its own."""
 
@@ -136,6 +145,12 @@ class ObservedEngine:
     def _reading(self, verb: str) -> AbstractContextManager[object]:
         """Return the context of one reading, given the name of the verb."""
         raise NotImplementedError
+
+    @property
+    def most_sql_features(self) -> float:
+        """Up to how many features products are added up as SQL; see `adds_products`."""
+        most: float = getattr(self._engine, "most_sql_features", 0)
+        return most
 
     def with_schema(self, schema: Schema) -> Self:
         """Return the same table seen through another schema; see `SchemaEngine.with_schema`."""

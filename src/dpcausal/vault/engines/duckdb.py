@@ -97,7 +97,14 @@ def _private_folder(within: str | Path, owner: object) -> str:
 
 
 class DuckDBEngine:
-    """A DuckDB relation seen through a schema."""
+    """A DuckDB relation seen through a schema.
+
+    Attributes:
+        most_sql_features: See `adds_products`. Measured: with one feature SQL takes 0.86 of a kernel's time, with three
+            1.2, with ten 2.
+    """
+
+    most_sql_features = 1
 
     __slots__ = ("_batch", "_connection", "_families", "_lock", "_outside", "_passes", "_schema", "_seen")
 

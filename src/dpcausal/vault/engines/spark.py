@@ -51,7 +51,13 @@ class SparkEngine:
     - Workers run the same versions of Python and of this package as this program does.
 
     Spark keeps a log of its own, which may quote rows when something fails: it is for whoever may see the table.
+
+    Attributes:
+        most_sql_features: See `adds_products`. Up to three features SQL takes about as long as a kernel, and needs no
+            Python on workers; with ten Spark takes minutes to plan it.
     """
+
+    most_sql_features = 3
 
     __slots__ = ("_compared", "_frame", "_whole")
 
