@@ -48,6 +48,14 @@ def compared(rows: Batch) -> Batch:
     return {name: column[chosen] for name, column in rows.items()}
 
 
+def place_expression(cells: Mapping[str, int]) -> str:
+    """Return the place of a row's cell among all, as an SQL expression."""
+    place = "0"
+    for key, size in cells.items():
+        place = f"({place}) * {size} + {key}"
+    return place
+
+
 def check_size(size: int, limit: int) -> None:
     """Raise if a table has more units than may be seen side by side."""
     if size > limit:
@@ -134,6 +142,13 @@ def adds_products(engine: Engine, features: int) -> bool:
     return features <= getattr(engine, "most_sql_features", 0)
 
 
+def check_workers(engine: Engine) -> None:
+    """Raise if a kernel cannot run where an engine's rows are. The table is not read."""
+    check = getattr(engine, "check_workers", None)
+    if check is not None:
+        check()
+
+
 class ObservedEngine:
     """An engine that passes every reading on to another one, inside a context of its own."""
 
@@ -151,6 +166,10 @@ class ObservedEngine:
         """Up to how many features products are added up as SQL; see `adds_products`."""
         most: float = getattr(self._engine, "most_sql_features", 0)
         return most
+
+    def check_workers(self) -> None:
+        """Raise if a kernel cannot run where the rows are; see `check_workers`."""
+        check_workers(self._engine)
 
     def with_schema(self, schema: Schema) -> Self:
         """Return the same table seen through another schema; see `SchemaEngine.with_schema`."""
