@@ -92,8 +92,27 @@ def test_products_are_the_same_as_sql_and_by_a_kernel(
     monkeypatch.setattr(SparkEngine, "most_sql_features", most)
     if most:
         monkeypatch.setattr(SparkEngine, "fold", None)
-    query = kind(["age"])  # type: ignore[call-arg]
+    query = kind(["x"])  # type: ignore[call-arg]
     assert answer(query, spread[1]) == answer(query, duck)
+
+
+def test_workers_are_probed_before_the_debit(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> None:
+    vault = dpc.Vault(frame_of(spark, hostile_table(), 1), SCHEMA, ledger="sqlite://", budget=dpc.Budget(epsilon=3))
+    weighting = dpc.InverseWeighting(covariates=["age"])
+
+    def probe(_: Any) -> Iterator[Any]:
+        import absent_4711  # type: ignore[import-not-found]  # noqa: PLC0415
+
+        yield absent_4711
+
+    monkeypatch.setattr("dpcausal.vault.engines.spark._probe", lambda: probe)
+    with pytest.raises(EngineError, match="no module 'absent_4711' there"):
+        weighting.estimate(vault, epsilon=1.0)
+    assert vault.ledger.spent.epsilon == 0
+    dpc.DifferenceInMeans().estimate(vault, epsilon=1.0)  # needs no Python there
+    monkeypatch.undo()
+    weighting.estimate(vault, epsilon=1.0)
+    assert vault.ledger.spent.epsilon > 1
 
 
 # Sums, beyond any size.

@@ -13,7 +13,7 @@ from dpcausal.vault.engines import Batch, adds_products
 from dpcausal.vault.numerics.features import Features, lookup, weight_table
 
 
-@answers(CovariateSums)
+@answers(CovariateSums, kernel=lambda query, schema: len(query.features(schema)))
 def answer(context: AnswerContext[CovariateSums]) -> Answer:
     """Return the sums of rows that all weigh the same."""
     query, schema = context.query, context.schema
@@ -27,7 +27,7 @@ def answer(context: AnswerContext[CovariateSums]) -> Answer:
     return _named(query, schema, [[size, GRID * size, GRID * size, *rest] for size, *rest in arms])
 
 
-@answers(WeightedCovariates)
+@answers(WeightedCovariates, kernel=True)
 def answer_weighted(context: AnswerContext[WeightedCovariates]) -> Answer:
     """Return the sums of rows with the weights that a public score gives."""
     query = context.query

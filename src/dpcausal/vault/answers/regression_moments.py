@@ -7,6 +7,7 @@ import numpy as np
 
 from dpcausal.arrays import Int64s
 from dpcausal.queries import GRID, RegressionMoments
+from dpcausal.queries.features import design_names
 from dpcausal.queries.regression_moments import CONSTANT, FINE
 from dpcausal.vault.context import Answer, AnswerContext, answers
 from dpcausal.vault.engines import Batch, Engine, ExactInts, adds_products
@@ -15,7 +16,7 @@ from dpcausal.vault.numerics.features import Features
 _COARSE = (GRID // FINE).bit_length() - 1
 
 
-@answers(RegressionMoments)
+@answers(RegressionMoments, kernel=lambda query, schema: len(design_names(query.covariates, schema)))
 def answer(context: AnswerContext[RegressionMoments]) -> Answer:
     """Return all products in one pass, without and with the sign of the arm."""
     query, schema, engine = context.query, context.schema, context.engine
