@@ -65,7 +65,13 @@ MAY_IMPORT = {
 """Which packages, apart from the package's front page, each package may import from."""
 
 LIBRARY_PACKAGES = {
-    "duckdb": ("vault/table.py", "vault/readers/files.py", "vault/engines/"),
+    "duckdb": (
+        "vault/table.py",
+        "vault/readers/cloud.py",
+        "vault/readers/files.py",
+        "vault/readers/ibis_tables.py",
+        "vault/engines/",
+    ),
     "pyarrow": (
         "vault/readers/",
         "vault/engines/",
@@ -79,6 +85,14 @@ LIBRARY_PACKAGES = {
     "dowhy": ("dowhy.py",),
     "pyspark": ("vault/table.py", "vault/engines/spark.py"),
     "adbc_driver_postgresql": ("vault/readers/postgres.py",),
+    "ibis": (
+        "vault/engines/expressions.py",
+        "vault/engines/warehouse.py",
+        "vault/readers/postgres.py",
+        "vault/readers/ibis_tables.py",
+    ),
+    "sqlglot": ("vault/engines/expressions.py",),
+    "fsspec": ("vault/readers/cloud.py",),
     "opendp": ("calibration.py", "vault/noise.py"),
     "dp_accounting": ("ledger/accounting.py",),
     "sqlalchemy": ("ledger/",),

@@ -45,13 +45,15 @@ OLDEST, PINNED = ROOT / "constraints-oldest.txt", ROOT / "constraints.txt"
 
 EXTRAS = {
     "audit": "import dpcausal.audit.fuzz",
+    "cloud": "import dpcausal.vault.readers.cloud, fsspec.implementations.arrow",
     "dowhy": "import dpcausal.dowhy",
     "federation": "import dpcausal.federation.signatures, dpcausal.plugins.nvflare.transport, nvflare",
     "learners": "import dpcausal.vault.numerics.learners, sklearn.ensemble",
     "match": "import dpcausal.vault.numerics.matching, numba",
     "plots": "import dpcausal.report, matplotlib.figure",
-    "postgres": "import dpcausal.vault.readers.postgres, adbc_driver_postgresql.dbapi, psycopg",
+    "postgres": "import dpcausal.vault.readers.postgres, adbc_driver_postgresql.dbapi, ibis, psycopg",
     "spark": "import dpcausal.vault.engines.spark, pyspark.sql, pandas",
+    "warehouse": "import dpcausal.vault.engines.warehouse",
 }
 """What each extra lets one import."""
 

@@ -12,7 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.parts import add_result_options, done, kept, result_file, shown
-from benchmarks.scale import adjustment, engines, growth, install, ledger, matching, moments, out_of_core, sizes, sums
+from benchmarks.scale import (
+    adjustment,
+    engines,
+    growth,
+    install,
+    ledger,
+    matching,
+    moments,
+    out_of_core,
+    sizes,
+    sums,
+    warehouses,
+)
 from benchmarks.scale.options import Options
 from benchmarks.scale.pictures import draw
 
@@ -22,6 +34,7 @@ PARTS: dict[str, Callable[[Options], dict[str, Any]]] = {
     "rows": sizes.measure,
     "out_of_core": out_of_core.measure,
     "engines": engines.measure,
+    "warehouses": warehouses.measure,
     "adjustment": adjustment.measure,
     "matching": matching.measure,
     "ledger": lambda options: ledger.measure(min(options.rows or 100_000, 100_000)),

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow.dataset as ds
 import pytest
 
+from benchmarks.parts import PUBLISHED, kept
 from benchmarks.scale import (
     adjustment,
     agreement,
@@ -242,3 +243,12 @@ def test_every_cost_of_a_long_ledger_is_measured() -> None:
     figures = ledger.measure_one(300)
     assert figures["entries"] == 300
     assert all(value > 0 for value in figures.values())
+
+
+def test_published_warehouses_agree_and_cost_this_machine_little() -> None:
+    found = kept(PUBLISHED / "scale.json")["warehouses"]
+    for name in ("postgresql", "clickhouse"):
+        assert found[name]["differ"] == []
+        assert len(found[name]["queries"]) == 17
+    for timed in found["postgresql"]["timed"].values():
+        assert timed["pushed down"]["client_cpu"] < found["target"]

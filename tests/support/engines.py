@@ -21,6 +21,7 @@ class InOrder:
 
     def __init__(self, engine: Engine) -> None:
         self.aggregate, self.fold, self._engine = engine.aggregate, engine.fold, engine
+        self.most_sql_features = getattr(engine, "most_sql_features", 0)
 
     def collect(
         self,

@@ -15,7 +15,15 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.errors import EngineError, TableError
-from dpcausal.queries import QUERIES, EffectWeights, Fourier, Query
+from dpcausal.queries import (
+    QUERIES,
+    CovariateMoments,
+    CovariateSums,
+    EffectWeights,
+    Fourier,
+    Query,
+    RegressionMoments,
+)
 from dpcausal.testing import check_engine
 from dpcausal.vault.answers.arm_moments import SQUARE
 from dpcausal.vault.engines import Batch, Engine, ExactInts, ticks_in
@@ -74,6 +82,37 @@ def test_a_solver_that_reads_rows_at_every_step_has_the_same_answer(
     expected = answer(query, duck)
     monkeypatch.setattr("dpcausal.vault.answers.logistic.MAX_ROWS_IN_MEMORY", 0)
     assert answer(query, spread[1]) == expected
+
+
+@pytest.mark.parametrize("most", [0, 3])
+@pytest.mark.parametrize("kind", [RegressionMoments, CovariateMoments, CovariateSums])
+def test_products_are_the_same_as_sql_and_by_a_kernel(
+    kind: type[Query], most: int, duck: Engine, spread: list[SparkEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SparkEngine, "most_sql_features", most)
+    if most:
+        monkeypatch.setattr(SparkEngine, "fold", None)
+    query = kind(["x"])  # type: ignore[call-arg]
+    assert answer(query, spread[1]) == answer(query, duck)
+
+
+def test_workers_are_probed_before_the_debit(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> None:
+    vault = dpc.Vault(frame_of(spark, hostile_table(), 1), SCHEMA, ledger="sqlite://", budget=dpc.Budget(epsilon=3))
+    weighting = dpc.InverseWeighting(covariates=["age"])
+
+    def probe(_: Any) -> Iterator[Any]:
+        import absent_4711  # type: ignore[import-not-found]  # noqa: PLC0415
+
+        yield absent_4711
+
+    monkeypatch.setattr("dpcausal.vault.engines.spark._probe", lambda: probe)
+    with pytest.raises(EngineError, match="no module 'absent_4711' there"):
+        weighting.estimate(vault, epsilon=1.0)
+    assert vault.ledger.spent.epsilon == 0
+    dpc.DifferenceInMeans().estimate(vault, epsilon=1.0)  # needs no Python there
+    monkeypatch.undo()
+    weighting.estimate(vault, epsilon=1.0)
+    assert vault.ledger.spent.epsilon > 1
 
 
 # Sums, beyond any size.

@@ -78,6 +78,7 @@ def check_affords(ask: Callable[..., object], *sources: Source) -> None:
 
     Raises:
         BudgetExceededError: If a budget has too little left. Nothing was spent.
+        EngineError: If the machines where a table is lack what an answer needs there. Nothing was spent.
     """
     if not any(map(_is_metered, sources)):
         return
@@ -91,6 +92,10 @@ def check_affords(ask: Callable[..., object], *sources: Source) -> None:
     for ledger, _ in metered:
         shared = (prices for other, prices in metered if other.opening == ledger.opening)
         ledger.check_affords(dict(ChainMap(*shared)))
+    for source, each in zip(sources, priced, strict=True):
+        check_ready = getattr(source, "check_ready", lambda _: None)
+        for query in each.asked:
+            check_ready(query)
 
 
 def look_ahead(estimate: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
@@ -119,6 +124,7 @@ class _PricingSource(WrappedSource):
         self._rehearsal = Rehearsal(source.schema, source.n, rule=source.rule)
         self._places, self._expected = count(1), dict[str, Release]()
         self.prices: dict[str, Event] = {}
+        self.asked: list[Query] = []
         self.adaptive = False
         """Whether an answer was expected only: a query that depends on it will be another one in earnest."""
 
@@ -137,6 +143,7 @@ class _PricingSource(WrappedSource):
             stored = self._metered.ledger.stored(request)
             if stored is not None and not self.adaptive:
                 return Release.from_json(stored)
+            self.asked.append(query)
             unlike = " if another" * (stored is not None)  # not this request, which is paid for
             self.prices[request + unlike] = calibrate(query, self.schema, guarantee).event
         self.adaptive = True

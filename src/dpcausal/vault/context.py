@@ -11,7 +11,7 @@ from dpcausal.guarantee import Guarantee
 from dpcausal.queries import Query
 from dpcausal.release import PublicValue
 from dpcausal.schema import Schema
-from dpcausal.vault.engines import Engine
+from dpcausal.vault.engines import Engine, adds_products
 from dpcausal.vault.numerics.learners import Learn
 
 Q_co = TypeVar("Q_co", bound=Query, covariant=True)
@@ -89,14 +89,28 @@ ANSWERS: dict[type[Query], AnswerFunction] = {}
 """The function that answers each query; `vault.answers` fills it."""
 
 
-def answers(*queries: type[Query]) -> Callable[[AnswerFunction], AnswerFunction]:
+Kernel = bool | Callable[[Any, Schema], int]
+"""Whether an answer runs a kernel over rows: always, never, or unless the engine adds up products of so many features
+as SQL; see `adds_products`."""
+
+KERNELS: dict[type[Query], Kernel] = {}
+"""Which answers run a kernel over rows."""
+
+
+def answers(*queries: type[Query], kernel: Kernel = False) -> Callable[[AnswerFunction], AnswerFunction]:
     """Register the function that answers these queries."""
 
     def register(function: AnswerFunction) -> AnswerFunction:
         for query in queries:
             if query in ANSWERS:
                 raise TypeError(f"{query.__name__} has two answers")
-            ANSWERS[query] = function
+            ANSWERS[query], KERNELS[query] = function, kernel
         return function
 
     return register
+
+
+def runs_kernel(query: Query, schema: Schema, engine: Engine) -> bool:
+    """Return whether the answer to a query runs a kernel over an engine's rows. Only public things decide."""
+    kernel = KERNELS[type(query)]
+    return kernel if isinstance(kernel, bool) else not adds_products(engine, kernel(query, schema))

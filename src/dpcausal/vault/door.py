@@ -17,8 +17,8 @@ from dpcausal.queries import Query
 from dpcausal.release import Receipt, Release
 from dpcausal.schema import Schema
 from dpcausal.vault.answers import ANSWERS
-from dpcausal.vault.context import AnswerContext
-from dpcausal.vault.engines import with_schema
+from dpcausal.vault.context import AnswerContext, runs_kernel
+from dpcausal.vault.engines import check_workers, with_schema
 from dpcausal.vault.engines.resources import Resources
 from dpcausal.vault.noise import Sampler
 from dpcausal.vault.numerics.learners import Learner, find_learner, own_learners
@@ -38,9 +38,10 @@ class Vault:
     the vault is opened. Everything else leaves only as the noisy answer to a query that was debited first.
 
     Args:
-        table: A pandas, polars or pyarrow table; a Spark frame; a DuckDB relation; or a string that says where the
-            table is: a .parquet or .csv file, a folder of .parquet files, a glob such as `visits/*.csv`, a table or
-            view of a DuckDB file, `warehouse.duckdb#visits`, or of a PostgreSQL server,
+        table: A pandas, polars or pyarrow table; a polars lazy frame; a Spark frame; a DuckDB relation; a table of
+            Ibis, which its warehouse adds up; or a string that says where the table is: a .parquet or .csv file, a
+            folder of .parquet files, a glob such as `visits/*.csv`, the same at `s3://` or `gs://`, a table or view of
+            a DuckDB file, `warehouse.duckdb#visits`, or of a PostgreSQL server,
             `postgresql://user@host/database#schema.table`. It is read there, pass by pass. In PostgreSQL one
             transaction stays open for as long as the vault lives, so that all passes see the same.
         schema: What is public about the table.
@@ -152,6 +153,7 @@ class Vault:
 
         Raises:
             BudgetExceededError: If the budget does not have this much left. Nothing was read.
+            EngineError: If the machines where the table is lack what the answer needs there. Nothing was debited.
         """
         self._check(query, guarantee)
         noise = calibrate(query, self._schema, guarantee)
@@ -159,6 +161,7 @@ class Vault:
         request = digest_of(question)
         stored = self._ledger.stored(request)
         if stored is None:
+            self.check_ready(query)
             self._ledger.grant(request, noise.event, question)
             debit = self._ledger.debit(request)
             receipt = Receipt(
@@ -172,6 +175,11 @@ class Vault:
             )
             stored = self._ledger.store(request, self._answer(query, guarantee, noise, receipt).to_json())
         return Release.from_json(stored)
+
+    def check_ready(self, query: Query) -> None:
+        """Raise if the machines where the table is lack what the answer to a query needs there. No table is read."""
+        if runs_kernel(query, self._schema, self._engine):
+            check_workers(self._engine)
 
     def narrowed(self, low: float, high: float) -> Self:
         """Return this vault with narrower public bounds of the outcome, on the same table and ledger.

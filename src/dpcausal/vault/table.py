@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import duckdb
 import narwhals as nw
@@ -16,9 +17,14 @@ from dpcausal.vault.engines.duckdb import DuckDBEngine, connect
 from dpcausal.vault.engines.progress import ProgressEngine
 from dpcausal.vault.engines.resources import Resources
 from dpcausal.vault.engines.spark import SparkEngine, is_spark_frame
+from dpcausal.vault.readers.cloud import SCHEMES, cloud_families, open_cloud
 from dpcausal.vault.readers.files import TABLES, file_families, open_files
-from dpcausal.vault.readers.frames import arrow_table
+from dpcausal.vault.readers.frames import arrow_table, collected
+from dpcausal.vault.readers.ibis_tables import IbisTable, is_ibis_table
 from dpcausal.vault.readers.postgres import PostgresTable, families_at
+
+if TYPE_CHECKING:
+    from dpcausal.vault.engines.warehouse import WarehouseEngine
 
 _POSTGRES = ("postgresql://", "postgres://")
 _IN_DUCKDB = "set them in the relation's own connection: SET memory_limit = '1GB', SET threads, SET temp_directory."
@@ -32,6 +38,10 @@ def open_table(table: object, schema: Schema, resources: Resources | None = None
         _check_not_asked_for(allowed, _IN_SPARK)
         spark = SparkEngine(table, schema)
         return ProgressEngine(spark) if allowed.progress else spark
+    if is_ibis_table(table):
+        table = IbisTable(table, schema)
+        table = table.relation or table
+    engine: DuckDBEngine | WarehouseEngine
     if isinstance(table, duckdb.DuckDBPyRelation):
         _check_not_asked_for(allowed, _IN_DUCKDB)
         engine = DuckDBEngine(table, schema)
@@ -50,12 +60,16 @@ def _check_not_asked_for(resources: Resources, where: str) -> None:
         )
 
 
-def _opened(table: object, schema: Schema, connection: duckdb.DuckDBPyConnection) -> DuckDBEngine:
+def _opened(table: object, schema: Schema, connection: duckdb.DuckDBPyConnection) -> "DuckDBEngine | WarehouseEngine":
+    if isinstance(table, IbisTable):
+        return _served(table, schema, connection)
     if not isinstance(table, str | Path):
         return DuckDBEngine(_frame(table, schema, connection), schema, connection=connection)
     place = str(table)
     if place.startswith(_POSTGRES):
-        return _streamed(PostgresTable(place, schema), schema, connection)
+        return _served(PostgresTable(place, schema), schema, connection)
+    if place.startswith(SCHEMES):
+        return DuckDBEngine(open_cloud(place, schema, connection), schema, connection=connection)
     _check_place(place)
     return DuckDBEngine(open_files(place, schema, connection), schema, connection=connection)
 
@@ -80,6 +94,8 @@ def column_families(place: str) -> Mapping[str, Family | None]:
     """
     if place.startswith(_POSTGRES):
         return families_at(place)
+    if place.startswith(SCHEMES):
+        return cloud_families(place, connect())
     _check_place(place)
     return file_families(place, connect())
 
@@ -91,13 +107,15 @@ def _frame(table: object, schema: Schema, connection: duckdb.DuckDBPyConnection)
             got="a dict",
             hint="make a table of it: pandas.DataFrame(columns), or pyarrow.table(columns).",
         )
+    if nw.dependencies.is_polars_lazyframe(table):
+        table = collected(table, schema)
     try:
         columns = arrow_table(nw.from_native(table, eager_only=True), schema)
     except (TypeError, nw.exceptions.DuplicateError):
         raise TableError(
             expected=f"{TABLES}; each column once",
             got=type(table).__name__,
-            hint="convert it to one of these; collect a lazy frame first, and rename columns that stand twice.",
+            hint="convert it to one of these, and rename columns that stand twice.",
         ) from None
     try:
         return connection.from_arrow(columns)
@@ -109,7 +127,19 @@ def _frame(table: object, schema: Schema, connection: duckdb.DuckDBPyConnection)
         ) from None
 
 
-def _streamed(table: PostgresTable, schema: Schema, connection: duckdb.DuckDBPyConnection) -> DuckDBEngine:
+def _served(
+    table: PostgresTable | IbisTable, schema: Schema, connection: duckdb.DuckDBPyConnection
+) -> "DuckDBEngine | WarehouseEngine":
+    """Return an engine that leaves to a server what that can add up, and streams the rest."""
+    from dpcausal.vault.engines.warehouse import WarehouseEngine  # noqa: PLC0415 (an extra)
+
+    streamed = _streamed(table, schema, connection)
+    return streamed if table.warehouse is None else WarehouseEngine(table.warehouse, schema, streamed)
+
+
+def _streamed(table: PostgresTable | IbisTable, schema: Schema, connection: duckdb.DuckDBPyConnection) -> DuckDBEngine:
+    """Return an engine over a stream of Arrow batches that is opened anew for each pass."""
+
     @contextmanager
     def passes() -> Iterator[duckdb.DuckDBPyRelation]:
         with table.read() as stream:

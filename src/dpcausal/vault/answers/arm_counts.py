@@ -24,7 +24,7 @@ def answer_strata(context: AnswerContext[StratumCounts]) -> Answer:
     )
 
 
-@answers(ScoreCounts)
+@answers(ScoreCounts, kernel=True)
 def answer_scores(context: AnswerContext[ScoreCounts]) -> Answer:
     """Return both arms' sizes in each bin of the score. A row's bin is looked up from integers of that row alone."""
     query = context.query

@@ -10,7 +10,7 @@ from dpcausal.vault.numerics.features import Features
 from dpcausal.vault.numerics.residuals import regression_mean, scored
 
 
-@answers(AugmentedScores)
+@answers(AugmentedScores, kernel=True)
 def answer(context: AnswerContext[AugmentedScores]) -> Answer:
     """Return the six sums. Every row's part is made of integers from that row alone."""
     query, schema, engine = context.query, context.schema, context.engine

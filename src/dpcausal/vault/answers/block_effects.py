@@ -17,7 +17,7 @@ from dpcausal.vault.numerics.features import Features
 from dpcausal.vault.numerics.learners import Learn, run_silenced
 
 
-@answers(BlockEffects)
+@answers(BlockEffects, kernel=True)
 def answer(context: AnswerContext[BlockEffects]) -> Answer:
     """Return the sums over blocks. Rows are put into blocks at random, so that no row decides on another's block."""
     query, schema, engine = context.query, context.schema, context.engine

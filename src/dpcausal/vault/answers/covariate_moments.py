@@ -7,11 +7,13 @@ import numpy as np
 from dpcausal.arrays import Int64s
 from dpcausal.queries import GRID, CovariateMoments
 from dpcausal.vault.context import Answer, AnswerContext, answers
-from dpcausal.vault.engines import Batch
+from dpcausal.vault.engines import Batch, adds_products
 from dpcausal.vault.numerics.features import Features
 
+_SHIFT = GRID.bit_length() - 1
 
-@answers(CovariateMoments)
+
+@answers(CovariateMoments, kernel=lambda query, schema: len(query.features(schema)))
 def answer(context: AnswerContext[CovariateMoments]) -> Answer:
     """Return the sums and the number of units. Every row's part is made of integers from that row alone."""
     query, schema = context.query, context.schema
@@ -22,7 +24,10 @@ def answer(context: AnswerContext[CovariateMoments]) -> Answer:
         each = parts(batch["outcome"], features.ticks(batch)[1:], squared)
         return np.array([*each.sum(axis=1), each.shape[1]])
 
-    sums = context.engine.fold(("treatment", "outcome", *features.columns), kernel)
+    if adds_products(context.engine, len(names)):
+        sums = context.engine.aggregate({}, [*part_expressions(features.tick_expressions(), squared), "1"])
+    else:
+        sums = context.engine.fold(("treatment", "outcome", *features.columns), kernel)
     labels = ["outcome", *(f"total of {name}" for name in names), *(f"outcome * {name}" for name in names)]
     labels += [f"deficit of {name}" for name in numbers]
     return Answer({label: int(total) for label, total in zip((*labels, "compared"), sums, strict=True)})
@@ -33,3 +38,16 @@ def parts(outcomes: Int64s, lines: Int64s, squared: Sequence[int]) -> Int64s:
     products = (outcomes * lines + GRID // 2) // GRID
     deficits = (GRID * GRID - lines[squared] ** 2) // GRID
     return np.vstack([outcomes, lines, products, deficits])
+
+
+def part_expressions(lines: Sequence[str], squared: Sequence[int]) -> list[str]:
+    """Return what each row adds as SQL, as `parts` has it."""
+    # Negative numbers are not shifted: engines may round them differently.
+    shifted = f"+ {GRID**2 + GRID // 2}) >> {_SHIFT}) - {GRID})"
+    products = [f"(((CAST(outcome AS BIGINT) * {line} {shifted}" for line in lines]
+    return ["outcome", *lines, *products, *(deficit_expression(lines[place]) for place in squared)]
+
+
+def deficit_expression(line: str) -> str:
+    """Return what a row's feature, squared, lacks to 1, as SQL: ticks, rounded down."""
+    return f"(({GRID**2} - CAST({line} AS BIGINT) * {line}) >> {_SHIFT})"

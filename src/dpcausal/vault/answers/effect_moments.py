@@ -10,7 +10,7 @@ from dpcausal.vault.engines import Batch
 from dpcausal.vault.numerics.residuals import Residuals, times, within
 
 
-@answers(EffectMoments)
+@answers(EffectMoments, kernel=True)
 def answer(context: AnswerContext[EffectMoments]) -> Answer:
     """Return all sums, in one pass. Every row's part is made of integers from that row alone."""
     query, schema, engine = context.query, context.schema, context.engine

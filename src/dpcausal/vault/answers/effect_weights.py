@@ -21,7 +21,7 @@ from dpcausal.vault.numerics.exact_gradients import (
 from dpcausal.vault.numerics.residuals import Residuals
 
 
-@answers(EffectWeights)
+@answers(EffectWeights, kernel=True)
 def answer(context: AnswerContext[EffectWeights]) -> Answer:
     """Return the weights that minimise the penalised loss; the door adds the noise."""
     query, schema, engine = context.query, context.schema, context.engine

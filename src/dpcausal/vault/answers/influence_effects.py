@@ -20,7 +20,7 @@ from dpcausal.vault.numerics.learners import ResidualLearner, networks, run_sile
 _PLACES = 4_096
 
 
-@answers(InfluenceEffects)
+@answers(InfluenceEffects, kernel=True)
 def answer(context: AnswerContext[InfluenceEffects]) -> Answer:
     """Return the effects at profiles, and the size of noise that Lemma 2, or 2b, of the paper gives them."""
     query, schema, engine = context.query, context.schema, context.engine

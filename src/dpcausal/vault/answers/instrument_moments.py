@@ -8,7 +8,7 @@ from dpcausal.vault.engines import Batch
 from dpcausal.vault.numerics.features import Features
 
 
-@answers(InstrumentMoments)
+@answers(InstrumentMoments, kernel=True)
 def answer(context: AnswerContext[InstrumentMoments]) -> Answer:
     """Return all products in one pass, without and with the sign of the arm."""
     query, schema, engine = context.query, context.schema, context.engine

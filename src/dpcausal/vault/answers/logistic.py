@@ -27,7 +27,7 @@ MAX_ROWS_IN_MEMORY = 2**17
 _MAX_COEFFICIENT = 2.0**20
 
 
-@answers(OutputPerturbedLogistic)
+@answers(OutputPerturbedLogistic, kernel=True)
 def answer_output(context: AnswerContext[OutputPerturbedLogistic]) -> Answer:
     """Return the coefficients that minimise the penalised loss; the door adds the noise."""
     query, features = context.query, Features(context.query.covariates, context.schema)
@@ -36,7 +36,7 @@ def answer_output(context: AnswerContext[OutputPerturbedLogistic]) -> Answer:
     return rounded(features.names, fitted)
 
 
-@answers(ObjectivePerturbedLogistic)
+@answers(ObjectivePerturbedLogistic, kernel=True)
 def answer_objective(context: AnswerContext[ObjectivePerturbedLogistic]) -> Answer:
     """Return the coefficients that minimise the penalised loss plus a random linear term, drawn here."""
     query, features = context.query, Features(context.query.covariates, context.schema)

@@ -22,7 +22,7 @@ _BLOCK = 4
 _PUBLIC = "made of scores and arms that are public, or noisy already"
 
 
-@answers(MatchedContrast)
+@answers(MatchedContrast, kernel=True)
 def answer(context: AnswerContext[MatchedContrast]) -> Answer:
     """Return the contrast where all but the outcomes is public: score and matching are exact."""
     query, schema, engine = context.query, context.schema, context.engine

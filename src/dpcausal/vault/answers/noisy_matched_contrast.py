@@ -11,7 +11,7 @@ from dpcausal.vault.context import Answer, AnswerContext, answers
 from dpcausal.vault.numerics.features import EXPONENTS, Features, lookup
 
 
-@answers(NoisyMatchedContrast)
+@answers(NoisyMatchedContrast, kernel=True)
 def answer(context: AnswerContext[NoisyMatchedContrast]) -> Answer:
     """Return the contrast of units that are matched by scores and arms made noisy row by row, and by nothing else."""
     query, sampler = context.query, context.sampler

@@ -9,7 +9,7 @@ from dpcausal.vault.engines import Batch
 from dpcausal.vault.numerics.features import PREDICTOR_TICKS, Features, lookup, weight_table
 
 
-@answers(WeightedArms)
+@answers(WeightedArms, kernel=True)
 def answer(context: AnswerContext[WeightedArms]) -> Answer:
     """Return the six sums and the number of units. Every row's part is made of integers from that row alone."""
     query, schema, engine = context.query, context.schema, context.engine

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dpcausal.real import Real
 
 
-@answers(WeightedCounts)
+@answers(WeightedCounts, kernel=True)
 def answer(context: AnswerContext[WeightedCounts]) -> Answer:
     """Return every sum of the public list, rows or no rows. Every row adds integers made of that row alone."""
     query, schema = context.query, context.schema

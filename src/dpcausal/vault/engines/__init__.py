@@ -48,6 +48,14 @@ def compared(rows: Batch) -> Batch:
     return {name: column[chosen] for name, column in rows.items()}
 
 
+def place_expression(cells: Mapping[str, int]) -> str:
+    """Return the place of a row's cell among all, as an SQL expression."""
+    place = "0"
+    for key, size in cells.items():
+        place = f"({place}) * {size} + {key}"
+    return place
+
+
 def check_size(size: int, limit: int) -> None:
     """Raise if a table has more units than may be seen side by side."""
     if size > limit:
@@ -125,6 +133,22 @@ def with_schema(engine: Engine, schema: Schema) -> Engine:
     return engine.with_schema(schema)
 
 
+def adds_products(engine: Engine, features: int) -> bool:
+    """Return whether an engine adds up products of so many features as SQL, rather than by a kernel over batches.
+
+    Both give the same integers. An engine says by `most_sql_features` up to how many features SQL is the cheaper way,
+    or the only one where the rows are; an engine that does not say is given a kernel.
+    """
+    return features <= getattr(engine, "most_sql_features", 0)
+
+
+def check_workers(engine: Engine) -> None:
+    """Raise if a kernel cannot run where an engine's rows are. The table is not read."""
+    check = getattr(engine, "check_workers", None)
+    if check is not None:
+        check()
+
+
 class ObservedEngine:
     """An engine that passes every reading on to another one, inside a context of its own."""
 
@@ -136,6 +160,16 @@ class ObservedEngine:
     def _reading(self, verb: str) -> AbstractContextManager[object]:
         """Return the context of one reading, given the name of the verb."""
         raise NotImplementedError
+
+    @property
+    def most_sql_features(self) -> float:
+        """Up to how many features products are added up as SQL; see `adds_products`."""
+        most: float = getattr(self._engine, "most_sql_features", 0)
+        return most
+
+    def check_workers(self) -> None:
+        """Raise if a kernel cannot run where the rows are; see `check_workers`."""
+        check_workers(self._engine)
 
     def with_schema(self, schema: Schema) -> Self:
         """Return the same table seen through another schema; see `SchemaEngine.with_schema`."""

@@ -18,7 +18,16 @@ import pyarrow as pa
 
 from dpcausal.errors import EngineError, TableError, redact_errors
 from dpcausal.vault.coercion import SOURCE, Family, coerced
-from dpcausal.vault.engines import BATCH_ROWS, OUTSIDE, check_size, compared, exact_ints, no_rows, ticks_in
+from dpcausal.vault.engines import (
+    BATCH_ROWS,
+    OUTSIDE,
+    check_size,
+    compared,
+    exact_ints,
+    no_rows,
+    place_expression,
+    ticks_in,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -97,7 +106,14 @@ def _private_folder(within: str | Path, owner: object) -> str:
 
 
 class DuckDBEngine:
-    """A DuckDB relation seen through a schema."""
+    """A DuckDB relation seen through a schema.
+
+    Attributes:
+        most_sql_features: See `adds_products`. Measured: with one feature SQL takes 0.86 of a kernel's time, with three
+            1.2, with ten 2.
+    """
+
+    most_sql_features = 1
 
     __slots__ = ("_batch", "_connection", "_families", "_lock", "_outside", "_passes", "_schema", "_seen")
 
@@ -231,10 +247,7 @@ class DuckDBEngine:
 
 def _place(cells: Mapping[str, int]) -> str:
     """Return the place of a row's cell among all, as an SQL expression. DuckDB is fastest with keys of one byte."""
-    place = "0"
-    for key, size in cells.items():
-        place = f"({place}) * {size} + {key}"
-    return f"CAST({place} AS {'TINYINT' if math.prod(cells.values()) <= 127 else 'BIGINT'})"
+    return f"CAST({place_expression(cells)} AS {'TINYINT' if math.prod(cells.values()) <= 127 else 'BIGINT'})"
 
 
 def families_of(relation: duckdb.DuckDBPyRelation) -> dict[str, Family]:

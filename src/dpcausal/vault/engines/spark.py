@@ -1,10 +1,12 @@
 """Adding up with Spark: tables that are spread over many machines, where their rows stay."""
 
 import logging
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 import numpy as np
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 Got = TypeVar("Got")
 
 _HALF = 20
+_PROBES = 8
+"""Tasks that look whether workers can run a kernel; Spark decides which workers get them."""
+
 _FAMILIES: dict[str, Family] = {
     **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), "integer"),
     **dict.fromkeys(("float", "double", "decimal"), "number"),
@@ -51,11 +56,18 @@ class SparkEngine:
     - Workers run the same versions of Python and of this package as this program does.
 
     Spark keeps a log of its own, which may quote rows when something fails: it is for whoever may see the table.
+
+    Attributes:
+        most_sql_features: See `adds_products`. Up to three features SQL takes about as long as a kernel, and needs no
+            Python on workers; with ten Spark takes minutes to plan it.
     """
 
-    __slots__ = ("_compared", "_frame", "_whole")
+    most_sql_features = 3
+
+    __slots__ = ("_checked", "_compared", "_frame", "_whole")
 
     def __init__(self, frame: "DataFrame", schema: "Schema") -> None:
+        self._checked = False
         fields = _silenced(lambda: frame.schema.fields)
         names, used = [field.name for field in fields], columns_used(schema)
         check_columns(used, names)
@@ -74,6 +86,25 @@ class SparkEngine:
     def with_schema(self, schema: "Schema") -> "SparkEngine":
         """Return the same frame seen through another schema; see `SchemaEngine.with_schema`."""
         return SparkEngine(self._frame, schema)
+
+    def check_workers(self) -> None:
+        """Raise unless workers have this package in this version, and what it needs. The table is not read."""
+        if self._checked:
+            return
+        own, failure = f"Python {sys.version_info.major}.{sys.version_info.minor}, dpcausal {version('dpcausal')}", ""
+        try:
+            numbers = self._frame.sparkSession.range(0, _PROBES, 1, _PROBES)
+            found = {line[0] for line in numbers.mapInArrow(_probe(), "found STRING").collect()}
+        except Exception as error:  # noqa: BLE001 (of Java, gRPC or a socket; it speaks of a made-up frame)
+            found, failure = set(), _reason(str(error))
+        if found != {own}:
+            raise EngineError(
+                expected=f"Spark workers with {own}",
+                got=failure or ", ".join(sorted(found)),
+                hint="install dpcausal on every worker, in the same Python (PYSPARK_PYTHON, spark.pyspark.python). "
+                "Nothing was debited. Means, strata and regressions on up to three features need no Python on workers.",
+            )
+        self._checked = True
 
     def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> "ExactInts":
         """Return sums over groups of rows; see `Engine.aggregate`.
@@ -126,6 +157,32 @@ class SparkEngine:
 
     def __repr__(self) -> str:
         return "SparkEngine"
+
+
+def _probe() -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return what workers are asked: a function that is sent as it is, so that one without this package can run it."""
+
+    def probe(given: Iterable[Any]) -> Iterator[Any]:
+        import sys  # noqa: PLC0415 (on the worker)
+        from importlib.metadata import version  # noqa: PLC0415
+
+        import pyarrow  # noqa: PLC0415, ICN001
+
+        import dpcausal.vault.engines.spark  # noqa: F401, PLC0415, PLW0406
+
+        found = f"Python {sys.version_info.major}.{sys.version_info.minor}, dpcausal {version('dpcausal')}"
+        for batch in given:
+            yield pyarrow.RecordBatch.from_pydict({"found": [found] * batch.num_rows})
+
+    return probe
+
+
+def _reason(message: str) -> str:
+    """Return why workers cannot run a kernel, from the message of the probe, which never sees the table."""
+    missing = re.search(r"No module named '([\w.]+)'", message)
+    if missing:
+        return f"no module {missing[1]!r} there"
+    return "another version of Python there" if "PYTHON_VERSION_MISMATCH" in message else "a probe that failed"
 
 
 def _family(kind: str) -> Family:

@@ -2,7 +2,7 @@
 
 import glob
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -18,9 +18,9 @@ from dpcausal.vault.engines.duckdb import families_of
 from dpcausal.vault.readers.headers import check_names, check_separator, header_mistakes, header_of
 
 TABLES = (
-    "a pandas, polars or pyarrow table, a Spark frame, a DuckDB relation, a .parquet or .csv file, a folder of "
-    '.parquet files, a glob such as "visits/*.csv", "warehouse.duckdb#visits" or '
-    '"postgresql://user@host/database#schema.table"'
+    "a pandas, polars or pyarrow table, a polars lazy frame, a Spark frame, a DuckDB relation, an Ibis table, a "
+    '.parquet or .csv file, a folder of .parquet files, a glob such as "visits/*.csv", "s3://bucket/visits/", '
+    '"gs://bucket/visits/", "warehouse.duckdb#visits" or "postgresql://user@host/database#schema.table"'
 )
 """What a vault can open, in words."""
 
@@ -128,14 +128,23 @@ def _no_file(place: str) -> TableError:
 def _parquet(place: str, schema: Schema, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
     """Open parquet files; names of folders are not read as columns."""
     files, used = _found(place), columns_used(schema)
-    _check_types(files, used, schema)
+    check_types(files, used, schema, pq.read_metadata)
+    return parquet_relation(list(map(glob.escape, files)), used, connection)
+
+
+def parquet_relation(
+    files: Sequence[str], used: Sequence[str], connection: duckdb.DuckDBPyConnection
+) -> duckdb.DuckDBPyRelation:
+    """Return some columns of parquet files, which are given as DuckDB names them."""
     names = ", ".join(map(DUCKDB.column, used))
     # Without this DuckDB takes it from the files' statistics that a column has no NaN, and one cell decides on others.
     read = "read_parquet($files, can_have_nan=true, hive_partitioning=false)"
-    return connection.sql(f"SELECT {names} FROM {read}", params={"files": list(map(glob.escape, files))})  # noqa: S608
+    return connection.sql(f"SELECT {names} FROM {read}", params={"files": list(files)})  # noqa: S608
 
 
-def _check_types(files: Sequence[str], used: Sequence[str], schema: Schema) -> None:
+def check_types(
+    files: Sequence[str], used: Sequence[str], schema: Schema, metadata: Callable[[str], pq.FileMetaData]
+) -> None:
     """Raise unless each column has one type in all files, since DuckDB casts to the first one's and may fail at that.
 
     And if the type is of times in milliseconds, at which DuckDB fails if one of them is far off.
@@ -143,7 +152,7 @@ def _check_types(files: Sequence[str], used: Sequence[str], schema: Schema) -> N
     keys = {*((schema.unit.name, schema.unit.by) if schema.unit else ()), *dated_columns(schema)}
     first: dict[str, str] = {}
     for file in files:
-        described = pq.read_metadata(file).schema
+        described = metadata(file).schema
         check_columns(used, described.to_arrow_schema().names)
         leaves = [described.column(place) for place in range(len(described))]
         types = {

@@ -10,7 +10,7 @@ import narwhals as nw
 import numpy as np
 import pyarrow as pa
 
-from dpcausal.errors import TableError
+from dpcausal.errors import EngineError, TableError, redact_errors
 from dpcausal.schema import Schema
 from dpcausal.treatment import table_column
 from dpcausal.vault.coercion import check_columns, columns_used, dated_columns
@@ -24,6 +24,24 @@ def arrow_table(frame: nw.DataFrame[Any], schema: Schema) -> pa.Table:
     columns = {name: _column(frame[name]) for name in names}
     columns |= {name: _days(columns[name]) for name in dated}
     return pa.table({name: column if name in declared else _sortable(column) for name, column in columns.items()})
+
+
+def collected(frame: Any, schema: Schema) -> Any:  # noqa: ANN401 (of polars, which is no dependency)
+    """Return the declared columns of a lazy frame of polars, computed once."""
+    with redact_errors(Exception, instead=_not_computed):
+        present = frame.collect_schema().names()
+    names = columns_used(schema)
+    check_columns(names, present)
+    with redact_errors(Exception, instead=_not_computed):
+        return frame.select(names).collect(engine="streaming")
+
+
+def _not_computed(_: Exception) -> EngineError:
+    return EngineError(
+        expected="polars to compute the lazy frame",
+        got="a failure, whose message is withheld because it may quote the table",
+        hint="collect the frame where the table may be seen, and correct what fails there.",
+    )
 
 
 def _column(series: nw.Series[Any]) -> pa.ChunkedArray:
@@ -42,7 +60,7 @@ def _column(series: nw.Series[Any]) -> pa.ChunkedArray:
         except pa.ArrowNotImplementedError:
             raise _unreadable(series.name, str(column.type)) from None
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        return pa.chunked_array([_valid_text(chunk) for chunk in column.chunks], pa.large_string())
+        return pa.chunked_array([valid_text(chunk) for chunk in column.chunks], pa.large_string())
     plain = pa.types.is_primitive(column.type) or pa.types.is_decimal(column.type) or pa.types.is_null(column.type)
     if not plain or pa.types.is_interval(column.type):
         raise _unreadable(series.name, str(column.type))
@@ -54,7 +72,7 @@ def _unreadable(name: str, kind: str) -> TableError:
     return TableError(expected=wanted, got=f"the type {kind}", hint="convert the column to one of these.")
 
 
-def _valid_text(column: pa.Array) -> pa.Array:
+def valid_text(column: pa.Array) -> pa.Array:
     """Return text that DuckDB can read: bytes that are not Unicode are replaced, in the cells where they are."""
     try:
         column.validate(full=True)

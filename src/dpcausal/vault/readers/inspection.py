@@ -32,6 +32,7 @@ def inspect(place: str, schema: Schema) -> Iterator[str]:
     """
     yield from (f"header: {words}" for words in mistakes_in_headers(place))
     engine = open_table(place, schema)
+    engine = getattr(engine, "streamed", engine)  # a warehouse's rows, on this machine
     if not isinstance(engine, DuckDBEngine):
         raise TableError(expected="a file or a database", got="another table", hint="give the place of one.")
     ((size,),) = engine.look(f"SELECT COUNT(*) FROM {SOURCE}")  # noqa: S608

@@ -1,7 +1,8 @@
 """Tables of a PostgreSQL server, streamed as Arrow batches."""
 
+import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +11,11 @@ from dpcausal.vault.coercion import Family, check_columns, coerced, columns_used
 from dpcausal.vault.engines.dialects import DUCKDB
 
 if TYPE_CHECKING:
-    from adbc_driver_postgresql.dbapi import Connection
+    from adbc_driver_postgresql.dbapi import Connection, Cursor
+    from ibis.expr import types as ir
 
     from dpcausal.schema import Schema
+    from dpcausal.vault.engines.warehouse import Warehouse
 
 _EPOCH = "extract(epoch FROM {})::text"  # never fails, as a time of the driver's would if infinite or far off
 _SENT: dict[str, tuple[Family, str]] = {
@@ -29,14 +32,28 @@ _DATED = ("date", "timestamp without time zone")
 _DAY = "CASE WHEN {0} IS NOT NULL THEN greatest(least({0}::date, '9999-12-31'::date), '0001-01-01'::date) END"
 """What is selected of a column that is declared to hold dates."""
 
+_SUMMED: dict[str, str] = {
+    "boolean": "boolean",
+    "smallint": "int16",
+    "integer": "int32",
+    "bigint": "int64",
+    "real": "float32",
+    "double precision": "float64",
+    **dict.fromkeys(("text", "character varying"), "string"),
+}
+"""The types of columns that PostgreSQL adds up itself, as Ibis names them."""
+
+_CAST_TO_TEXT = ("character", "name", "enum")
+
 _TYPES = """
 WITH RECURSIVE kinds AS (
-    SELECT attname, attnum, atttypid AS kind FROM pg_attribute
+    SELECT attname, attnum, atttypid AS kind, atttypmod AS size, attcollation AS sorted FROM pg_attribute
     WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped
     UNION ALL
-    SELECT attname, attnum, typbasetype FROM kinds JOIN pg_type ON oid = kind WHERE typtype = 'd'
+    SELECT attname, attnum, typbasetype, typtypmod, sorted FROM kinds JOIN pg_type ON oid = kind WHERE typtype = 'd'
 )
-SELECT attname::text, CASE typtype WHEN 'e' THEN 'enum' ELSE format_type(kind, NULL) END
+SELECT attname::text, CASE typtype WHEN 'e' THEN 'enum' ELSE format_type(kind, NULL) END,
+       size, coalesce((SELECT collisdeterministic FROM pg_collation WHERE oid = sorted), true)
 FROM kinds JOIN pg_type ON oid = kind WHERE typtype <> 'd' ORDER BY attnum
 """
 _SERVER = "SELECT current_setting('server_encoding'), current_setting('server_version_num')::integer"
@@ -46,7 +63,8 @@ _OLDEST = 14
 class PostgresTable:
     """A table or view of a PostgreSQL server, as it was when it was opened.
 
-    Each pass is one stream of its declared columns, and nothing of it is kept. All passes see the same rows: one
+    Sums are added up by the server where it reads the columns as DuckDB does. Any other pass is one stream of the
+    declared columns, and nothing of it is kept. All passes see the same rows: one
     read-only transaction (REPEATABLE READ) stays open for as long as this object lives. That costs the server. A
     connection is taken. The table can be written to, but not altered, truncated or dropped. Rows that are updated or
     deleted meanwhile, anywhere in the database, keep their space until the transaction ends, since it could still see
@@ -57,35 +75,62 @@ class PostgresTable:
         columns: An Arrow table without rows that has the columns of the stream.
     """
 
-    __slots__ = ("__weakref__", "_connection", "_select", "columns")
+    __slots__ = ("__weakref__", "_connection", "_lock", "_select", "_summed", "columns")
 
     def __init__(self, address: str, schema: "Schema") -> None:
         server, name, place = _parts(address)
         connection = _connected(server)
         weakref.finalize(self, connection.close)
-        self._connection = connection
+        self._connection, self._lock = connection, threading.Lock()
         with _silenced(_unreadable(name)):
             self._execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             # Otherwise the user's own setting decides, and a letter that another encoding lacks would be an error.
             self._execute("SET client_encoding TO 'UTF8'")
             _check_server(*self._rows(_SERVER)[0])
-            types = dict(self._rows(_TYPES, place))
+            described = self._rows(_TYPES, place)
+            types = {column: kind for column, kind, *_ in described}
             self._select = f"SELECT {_selected(types, schema, name)} FROM {place}"  # noqa: S608 (quoted)
             with connection.cursor() as cursor:
                 # Locks the table against being altered; before the savepoint, or the lock would go with the first pass.
                 self.columns = cursor.execute(f"{self._select} LIMIT 0").fetch_arrow_table()
             self._execute("SAVEPOINT opened")
+        self._summed = _summed(described, columns_used(schema), name)
+
+    @property
+    def warehouse(self) -> "Warehouse":
+        """The table for sums that the server adds up."""
+        from dpcausal.vault.engines.warehouse import Warehouse  # noqa: PLC0415 (an extra)
+
+        # A sum of 64-bit integers is a numeric here, which is as wide as it must be.
+        return Warehouse(self._summed, self._sums, addend="int64", by_name=True)
 
     @contextmanager
     def read(self) -> Iterator[object]:
         """Return the stream for one pass; what is left of it when the pass ends early is cancelled."""
-        with _silenced(_broken()), self._connection.cursor() as cursor:
-            self._execute("ROLLBACK TO SAVEPOINT opened")  # takes back an earlier pass that failed, not the snapshot
+        with self._passing() as cursor:
             try:
                 yield cursor.execute(self._select).fetch_record_batch()
             except BaseException:  # a program that is stopped too: otherwise closing waits for the rest of the table
                 cursor.adbc_cancel()
                 raise
+
+    def _sums(self, steps: "Sequence[ir.Table]") -> list[Any]:
+        """Return the lines of a query, given as steps; see `Warehouse`."""
+        import ibis  # noqa: PLC0415 (an extra)
+
+        *inner, last = (ibis.to_sql(step, dialect="postgres", pretty=False) for step in steps)
+        # With OFFSET 0 each step is computed once a row; otherwise the planner puts it wherever it is used.
+        named = ", ".join(f'"step_{place}" AS ({text} OFFSET 0)' for place, text in enumerate(inner))
+        with self._passing() as cursor:
+            found: list[Any] = cursor.execute(f"WITH {named} {last}").fetchall()
+        return found
+
+    @contextmanager
+    def _passing(self) -> "Iterator[Cursor]":
+        """Return a cursor for one pass over the snapshot. A connection serves one at a time."""
+        with self._lock, _silenced(_broken()), self._connection.cursor() as cursor:
+            self._execute("ROLLBACK TO SAVEPOINT opened")  # takes back an earlier pass that failed, not the snapshot
+            yield cursor
 
     def _execute(self, statement: str) -> None:
         with self._connection.cursor() as cursor:
@@ -105,7 +150,7 @@ def families_at(address: str) -> dict[str, Family]:
     server, name, place = _parts(address)
     connection = _connected(server)
     with closing(connection), _silenced(_unreadable(name)), connection.cursor() as cursor:
-        types = dict(cursor.execute(_TYPES, (place,)).fetchall())
+        types = {column: kind for column, kind, *_ in cursor.execute(_TYPES, (place,)).fetchall()}
     if not types:
         raise _unreadable(name)
     families = {column: _SENT[kind][0] if kind in _SENT else "other" for column, kind in types.items()}
@@ -126,10 +171,11 @@ def _parts(address: str) -> tuple[str, str, str]:
 
 def _connected(server: str) -> "Connection":
     try:
-        from adbc_driver_postgresql import dbapi  # noqa: PLC0415 (an extra)
+        import ibis  # noqa: F401, PLC0415 (an extra)
+        from adbc_driver_postgresql import dbapi  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise TableError(
-            expected="the Arrow driver of PostgreSQL",
+            expected="the Arrow driver of PostgreSQL, and Ibis",
             got=f"no module {error.name!r}",
             hint='pip install "dpcausal[postgres]".',
         ) from None
@@ -171,6 +217,27 @@ def _selected(types: dict[str, str], schema: "Schema", name: str) -> str:
     coerced(schema, {column: family for column, (family, _) in sent.items()})  # for what it refuses
     named = ((DUCKDB.column(column), form) for column, (_, form) in sent.items())
     return ", ".join(f"{form.format(name)} AS {name}" for name, form in named)
+
+
+def _summed(described: "Sequence[tuple[str, str, int, bool]]", used: "Sequence[str]", name: str) -> "ir.Table":
+    """Return the columns that PostgreSQL may read itself, decided from their types alone.
+
+    A text whose collation takes different texts for the same is not among them.
+    """
+    import ibis  # noqa: PLC0415 (an extra)
+    from ibis.expr import datatypes as dt  # noqa: PLC0415
+
+    kinds: dict[str, Any] = {}
+    for column, kind, size, exact in described:
+        if kind == "numeric" and size >= 4:
+            kinds[column] = dt.Decimal((size - 4) >> 16, (size - 4) & 0x7FF)
+        elif kind in _SUMMED and exact:
+            kinds[column] = _SUMMED[kind]
+        elif kind in _CAST_TO_TEXT and exact:
+            kinds[column] = dt.unknown
+    *schema, table = name.split(".", 1)
+    read = {column: kind for column, kind in kinds.items() if column in used}
+    return ibis.table(read, name=table, database=schema[0] if schema else None)
 
 
 def _unreadable(name: str) -> TableError:

@@ -1,0 +1,95 @@
+SELECT
+  (
+    (
+      (
+        0 * 2
+      ) + `t3`.`treatment`
+    ) * 3
+  ) + `t3`.`covariate_0` AS `place`,
+  CAST(COUNT(*) AS STRING) AS `sum_0`,
+  CAST(SUM(CAST(`t3`.`outcome` AS NUMERIC)) AS STRING) AS `sum_1`,
+  CAST(SUM(
+    CAST((
+      1099511627776 - (
+        CAST(`t3`.`outcome` AS INT64) * `t3`.`outcome`
+      )
+    ) >> 20 AS NUMERIC)
+  ) AS STRING) AS `sum_2`
+FROM (
+  SELECT
+    *
+  FROM (
+    SELECT
+      CAST(CASE WHEN `t1`.`read_0` IN (0) THEN 0 WHEN `t1`.`read_0` IN (1) THEN 1 ELSE 2 END AS INT64) AS `treatment`,
+      CAST(CAST(FLOOR(
+        (
+          (
+            CASE
+              WHEN `t1`.`read_1` BETWEEN 0.0 AND 10.0
+              THEN `t1`.`read_1`
+              WHEN `t1`.`read_1` < 0.0
+              THEN 0.0
+              WHEN `t1`.`read_1` <= CAST('Infinity' AS FLOAT64)
+              THEN 10.0
+              ELSE 5.0
+            END - 5.0
+          ) * 209715.2
+        ) + 0.5
+      ) AS INT64) AS INT64) AS `outcome`,
+      CAST(CASE WHEN `t1`.`read_2` IN ('a') THEN 0 WHEN `t1`.`read_2` IN ('b') THEN 1 ELSE 2 END AS INT64) AS `covariate_0`
+    FROM (
+      SELECT
+        `t0`.`treat` AS `read_0`,
+        `t0`.`score` AS `read_1`,
+        TRIM(
+          REPLACE(
+            REPLACE(
+              REPLACE(
+                REPLACE(
+                  REPLACE(
+                    REPLACE(
+                      REPLACE(
+                        REPLACE(
+                          REPLACE(
+                            REPLACE(
+                              TRANSLATE(`t0`.`ward`, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz'),
+                              '\t',
+                              ' '
+                            ),
+                            '\n',
+                            ' '
+                          ),
+                          '\v',
+                          ' '
+                        ),
+                        '\f',
+                        ' '
+                      ),
+                      '\r',
+                      ' '
+                    ),
+                    ' ',
+                    ' '
+                  ),
+                  ' ',
+                  ' '
+                ),
+                ' ',
+                ' '
+              ),
+              ' ',
+              ' '
+            ),
+            '﻿',
+            ' '
+          ),
+          ' \t\n\r\v\f'
+        ) AS `read_2`
+      FROM `clinic`.`visits` AS `t0`
+    ) AS `t1`
+  ) AS `t2`
+  WHERE
+    `t2`.`treatment` < 2
+) AS `t3`
+GROUP BY
+  1
