@@ -38,6 +38,7 @@ from dpcausal.queries.influence_effects import InfluenceEffects as InfluenceEffe
 from dpcausal.queries.logistic import ObjectivePerturbedLogistic as ObjectivePerturbedLogistic
 from dpcausal.queries.logistic import OutputPerturbedLogistic as OutputPerturbedLogistic
 from dpcausal.queries.matched_contrast import MatchedContrast as MatchedContrast
+from dpcausal.queries.metric_moments import MetricMoments as MetricMoments
 from dpcausal.queries.noisy_matched_contrast import NoisyMatchedContrast as NoisyMatchedContrast
 from dpcausal.queries.outcome_counts import ArmOutcomeCounts as ArmOutcomeCounts
 from dpcausal.queries.outcome_counts import OutcomeCounts as OutcomeCounts
@@ -64,6 +65,7 @@ QUERIES: dict[str, type[Query]] = {
         ReceivedMoments,
         ChangeMoments,
         CellMoments,
+        MetricMoments,
         StratumContrasts,
         StratumMatches,
         OutputPerturbedLogistic,
