@@ -60,7 +60,7 @@ MAY_IMPORT = {
             "site",
             "study",
         ),
-        *("study_template", "vault", *NOUNS),
+        *("rehearsal", "study_template", "vault", *NOUNS),
     ),
     "__main__": ("cli",),
 }
