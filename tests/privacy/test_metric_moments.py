@@ -151,9 +151,9 @@ def test_inequality_of_the_proof(point: list[float], power: int) -> None:
 
 
 def test_one_metric_has_the_noise_of_cell_moments() -> None:
-    for protects, norm in itertools.product(PROTECTS[:2], NORMS):
-        schema, query = schema_for(protects), QUERIES["one mean"]
-        one, other = (each.sensitivity(schema, protects, norm) for each in (query, CellMoments()))
+    for protects, norm in (("record", "l2"), ("record_within_arm", "l1"), ("record_within_arm", "l2")):
+        schema, query = schema_for(protects), QUERIES["one mean"]  # type: ignore[arg-type]
+        one, other = (each.sensitivity(schema, protects, norm) for each in (query, CellMoments()))  # type: ignore[arg-type]
         weights = [
             {at.name.partition(" ")[0]: float((at.weight or 0) * found.bound) for at in found.coordinates}
             for found in (one, other)

@@ -22,7 +22,16 @@ from numpy.typing import NDArray
 
 import dpcausal as dpc
 from dpcausal.audit.tables import exact_answer
-from dpcausal.queries import ArmMoments, BlockEffects, CellMoments, Cut, MatchedContrast, Query, RegressionMoments
+from dpcausal.queries import (
+    ArmMoments,
+    BlockEffects,
+    CellMoments,
+    Cut,
+    MatchedContrast,
+    MetricMoments,
+    Query,
+    RegressionMoments,
+)
 from dpcausal.vault.context import Answer
 from dpcausal.vault.engines import Batch, Engine
 from dpcausal.vault.engines.spark import SparkEngine
@@ -46,6 +55,7 @@ SCHEMA = dpc.Schema(
 REMOTE: list[Query] = [
     ArmMoments(),
     CellMoments([Cut("x")]),
+    MetricMoments([["y"], ["age", "x"]], [1, 1]),
     RegressionMoments(["x", "age"]),
     MatchedContrast(["x"], 5, None, 0.01),
 ]

@@ -44,6 +44,7 @@ from dpcausal.queries import (
     Cells,
     Cut,
     EventCounts,
+    MetricMoments,
     Polynomial,
     Query,
     ReceivedMoments,
@@ -141,6 +142,8 @@ def of_estimator(
 PLAIN = of_query("plain Laplace", ArmTotals(), "record_within_arm")
 """The simplest release there is: it says how much an attack can see at all."""
 
+_METRICS = (("smoker",), ("score", "age"), ("smoker", "age"))
+
 _PROFILES: dict[str, list[Value]] = {"age": [18.0, 90.0]}
 
 _VARIANTS: tuple[Target, ...] = (
@@ -160,6 +163,9 @@ _VARIANTS: tuple[Target, ...] = (
     of_estimator("ArmContrasts", ArmContrasts(), "record"),
     of_estimator("ArmContrasts, trial in strata", ArmContrasts(by=["ward"]), "record_within_arm"),
     of_query("ArmContrasts, Gaussian", CellMoments(), "record", DELTA),
+    of_query("Experiment, ratio and CUPED", MetricMoments(_METRICS, [2.0, 1.0, 1.0]), "record"),
+    of_query("Experiment, public arms", MetricMoments(_METRICS, [2.0, 1.0, 1.0]), "record_within_arm"),
+    of_query("Experiment, Gaussian", MetricMoments(_METRICS, [2.0, 1.0, 1.0]), "record", DELTA),
     of_estimator("FactorialEffects", FactorialEffects(factor="smoker"), "record"),
     of_estimator("Stratification", Stratification(by=["ward"], cap=3), "record"),
     of_estimator("Stratification, own cap", Stratification(by=["ward"]), "record"),

@@ -21,6 +21,9 @@ from dpcausal.source import Source
 _SURE = 4.0
 """An arm is large enough, and a denominator far enough from 0, at so many standard deviations of its error."""
 
+_LEAST_DENOMINATOR = 1e-6
+"""What a denominator counts as that is nearer to 0, as a share of half its range; such a ratio has no interval."""
+
 _KINDS = {
     "mean": "difference of means",
     "proportion": "difference of proportions",
@@ -124,7 +127,8 @@ def _arm_means(sums: _Sums, metric: Metric, labels: tuple[str, ...]) -> tuple[Jo
         covariances = _covariances(sums, first, second)
         if metric.denominator is not None:
             below = second.middle + second.means
-            below = np.where(below == 0, np.finfo(float).tiny, below)
+            least = _LEAST_DENOMINATOR * half_range(metric.denominator)
+            below = np.where(np.abs(below) < least, least, below)
             values = (first.middle + first.means) / below
             by_first, by_second = np.diag(1 / below), np.diag(-values / below)
             note, extra = "", []

@@ -61,7 +61,7 @@ class SampleRatio:
             normal = simulated("gaussian", [1.0] * len(moved), _DRAWS) @ np.linalg.cholesky(assigned).T
             noise = simulated("laplace", [1.0] * len(laplace), _DRAWS) @ np.array([each.scales for each in laplace])
             errors = normal + noise @ apart.T
-            drawn = np.einsum("da,ab,db->d", errors, precision, errors)
+            drawn = ((errors @ precision) * errors).sum(axis=1)
             p_value = float((1 + (drawn >= statistic).sum()) / (1 + _DRAWS))
         else:
             p_value = chi_squared_beyond(statistic, len(moved))

@@ -92,8 +92,8 @@ class MetricMoments(Query):
 
     @property
     def size_share(self) -> Fraction:
-        """The share of the sizes with Laplace noise: 1/4 for one column, and less where it would take from many."""
-        return Fraction(1, 4 * math.ceil(len(self.shares) ** (2 / 3)))
+        """The share of the sizes with Laplace noise: near the best where a metric's mean is near one of its bounds."""
+        return Fraction(1, 2 * math.ceil(len(self.shares) ** (2 / 3)))
 
     def columns(self, schema: Schema) -> dict[str, tuple[str, MetricColumn]]:
         """Return the columns by name, each with its name among coerced columns."""
