@@ -15,7 +15,7 @@ import json
 import resource
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -180,6 +180,33 @@ def cost(metrics: int, n: int, delta: float, turns: int) -> dict[str, Any]:
     }
 
 
+def large(files: int, metrics: int = 50, n: int = 1_000_000) -> dict[str, Any]:
+    """Return CPU seconds and the peak of memory for many files: one, linked so many times. In a process of its own."""
+    random = np.random.default_rng(0)
+    with tempfile.TemporaryDirectory() as folder:
+        first, made = Path(folder, "0.parquet"), n // 100_000
+        kinds = pa.schema({"arm": pa.int64()} | {f"m{at}": pa.float64() for at in range(metrics)})
+        with pq.ParquetWriter(first, kinds) as writer:
+            for _ in range(made):
+                columns = {"arm": random.integers(0, 2, 100_000)}
+                columns |= {f"m{at}": random.gamma(2, 10, 100_000) for at in range(metrics)}
+                writer.write_table(pa.table(columns))
+        Path(folder, "users").mkdir()
+        for place in range(files):
+            Path(folder, "users", f"{place}.parquet").hardlink_to(first)
+        parts = _parts(f"{folder}/users", f"{folder}/ledger.db", metrics, 1e-6)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        floats = _timed(lambda: _float_sums(f"{folder}/users/*.parquet", metrics))
+    return {
+        "metrics": metrics,
+        "n": files * n,
+        "seconds": sum(parts.values()),
+        "float_seconds": floats,
+        "parts": parts,
+        "peak_mb": peak,
+    }
+
+
 def _parts(file: str, ledger_file: str, metrics: int, delta: float) -> dict[str, float]:
     made: dict[str, Any] = {}
 
@@ -212,17 +239,70 @@ def _float_sums(file: str, metrics: int) -> None:
     duckdb.connect().execute(f"SELECT arm, COUNT(*), {sums} FROM '{file}' GROUP BY ALL").fetchall()  # noqa: S608
 
 
+NAMED = {(0.0, "record"): "Laplace", (1e-6, "record"): "Gaussian", (0.0, "record_within_arm"): "Laplace, public arms"}
+
+
+def coverage_table(result: dict[str, Any]) -> str:
+    """Return the coverage as docs/experiments.md shows it."""
+    return _table(
+        ("users", "noise", "metric", "difference", "lift", "sampling error", "privacy noise"),
+        [
+            (
+                f"{each['n']:,}",
+                NAMED[each["delta"], each["protects"]],
+                each["metric"],
+                f"{each['covered']:.1%}",
+                f"{each['lift_covered']:.1%}",
+                f"{each['sampling_sd']:.2g}",
+                f"{each['privacy_sd']:.2g}",
+            )
+            for each in result["coverage"]
+        ],
+    )
+
+
+def cost_table(result: dict[str, Any]) -> str:
+    """Return the cost as docs/experiments.md shows it."""
+    costs = [(each, each["ms_a_metric"], each["float_ms_a_metric"], "") for each in result["cost"]]
+    for each in result["large"]:
+        own, floats = (1e3 * each[name] / each["metrics"] for name in ("seconds", "float_seconds"))
+        costs.append((each | {"delta": 1e-6}, own, floats, f"{each['peak_mb']:,.0f} MB"))
+    return _table(
+        ("metrics", "users", "noise", "CPU a metric", "float sums", "ratio", "peak memory"),
+        [
+            (
+                str(each["metrics"]),
+                f"{each['n']:,}",
+                NAMED[each["delta"], "record"],
+                f"{own:,.1f} ms",
+                f"{floats:,.1f} ms",
+                f"{own / floats:.1f}",
+                peak,
+            )
+            for each, own, floats, peak in costs
+        ],
+    )
+
+
+def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    return "\n".join(f"| {' | '.join(each)} |" for each in (head, ["---"] * len(head), *lines))
+
+
 def main() -> None:
     """Print and store coverage and cost."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=0, help="runs of the simulation; 0 leaves coverage as stored")
     parser.add_argument("--turns", type=int, default=0, help="turns of each cost; 0 leaves costs as stored")
+    parser.add_argument("--files", type=int, default=0, help="add 50 metrics of so many million users to the result")
     parser.add_argument("--json", action="store_true", help="store the result")
     options = parser.parse_args()
     result = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     if options.turns:
         cells = ((200, 1_000, 0.0), (200, 1_000, 1e-6), (20, 1_000_000, 1e-6))
         result["cost"] = [cost(*cell, options.turns) for cell in cells]
+    if options.files:
+        made = large(options.files)
+        result["large"] = [each for each in result.get("large", []) if each["n"] != made["n"]] + [made]
     if options.runs:
         result["coverage"] = coverage(options.runs)
     print(json.dumps(result, indent=1))
