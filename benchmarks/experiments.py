@@ -160,7 +160,8 @@ def _covered(cards: list[Scorecard], metric: str, difference: float, lift: float
 def cost(metrics: int, n: int, delta: float, turns: int) -> dict[str, Any]:
     """Return CPU milliseconds a metric: the whole job, its parts, and float sums of the same columns by DuckDB."""
     random = np.random.default_rng(0)
-    table = {"arm": random.integers(0, 2, n)} | {f"m{at}": random.gamma(2, 10, n) for at in range(metrics)}
+    table: Columns = {"arm": random.integers(0, 2, n)}
+    table |= {f"m{at}": random.gamma(2, 10, n) for at in range(metrics)}
     with tempfile.TemporaryDirectory() as folder:
         file = f"{folder}/users.parquet"
         pq.write_table(pa.table(table), file)
@@ -188,7 +189,7 @@ def large(files: int, metrics: int = 50, n: int = 1_000_000) -> dict[str, Any]:
         kinds = pa.schema({"arm": pa.int64()} | {f"m{at}": pa.float64() for at in range(metrics)})
         with pq.ParquetWriter(first, kinds) as writer:
             for _ in range(made):
-                columns = {"arm": random.integers(0, 2, 100_000)}
+                columns: Columns = {"arm": random.integers(0, 2, 100_000)}
                 columns |= {f"m{at}": random.gamma(2, 10, 100_000) for at in range(metrics)}
                 writer.write_table(pa.table(columns))
         Path(folder, "users").mkdir()

@@ -184,12 +184,13 @@ def _inversion(
     sd = math.sqrt(normal + sum(term.variance for term in laplace))
     step = 2 * math.pi / (2 * farthest + _PERIOD)
     damped = math.sqrt(_DAMPED * sd**2 / normal) / step if normal > 0 else math.inf
-    at = step * (np.arange(min(_INVERSION_STEPS, math.ceil(min(damped, _INVERSION_STEPS)))) + 0.5)
+    at = step * (np.arange(math.ceil(min(damped, _INVERSION_STEPS)), dtype=np.float64) + 0.5)
     squares = at**2
     log = squares * (-normal / sd**2 / 2)
     for term in laplace:
         log -= term.parts * np.log1p(squares * (term.scale**2 / sd**2 / term.parts))
-    return at, step / math.pi * np.exp(log) / at
+    weights: NDArray[np.float64] = step / math.pi * np.exp(log) / at
+    return at, weights
 
 
 @lru_cache(4)

@@ -99,8 +99,14 @@ def test_scorecard_agrees_with_numpy_where_noise_vanishes(protects: Any) -> None
 
 def test_all_metrics_are_one_query_one_pass_and_one_debit(monkeypatch: pytest.MonkeyPatch) -> None:
     vault = dpc.Vault(pa.table(TABLE), EXPERIMENT.schema, ledger="sqlite://", budget=dpc.Budget(epsilon=1))
-    passes, aggregate = [], type(vault._engine).aggregate  # type: ignore[attr-defined]
-    monkeypatch.setattr(type(vault._engine), "aggregate", lambda *a, **k: (passes.append(1), aggregate(*a, **k))[1])
+    engine = type(vault._engine)
+    passes, aggregate = [], engine.aggregate
+
+    def counted(*words: Any, **named: Any) -> Any:
+        passes.append(1)
+        return aggregate(*words, **named)
+
+    monkeypatch.setattr(engine, "aggregate", counted)
     first = EXPERIMENT.run(vault)
     assert len(passes) == 1
     assert vault.ledger.spent.epsilon == 1
@@ -118,7 +124,7 @@ def test_noise_is_that_of_the_release_whatever_the_budget() -> None:
 
 
 def test_file_json_frame_and_page_hold_the_same() -> None:
-    import jsonschema  # noqa: PLC0415 (of other development tools)
+    import jsonschema  # type: ignore[import-untyped]  # noqa: PLC0415 (of other development tools)
 
     assert dpc.Experiment.from_toml(EXPERIMENT.to_toml()) == EXPERIMENT
     schema = json.loads((DOCS / "scorecard.schema.json").read_text(encoding="utf-8"))
@@ -172,10 +178,10 @@ def test_sample_ratio_alarm_is_rare_where_the_allocation_is_right(family: Any) -
     found = []
     for _ in range(60):
         sizes = random.multinomial(2_000, shares) + draw(0, 60.0, 3)
-        found.append(SampleRatio.of(JointEstimate(("a", "b", "c"), tuple(sizes), none, noise), shares).p_value)
+        found.append(SampleRatio.of(JointEstimate(("a", "b", "c"), tuple(sizes), none, noise), shares.tolist()).p_value)
     assert 0.02 < np.mean(np.array(found) < 0.1) < 0.2
     missing = JointEstimate(("a", "b", "c"), (1_500.0, 300.0, 200.0), none, noise)
-    assert SampleRatio.of(missing, shares).mismatch
+    assert SampleRatio.of(missing, shares.tolist()).mismatch
 
 
 @pytest.mark.parametrize("level", [0.6, 0.95, 0.9999])

@@ -118,32 +118,29 @@ def _arm_means(sums: _Sums, metric: Metric, labels: tuple[str, ...]) -> tuple[Jo
     """Return what a metric is in each arm, with its joint error, and what was done to it."""
     first, sizes = _column(sums, metric, 0), sums.sizes
     arms, others = np.eye(len(labels)), np.maximum(sizes - 1, 1.0)
-    # By the mean of each column in each arm: how the metric of each arm moves.
-    if len(metric.columns) == 1:
-        values, by_first, by_second = first.middle + first.means, arms, None
-        sampling, note, extra = np.diag(first.variances / others), "", []
-    else:
+    slopes: list[JointNoise] = []
+    note = ""
+    # How the metric of each arm moves with the mean of each column in each arm.
+    values, moves = first.middle + first.means, [(first, arms)]
+    sampling = np.diag(first.variances / others)
+    if len(metric.columns) > 1:
         second = _column(sums, metric, 1)
         covariances = _covariances(sums, first, second)
         if metric.denominator is not None:
             below = second.middle + second.means
             least = _LEAST_DENOMINATOR * half_range(metric.denominator)
             below = np.where(np.abs(below) < least, least, below)
-            values = (first.middle + first.means) / below
-            by_first, by_second = np.diag(1 / below), np.diag(-values / below)
-            note, extra = "", []
+            values = values / below
+            moves = [(first, np.diag(1 / below)), (second, np.diag(-values / below))]
         else:
-            values, by_second, note, extra = _adjusted(sums, first, second, covariances)
-            by_first = arms
-        crossed = by_first @ np.diag(covariances / others) @ by_second.T
-        sampling = by_first @ np.diag(first.variances / others) @ by_first.T + crossed + crossed.T
-        sampling = sampling + by_second @ np.diag(second.variances / others) @ by_second.T
-    noise = sums.noise(f"total of {first.name}", by_first.T / sizes[:, None])
-    by_size = -by_first.T * (first.means / sizes)[:, None]
-    if by_second is not None:
-        noise += sums.noise(f"total of {second.name}", by_second.T / sizes[:, None])
-        by_size = by_size - by_second.T * (second.means / sizes)[:, None]
-    noise += [*sums.noise("size", by_size), *extra]
+            values, by_second, note, slopes = _adjusted(sums, first, second, covariances)
+            moves = [(first, arms), (second, by_second)]
+        crossed = moves[0][1] @ np.diag(covariances / others) @ moves[1][1].T
+        squares = [by @ np.diag(column.variances / others) @ by.T for column, by in moves]
+        sampling = squares[0] + squares[1] + crossed + crossed.T
+    noise = [each for column, by in moves for each in sums.noise(f"total of {column.name}", by.T / sizes[:, None])]
+    by_size = -sum(by.T * (column.means / sizes)[:, None] for column, by in moves)
+    noise += [*sums.noise("size", np.asarray(by_size)), *slopes]
     lines = tuple(map(tuple, sampling.tolist()))
     return JointEstimate(labels, tuple(map(float, values)), lines, tuple(noise)), note
 

@@ -142,7 +142,7 @@ def _table(lines: Sequence[ScorecardLine]) -> str:
         f'<th scope="col"{" class=verdict" if each == "Verdict" else ""}><button type="button">{each}</button></th>'
         for each in heads
     )
-    widest = max((abs(end) for line in lines for end in (line.lift_low, line.lift_high) if _known(end)), default=1.0)
+    widest = max((abs(_or_zero(end)) for line in lines for end in (line.lift_low, line.lift_high)), default=0.0)
     body = "\n".join(_line(line, widest or 1.0, several=several) for line in lines)
     return f'<div class="wide"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table></div>'
 
@@ -156,7 +156,7 @@ def _line(line: ScorecardLine, widest: float, *, several: bool) -> str:
     shown = line.verdict if line.verdict in ("better", "worse") else "none"
     p_value = line.adjusted_p_value
     words = NONE if p_value is None else f"{p_value:.3f}" if p_value >= _SMALLEST_P else "&lt; 0.001"
-    cells = [
+    cells: list[tuple[str, str | float, str, str]] = [
         ("", f"{line.metric} {line.treated}", f"{_text(line.metric)}{arm}", ""),
         ("control", line.control_mean, format_number(line.control_mean), ""),
         ("treated", line.treated_mean, format_number(line.treated_mean), ""),
