@@ -172,12 +172,12 @@ class MetricMoments(Query):
 
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
-        """Return queries of this kind that the schema allows: one metric, several, pairs, pairs that share columns."""
+        """Return queries of this kind that the schema allows: one metric, several, and pairs that share columns."""
         columns = (schema.outcome, *schema.covariates)
         names = [each.name for each in columns if isinstance(each, Real | Binary)][:3]
         pairs = [[*pair] for pair in itertools.combinations(names, 2)]
         each = [[name] for name in names]
-        metrics = [each[:1], each, [*each, *pairs[:1]], pairs]
+        metrics = [each[:1], [*each, *pairs[:1]], pairs]
         return tuple(
             cls(made, [1.0 + place for place in range(len(made))])
             for at, made in enumerate(metrics)
