@@ -221,7 +221,7 @@ def light_sizes(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(CellMoments, "sensitivity", lighter)
 
 
-@mutant("products of metrics charged at a quarter", sensitivity_of(MetricMoments))
+@mutant("products of metrics charged at a quarter", sensitivity_of(MetricMoments, (1,), weights=(1.0, 2.0, 3.0)))
 def light_products(patch: pytest.MonkeyPatch) -> None:
     sensitivity = MetricMoments.sensitivity
 
@@ -236,7 +236,7 @@ def light_products(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(MetricMoments, "sensitivity", lighter)
 
 
-@mutant("every metric given the whole budget", sensitivity_of(MetricMoments))
+@mutant("every metric given the whole budget", sensitivity_of(MetricMoments, (1,), weights=(1.0, 2.0, 3.0)))
 def unshared_metrics(patch: pytest.MonkeyPatch) -> None:
     shares = MetricMoments.shares.fget  # type: ignore[attr-defined]
     patch.setattr(MetricMoments, "shares", property(lambda query: dict.fromkeys(shares(query), Fraction(1))))
