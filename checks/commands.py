@@ -20,6 +20,7 @@ SECTIONS = {
     "init": "## A study\n\nIn this order; [how to read their output](../planning.md).\n",
     "audit": "## The audit\n\n[What it attacks](../audit.md), and its results.\n",
     "ledger": "## The ledger\n\nWhat was [spent](../proofs/ledger.md) on a table.\n",
+    "experiment": "## Experiments\n\nMany metrics, one query: [experiments](../experiments.md).\n",
     "site": "## A site\n\nFor whoever keeps a table: [Federation quickstart](../federation-quickstart.md).\n",
     "federation": "## A federation\n\nFor whoever asks many sites: [how a federation works](../federation.md).\n",
 }

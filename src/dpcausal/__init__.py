@@ -29,6 +29,8 @@ The public names, in the order of a study:
   ledger; a `Coordinator` queries all sites, and is a source too. `pool` pools their effects.
 - Judge several results together: `estimate_family` divides one budget over outcomes and returns an `EffectFamily`;
   `adjusted_p_values`, `sequential_looks` for interim looks, `calibrate_effect` for negative controls.
+- Run an experiment with many metrics: an `Experiment` with its `Metric`s asks for all of them in one query, and
+  returns a `Scorecard`.
 - Publish: a `Report` is one page about an effect; `tidy` makes a data frame of results.
 - Use other interfaces: the command line (`dpcausal --help`), and DoWhy (`dpcausal.dowhy`).
 - Write your own estimator, and check it: `dpcausal.testing.check_estimator`.
@@ -75,6 +77,9 @@ if TYPE_CHECKING:
     from dpcausal.estimators.conditional import SubgroupEffects as SubgroupEffects
     from dpcausal.estimators.outcome_range import OutcomeRange as OutcomeRange
     from dpcausal.estimators.propensity_model import PropensityModel as PropensityModel
+    from dpcausal.experiment import Experiment as Experiment
+    from dpcausal.experiment import Metric as Metric
+    from dpcausal.experiment import Scorecard as Scorecard
     from dpcausal.federation.coordinator import Coordinator as Coordinator
     from dpcausal.guarantee import Guarantee as Guarantee
     from dpcausal.inference import CalibratedEffect as CalibratedEffect
@@ -137,6 +142,7 @@ _HOMES = {
     "DpcausalError": "dpcausal.errors",
     "Effect": "dpcausal.effect",
     "EffectCurve": "dpcausal.curve",
+    "Experiment": "dpcausal.experiment",
     "ExactMatching": "dpcausal.estimators.average",
     "FactorialEffects": "dpcausal.estimators.average",
     "Fourier": "dpcausal.queries",
@@ -149,6 +155,7 @@ _HOMES = {
     "Population": "dpcausal.ledger",
     "Look": "dpcausal.inference",
     "EffectFamily": "dpcausal.inference",
+    "Metric": "dpcausal.experiment",
     "OutcomeRange": "dpcausal.estimators.outcome_range",
     "Overlap": "dpcausal.diagnostics",
     "Plan": "dpcausal.planning.plan",
@@ -166,6 +173,7 @@ _HOMES = {
     "Report": "dpcausal.report.report",
     "Resources": "dpcausal.vault.engines.resources",
     "Schema": "dpcausal.schema",
+    "Scorecard": "dpcausal.experiment",
     "Site": "dpcausal.site.site",
     "Source": "dpcausal.source",
     "Spline": "dpcausal.queries",

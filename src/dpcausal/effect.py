@@ -165,16 +165,16 @@ class Effect(OtherNames):
 
     def risk_ratio(self, level: float = 0.95) -> Measure:
         """Return the ratio of the arms' means or risks, with Fieller's interval; it costs nothing."""
-        ratio = ratio_of_means(self._two_means(), level, "risk ratio")
+        ratio = ratio_of_means(self.compared_means(), level, "risk ratio")
         return replace(ratio, low=max(ratio.low, 0.0))
 
     def relative_lift(self, level: float = 0.95) -> Measure:
         """Return the effect over the control arm's mean, with Fieller's interval; it costs nothing."""
-        return shifted(ratio_of_means(self._two_means(), level, "ratio"), "relative lift", -1.0)
+        return shifted(ratio_of_means(self.compared_means(), level, "ratio"), "relative lift", -1.0)
 
     def odds_ratio(self, level: float = 0.95) -> Measure:
         """Return the ratio of the arms' odds; for binary outcomes. It costs nothing."""
-        return odds_ratio(self._two_means(), level)
+        return odds_ratio(self.compared_means(), level)
 
     def number_needed_to_treat(self, level: float = 0.95) -> Measure:
         """Return how many must be treated for one more outcome; for binary outcomes. It costs nothing."""
@@ -201,8 +201,8 @@ class Effect(OtherNames):
             alpha,
         )
 
-    def _two_means(self) -> JointEstimate:
-        """Return the means of the two compared arms."""
+    def compared_means(self) -> JointEstimate:
+        """Return the means of the two compared arms, control first, with their joint error."""
         self._check_interval()
         if self.arm_means is None:
             raise RefusedError(

@@ -4,6 +4,7 @@ Ratios, numbers needed to treat and p-values are functions of released numbers: 
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,6 +15,8 @@ from dpcausal.joint_estimate import JointEstimate
 from dpcausal.text import format_number
 
 Alternative = Literal["two-sided", "greater", "less"]
+
+HalfWidth = Callable[[float, tuple[NoiseTerm, ...], float], float]
 
 
 @dataclass(frozen=True)
@@ -89,11 +92,17 @@ def p_value(
     return beyond((distance if alternative == "greater" else -distance) - bias, sampling_sd, noise)
 
 
-def ratio_of_means(means: JointEstimate, level: float, name: str) -> Measure:
+def ratio_of_means(means: JointEstimate, level: float, name: str, half: HalfWidth = half_width) -> Measure:
     """Return the treated arm's mean over the control arm's, with Fieller's interval.
 
     The interval holds every ratio r for which (treated mean) - r (control mean) is within its own error of 0. It needs
     no expansion to first order (Fieller 1954).
+
+    Args:
+        means: The means of the control arm and of the treated arm.
+        level: The level of the interval.
+        name: What to call the ratio.
+        half: What gives the half width of an interval from sampling error, noise and level.
 
     Raises:
         RefusedError: Where the control arm's mean is not distinguishable from 0.
@@ -102,7 +111,7 @@ def ratio_of_means(means: JointEstimate, level: float, name: str) -> Measure:
     estimate = treated / control if control > 0 else math.nan
     gradient = (-estimate, 1.0)
     error = means.standard_error((1.0, 0.0))
-    times = _critical(means, gradient if control > 0 else (0.0, 1.0), level)
+    times = _critical(means, gradient if control > 0 else (0.0, 1.0), level, half)
     if control <= times * error:
         raise RefusedError(
             expected="a control arm whose mean is distinguishable from 0, to divide by",
@@ -201,12 +210,12 @@ def _inverse(number: float) -> float:
     return 1 / number if number else math.inf
 
 
-def _critical(means: JointEstimate, gradient: tuple[float, float], level: float) -> float:
+def _critical(means: JointEstimate, gradient: tuple[float, float], level: float, half: HalfWidth = half_width) -> float:
     """Return how many standard errors a combination of the means stays within."""
     error = means.standard_error(gradient)
     if error == 0:
         return 0.0
-    return half_width(means.sampling_sd(gradient), means.noise_along(gradient), level) / error
+    return half(means.sampling_sd(gradient), means.noise_along(gradient), level) / error
 
 
 def shifted(measure: Measure, name: str, by: float) -> Measure:

@@ -31,8 +31,9 @@ _SEED = 20
 _REMEMBERED = 256
 """How many half widths are remembered: a report, its verdict and its figures ask for the same one."""
 
-_PERIOD, _INVERSION_STEPS = 80.0, 2**18
-"""How many standard deviations the inversion of a characteristic function spans, and in how many steps."""
+_PERIOD, _INVERSION_STEPS, _DAMPED = 80.0, 2**18, 80.0
+"""How many standard deviations the inversion of a characteristic function spans, in how many steps at most, and how far
+it goes: to where the function is below e^-40."""
 
 Family = Literal["laplace", "gaussian"]
 
@@ -137,14 +138,59 @@ def beyond(distance: float, sampling_sd: float, noise: Sequence[NoiseTerm]) -> f
     sd = math.sqrt(sampling_sd**2 + sum(term.variance for term in noise))
     if sd == 0:
         return float(distance < 0) if distance else 0.5
-    step = 2 * math.pi / (2 * abs(distance) / sd + _PERIOD)
-    at = step * (np.arange(_INVERSION_STEPS) + 0.5)
-    log = -((at * sampling_sd / sd) ** 2) / 2
-    for term in noise:
-        scaled = (at * term.scale / sd) ** 2
-        log -= scaled / 2 if term.family == "gaussian" else term.parts * np.log1p(scaled / term.parts)
-    inverted = 0.5 - step / math.pi * float((np.sin(at * distance / sd) * np.exp(log) / at).sum())
+    at, weights = _inversion(sampling_sd, noise, abs(distance) / sd)
+    inverted = 0.5 - float((np.sin(at * distance / sd) * weights).sum())
     return min(max(inverted, 0.0), 1.0)
+
+
+def inverted_half_width(sampling_sd: float, noise: Sequence[NoiseTerm], level: float) -> float:
+    """Return the same distance as `half_width` without simulation: faster, and as exact for levels very near 1.
+
+    Example:
+        >>> round(inverted_half_width(1.0, [], 0.95), 3)
+        1.96
+        >>> round(inverted_half_width(0.5, [NoiseTerm("laplace", 1.0)], 0.9999), 2)
+        9.34
+    """
+    sd = math.sqrt(sampling_sd**2 + sum(term.variance for term in noise))
+    normal = NormalDist().inv_cdf((1 + level) / 2)
+    if sd == 0 or all(term.family == "gaussian" for term in noise):
+        return sd * normal
+    # No error here has heavier tails than one Laplace term.
+    low, high = 0.0, max(normal, -math.log(1 - level) / math.sqrt(2)) + 1
+    at, weights = _inversion(sampling_sd, noise, high)
+    beyond_at = (1 - level) / 2
+    distance = min(normal, high)
+    for _ in range(60):
+        excess = 0.5 - float((np.sin(at * distance) * weights).sum()) - beyond_at
+        low, high = (distance, high) if excess > 0 else (low, distance)
+        density = float((np.cos(at * distance) * weights * at).sum())
+        step = excess / density if density > 0 else math.inf
+        distance = distance + step if low < distance + step < high else (low + high) / 2
+        if abs(step) < 1e-9 or high - low < 1e-9:
+            break
+    return sd * distance
+
+
+def _inversion(
+    sampling_sd: float, noise: Sequence[NoiseTerm], farthest: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return where the characteristic function of an error is evaluated, and what each sine counts.
+
+    All in standard deviations of the error. Beyond the last point the normal part has damped it to nothing.
+    """
+    normal = sampling_sd**2 + sum(term.variance for term in noise if term.family == "gaussian")
+    laplace = [term for term in noise if term.family == "laplace"]
+    sd = math.sqrt(normal + sum(term.variance for term in laplace))
+    step = 2 * math.pi / (2 * farthest + _PERIOD)
+    damped = math.sqrt(_DAMPED * sd**2 / normal) / step if normal > 0 else math.inf
+    at = step * (np.arange(math.ceil(min(damped, _INVERSION_STEPS)), dtype=np.float64) + 0.5)
+    squares = at**2
+    log = squares * (-normal / sd**2 / 2)
+    for term in laplace:
+        log -= term.parts * np.log1p(squares * (term.scale**2 / sd**2 / term.parts))
+    weights: NDArray[np.float64] = step / math.pi * np.exp(log) / at
+    return at, weights
 
 
 @lru_cache(4)

@@ -29,6 +29,7 @@ from dpcausal.queries import (
     CellMoments,
     Cut,
     MatchedContrast,
+    MetricMoments,
     Query,
     RegressionMoments,
 )
@@ -55,6 +56,7 @@ SCHEMA = dpc.Schema(
 REMOTE: list[Query] = [
     ArmMoments(),
     CellMoments([Cut("x")]),
+    MetricMoments([["y"], ["age", "x"]], [1, 1]),
     RegressionMoments(["x", "age"]),
     ArmRegressionMoments(["x", "age"]),
     MatchedContrast(["x"], 5, None, 0.01),

@@ -48,6 +48,7 @@ from dpcausal.queries import (
     CutoffMoments,
     EventCounts,
     InstrumentMoments,
+    MetricMoments,
     Polynomial,
     Query,
     ReceivedMoments,
@@ -146,6 +147,8 @@ def of_estimator(
 PLAIN = of_query("plain Laplace", ArmTotals(), "record_within_arm")
 """The simplest release there is: it says how much an attack can see at all."""
 
+_METRICS = (("smoker",), ("score", "age"), ("smoker", "age"))
+
 _PROFILES: dict[str, list[Value]] = {"age": [18.0, 90.0]}
 
 _VARIANTS: tuple[Target, ...] = (
@@ -178,6 +181,9 @@ _VARIANTS: tuple[Target, ...] = (
     of_query("ArmContrasts, Gaussian", CellMoments(), "record", DELTA),
     of_estimator("ArmContrasts, adjusted", ArmContrasts(covariates=["age"]), "record"),
     of_query("ArmContrasts, adjusted, Gaussian", ArmRegressionMoments(["age"]), "record", DELTA),
+    of_query("Experiment, ratio and CUPED", MetricMoments(_METRICS, [2.0, 1.0, 1.0]), "record"),
+    of_query("Experiment, public arms", MetricMoments(_METRICS, [2.0, 1.0, 1.0]), "record_within_arm"),
+    of_query("Experiment, Gaussian", MetricMoments(_METRICS, [2.0, 1.0, 1.0]), "record", DELTA),
     of_estimator("FactorialEffects", FactorialEffects(factor="smoker"), "record"),
     of_estimator("Stratification", Stratification(by=["ward"], cap=3), "record"),
     of_estimator("Stratification, own cap", Stratification(by=["ward"]), "record"),

@@ -8,6 +8,7 @@ from typer.core import TyperGroup
 
 from dpcausal.cli.audit import audit
 from dpcausal.cli.check import check
+from dpcausal.cli.experiment import experiment
 from dpcausal.cli.federation import federation
 from dpcausal.cli.init import init
 from dpcausal.cli.ledger import ledger
@@ -43,7 +44,7 @@ class _FriendlyErrors(TyperGroup):
 app = typer.Typer(cls=_FriendlyErrors, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 for command in (init, check, plan, run, report, audit):
     app.command()(command)
-for group in (ledger, population, site, federation):
+for group in (ledger, population, experiment, site, federation):
     app.add_typer(group)
 
 

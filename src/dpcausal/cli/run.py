@@ -11,7 +11,7 @@ from dpcausal.cli.options import AsJson, AsOf, StudyFile, WitnessAddress, open_l
 from dpcausal.errors import BudgetExceededError
 
 if TYPE_CHECKING:
-    from dpcausal.ledger import Ledger, Spending
+    from dpcausal.ledger import Ledger
     from dpcausal.study import Study
     from dpcausal.vault import Vault
 
@@ -49,7 +49,7 @@ def run(  # noqa: PLR0913, PLR0917
     try:
         prepared.check_affords()
         if prepared.due:
-            _confirm(prepared.price, yes)
+            confirm(str(prepared.price), yes)
         else:
             typer.echo("Everything was answered before: it costs nothing.", err=True)
         result = prepared.run()
@@ -106,7 +106,7 @@ def _price(study: "Study", vault: "Vault", *, due: bool) -> str:
     return text_table(f"{study.name}: {nothing if due else 'answered before'}", table) + "\n"
 
 
-def _confirm(price: "Spending", yes: bool) -> None:
+def confirm(price: str, yes: bool) -> None:
     """Ask for confirmation, since spending is final. A program passes --yes."""
     if yes:
         return

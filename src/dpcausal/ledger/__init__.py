@@ -4,6 +4,6 @@ from dpcausal.ledger.budget import Budget, Spending
 from dpcausal.ledger.data_set import DataSet
 from dpcausal.ledger.database import IN_MEMORY
 from dpcausal.ledger.ledger import Ledger
-from dpcausal.ledger.population import Experiment, Population
+from dpcausal.ledger.population import AllocatedExperiment, Population
 
-__all__ = ["IN_MEMORY", "Budget", "DataSet", "Experiment", "Ledger", "Population", "Spending"]
+__all__ = ["IN_MEMORY", "AllocatedExperiment", "Budget", "DataSet", "Ledger", "Population", "Spending"]

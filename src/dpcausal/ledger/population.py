@@ -25,7 +25,7 @@ _AT_ONCE = 100  # ledgers that are verified while others wait
 
 
 @dataclass(frozen=True)
-class Experiment:
+class AllocatedExperiment:
     """One experiment of a population.
 
     Attributes:
@@ -265,7 +265,7 @@ class Population(Journal[AllocatedTotal]):
             "experiments together"
         )
 
-    def experiments(self) -> tuple[Experiment, ...]:
+    def experiments(self) -> tuple[AllocatedExperiment, ...]:
         """Return every experiment, in the order of allocation. All entries are verified."""
         entries = self.entries()
         closed = {entry.request: entry for entry in entries if entry.kind == "close"}
@@ -273,10 +273,10 @@ class Population(Journal[AllocatedTotal]):
             self._experiment(entry, closed.get(entry.request)) for entry in entries if entry.kind == "allocate"
         )
 
-    def _experiment(self, entry: Entry, closed: Entry | None) -> Experiment:
+    def _experiment(self, entry: Entry, closed: Entry | None) -> AllocatedExperiment:
         content = entry.content
         allocation, budget = Allocation.from_dict(content["allocation"]), Budget(**content["budget"])
-        return Experiment(
+        return AllocatedExperiment(
             name=allocation.experiment,
             budget=budget,
             ledger=named(self._store.place, allocation.ledger),

@@ -41,6 +41,7 @@ from dpcausal.queries.instrument_moments import InstrumentMoments as InstrumentM
 from dpcausal.queries.logistic import ObjectivePerturbedLogistic as ObjectivePerturbedLogistic
 from dpcausal.queries.logistic import OutputPerturbedLogistic as OutputPerturbedLogistic
 from dpcausal.queries.matched_contrast import MatchedContrast as MatchedContrast
+from dpcausal.queries.metric_moments import MetricMoments as MetricMoments
 from dpcausal.queries.noisy_matched_contrast import NoisyMatchedContrast as NoisyMatchedContrast
 from dpcausal.queries.outcome_counts import ArmOutcomeCounts as ArmOutcomeCounts
 from dpcausal.queries.outcome_counts import OutcomeCounts as OutcomeCounts
@@ -70,6 +71,7 @@ QUERIES: dict[str, type[Query]] = {
         CutoffMoments,
         CellMoments,
         ArmRegressionMoments,
+        MetricMoments,
         StratumContrasts,
         StratumMatches,
         OutputPerturbedLogistic,

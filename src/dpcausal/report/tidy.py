@@ -10,6 +10,7 @@ from dpcausal.curve import EffectCurve, named
 from dpcausal.diagnostics import TableOne
 from dpcausal.effect import Effect, SiteShare
 from dpcausal.errors import MissingExtraError, QueryError
+from dpcausal.experiment import Scorecard
 from dpcausal.joint_estimate import JointEstimate
 from dpcausal.propensity_score import PropensityScore
 from dpcausal.queries.profiles import codes_of, values_of
@@ -27,11 +28,21 @@ _COLUMNS = pa.schema(
     }
 )
 
+_SCORECARD = pa.schema(
+    {
+        **dict.fromkeys(("metric", "kind", "control", "treated"), _TEXT),
+        **dict.fromkeys(("control_mean", "treated_mean", "difference", "low", "high"), _NUMBER),
+        **dict.fromkeys(("lift", "lift_low", "lift_high", "p_value", "adjusted_p_value", "detectable"), _NUMBER),
+        **dict.fromkeys(("sampling_sd", "privacy_sd"), _NUMBER),
+        **dict.fromkeys(("verdict", "no_interval"), _TEXT),
+    }
+)
+
 Result = Effect | EffectCurve | PropensityScore | SiteShare | TableOne
 
 
 def tidy(
-    results: Result | Iterable[Result],
+    results: Result | Scorecard | Iterable[Result],
     *,
     at: object = None,
     level: float = 0.95,
@@ -45,7 +56,8 @@ def tidy(
 
     Args:
         results: An effect, a curve, a propensity score, a site's share (`effect.sites`), a Table 1
-            (`balance.table_one`), or several of them. An effect with further contrasts has a line for each of them.
+            (`balance.table_one`), or several of them. An effect with further contrasts has a line for each of them. Or
+            a `Scorecard`: its frame has the columns of `ScorecardLine`.
         at: Public profiles at which curves are evaluated; by default those that printing a curve shows.
         level: The confidence level of the intervals; those of one curve, and of an effect's further contrasts,
             hold simultaneously.
@@ -60,6 +72,8 @@ def tidy(
         0      0.1            1.45  rehearsed
         1      1.0            0.83  rehearsed
     """
+    if isinstance(results, Scorecard):
+        return _frame(pa.Table.from_pylist(results.to_dict()["comparisons"], schema=_SCORECARD), backend)
     several: Iterable[Result] = [results] if isinstance(results, Result) else results
     lines = [line for each in several for line in _lines(each, at, level)]
     return _frame(pa.Table.from_pylist(lines, schema=_COLUMNS), backend)

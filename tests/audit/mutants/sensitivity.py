@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from dpcausal.queries import (
     EventCounts,
     InstrumentMoments,
     MatchedContrast,
+    MetricMoments,
     OutcomeCounts,
     OutcomesBelow,
     ReceivedMoments,
@@ -287,6 +289,25 @@ def one_regression(patch: pytest.MonkeyPatch) -> None:
 def far_features(patch: pytest.MonkeyPatch) -> None:
     rounded = arm_regression_moments._rounded
     patch.setattr(arm_regression_moments, "_rounded", lambda coerced: f"(3 * {rounded(coerced)} // 2)")
+@mutant("products of metrics charged at a quarter", sensitivity_of(MetricMoments, (1,), weights=(1.0, 2.0, 3.0)))
+def light_products(patch: pytest.MonkeyPatch) -> None:
+    sensitivity = MetricMoments.sensitivity
+
+    def lighter(query: MetricMoments, schema: dpc.Schema, protects: Any, norm: Any) -> Sensitivity:
+        whole = sensitivity(query, schema, protects, norm)
+        coordinates = [
+            replace(at, weight=at.weight / 4) if at.weight and at.name.startswith("product") else at
+            for at in whole.coordinates
+        ]
+        return replace(whole, coordinates=tuple(coordinates))
+
+    patch.setattr(MetricMoments, "sensitivity", lighter)
+
+
+@mutant("every metric given the whole budget", sensitivity_of(MetricMoments, (1,), weights=(1.0, 2.0, 3.0)))
+def unshared_metrics(patch: pytest.MonkeyPatch) -> None:
+    shares = MetricMoments.shares.fget  # type: ignore[attr-defined]
+    patch.setattr(MetricMoments, "shares", property(lambda query: dict.fromkeys(shares(query), Fraction(1))))
 
 
 @mutant("weights that are not clipped", sensitivity_of(dpc.queries.WeightedArms, coefficients=(0.0, 20.0)))

@@ -115,7 +115,7 @@ class DuckDBEngine:
 
     most_sql_features = 1
 
-    __slots__ = ("_batch", "_connection", "_families", "_lock", "_outside", "_passes", "_schema", "_seen")
+    __slots__ = ("_batch", "_connection", "_families", "_lock", "_outside", "_passes", "_schema", "_seen", "_view")
 
     def __init__(
         self,
@@ -140,6 +140,7 @@ class DuckDBEngine:
         self._lock = threading.Lock()  # a relation answers one thread at a time
         self._passes = passes or (lambda: nullcontext(relation))
         self._seen: int | None = None
+        self._view = passes is None and connection is not None and _has_view(relation)
         self._schema, self._families = schema, families_of(relation)
         self._outside = schema.treatment.units_may_be_outside
         self._coerced()  # raises now what it would raise later
@@ -152,9 +153,8 @@ class DuckDBEngine:
         source = self._coerced(place, compared, *sums)
         text = f"SELECT {place}, {added} FROM ({source}) WHERE {compared} GROUP BY ALL"  # noqa: S608 (no outside text)
         totals: ExactInts = np.zeros((math.prod(cells.values()), len(sums)), dtype=object)
-        with self._query(text) as found:
-            for at, *line in found.fetchall():
-                totals[at] = [int(value or 0) for value in line]
+        for at, *line in self._fetched(text):
+            totals[at] = [int(value or 0) for value in line]
         return totals.reshape(*cells.values(), len(sums))
 
     def fold(self, columns: Sequence[str], kernel: "Callable[[Batch], NDArray[Any]]") -> "ExactInts":
@@ -225,6 +225,15 @@ class DuckDBEngine:
         """Return the coerced table with only the columns in some expressions: DuckDB is slow to plan a long text."""
         return coerced(self._schema, self._families, only=re.findall(r"\w+", " ".join(expressions)))
 
+    def _fetched(self, text: str) -> list[tuple[Any, ...]]:
+        """Return all of a small result; from a view where there is one: DuckDB parses and binds its text only once."""
+        if not self._view or self._connection is None:
+            with self._query(text) as found:
+                return found.fetchall()
+        with self._lock, _silenced():
+            self._connection.execute(_WITHOUT_STATISTICS)
+            return self._connection.execute(text).fetchall()
+
     @contextmanager
     def _query(self, text: str) -> "Iterator[duckdb.DuckDBPyRelation]":
         """Return one pass over the table."""
@@ -243,6 +252,15 @@ class DuckDBEngine:
 
     def __repr__(self) -> str:
         return "DuckDBEngine"
+
+
+def _has_view(relation: duckdb.DuckDBPyRelation) -> bool:
+    """Make a relation of a connection of our own a view of it; return whether it can be one."""
+    try:
+        relation.create_view(SOURCE, replace=True)
+    except duckdb.Error:
+        return False
+    return True
 
 
 def _place(cells: Mapping[str, int]) -> str:

@@ -1,0 +1,226 @@
+"""An experiment: its arms, metrics and price, as one public declaration."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self, get_args
+
+import tomli_w
+
+from dpcausal.columns import Unit, declared_dict
+from dpcausal.errors import StudyError
+from dpcausal.estimators.narrower import narrower
+from dpcausal.experiment.estimation import metric_effects
+from dpcausal.experiment.metric import Metric
+from dpcausal.experiment.sample_ratio import SampleRatio
+from dpcausal.experiment.scorecard import Scorecard
+from dpcausal.guarantee import Guarantee
+from dpcausal.inference.many_outcomes import Method
+from dpcausal.plain_text import check_plain_text
+from dpcausal.queries import MetricMoments
+from dpcausal.rehearsal import Rehearsal
+from dpcausal.schema import Protects, Schema
+from dpcausal.source import Source, guarantee_for
+from dpcausal.treatment import Treatment
+from dpcausal.validation import build, check_format, check_keys, is_number
+
+if TYPE_CHECKING:
+    from dpcausal.queries.metric_moments import MetricColumn
+
+VERSION = 1
+"""The version of the file format."""
+
+_SIMPLE = ("name", "question", "epsilon", "delta", "method", "level", "protects")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """A randomised experiment with many metrics: public, and fixed before anything is read.
+
+    All metrics of all arms are one query: one pass over the table, and one debit, which the metrics share by weight.
+
+    Attributes:
+        name: What to call it.
+        treatment: Every arm; its reference is the control. Each other arm is compared with it.
+        metrics: The metrics.
+        epsilon: The total epsilon, of all metrics together.
+        delta: The total delta; with many metrics noise is smaller with one.
+        question: The question it answers, in words.
+        allocation: The share of units that each arm was meant to get, in the order of the arms; equal if left out.
+        method: How p-values are adjusted for the number of comparisons: `holm` and `bonferroni` bound the probability
+            of any false claim, `benjamini_hochberg` the expected share of false claims.
+        level: The level of the intervals: of all together by `holm` and `bonferroni`, otherwise of each by itself.
+        unit: How several records of one unit become one; left out when each record is its own unit.
+        protects: What is protected: `record`, or `record_within_arm` where arms are public.
+
+    Reference:
+        Deng, Xu, Kohavi and Walker (2013), Improving the sensitivity of online controlled experiments by utilizing
+        pre-experiment data; Deng, Knoblich and Lu (2018), Applying the delta method in metric analytics.
+
+    Example:
+        >>> from dpcausal import Binary, Experiment, Metric, Real, Treatment
+        >>> experiment = Experiment(
+        ...     name="checkout",
+        ...     treatment=Treatment("arm", arms=("old", "new")),
+        ...     metrics=[Metric(Real("revenue", 0, 200)), Metric(Binary("bought"), weight=2)],
+        ...     epsilon=1.0,
+        ... )
+        >>> Experiment.from_toml(experiment.to_toml()) == experiment
+        True
+        >>> [round(line.detectable, 3) for line in experiment.rehearsed(10_000).lines]
+        [3.731, 0.031]
+    """
+
+    name: str
+    treatment: Treatment
+    metrics: Sequence[Metric]
+    epsilon: float
+    delta: float = 0.0
+    question: str = ""
+    allocation: Sequence[float] | None = None
+    method: Method = "holm"
+    level: float = 0.95
+    unit: Unit | None = None
+    protects: Protects = "record"
+
+    def __post_init__(self) -> None:
+        metrics = tuple(self.metrics) if isinstance(self.metrics, Sequence) else ()
+        labels = [each.label for each in metrics if isinstance(each, Metric)]
+        if not metrics or len(set(labels)) != len(metrics):
+            raise StudyError(
+                expected="a list of metrics with different names",
+                got=", ".join(labels)[:200] or repr(self.metrics)[:200],
+                hint="write metrics=[Metric(…), Metric(…)], and name= where two metrics have the same columns.",
+            )
+        object.__setattr__(self, "metrics", metrics)
+        words = self.name, self.question
+        if not all(isinstance(each, str) for each in words) or not self.name.strip():
+            raise StudyError(expected="a text as name", got=repr(words)[:200], hint="write it between quotes.")
+        check_plain_text("texts of an experiment", words)
+        self._check_choices()
+        guarantee_for(self._rehearsal(2), self.epsilon, self.delta)
+
+    def _check_choices(self) -> None:
+        if self.method not in get_args(Method) or not is_number(self.level) or not 0.5 <= self.level < 1:
+            raise StudyError(
+                expected=f"a method out of {', '.join(get_args(Method))}, and a level from 0.5 to below 1",
+                got=f"{self.method!r} and {self.level!r}",
+                hint='write for instance method="benjamini_hochberg", level=0.95.',
+            )
+        if self.protects not in ("record", "record_within_arm"):
+            raise StudyError(
+                expected='protects="record" or protects="record_within_arm"',
+                got=repr(self.protects),
+                hint="every metric of an experiment is protected.",
+            )
+        if self.allocation is not None:
+            shares = tuple(self.allocation)
+            if len(shares) != len(self.treatment.arms) or not all(is_number(each) and each > 0 for each in shares):
+                raise StudyError(
+                    expected=f"a positive share for each of the {len(self.treatment.arms)} arms",
+                    got=repr(shares)[:200],
+                    hint="give them in the order of the arms: allocation=[0.9, 0.1].",
+                )
+            object.__setattr__(self, "allocation", shares)
+
+    @property
+    def schema(self) -> Schema:
+        """What is public about the table: the columns of all metrics. Open a `Vault` with it."""
+        columns: dict[str, MetricColumn] = {}
+        for metric in self.metrics:
+            for column in metric.declared:
+                if columns.setdefault(column.name, column) != column:
+                    raise StudyError(
+                        expected=f"one declaration of the column {column.name!r}",
+                        got="two that differ",
+                        hint="a column has the same bounds in every metric.",
+                    )
+        first, *others = columns.values()
+        return Schema(self.treatment, first, tuple(others), self.unit, self.protects)
+
+    @property
+    def query(self) -> MetricMoments:
+        """The one query that answers all metrics."""
+        return MetricMoments([each.columns for each in self.metrics], [each.weight for each in self.metrics])
+
+    def guarantee(self, source: Source) -> Guarantee:
+        """Return the guarantee of the query: noise is Laplace, or Gaussian where that is smaller."""
+        query = self.query
+        asked = guarantee_for(source, self.epsilon, self.delta)
+        return narrower(query, source, asked, f"total_0 of {self.metrics[0].column.name}")
+
+    def run(self, source: Source) -> Scorecard:
+        """Ask for all metrics at once, and return the scorecard.
+
+        The same experiment on the same table gives the stored answer, and costs nothing.
+
+        Args:
+            source: A `Vault` that was opened with the experiment's schema, or a `Rehearsal`.
+
+        Raises:
+            BudgetExceededError: If the budget has too little left. Nothing was read.
+        """
+        release = source.release(self.query, self.guarantee(source))
+        effects = metric_effects(release, source, self.metrics)
+        sizes = effects[0].arm_sizes
+        if sizes is None:
+            raise TypeError("every effect of a metric has arm sizes")
+        arms = len(self.treatment.arms)
+        return Scorecard(
+            name=self.name,
+            question=self.question,
+            effects=effects,
+            kinds={each.label: each.kind for each in self.metrics},
+            lower_is_better=tuple(each.label for each in self.metrics if each.lower_is_better),
+            sample_ratio=SampleRatio.of(sizes, self.allocation or (1.0,) * arms),
+            method=self.method,
+            level=self.level,
+        )
+
+    def rehearsed(self, n: int) -> Scorecard:
+        """Return the scorecard to expect from so many units: what can be detected. Nothing is read or spent."""
+        return self.run(self._rehearsal(n))
+
+    def _rehearsal(self, n: int) -> Rehearsal:
+        return Rehearsal(self.schema, n, confounding=0.0)
+
+    def to_toml(self) -> str:
+        """Return the experiment as a TOML document that people can read and approve."""
+        document: dict[str, Any] = {"version": VERSION}
+        document |= {name: getattr(self, name) for name in _SIMPLE if getattr(self, name) != ""}
+        document |= {"allocation": list(self.allocation)} if self.allocation else {}
+        document["treatment"] = declared_dict(self.treatment)
+        document |= {"unit": declared_dict(self.unit)} if self.unit else {}
+        return tomli_w.dumps(document | {"metrics": [each.to_dict() for each in self.metrics]})
+
+    @classmethod
+    def from_toml(cls, text: str) -> Self:
+        """Read an experiment from a TOML text.
+
+        Raises:
+            DpcausalError: If the text describes no experiment.
+        """
+        try:
+            document = tomllib.loads(text)
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
+            raise StudyError(
+                expected="a TOML document", got=f"text that is not TOML ({error})", hint="check the line that it names."
+            ) from None
+        check_format("an experiment", document, VERSION, {})
+        del document["version"]
+        needed = ("name", "epsilon", "treatment", "metrics")
+        check_keys("experiment", document, needed, (*_SIMPLE, "allocation", "unit"))
+        if not isinstance(document["metrics"], list) or not all(
+            isinstance(each, Mapping) for each in document["metrics"]
+        ):
+            raise StudyError(
+                expected="metrics as tables", got=repr(document["metrics"])[:100], hint="write [[metrics]] above each."
+            )
+        return cls(
+            **document
+            | {
+                "treatment": build("treatment", Treatment, document["treatment"]),
+                "metrics": tuple(map(Metric.from_dict, document["metrics"])),
+                "unit": build("unit", Unit, document["unit"]) if "unit" in document else None,
+            }
+        )

@@ -1,0 +1,120 @@
+"""Metrics of an experiment, as they are declared."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+from dpcausal.columns import Binary, column_from_dict, column_to_dict
+from dpcausal.errors import SchemaError
+from dpcausal.plain_text import check_plain_text
+from dpcausal.queries.metric_moments import MetricColumn
+from dpcausal.real import Real
+from dpcausal.validation import check_keys, is_number
+
+MetricKind = Literal["mean", "proportion", "ratio"]
+
+_TABLES = ("column", "denominator", "covariate")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Declared:
+    """The parts of a metric that have defaults."""
+
+    denominator: MetricColumn | None = None
+    covariate: MetricColumn | None = None
+    name: str = ""
+    weight: float = 1.0
+    lower_is_better: bool = False
+
+
+@dataclass(frozen=True)
+class Metric(_Declared):
+    """A metric of an experiment: the mean of a column, a proportion, or a ratio of two sums.
+
+    The bounds of a column are its cap: values beyond count as the bound, so a mean is a capped mean. A ratio metric is
+    the sum of one column over the sum of another, such as clicks per view; each unit is a user, or a cluster where
+    clusters were randomised, with sums over its members.
+
+    Attributes:
+        column: What is averaged: a `Real` with public bounds, or a `Binary` for a proportion; the numerator of a ratio.
+        denominator: What the sum is divided by, for a ratio metric.
+        covariate: The same or a similar number from before the experiment, to reduce variance (CUPED). Not for a ratio.
+        name: What to call the metric; the column's name, or "clicks per views", if left out.
+        weight: Its share of the budget, relative to the other metrics.
+        lower_is_better: Whether a decrease is an improvement.
+
+    Example:
+        >>> Metric(Real("clicks", 0, 50), denominator=Real("views", 0, 100)).label
+        'clicks per views'
+        >>> Metric(Binary("bought")).kind
+        'proportion'
+    """
+
+    column: MetricColumn
+
+    def __post_init__(self) -> None:
+        columns = (self.column, *(each for each in (self.denominator, self.covariate) if each is not None))
+        if not all(isinstance(each, Real | Binary) for each in columns):
+            raise SchemaError(
+                expected="columns of a metric that are a Real or a Binary",
+                got=repr(columns)[:200],
+                hint='write for instance Metric(Real("revenue", 0, 200)).',
+            )
+        if self.denominator is not None and self.covariate is not None:
+            raise SchemaError(
+                expected="a ratio metric without a covariate",
+                got=f"{self.label!r} with the covariate {self.covariate.name!r}",
+                hint="adjust the numerator and the denominator as metrics of their own, or leave the covariate out.",
+            )
+        if any(isinstance(each, Real) and each.indicator for each in columns) or len(set(self.columns)) != len(columns):
+            raise SchemaError(
+                expected="different columns without indicators",
+                got=f"columns {', '.join(self.columns)} of {self.label!r}",
+                hint="leave indicator out: a missing value counts as the declared missing value.",
+            )
+        if not is_number(self.weight) or self.weight <= 0 or not isinstance(self.lower_is_better, bool):
+            raise SchemaError(
+                expected="a positive weight, and lower_is_better true or false",
+                got=f"{self.weight!r} and {self.lower_is_better!r} for {self.label!r}",
+                hint="leave them out for equal weights and metrics that should rise.",
+            )
+        check_plain_text("name of a metric", [self.label])
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of its columns, one or two, as `MetricMoments` has them."""
+        second = self.denominator or self.covariate
+        return (self.column.name, *([second.name] if second else []))
+
+    @property
+    def declared(self) -> tuple[MetricColumn, ...]:
+        """The columns themselves."""
+        second = self.denominator or self.covariate
+        return (self.column, *([second] if second else []))
+
+    @property
+    def label(self) -> str:
+        """What to call it."""
+        return self.name or " per ".join(each.name for each in (self.column, self.denominator) if each)
+
+    @property
+    def kind(self) -> MetricKind:
+        """What it is: a mean, a proportion or a ratio."""
+        if self.denominator is not None:
+            return "ratio"
+        return "proportion" if isinstance(self.column, Binary) else "mean"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the metric as plain values, without what is at its default."""
+        document: dict[str, Any] = {"name": self.name} if self.name else {}
+        document |= {"weight": self.weight} if self.weight != 1 else {}
+        document |= {"lower_is_better": True} if self.lower_is_better else {}
+        tables = {table: getattr(self, table) for table in _TABLES}
+        return document | {table: column_to_dict(column) for table, column in tables.items() if column is not None}
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Return the metric that `to_dict` wrote."""
+        check_keys("metric", document, ("column",), (*_TABLES[1:], "name", "weight", "lower_is_better"))
+        columns = {table: column_from_dict(table, document[table]) for table in _TABLES if table in document}
+        return cls(**{**document, **columns})

@@ -1,0 +1,93 @@
+"""The sample ratio: whether as many units are in each arm as were meant to be."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from dpcausal.interval import simulated
+from dpcausal.joint_estimate import JointEstimate
+
+_DRAWS = 100_000
+_MISMATCH = 0.001
+"""Below this p-value arms are called mismatched; the usual threshold, as the check is made for every experiment."""
+
+
+@dataclass(frozen=True)
+class SampleRatio:
+    """A test of the arms' sizes against the declared allocation (sample ratio mismatch).
+
+    The statistic is chi-squared, with the variance of the privacy noise beside that of random assignment; Laplace noise
+    has heavier tails than the normal, so its distribution is simulated.
+
+    Attributes:
+        arms: The arms.
+        sizes: How many units each has, noise included.
+        allocation: The share that each was meant to get.
+        statistic: The statistic.
+        p_value: The probability of one as large if the allocation is right.
+
+    Reference:
+        Fabijan and others (2019), Diagnosing sample ratio mismatch in online controlled experiments.
+    """
+
+    arms: tuple[str, ...]
+    sizes: tuple[float, ...]
+    allocation: tuple[float, ...]
+    statistic: float
+    p_value: float
+
+    @classmethod
+    def of(cls, sizes: JointEstimate, allocation: Sequence[float]) -> Self:
+        """Test released sizes against an allocation.
+
+        Example:
+            >>> sizes = JointEstimate(("a", "b"), (5_200.0, 4_800.0), ((0.0, 0.0), (0.0, 0.0)), ())
+            >>> SampleRatio.of(sizes, [1, 1]).p_value < 0.001
+            True
+        """
+        shares = np.array(allocation, dtype=float) / sum(allocation)
+        values = np.array(sizes.values)
+        units = max(float(values.sum()), 1.0)
+        # The last arm follows from the others and the total.
+        apart = (np.eye(len(shares)) - shares[:, None])[:-1]
+        moved, assigned = apart @ values, units * (np.diag(shares) - np.outer(shares, shares))[:-1, :-1]
+        precision = np.linalg.inv(assigned + apart @ sizes.covariance @ apart.T)
+        statistic = float(moved @ precision @ moved)
+        laplace = [each for each in sizes.noise if each.family == "laplace"]
+        if laplace:
+            normal = simulated("gaussian", [1.0] * len(moved), _DRAWS) @ np.linalg.cholesky(assigned).T
+            noise = simulated("laplace", [1.0] * len(laplace), _DRAWS) @ np.array([each.scales for each in laplace])
+            errors = normal + noise @ apart.T
+            drawn = ((errors @ precision) * errors).sum(axis=1)
+            p_value = float((1 + (drawn >= statistic).sum()) / (1 + _DRAWS))
+        else:
+            p_value = chi_squared_beyond(statistic, len(moved))
+        return cls(sizes.names, tuple(map(float, values)), tuple(map(float, shares)), statistic, p_value)
+
+    @property
+    def mismatch(self) -> bool:
+        """Whether the arms are mismatched: then no metric of the experiment should be trusted."""
+        return self.p_value < _MISMATCH
+
+    def __str__(self) -> str:
+        word = "MISMATCH: find the cause before you read any metric" if self.mismatch else "as declared"
+        sizes = ", ".join(f"{arm} {size:,.0f}" for arm, size in zip(self.arms, self.sizes, strict=True))
+        return f"{word} (p = {self.p_value:.2g}; {sizes})"
+
+
+def chi_squared_beyond(statistic: float, degrees: int) -> float:
+    """Return the probability that a chi-squared variable exceeds a statistic.
+
+    Example:
+        >>> round(chi_squared_beyond(3.841, 1), 3), round(chi_squared_beyond(5.991, 2), 3)
+        (0.05, 0.05)
+    """
+    half = max(statistic, 0.0) / 2
+    at, beyond = (1, math.erfc(math.sqrt(half))) if degrees % 2 else (2, math.exp(-half))
+    while at < degrees:
+        beyond += half ** (at / 2) * math.exp(-half) / math.gamma(at / 2 + 1)
+        at += 2
+    return min(beyond, 1.0)

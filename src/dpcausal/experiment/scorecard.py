@@ -1,0 +1,304 @@
+"""The scorecard of an experiment: every metric in every arm, judged together."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from dpcausal.effect import Effect
+from dpcausal.effect_measures import Measure, ratio_of_means, shifted
+from dpcausal.errors import RefusedError
+from dpcausal.experiment.metric import MetricKind
+from dpcausal.experiment.sample_ratio import SampleRatio
+from dpcausal.inference.many_outcomes import Method, adjusted_p_values
+from dpcausal.interval import NoiseTerm, beyond, few_terms, inverted_half_width
+from dpcausal.release import format_receipt, units_of
+from dpcausal.text import format_number, table_rows, text_table
+
+Verdict = Literal["better", "worse", "not shown", "no interval"]
+
+FORMAT = 1
+"""The version of the JSON format; docs/scorecard.schema.json describes it."""
+
+NONE = "none"
+"""What is written where there is no number."""
+
+_POWER = 0.8
+_ESTIMATES = (
+    *("control_mean", "treated_mean", "difference", "low", "high", "lift", "lift_low", "lift_high"),
+    *("p_value", "adjusted_p_value"),
+)
+"""What a rehearsal does not know."""
+
+_LEAST_SAMPLING = 0.03
+"""The least sampling error that is counted, as a share of the privacy noise: it widens an interval by less than a
+thousandth, and an error without a normal part takes long to invert."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScorecardLine:
+    """One metric, one arm against the control.
+
+    Attributes:
+        metric: The metric.
+        kind: `mean`, `proportion` or `ratio`.
+        control: The control arm.
+        treated: The arm that is compared with it.
+        control_mean: The metric in the control arm, noise included.
+        treated_mean: The metric in the other arm.
+        difference: The second minus the first.
+        low: The lower limit of the interval of the difference; None where there is none.
+        high: The upper limit.
+        lift: The difference relative to the control arm; None where the control arm may be 0.
+        lift_low: The lower limit of its interval (Fieller).
+        lift_high: The upper limit.
+        p_value: The p-value of no difference, for this metric alone.
+        adjusted_p_value: The same, adjusted for all comparisons of the scorecard.
+        detectable: The smallest true difference that an experiment with these errors finds with 80 % power.
+        sampling_sd: The standard error without privacy noise.
+        privacy_sd: The standard deviation of the privacy noise.
+        verdict: `better`, `worse`, `not shown`, or `no interval`.
+        no_interval: Why there is no interval; empty where there is one.
+    """
+
+    metric: str
+    kind: MetricKind
+    control: str
+    treated: str
+    control_mean: float
+    treated_mean: float
+    difference: float
+    low: float | None
+    high: float | None
+    lift: float | None
+    lift_low: float | None
+    lift_high: float | None
+    p_value: float | None
+    adjusted_p_value: float | None
+    detectable: float
+    sampling_sd: float
+    privacy_sd: float
+    verdict: Verdict
+    no_interval: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scorecard:
+    """The result of an experiment: public, and made of one release.
+
+    Attributes:
+        name: The experiment.
+        question: Its question.
+        effects: The effect of each arm against the control, metric by metric.
+        kinds: What each metric is.
+        lower_is_better: The metrics that should fall.
+        sample_ratio: Whether the arms have the declared sizes.
+        method: How p-values are adjusted.
+        level: The level of the intervals.
+    """
+
+    name: str
+    question: str
+    effects: tuple[Effect, ...]
+    kinds: Mapping[str, MetricKind]
+    lower_is_better: tuple[str, ...]
+    sample_ratio: SampleRatio
+    method: Method
+    level: float
+
+    @property
+    def simultaneous(self) -> bool:
+        """Whether the intervals hold for all comparisons at once, not each by itself."""
+        return self.method != "benjamini_hochberg"
+
+    @property
+    def rehearsed(self) -> bool:
+        """Whether this came from a rehearsal: only the errors are expectations, no number was read."""
+        return self.effects[0].rehearsed
+
+    def effect(self, metric: str, treated: str | None = None) -> Effect:
+        """Return the effect on one metric, of one arm where there are several."""
+        found = [each for each in self.effects if each.outcome == metric and treated in (None, each.arms[1])]
+        if len(found) != 1:
+            raise RefusedError(
+                expected=f"a metric out of {', '.join(self.kinds)}, and an arm where several are compared",
+                got=f"{metric!r} and {treated!r}",
+                hint="write scorecard.effect(metric, arm), with the names that the scorecard prints.",
+            )
+        return found[0]
+
+    @cached_property
+    def lines(self) -> tuple[ScorecardLine, ...]:
+        """One line for each metric and each arm but the control."""
+        tested = [effect for effect in self.effects if not effect.no_interval]
+        errors = [_errors(effect.sampling_sd or 0.0, effect.noise) for effect in self.effects]
+        p_values = {
+            id(effect): min(2 * beyond(abs(effect.estimate), *error), 1.0)
+            for effect, error in zip(self.effects, errors, strict=True)
+            if not effect.no_interval
+        }
+        adjusted = dict(zip(p_values, adjusted_p_values(list(p_values.values()), self.method), strict=True))
+        each = 1 - (1 - self.level) / len(tested) if self.simultaneous and tested else self.level
+        lines = []
+        for effect, error in zip(self.effects, errors, strict=True):
+            half = inverted_half_width(*error, each)
+            shown = not effect.no_interval
+            lift = self._lift(effect, each) if shown else None
+            lines.append(
+                ScorecardLine(
+                    metric=effect.outcome,
+                    kind=self.kinds[effect.outcome],
+                    control=effect.arms[0],
+                    treated=effect.arms[1],
+                    control_mean=effect.control_mean or 0.0,
+                    treated_mean=effect.treated_mean or 0.0,
+                    difference=effect.estimate,
+                    low=effect.estimate - half if shown else None,
+                    high=effect.estimate + half if shown else None,
+                    lift=lift.estimate if lift else None,
+                    lift_low=lift.low if lift else None,
+                    lift_high=lift.high if lift else None,
+                    p_value=p_values.get(id(effect)),
+                    adjusted_p_value=adjusted.get(id(effect)),
+                    detectable=half + inverted_half_width(*error, 2 * _POWER - 1),
+                    sampling_sd=effect.sampling_sd or 0.0,
+                    privacy_sd=effect.privacy_sd,
+                    verdict=self._verdict(effect, adjusted.get(id(effect))),
+                    no_interval=effect.no_interval,
+                )
+            )
+        return tuple(lines)
+
+    def _lift(self, effect: Effect, level: float) -> Measure | None:
+        try:
+            return shifted(ratio_of_means(effect.compared_means(), level, "ratio", _half_width), "lift", -1.0)
+        except RefusedError:
+            return None
+
+    def _verdict(self, effect: Effect, p_value: float | None) -> Verdict:
+        if p_value is None:
+            return "no interval"
+        if p_value > 1 - self.level or self.rehearsed:
+            return "not shown"
+        return "better" if (effect.estimate > 0) != (effect.outcome in self.lower_is_better) else "worse"
+
+    @property
+    def interval_words(self) -> str:
+        """What the intervals mean, in words."""
+        together = "hold for all comparisons together" if self.simultaneous else "hold for each comparison by itself"
+        return f"{self.level:.0%} intervals {together}; p-values adjusted by {self.method.replace('_', '-')}"
+
+    def __str__(self) -> str:
+        first = self.effects[0]
+        table = [*table_rows("WARNING", first.guarantee.warnings), ("sample ratio", str(self.sample_ratio))]
+        table += [("intervals", self.interval_words), *units_of(first.n, first.receipts)]
+        table += [("privacy", str(first.guarantee)), ("paid", format_receipt(first.receipts[0]))]
+        title = f"{'Rehearsal (no data read, nothing spent): ' if self.rehearsed else ''}{self.name}"
+        return f"{text_table(title, table)}\n\n{self._text_lines()}"
+
+    def _text_lines(self) -> str:
+        several = len({line.treated for line in self.lines}) > 1
+        head = [
+            "metric",
+            *(["arm"] if several else []),
+            "control",
+            "treated",
+            "difference",
+            "interval",
+            "lift",
+            "p",
+            "",
+        ]
+        if self.rehearsed:
+            head = ["metric", *(["arm"] if several else []), "detectable", "sampling error", "privacy noise"]
+        cells = [head]
+        for line in self.lines:
+            who = [line.metric, *([line.treated] if several else [])]
+            if self.rehearsed:
+                cells.append([*who, *map(format_number, (line.detectable, line.sampling_sd, line.privacy_sd))])
+                continue
+            cells.append(
+                [
+                    *who,
+                    *map(format_number, (line.control_mean, line.treated_mean, line.difference)),
+                    limits(line.low, line.high),
+                    percent(line.lift),
+                    NONE if line.adjusted_p_value is None else f"{line.adjusted_p_value:.2g}",
+                    line.verdict,
+                ]
+            )
+        widths = [max(len(each[place]) for each in cells) for place in range(len(head))]
+        return "\n".join("  ".join(map(str.ljust, each, widths)).rstrip() for each in cells)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the scorecard as plain values, as docs/scorecard.schema.json describes them."""
+        first = self.effects[0]
+        absent = _ESTIMATES if self.rehearsed else ()
+        return {
+            "format": FORMAT,
+            "name": self.name,
+            "question": self.question,
+            "status": "rehearsed" if self.rehearsed else "estimated",
+            "n": first.n,
+            "as_of": first.as_of,
+            "method": self.method,
+            "level": self.level,
+            "simultaneous": self.simultaneous,
+            "guarantee": first.guarantee.to_dict(),
+            "receipt": asdict(first.receipts[0]),
+            "sample_ratio": asdict(self.sample_ratio) | {"mismatch": self.sample_ratio.mismatch},
+            "comparisons": [asdict(line) | dict.fromkeys(absent) for line in self.lines],
+        }
+
+    def to_json(self) -> str:
+        """Return the scorecard as JSON."""
+        return json.dumps(self.to_dict(), allow_nan=False)
+
+    def to_html(self) -> str:
+        """Return the scorecard as one self-contained HTML page."""
+        from dpcausal.experiment.page import scorecard_page  # noqa: PLC0415 (imports this module)
+
+        return scorecard_page(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write the scorecard to a file: .html for people, .json for programs."""
+        file = Path(path)
+        if file.suffix not in (".html", ".json"):
+            raise RefusedError(expected="a file .html or .json", got=file.name, hint="name it scorecard.html.")
+        file.write_text(self.to_html() if file.suffix == ".html" else self.to_json(), encoding="utf-8")
+
+    def _repr_html_(self) -> str:
+        """Return the text for a notebook."""
+        from html import escape  # noqa: PLC0415 (only in a notebook)
+
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+def _errors(sampling_sd: float, noise: tuple[NoiseTerm, ...]) -> tuple[float, tuple[NoiseTerm, ...]]:
+    """Return a sampling error and privacy noise as few terms, which are quick to invert."""
+    privacy_sd = math.sqrt(sum(term.variance for term in noise))
+    return max(sampling_sd, _LEAST_SAMPLING * privacy_sd), few_terms(noise)
+
+
+def _half_width(sampling_sd: float, noise: tuple[NoiseTerm, ...], level: float) -> float:
+    return inverted_half_width(*_errors(sampling_sd, noise), level)
+
+
+def limits(low: float | None, high: float | None) -> str:
+    """Return an interval as text."""
+    return NONE if low is None or high is None else f"{format_number(low)} to {format_number(high)}"
+
+
+def percent(share: float | None) -> str:
+    """Return a lift as text.
+
+    Example:
+        >>> percent(0.0123), percent(None)
+        ('+1.23 %', 'none')
+    """
+    if share is None or not math.isfinite(share):
+        return NONE
+    return f"{100 * share:+.3g} %"

@@ -1,0 +1,195 @@
+"""Sums of many metrics, of their squares and of products of two, in every declared arm."""
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Self
+
+from dpcausal.columns import Binary
+from dpcausal.errors import QueryError
+from dpcausal.expectations import Expectations
+from dpcausal.guarantee import Guarantee, exact
+from dpcausal.queries.cell_moments import expected_arm_sizes
+from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, root_above
+from dpcausal.real import Real
+from dpcausal.schema import Protects, Schema
+from dpcausal.treatment import TableColumn
+from dpcausal.validation import is_number
+
+MetricColumn = Real | Binary
+
+_PRODUCTS = Fraction(1, 4)
+"""How much of its share a product uses with Laplace noise: variances need it, and it adds to the noise of the means."""
+
+_EXPECTED_CORRELATION = 0.5
+"""Between the two columns of a metric, such as a metric and its value before the experiment."""
+
+
+@dataclass(frozen=True)
+class MetricMoments(Query):
+    """In every declared arm: the number of units and, for each column of the metrics, its total and deficit of squares.
+
+    For a metric of two columns also the sum of their product. Values z are measured from the middle of their range, and
+    h is half the range; the deficit is the sum of h² - z², and products are of such values. A binary column has no
+    deficit, which would be 0. The metrics share the noise by their weights, and the sizes are paid for once. One unit
+    is in one arm, so noise does not grow with their number. Proof: docs/proofs/metric_moments.md.
+
+    Attributes:
+        metrics: For each metric the names of its columns, one or two: a mean; or a numerator and a denominator, or a
+            metric and a covariate. A column may be part of several metrics.
+        weights: The weight of each metric: its share of the whole, once divided by the sum of all.
+    """
+
+    name: ClassVar[str] = "metric_moments"
+    adds_up: ClassVar[bool] = True
+
+    metrics: Sequence[Sequence[str]]
+    weights: Sequence[float]
+
+    def __post_init__(self) -> None:
+        listed = isinstance(self.metrics, Sequence) and isinstance(self.weights, Sequence)
+        metrics = (
+            tuple(tuple(each) if isinstance(each, list | tuple) else () for each in self.metrics) if listed else ()
+        )
+        named = all(
+            len(each) == len(set(each)) in (1, 2) and all(isinstance(name, str) for name in each) for each in metrics
+        )
+        weights = tuple(self.weights) if listed else ()
+        if not metrics or not named or len(weights) != len(metrics) or not all(is_number(w) and w > 0 for w in weights):
+            raise QueryError(
+                expected="metrics of one or two different columns each, and a positive weight for each metric",
+                got=f"{self.metrics!r} and {self.weights!r}"[:200],
+                hint='write for instance metrics=[["visits"], ["clicks", "views"]], weights=[1, 1].',
+            )
+        object.__setattr__(self, "metrics", metrics)
+        object.__setattr__(self, "weights", tuple(map(float, weights)))
+
+    @property
+    def shares(self) -> dict[str, Fraction]:
+        """The share of each column: that of its metric, or half of it where the metric has two; all add up to 1."""
+        shares: dict[str, Fraction] = {}
+        for columns, share in self._metric_shares():
+            for name in columns:
+                shares[name] = shares.get(name, Fraction(0)) + share / len(columns)
+        return shares
+
+    @property
+    def products(self) -> dict[tuple[str, str], Fraction]:
+        """The share of each product: half of that of its metrics. At most the shares of its columns."""
+        products: dict[tuple[str, str], Fraction] = {}
+        for columns, share in self._metric_shares():
+            if len(columns) == 2:
+                one, other = sorted(columns)
+                products[one, other] = products.get((one, other), Fraction(0)) + share / 2
+        return products
+
+    def _metric_shares(self) -> list[tuple[Sequence[str], Fraction]]:
+        weights = [exact(weight) for weight in self.weights]
+        whole = sum(weights, Fraction(0))
+        return [(columns, weight / whole) for columns, weight in zip(self.metrics, weights, strict=True)]
+
+    @property
+    def size_share(self) -> Fraction:
+        """The share of the sizes with Laplace noise: near the best where a metric's mean is near one of its bounds."""
+        return Fraction(1, 2 * math.ceil(len(self.shares) ** (2 / 3)))
+
+    def columns(self, schema: Schema) -> dict[str, tuple[str, MetricColumn]]:
+        """Return the columns by name, each with its name among coerced columns."""
+        coerced = {schema.outcome.name: ("outcome", schema.outcome)}
+        coerced |= {each.name: (f"covariate_{at}", each) for at, each in enumerate(schema.covariates)}  # type: ignore[misc]
+        numbers = [name for name, (_, each) in coerced.items() if isinstance(each, Real | Binary)]
+        unknown = [name for name in self.shares if name not in numbers]
+        if unknown:
+            raise QueryError(
+                expected=f"metrics out of the Real and Binary columns: {', '.join(numbers)}",
+                got=repr(unknown[0]),
+                hint="declare every metric with its bounds.",
+            )
+        return {name: coerced[name] for name in self.shares}
+
+    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:
+        """Return the answer's coordinates and how far one unit can move them."""
+        moves, columns, products = protects == "record", self.columns(schema), self.products
+        crossing = sum(products.values(), Fraction(0))
+        if norm == "l1":
+            in_products = {name for pair in products for name in pair}
+            free = {name: 1 - _PRODUCTS if name in in_products and not moves else 1 for name in columns}
+            totals = {name: 2 * GRID / share for name, share in self.shares.items()}
+            deficits = {name: 2 * weight / free[name] for name, weight in totals.items()}
+            crossed = {pair: 2 * GRID / (share * _PRODUCTS) for pair, share in products.items()}
+            size = 1 / self.size_share if moves else Fraction(1)
+            bound = 1 + crossing * _PRODUCTS + 2 * self.size_share if moves else 1 + Fraction(1, GRID)
+        else:
+            totals = {name: 2 * GRID * root_above(1 / share) for name, share in self.shares.items()}
+            deficits = totals
+            crossed = {pair: 2 * GRID * root_above(1 / share) for pair, share in products.items()}
+            size = root_above(4 / (1 - crossing)) if moves else Fraction(1)
+            bound = 1 + Fraction(1, GRID)
+        half = {name: half_range(each) for name, (_, each) in columns.items()}
+        coordinates = []
+        for arm in range(len(schema.treatment.arms)):
+            coordinates.append(Coordinate(f"size_{arm}", 1.0, size))
+            for name, (_, column) in columns.items():
+                coordinates.append(Coordinate(f"total_{arm} of {name}", half[name] / GRID, totals[name]))
+                if isinstance(column, Real):
+                    coordinates.append(Coordinate(f"deficit_{arm} of {name}", half[name] ** 2 / GRID, deficits[name]))
+            for one, other in products:
+                tick = half[one] * half[other] / GRID
+                coordinates.append(Coordinate(f"product_{arm} of {one} and {other}", tick, crossed[one, other]))
+        return Sensitivity(norm, tuple(coordinates), bound)
+
+    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
+        """Return the columns that the answer depends on."""
+        return schema.treatment.every_arm, *(column for _, column in self.columns(schema).values())
+
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:  # noqa: ARG002
+        """Return the expected answer without noise and without an effect.
+
+        The outcome has its expected mean and standard deviation, other numbers the middle of their range and that of
+        covariates, and other binary columns as many of each value.
+        """
+        schema, values = expectations.schema, dict[str, float]()
+        columns = self.columns(schema)
+        means, sds = {}, {}
+        for name, (_, column) in columns.items():
+            half = half_range(column)
+            means[name], sds[name] = 0.0, half if isinstance(column, Binary) else expectations.covariate_sd * half
+            if name == schema.outcome.name:
+                low, high = schema.outcome_bounds
+                means[name], sds[name] = expectations.mean - (low + high) / 2, expectations.sd
+        for arm, size in enumerate(expected_arm_sizes(expectations)):
+            values[f"size_{arm}"] = size
+            for name, (_, column) in columns.items():
+                values[f"total_{arm} of {name}"] = size * means[name]
+                square = half_range(column) ** 2 - means[name] ** 2 - sds[name] ** 2
+                values[f"deficit_{arm} of {name}"] = size * max(square, 0.0)
+            for one, other in self.products:
+                product = means[one] * means[other] + _EXPECTED_CORRELATION * sds[one] * sds[other]
+                values[f"product_{arm} of {one} and {other}"] = size * product
+        return values
+
+    @classmethod
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:
+        """Return queries of this kind that the schema allows: one metric, several, and pairs that share columns."""
+        columns = (schema.outcome, *schema.covariates)
+        names = [each.name for each in columns if isinstance(each, Real | Binary)][:3]
+        pairs = [[*pair] for pair in itertools.combinations(names, 2)]
+        each = [[name] for name in names]
+        metrics = [each[:1], [*each, *pairs[:1]], pairs]
+        return tuple(
+            cls(made, [1.0 + place for place in range(len(made))])
+            for at, made in enumerate(metrics)
+            if made and made not in metrics[:at]
+        )
+
+
+def half_range(column: MetricColumn) -> float:
+    """Return half of a column's range; binary values are 0 and 1."""
+    return (column.high - column.low) / 2 if isinstance(column, Real) else 0.5
+
+
+def middle_of(column: MetricColumn) -> float:
+    """Return the middle of a column's range; binary values are 0 and 1."""
+    return column.low + (column.high - column.low) / 2 if isinstance(column, Real) else 0.5

@@ -1,0 +1,242 @@
+"""An experiment is one query, and its scorecard agrees with NumPy where noise vanishes."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+from typer.testing import CliRunner
+
+import dpcausal as dpc
+from dpcausal.cli import app
+from dpcausal.errors import BudgetExceededError, DpcausalError
+from dpcausal.experiment.sample_ratio import SampleRatio
+from dpcausal.interval import NoiseTerm, beyond, half_width, inverted_half_width
+from dpcausal.joint_estimate import JointEstimate, JointNoise
+
+DOCS = Path(__file__).parents[2] / "docs"
+REVENUE, BEFORE = dpc.Real("revenue", 0, 60), dpc.Real("before", 0, 60)
+METRICS = (
+    dpc.Metric(REVENUE, covariate=BEFORE, weight=2),
+    dpc.Metric(dpc.Binary("bought")),
+    dpc.Metric(dpc.Real("clicks", 0, 30), denominator=dpc.Real("views", 0, 40)),
+    dpc.Metric(dpc.Real("seconds", 0, 20), name="seconds to load", lower_is_better=True),
+)
+EXPERIMENT = dpc.Experiment(
+    name="checkout",
+    question="Does it sell more?",
+    treatment=dpc.Treatment("arm", arms=("old", "blue", "green"), compare="blue", labels=("old", "blue", "green")),
+    metrics=METRICS,
+    epsilon=1.0,
+)
+
+
+def columns(n: int = 9_000) -> dict[str, Any]:
+    random = np.random.default_rng(4)
+    arm, habit, views = random.integers(0, 3, n), random.gamma(2, 5, n), 1 + random.poisson(8, n)
+    return {
+        "arm": np.array(["old", "blue", "green"])[arm],
+        "revenue": np.minimum(habit * random.gamma(4, 0.25, n) * (1 + 0.3 * (arm == 1)), 60),
+        "before": np.minimum(habit * random.gamma(9, 1 / 9, n), 60),
+        "bought": random.binomial(1, 0.2 + 0.1 * (arm == 2)),
+        "clicks": random.binomial(views, 0.3).astype(float),
+        "views": np.minimum(views, 40).astype(float),
+        "seconds": np.minimum(random.gamma(3, 1, n) * (1 - 0.4 * (arm == 1)), 20),
+    }
+
+
+TABLE = columns()
+
+
+def run(experiment: dpc.Experiment, **budget: Any) -> dpc.Scorecard:
+    allowed = dpc.Budget(epsilon=1.01 * experiment.epsilon, delta=experiment.delta, **budget)
+    return experiment.run(dpc.Vault(pa.table(TABLE), experiment.schema, ledger="sqlite://", budget=allowed))
+
+
+@pytest.mark.parametrize("protects", ["record", "record_within_arm"])
+def test_scorecard_agrees_with_numpy_where_noise_vanishes(protects: Any) -> None:
+    card = run(replace(EXPERIMENT, epsilon=100.0, protects=protects))
+    arms = {arm: TABLE["arm"] == arm for arm in ("old", "blue", "green")}
+    for line in card.lines:
+        one, other = arms["old"], arms[line.treated]
+        if line.metric == "clicks per views":
+            parts = []
+            for chosen in (one, other):
+                clicks, views = TABLE["clicks"][chosen], TABLE["views"][chosen]
+                ratio = clicks.mean() / views.mean()
+                parts.append((ratio, (clicks - ratio * views).std(ddof=1) / views.mean() / len(views) ** 0.5))
+            (control, first), (treated, second) = parts
+            assert line.difference == pytest.approx(treated - control, abs=4 * line.privacy_sd + 1e-6)
+            assert line.sampling_sd == pytest.approx(math.hypot(first, second), rel=0.05)
+        elif line.metric == "revenue":
+            within = [TABLE["arm"] == arm for arm in arms]
+            apart = {
+                name: np.concatenate([TABLE[name][at] - TABLE[name][at].mean() for at in within])
+                for name in ("revenue", "before")
+            }
+            slope = apart["revenue"] @ apart["before"] / (apart["before"] @ apart["before"])
+            adjusted = TABLE["revenue"] - slope * TABLE["before"]
+            expected = adjusted[other].mean() - adjusted[one].mean()
+            error = math.hypot(*(adjusted[at].std() / at.sum() ** 0.5 for at in (one, other)))
+            assert line.difference == pytest.approx(expected, abs=4 * line.privacy_sd + 1e-3)
+            assert line.sampling_sd == pytest.approx(error, rel=0.05)
+        else:
+            values = TABLE["seconds" if line.metric == "seconds to load" else line.metric]
+            error = math.hypot(*(values[at].std() / at.sum() ** 0.5 for at in (one, other)))
+            assert line.difference == pytest.approx(values[other].mean() - values[one].mean(), abs=4 * line.privacy_sd)
+            assert line.sampling_sd == pytest.approx(error, rel=0.05)
+        assert line.lift == pytest.approx(line.difference / line.control_mean)
+    verdicts = {(line.metric, line.treated): line.verdict for line in card.lines}
+    assert verdicts["revenue", "blue"] == verdicts["seconds to load", "blue"] == "better"
+    assert verdicts["bought", "green"] == "better"
+    assert verdicts["clicks per views", "green"] == "not shown"
+
+
+def test_all_metrics_are_one_query_one_pass_and_one_debit(monkeypatch: pytest.MonkeyPatch) -> None:
+    vault = dpc.Vault(pa.table(TABLE), EXPERIMENT.schema, ledger="sqlite://", budget=dpc.Budget(epsilon=1))
+    engine = type(vault._engine)
+    passes, aggregate = [], engine.aggregate
+
+    def counted(*words: Any, **named: Any) -> Any:
+        passes.append(1)
+        return aggregate(*words, **named)
+
+    monkeypatch.setattr(engine, "aggregate", counted)
+    first = EXPERIMENT.run(vault)
+    assert len(passes) == 1
+    assert vault.ledger.spent.epsilon == 1
+    assert EXPERIMENT.run(vault) == first
+    assert len(passes) == 1
+    with pytest.raises(BudgetExceededError):
+        replace(EXPERIMENT, epsilon=0.5).run(vault)
+
+
+def test_noise_is_that_of_the_release_whatever_the_budget() -> None:
+    laplace, gaussian = run(EXPERIMENT), run(replace(EXPERIMENT, delta=1e-6), rule="zcdp")
+    assert laplace.effects[0].guarantee.delta == 0
+    assert gaussian.effects[0].guarantee.delta == 1e-6
+    assert {term.family for effect in gaussian.effects for term in effect.noise} == {"gaussian"}
+
+
+def test_file_json_frame_and_page_hold_the_same() -> None:
+    import jsonschema  # type: ignore[import-untyped]  # noqa: PLC0415 (of other development tools)
+
+    assert dpc.Experiment.from_toml(EXPERIMENT.to_toml()) == EXPERIMENT
+    schema = json.loads((DOCS / "scorecard.schema.json").read_text(encoding="utf-8"))
+    card, plan = run(EXPERIMENT), EXPERIMENT.rehearsed(9_000)
+    for each in (card, plan):
+        jsonschema.validate(json.loads(each.to_json()), schema)
+        assert str(each).count("revenue") == 2
+    assert plan.to_dict()["comparisons"][0]["difference"] is None
+    frame = dpc.tidy(card, backend="pyarrow")
+    assert frame.num_rows == len(card.lines) == 8
+    assert frame.column_names == list(card.to_dict()["comparisons"][0])
+    page = card.to_html()
+    assert page.count("<tr>") == 9
+    assert "default-src 'none'" in page
+
+
+def test_page_escapes_what_people_name() -> None:
+    odd = replace(EXPERIMENT, name="<b>x", metrics=[replace(METRICS[1], name='"><script>alert(1)</script>')])
+    page = odd.rehearsed(1_000).to_html()
+    assert "<script>alert" not in page
+    assert "<b>x" not in page
+
+
+def test_simultaneous_intervals_are_wider_than_those_of_each() -> None:
+    together, each = (EXPERIMENT, replace(EXPERIMENT, method="benjamini_hochberg"))
+    widths = [[line.detectable for line in experiment.rehearsed(9_000).lines] for experiment in (together, each)]
+    assert all(one > other for one, other in zip(*widths, strict=True))
+
+
+def test_weight_moves_noise_from_one_metric_to_another() -> None:
+    metrics = [dpc.Metric(dpc.Real("a", 0, 1)), dpc.Metric(dpc.Real("b", 0, 1), weight=3)]
+    light, heavy = replace(EXPERIMENT, metrics=metrics).rehearsed(9_000).lines[::2]
+    assert light.privacy_sd == pytest.approx(3 * heavy.privacy_sd, rel=0.01)
+
+
+def test_small_arms_and_denominators_near_zero_have_no_interval() -> None:
+    tiny = EXPERIMENT.rehearsed(30)
+    assert {line.verdict for line in tiny.lines} == {"no interval"}
+    zero = dpc.Metric(dpc.Real("clicks", 0, 30), denominator=dpc.Real("views", -40, 40))
+    found = replace(EXPERIMENT, metrics=[zero]).rehearsed(9_000).lines[0]
+    assert "may be 0" in found.no_interval
+    assert found.low is None
+
+
+@pytest.mark.parametrize("family", ["laplace", "gaussian"])
+def test_sample_ratio_alarm_is_rare_where_the_allocation_is_right(family: Any) -> None:
+    random, shares = np.random.default_rng(3), np.array([0.5, 0.3, 0.2])
+    noise = tuple(JointNoise(family, tuple(60.0 * line)) for line in np.eye(3))
+    none = ((0.0,) * 3,) * 3
+    draw = random.laplace if family == "laplace" else random.normal
+    found = []
+    for _ in range(60):
+        sizes = random.multinomial(2_000, shares) + draw(0, 60.0, 3)
+        found.append(SampleRatio.of(JointEstimate(("a", "b", "c"), tuple(sizes), none, noise), shares.tolist()).p_value)
+    assert 0.02 < np.mean(np.array(found) < 0.1) < 0.2
+    missing = JointEstimate(("a", "b", "c"), (1_500.0, 300.0, 200.0), none, noise)
+    assert SampleRatio.of(missing, shares.tolist()).mismatch
+
+
+@pytest.mark.parametrize("level", [0.6, 0.95, 0.9999])
+def test_inverted_half_width_holds_its_level(level: float) -> None:
+    for sampling_sd in (0.05, 1.0):
+        noise = [NoiseTerm("laplace", 1.0), NoiseTerm("laplace", 0.3, 4), NoiseTerm("gaussian", 0.2)]
+        half = inverted_half_width(sampling_sd, noise, level)
+        assert 2 * beyond(half, sampling_sd, noise) == pytest.approx(1 - level, rel=1e-5)
+        assert half == pytest.approx(half_width(sampling_sd, noise, level), rel=0.15 if level > 0.99 else 0.02)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"metrics": []}, "a list of metrics"),
+        ({"metrics": [METRICS[0], METRICS[0]]}, "different names"),
+        ({"metrics": [METRICS[0], dpc.Metric(dpc.Real("before", 0, 10))]}, "one declaration"),
+        ({"protects": "outcome"}, "record_within_arm"),
+        ({"allocation": [1, 1]}, "each of the 3 arms"),
+        ({"method": "none"}, "a method out of"),
+        ({"epsilon": -1.0}, "epsilon"),
+        ({"name": ""}, "a text as name"),
+    ],
+)
+def test_experiment_that_is_inconsistent_is_refused(change: dict[str, Any], words: str) -> None:
+    with pytest.raises(DpcausalError, match=words):
+        replace(EXPERIMENT, **change)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"denominator": BEFORE, "covariate": dpc.Real("x", 0, 1)},
+        {"covariate": REVENUE},
+        {"weight": 0},
+        {"covariate": dpc.Real("x", 0, 1, indicator=True)},
+        {"denominator": dpc.Category("x", [1, 2])},
+    ],
+)
+def test_metric_that_is_inconsistent_is_refused(parts: dict[str, Any]) -> None:
+    with pytest.raises(DpcausalError):
+        dpc.Metric(REVENUE, **parts)
+
+
+def test_command_runs_an_experiment_from_its_file(tmp_path: Path) -> None:
+    (tmp_path / "experiment.toml").write_text(EXPERIMENT.to_toml(), encoding="utf-8")
+    pa.csv.write_csv(pa.table(TABLE).slice(0, 3_000), tmp_path / "users.csv")
+    dpc.Ledger.create(f"sqlite:///{tmp_path}/ledger.db", dpc.Budget(epsilon=1), as_of="week 1")
+    words = ["experiment", "run", f"{tmp_path}/experiment.toml", "--table", f"{tmp_path}/users.csv"]
+    words += ["--ledger", f"{tmp_path}/ledger.db", "--as-of", "week 1", "--out", f"{tmp_path}/card.html", "--yes"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    assert "seconds to load" in done.output
+    assert json.loads((tmp_path / "card.json").read_text(encoding="utf-8"))["as_of"] == "week 1"
+    assert "costs nothing" in CliRunner().invoke(app, words).output
+    plan = CliRunner().invoke(app, ["experiment", "plan", f"{tmp_path}/experiment.toml", "--n", "9000"])
+    assert "detectable" in plan.output
+    assert CliRunner().invoke(app, [*words[:3], *words[3:-1], "--out", "card.txt"]).exit_code == 2
