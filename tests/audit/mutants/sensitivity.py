@@ -289,6 +289,8 @@ def one_regression(patch: pytest.MonkeyPatch) -> None:
 def far_features(patch: pytest.MonkeyPatch) -> None:
     rounded = arm_regression_moments._rounded
     patch.setattr(arm_regression_moments, "_rounded", lambda coerced: f"(3 * {rounded(coerced)} // 2)")
+
+
 @mutant("products of metrics charged at a quarter", sensitivity_of(MetricMoments, (1,), weights=(1.0, 2.0, 3.0)))
 def light_products(patch: pytest.MonkeyPatch) -> None:
     sensitivity = MetricMoments.sensitivity
