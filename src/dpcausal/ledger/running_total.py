@@ -76,7 +76,7 @@ class RunningTotal:
                 return replace(self, versions=versions, data_set=data_set) if self._may_be(data_set) else None
             case Entry(), "grant" | "restore":
                 return self._charged(entry)
-            case Entry(), "debit" | "release" | "checkpoint" if self._agrees(entry):
+            case Entry(), "debit" | "release" | "look" | "checkpoint" if self._agrees(entry):
                 return self
         return None
 

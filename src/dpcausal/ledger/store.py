@@ -19,7 +19,7 @@ from sqlalchemy import (
     select,
 )
 
-from dpcausal.ledger.chain import REQUEST_ORDER, Entry, Kind
+from dpcausal.ledger.chain import REQUEST_KINDS, Entry, Kind
 from dpcausal.ledger.database import Database
 
 ENTRIES = Table(
@@ -54,7 +54,7 @@ class Store(Database):
 
     def entries_of(self, connection: Connection, request: str) -> list[Entry]:
         """Return all entries of a request, in order."""
-        chosen = select(ENTRIES).where(ENTRIES.c.kind.in_(REQUEST_ORDER), ENTRIES.c.request == request)
+        chosen = select(ENTRIES).where(ENTRIES.c.kind.in_(REQUEST_KINDS), ENTRIES.c.request == request)
         return [_entry(found) for found in connection.execute(chosen.order_by(ENTRIES.c.number))]
 
     def entries_of_kind(self, connection: Connection, kind: Kind) -> list[Entry]:
@@ -68,7 +68,7 @@ class Store(Database):
     def kinds_of(self, connection: Connection, requests: Collection[str]) -> dict[str, list[str]]:
         """Return the kinds of the entries of each request, in order."""
         chosen = select(ENTRIES.c.request, ENTRIES.c.kind)
-        chosen = chosen.where(ENTRIES.c.kind.in_(REQUEST_ORDER), ENTRIES.c.request.in_(requests)).order_by(
+        chosen = chosen.where(ENTRIES.c.kind.in_(REQUEST_KINDS), ENTRIES.c.request.in_(requests)).order_by(
             ENTRIES.c.number
         )
         kinds = defaultdict(list)

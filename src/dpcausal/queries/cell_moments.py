@@ -77,7 +77,7 @@ class CellMoments(Query):
         mean = expectations.mean - (low + high) / 2
         deficit = ((high - low) / 2) ** 2 - mean**2 - expectations.sd**2
         each = {"total": mean, "deficit": deficit, "size": 1.0}
-        sizes, names = _expected_sizes(expectations), self.cells(expectations.schema)
+        sizes, names = expected_sizes(expectations), self.cells(expectations.schema)
         strata = len(names) / len(sizes)
         return {
             f"{part}{cell}": value * sizes[place % len(sizes)] / strata
@@ -91,7 +91,7 @@ class CellMoments(Query):
         return (cls(), *(cls(by) for by in single_cut(schema)))
 
 
-def _expected_sizes(expectations: Expectations) -> list[float]:
+def expected_sizes(expectations: Expectations) -> list[float]:
     """Return the expected size of every declared arm; all alike where no share of the compared ones is expected."""
     treatment, n = expectations.schema.treatment, float(expectations.n)
     others = len(treatment.outside)
