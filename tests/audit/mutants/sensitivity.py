@@ -30,6 +30,7 @@ from dpcausal.queries import (
     StratumMatches,
     profiles,
 )
+from dpcausal.queries.look_moments import FINE
 from dpcausal.queries.matched_contrast import COEFFICIENT_TICKS
 from dpcausal.release import PublicValue
 from dpcausal.vault import coercion
@@ -38,6 +39,7 @@ from dpcausal.vault.answers import (
     change_moments,
     event_counts,
     logistic,
+    look_moments,
     matched_contrast,
     stratum_matches,
     weighted_arms,
@@ -45,7 +47,7 @@ from dpcausal.vault.answers import (
 from dpcausal.vault.context import Answer, AnswerContext
 from dpcausal.vault.numerics.features import EXPONENTS, Features
 from dpcausal.vault.numerics.matching import matched
-from tests.audit.mutants.mutant import answer_by, mutant, sensitivity_of
+from tests.audit.mutants.mutant import answer_by, attack_on, mutant, sensitivity_of
 
 
 @mutant("clipped after the noise, so that nothing is clipped before it", sensitivity_of(ArmTotals), rereads=True)
@@ -217,6 +219,11 @@ def light_sizes(patch: pytest.MonkeyPatch) -> None:
         return replace(whole, coordinates=tuple(coordinates))
 
     patch.setattr(CellMoments, "sensitivity", lighter)
+
+
+@mutant("cohorts that count in full at every look of a schedule", attack_on("ScheduledDifference", 200))
+def heavy_cohorts(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(look_moments, "weights", lambda looks, _: (FINE,) * looks)
 
 
 @mutant("weights that are not clipped", sensitivity_of(dpc.queries.WeightedArms, coefficients=(0.0, 20.0)))

@@ -19,6 +19,7 @@ from dpcausal.estimators.average.inverse_weighting import InverseWeighting
 from dpcausal.estimators.average.propensity_matching import PropensityMatching
 from dpcausal.estimators.average.quantile_effects import QuantileEffects
 from dpcausal.estimators.average.regression_adjustment import RegressionAdjustment
+from dpcausal.estimators.average.scheduled_difference import ScheduledDifference
 from dpcausal.estimators.average.stratification import Stratification
 from dpcausal.estimators.average.survival import Survival
 from dpcausal.estimators.average.winsorised import Winsorised
@@ -44,6 +45,7 @@ _SHIPPED = (
     QuantileEffects,
     ClusterTrial,
     Survival,
+    ScheduledDifference,
 )
 
 
@@ -73,7 +75,8 @@ def estimator_for(name: str, schema: Schema) -> Estimator:
     """Return the estimator of this name for every covariate of a schema; for strata these must all be listed ones.
 
     The treatment received, the value before, the period and a factor are the first covariates of their kinds. For a
-    cluster trial the clusters are the values of the first listed covariate, and every second one is treated.
+    cluster trial the clusters are the values of the first listed covariate, and every second one is treated; cohorts of
+    a schedule are its values too.
     """
     names = [column.name for column in schema.covariates]
     kind: Any = ESTIMATORS[name]
@@ -83,7 +86,7 @@ def estimator_for(name: str, schema: Schema) -> Estimator:
         roles["period"] = _first(schema, Binary | Category)
     listed = next((column for column in schema.covariates if isinstance(column, Binary | Category)), None)
     if listed is not None:
-        roles |= {"cluster": listed.name, "treated": tuple(listed.values[1::2])}
+        roles |= {"cluster": listed.name, "treated": tuple(listed.values[1::2]), "cohorts": listed.name}
     needed = [part.name for part in fields(kind) if part.default is MISSING or part.name in {"before", "period"}]
     estimator: Estimator = kind(**{part: roles[part] for part in needed if part in roles})
     return estimator
@@ -108,6 +111,7 @@ __all__ = [
     "PropensityMatching",
     "QuantileEffects",
     "RegressionAdjustment",
+    "ScheduledDifference",
     "Stratification",
     "Survival",
     "Winsorised",

@@ -87,7 +87,7 @@ class ArmContrasts(BaseEstimator):
             cells,
             guarantee,
             means,
-            _contrasts(means, treatment, self.contrasts),
+            _all_pairs(means, treatment) if self.contrasts == "pairs" else reference_contrasts(means, treatment),
             estimand="average treatment effect: mean outcome with all treated minus mean outcome with none",
             method=f"means of {len(treatment.arms)} arms from one query{what}",
             assumptions=(f"{within}, as in a randomised trial", NO_INTERFERENCE),
@@ -108,12 +108,22 @@ def standardised(cells: CellMeans, treatment: Treatment) -> JointEstimate:
     return cells.averaged(treatment.every_label, weights, by_size if strata > 1 else None, sampling)
 
 
-def _contrasts(means: JointEstimate, treatment: Treatment, which: str) -> JointEstimate:
+def reference_contrasts(means: JointEstimate, treatment: Treatment) -> JointEstimate:
+    """Return every arm against the reference."""
     reference = treatment.compared_places[0]
-    others = [place for place in range(len(treatment.arms)) if place != reference]
-    pairs = [(reference, place) for place in others]
-    if which == "pairs":
-        pairs += list(itertools.combinations(others, 2))
+    return _contrasts(means, [(reference, place) for place in _others(treatment)])
+
+
+def _all_pairs(means: JointEstimate, treatment: Treatment) -> JointEstimate:
+    reference, others = treatment.compared_places[0], _others(treatment)
+    return _contrasts(means, [(reference, place) for place in others] + list(itertools.combinations(others, 2)))
+
+
+def _others(treatment: Treatment) -> list[int]:
+    return [place for place in range(len(treatment.arms)) if place != treatment.compared_places[0]]
+
+
+def _contrasts(means: JointEstimate, pairs: Sequence[tuple[int, int]]) -> JointEstimate:
     lines = np.eye(len(means.names))
     return means.mapped(
         [f"{means.names[b]} against {means.names[a]}" for a, b in pairs],
