@@ -27,6 +27,7 @@ import pyarrow as pa
 
 import dpcausal as dpc
 from benchmarks.progress import progress
+from dpcausal.effect import Estimator
 from dpcausal.errors import BudgetExceededError
 from dpcausal.ledger.chain import Entry
 from tests.support.postgres import VARIABLE, fresh_database
@@ -38,20 +39,25 @@ RACERS, ATTEMPTS, AFFORDABLE = 8, 5, 12
 PRICE = 0.1
 AS_OF = "2026-06-30"
 WARM_UP = 5
+ALONE, SCHEDULE = dpc.DifferenceInMeans(), dpc.ScheduledDifference("week")
 
 
 def open_vault(url: str, request: int, budget: dpc.Budget) -> dpc.Vault:
     """Return a vault whose schema, and so whose requests, differ from those of every other number."""
-    table = pa.table({"arm": [0, 1] * 500, "y": [0.25, 0.75] * 500})
-    schema = dpc.Schema(treatment=dpc.Treatment("arm", undeclared=0), outcome=dpc.Real("y", 0, 1 + request / 1000))
+    table = pa.table({"arm": [0, 1] * 500, "y": [0.25, 0.75] * 500, "week": [1, 2, 3, 3] * 250})
+    schema = dpc.Schema(
+        treatment=dpc.Treatment("arm", undeclared=0),
+        outcome=dpc.Real("y", 0, 1 + request / 1000),
+        covariates=[dpc.Category("week", [1, 2, 3])],
+    )
     return dpc.Vault(table, schema, ledger=url, budget=budget, as_of=AS_OF)
 
 
-def ask(url: str, request: int, budget: dpc.Budget, line: Connection) -> None:
+def ask(url: str, request: int, budget: dpc.Budget, estimator: Estimator, line: Connection) -> None:
     """Live the life of one process: open, say so, ask, say what was answered."""
     vault = open_vault(url, request, budget)
     line.send("asking")
-    line.send(dpc.DifferenceInMeans().estimate(vault, epsilon=PRICE).to_json())
+    line.send(estimator.estimate(vault, epsilon=PRICE).to_json())
 
 
 @dataclass
@@ -62,13 +68,16 @@ class Killed:
     under_counted: int = 0
     double_debited: int = 0
     changed_answers: int = 0
+    looks_lost_or_stored_twice: int = 0
     unanswered_on_retry: int = 0
     chain_broken: int = 0
 
 
-def start(url: str, request: int, budget: dpc.Budget) -> tuple[multiprocessing.process.BaseProcess, Connection]:
+def start(
+    url: str, request: int, budget: dpc.Budget, estimator: Estimator
+) -> tuple[multiprocessing.process.BaseProcess, Connection]:
     here, there = PROCESSES.Pipe(duplex=False)
-    process = PROCESSES.Process(target=ask, args=(url, request, budget, there))
+    process = PROCESSES.Process(target=ask, args=(url, request, budget, estimator, there))
     process.start()
     there.close()
     assert here.poll(60)
@@ -89,9 +98,9 @@ def entries_of(url: str, before: int) -> list[Entry]:
     return list(dpc.Ledger(url).entries()[before:])
 
 
-def timed(url: str, request: int, budget: dpc.Budget) -> float:
+def timed(url: str, request: int, budget: dpc.Budget, estimator: Estimator) -> float:
     """Return the seconds from request to answer of a process that is left alone."""
-    process, line = start(url, request, budget)
+    process, line = start(url, request, budget, estimator)
     begun = time.perf_counter()
     answer_of(line)
     seconds = time.perf_counter() - begun
@@ -99,15 +108,19 @@ def timed(url: str, request: int, budget: dpc.Budget) -> float:
     return seconds
 
 
-def kill_and_retry(url: str, trials: int, random: Random) -> Killed:
-    """Kill a process at a random moment between its request and its answer, look, then ask the same again."""
+def kill_and_retry(url: str, trials: int, random: Random, estimator: Estimator = ALONE) -> Killed:
+    """Kill a process at a random moment between its request and its answer, look, then ask the same again.
+
+    A schedule asks three looks, one after the other, under one debit.
+    """
     found = Killed()
     budget = dpc.Budget(epsilon=1000)
     dpc.Ledger.create(url, budget, as_of=AS_OF)
-    usual = median(timed(url, trials + place, budget) for place in range(WARM_UP))
+    usual = median(timed(url, trials + place, budget, estimator) for place in range(WARM_UP))
+    looks = 3 if estimator == SCHEDULE else 0
     before = len(entries_of(url, 0))
     for request in progress(range(trials), trials, f"kills, {url.partition(':')[0]}"):
-        process, line = start(url, request, budget)
+        process, line = start(url, request, budget, estimator)
         time.sleep(random.uniform(0, 1.2 * usual))
         process.kill()  # SIGKILL
         process.join()
@@ -116,7 +129,7 @@ def kill_and_retry(url: str, trials: int, random: Random) -> Killed:
             kinds = [entry.kind for entry in entries_of(url, before)]
             found.moments["answered" if first else kinds[-1] if kinds else "before any entry"] += 1
             found.under_counted += first is not None and "debit" not in kinds
-            process, line = start(url, request, budget)
+            process, line = start(url, request, budget, estimator)
             second = answer_of(line)
             process.join()
             kinds = [entry.kind for entry in entries_of(url, before)]
@@ -126,6 +139,7 @@ def kill_and_retry(url: str, trials: int, random: Random) -> Killed:
         found.unanswered_on_retry += second is None
         found.changed_answers += first is not None and first != second
         found.double_debited += kinds.count("debit") != 1 or kinds.count("grant") != 1
+        found.looks_lost_or_stored_twice += kinds.count("look") != looks
         before += len(kinds)
         spent = dpc.Ledger(url).spent.epsilon
         found.under_counted += abs(spent - PRICE * (request + 1 + WARM_UP)) > 1e-9
@@ -182,6 +196,21 @@ def measure(backend: str, trials: int, races: int, seed: int) -> dict[str, objec
     for _ in progress(range(races), races, f"races, {backend}"):
         with fresh_ledger(backend) as url:
             outcomes.append(race(url))
+    return as_document(trials, killed) | {
+        "races": races,
+        "races_over_cap": sum(bool(outcome["over_cap"]) for outcome in outcomes),
+        "races_with_exactly_the_affordable_number": sum(outcome["answered"] == AFFORDABLE for outcome in outcomes),
+    }
+
+
+def measure_schedule(backend: str, trials: int, seed: int) -> dict[str, object]:
+    """Kill processes that ask the looks of a schedule."""
+    with fresh_ledger(backend) as url:
+        killed = kill_and_retry(url, trials, Random(seed), SCHEDULE)  # noqa: S311 (moments to kill at)
+    return as_document(trials, killed) | {"looks_lost_or_stored_twice": killed.looks_lost_or_stored_twice}
+
+
+def as_document(trials: int, killed: Killed) -> dict[str, object]:
     return {
         "trials": trials,
         "killed_when_last_entry_was": dict(killed.moments),
@@ -190,9 +219,6 @@ def measure(backend: str, trials: int, races: int, seed: int) -> dict[str, objec
         "changed_answers": killed.changed_answers,
         "unanswered_on_retry": killed.unanswered_on_retry,
         "chain_broken": killed.chain_broken,
-        "races": races,
-        "races_over_cap": sum(bool(outcome["over_cap"]) for outcome in outcomes),
-        "races_with_exactly_the_affordable_number": sum(outcome["answered"] == AFFORDABLE for outcome in outcomes),
     }
 
 
@@ -205,15 +231,18 @@ def main() -> None:
     chosen = parser.parse_args()
     backends = ["sqlite", *(["postgresql"] if VARIABLE in os.environ else [])]
     result = {backend: measure(backend, chosen.trials, chosen.races, chosen.seed) for backend in backends}
+    schedules = {f"{backend}, schedule": measure_schedule(backend, chosen.trials, chosen.seed) for backend in backends}
     if "postgresql" not in result:
         sys.stderr.write(f"PostgreSQL left out: {VARIABLE} names no server\n")
+    told = result | schedules
     if chosen.json:
-        print(json.dumps(result, indent=1))
+        print(json.dumps(told, indent=1))
     else:
-        for backend, (name, value) in itertools.chain(*([(b, pair) for pair in r.items()] for b, r in result.items())):
+        for backend, (name, value) in itertools.chain(*([(b, pair) for pair in r.items()] for b, r in told.items())):
             print(f"{backend}: {name} {value}")
-    failures = ("under_counted", "double_debited", "changed_answers", "unanswered_on_retry", "chain_broken")
-    bad = any(line[name] for line in result.values() for name in (*failures, "races_over_cap"))
+    failures = ["under_counted", "double_debited", "changed_answers", "unanswered_on_retry", "chain_broken"]
+    failures += ["races_over_cap", "looks_lost_or_stored_twice"]
+    bad = any(line.get(name) for line in told.values() for name in failures)
     sys.exit(bad or any(line["races"] != line["races_with_exactly_the_affordable_number"] for line in result.values()))
 
 

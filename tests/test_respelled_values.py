@@ -20,6 +20,7 @@ OF = ["ward", "sick", "age"]
 ASKED: dict[str, Any] = {
     "DifferenceInMeans": dpc.DifferenceInMeans(),
     "ArmContrasts": dpc.ArmContrasts(by=["ward"]),
+    "ScheduledDifference": dpc.ScheduledDifference("ward", 2),
     "Stratification": dpc.Stratification(by=["ward", "sick"]),
     "InverseWeighting": dpc.InverseWeighting(covariates=OF),
     "RegressionAdjustment": dpc.RegressionAdjustment(covariates=OF),

@@ -17,7 +17,8 @@ The public names, in the order of a study:
   shape is unknown and units are many; `ExactMatching` as a baseline. `QuantileEffects` compares medians and other
   quantiles in a trial; `ClusterTrial` is for one that randomised clusters; `Survival` for the time to an event;
   `ComplierEffect` where not everybody follows the assignment; `DifferenceInDifferences` for changes from before to
-  after; `RegressionDiscontinuity` where a cutoff decides on the treatment. Every estimator has
+  after; `RegressionDiscontinuity` where a cutoff decides on the treatment; `ScheduledDifference` for weekly looks at a
+  growing table that are paid for once. Every estimator has
   `estimate(source, epsilon=…, delta=…)` and returns an `Effect`. `estimate` does all of this in one call, for a table
   that is queried once. `Winsorised` runs any of them where public bounds of the outcome are far too wide;
   `OutcomeRange` finds narrower bounds for a price.
@@ -28,7 +29,8 @@ The public names, in the order of a study:
 - Federated analysis: a `Study` is one file that every site approves; a `Site` answers under its own policy, vault and
   ledger; a `Coordinator` queries all sites, and is a source too. `pool` pools their effects.
 - Judge several results together: `estimate_family` divides one budget over outcomes and returns an `EffectFamily`;
-  `adjusted_p_values`, `sequential_looks` for interim looks, `calibrate_effect` for negative controls.
+  `adjusted_p_values`, `sequential_looks` for interim looks, `anytime_interval` for looks without a plan,
+  `calibrate_effect` for negative controls.
 - Run an experiment with many metrics: an `Experiment` with its `Metric`s asks for all of them in one query, and
   returns a `Scorecard`.
 - Publish: a `Report` is one page about an effect; `tidy` makes a data frame of results.
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
     from dpcausal.estimators.average import QuantileEffects as QuantileEffects
     from dpcausal.estimators.average import RegressionAdjustment as RegressionAdjustment
     from dpcausal.estimators.average import RegressionDiscontinuity as RegressionDiscontinuity
+    from dpcausal.estimators.average import ScheduledDifference as ScheduledDifference
     from dpcausal.estimators.average import Stratification as Stratification
     from dpcausal.estimators.average import Survival as Survival
     from dpcausal.estimators.average import Winsorised as Winsorised
@@ -86,6 +89,7 @@ if TYPE_CHECKING:
     from dpcausal.inference import EffectFamily as EffectFamily
     from dpcausal.inference import Look as Look
     from dpcausal.inference import adjusted_p_values as adjusted_p_values
+    from dpcausal.inference import anytime_interval as anytime_interval
     from dpcausal.inference import calibrate_effect as calibrate_effect
     from dpcausal.inference import estimate_family as estimate_family
     from dpcausal.inference import sequential_looks as sequential_looks
@@ -177,6 +181,7 @@ _HOMES = {
     "Site": "dpcausal.site.site",
     "Source": "dpcausal.source",
     "Spline": "dpcausal.queries",
+    "ScheduledDifference": "dpcausal.estimators.average",
     "Stratification": "dpcausal.estimators.average",
     "Study": "dpcausal.study",
     "SubgroupEffects": "dpcausal.estimators.conditional",
@@ -187,6 +192,7 @@ _HOMES = {
     "Winsorised": "dpcausal.estimators.average",
     "rank_estimators": "dpcausal.planning.ranking",
     "adjusted_p_values": "dpcausal.inference",
+    "anytime_interval": "dpcausal.inference",
     "calibrate_effect": "dpcausal.inference",
     "estimate": "dpcausal.quick",
     "estimate_family": "dpcausal.inference",

@@ -23,6 +23,12 @@ def test_killed_and_racing_processes_keep_the_books(backend: str) -> None:
     assert found["races_with_exactly_the_affordable_number"] == 1
 
 
+def test_killed_processes_keep_the_books_of_a_schedule() -> None:
+    found = ledger_faults.measure_schedule("sqlite", trials=3, seed=5)
+    zero = ("under_counted", "double_debited", "changed_answers", "unanswered_on_retry", "chain_broken")
+    assert [found[name] for name in (*zero, "looks_lost_or_stored_twice")] == [0] * 6
+
+
 def test_a_ledger_that_loses_its_debits_is_caught(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
     """The mutant: a store that forgets what it was told, so that every answer is under-counted."""
     monkeypatch.setattr(dpc.Ledger, "entries", lambda _: ())

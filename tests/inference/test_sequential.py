@@ -68,3 +68,18 @@ def test_looks_out_of_order_are_refused() -> None:
     for given, planned in ((effects[::-1], 1000), (effects, 900), ([], 1000)):
         with pytest.raises(RefusedError):
             dpc.sequential_looks(given, planned_n=planned)
+
+
+def test_correlated_noise_of_a_schedule_makes_looks_more_alike() -> None:
+    effects = growing(0.5)
+    fresh, alike = correlations(effects), correlations(effects, np.full((7, 7), 0.5) + 0.5 * np.eye(7))
+    above = np.triu_indices(5, 1)
+    assert (alike[above] > fresh[above]).all()
+    assert np.diag(alike) == pytest.approx(1)
+
+
+def test_early_looks_out_of_many_have_next_to_nothing_to_spend() -> None:
+    effects = [replace(effect, n=effect.n // 20) for effect in growing(0.1)]
+    looks = dpc.sequential_looks(effects, planned_n=1000)
+    assert looks[0].level < 1e-12
+    assert looks[0].interval[1] - looks[0].interval[0] > 10

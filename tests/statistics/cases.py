@@ -195,6 +195,9 @@ AVERAGES = (
         pairs=0,
         linear=True,
     ),
+    Case(
+        "schedule of looks", dpc.ScheduledDifference(GROUPS[0]), references.difference_in_means, pairs=100, linear=True
+    ),
     Case("stratification", dpc.Stratification(by=GROUPS, cap=3), references.strata(3), pairs=100, linear=True),
     Case(
         "stratification, cap 1",

@@ -15,7 +15,7 @@ from dpcausal.estimators.narrower import narrower
 from dpcausal.estimators.plausibility import Measured, Signs, warned
 from dpcausal.guarantee import Guarantee
 from dpcausal.joint_estimate import JointEstimate, JointNoise
-from dpcausal.queries import CellMoments
+from dpcausal.queries import CellMoments, LookMoments
 from dpcausal.release import Release
 from dpcausal.schema import Schema
 from dpcausal.source import Source, guarantee_for
@@ -52,9 +52,9 @@ class CellMeans:
 
     @classmethod
     def of(cls, release: Release, schema: Schema) -> Self:
-        """Return the cells of a release of `CellMoments`."""
+        """Return the cells of a release of `CellMoments`, or the arms of one of `LookMoments`."""
         low, high = schema.outcome_bounds
-        query: CellMoments = release.query  # type: ignore[assignment]
+        query: CellMoments | LookMoments = release.query  # type: ignore[assignment]
         cells, arms = query.cells(schema), len(schema.treatment.arms)
         totals, deficits, sizes = (
             np.array([release.value(f"{part}{cell}") for cell in cells]).reshape(-1, arms)

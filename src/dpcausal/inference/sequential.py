@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from statistics import NormalDist
 from typing import Literal, get_args
 
@@ -18,6 +19,9 @@ Spending = Literal["obrien_fleming", "pocock"]
 
 _DRAWS = 100_000
 """Simulated studies behind the critical values; the last step is integrated, so that small levels are exact."""
+
+_SMALLEST = 1e-4
+"""Below this level an interval is normal: simulated ones cannot tell, and early looks out of many have next to none."""
 
 _BINS, _FARTHEST = 4_000, 9.0
 _NORMAL = NormalDist()
@@ -54,13 +58,14 @@ class Look:
         )
 
 
-def sequential_looks(
+def sequential_looks(  # noqa: PLR0913 (all but the first have names)
     effects: Sequence[Effect],
     *,
     planned_n: int,
     alpha: float = 0.05,
     spending: Spending = "obrien_fleming",
     null: float = 0.0,
+    noise_correlations: Array | None = None,
 ) -> tuple[Look, ...]:
     """Return what each look at a growing table says, so that all looks together make a false claim with at most alpha.
 
@@ -68,7 +73,8 @@ def sequential_looks(
     common with the later ones, and privacy noise of its own; critical values account for both. The times of the looks
     need not be planned, but must not depend on the results.
 
-    Privacy: every look asks the table again, and the prices add up for those who were there from the start.
+    Privacy: every look asks the table again, and the prices add up for those who were there from the start; unless the
+    looks are a schedule that was paid for once (`ScheduledDifference`).
 
     Args:
         effects: The effects so far, by the same estimator on a growing table, in order.
@@ -77,6 +83,8 @@ def sequential_looks(
         spending: `obrien_fleming` spends little at first and keeps most of alpha for the end; `pocock` spends it
             evenly.
         null: The effect under the hypothesis.
+        noise_correlations: How the privacy noise of each two looks correlates, as a schedule tells it; None where each
+            look has noise of its own. Those of later looks may be part of it.
 
     Example:
         >>> [round(level, 4) for level in spent_alpha([0.5, 1.0], 0.05, "obrien_fleming")]
@@ -92,12 +100,14 @@ def sequential_looks(
         )
     fractions = [size / planned_n for size in sizes]
     spent = spent_alpha(fractions, alpha, spending)
-    criticals = critical_values(correlations(effects), spent)
+    criticals = critical_values(correlations(effects, noise_correlations), spent)
     looks = []
     for effect, fraction, total, critical in zip(effects, fractions, spent, criticals, strict=True):
         level = 2 * _NORMAL.cdf(-critical)
         p_value = effect.p_value(null)
-        interval = effect.interval(1 - level)
+        half = critical * (effect.standard_error or 0.0)
+        normal = effect.estimate - half, effect.estimate + half
+        interval = effect.interval(1 - level) if level > _SMALLEST else normal
         looks.append(Look(effect.n, fraction, p_value, level, total, interval, p_value <= level))
     return tuple(looks)
 
@@ -110,14 +120,18 @@ def spent_alpha(fractions: Iterable[float], alpha: float, spending: Spending) ->
     return [4 * _NORMAL.cdf(-quantile / math.sqrt(share)) for share in fractions]
 
 
-def correlations(effects: Sequence[Effect]) -> Array:
-    """Return how the errors of looks at a growing table correlate: sampling errors do, privacy noise does not.
+def correlations(effects: Sequence[Effect], noise: Array | None = None) -> Array:
+    """Return how the errors of looks at a growing table correlate: sampling errors do, fresh privacy noise does not.
 
-    The sampling error of a look and of a later one have the later one's variance in common.
+    The sampling error of a look and of a later one have the later one's variance in common. Noise that is not fresh has
+    correlations of its own.
     """
     sampling = np.array([effect.sampling_sd or 0.0 for effect in effects])
     total = np.array([effect.standard_error or 0.0 for effect in effects])
     common = np.minimum.outer(sampling, sampling) ** 2
+    if noise is not None:
+        privacy = np.array([effect.privacy_sd for effect in effects])
+        common = common + noise[: len(effects), : len(effects)] * np.outer(privacy, privacy)
     matrix: Array = common / np.outer(total, total)
     np.fill_diagonal(matrix, 1.0)
     return matrix
@@ -157,9 +171,19 @@ def _crossing(means: Array, shares: Array, sd: float, level: float) -> float:
     low, high = 0.0, 2 * _FARTHEST
     for _ in range(60):
         middle = (low + high) / 2
-        beyond = sum(
-            share * (_NORMAL.cdf((mean - middle) / sd) + _NORMAL.cdf((-mean - middle) / sd))
-            for mean, share in zip(means.tolist(), shares.tolist(), strict=True)
-        )
+        beyond = float(shares @ (_below((means - middle) / sd) + _below((-means - middle) / sd)))
         low, high = (middle, high) if beyond > level else (low, middle)
     return high
+
+
+def _below(values: Array) -> Array:
+    """Return the standard normal distribution function of many values, from a table."""
+    points, known = _normal_table()
+    found: Array = np.interp(values, points, known)
+    return found
+
+
+@cache
+def _normal_table() -> tuple[Array, Array]:
+    points = np.linspace(-_FARTHEST, _FARTHEST, 40_001)
+    return points, np.array([_NORMAL.cdf(point) for point in points.tolist()])

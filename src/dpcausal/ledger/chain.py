@@ -11,10 +11,14 @@ from dpcausal.errors import LedgerError
 from dpcausal.guarantee import Event
 from dpcausal.hash_chain import ChainEntry
 
-Kind = Literal["open", "version", "bind", "grant", "debit", "release", "restore", "checkpoint", "allocate", "close"]
+Kind = Literal[
+    "open", "version", "bind", "grant", "debit", "release", "look", "restore", "checkpoint", "allocate", "close"
+]
 
 REQUEST_ORDER: tuple[Kind, ...] = ("grant", "debit", "release")
-"""The entries of one request, in order."""
+"""The entries of one request, in order. A schedule of looks is granted and debited; each of its looks is one entry."""
+
+REQUEST_KINDS: tuple[Kind, ...] = (*REQUEST_ORDER, "look")
 
 
 @dataclass(frozen=True)
@@ -25,10 +29,10 @@ class Entry(ChainEntry):
         number: Its place in the ledger, from 0, without gaps.
         kind: `open` (budget, first version and witness), `version` (another version of the data), `bind` (what is
             public about the data, and how many units this version has), `grant` (budget reserved), `debit` (budget
-            spent for good), `release` (the answer that was paid for), `restore` (an older copy was put back),
-            `checkpoint` (the running total of all entries before it), `allocate` (of a population: the budget of one
-            experiment), or `close` (of an experiment: nothing is granted any more; of a population: an experiment
-            returned what it never granted).
+            spent for good), `release` (the answer that was paid for), `look` (the answer at one look of a schedule
+            that was paid for), `restore` (an older copy was put back), `checkpoint` (the running total of all entries
+            before it), `allocate` (of a population: the budget of one experiment), or `close` (of an experiment:
+            nothing is granted any more; of a population: an experiment returned what it never granted).
         request: The digest of the request it belongs to; of a version or an experiment its name; of a checkpoint or
             restore its number.
         body: The content of the entry, as JSON.
@@ -85,8 +89,8 @@ def _number_after(entry: Entry | None) -> int:
 
 
 def check_order(kinds: Sequence[str]) -> None:
-    """Raise unless the entries of one request are a beginning of grant, debit, release, each once."""
-    if tuple(kinds) != REQUEST_ORDER[: len(kinds)]:
+    """Raise unless the entries of one request are a beginning of grant, debit, release, each once; or one look."""
+    if tuple(kinds) not in (REQUEST_ORDER[: len(kinds)], ("look",)):
         raise LedgerError(
             expected="grant, debit and release of each request once and in this order",
             got=f"{', '.join(kinds)} of one request",

@@ -27,7 +27,8 @@ class Ledger(Journal[RunningTotal]):
 
     A request is granted (its price is reserved), debited (spent for good, durably, before any record is read) and
     released (its answer is stored). Each happens at most once, in this order. There are no refunds: a request that was
-    interrupted can be made again and is not debited again; a request that was answered gives the stored answer.
+    interrupted can be made again and is not debited again; a request that was answered gives the stored answer. A
+    schedule of looks is granted and debited once, and each of its looks is answered at most once, in order.
 
     `Ledger(url)` opens an existing ledger and verifies what follows its last checkpoint; `verify` reads all of it. Only
     `Ledger.create` creates a new one.
@@ -287,11 +288,42 @@ class Ledger(Journal[RunningTotal]):
             self._append(connection, "release", request, {"release": json.loads(release)})
             return release
 
+    def store_look(self, schedule: str, look: str, previous: str | None, release: str) -> str:
+        """Store the answer at one look of a schedule, and return the stored answer: always the first one.
+
+        Args:
+            schedule: The request that was granted and debited for all looks together.
+            look: The request of this look.
+            previous: The request of the look before it, which must be answered; None for the first.
+            release: The answer.
+        """
+        with self._transaction() as connection:
+            made = self._request(connection, look)
+            if "look" in made:
+                return _stored_answer(made["look"])
+            if self.allocation:  # what was paid for in one period is not told in another
+                self.allocation.check_day()
+            if "debit" not in self._request(connection, schedule):
+                raise LedgerError(
+                    expected="a schedule that was debited", got="one that was not", hint="debit it before the answer."
+                )
+            if previous is not None and "look" not in self._request(connection, previous):
+                raise refusals.out_of_order()
+            content = {"schedule": schedule, "previous": previous, "release": json.loads(release)}
+            self._append(connection, "look", look, content)
+            return release
+
     def stored(self, request: str) -> str | None:
-        """Return the stored answer to a request, or None."""
+        """Return the stored answer to a request or to a look, or None."""
         with self._transaction() as connection:
             made = self._request(connection, request)
-            return _stored_answer(made["release"]) if "release" in made else None
+            found = made.get("release") or made.get("look")
+            return _stored_answer(found) if found else None
+
+    def is_debited(self, request: str) -> bool:
+        """Return whether a request was paid for."""
+        with self._transaction() as connection:
+            return "debit" in self._request(connection, request)
 
     def check_receipts(self, receipts: Iterable[Receipt]) -> tuple[Receipt, ...]:
         """Return the receipts whose debits this ledger does not hold; none, if all is well.

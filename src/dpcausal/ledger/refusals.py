@@ -160,3 +160,12 @@ def undeclared(as_of: str | None, store: Store, running: RunningTotal) -> Ledger
         got=as_of if as_of is not None else "none",
         hint=hint,
     )
+
+
+def out_of_order() -> LedgerError:
+    """Return the error for a look before the ones that come before it."""
+    return LedgerError(
+        expected="looks of a schedule in their order",
+        got="one whose previous look has no answer",
+        hint="ask for the looks before it first; a look that was missed can be asked for later.",
+    )

@@ -26,7 +26,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import ArgumentError
 
 from dpcausal.hash_chain import digest_of_text
-from dpcausal.ledger.chain import REQUEST_ORDER, Entry, Kind
+from dpcausal.ledger.chain import REQUEST_KINDS, Entry, Kind
 from dpcausal.ledger.database import Database
 
 ENTRIES = Table(
@@ -103,7 +103,7 @@ class Store(Database):
         chosen = self._select().where(self._table.c.number >= number).limit(at_most)
         return [_entry(found) for found in connection.execute(chosen)]
 
-    def entries_of(self, connection: Connection, request: str, kinds: Collection[Kind] = REQUEST_ORDER) -> list[Entry]:
+    def entries_of(self, connection: Connection, request: str, kinds: Collection[Kind] = REQUEST_KINDS) -> list[Entry]:
         """Return the entries of these kinds of a request, in order."""
         chosen = self._select().where(self._table.c.kind.in_(kinds), self._table.c.request == request)
         return [_entry(found) for found in connection.execute(chosen)]
@@ -120,7 +120,7 @@ class Store(Database):
         """Return the kinds of the entries of each request, in order."""
         table = self._table
         chosen = select(table.c.request, table.c.kind).where(self._is_mine)
-        chosen = chosen.where(table.c.kind.in_(REQUEST_ORDER), table.c.request.in_(requests)).order_by(table.c.number)
+        chosen = chosen.where(table.c.kind.in_(REQUEST_KINDS), table.c.request.in_(requests)).order_by(table.c.number)
         kinds = defaultdict(list)
         for request, kind in connection.execute(chosen):
             kinds[request].append(kind)

@@ -74,7 +74,25 @@ def read_on(store: Store, connection: Connection, running: Running) -> tuple[Run
         running = running.after(entry)
     for kinds in store.kinds_of(connection, {entry.request for entry in new}).values():
         check_order(kinds)
+    for entry in new:
+        if entry.kind == "look":
+            check_look(store, connection, entry)
     return running, new
+
+
+def check_look(store: Store, connection: Connection, look: Entry) -> None:
+    """Raise unless the schedule of a look was debited before it, and the look before it answered."""
+    content = look.content
+    needed: list[tuple[Kind, str]] = [("debit", content["schedule"])]
+    needed += [("look", content["previous"])] if content["previous"] else []
+    for kind, request in needed:
+        earlier = request_entries(store, connection, request).get(kind)
+        if earlier is None or earlier.number >= look.number:
+            raise LedgerError(
+                expected="looks in their order, each after the debit of its schedule",
+                got=f"a look at entry {look.number} without the {kind} before it",
+                hint="restore the ledger from a copy that verifies; do not release anything before.",
+            )
 
 
 def to_the_end(store: Store, connection: Connection, running: Running) -> Running:

@@ -5,7 +5,7 @@ from the schema; nobody passes a sensitivity in. A query in `queries/stem.py` ha
 `vault/answers/stem.py`, its proof in `docs/proofs/stem.md` and its tests in `tests/privacy/test_stem.py`.
 """
 
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 from dpcausal.columns import declared_dict
@@ -40,6 +40,7 @@ from dpcausal.queries.influence_effects import InfluenceEffects as InfluenceEffe
 from dpcausal.queries.instrument_moments import InstrumentMoments as InstrumentMoments
 from dpcausal.queries.logistic import ObjectivePerturbedLogistic as ObjectivePerturbedLogistic
 from dpcausal.queries.logistic import OutputPerturbedLogistic as OutputPerturbedLogistic
+from dpcausal.queries.look_moments import LookMoments as LookMoments
 from dpcausal.queries.matched_contrast import MatchedContrast as MatchedContrast
 from dpcausal.queries.metric_moments import MetricMoments as MetricMoments
 from dpcausal.queries.noisy_matched_contrast import NoisyMatchedContrast as NoisyMatchedContrast
@@ -72,6 +73,7 @@ QUERIES: dict[str, type[Query]] = {
         CellMoments,
         ArmRegressionMoments,
         MetricMoments,
+        LookMoments,
         StratumContrasts,
         StratumMatches,
         OutputPerturbedLogistic,
@@ -107,7 +109,8 @@ def question(query: Query, guarantee: Guarantee, schema: Schema, as_of: str | No
     """Return what makes two requests the same: all that the answer depends on, and nothing else.
 
     That includes the version of the data, so that an answer stored for one version is never given for another. Which of
-    a unit's records is used may depend on any declared column, so with a unit all of them count, and every arm.
+    a unit's records is used may depend on any declared column, so with a unit all of them count, and every arm. A look
+    of a prepaid schedule is answered once, from the version on which it is asked first, so no version is part of it.
     """
     columns = query.reads(schema)
     if schema.unit:
@@ -117,8 +120,22 @@ def question(query: Query, guarantee: Guarantee, schema: Schema, as_of: str | No
         "guarantee": guarantee.to_dict(),
         "columns": [column.meaning for column in columns],
         "unit": declared_dict(schema.unit) if schema.unit else None,
-        "as_of": as_of,
+        "as_of": None if query.prepaid else as_of,
     }
+
+
+def payment(query: Query, question: dict[str, Any]) -> dict[str, Any]:
+    """Return what is paid for: the question itself, or of a prepaid schedule's look the schedule with all its looks."""
+    if not query.prepaid:
+        return question
+    return question | {"query": {name: part for name, part in question["query"].items() if name != "look"}}
+
+
+def previous_look(query: Query) -> Query | None:
+    """Return the look before a look of a prepaid schedule; None for the first, and for any other query."""
+    if not isinstance(query, LookMoments) or query.look == 1:
+        return None
+    return replace(query, look=query.look - 1)
 
 
 def to_dict(query: Query) -> dict[str, Any]:

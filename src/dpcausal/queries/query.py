@@ -85,6 +85,10 @@ class Query(Protocol):
     """Whether answers of several tables, added up, are the answer of all their units in one table. (Of strata: in one
     table in which each table's strata are apart.)"""
 
+    prepaid: ClassVar[bool] = False
+    """Whether it is one look of a schedule whose looks are paid for once, all together: its number is `look`, and its
+    sensitivity is that of all looks."""
+
     most_units: ClassVar[int] = 2**41
     """For how many units the proof holds; n is public, so a larger table is refused before anything is spent."""
 

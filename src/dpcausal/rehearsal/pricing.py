@@ -139,13 +139,15 @@ class _PricingSource(WrappedSource):
     def release(self, query: Query, guarantee: Guarantee) -> Release:
         """Return the stored answer; where there is none, add the price and return the expected answer."""
         if self._metered is not None:
-            request = digest_of(self._metered.question(query, guarantee))
-            stored = self._metered.ledger.stored(request)
+            question = self._metered.question(query, guarantee)
+            stored = self._metered.ledger.stored(digest_of(question))
             if stored is not None and not self.adaptive:
                 return Release.from_json(stored)
             self.asked.append(query)
             unlike = " if another" * (stored is not None)  # not this request, which is paid for
-            self.prices[request + unlike] = calibrate(query, self.schema, guarantee).event
+            paid = digest_of(queries.payment(query, question))
+            if not (query.prepaid and self._metered.ledger.is_debited(paid)):
+                self.prices[paid + unlike] = calibrate(query, self.schema, guarantee).event
         self.adaptive = True
         asked = digest_of(queries.to_dict(query), guarantee.to_dict())
         if asked not in self._expected:

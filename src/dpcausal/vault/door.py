@@ -12,7 +12,7 @@ from dpcausal.calibration import Noise, calibrate
 from dpcausal.errors import CopyRefusedError
 from dpcausal.guarantee import Guarantee, Rule
 from dpcausal.hash_chain import digest_of
-from dpcausal.ledger import Budget, DataSet, Ledger
+from dpcausal.ledger import Budget, DataSet, Ledger, refusals
 from dpcausal.queries import Query
 from dpcausal.release import Receipt, Release
 from dpcausal.schema import Schema
@@ -149,7 +149,8 @@ class Vault:
     def release(self, query: Query, guarantee: Guarantee) -> Release:
         """Return the noisy answer to a query: debited first, then read, then noised, then stored.
 
-        The same query of the same columns under the same guarantee gives the stored answer and spends nothing.
+        The same query of the same columns under the same guarantee gives the stored answer and spends nothing. The
+        first look of a prepaid schedule pays for all of its looks.
 
         Raises:
             BudgetExceededError: If the budget does not have this much left. Nothing was read.
@@ -162,8 +163,11 @@ class Vault:
         stored = self._ledger.stored(request)
         if stored is None:
             self.check_ready(query)
-            self._ledger.grant(request, noise.event, question)
-            debit = self._ledger.debit(request)
+            previous = self._previous(query, guarantee)
+            bought = queries.payment(query, question)
+            paid = digest_of(bought)
+            self._ledger.grant(paid, noise.event, bought)
+            debit = self._ledger.debit(paid)
             receipt = Receipt(
                 query.name,
                 guarantee.epsilon,
@@ -173,13 +177,27 @@ class Vault:
                 on=debit.content["at"],
                 as_of=self._as_of,
             )
-            stored = self._ledger.store(request, self._answer(query, guarantee, noise, receipt).to_json())
+            answer = self._answer(query, guarantee, noise, receipt).to_json()
+            if query.prepaid:
+                stored = self._ledger.store_look(paid, request, previous, answer)
+            else:
+                stored = self._ledger.store(request, answer)
         return Release.from_json(stored)
 
     def check_ready(self, query: Query) -> None:
         """Raise if the machines where the table is lack what the answer to a query needs there. No table is read."""
         if runs_kernel(query, self._schema, self._engine):
             check_workers(self._engine)
+
+    def _previous(self, query: Query, guarantee: Guarantee) -> str | None:
+        """Return the request of the look before this one, if there is one; raise where it has no answer yet."""
+        before = queries.previous_look(query)
+        if before is None:
+            return None
+        request = digest_of(self.question(before, guarantee))
+        if self._ledger.stored(request) is None:
+            raise refusals.out_of_order()
+        return request
 
     def narrowed(self, low: float, high: float) -> Self:
         """Return this vault with narrower public bounds of the outcome, on the same table and ledger.

@@ -37,6 +37,7 @@ from dpcausal.queries import (
     WeightedCounts,
     profiles,
 )
+from dpcausal.queries.look_moments import FINE
 from dpcausal.queries.matched_contrast import COEFFICIENT_TICKS
 from dpcausal.release import PublicValue
 from dpcausal.vault import coercion
@@ -47,6 +48,7 @@ from dpcausal.vault.answers import (
     cutoff_moments,
     event_counts,
     logistic,
+    look_moments,
     matched_contrast,
     stratum_matches,
     weighted_arms,
@@ -55,7 +57,7 @@ from dpcausal.vault.context import Answer, AnswerContext
 from dpcausal.vault.numerics import features
 from dpcausal.vault.numerics.features import EXPONENTS, Features
 from dpcausal.vault.numerics.matching import matched
-from tests.audit.mutants.mutant import answer_by, mutant, sensitivity_of
+from tests.audit.mutants.mutant import answer_by, attack_on, mutant, sensitivity_of
 
 
 @mutant("clipped after the noise, so that nothing is clipped before it", sensitivity_of(ArmTotals), rereads=True)
@@ -310,6 +312,11 @@ def light_products(patch: pytest.MonkeyPatch) -> None:
 def unshared_metrics(patch: pytest.MonkeyPatch) -> None:
     shares = MetricMoments.shares.fget  # type: ignore[attr-defined]
     patch.setattr(MetricMoments, "shares", property(lambda query: dict.fromkeys(shares(query), Fraction(1))))
+
+
+@mutant("cohorts that count in full at every look of a schedule", attack_on("ScheduledDifference", 200))
+def heavy_cohorts(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(look_moments, "weights", lambda looks, _: (FINE,) * looks)
 
 
 @mutant("weights that are not clipped", sensitivity_of(dpc.queries.WeightedArms, coefficients=(0.0, 20.0)))

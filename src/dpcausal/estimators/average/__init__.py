@@ -20,6 +20,7 @@ from dpcausal.estimators.average.propensity_matching import PropensityMatching
 from dpcausal.estimators.average.quantile_effects import QuantileEffects
 from dpcausal.estimators.average.regression_adjustment import RegressionAdjustment
 from dpcausal.estimators.average.regression_discontinuity import RegressionDiscontinuity
+from dpcausal.estimators.average.scheduled_difference import ScheduledDifference
 from dpcausal.estimators.average.stratification import Stratification
 from dpcausal.estimators.average.survival import Survival
 from dpcausal.estimators.average.winsorised import Winsorised
@@ -46,6 +47,7 @@ _SHIPPED = (
     QuantileEffects,
     ClusterTrial,
     Survival,
+    ScheduledDifference,
 )
 
 
@@ -77,6 +79,8 @@ def estimator_for(name: str, schema: Schema) -> Estimator:
     The treatment received, the value before, the period and a factor are the first covariates of their kinds. For a
     cluster trial the clusters are the values of the first listed covariate, and every second one is treated. A
     cutoff is in the middle of the first number, with a bandwidth of a quarter of its range.
+    cluster trial the clusters are the values of the first listed covariate, and every second one is treated; cohorts of
+    a schedule are its values too.
     """
     names = [column.name for column in schema.covariates]
     kind: Any = ESTIMATORS[name]
@@ -89,7 +93,7 @@ def estimator_for(name: str, schema: Schema) -> Estimator:
     roles |= {"running": roles["before"], "cutoff": (low + high) / 2, "bandwidth": (high - low) / 4}
     listed = next((column for column in schema.covariates if isinstance(column, Binary | Category)), None)
     if listed is not None:
-        roles |= {"cluster": listed.name, "treated": tuple(listed.values[1::2])}
+        roles |= {"cluster": listed.name, "treated": tuple(listed.values[1::2]), "cohorts": listed.name}
     needed = [part.name for part in fields(kind) if part.default is MISSING or part.name in {"before", "period"}]
     estimator: Estimator = kind(**{part: roles[part] for part in needed if part in roles})
     return estimator
@@ -115,6 +119,7 @@ __all__ = [
     "QuantileEffects",
     "RegressionAdjustment",
     "RegressionDiscontinuity",
+    "ScheduledDifference",
     "Stratification",
     "Survival",
     "Winsorised",

@@ -110,7 +110,7 @@ class ArmContrasts(BaseEstimator):
             cells,
             guarantee,
             means,
-            _contrasts(means, treatment, self.contrasts),
+            contrasts_of(means, treatment, self.contrasts),
             estimand=_ESTIMAND,
             method=f"means of {len(treatment.arms)} arms from one query{what}",
             assumptions=(f"{within}, as in a randomised trial", NO_INTERFERENCE),
@@ -123,7 +123,7 @@ class ArmContrasts(BaseEstimator):
         guarantee = narrower(query, source, allowed, "arm_0 * outcome")
         fit = ArmRegressions.of(source.release(query, guarantee), schema)
         means = fit.means()
-        contrasts = _contrasts(means, schema.treatment, self.contrasts)
+        contrasts = contrasts_of(means, schema.treatment, self.contrasts)
         first, last = schema.treatment.compared_places
         line = [float(place == last) - float(place == first) for place in range(len(means.names))]
         half = half_width(means.sampling_sd(line), means.noise_along(line), 0.95)
@@ -155,7 +155,8 @@ def standardised(cells: CellMeans, treatment: Treatment) -> JointEstimate:
     return cells.averaged(treatment.every_label, weights, by_size if strata > 1 else None, sampling)
 
 
-def _contrasts(means: JointEstimate, treatment: Treatment, which: str) -> JointEstimate:
+def contrasts_of(means: JointEstimate, treatment: Treatment, which: str) -> JointEstimate:
+    """Return every arm against the reference, or with "pairs" all pairs of arms."""
     reference = treatment.compared_places[0]
     others = [place for place in range(len(treatment.arms)) if place != reference]
     pairs = [(reference, place) for place in others]

@@ -1,0 +1,147 @@
+"""Sums of the outcome in every declared arm at one look of a prepaid schedule of looks at a growing table."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from typing import ClassVar, Self
+
+from dpcausal.errors import QueryError
+from dpcausal.expectations import Expectations
+from dpcausal.guarantee import Guarantee
+from dpcausal.queries.cell_moments import expected_arm_sizes
+from dpcausal.queries.cuts import Cut, cuts_of, single_cut
+from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, outcome_tick, root_above
+from dpcausal.schema import Protects, Schema
+from dpcausal.treatment import TableColumn
+
+FINE = 2**10
+"""Ticks of a weight of 1."""
+
+MOST_LOOKS = 1_000
+
+
+@dataclass(frozen=True)
+class LookMoments(Query):
+    """At one look, in every declared arm: sums over the cohorts so far, each with a public weight.
+
+    A unit belongs to the cohort in which it entered, for good; cohorts are numbered in the order of `cohorts`. Look t
+    adds up, for the cohorts 1 to t, the number of units, the outcomes and the deficits of squares of each arm, as
+    `CellMoments` does, each cohort times `weights(...)[t - cohort]`. The sums over all units so far follow from the
+    looks so far (`running_weights`). All looks together are paid for once. Proof: docs/proofs/look_moments.md.
+
+    Attributes:
+        cohorts: The column that says when a unit entered: one look for each of its values or bins.
+        look: Which look this is; the first is 1.
+    """
+
+    name: ClassVar[str] = "look_moments"
+    adds_up: ClassVar[bool] = True
+    prepaid: ClassVar[bool] = True
+    most_units: ClassVar[int] = 2**31
+
+    cohorts: Cut
+    look: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cohorts", cuts_of([self.cohorts])[0])
+        if not (isinstance(self.look, int) and not isinstance(self.look, bool) and self.look >= 1):
+            raise QueryError(expected="the number of a look, from 1 on", got=repr(self.look), hint="write look=1.")
+
+    def looks(self, schema: Schema) -> int:
+        """Return the number of looks in the schedule, one for each cohort."""
+        looks = self.cohorts.bins(schema)
+        if not self.look <= looks <= MOST_LOOKS:
+            raise QueryError(
+                expected=f"a look out of {looks}, one for each cohort, and at most {MOST_LOOKS:,} cohorts",
+                got=f"look {self.look}",
+                hint="declare as many cohorts as there will be looks before the first one.",
+            )
+        if schema.unit and schema.unit.keep == "last":
+            raise QueryError(
+                expected='a unit whose first record counts, Unit(…, keep="first")',
+                got='keep="last"',
+                hint="a later record may name another cohort, and a unit must stay in the one in which it entered.",
+            )
+        return looks
+
+    def cells(self, schema: Schema) -> tuple[str, ...]:
+        """Return what follows the name of a sum for each declared arm, by its place."""
+        return tuple(f"_{place}" for place in range(len(schema.treatment.arms)))
+
+    def sensitivity(self, schema: Schema, protects: Protects, norm: Norm) -> Sensitivity:  # noqa: ARG002
+        """Return this look's coordinates, and how far one unit can move those of all looks together."""
+        tick, used = outcome_tick(schema) / FINE, weights(self.looks(schema), norm)
+        size, deficit = {"l1": (4, 4 * GRID), "l2": (2, 2 * GRID)}[norm]
+        parts = {
+            "total": (tick, Fraction(2 * GRID)),
+            "deficit": (outcome_tick(schema) * tick * GRID, Fraction(deficit)),
+            "size": (1.0 / FINE, Fraction(size)),
+        }
+        coordinates = tuple(
+            Coordinate(f"{part}{cell}", *at) for cell in self.cells(schema) for part, at in parts.items()
+        )
+        bound = Fraction(3, 2) * sum(used) if norm == "l1" else root_above(Fraction(sum(each**2 for each in used)))
+        return Sensitivity(norm, coordinates, bound)
+
+    def reads(self, schema: Schema) -> tuple[TableColumn, ...]:
+        """Return the columns that the answer depends on."""
+        cohorts = (column for column in schema.covariates if column.name == self.cohorts.name)
+        return schema.treatment.every_arm, schema.outcome, *cohorts
+
+    def expected(self, expectations: Expectations, guarantee: Guarantee) -> dict[str, float]:
+        """Return the expected answer without noise and without an effect: n units in cohorts of the same size."""
+        schema = expectations.schema
+        low, high = schema.outcome_bounds
+        mean = expectations.mean - (low + high) / 2
+        each = {"total": mean, "deficit": ((high - low) / 2) ** 2 - mean**2 - expectations.sd**2, "size": 1.0}
+        looks = self.looks(schema)
+        share = sum(weights(looks, norm_of(guarantee))[: self.look]) / FINE / looks
+        return {
+            f"{part}_{place}": value * size * share
+            for place, size in enumerate(expected_arm_sizes(expectations))
+            for part, value in each.items()
+        }
+
+    @classmethod
+    def examples(cls, schema: Schema) -> tuple[Self, ...]:
+        """Return queries of this kind that the schema allows."""
+        return tuple(cls(cut, look) for (cut,) in single_cut(schema) for look in (1, cut.bins(schema)))
+
+
+def norm_of(guarantee: Guarantee) -> Norm:
+    """Return the norm that the noise of a guarantee is calibrated to."""
+    return "l2" if guarantee.delta else "l1"
+
+
+@cache
+def weights(looks: int, norm: Norm) -> tuple[int, ...]:
+    """Return the weight of a cohort at its own look, at the next look, and so on, in ticks of 1 / `FINE`.
+
+    For Gaussian noise they are the square root of the matrix of running sums, binom(2k, k) / 4^k, rounded down (Bennett
+    1977; Fichtenberger, Henzinger and Upadhyay 2023): one unit moves all looks together little, and the running sums
+    need little of each. For Laplace noise a cohort counts at its own look only, which is better there.
+
+    Example:
+        >>> weights(4, "l2"), weights(4, "l1")
+        ((1024, 512, 384, 320), (1024, 0, 0, 0))
+    """
+    if norm == "l1":
+        return (FINE,) + (0,) * (looks - 1)
+    return tuple(FINE * math.comb(2 * k, k) // 4**k for k in range(looks))
+
+
+@cache
+def running_weights(used: tuple[int, ...]) -> tuple[float, ...]:
+    """Return how the sums over all units so far follow from looks with these weights: the newest look's share first.
+
+    They are the sequence whose convolution with the weights is 1 everywhere.
+
+    Example:
+        >>> running_weights(weights(4, "l2")), running_weights(weights(4, "l1"))
+        ((1.0, 0.5, 0.375, 0.3125), (1.0, 1.0, 1.0, 1.0))
+    """
+    found: list[float] = []
+    for place in range(len(used)):
+        found.append(1.0 - sum(used[back] / FINE * found[place - back] for back in range(1, place + 1)))
+    return tuple(found)
