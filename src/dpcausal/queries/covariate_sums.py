@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self, get_args
 
-from dpcausal.errors import QueryError
 from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries.features import (
     Estimand,
     arm_weights,
+    check_clip,
     check_coefficients,
     check_estimand,
     clipped_coefficients,
@@ -28,7 +28,6 @@ from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, c
 from dpcausal.real import Real
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
-from dpcausal.validation import is_number
 
 
 @dataclass(frozen=True)
@@ -127,12 +126,7 @@ class WeightedCovariates(CovariateSums):
         object.__setattr__(self, "score", name_tuple(self.score))
         object.__setattr__(self, "coefficients", clipped_coefficients(self.coefficients))
         check_estimand(self.estimand, get_args(Estimand))
-        if not (is_number(self.clip) and 1e-3 <= self.clip < 0.5):
-            raise QueryError(
-                expected="a clip from 0.001 to below 0.5",
-                got=repr(self.clip),
-                hint="a clip of 0.1 is usual; a smaller one needs more noise.",
-            )
+        check_clip(self.clip)
 
     @property
     def largest(self) -> float:

@@ -113,6 +113,16 @@ def check_coefficients(coefficients: Sequence[float], covariates: Sequence[str],
         )
 
 
+def check_clip(clip: object) -> None:
+    """Raise unless scores can be clipped to this, and to 1 less this."""
+    if not (is_number(clip) and 1e-3 <= clip < 0.5):  # type: ignore[operator]
+        raise QueryError(
+            expected="a clip from 0.001 to below 0.5",
+            got=repr(clip),
+            hint="a clip of 0.1 is usual; a smaller one needs more noise.",
+        )
+
+
 def check_estimand(estimand: object, known: Sequence[str]) -> None:
     """Raise unless an estimand is one of those known."""
     if estimand not in known:

@@ -14,6 +14,7 @@ from dpcausal.queries.event_counts import MOST_TIMES, EventCounts
 from dpcausal.queries.features import (
     Estimand,
     arm_weights,
+    check_clip,
     check_coefficients,
     check_estimand,
     clipped_coefficients,
@@ -66,12 +67,7 @@ class WeightedCounts(Query):
         object.__setattr__(self, "covariates", name_tuple(self.covariates))
         object.__setattr__(self, "coefficients", clipped_coefficients(self.coefficients))
         check_estimand(self.estimand, get_args(Estimand))
-        if not (is_number(self.clip) and 1e-3 <= self.clip < 0.5):
-            raise QueryError(
-                expected="a clip from 0.001 to below 0.5",
-                got=repr(self.clip),
-                hint="a clip of 0.1 is usual; a smaller one needs more noise.",
-            )
+        check_clip(self.clip)
         numbers = isinstance(self.edges, Sequence) and all(map(is_number, self.edges))
         rising = numbers and all(low < high for low, high in itertools.pairwise(self.edges))
         if not (rising and 1 <= len(self.edges) <= MOST_TIMES):
