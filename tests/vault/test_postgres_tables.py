@@ -327,6 +327,9 @@ def test_a_failure_that_is_not_silenced_would_be_caught(
     engine = open_table(f"{address}#visits", SCHEMA)
     monkeypatch.setattr("dpcausal.vault.engines.duckdb._silenced", nullcontext)
     with pytest.raises(Exception, match="canary"):
+        engine.fold(["outcome"], added)
+    monkeypatch.setattr(postgres, "_silenced", nullcontext)
+    with pytest.raises(Exception, match="canary"):
         engine.aggregate({}, ["outcome"])
 
 

@@ -59,7 +59,7 @@ class SparkEngine:
 
     Attributes:
         most_sql_features: See `adds_products`. Up to three features SQL takes about as long as a kernel, and needs no
-            Python on workers; with ten Spark takes minutes to plan it.
+            Python on workers; with ten a run on two million rows did not end within minutes.
     """
 
     most_sql_features = 3
