@@ -101,7 +101,9 @@ class Counted:
         )[0].astype(int)
 
     def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> ExactInts:  # noqa: ARG002
-        """Return the numbers of units by arm, or by arm, interval and event."""
+        """Return the number of units in all, by arm, or by arm, interval and event."""
+        if not cells:
+            return np.array([int(self._counts.sum())], dtype=object)
         if len(cells) == 1:
             sizes = self._counts.sum(axis=(1, 2)).tolist()
             return np.array([*sizes, 0][: cells["treatment"]], dtype=object)[:, None]

@@ -64,7 +64,7 @@ def test_postgresql_gives_the_same_columns() -> None:
     assert found == FAMILIES | {"visits": "number"}  # PostgreSQL's integers are sent as numbers
 
 
-@pytest.mark.parametrize("place", ["nothing.parquet", "table.xlsx", "s3://bucket/secret", "postgresql://h/d", ""])
+@pytest.mark.parametrize("place", ["nothing.parquet", "table.xlsx", "ftp://bucket/secret", "postgresql://h/d", ""])
 def test_error_for_a_missing_table_contains_no_password(place: str) -> None:
     with pytest.raises(TableError) as told:
         column_families(place)

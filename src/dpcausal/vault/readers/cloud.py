@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from dpcausal.errors import EngineError, TableError, redact_errors
+from dpcausal.errors import TableError, redact_errors
 from dpcausal.vault.coercion import Family, columns_used
 from dpcausal.vault.engines.duckdb import families_of
 from dpcausal.vault.readers.files import check_types, parquet_relation
@@ -91,7 +91,7 @@ def _is_meant(file: str, wanted: str) -> bool:
 
 
 def _readable() -> AbstractContextManager[None]:
-    failed = EngineError(
+    failed = TableError(
         expected="an object store that can be read",
         got="a failure, whose message is withheld because it may quote the table",
         hint="check the address, credentials, region and endpoint with the store's own program.",
