@@ -23,16 +23,22 @@ SURE = 1 - 1e-9
 """The confidence of a bound above the claim at which an attack counts as a failed check."""
 
 
-def ranked_pairs(target: Target, sizes: tuple[int, ...] = (2, 3)) -> list[tuple[Pair, float]]:
+def ranked_pairs(target: Target, sizes: tuple[int, ...] = (2, 3), *, listed: bool = True) -> list[tuple[Pair, float]]:
     """Return all pairs of tables to attack a target on, with the losses that are known exactly; the worst first.
 
     To the listed pairs come, for each query that is asked, the worst of all tables of these sizes. Where a loss is not
     known without sampling, the pair that was made for it comes first.
+
+    Args:
+        target: What makes the releases.
+        sizes: The sizes of tables of which all are tried.
+        listed: Whether to rank the listed pairs too where all losses are known exactly.
     """
     pairs = worst_pairs(target.protects)
     asked = _claims(target, pairs[0])
     exact_claims = [claim for claim in asked if claim.exact]
-    pairs += [worst_of_all(claim, sizes)[1] for claim in exact_claims]
+    found = [worst_of_all(claim, sizes)[1] for claim in exact_claims]
+    pairs = pairs + found if listed or len(exact_claims) < len(asked) else found
     shares = [claim.guarantee.epsilon / target.epsilon for claim in exact_claims]
     losses = [
         (pair, sum(share * loss_between(claim, pair) for share, claim in zip(shares, exact_claims, strict=True)))

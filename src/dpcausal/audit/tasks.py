@@ -63,7 +63,9 @@ class Effort:
         others: The same on every other pair.
         slow_worst: Runs on the worst pair where each must be made by itself.
         slow_others: The same on every other pair.
-        least_power: The share of epsilon that an attack on the simplest release must show in `worst` runs.
+        power: Runs of the attack on the simplest release.
+        least_power: The share of epsilon that it must show.
+        listed: Whether the listed pairs are ranked beside the worst of all small tables.
         variants: Whether all variants of a query are tried, or one.
         sizes: The sizes of tables of which all are tried.
         draws: Releases to look at one by one, for each query.
@@ -80,7 +82,9 @@ class Effort:
     others: int
     slow_worst: int
     slow_others: int
+    power: int
     least_power: float
+    listed: bool
     variants: bool
     sizes: tuple[int, ...]
     draws: int
@@ -96,16 +100,18 @@ EFFORTS = {
     effort.name: effort
     for effort in (
         Effort(
-            "smoke", worst=5_000, others=0, slow_worst=50, slow_others=0, least_power=0.5, variants=False,
+            "smoke", worst=1_500, others=0, slow_worst=50, slow_others=0, power=5_000, least_power=0.5, listed=False,
+            variants=False,
             sizes=(2,), draws=20, units=(300,), threads=(2,), hostile=1, parts=1, public=1, openings=(997, 3_001),
         ),
         Effort(
-            "quick", worst=30_000, others=0, slow_worst=400, slow_others=0, least_power=0.75,
-            variants=True, sizes=(2, 3), draws=250, units=(2_000,), threads=(1, 2, 8), hostile=14, parts=2, public=2,
-            openings=(67, 401),
+            "quick", worst=30_000, others=0, slow_worst=400, slow_others=0, power=30_000, least_power=0.75,
+            listed=True, variants=True, sizes=(2, 3), draws=250, units=(2_000,), threads=(1, 2, 8), hostile=14, parts=2,
+            public=2, openings=(67, 401),
         ),
         Effort(
-            "full", worst=200_000, others=20_000, slow_worst=5_000, slow_others=400, least_power=0.85, variants=True,
+            "full", worst=200_000, others=20_000, slow_worst=5_000, slow_others=400, power=200_000, least_power=0.85,
+            listed=True, variants=True,
             sizes=(2, 3, 4, 5), draws=4_000, units=(5_000, 200_000), threads=(1, 2, 8), hostile=650, parts=8,
             public=None, openings=(5, 19),
         ),
@@ -116,7 +122,7 @@ EFFORTS = {
 
 def tasks(effort: Effort) -> Iterator[Task]:
     """Yield all tasks, the longest first."""
-    yield partial(_one, partial(check_power, effort.worst, effort.least_power))
+    yield partial(_one, partial(check_power, effort.power, effort.least_power))
     for part in range(effort.parts):
         for check, ways, every in zip(
             (check_opening, check_commands), (openings(), by_command()), effort.openings, strict=True
@@ -159,7 +165,7 @@ def _exact(groups: Mapping[str, list[Claim]]) -> dict[str, Claim]:
 def attack(target: Target, effort: Effort) -> list[Finding]:
     """Attack one target: on its worst pair at length, and on the others as far as the effort goes."""
     worst, others = (effort.slow_worst, effort.slow_others) if target.slow else (effort.worst, effort.others)
-    first, *rest = ranked_pairs(target, effort.sizes[:2])
+    first, *rest = ranked_pairs(target, effort.sizes[:2], listed=effort.listed)
     return [check_epsilon(target, *first, worst), *(check_epsilon(target, *each, others) for each in rest if others)]
 
 
