@@ -9,7 +9,6 @@ from dpcausal.audit.spy import SpyVault
 from dpcausal.audit.tables import table_of
 from dpcausal.audit.targets import Target
 from dpcausal.calibration import calibrate
-from dpcausal.queries.models import Modelled
 from dpcausal.release import Release
 
 
@@ -26,15 +25,16 @@ def _seen(target: Target, units: Sequence[Record]) -> object:
     releases = target.releases(vault)
     shown: list[Any] = [
         # Public values of a random answer are random too: the attack looks at them with the other noisy numbers.
-        (each.names, _sizes(each, target), each.receipt.query, {} if inside else each.public_values)
+        (each.names, _scales(each, target), each.receipt.query, {} if inside else each.public_values)
         for each, inside in zip(releases, vault.spy.inside, strict=True)
     ]
-    return repr(vault), vault.n, vault.arm_sizes, vault.caveats, str(vault.ledger.spent), shown
+    # Only the first query depends on no noisy number: later ones may hold coefficients or means of earlier releases.
+    return repr(vault), vault.n, vault.arm_sizes, vault.caveats, str(vault.ledger.spent), releases[0].query, shown
 
 
-def _sizes(release: Release, target: Target) -> object:
-    """Return the scales; but for a query with noisy models in it, only whether they follow from that query."""
+def _scales(release: Release, target: Target) -> object:
+    """Return that the scales follow from the query, which is public; or the scales, if they do not."""
     noise = calibrate(release.query, target.schema, release.guarantee)
     pairs = zip(noise.scales, noise.sensitivity.coordinates, strict=True)
     calibrated = tuple(None if scale is None else scale * at.tick for scale, at in pairs)
-    return "as asked" if isinstance(release.query, Modelled) and release.scales == calibrated else release.scales
+    return "as calibrated" if release.scales == calibrated else release.scales
