@@ -4,9 +4,9 @@ import math
 from base64 import b64encode
 from collections.abc import Sequence
 from hashlib import sha256
-from html import escape
 
 from dpcausal.experiment.scorecard import NONE, Scorecard, ScorecardLine, limits, percent
+from dpcausal.html_page import html_page, html_text
 from dpcausal.release import format_receipt
 from dpcausal.text import format_number
 
@@ -98,41 +98,25 @@ def scorecard_page(scorecard: Scorecard) -> str:
         f'<li class="{verdict.replace(" ", "-")}"><b>{count}</b>{_MARKS[verdict]}</li>'
         for verdict, count in counts.items()
     )
-    alarm = f'<p class="alarm">{_text(f"Sample ratio {ratio}.")}</p>' if ratio.mismatch else ""
+    alarm = f'<p class="alarm">{html_text(f"Sample ratio {ratio}.")}</p>' if ratio.mismatch else ""
     checks = [f"Sample ratio: {ratio}.", f"{scorecard.interval_words}.", f"Privacy: {first.guarantee}."]
     checks += [*first.guarantee.warnings, f"Paid: {format_receipt(first.receipts[0])}."]
-    question = f"<p>{_text(scorecard.question)}</p>" if scorecard.question else ""
+    question = f"<p>{html_text(scorecard.question)}</p>" if scorecard.question else ""
     status = '<p class="alarm">Rehearsal: no data was read. Only the errors and what can be detected mean anything.</p>'
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{_ALLOWED}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="generator" content="dpcausal">
-<title>{_text(scorecard.name)}</title>
-<style>{_STYLE}</style>
-</head>
-<body>
-<main>
-<h1>{_text(scorecard.name)}</h1>
+    size = f"{first.n:,} units, {len(scorecard.lines)} comparisons with {first.arms[0]}.{version}"
+    body = f"""<main>
+<h1>{html_text(scorecard.name)}</h1>
 {question}{status if scorecard.rehearsed else ""}{alarm}
-<p class="quiet">{_text(f"{first.n:,} units, {len(scorecard.lines)} comparisons with {first.arms[0]}.{version}")}</p>
+<p class="quiet">{html_text(size)}</p>
 <ul class="counts">{counted}</ul>
 {_table(scorecard.lines)}
 <p class="quiet">Detectable: the smallest true difference that is found with 80 % power. Every number holds privacy
 noise, which the intervals count.</p>
 <h2>Checks</h2>
-{"".join(f'<p class="quiet">{_text(each)}</p>' for each in checks)}
+{"".join(f'<p class="quiet">{html_text(each)}</p>' for each in checks)}
 </main>
-<script>{_SCRIPT}</script>
-</body>
-</html>
-"""
-
-
-def _text(words: str) -> str:
-    return escape(words.replace(" %", "\u00a0%"))
+<script>{_SCRIPT}</script>"""
+    return html_page(scorecard.name, body, style=_STYLE, allowed=_ALLOWED)
 
 
 def _table(lines: Sequence[ScorecardLine]) -> str:
@@ -152,12 +136,12 @@ def _known(number: float | None) -> bool:
 
 
 def _line(line: ScorecardLine, widest: float, *, several: bool) -> str:
-    arm = f'<span class="arm">{_text(line.treated)}</span>' if several else ""
+    arm = f'<span class="arm">{html_text(line.treated)}</span>' if several else ""
     shown = line.verdict if line.verdict in ("better", "worse") else "none"
     p_value = line.adjusted_p_value
     words = NONE if p_value is None else f"{p_value:.3f}" if p_value >= _SMALLEST_P else "&lt; 0.001"
     cells: list[tuple[str, str | float, str, str]] = [
-        ("", f"{line.metric} {line.treated}", f"{_text(line.metric)}{arm}", ""),
+        ("", f"{line.metric} {line.treated}", f"{html_text(line.metric)}{arm}", ""),
         ("control", line.control_mean, format_number(line.control_mean), ""),
         ("treated", line.treated_mean, format_number(line.treated_mean), ""),
         ("difference", line.difference, _with_limits(format_number(line.difference), limits(line.low, line.high)), ""),
@@ -172,7 +156,7 @@ def _line(line: ScorecardLine, widest: float, *, several: bool) -> str:
 
 def _cell(label: str, order: str | float, words: str, kind: str) -> str:
     named = f' data-label="{label}"' if label else ""
-    return f'<td{named} data-sort="{escape(str(order))}"{kind}>{words}</td>'
+    return f'<td{named} data-sort="{html_text(str(order))}"{kind}>{words}</td>'
 
 
 def _or_zero(number: float | None) -> float:
@@ -180,7 +164,7 @@ def _or_zero(number: float | None) -> float:
 
 
 def _with_limits(number: str, words: str) -> str:
-    return f'{_text(number)}<span class="arm">{_text(words)}</span>'
+    return f'{html_text(number)}<span class="arm">{html_text(words)}</span>'
 
 
 def _lift(line: ScorecardLine) -> str:
@@ -196,7 +180,7 @@ def _bar(line: ScorecardLine, widest: float, shown: str) -> str:
     low, middle, high = (50 + 48 * _or_zero(each) / widest for each in (line.lift_low, line.lift, line.lift_high))
     label = f"lift {percent(line.lift)}, {percent(line.lift_low)} to {percent(line.lift_high)}"
     return (
-        f'<svg viewBox="0 0 100 12" preserveAspectRatio="none" role="img" aria-label="{_text(label)}">'
+        f'<svg viewBox="0 0 100 12" preserveAspectRatio="none" role="img" aria-label="{html_text(label)}">'
         f'<line class="zero" x1="50" x2="50" y1="0" y2="12"/>'
         f'<line class="{shown}" x1="{low:.2f}" x2="{high:.2f}" y1="6" y2="6"/>'
         f'<ellipse class="dot {shown}" cx="{middle:.2f}" cy="6" rx="1.2" ry="3"/></svg>'

@@ -1,10 +1,9 @@
 """Renders sections as one self-contained HTML page. All text is treated as untrusted and escaped."""
 
-import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from html import escape
 
+from dpcausal.html_page import html_page, html_text
 from dpcausal.report.section import Picture, Section, Table
 
 _STYLE = """
@@ -52,10 +51,6 @@ img { max-width: 100%; height: auto; }
 """
 # Defence in depth: even with an escape missing, nothing could run and nothing could be fetched.
 _ALLOWED = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-# Control characters, unpaired surrogates, and characters that change the text direction.
-_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
-# Spaces at which no line may break: "95 %" and "± 2".
-_UNBROKEN = re.compile(r"(?<=\d) (?=%)|(?<=±) (?=\d)")
 _NO_FIGURES = "Figures are missing: they need matplotlib. Install it with pip install 'dpcausal[plots]'."
 
 
@@ -63,68 +58,51 @@ def render_page(
     title: str, subtitle: str, sections: Sequence[Section], pictures: Mapping[str, Sequence[Picture]] | None
 ) -> str:
     """Render a page. If `pictures` is None, it says what to install."""
-    links = "".join(f'<li><a href="#{section.key}">{text(section.title)}</a></li>' for section in sections)
-    missing = f'<p class="quiet">{text(_NO_FIGURES)}</p>' if pictures is None else ""
+    links = "".join(f'<li><a href="#{section.key}">{html_text(section.title)}</a></li>' for section in sections)
+    missing = f'<p class="quiet">{html_text(_NO_FIGURES)}</p>' if pictures is None else ""
     body = "\n".join(_section(section, (pictures or {}).get(section.key, ())) for section in sections)
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{_ALLOWED}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="generator" content="dpcausal">
-<title>{text(title)}</title>
-<style>{_STYLE}</style>
-</head>
-<body>
-<header>
-<h1>{text(title)}</h1>
-<p class="quiet">{text(subtitle)}</p>
+    page = f"""<header>
+<h1>{html_text(title)}</h1>
+<p class="quiet">{html_text(subtitle)}</p>
 </header>
 <nav aria-label="Sections"><ol>{links}</ol></nav>
 <main>
 {missing}
 {body}
-</main>
-</body>
-</html>
-"""
-
-
-def text(words: str) -> str:
-    """Escape untrusted text for HTML."""
-    return escape(_UNBROKEN.sub("\u00a0", _UNPRINTABLE.sub("\ufffd", words)))
+</main>"""
+    return html_page(title, page, style=_STYLE, allowed=_ALLOWED)
 
 
 def _section(section: Section, pictures: Sequence[Picture]) -> str:
     parts = [f'<section id="{section.key}" aria-labelledby="{section.key}-title">']
-    parts.append(f'<h2 id="{section.key}-title">{section.number}. {text(section.title)}</h2>')
+    parts.append(f'<h2 id="{section.key}-title">{section.number}. {html_text(section.title)}</h2>')
     if section.items:
-        lines = "".join(f"<dt>{text(label)}</dt><dd>{text(words)}</dd>\n" for label, words in section.items)
+        lines = "".join(f"<dt>{html_text(label)}</dt><dd>{html_text(words)}</dd>\n" for label, words in section.items)
         parts.append(f"<dl>\n{lines}</dl>")
-    parts += [f"<p>{text(paragraph)}</p>" for paragraph in section.paragraphs]
+    parts += [f"<p>{html_text(paragraph)}</p>" for paragraph in section.paragraphs]
     parts += map(_picture, pictures)
     parts += map(_table, section.tables)
     if section.notes:
-        parts.append(f'<ul class="quiet">{"".join(f"<li>{text(note)}</li>" for note in section.notes)}</ul>')
+        parts.append(f'<ul class="quiet">{"".join(f"<li>{html_text(note)}</li>" for note in section.notes)}</ul>')
     return "\n".join([*parts, "</section>"])
 
 
 def _picture(picture: Picture) -> str:
     data = f"data:{picture.kind};base64,{b64encode(picture.image).decode()}"
-    image = f'<img src="{data}" alt="{text(picture.alt)}">'
-    return f"<figure><figcaption>{text(picture.title)}</figcaption>{image}</figure>"
+    image = f'<img src="{data}" alt="{html_text(picture.alt)}">'
+    return f"<figure><figcaption>{html_text(picture.title)}</figcaption>{image}</figure>"
 
 
 def _table(table: Table) -> str:
-    head = "".join(f'<th scope="col">{text(label)}</th>' for label in table.head)
+    head = "".join(f'<th scope="col">{html_text(label)}</th>' for label in table.head)
     lines = "".join(
         "<tr>"
         + "".join(
-            f'<td data-label="{text(label)}">{text(words)}</td>' for label, words in zip(table.head, line, strict=True)
+            f'<td data-label="{html_text(label)}">{html_text(words)}</td>'
+            for label, words in zip(table.head, line, strict=True)
         )
         + "</tr>\n"
         for line in table.lines
     )
-    caption = f"<caption>{text(table.caption)}</caption>"
+    caption = f"<caption>{html_text(table.caption)}</caption>"
     return f'<div class="wide"><table>{caption}<thead><tr>{head}</tr></thead>\n<tbody>\n{lines}</tbody></table></div>'
