@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 import dpcausal as dpc
+from dpcausal import html_page
 from dpcausal.diagnostics import BalanceTable, OverlapTable
 from dpcausal.effect import SiteShare
 from dpcausal.interval import NoiseTerm
 from dpcausal.release import Receipt
 from dpcausal.report import Picture, Report
-from dpcausal.report import html as renderer
 from tests.report.conftest import Made
 
 DAY = date(2026, 1, 31)
@@ -119,7 +119,7 @@ def test_page_escapes_every_text(hostile: Report) -> None:
 
 
 def test_page_that_does_not_escape_is_caught(hostile: Report, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(renderer, "escape", str)
+    monkeypatch.setattr(html_page, "escape", str)
     with pytest.raises(AssertionError):
         check_harmless(hostile.to_html())
 
@@ -159,7 +159,7 @@ def test_json_and_page_have_the_same_text(report: Report) -> None:
             *section["notes"],
             *(each for item in section["items"] for each in item),
         ):
-            assert renderer.text(text) in html
+            assert html_page.html_text(text) in html
     assert dpc.Effect.from_json(json.dumps(document["effect"])) == report.effect
     assert dpc.Study.from_toml(document["study"]) == report.study
 
@@ -336,7 +336,7 @@ def test_warnings_follow_the_verdict(made: Made, study: dpc.Study) -> None:
 def test_sections_are_numbered_in_one_place(report: Report) -> None:
     assert [section.number for section in report.sections] == list(range(1, len(report.sections) + 1))
     for section in report.sections:
-        assert f">{section.number}. {renderer.text(section.title)}</h2>" in report.to_html()
+        assert f">{section.number}. {html_page.html_text(section.title)}</h2>" in report.to_html()
         assert not any(re.search(r"[Ss]ection \d", text) for text in section.paragraphs)
 
 
