@@ -20,7 +20,7 @@ from dpcausal.testing import standard_schema
 
 @pytest.mark.timeout(900)
 @pytest.mark.xdist_group("audit")
-def test_smoke_audit_makes_every_check_of_every_target_and_finds_nothing(tmp_path: Path) -> None:
+def test_smoke_audit_makes_every_check_of_every_estimator_and_finds_nothing(tmp_path: Path) -> None:
     figure = tmp_path / "audit.png"
     result = CliRunner().invoke(app, ["audit", "--smoke", "--workers", "1", "--json", "--figure", str(figure)])
     assert result.exit_code == 0, result.output
@@ -29,8 +29,8 @@ def test_smoke_audit_makes_every_check_of_every_target_and_finds_nothing(tmp_pat
     assert report["effort"] == "smoke"
     assert set(report["checks"]) == set(CHECKS)
     assert all(check["passed"] == check["of"] > 0 for check in report["checks"].values())
-    names = [target.name for target in TARGETS]
-    assert [line["estimator"] for line in report["estimators"]] == names
+    names = [line["estimator"] for line in report["estimators"]]
+    assert {name.partition(",")[0] for name in names} == {target.estimator for target in TARGETS}
     for check in ("epsilon", "draws", "public_outputs"):
         assert {each["target"] for each in report["findings"] if each["check"] == check} == set(names)
     assert report["hostile_tables"] >= 10
@@ -38,7 +38,7 @@ def test_smoke_audit_makes_every_check_of_every_target_and_finds_nothing(tmp_pat
 
 
 def test_every_shipped_estimator_and_query_is_audited() -> None:
-    names = {target.name.partition(",")[0] for target in TARGETS}
+    names = {target.estimator for target in TARGETS}
     assert set(conditional.__all__) - names == {"InfluenceLearner"}  # it has no proof: benchmarks/exposure.py
     assert {"".join(word.title() for word in name.split("_")) for name in average.ESTIMATORS} <= names
     asked = {claim.query.name for group in claims().values() for claim in group}

@@ -140,19 +140,22 @@ def worst_of_all(claim: Claim, sizes: tuple[int, ...]) -> tuple[float, Pair, int
     return most, where, tried
 
 
-def claims() -> dict[str, list[Claim]]:
+def claims(kinds: Sequence[type[Query]] = ()) -> dict[str, list[Claim]]:
     """Return the claims about every example of every proved query that draws no noise inside its answer, grouped.
 
     Shuffling is no noise: with a block for each unit it does not change the sums over blocks.
+
+    Args:
+        kinds: The kinds of queries; all if left out.
     """
     grouped: dict[str, list[Claim]] = {}
-    for kind in QUERIES.values():
+    for kind in kinds or QUERIES.values():
         exact = kind.proof_status == "proved" and set(kind.draws) <= {"shuffle"}
         for query in kind.examples(standard_schema()) if exact else ():
             for claim in _variants(query):
                 grouped.setdefault(_group(claim), []).append(claim)
     # Whatever a learner does, the noise must cover it.
-    for query in BlockEffects.examples(standard_schema()):
+    for query in BlockEffects.examples(standard_schema()) if not kinds or BlockEffects in kinds else ():
         for claim in _variants(replace(query, learner="scribbler")):
             grouped[_group(claim)].append(claim)
     return grouped

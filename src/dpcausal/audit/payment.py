@@ -1,10 +1,11 @@
 """Pay, then read; answer once; refuse what cannot be paid. Watched on a real vault with a real ledger."""
 
 import contextlib
+from collections.abc import Sequence
 
 from dpcausal.audit.finding import Finding
 from dpcausal.audit.spy import SpyVault
-from dpcausal.audit.targets import TARGETS
+from dpcausal.audit.targets import TARGETS, Target
 from dpcausal.errors import BudgetExceededError, GuaranteeError
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import ArmMoments
@@ -18,13 +19,13 @@ def _spied() -> SpyVault:
     return SpyVault(synthetic_table(schema, 50), schema)
 
 
-def check_debit() -> Finding:
+def check_debit(targets: Sequence[Target] = TARGETS) -> Finding:
     """Check that at each reading, for any estimator, the ledger's last entry is the debit that pays for it.
 
     After the first look of a schedule it is the look before, under the same debit.
     """
     unpaid, readings = [], 0
-    for target in TARGETS:
+    for target in targets:
         vault = SpyVault(synthetic_table(target.schema, 50), target.schema)
         releases = target.releases(vault)
         debits = {entry.digest for entry in vault.ledger.entries() if entry.kind == "debit"}
@@ -33,7 +34,7 @@ def check_debit() -> Finding:
         paid = vault.readings and first and debits == {release.receipt.digest for release in releases}
         unpaid += [] if paid else [target.name]
     detail = f"read before paying: {', '.join(unpaid)}" if unpaid else f"{readings} readings, each after its debit"
-    return Finding("debit", f"{len(TARGETS)} estimators", not unpaid, detail, {"readings": readings})
+    return Finding("debit", f"{len(targets)} targets", not unpaid, detail, {"readings": readings})
 
 
 def check_retry() -> Finding:

@@ -23,7 +23,7 @@ def audit(*, effort: str = "full", workers: int | None = None, watcher: Watcher 
     run in this process.
 
     Args:
-        effort: `smoke` makes every check on every target once, in a minute or two; `quick` takes some minutes, and
+        effort: `smoke` makes every check on every estimator once, in a few minutes; `quick` takes some minutes, and
             `full` about forty on two cores.
         workers: How many processes to use; as many as there are cores, if left out.
         watcher: Called as results come in.

@@ -89,6 +89,11 @@ class Target:
     undeclared: Value | None = None
 
     @property
+    def estimator(self) -> str:
+        """What is audited, without the words for the variant."""
+        return self.name.partition(",")[0]
+
+    @property
     def schema(self) -> Schema:
         """The schema of the tables that it is audited on."""
         return standard_schema(self.protects, self.undeclared)
@@ -278,7 +283,7 @@ TARGETS = (
     *(
         of_estimator(kind.__name__, estimator_for(name, _ONE_COVARIATE), "record")
         for name, kind in ESTIMATORS.items()
-        if kind.__name__ not in {target.name.partition(",")[0] for target in _VARIANTS}
+        if kind.__name__ not in {target.estimator for target in _VARIANTS}
     ),
 )
 """What is audited. A shipped estimator without a variant of its own above is audited as it comes."""

@@ -66,7 +66,7 @@ class Effort:
         power: Runs of the attack on the simplest release.
         least_power: The share of epsilon that it must show.
         listed: Whether the listed pairs are ranked beside the worst of all small tables.
-        variants: Whether all variants of a query are tried, or one.
+        variants: Whether all variants of an estimator and of a query are tried, or one.
         sizes: The sizes of tables of which all are tried.
         draws: Releases to look at one by one, for each query.
         units: The sizes of tables that are read in many ways.
@@ -117,7 +117,7 @@ EFFORTS = {
         ),
     )
 }  # fmt: skip
-"""How hard an audit tries: every check on every target or query once; some minutes; most of an hour."""
+"""How hard an audit tries: every check on every estimator and query once; some minutes; most of an hour."""
 
 
 def tasks(effort: Effort) -> Iterator[Task]:
@@ -130,7 +130,8 @@ def tasks(effort: Effort) -> Iterator[Task]:
             yield partial(_one, partial(check, ways[every * part :: every * effort.parts]))
         yield partial(_one, partial(check_shape, effort.hostile, part))
         yield partial(_one, partial(check_record_independence, effort.hostile, part))
-    for target in reversed(TARGETS):
+    targets = TARGETS if effort.variants else _first_variants()
+    for target in reversed(targets):
         yield partial(attack, target, effort)
     groups = claims() if effort.variants else _one_of_each(claims())
     for name, group in groups.items():
@@ -139,15 +140,20 @@ def tasks(effort: Effort) -> Iterator[Task]:
     for name, claim in _exact(groups).items():
         for size in effort.units:
             yield partial(_one, partial(check_determinism, name, claim, size, effort.threads))
-    for target in TARGETS:
+    for target in targets:
         yield partial(_one, partial(check_public_outputs, target, effort.public))
         yield partial(_one, partial(check_draws, target))
     for epsilon in (0.1, 1.0, 4.0):
         yield partial(_one, partial(check_density, epsilon, effort.slow_worst, (1, *effort.sizes[:2])))
     yield partial(_one, check_totals)
-    yield partial(_one, check_debit)
+    yield partial(_one, partial(check_debit, targets))
     yield partial(_one, check_retry)
     yield partial(_one, check_refusal)
+
+
+def _first_variants() -> tuple[Target, ...]:
+    """Return the first target of each estimator."""
+    return tuple({target.estimator: target for target in reversed(TARGETS)}.values())[::-1]
 
 
 def _one_of_each(groups: Mapping[str, list[Claim]]) -> dict[str, list[Claim]]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def audit(
     quick: Annotated[bool, typer.Option("--quick", help="A few minutes instead of about forty.")] = False,
-    smoke: Annotated[bool, typer.Option("--smoke", help="Every check once: a minute or two.")] = False,
+    smoke: Annotated[bool, typer.Option("--smoke", help="Every check once: two or three minutes.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     figure: Annotated[
         Path | None, typer.Option(dir_okay=False, writable=True, help="Draw the results into this .png file.")

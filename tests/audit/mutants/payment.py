@@ -4,14 +4,14 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal import calibration
-from dpcausal.audit.payment import check_debit, check_refusal, check_retry
+from dpcausal.audit.payment import check_refusal, check_retry
 from dpcausal.queries import Query
 from dpcausal.release import Receipt
 from dpcausal.vault.answers import ANSWERS
-from tests.audit.mutants.mutant import mutant
+from tests.audit.mutants.mutant import debit, mutant
 
 
-@mutant("reads before it pays", check_debit)
+@mutant("reads before it pays", debit)
 def reads_first(patch: pytest.MonkeyPatch) -> None:
     release = dpc.Vault.release
 
