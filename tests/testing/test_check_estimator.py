@@ -55,13 +55,13 @@ ESTIMATORS: list[AnyEstimator] = [
 
 
 def spread_over_protections() -> Iterator[tuple[AnyEstimator, Protects]]:
-    """Yield every variant of every estimator once, and every estimator with every protection."""
+    """Yield every variant of every estimator once, and every estimator with two protections or more."""
     kinds: dict[type, list[AnyEstimator]] = {}
     for estimator in ESTIMATORS:
         kinds.setdefault(type(estimator), []).append(estimator)
-    for variants in kinds.values():
-        for place in range(max(len(variants), len(PROTECTS))):
-            yield variants[place % len(variants)], PROTECTS[place % len(PROTECTS)]
+    for first, variants in enumerate(kinds.values()):
+        for place in range(max(len(variants), 2)):
+            yield variants[place % len(variants)], PROTECTS[(first + place) % len(PROTECTS)]
 
 
 @pytest.mark.parametrize(("estimator", "protects"), list(spread_over_protections()), ids=str)
