@@ -127,6 +127,10 @@ def test_unit_that_changes_its_cohort_from_version_to_version_breaks_the_bound()
     several = schema_for("record", unit=dpc.Unit("who", by="day", keep="last"))
     with pytest.raises(QueryError, match="keep"):
         LookMoments(Cut("week"), 1).sensitivity(several, "record", "l2")
+    visits, unit = dpc.Real("visits", 0, 9), dpc.Unit("who", by="day", keep="first", sum=["visits"])
+    added = replace(several, covariates=[visits], unit=unit)
+    with pytest.raises(QueryError, match="add up"):
+        LookMoments(Cut("visits", [3, 6]), 1).sensitivity(added, "record", "l2")
 
 
 lives = st.tuples(

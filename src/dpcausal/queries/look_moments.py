@@ -63,6 +63,12 @@ class LookMoments(Query):
                 got='keep="last"',
                 hint="a later record may name another cohort, and a unit must stay in the one in which it entered.",
             )
+        if schema.unit and self.cohorts.name in schema.unit.added:
+            raise QueryError(
+                expected="cohorts of a column whose first value counts",
+                got=f"{self.cohorts.name!r}, which a unit's records add up",
+                hint="a total grows with the table, and a unit must stay in the cohort in which it entered.",
+            )
         return looks
 
     def cells(self, schema: Schema) -> tuple[str, ...]:
