@@ -180,10 +180,16 @@ def test_a_renewed_budget_is_spent_within_its_period(url: str, clock: list[date]
     people = dpc.Population.create(url, "people", dpc.Budget(epsilon=1), period="quarter")
     ledger = people.allocate("e", dpc.Budget(epsilon=1), as_of=AS_OF)
     ledger.grant("reserved", event(0.5), {})
+    ledger.grant("paid", event(0.1), {})
+    ledger.debit("paid")
     with pytest.raises(BudgetExceededError):
         people.allocate("f", HALF, as_of=AS_OF)
     clock.append(date(2027, 1, 1))
-    for use in (lambda: ledger.grant("later", event(0.1), {}), lambda: ledger.debit("reserved")):
+    for use in (
+        lambda: ledger.grant("later", event(0.1), {}),
+        lambda: ledger.debit("reserved"),
+        lambda: ledger.store("paid", "{}"),
+    ):
         with pytest.raises(LedgerError, match="2026-Q4, from 2026-10-01 to 2026-12-31"):
             use()
     following = people.allocate("e", dpc.Budget(epsilon=1), as_of=AS_OF)

@@ -285,6 +285,8 @@ class Ledger(Journal[RunningTotal]):
                 raise LedgerError(
                     expected="a request that was debited", got="one that was not", hint="debit it before the answer."
                 )
+            if self.allocation:  # what was paid for in one period is not told in another
+                self.allocation.check_day()
             self._append(connection, "release", request, {"release": json.loads(release)})
             return release
 
