@@ -38,6 +38,9 @@ def bucket() -> Iterator[str]:
                 pq.write_table(table.slice(1_000 * place, 1_000), file)
         with store.open_output_stream("clinic/visits/_unfinished/part.parquet") as file:
             pq.write_table(table, file)
+        for name in ("a1", "a*"):
+            with store.open_output_stream(f"clinic/patterns/{name}.parquet") as file:
+                pq.write_table(table.slice(0, 10), file)
         yield "s3://clinic"
     server.stop()
 
@@ -63,6 +66,12 @@ def test_what_is_not_there_is_refused(bucket: str, place: str) -> None:
     with pytest.raises(TableError) as caught:
         open_table(f"{bucket}/{place}", SCHEMA)
     assert MARKER not in str(caught.value)
+
+
+@pytest.mark.parametrize("place", ["patterns/", "patterns/a*.parquet"])
+def test_a_file_named_like_a_pattern_is_refused(bucket: str, place: str) -> None:
+    with pytest.raises(TableError, match="without"):
+        open_table(f"{bucket}/{place}", SCHEMA)
 
 
 @pytest.mark.parametrize(

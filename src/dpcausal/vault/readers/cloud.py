@@ -79,6 +79,12 @@ def _found(place: str) -> tuple[fs.FileSystem, list[str]]:
             got=f"none at {PurePosixPath(path).name!r} of that bucket",
             hint="check the address; other files must be downloaded first.",
         )
+    if any(sign in file for file in files for sign in "*?[]"):
+        raise TableError(
+            expected="names of files without *, ? and brackets",
+            got="some with such a sign, which would be read as a pattern, and files twice",
+            hint="rename those files, or name the others by a glob.",
+        )
     return store, sorted(files)
 
 

@@ -229,8 +229,9 @@ def _summed(described: "Sequence[tuple[str, str, int, bool]]", used: "Sequence[s
 
     kinds: dict[str, Any] = {}
     for column, kind, size, exact in described:
-        if kind == "numeric" and size >= 4:
-            kinds[column] = dt.Decimal((size - 4) >> 16, (size - 4) & 0x7FF)
+        precision, scale = (size - 4) >> 16, (size - 4) & 0x7FF  # as PostgreSQL keeps them; 11 bits, the first a sign
+        if kind == "numeric" and size >= 4 and scale <= precision and scale < 2**10:
+            kinds[column] = dt.Decimal(precision, scale)
         elif kind in _SUMMED and exact:
             kinds[column] = _SUMMED[kind]
         elif kind in _CAST_TO_TEXT and exact:
