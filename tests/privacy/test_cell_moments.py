@@ -14,7 +14,17 @@ from hypothesis import strategies as st
 
 import dpcausal as dpc
 from dpcausal.audit.tables import exact_answer
-from dpcausal.queries import ArmMoments, CellMoments, Cut, Norm, Sensitivity, question
+from dpcausal.queries import (
+    ArmMoments,
+    ArmRegressionMoments,
+    CellMoments,
+    Cut,
+    MetricMoments,
+    Norm,
+    Query,
+    Sensitivity,
+    question,
+)
 from dpcausal.schema import PROTECTS, Protects
 from dpcausal.vault.engines.duckdb import connect
 from dpcausal.vault.table import open_table
@@ -165,3 +175,25 @@ def test_tie_between_records_of_a_unit_does_not_let_an_outcome_decide_on_an_arm(
         return [found[f"size_{arm}"] for arm in range(4)]
 
     assert sizes(0.0, 1.0) == sizes(1.0, 0.0) == [1, 0, 1, 0]
+
+
+@pytest.mark.parametrize("query", [CellMoments(), MetricMoments([["y"]], [1.0]), ArmRegressionMoments(["x"])])
+def test_tie_between_records_of_a_unit_does_not_let_a_covariate_decide_on_an_arm(query: Query) -> None:
+    schema = dpc.Schema(
+        treatment=dpc.Treatment("t", arms=("a", "b", "c", "d"), compare="b"),
+        outcome=dpc.Real("y", 0, 1),
+        covariates=[dpc.Real("x", 0, 1)],
+        unit=dpc.Unit("who", by="day"),
+        protects="record_within_arm",
+    )
+
+    def answer(first: float, second: float) -> dict[str, int]:
+        columns = {"t": ["c", "d", "a"], "y": [1.0, 1.0, 0.0], "x": [first, second, 0.5]}
+        table = pa.table(columns | {"who": [1, 1, 2], "day": [1, 1, 1]})
+        engine = open_table(DATABASE.from_arrow(table), schema)
+        return exact_answer(query, schema, engine, dpc.Guarantee(epsilon=1, protects="record_within_arm")).ticks
+
+    one, other = answer(0.2, 0.8), answer(0.8, 0.2)
+    sensitivity = query.sensitivity(schema, "record_within_arm", "l1")
+    moves = [abs(one[at.name] - other[at.name]) / at.weight for at in sensitivity.coordinates if at.weight]
+    assert sum(moves) <= sensitivity.bound

@@ -90,8 +90,8 @@ def coerced(
     one_of_them = [name for name in ticks if name not in events]
     coded = ", ".join([ticks[name] for name in one_of_them] + list(events.values()))
     rows = f"SELECT {coded}, unit, number_by, place_by FROM ({read_cells})"  # noqa: S608
-    # The outcome comes last, so that where it alone is protected it does not decide on anything public.
-    ties = ", ".join(sorted(one_of_them, key="outcome".__eq__))
+    # Arms come first and the outcome last, so that nothing protected decides on anything that may be public.
+    ties = ", ".join(sorted(one_of_them, key=lambda name: (name not in ("treatment", "arm"), name == "outcome")))
     direction = f"{'ASC' if unit.keep == 'first' else 'DESC'} NULLS LAST"
     order = f"number_by {direction}, place_by {direction}, {ties}"
     chosen = ", ".join([*one_of_them, *totals.values()])
