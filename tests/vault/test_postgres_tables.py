@@ -99,6 +99,27 @@ def test_hostile_values_become_the_integers_that_arrow_makes_of_them(
     assert ticks(f"{address}#visits", SCHEMA) == ticks(expected, SCHEMA)
 
 
+@pytest.mark.parametrize("cell", [5e-324, -5e-324, 1e-310, 40.0, -200.0])
+def test_a_cell_near_0_does_not_underflow(cell: float, address: str, server: psycopg.Connection[Any]) -> None:
+    schema = dpc.Schema(dpc.Treatment("t"), dpc.Real("y", -1e7, 1e7))
+    columns: dict[str, list[Any]] = {"t": [0, 1], "y": [cell, 1000.0]}
+    fill(server, {"t": "smallint", "y": "double precision"}, columns)
+    sums = [
+        open_table(table, schema).aggregate({"treatment": 2}, ["1", "outcome"]).tolist()
+        for table in (f"{address}#visits", pa.table(columns))
+    ]
+    assert sums[0] == sums[1]
+
+
+@pytest.mark.parametrize("kind", ["numeric(5, -2)", "numeric(2, 4)"])
+def test_numbers_with_fewer_or_more_places_than_digits_are_read(
+    kind: str, address: str, server: psycopg.Connection[Any]
+) -> None:
+    schema = dpc.Schema(dpc.Treatment("t"), dpc.Real("y", 0, 1000))
+    fill(server, {"t": "smallint", "y": kind}, {"t": [0, 1], "y": [0, None]})
+    assert open_table(f"{address}#visits", schema).aggregate({"treatment": 2}, ["1"]).tolist() == [[1], [1]]
+
+
 def test_odd_names_and_listed_values_are_read(address: str, server: psycopg.Connection[Any]) -> None:
     names = ['t"; DROP TABLE visits; --', "größe {cm}"]
     arm = dpc.Treatment(names[0], arms=("no", 'ye"s'), undeclared="no")

@@ -123,7 +123,8 @@ def _added(column: TableColumn, value: str, event: str, family: Family, dialect:
         f"CASE WHEN {value} BETWEEN {low} AND {high} THEN {value} WHEN {value} < {low} THEN {low} "
         f"WHEN {value} <= {literal(math.inf)} THEN {high} ELSE {literal(0.0)} END"
     )
-    one = f"CAST(CAST(FLOOR(({within}) * {literal(to_one)} + {literal(0.5)}) AS BIGINT) AS DECIMAL(18, 0))"
+    number = _without_underflow(within, to_one)
+    one = f"CAST(CAST(FLOOR(({number}) * {literal(to_one)} + {literal(0.5)}) AS BIGINT) AS DECIMAL(18, 0))"
     least, greatest = (f"CAST({sign}{2**_EXACT_BITS} AS DECIMAL(18, 0))" for sign in ("-", ""))
     total = f"CAST(LEAST(GREATEST(SUM({event}) {over}, {least}), {greatest}) AS BIGINT)"
     return one, f"CAST({total} AS DOUBLE) / {literal(to_one)}"
@@ -244,13 +245,24 @@ def _real_ticks(column: Real, value: str) -> str:
         f"CASE WHEN {value} BETWEEN {low} AND {high} THEN {value} "
         f"WHEN {value} < {low} THEN {low} WHEN {value} <= {literal(math.inf)} THEN {high} ELSE {missing} END"
     )
-    moved = f"({within} - {literal(middle)})" if middle else within
+    moved = f"({within} - {literal(middle)})" if middle else _without_underflow(within, ticks_to_one)
     rounded = f"FLOOR({moved} * {literal(ticks_to_one)} + {literal(0.5)})"
     ends = ((end - middle) * ticks_to_one + 0.5 for end in (column.low, column.high))
     if all(-GRID <= math.floor(end) <= GRID for end in ends):
         return rounded
     # Two bounds that differ by few of their last digits.
     return f"LEAST(GREATEST({rounded}, {literal(float(-GRID))}), {literal(float(GRID))})"
+
+
+def _without_underflow(value: str, factor: float) -> str:
+    """Return a number, or 0 where its product with a factor below 1 is at most a quarter and rounds to 0.
+
+    PostgreSQL fails where the product of two numbers other than 0 is 0 in floating point.
+    """
+    if factor >= 1:
+        return value
+    least, most = literal(-0.25 / factor), literal(0.25 / factor)
+    return f"CASE WHEN ({value}) BETWEEN {least} AND {most} THEN {literal(0.0)} ELSE ({value}) END"
 
 
 def _arm(column: Treatment, value: str, family: Family, dialect: Dialect) -> str:
