@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,9 @@ from dpcausal.vault.engines import Engine
 from dpcausal.vault.numerics.learners import find_learner
 from dpcausal.vault.table import open_table
 from tests.support.engines import InOrder, without_draws
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SCHEMA = standard_schema("outcome")
 GUARANTEE = Guarantee(epsilon=1.0, delta=1e-6, protects="outcome")
@@ -82,18 +85,23 @@ def opened(folder: str, partitions: int) -> Engine:
     """DuckDB, or Spark with so many partitions."""
     if not partitions:
         return open_table(Path(folder, "hostile.parquet"), SCHEMA)
-    from pyspark.sql import SparkSession  # noqa: PLC0415 (an extra)
+    from dpcausal.vault.engines.spark import SparkEngine  # noqa: PLC0415 (an extra)
 
-    from dpcausal.vault.engines.spark import SparkEngine  # noqa: PLC0415
+    return SparkEngine(session().read.parquet(folder).repartition(partitions), SCHEMA)
+
+
+def session() -> "SparkSession":
+    """Return Spark on this machine."""
+    from pyspark.sql import SparkSession  # noqa: PLC0415 (an extra)
 
     os.environ |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     settings: dict[str, bool | float | int | str | None] = {
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "3g",
         "spark.sql.shuffle.partitions": "2",
     }
-    spark = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
-    return SparkEngine(spark.read.parquet(folder).repartition(partitions), SCHEMA)
+    return SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
 
 
 def main() -> None:

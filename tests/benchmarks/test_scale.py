@@ -27,14 +27,18 @@ from benchmarks.scale import (
     sizes,
     sums,
     tasks,
+    warehouses,
 )
 from benchmarks.scale.__main__ import PARTS, main
 from benchmarks.scale.data import GROUPS, VALUES, Study, drawn, first_files, written
 from benchmarks.scale.options import Options
 from benchmarks.scale.pictures import draw
 from benchmarks.scale.tasks import Task
+from dpcausal.queries import LookMoments, MetricMoments
 from dpcausal.vault.answers import ANSWERS
+from dpcausal.vault.table import open_table
 from tests.support.engines import without_draws
+from tests.support.hostile import hostile
 
 ROWS = 3_000
 
@@ -245,10 +249,24 @@ def test_every_cost_of_a_long_ledger_is_measured() -> None:
     assert all(value > 0 for value in figures.values())
 
 
-def test_published_warehouses_agree_and_cost_this_machine_little() -> None:
+def test_sites_add_up_to_one_table_and_a_missing_row_is_seen() -> None:
+    asked = [case for case in warehouses.cases() if isinstance(case[0], MetricMoments | LookMoments)]
+    assert {schema for _, schema in asked} == {warehouses.SCHEMA, warehouses.THREE_ARMS}
+    table = hostile(ROWS)
+    own = warehouses.answers_of(asked, open_table(table, warehouses.SCHEMA))
+    for rows, same in ((ROWS, True), (ROWS - 1, False)):
+        parts = {str(at): table.slice(at, min(1_000, rows - at)) for at in range(0, rows, 1_000)}
+        sites = {name: open_table(part, warehouses.SCHEMA) for name, part in parts.items()}
+        assert (warehouses.differing(own, warehouses.summed_answers(asked, sites)) == []) == same
+
+
+def test_published_engines_agree_and_cost_this_machine_little() -> None:
     found = kept(PUBLISHED / "scale.json")["warehouses"]
-    for name in ("postgresql", "clickhouse"):
+    assert {"metric_moments", "look_moments"} < set(found["queries"])
+    for name in ("postgresql", "clickhouse", "spark", "sites"):
         assert found[name]["differ"] == []
-        assert len(found[name]["queries"]) == 17
+    assert found["sites"]["engines"] == ["duckdb", "postgresql", "clickhouse", "spark"]
+    assert found["ten covariates"]["as_sql"]
+    assert found["ten covariates"]["identical"]
     for timed in found["postgresql"]["timed"].values():
-        assert timed["pushed down"]["client_cpu"] < found["target"]
+        assert timed["pushed down"]["client_cpu"] < warehouses.TARGET * timed["streamed"]["client_cpu"]

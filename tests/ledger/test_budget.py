@@ -1,16 +1,18 @@
 import functools
 import math
+from fractions import Fraction
 from statistics import NormalDist
 from typing import Any
 
+import numpy as np
 import pytest
 
 import dpcausal as dpc
-from dpcausal.calibration import calibrate
+from dpcausal.calibration import calibrate, epsilon_of_gaussian, float_below, gaussian_sd
 from dpcausal.errors import GuaranteeError
-from dpcausal.guarantee import Event
+from dpcausal.guarantee import Event, exact
 from dpcausal.ledger.accounting import tight_epsilon
-from dpcausal.ledger.budget import Total
+from dpcausal.ledger.budget import Total, _rho_of
 from dpcausal.queries import ArmTotals
 
 
@@ -69,6 +71,28 @@ def test_parts_are_counted_in_whole_numbers() -> None:
     for count in (0, -1, 2.0):
         with pytest.raises(GuaranteeError, match="a number of queries"):
             dpc.Budget(epsilon=1).part(count)  # type: ignore[arg-type]
+
+
+def test_a_zcdp_budget_covers_one_gaussian_release_of_its_own_numbers_and_is_still_private() -> None:
+    random = np.random.default_rng(3)
+    pairs = [(round(float(10**e), 4), float(10**d)) for e, d in random.uniform((-2, -9), (1, -3), (12, 2))]
+    for epsilon, delta in [(0.1, 1e-6), (0.3, 1e-5), (1.0, 1e-6), (3.0, 1e-6), *pairs]:
+        budget = dpc.Budget(epsilon=epsilon, delta=delta, rule="zcdp")
+        event = gaussian(epsilon, delta)
+        assert budget.covers(total(event))
+        assert not budget.covers(total(event, event))
+        assert event.rho >= 1 / (2 * Fraction(gaussian_sd(epsilon, delta)) ** 2)  # never charged too little
+        smaller = float_below(1 / Fraction(event.mu))
+        assert budget.cap.rho <= 1 / (2 * Fraction(smaller) ** 2)
+        assert Fraction(epsilon_of_gaussian(smaller, float_below(exact(delta)))) <= exact(epsilon)
+
+
+def test_a_charge_that_opendp_does_not_confirm_is_beyond_a_zcdp_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpcausal.ledger.budget.epsilon_of_gaussian", lambda *_: math.inf)
+    _rho_of.cache_clear()
+    cap = dpc.Budget(epsilon=0.77, delta=1e-6, rule="zcdp").cap
+    assert cap.rho == 1 / (2 * Fraction(gaussian_sd(0.77, 1e-6)) ** 2)
+    _rho_of.cache_clear()
 
 
 @pytest.mark.parametrize("rule", ["additive", "zcdp"])

@@ -96,6 +96,12 @@ def test_products_are_the_same_as_sql_and_by_a_kernel(
     assert answer(query, spread[1]) == answer(query, duck)
 
 
+def test_many_sums_take_several_passes_and_are_the_same(duck: Engine, spread: list[SparkEngine]) -> None:
+    sums = ["1", *(f"outcome + {place}" for place in range(44))]
+    for cells in ({}, {"treatment": 2}):
+        assert (spread[1].aggregate(cells, sums) == duck.aggregate(cells, sums)).all()
+
+
 def test_workers_are_probed_before_the_debit(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> None:
     vault = dpc.Vault(frame_of(spark, hostile_table(), 1), SCHEMA, ledger="sqlite://", budget=dpc.Budget(epsilon=3))
     weighting = dpc.InverseWeighting(covariates=["age"])

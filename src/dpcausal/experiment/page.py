@@ -47,9 +47,12 @@ svg .zero { stroke: var(--rule); }
 svg .better { stroke: var(--good); } svg .worse { stroke: var(--bad); }
 .dot { fill: var(--none); } .dot.better { fill: var(--good); } .dot.worse { fill: var(--bad); }
 @media (max-width: 46rem) {
-  thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
-  table, tbody, td { display: block; }
-  tr { display: grid; grid-template-columns: 1fr 1fr; border-bottom: 1px solid var(--rule); padding: 0.5rem 0; }
+  table, thead, tbody, th, td { display: block; }
+  thead tr { display: flex; flex-wrap: wrap; gap: 0 1rem; border-bottom: 1px solid var(--ink); }
+  thead tr::before { content: "Sort by"; color: var(--quiet); padding: 0.5rem 0; }
+  thead th { border: 0; padding: 0; }
+  thead button { padding: 0.5rem 0; }
+  tbody tr { display: grid; grid-template-columns: 1fr 1fr; border-bottom: 1px solid var(--rule); padding: 0.5rem 0; }
   td:first-child, td.bar { grid-column: 1 / 3; }
   td, td:first-child { border: 0; padding: 0.1rem 0; text-align: left; }
   td:first-child { font-weight: 600; }

@@ -3,9 +3,10 @@
 import math
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
-from dpcausal.calibration import epsilon_of_gaussian, gaussian_sd
+from dpcausal.calibration import epsilon_of_gaussian, float_above, float_below, gaussian_sd
 from dpcausal.errors import GuaranteeError
 from dpcausal.guarantee import SMALLEST_DELTA, SMALLEST_EPSILON, Event, Rule, check_numbers, equal_part, exact
 
@@ -182,6 +183,16 @@ class Budget:
         return asdict(self)
 
 
+@cache
 def _rho_of(epsilon: float, delta: float) -> Fraction:
-    """Return the rho of Gaussian noise that is worth this epsilon at this delta."""
-    return 1 / (2 * Fraction(gaussian_sd(epsilon, delta)) ** 2)
+    """Return the largest rho that a budget of this epsilon at this delta covers.
+
+    It is the rho that one Gaussian release of the same epsilon and delta is charged. That charge is rounded up, so it
+    is the cap only where OpenDP confirms that noise with a standard deviation of at most 1 / sqrt(2 rho) still has this
+    epsilon at this delta. Otherwise the cap is the rho of the calibrated noise itself.
+    """
+    sd = Fraction(gaussian_sd(epsilon, delta))
+    charged = Fraction(float_above(1 / sd))
+    allowed, at = float_below(exact(epsilon)), float_below(exact(delta))
+    confirmed = epsilon_of_gaussian(float_below(1 / charged), at) <= allowed
+    return charged**2 / 2 if confirmed else 1 / (2 * sd**2)

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 Got = TypeVar("Got")
 
 _HALF = 20
+_MOST_SUMS = 20
+"""How many expressions are added up in one pass. Spark makes a pass into one method; from about 26 expressions on it is
+so long that it is not compiled, and takes minutes in place of seconds."""
+
 _PROBES = 8
 """Tasks that look whether workers can run a kernel; Spark decides which workers get them."""
 
@@ -58,11 +62,10 @@ class SparkEngine:
     Spark keeps a log of its own, which may quote rows when something fails: it is for whoever may see the table.
 
     Attributes:
-        most_sql_features: See `adds_products`. Up to three features SQL takes about as long as a kernel, and needs no
-            Python on workers; with ten a run on two million rows did not end within minutes.
+        most_sql_features: See `adds_products`. SQL needs no Python on workers, and a pass for every 20 products.
     """
 
-    most_sql_features = 3
+    most_sql_features = 10
 
     __slots__ = ("_checked", "_compared", "_frame", "_whole")
 
@@ -102,7 +105,7 @@ class SparkEngine:
                 expected=f"Spark workers with {own}",
                 got=failure or ", ".join(sorted(found)),
                 hint="install dpcausal on every worker, in the same Python (PYSPARK_PYTHON, spark.pyspark.python). "
-                "Nothing was debited. Means, strata and regressions on up to three features need no Python on workers.",
+                "Nothing was debited. Means, strata and regressions on up to ten features need no Python on workers.",
             )
         self._checked = True
 
@@ -112,17 +115,26 @@ class SparkEngine:
         Spark adds up in 64 bits and fails beyond. So numbers, which are below 2^41 in size, are cut in two halves:
         the sums of 2^41 of either fit.
         """
+        totals: ExactInts = np.zeros((*cells.values(), len(sums)), dtype=object)
+        for start in range(0, len(sums), _MOST_SUMS):
+            places = slice(start, start + _MOST_SUMS)
+            for cell, added in self._added(cells, sums[places], whole=whole):
+                totals[cell][places] = added
+        return totals
+
+    def _added(
+        self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool
+    ) -> "Iterator[tuple[tuple[int, ...], list[int]]]":
+        """Yield each cell that has rows, with its sums, from one pass."""
         keys = ", ".join(cells)
         halves = ", ".join(f"SUM({half})" for expression in sums for half in _halves(expression))
         text = f"SELECT {keys}{', ' if keys else ''}{halves} FROM {{coerced}}"  # noqa: S608 (no outside text)
         grouped = f"{text} GROUP BY {keys}" if keys else text
-        totals: ExactInts = np.zeros((*cells.values(), len(sums)), dtype=object)
         coerced = self._whole if whole else self._compared
         for line in _silenced(lambda: coerced.sparkSession.sql(grouped, coerced=coerced).collect()):
             added = [int(value or 0) for value in line[len(cells) :]]
             pairs = zip(added[::2], added[1::2], strict=True)
-            totals[tuple(line[: len(cells)])] = [(high << _HALF) + low for high, low in pairs]
-        return totals
+            yield tuple(line[: len(cells)]), [(high << _HALF) + low for high, low in pairs]
 
     def fold(self, columns: Sequence[str], kernel: "Callable[[Batch], NDArray[Any]]") -> "ExactInts":
         """Return the sum of a kernel over batches; see `Engine.fold`."""
