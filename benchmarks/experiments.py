@@ -16,6 +16,7 @@ import resource
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -181,31 +182,104 @@ def cost(metrics: int, n: int, delta: float, turns: int) -> dict[str, Any]:
     }
 
 
-def large(files: int, metrics: int = 50, n: int = 1_000_000) -> dict[str, Any]:
-    """Return CPU seconds and the peak of memory for many files: one, linked so many times. In a process of its own."""
-    random = np.random.default_rng(0)
-    with tempfile.TemporaryDirectory() as folder:
-        first, made = Path(folder, "0.parquet"), n // 100_000
-        kinds = pa.schema({"arm": pa.int64()} | {f"m{at}": pa.float64() for at in range(metrics)})
-        with pq.ParquetWriter(first, kinds) as writer:
-            for _ in range(made):
-                columns: Columns = {"arm": random.integers(0, 2, 100_000)}
-                columns |= {f"m{at}": random.gamma(2, 10, 100_000) for at in range(metrics)}
-                writer.write_table(pa.table(columns))
-        Path(folder, "users").mkdir()
+def large(files: int, folder: str, turns: int, metrics: int = 50) -> dict[str, Any]:
+    """Return CPU seconds and the peak of memory for files of a million users each, in a process of its own."""
+    users = Path(folder)
+    users.mkdir(parents=True, exist_ok=True)
+    # Another process makes the files, so that the peak of memory is that of the experiment.
+    making = get_context("spawn").Process(target=make_users, args=(users, files, metrics))
+    making.start()
+    making.join()
+    with tempfile.TemporaryDirectory() as chosen:
         for place in range(files):
-            Path(folder, "users", f"{place}.parquet").hardlink_to(first)
-        parts = _parts(f"{folder}/users", f"{folder}/ledger.db", metrics, 1e-6)
+            Path(chosen, f"{place}.parquet").symlink_to(_piece(users, place).resolve())
+        size = sum(_piece(users, place).stat().st_size for place in range(files))
+        with tempfile.TemporaryDirectory() as ledgers:
+            begin = time.perf_counter()
+            parts = [_parts(chosen, f"{ledgers}/{turn}.db", metrics, 1e-6) for turn in range(turns)]
+            wall = (time.perf_counter() - begin) / turns
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        floats = _timed(lambda: _float_sums(f"{folder}/users/*.parquet", metrics))
+        floats = [_timed(lambda: _float_sums(f"{chosen}/*.parquet", metrics)) for _ in range(turns)]
+    best = min(parts, key=lambda each: sum(each.values()))
     return {
         "metrics": metrics,
-        "n": files * n,
-        "seconds": sum(parts.values()),
-        "float_seconds": floats,
-        "parts": parts,
+        "n": files * PIECE,
+        "megabytes": size / 1e6,
+        "turns": turns,
+        "seconds": sum(best.values()),
+        "wall_seconds": wall,
+        "float_seconds": min(floats),
+        "parts": best,
         "peak_mb": peak,
     }
+
+
+PIECE = 1_000_000
+
+
+def _piece(users: Path, place: int) -> Path:
+    return users / f"{place}.parquet"
+
+
+def make_users(users: Path, files: int, metrics: int) -> None:
+    """Write the files that are not there yet: counts in 8 bits and amounts in 32, in turns, with long tails."""
+    count, amount = "LEAST(FLOOR(-4 * LN(1 - RANDOM())), 100)", "FLOOR(-160 * LN(1 - RANDOM())) / 8"
+    columns = [f"CAST({count if at % 2 else amount} AS {'UTINYINT' if at % 2 else 'FLOAT'})" for at in range(metrics)]
+    made = ", ".join(f"{column} AS m{at}" for at, column in enumerate(columns))
+    connection = duckdb.connect()
+    for place in range(files):
+        if not _piece(users, place).exists():
+            text = f"SELECT CAST(FLOOR(2 * RANDOM()) AS UTINYINT) AS arm, {made} FROM range({PIECE})"  # noqa: S608
+            connection.execute(f"COPY ({text}) TO '{_piece(users, place)}'")
+
+
+def jobs(n: int, turns: int) -> list[dict[str, Any]]:
+    """Return CPU seconds of whole jobs of one metric, and of DuckDB's float sums in the same turn."""
+    random, kinds = np.random.default_rng(0), {"arm": pa.int64(), "y": pa.float64(), "before": pa.float64()}
+    y, before = dpc.Real("y", 0, 100), dpc.Real("before", 0, 100)
+    treatment = dpc.Treatment("arm")
+    mean, squares = dpc.Schema(treatment=treatment, outcome=y), "SUM(y), SUM(y * y)"
+    cuped = dpc.Schema(treatment=treatment, outcome=y, covariates=[before])
+    asked: dict[str, tuple[dpc.Schema, Any, str]] = {
+        "DifferenceInMeans": (mean, dpc.DifferenceInMeans(), squares),
+        "RegressionAdjustment, 1 covariate": (
+            cuped,
+            dpc.RegressionAdjustment(covariates=["before"]),
+            f"{squares}, SUM(before), SUM(y * before), SUM(before * before)",
+        ),
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        file = f"{folder}/users.parquet"
+        with pq.ParquetWriter(file, pa.schema(kinds)) as writer:
+            for _ in range(n // 100_000):
+                habit = random.gamma(2, 10, 100_000)
+                columns = {"arm": random.integers(0, 2, 100_000), "y": habit * random.gamma(4, 0.25, 100_000)}
+                writer.write_table(pa.table(columns | {"before": habit}))
+
+        def job(name: str, turn: int) -> None:
+            schema, estimator, _ = asked[name]
+            address = f"sqlite:///{folder}/{type(estimator).__name__} {turn}.db"
+            ledger = dpc.Ledger.create(address, dpc.Budget(epsilon=1), as_of="1")
+            estimator.estimate(dpc.Vault(file, schema, ledger=ledger, as_of="1"), epsilon=1.0)
+
+        def floats(name: str) -> None:
+            duckdb.connect().execute(f"SELECT arm, COUNT(*), {asked[name][2]} FROM '{file}' GROUP BY ALL").fetchall()  # noqa: S608
+
+        found: dict[str, list[tuple[float, float]]] = {name: [] for name in asked}
+        for turn in range(turns + 1):
+            for name, each in found.items():
+                each.append((_timed(lambda: job(name, turn)), _timed(lambda: floats(name))))  # noqa: B023 (called at once)
+    return [
+        {
+            "job": name,
+            "n": n,
+            "turns": turns,
+            "seconds": median(own for own, _ in each[1:]),  # the first turn loads libraries
+            "float_seconds": median(plain for _, plain in each[1:]),
+            "ratio": median(own / plain for own, plain in each[1:]),
+        }
+        for name, each in found.items()
+    ]
 
 
 def _parts(file: str, ledger_file: str, metrics: int, delta: float) -> dict[str, float]:
@@ -236,7 +310,7 @@ def _timed(job: Callable[[], object]) -> float:
 
 
 def _float_sums(file: str, metrics: int) -> None:
-    sums = ", ".join(f"SUM(m{at}), SUM(m{at} * m{at})" for at in range(metrics))
+    sums = ", ".join(f"SUM(CAST(m{at} AS DOUBLE)), SUM(CAST(m{at} AS DOUBLE) * m{at})" for at in range(metrics))
     duckdb.connect().execute(f"SELECT arm, COUNT(*), {sums} FROM '{file}' GROUP BY ALL").fetchall()  # noqa: S608
 
 
@@ -264,24 +338,65 @@ def coverage_table(result: dict[str, Any]) -> str:
 
 def cost_table(result: dict[str, Any]) -> str:
     """Return the cost as docs/experiments.md shows it."""
-    costs = [(each, each["ms_a_metric"], each["float_ms_a_metric"], "") for each in result["cost"]]
-    for each in result["large"]:
-        own, floats = (1e3 * each[name] / each["metrics"] for name in ("seconds", "float_seconds"))
-        costs.append((each | {"delta": 1e-6}, own, floats, f"{each['peak_mb']:,.0f} MB"))
     return _table(
-        ("metrics", "users", "noise", "CPU a metric", "float sums", "ratio", "peak memory"),
+        ("metrics", "users", "noise", "CPU a metric", "float sums", "ratio"),
         [
             (
                 str(each["metrics"]),
                 f"{each['n']:,}",
                 NAMED[each["delta"], "record"],
-                f"{own:,.1f} ms",
-                f"{floats:,.1f} ms",
-                f"{own / floats:.1f}",
-                peak,
+                f"{each['ms_a_metric']:,.1f} ms",
+                f"{each['float_ms_a_metric']:,.1f} ms",
+                f"{each['ms_a_metric'] / each['float_ms_a_metric']:.1f}",
             )
-            for each, own, floats, peak in costs
+            for each in result["cost"]
         ],
+    )
+
+
+def jobs_table(result: dict[str, Any]) -> str:
+    """Return what whole jobs of one metric cost, as docs/scaling.md shows it."""
+    return _table(
+        ("whole job of one metric", "users", "CPU", "float sums", "ratio"),
+        [
+            (
+                f"`{each['job']}`",
+                f"{each['n']:,}",
+                f"{each['seconds']:.2f} s",
+                f"{each['float_seconds']:.2f} s",
+                f"{each['ratio']:.1f}",
+            )
+            for each in result["jobs"]
+        ],
+    )
+
+
+PROJECTED = 10**9
+
+
+def bill_table(result: dict[str, Any]) -> str:
+    """Return CPU time by the number of users, as docs/scaling.md shows it; the last line is projected.
+
+    The projection goes on from the largest size as CPU time grew from the second largest to it.
+    """
+    lines = sorted(result["large"], key=lambda each: each["n"])
+    before, last = lines[-2:]
+    slope = (last["seconds"] - before["seconds"]) / (last["n"] - before["n"])
+    ahead = last["seconds"] + slope * (PROJECTED - last["n"])
+
+    def line(users: str, n: int, seconds: float, floats: float | None, peak: str) -> tuple[str, ...]:
+        total = f"{seconds:,.1f} s" if n < PROJECTED else f"{seconds / 3600:.1f} hours"
+        each, plain = (None if time is None else time / last["metrics"] / n * 1e9 for time in (seconds, floats))
+        beside = ("", "") if plain is None else (f"{plain:,.0f} s", f"{seconds / floats:.1f}")  # type: ignore[operator]
+        return (users, total, f"{each:,.0f} s", *beside, peak)
+
+    measured = [
+        line(f"{each['n']:,}", each["n"], each["seconds"], each.get("float_seconds"), f"{each['peak_mb']:,.0f} MB")
+        for each in lines
+    ]
+    return _table(
+        ("users", "CPU, 50 metrics", "for a metric and a billion users", "float sums likewise", "ratio", "peak memory"),
+        [*measured, line(f"{PROJECTED:,}, projected", PROJECTED, ahead, None, "")],
     )
 
 
@@ -295,15 +410,23 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=0, help="runs of the simulation; 0 leaves coverage as stored")
     parser.add_argument("--turns", type=int, default=0, help="turns of each cost; 0 leaves costs as stored")
     parser.add_argument("--files", type=int, default=0, help="add 50 metrics of so many million users to the result")
+    parser.add_argument("--folder", help="where their files are, or are made; a temporary folder if left out")
+    parser.add_argument(
+        "--jobs", type=int, default=0, help="turns of whole jobs of one metric; 0 leaves them as stored"
+    )
     parser.add_argument("--json", action="store_true", help="store the result")
     options = parser.parse_args()
     result = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
-    if options.turns:
+    if options.turns and not options.files:
         cells = ((200, 1_000, 0.0), (200, 1_000, 1e-6), (20, 1_000_000, 1e-6))
         result["cost"] = [cost(*cell, options.turns) for cell in cells]
     if options.files:
-        made = large(options.files)
-        result["large"] = [each for each in result.get("large", []) if each["n"] != made["n"]] + [made]
+        with tempfile.TemporaryDirectory() as folder:
+            made = large(options.files, options.folder or folder, options.turns or 1)
+        rest = [each for each in result.get("large", []) if each["n"] != made["n"]]
+        result["large"] = sorted([*rest, made], key=lambda each: each["n"])
+    if options.jobs:
+        result["jobs"] = jobs(10_000_000, options.jobs)
     if options.runs:
         result["coverage"] = coverage(options.runs)
     print(json.dumps(result, indent=1))

@@ -48,7 +48,12 @@ def dated_columns(schema: Schema) -> frozenset[str]:
 
 
 def coerced(
-    schema: Schema, families: Mapping[str, Family], dialect: Dialect = DUCKDB, only: Collection[str] | None = None
+    schema: Schema,
+    families: Mapping[str, Family],
+    dialect: Dialect = DUCKDB,
+    only: Collection[str] | None = None,
+    *,
+    floating: bool = False,
 ) -> str:
     """Return the SQL text of the coerced table, with one row for each unit.
 
@@ -57,6 +62,7 @@ def coerced(
         families: What its columns' types let one do with them.
         dialect: How the engine spells it.
         only: Coerced columns to which the text may be cut, if nothing decides on units.
+        floating: Whether numbers in ticks are left as DOUBLE. Codes are integers in any case.
     """
     check_columns(columns_used(schema), list(families))
     cells, read, ticks, events, totals = {}, {}, {}, {}, {}
@@ -76,7 +82,7 @@ def coerced(
         code = value if name in events and not isinstance(column, Real) else _ticks(column, value, family, dialect)
         if name == "outcome" and not isinstance(column, Real):
             code = f"{2 * GRID} * ({code}) - {GRID}"
-        ticks[name] = f"CAST({code} AS INTEGER) AS {name}"
+        ticks[name] = f"{code if floating and isinstance(column, Real) else f'CAST({code} AS INTEGER)'} AS {name}"
     if unit is None:
         kept = [name for name in read if only is None or name in only] or ["treatment"]
         first, then, last = (", ".join(each[name] for name in kept) for each in (cells, read, ticks))
@@ -242,8 +248,8 @@ def _real_ticks(column: Real, value: str) -> str:
     middle, ticks_to_one = grid(column)
     low, high, missing = map(literal, (column.low, column.high, column.missing_value))
     within = (
-        f"CASE WHEN {value} BETWEEN {low} AND {high} THEN {value} "
-        f"WHEN {value} < {low} THEN {low} WHEN {value} <= {literal(math.inf)} THEN {high} ELSE {missing} END"
+        f"CASE WHEN {value} BETWEEN {low} AND {high} THEN {value} ELSE "  # which DuckDB has done with soonest
+        f"CASE WHEN {value} < {low} THEN {low} WHEN {value} <= {literal(math.inf)} THEN {high} ELSE {missing} END END"
     )
     moved = f"({within} - {literal(middle)})" if middle else _without_underflow(within, ticks_to_one)
     rounded = f"FLOOR({moved} * {literal(ticks_to_one)} + {literal(0.5)})"
@@ -271,7 +277,7 @@ def _arm(column: Treatment, value: str, family: Family, dialect: Dialect) -> str
     rest = OUTSIDE if column.undeclared is None else places.get(column.undeclared, OUTSIDE)
     codes = [places.get(arm, OUTSIDE) for arm in column.arms]
     cells = zip(_spelled(column, family, dialect), codes, strict=True)
-    cases = " ".join(f"WHEN {value} IN ({each}) THEN {code}" for each, code in cells if code != rest)
+    cases = " ".join(f"WHEN {_is_spelled(value, each)} THEN {code}" for each, code in cells if code != rest)
     return f"CASE {cases} ELSE {rest} END"
 
 
@@ -279,7 +285,7 @@ def _every_arm(column: EveryArm, value: str, family: Family, dialect: Dialect) -
     """Return the place of a row's arm among all declared ones; one place more for an arm that is not declared."""
     rest = len(column.arms) if column.undeclared is None else list(column.arms).index(column.undeclared)
     cells = enumerate(_spelled(column, family, dialect))
-    cases = " ".join(f"WHEN {value} IN ({each}) THEN {code}" for code, each in cells if code != rest)
+    cases = " ".join(f"WHEN {_is_spelled(value, each)} THEN {code}" for code, each in cells if code != rest)
     return f"CASE {cases} ELSE {rest} END"
 
 
@@ -289,6 +295,11 @@ def _spelled(column: Binary | Category | Treatment, family: Family, dialect: Dia
         return [", ".join(text_literals(column, code, dialect)) for code in range(len(column.values))]
     whole = family == "integer" and _is_whole(column)
     return [str(int(each)) if whole else literal(each) for each in column.values]
+
+
+def _is_spelled(value: str, spelled: str) -> str:
+    """Return whether a value is one of some literals; DuckDB is faster with an equality than with a list of one."""
+    return f"{value} IN ({spelled})" if ", " in spelled else f"{value} = {spelled}"
 
 
 def _code(column: Binary | Category, value: str, family: Family, dialect: Dialect) -> str:

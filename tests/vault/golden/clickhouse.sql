@@ -1,10 +1,6 @@
 SELECT
   (
-    (
-      (
-        0 * 2
-      ) + "t3"."treatment"
-    ) * 3
+    "t3"."treatment" * 3
   ) + "t3"."covariate_0" AS "place",
   CAST(COUNT(*) AS Nullable(String)) AS "sum_0",
   CAST(SUM(CAST("t3"."outcome" AS Nullable(Decimal(38, 0)))) AS Nullable(String)) AS "sum_1",
@@ -21,18 +17,20 @@ FROM (
     *
   FROM (
     SELECT
-      CAST(CASE WHEN "t1"."read_0" IN (0) THEN 0 WHEN "t1"."read_0" IN (1) THEN 1 ELSE 2 END AS Nullable(Int32)) AS "treatment",
+      CAST(CASE WHEN "t1"."read_0" = 0 THEN 0 WHEN "t1"."read_0" = 1 THEN 1 ELSE 2 END AS Nullable(Int32)) AS "treatment",
       CAST(CAST(FLOOR(
         (
           (
             CASE
               WHEN "t1"."read_1" BETWEEN 0.0 AND 10.0
               THEN "t1"."read_1"
-              WHEN "t1"."read_1" < 0.0
-              THEN 0.0
-              WHEN "t1"."read_1" <= inf
-              THEN 10.0
-              ELSE 5.0
+              ELSE CASE
+                WHEN "t1"."read_1" < 0.0
+                THEN 0.0
+                WHEN "t1"."read_1" <= inf
+                THEN 10.0
+                ELSE 5.0
+              END
             END - 5.0
           ) * 209715.2
         ) + 0.5
@@ -91,9 +89,5 @@ FROM (
 ) AS "t3"
 GROUP BY
   (
-    (
-      (
-        0 * 2
-      ) + "t3"."treatment"
-    ) * 3
+    "t3"."treatment" * 3
   ) + "t3"."covariate_0"

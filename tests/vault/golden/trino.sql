@@ -1,10 +1,6 @@
 SELECT
   (
-    (
-      (
-        0 * 2
-      ) + "t3"."treatment"
-    ) * 3
+    "t3"."treatment" * 3
   ) + "t3"."covariate_0" AS "place",
   CAST(COUNT(*) AS VARCHAR) AS "sum_0",
   CAST(SUM(CAST("t3"."outcome" AS DECIMAL(38, 0))) AS VARCHAR) AS "sum_1",
@@ -23,18 +19,20 @@ FROM (
     *
   FROM (
     SELECT
-      CAST(CASE WHEN "t1"."read_0" IN (0) THEN 0 WHEN "t1"."read_0" IN (1) THEN 1 ELSE 2 END AS INTEGER) AS "treatment",
+      CAST(CASE WHEN "t1"."read_0" = 0 THEN 0 WHEN "t1"."read_0" = 1 THEN 1 ELSE 2 END AS INTEGER) AS "treatment",
       CAST(CAST(FLOOR(
         (
           (
             CASE
               WHEN "t1"."read_1" BETWEEN CAST(0.0 AS DOUBLE) AND CAST(10.0 AS DOUBLE)
               THEN "t1"."read_1"
-              WHEN "t1"."read_1" < CAST(0.0 AS DOUBLE)
-              THEN CAST(0.0 AS DOUBLE)
-              WHEN "t1"."read_1" <= INFINITY()
-              THEN CAST(10.0 AS DOUBLE)
-              ELSE CAST(5.0 AS DOUBLE)
+              ELSE CASE
+                WHEN "t1"."read_1" < CAST(0.0 AS DOUBLE)
+                THEN CAST(0.0 AS DOUBLE)
+                WHEN "t1"."read_1" <= INFINITY()
+                THEN CAST(10.0 AS DOUBLE)
+                ELSE CAST(5.0 AS DOUBLE)
+              END
             END - CAST(5.0 AS DOUBLE)
           ) * CAST(209715.2 AS DOUBLE)
         ) + CAST(0.5 AS DOUBLE)

@@ -6,6 +6,7 @@ import numpy as np
 
 from dpcausal.arrays import Int64s
 from dpcausal.queries import GRID, CovariateMoments
+from dpcausal.vault.answers.arm_moments import deficit_of
 from dpcausal.vault.context import Answer, AnswerContext, answers
 from dpcausal.vault.engines import Batch, adds_products
 from dpcausal.vault.numerics.features import Features
@@ -45,9 +46,4 @@ def part_expressions(lines: Sequence[str], squared: Sequence[int]) -> list[str]:
     # Negative numbers are not shifted: engines may round them differently.
     shifted = f"+ {GRID**2 + GRID // 2}) >> {_SHIFT}) - {GRID})"
     products = [f"(((CAST(outcome AS BIGINT) * {line} {shifted}" for line in lines]
-    return ["outcome", *lines, *products, *(deficit_expression(lines[place]) for place in squared)]
-
-
-def deficit_expression(line: str) -> str:
-    """Return what a row's feature, squared, lacks to 1, as SQL: ticks, rounded down."""
-    return f"(({GRID**2} - CAST({line} AS BIGINT) * {line}) >> {_SHIFT})"
+    return ["outcome", *lines, *products, *(deficit_of(lines[place]) for place in squared)]

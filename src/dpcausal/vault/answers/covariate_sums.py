@@ -7,7 +7,7 @@ import numpy as np
 from dpcausal.arrays import Int64s
 from dpcausal.queries import GRID, CovariateSums, WeightedCovariates
 from dpcausal.schema import Schema
-from dpcausal.vault.answers.covariate_moments import deficit_expression
+from dpcausal.vault.answers.arm_moments import deficit_of
 from dpcausal.vault.context import Answer, AnswerContext, answers
 from dpcausal.vault.engines import Batch, adds_products
 from dpcausal.vault.numerics.features import Features, unit_weights
@@ -21,7 +21,7 @@ def answer(context: AnswerContext[CovariateSums]) -> Answer:
     if not adds_products(context.engine, len(names)):
         return _sums(context, (), lambda batch: np.full(len(batch["treatment"]), GRID))
     lines = Features(query.covariates, schema).tick_expressions()
-    deficits = [deficit_expression(lines[names.index(name)]) for name in numbers]
+    deficits = [deficit_of(lines[names.index(name)]) for name in numbers]
     # With weights of 1 the sums of weights and of their squares are the number of units.
     arms = context.engine.aggregate({"treatment": 2}, ["1", *lines, *deficits])
     return _named(query, schema, [[size, GRID * size, GRID * size, *rest] for size, *rest in arms])

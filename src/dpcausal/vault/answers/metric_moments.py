@@ -3,7 +3,9 @@
 from dpcausal.queries import GRID, MetricMoments
 from dpcausal.queries.metric_moments import MetricColumn
 from dpcausal.real import Real
+from dpcausal.vault.answers.arm_moments import deficit_of
 from dpcausal.vault.context import Answer, AnswerContext, answers
+from dpcausal.vault.engines import Ticks, double
 
 _SHIFT = GRID.bit_length() - 1
 
@@ -13,15 +15,13 @@ def answer(context: AnswerContext[MetricMoments]) -> Answer:
     """Return all sums of every arm of the public list, rows or no rows; rows of no declared arm are in none."""
     query, schema = context.query, context.schema
     columns = query.columns(schema)
-    sums = {"size": "1"}
+    sums: dict[str, str] = {"size": "1"}
     for name, (coerced, column) in columns.items():
-        sums[f"total of {name}"] = _ticks(coerced, column)
+        sums[f"total of {name}"] = Ticks(_ticks(coerced, column))
         if isinstance(column, Real):
-            sums[f"deficit of {name}"] = f"(({GRID**2} - {_wide(coerced, column)} * {coerced}) >> {_SHIFT})"
+            sums[f"deficit of {name}"] = deficit_of(coerced)
     for one, other in query.products:
-        product = f"{_wide(*columns[one])} * {_ticks(*columns[other])}"
-        # Negative numbers are not shifted: engines may round them differently.
-        sums[f"product of {one} and {other}"] = f"((({product} + {GRID**2}) >> {_SHIFT}) - {GRID})"
+        sums[f"product of {one} and {other}"] = _product(_ticks(*columns[one]), _ticks(*columns[other]))
     arms = len(schema.treatment.arms)
     found = context.engine.aggregate({"arm": arms + 1}, list(sums.values()), whole=True)
     return Answer({_at(name, arm): int(found[arm, place]) for arm in range(arms) for place, name in enumerate(sums)})
@@ -37,6 +37,10 @@ def _ticks(coerced: str, column: MetricColumn) -> str:
     return coerced if isinstance(column, Real) or coerced == "outcome" else f"({2 * GRID} * {coerced} - {GRID})"
 
 
-def _wide(coerced: str, column: MetricColumn) -> str:
-    """Return the same in 64 bits, for products."""
-    return f"CAST({_ticks(coerced, column)} AS BIGINT)"
+def _product(one: str, other: str) -> Ticks:
+    """Return the product of two numbers in ticks, rounded down to ticks."""
+    return Ticks(
+        # Negative numbers are not shifted: engines may round them differently.
+        f"(((CAST({one} AS BIGINT) * {other} + {GRID**2}) >> {_SHIFT}) - {GRID})",
+        f"FLOOR(CAST({one} AS DOUBLE) * CAST({other} AS DOUBLE) * {double(1 / GRID)})",
+    )

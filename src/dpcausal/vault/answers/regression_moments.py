@@ -10,7 +10,7 @@ from dpcausal.queries import GRID, RegressionMoments
 from dpcausal.queries.features import design_names
 from dpcausal.queries.regression_moments import CONSTANT, FINE, Moment
 from dpcausal.vault.context import Answer, AnswerContext, answers
-from dpcausal.vault.engines import Batch, Engine, ExactInts, adds_products
+from dpcausal.vault.engines import Batch, Engine, ExactInts, Ticks, adds_products, double
 from dpcausal.vault.numerics.features import Features
 
 _COARSE = (GRID // FINE).bit_length() - 1
@@ -48,13 +48,10 @@ def _folded(engine: Engine, features: Features) -> ExactInts:
 
 def _added(engine: Engine, design: Sequence[str]) -> ExactInts:
     """Return what `products` gives, as SQL sums by arm."""
-    # Negative numbers are not shifted: engines may round them differently.
-    half = 1 << _COARSE >> 1
-    numbers = [f"((({line} + {GRID + half}) >> {_COARSE}) - {FINE})" for line in ("outcome", *design)]
-    pairs = list(combinations_with_replacement(range(1 + len(numbers)), 2))
     # The constant, FINE, comes first; it is multiplied in afterwards.
-    factors = [None, *numbers]
-    sums = [" * ".join(filter(None, (factors[first], factors[second]))) or "1" for first, second in pairs]
+    factors = [None, *(_rounded(line) for line in ("outcome", *design))]
+    pairs = list(combinations_with_replacement(range(len(factors)), 2))
+    sums = [_product([each for each in (factors[first], factors[second]) if each]) for first, second in pairs]
     arms = engine.aggregate({"treatment": 2}, sums)
     tables = np.zeros((2, len(factors), len(factors)), dtype=object)
     for (first, second), by_arm in zip(pairs, arms.T, strict=True):
@@ -62,6 +59,21 @@ def _added(engine: Engine, design: Sequence[str]) -> ExactInts:
         tables[:, first, second] = tables[:, second, first] = by_arm * constant
     control, treated = tables
     return np.array([control + treated, treated - control])
+
+
+def _rounded(line: str) -> Ticks:
+    """Return a number of a row, rounded to FINE ticks."""
+    half = 1 << _COARSE >> 1
+    return Ticks(
+        # Negative numbers are not shifted: engines may round them differently.
+        f"((({line} + {GRID + half}) >> {_COARSE}) - {FINE})",
+        f"FLOOR((CAST({line} AS DOUBLE) + {double(half)}) * {double(1 / (1 << _COARSE))})",
+    )
+
+
+def _product(factors: Sequence[Ticks]) -> str:
+    """Return the product of at most two numbers of up to FINE ticks; of none, 1."""
+    return Ticks(" * ".join(factors), " * ".join(each.floating for each in factors)) if factors else "1"
 
 
 def products(outcomes: Int64s, design: Sequence[Int64s], arms: Int64s) -> Int64s:

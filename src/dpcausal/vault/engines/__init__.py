@@ -26,6 +26,36 @@ BATCH_ROWS = 65_536
 """The most rows that a kernel sees at once; products that they add up in floating point are exact for so many."""
 
 
+MOST_UNITS_IN_FLOATING_POINT = 2**33
+"""So many numbers of up to GRID = 2^20 have no partial sum beyond 2^53, in any order."""
+
+
+class Ticks(str):
+    """An SQL expression of whole numbers from -GRID to GRID, and the same numbers in floating point.
+
+    Sums of these are exact in floating point for `MOST_UNITS_IN_FLOATING_POINT` units, so that an engine may add them
+    up as such where that is faster. To an engine that does not, this is an expression like any other.
+
+    Attributes:
+        floating: The expression for coerced numbers that are DOUBLE. All steps must be exact there: products of two
+            ticks are below 2^53, and so is what is multiplied by a power of two.
+    """
+
+    __slots__ = ("floating",)
+
+    floating: str
+
+    def __new__(cls, text: str, floating: str | None = None) -> Self:  # noqa: D102
+        made = super().__new__(cls, text)
+        made.floating = text if floating is None else floating
+        return made
+
+
+def double(number: float) -> str:
+    """Return a number as a DOUBLE constant in SQL."""
+    return f"CAST('{float(number)!r}' AS DOUBLE)"
+
+
 def exact_ints(values: NDArray[Any]) -> ExactInts:
     """Return numbers without fractions as exact integers."""
     return np.array([int(value) for value in values.ravel()], dtype=object).reshape(values.shape)
@@ -50,10 +80,10 @@ def compared(rows: Batch) -> Batch:
 
 def place_expression(cells: Mapping[str, int]) -> str:
     """Return the place of a row's cell among all, as an SQL expression."""
-    place = "0"
+    place = ""
     for key, size in cells.items():
-        place = f"({place}) * {size} + {key}"
-    return place
+        place = f"({place}) * {size} + {key}" if place else key
+    return place or "0"
 
 
 def check_size(size: int, limit: int) -> None:
@@ -77,7 +107,8 @@ class Engine(Protocol):
 
         Args:
             cells: The columns to group by, each with the number of its public codes 0, 1, …
-            sums: Integer SQL expressions in the coerced columns. These have 32 bits: cast before multiplying.
+            sums: Integer SQL expressions in the coerced columns. These have 32 bits: cast before multiplying. `Ticks`
+                may be added up in floating point.
             whole: Whether units outside the comparison are read too.
 
         Returns:

@@ -20,7 +20,9 @@ from dpcausal.errors import EngineError, TableError, redact_errors
 from dpcausal.vault.coercion import SOURCE, Family, coerced
 from dpcausal.vault.engines import (
     BATCH_ROWS,
+    MOST_UNITS_IN_FLOATING_POINT,
     OUTSIDE,
+    Ticks,
     check_size,
     compared,
     exact_ints,
@@ -115,7 +117,19 @@ class DuckDBEngine:
 
     most_sql_features = 1
 
-    __slots__ = ("_batch", "_connection", "_families", "_lock", "_outside", "_passes", "_schema", "_seen", "_view")
+    __slots__ = (
+        "_batch",
+        "_connection",
+        "_families",
+        "_lock",
+        "_outside",
+        "_passes",
+        "_schema",
+        "_seen",
+        "_streams",
+        "_units",
+        "_view",
+    )
 
     def __init__(
         self,
@@ -140,6 +154,8 @@ class DuckDBEngine:
         self._lock = threading.Lock()  # a relation answers one thread at a time
         self._passes = passes or (lambda: nullcontext(relation))
         self._seen: int | None = None
+        self._streams = passes is not None
+        self._units: int | None = None
         self._view = passes is None and connection is not None and _has_view(relation)
         self._schema, self._families = schema, families_of(relation)
         self._outside = schema.treatment.units_may_be_outside
@@ -147,15 +163,28 @@ class DuckDBEngine:
 
     def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> "ExactInts":
         """Return sums over groups of rows; see `Engine.aggregate`."""
-        place = _place(cells)
-        added = ", ".join("COUNT(*)" if expression == "1" else f"SUM({expression})" for expression in sums)
+        place, floating = _place(cells), self._may_float(sums)
+        numbers = [each.floating if floating and isinstance(each, Ticks) else each for each in sums]
+        added = ", ".join("COUNT(*)" if number == "1" else f"SUM({number})" for number in numbers)
         compared = f"treatment < {OUTSIDE}" if self._outside and not whole else "TRUE"
-        source = self._coerced(place, compared, *sums)
-        text = f"SELECT {place}, {added} FROM ({source}) WHERE {compared} GROUP BY ALL"  # noqa: S608 (no outside text)
+        source = self._coerced(place, compared, *numbers, floating=floating)
+        text = f"SELECT {place}, {added} FROM ({source}) WHERE {compared}"  # noqa: S608 (no outside text)
         totals: ExactInts = np.zeros((math.prod(cells.values()), len(sums)), dtype=object)
-        for at, *line in self._fetched(text):
+        for at, *line in self._fetched(f"{text} GROUP BY ALL" if cells else text):
             totals[at] = [int(value or 0) for value in line]
+        if whole and "1" in sums:
+            self._units = int(totals[:, sums.index("1")].sum())
         return totals.reshape(*cells.values(), len(sums))
+
+    def _may_float(self, sums: Sequence[str]) -> bool:
+        """Return whether sums are exact in floating point: by their expressions and the number of units, all public."""
+        if self._streams or self._schema.unit is not None:  # sending or sorting rows takes longer than adding them up
+            return False
+        if not all(each == "1" or isinstance(each, Ticks) for each in sums) or set(sums) <= {"1"}:
+            return False
+        if self._units is None:
+            self.aggregate({}, ["1"], whole=True)
+        return self._units is not None and self._units <= MOST_UNITS_IN_FLOATING_POINT
 
     def fold(self, columns: Sequence[str], kernel: "Callable[[Batch], NDArray[Any]]") -> "ExactInts":
         """Return the sum of a kernel over batches; see `Engine.fold`."""
@@ -221,9 +250,10 @@ class DuckDBEngine:
     def _select(self, columns: Sequence[str]) -> str:
         return f"SELECT {', '.join(columns)} FROM ({self._coerced(*columns)})"  # noqa: S608 (no outside text)
 
-    def _coerced(self, *expressions: str) -> str:
+    def _coerced(self, *expressions: str, floating: bool = False) -> str:
         """Return the coerced table with only the columns in some expressions: DuckDB is slow to plan a long text."""
-        return coerced(self._schema, self._families, only=re.findall(r"\w+", " ".join(expressions)))
+        used = re.findall(r"\w+", " ".join(expressions))
+        return coerced(self._schema, self._families, only=used, floating=floating)
 
     def _fetched(self, text: str) -> list[tuple[Any, ...]]:
         """Return all of a small result; from a view where there is one: DuckDB parses and binds its text only once."""
