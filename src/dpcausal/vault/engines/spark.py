@@ -28,8 +28,7 @@ Got = TypeVar("Got")
 
 _HALF = 20
 _MOST_SUMS = 20
-"""How many expressions are added up in one pass. Spark makes a pass into one method; from about 26 expressions on it is
-so long that it is not compiled, and takes minutes in place of seconds."""
+"""How many expressions are added up in one pass: at 300,000 rows 20 took half a minute, and 26 did not end in one."""
 
 _PROBES = 8
 """Tasks that look whether workers can run a kernel; Spark decides which workers get them."""
