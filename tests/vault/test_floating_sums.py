@@ -31,7 +31,7 @@ EVERY = f"SELECT CAST(range AS INTEGER) AS z FROM range({-GRID}, {GRID + 1})"
 def differing(expression: Ticks, rows: str = EVERY) -> int:
     """Return in how many rows the two spellings differ."""
     unlike = f"({expression}) <> ({expression.floating}) OR abs({expression.floating}) > {GRID}"
-    ((count,),) = duckdb.sql(f"SELECT COUNT(*) FROM ({rows}) WHERE {unlike}").fetchall()
+    ((count,),) = duckdb.connect().execute(f"SELECT COUNT(*) FROM ({rows}) WHERE {unlike}").fetchall()
     return int(count)
 
 
