@@ -1,7 +1,7 @@
 """No unit moves the moments of cells beyond their bound, for any number of arms; a bound too small is caught."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -187,7 +187,7 @@ def test_tie_between_records_of_a_unit_does_not_let_a_covariate_decide_on_an_arm
         protects="record_within_arm",
     )
 
-    def answer(first: float, second: float) -> dict[str, int]:
+    def answer(first: float, second: float) -> Mapping[str, int]:
         columns = {"t": ["c", "d", "a"], "y": [1.0, 1.0, 0.0], "x": [first, second, 0.5]}
         table = pa.table(columns | {"who": [1, 1, 2], "day": [1, 1, 1]})
         engine = open_table(DATABASE.from_arrow(table), schema)
