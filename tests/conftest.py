@@ -1,3 +1,4 @@
+import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,9 @@ from tests.support.postgres import VARIABLE, fresh_database
 
 settings.register_profile("shared machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared machine")
+
+# Once a test has started Spark, its bridge to Java logs in later tests of the process, when objects are collected.
+logging.getLogger("py4j").setLevel(logging.WARNING)
 
 LONGEST_FIRST = ("plugins", "audit", "test_documents.py", "test_tutorials.py", "testing", "benchmarks")
 """What takes longest starts first, so that no worker is left with it at the end."""
