@@ -1,7 +1,9 @@
+import gc
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -58,3 +60,12 @@ def test_file_that_is_not_a_store_is_refused(tmp_path: Path) -> None:
     for file in (tmp_path / "letter", tmp_path, tmp_path / "no" / "folder"):
         with pytest.raises(LedgerError, match="Hint"):
             Requests(file)
+
+
+def test_store_may_be_collected_in_another_thread(tmp_path: Path) -> None:
+    stores = [Requests(tmp_path / "requests.db")]
+    thread = Thread(target=stores.clear)
+    thread.start()
+    thread.join()
+    gc.collect()
+    assert stores == []

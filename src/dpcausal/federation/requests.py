@@ -31,7 +31,8 @@ class Requests:
     def __init__(self, file: str | Path) -> None:
         self._file = str(file)
         with self._structured_errors():
-            self._connection = sqlite3.connect(self._file, timeout=60.0, isolation_level=None)
+            # Python may collect the store, and so close it, in another thread than the one that opened it.
+            self._connection = sqlite3.connect(self._file, timeout=60.0, isolation_level=None, check_same_thread=False)
             weakref.finalize(self, self._connection.close)
             self._connection.execute("PRAGMA journal_mode = DELETE")
             self._connection.execute("PRAGMA synchronous = FULL")
