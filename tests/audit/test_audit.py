@@ -18,7 +18,7 @@ from dpcausal.schema import PROTECTS
 from dpcausal.testing import standard_schema
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 @pytest.mark.xdist_group("audit")
 def test_smoke_audit_makes_every_check_of_every_estimator_and_finds_nothing(tmp_path: Path) -> None:
     figure = tmp_path / "audit.png"
