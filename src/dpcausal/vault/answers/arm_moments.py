@@ -2,7 +2,8 @@
 
 from dpcausal.queries import GRID, ArmMoments, ArmTotals
 from dpcausal.vault.context import Answer, AnswerContext, answers
-from dpcausal.vault.engines import Ticks, double
+from dpcausal.vault.engines import Ticks
+from dpcausal.vault.parsing import literal
 
 SQUARE = "(CAST(outcome AS BIGINT) * outcome)"
 """One row's squared outcome; coerced columns are too narrow to hold it."""
@@ -13,7 +14,7 @@ def deficit_of(line: str) -> Ticks:
     square = f"CAST({line} AS DOUBLE) * CAST({line} AS DOUBLE)"
     return Ticks(
         f"(({GRID**2} - (CAST({line} AS BIGINT) * {line})) >> {GRID.bit_length() - 1})",
-        f"FLOOR(({double(GRID**2)} - {square}) * {double(1 / GRID)})",
+        f"FLOOR(({literal(GRID**2)} - {square}) * {literal(1 / GRID)})",
     )
 
 

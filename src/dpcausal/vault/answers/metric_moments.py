@@ -5,7 +5,8 @@ from dpcausal.queries.metric_moments import MetricColumn
 from dpcausal.real import Real
 from dpcausal.vault.answers.arm_moments import deficit_of
 from dpcausal.vault.context import Answer, AnswerContext, answers
-from dpcausal.vault.engines import Ticks, double
+from dpcausal.vault.engines import Ticks
+from dpcausal.vault.parsing import literal
 
 _SHIFT = GRID.bit_length() - 1
 
@@ -42,5 +43,5 @@ def _product(one: str, other: str) -> Ticks:
     return Ticks(
         # Negative numbers are not shifted: engines may round them differently.
         f"(((CAST({one} AS BIGINT) * {other} + {GRID**2}) >> {_SHIFT}) - {GRID})",
-        f"FLOOR(CAST({one} AS DOUBLE) * CAST({other} AS DOUBLE) * {double(1 / GRID)})",
+        f"FLOOR(CAST({one} AS DOUBLE) * CAST({other} AS DOUBLE) * {literal(1 / GRID)})",
     )

@@ -10,8 +10,9 @@ from dpcausal.queries import GRID, RegressionMoments
 from dpcausal.queries.features import design_names
 from dpcausal.queries.regression_moments import CONSTANT, FINE, Moment
 from dpcausal.vault.context import Answer, AnswerContext, answers
-from dpcausal.vault.engines import Batch, Engine, ExactInts, Ticks, adds_products, double
+from dpcausal.vault.engines import Batch, Engine, ExactInts, Ticks, adds_products
 from dpcausal.vault.numerics.features import Features
+from dpcausal.vault.parsing import literal
 
 _COARSE = (GRID // FINE).bit_length() - 1
 
@@ -67,7 +68,7 @@ def _rounded(line: str) -> Ticks:
     return Ticks(
         # Negative numbers are not shifted: engines may round them differently.
         f"((({line} + {GRID + half}) >> {_COARSE}) - {FINE})",
-        f"FLOOR((CAST({line} AS DOUBLE) + {double(half)}) * {double(1 / (1 << _COARSE))})",
+        f"FLOOR((CAST({line} AS DOUBLE) + {literal(half)}) * {literal(1 / (1 << _COARSE))})",
     )
 
 

@@ -51,11 +51,6 @@ class Ticks(str):
         return made
 
 
-def double(number: float) -> str:
-    """Return a number as a DOUBLE constant in SQL."""
-    return f"CAST('{float(number)!r}' AS DOUBLE)"
-
-
 def exact_ints(values: NDArray[Any]) -> ExactInts:
     """Return numbers without fractions as exact integers."""
     return np.array([int(value) for value in values.ravel()], dtype=object).reshape(values.shape)
