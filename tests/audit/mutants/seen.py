@@ -3,6 +3,7 @@
 import logging
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 import dpcausal as dpc
-from dpcausal.queries import GRID, ArmMoments, ArmTotals, MatchedContrast, RegressionMoments
+from dpcausal.queries import GRID, ArmMoments, ArmTotals, MatchedContrast, Query, RegressionMoments
 from dpcausal.vault.answers import arm_moments, regression_moments
 from dpcausal.vault.context import Answer, AnswerContext
 from dpcausal.vault.engines import Engine
@@ -25,6 +26,18 @@ def told_size(patch: pytest.MonkeyPatch) -> None:
         return int(arms[0, 0]), int(arms[1, 0])
 
     patch.setattr(dpc.Vault, "arm_sizes", property(sizes))
+
+
+@mutant("scales in proportion to the number of treated units", public)
+def told_by_scales(patch: pytest.MonkeyPatch) -> None:
+    release = dpc.Vault.release
+
+    def told(vault: dpc.Vault, query: Query, guarantee: dpc.Guarantee) -> dpc.Release:
+        found = release(vault, query, guarantee)
+        treated = int(vault._engine.aggregate({"treatment": 2}, ["1"])[1, 0])
+        return replace(found, scales=tuple(scale and scale * (1 + treated) for scale in found.scales))
+
+    patch.setattr(dpc.Vault, "release", told)
 
 
 def _on_an_empty_arm(patch: pytest.MonkeyPatch, act: Callable[[Engine], object]) -> None:
