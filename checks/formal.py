@@ -1,0 +1,281 @@
+"""The machine-checked proofs: `python -m checks.formal` exports constants of the code, builds and prints the axioms.
+
+The sources are in `formal/`. `Constants.v` is written from the queries themselves, so that a bound or a weight that
+changes in Python without its theorem fails the build. The Makefile's target is `formal`, because `proofs` writes the
+index of proofs.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import groupby
+from pathlib import Path
+from typing import Any, get_args
+
+from dpcausal.columns import Binary, Category
+from dpcausal.queries import GRID, QUERIES, Coordinate, Norm, Query
+from dpcausal.queries.cutoff_moments import FINE
+from dpcausal.real import Real
+from dpcausal.schema import Protects, Schema
+from dpcausal.treatment import Treatment
+
+FOLDER = Path(__file__).parents[1] / "formal"
+CONSTANTS, GRIDS = "Constants.v", "Grid.v"
+"""The files that are written from the code. All others need the grids, and only the ties need the rest."""
+
+FILES = (
+    "Grid",
+    "Frame",
+    "Moments",
+    "Counts",
+    "WeightedCounts",
+    "Sums",
+    "WeightedArms",
+    "Minimum",
+    "Noise",
+    "Ledger",
+    "Exported",
+    "Constants",
+    "Ties",
+)
+"""The files of the development, each after those that it needs."""
+
+AXIOMS = frozenset(
+    {
+        "ClassicalDedekindReals.sig_forall_dec",
+        "ClassicalDedekindReals.sig_not_dec",
+        "FunctionalExtensionality.functional_extensionality_dep",
+        "Classical_Prop.classic",
+    }
+)
+"""The axioms of Coq's real numbers; the last one is used by its exponential function. No theorem may use another."""
+
+_PROTECTS = {"record": "record", "record_within_arm": "record_within_arm", "outcome": "outcome_only"}
+_COVARIATES = (Category("ward", ["a", "b", "c"]), Real("age", 18, 90), Binary("smoker", values=("no", "yes")))
+
+
+def schemas(protects: Protects) -> tuple[Schema, ...]:
+    """Return the schemas for which constants are exported: units may leave the comparison or not, two arms or three."""
+    treatments = (
+        Treatment("treat"),
+        Treatment("treat", undeclared=0),
+        Treatment("treat", arms=("none", "low", "high"), compare="high"),
+    )
+    chosen = (_COVARIATES, _COVARIATES[:2], (*_COVARIATES, Real("height", 1, 2)))
+    return tuple(
+        Schema(treatment=treatment, outcome=Real("score", 0, 10), covariates=list(covariates), protects=protects)
+        for treatment, covariates in zip(treatments, chosen, strict=True)
+    )
+
+
+def _cells_of(query: Any, schema: Schema, protects: Protects) -> list[int]:  # noqa: ANN401
+    return [len(query.sensitivity(schema, protects, "l1").coordinates)]
+
+
+PARAMETERS: dict[str, Callable[[Any, Schema, Protects], list[int]]] = {
+    "arm_totals": lambda *_: [],
+    "arm_moments": lambda *_: [],
+    "change_moments": lambda *_: [],
+    "cell_moments": lambda query, schema, protects: [int(query.units_may_move(protects)), len(query.cells(schema))],
+    "cluster_moments": lambda query, schema, protects: [int(protects != "outcome"), len(query.clusters(schema))],
+    "outcomes_below": lambda *_: [],
+    "outcome_counts": _cells_of,
+    "arm_outcome_counts": _cells_of,
+    "event_counts": _cells_of,
+    "stratum_counts": _cells_of,
+    "score_counts": _cells_of,
+    "weighted_counts": lambda query, schema, _: [len(query.counts(schema)) // 2],
+    "received_moments": lambda *_: [],
+    "cutoff_moments": lambda *_: [],
+    "augmented_scores": lambda *_: [],
+    "block_effects": lambda query, *_: [len(query.at)],
+    "weighted_arms": lambda *_: [],
+}
+"""For each query with a theorem, the numbers that its bound and weights depend on apart from the schema's levels."""
+
+
+ON_PAPER = {
+    "subgroup_moments": "a cell's deficit is rounded once; `cluster_moments` rounds each unit's, with the same bound",
+    "arm_regression_moments": "the convexity argument for any number of features is not formalised",
+    "regression_moments": "the convexity argument for any number of features is not formalised",
+    "instrument_moments": "the convexity argument for any number of features is not formalised",
+    "metric_moments": "shares of any number of metrics are not formalised",
+    "look_moments": "the sum over looks is not formalised; one look is that of `cell_moments`",
+    "stratum_contrasts": "no sum over units: one unit changes the coefficients of its stratum",
+    "stratum_matches": "no sum over units; smooth sensitivity is not formalised",
+    "output_perturbed_logistic": "`Minimum.minimum_moves` is its main lemma; the loss and the solver are on paper",
+    "objective_perturbed_logistic": "the Jacobian of the minimum is not formalised",
+    "effect_weights": "`Minimum.minimum_moves` is its main lemma; the loss and the solver are on paper",
+    "effect_moments": "inner products of functions are not formalised",
+    "covariate_moments": "blocks of features for any number of covariates are not formalised",
+    "covariate_sums": "blocks of features for any number of covariates are not formalised",
+    "weighted_covariates": "blocks of features for any number of covariates are not formalised",
+    "matched_contrast": "sums of squares around the means of blocks are not formalised",
+    "noisy_matched_contrast": "two of its three parts are noise on each unit's score and arm, which is not formalised",
+    "influence_effects": "a heuristic: it has no proof",
+}
+"""Why the bound of a query is not proved by machine."""
+
+PAGE = Path(__file__).parents[1] / "docs" / "formal.md"
+HEAD = "| query | proof | theorem, or what is missing |\n|---|---|---|\n"
+"""The head of the table that is written into the page."""
+
+
+def table() -> str:
+    """Return the table of all queries: which bounds are proved by machine, and why others are not."""
+    found = {theorem.partition(".")[2]: theorem for theorem in theorems()}
+    rows = (
+        f"| `{name}` | formal | `{found[name]}` |\n"
+        if name in PARAMETERS
+        else f"| `{name}` | paper | {ON_PAPER[name]} |\n"
+        for name in QUERIES
+    )
+    return HEAD + "".join(rows)
+
+
+def page() -> str:
+    """Return the page with its table as it must be."""
+    return re.sub(re.escape(HEAD) + r"(\|.*\n)*", lambda _: table(), PAGE.read_text(encoding="utf-8"))
+
+
+WRITTEN = "(** Written by [python -m checks.formal] from the Python code. Do not edit. *)\n\n"
+
+
+def grids() -> str:
+    """Return the file of grids as the code has them."""
+    numbers = {"grid": GRID, "fine": FINE}
+    lines = "".join(f"Definition {name} : Z := {number}.\n" for name, number in numbers.items())
+    return f"{WRITTEN}From Coq Require Import ZArith.\n\n{lines}"
+
+
+def write_constants(folder: Path) -> None:
+    """Write both files of constants."""
+    (folder / CONSTANTS).write_text(constants(), encoding="utf-8")
+    (folder / GRIDS).write_text(grids(), encoding="utf-8")
+
+
+def constants() -> str:
+    """Return the file of constants as the code has them."""
+    parts = [
+        WRITTEN,
+        "From Coq Require Import QArith ZArith List.\nFrom dpcausal Require Import Frame Exported.\n",
+        "Import ListNotations.\nOpen Scope Q_scope.\n\n",
+    ]
+    for name, parameters in PARAMETERS.items():
+        lines = sorted({line for query in [QUERIES[name]] for line in _lines(query, parameters)})
+        parts.append(f"\nDefinition exported_{name} : list exported := [\n  " + ";\n  ".join(lines) + "].\n")
+    return "".join(parts)
+
+
+def _lines(query: type[Query], parameters: Callable[[Any, Schema, Protects], list[int]]) -> list[str]:
+    found = []
+    for protects in get_args(Protects):
+        for schema in schemas(protects):
+            for example in query.examples(schema):
+                for norm in get_args(Norm):
+                    given = example.sensitivity(schema, protects, norm)
+                    places = "; ".join(map(str, parameters(example, schema, protects)))
+                    leaves = "true" if schema.units_may_leave(protects) else "false"
+                    found.append(
+                        f"Exported {_PROTECTS[protects]} {leaves} [{places}]%nat {norm} "
+                        f"[{_weights(given.coordinates)}] {_fraction(given.bound)}"
+                    )
+    return found
+
+
+def _weights(coordinates: tuple[Coordinate, ...]) -> str:
+    """Return weights in their order, equal ones in a row counted."""
+    runs = [(len([*same]), weight) for weight, same in groupby(at.weight for at in coordinates)]
+    return "; ".join(f"({count}%nat, {_fraction(weight)})" for count, weight in runs if weight is not None)
+
+
+def _fraction(number: Fraction) -> str:
+    return f"({number.numerator} # {number.denominator})"
+
+
+@dataclass(frozen=True)
+class Build:
+    """What a build came to."""
+
+    seconds: float
+    theorems: tuple[str, ...]
+    axioms: tuple[str, ...]
+    lines: int
+
+
+class FormalError(Exception):
+    """A development that does not build, has a gap, or leans on an axiom that it may not use."""
+
+
+def theorems(folder: Path = FOLDER) -> tuple[str, ...]:
+    """Return the names of all theorems, lemmas not counted, as file.name."""
+    return tuple(
+        f"{name}.{found}"
+        for name in FILES
+        for found in re.findall(r"^Theorem (\w+)", (folder / f"{name}.v").read_text(encoding="utf-8"), re.MULTILINE)
+    )
+
+
+def build(folder: Path) -> Build:
+    """Compile every file of a folder, and list the axioms that its theorems and ties rest on.
+
+    Raises:
+        FormalError: If a file does not compile, admits something, or rests on an axiom other than those of the reals.
+    """
+    start, lines = time.monotonic(), 0
+    for name in FILES:
+        text = (folder / f"{name}.v").read_text(encoding="utf-8")
+        lines += text.count("\n") if f"{name}.v" not in (CONSTANTS, GRIDS) else 0
+        gap = re.search(r"\b(Admitted|admit|Axiom|Parameter|Conjecture|Hypothesis)\b", text)
+        if gap:
+            raise FormalError(f"{name}.v has {gap.group()}: every theorem must be proved, and no axiom added.")
+        compile_file(folder, f"{name}.v")
+    names = theorems(folder)
+    ties = re.findall(r"^Lemma (\w+_tied)", (folder / "Ties.v").read_text(encoding="utf-8"), re.MULTILINE)
+    everything = ", ".join(f"@{name}" for name in (*names, *(f"Ties.{tie}" for tie in ties)))
+    (folder / "Axioms.v").write_text(
+        f"From dpcausal Require {' '.join(FILES)}.\nDefinition everything := ({everything}).\n"
+        "Print Assumptions everything.\n",
+        encoding="utf-8",
+    )
+    axioms = re.findall(r"^([A-Z]\w*\.[\w.]+)", compile_file(folder, "Axioms.v"), re.MULTILINE)
+    unknown = sorted(set(axioms) - AXIOMS)
+    if unknown:
+        raise FormalError(f"theorems rest on {', '.join(unknown)}, and only the axioms of the reals are allowed.")
+    return Build(time.monotonic() - start, names, tuple(axioms), lines)
+
+
+def compile_file(folder: Path, file: str) -> str:
+    """Compile one file and return what it prints.
+
+    Raises:
+        FormalError: If it does not compile.
+    """
+    command = [shutil.which("coqc") or "coqc", "-q", "-Q", ".", "dpcausal", file]
+    done = subprocess.run(command, check=False, text=True, capture_output=True, cwd=folder)  # noqa: S603
+    if done.returncode:
+        raise FormalError(f"{file} does not build:\n{done.stderr or done.stdout}")
+    return done.stdout
+
+
+def main() -> None:
+    """Write the constants, build in the folder itself, and print what was proved."""
+    if shutil.which("coqc") is None:
+        sys.exit("formal: no coqc here; on Debian: apt-get install --no-install-recommends coq")
+    write_constants(FOLDER)
+    PAGE.write_text(page(), encoding="utf-8")
+    try:
+        done = build(FOLDER)
+    except FormalError as error:
+        sys.exit(f"formal: FAILED: {error}")
+    print(f"formal: {len(done.theorems)} theorems, {done.lines} lines, {done.seconds:.0f} s")
+    print("axioms:", *done.axioms, sep="\n  ")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""The machine-checked proofs build, are about the constants of the code, and fail on deliberate errors."""
+
+import re
+import shutil
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from checks import formal
+from dpcausal.queries import QUERIES, arm_moments, weighted_counts
+
+# Building takes half a minute of one core; all tests that need it share one build.
+pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("formal")]
+COQ = pytest.mark.skipif(shutil.which("coqc") is None, reason="the prover, coqc of Debian's package coq, is not here")
+PAGE = formal.PAGE
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a copy of the development that was built."""
+    folder = tmp_path_factory.mktemp("formal")
+    _copy(formal.FOLDER, folder)
+    done = formal.build(folder)
+    assert done.axioms
+    assert set(done.axioms) <= formal.AXIOMS
+    return folder
+
+
+def _copy(source: Path, folder: Path) -> None:
+    for file in (*source.glob("*.v"), *source.glob("*.vo")):
+        shutil.copy2(file, folder / file.name)
+
+
+def test_exported_constants_are_current() -> None:
+    assert (formal.FOLDER / formal.CONSTANTS).read_text(encoding="utf-8") == formal.constants(), "run make formal"
+    assert (formal.FOLDER / formal.GRIDS).read_text(encoding="utf-8") == formal.grids(), "run make formal"
+
+
+def test_every_exported_query_has_a_theorem_and_a_tie() -> None:
+    named = {theorem.partition(".")[2] for theorem in formal.theorems()}
+    ties = (formal.FOLDER / "Ties.v").read_text(encoding="utf-8")
+    for name in formal.PARAMETERS:
+        assert name in QUERIES
+        assert name in named
+        assert f"Lemma {name}_tied :" in ties
+
+
+def test_page_lists_every_query() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert text == formal.page(), "run make formal"
+    rows = re.findall(r"^\| `(\w+)` \| (formal|paper) \|", text, re.MULTILINE)
+    assert dict(rows) == {name: "formal" if name in formal.PARAMETERS else "paper" for name in QUERIES}
+
+
+def test_proof_pages_of_formal_queries_name_their_theorem() -> None:
+    for name in formal.PARAMETERS:
+        stem = QUERIES[name].__module__.rpartition(".")[2]
+        page = (PAGE.parent / "proofs" / f"{stem}.md").read_text(encoding="utf-8")
+        assert "(../formal.md)" in page, stem
+        assert any(f"`{theorem}`" in page for theorem in formal.theorems() if theorem.endswith(f".{name}")), name
+
+
+@COQ
+def test_build_rests_on_the_axioms_of_the_reals_only(built: Path) -> None:
+    assert (built / "Ties.vo").exists()
+
+
+@COQ
+@pytest.mark.parametrize("gap", ["Theorem none : False.\nAdmitted.\n", "Axiom none : False.\n"])
+def test_gap_or_new_axiom_fails_the_build(tmp_path: Path, gap: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "Gap.v").write_text(gap, encoding="utf-8")
+    monkeypatch.setattr(formal, "FILES", ("Gap",))
+    with pytest.raises(formal.FormalError, match="every theorem must be proved"):
+        formal.build(tmp_path)
+
+
+def _half_a_bound(patch: pytest.MonkeyPatch) -> None:
+    right = arm_moments._arm_bound
+    patch.setattr(arm_moments, "_arm_bound", lambda protects, norm: right(protects, norm) / 2)
+
+
+def _wrong_weight(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(weighted_counts, "_SQUARES", 4)
+
+
+def _missing_case(patch: pytest.MonkeyPatch) -> None:
+    """Charge private arms as if no unit could change its arm."""
+    patch.setattr(arm_moments, "_arm_bound", lambda protects, norm: Fraction(1))  # noqa: ARG005
+
+
+@COQ
+@pytest.mark.parametrize("error", [_half_a_bound, _wrong_weight, _missing_case])
+def test_wrong_constant_in_python_fails_the_build(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Callable[[pytest.MonkeyPatch], None]
+) -> None:
+    _copy(built, tmp_path)
+    error(monkeypatch)
+    text = formal.constants()
+    assert text != (built / formal.CONSTANTS).read_text(encoding="utf-8")
+    (tmp_path / formal.CONSTANTS).write_text(text, encoding="utf-8")
+    formal.compile_file(tmp_path, formal.CONSTANTS)
+    with pytest.raises(formal.FormalError, match=r"Ties\.v does not build"):
+        formal.compile_file(tmp_path, "Ties.v")
+
+
+STATEMENTS = {
+    "half a bound": ("Moments", "record, l1 => 3 # 2 | _, _ => 1 end", "record, l1 => 3 # 4 | _, _ => 1 end"),
+    "a wrong weight": ("Moments", "[(Total, Zq (2 * G))].", "[(Total, Zq G)]."),
+    "a missing case": ("Moments", "record, l1 => 3 # 2 | _, _ => 1 end", "_, _ => 1 end"),
+}
+
+
+@COQ
+@pytest.mark.parametrize(("file", "right", "wrong"), STATEMENTS.values(), ids=STATEMENTS.keys())
+def test_wrong_statement_has_no_proof(built: Path, tmp_path: Path, file: str, right: str, wrong: str) -> None:
+    _copy(built, tmp_path)
+    text = (tmp_path / f"{file}.v").read_text(encoding="utf-8")
+    assert right in text
+    (tmp_path / f"{file}.v").write_text(text.replace(right, wrong, 1), encoding="utf-8")
+    with pytest.raises(formal.FormalError, match=rf"{file}\.v does not build"):
+        formal.compile_file(tmp_path, f"{file}.v")
