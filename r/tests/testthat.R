@@ -1,0 +1,4 @@
+library(testthat)
+library(dpcausal)
+
+test_check("dpcausal")
