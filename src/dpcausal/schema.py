@@ -22,6 +22,7 @@ from dpcausal.columns import (
 )
 from dpcausal.errors import SchemaError
 from dpcausal.real import Real
+from dpcausal.text import html_table, table_rows
 from dpcausal.treatment import TableColumn, Treatment, table_column
 from dpcausal.validation import build, check_keys
 
@@ -245,6 +246,39 @@ class Schema:
         """Return whether one unit's change can take it out of the comparison: then the number compared is private."""
         return protects == "record" and self.treatment.units_may_be_outside
 
+    @staticmethod
+    def draft(frame: object) -> None:
+        """Print a schema to fill in, from the names and types of a frame's columns. No value is read.
+
+        For a file, `dpcausal init FILE` writes a study file to fill in.
+
+        Example:
+            >>> import pyarrow as pa
+            >>> Schema.draft(pa.table({"arm": ["drug"], "age": [54.0]}))
+            # From names and types: no value was read. ...
+            schema = Schema(
+            ...
+                    Category("arm", values=[...]),  # text; two values: Binary("arm", values=(..., ...))
+                    Real("age", low=..., high=...),
+                ],
+            )
+        """
+        from dpcausal.schema_draft import draft_of  # noqa: PLC0415 (slow to load, and for a first hour only)
+
+        print(draft_of(frame))  # noqa: T201 (what it is for: a person copies it)
+
+    def _repr_html_(self) -> str:
+        """Return every declared column for a notebook."""
+        return html_table(
+            f"Schema: what is public, with privacy unit {self.protects}",
+            [
+                ("treatment", f"{self.treatment.name}: {' against '.join(reversed(self.treatment.labels_or_values))}"),
+                ("outcome", _described(self.outcome)),
+                *table_rows("covariates", tuple(map(_described, self.covariates))),
+                *([("unit", str(self.unit))] if self.unit else []),
+            ],
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as plain values, without absent ones."""
         document: dict[str, Any] = {
@@ -286,6 +320,14 @@ class Schema:
                 got=f"text that is not TOML ({error})",
                 hint='for a file give Path("schema.toml"), not its name as a string.',
             ) from None
+
+
+def _described(column: Column) -> str:
+    """Return a column's name with its bounds or values, in words."""
+    if isinstance(column, Real):
+        read = f", {column.rules}" if column.rules else ""
+        return f"{column.name}: {column.low:,g} to {column.high:,g}{read}"
+    return f"{column.name}: {', '.join(map(str, column.values))}"
 
 
 def _plain(value: Value) -> str:

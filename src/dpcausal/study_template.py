@@ -1,10 +1,13 @@
 """Templates of study files, from column names and types; and the check that one is filled in."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import tomli_w
 
+from dpcausal.codebook import CodebookColumn
 from dpcausal.errors import StudyError
 
 VERSION = 2
@@ -119,11 +122,14 @@ _LINES: dict[str | None, tuple[str, str]] = {
 """For each family of types, its name and how to declare a covariate of it."""
 
 
-def study_to_fill_in(columns: Mapping[str, str | None]) -> str:
+def study_to_fill_in(
+    columns: Mapping[str, str | None], codebook: Mapping[str, CodebookColumn] = MappingProxyType({})
+) -> str:
     """Return the text of a study file with blanks, for a table with these columns.
 
     Args:
         columns: The columns' names, each with the family of its type; None where the table does not say.
+        codebook: What a codebook says about columns, by name.
 
     Example:
         >>> print(study_to_fill_in({"age": "number", "seen": "key"}).partition("with age")[2])
@@ -139,11 +145,11 @@ def study_to_fill_in(columns: Mapping[str, str | None]) -> str:
         # seen: can only identify or order records, for [schema.unit]
         <BLANKLINE>
     """
-    return _STUDY + "".join(f"\n{part}\n" for part in map(_column, columns.items()))
+    parts = (_column(name, family, codebook.get(name)) for name, family in columns.items())
+    return _STUDY + "".join(f"\n{part}\n" for part in parts)
 
 
-def _column(column: tuple[str, str | None]) -> str:
-    name, family = column
+def _column(name: str, family: str | None, known: CodebookColumn | None) -> str:
     if family not in _LINES:
         use = (
             "can only identify or order records, for [schema.unit]"
@@ -151,9 +157,32 @@ def _column(column: tuple[str, str | None]) -> str:
             else "of a type that cannot be used"
         )
         return f"# {_quoted(name)[1:-1]}: {use}"
-    words, lines = _LINES[family]
+    words, lines = _LINES[family] if known is None else _declared(known, family)
     block = f"[[schema.covariates]]\nname = {_quoted(name)}\n{lines}"
     return "\n".join([f"# {_quoted(name)[1:-1]}: {words}", *(f"# {line}" for line in block.splitlines())])
+
+
+def _declared(known: CodebookColumn, family: str | None) -> tuple[str, str]:
+    """Return the words and the declaration of a covariate as a codebook has it, with blanks where it is silent."""
+    words = f"{known.label or 'no label'} (codebook)"
+    if known.kind in {"binary", "category"}:
+        values = ", ".join(_value(each, family) for each in known.values)
+        return words, f'kind = "{known.kind}"\nvalues = {f"[{values}]" if values else _BLANK}'
+    if known.kind == "date":
+        return words, _DAYS
+    if known.kind == "real":
+        return words, f'kind = "real"\nlow = {_bound(known.low)}\nhigh = {_bound(known.high)}'
+    return words, _LINES[family][1]
+
+
+def _bound(text: str) -> str:
+    """Return a bound as TOML writes it; a blank where the codebook has no number."""
+    return text if re.fullmatch(r"-?(0|[1-9]\d*)(\.\d+)?", text) else _BLANK
+
+
+def _value(text: str, family: str | None) -> str:
+    """Return a listed value as the table holds it: a whole number, or a text where the column is text or a csv's."""
+    return text if family == "integer" and re.fullmatch(r"-?(0|[1-9]\d*)", text) else _quoted(text)
 
 
 def _quoted(text: str) -> str:

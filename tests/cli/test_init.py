@@ -99,7 +99,7 @@ def test_init_overwrites_no_file(tmp_path: Path) -> None:
 def test_json_output_lists_the_columns(tmp_path: Path) -> None:
     pq.write_table(columns(), tmp_path / "table.parquet")
     done = run(tmp_path / "table.parquet", "--out", tmp_path / "study.toml", "--json")
-    assert json.loads(done.output) == {"written": str(tmp_path / "study.toml"), "columns": FAMILIES}
+    assert json.loads(done.output) == {"written": str(tmp_path / "study.toml"), "columns": FAMILIES, "in_codebook": []}
 
 
 VALUES = {

@@ -21,14 +21,24 @@ def init(
     out: Annotated[Path, typer.Option(dir_okay=False, help="The file to write. It must not exist.")] = Path(
         "study.toml"
     ),
+    codebook: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            help="A codebook for types, values and bounds: a REDCap or OMOP data dictionary, or a csv file with the "
+            "header name,label,type,low,high,values.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write a study file for you to complete, from a table's column names and types. No value is read.
 
-    Start here. Treatment, outcome, bounds and epsilon are left blank. The first line of a .csv file must hold the
-    column names: a line that looks like values is refused, and not shown.
+    Start here. Treatment, outcome and epsilon are left blank, and bounds and values unless a codebook has them. The
+    first line of a .csv file must hold the column names: a line that looks like values is refused, and not shown.
     """
-    from dpcausal.study_template import study_to_fill_in, write_new  # noqa: PLC0415 (slow to load, as are those below)
+    from dpcausal.codebook import read_codebook  # noqa: PLC0415 (slow to load, as are those below)
+    from dpcausal.study_template import study_to_fill_in, write_new  # noqa: PLC0415
     from dpcausal.vault.table import column_families  # noqa: PLC0415
 
     columns = {name: family for name, family in column_families(table).items() if name}
@@ -38,13 +48,17 @@ def init(
             got="none",
             hint="check that this is the right table. The first line of a .csv file must hold the names.",
         )
-    write_new(out, study_to_fill_in(columns))
+    known = read_codebook(codebook) if codebook else {}
+    described = [name for name in columns if name in known]
+    write_new(out, study_to_fill_in(columns, known))
     if as_json:
-        typer.echo(json.dumps({"written": str(out), "columns": columns}))
+        typer.echo(json.dumps({"written": str(out), "columns": columns, "in_codebook": described}))
         return
     untyped = None in columns.values()
     source = "names" if untyped else "names and types"
     typer.echo(f"Wrote {out} from the {source} of {count_of(len(columns), 'column')}. No value was read.")
+    if codebook:
+        typer.echo(f"The codebook describes {len(described)} of them.")
     if untyped:
         typer.echo(
             "Check that the first line of the file holds column names before you share "

@@ -1,0 +1,75 @@
+"""A schema to fill in, from the names and types of a frame's columns."""
+
+import json
+from collections.abc import Mapping
+
+import narwhals as nw
+
+from dpcausal.errors import TableError
+
+_REAL = "Real({name}, low=..., high=...),"
+_CATEGORY = "Category({name}, values=[...]),"
+
+_LINES: dict[str, str] = {
+    "integer": f"{_REAL}  # whole numbers; if they are codes: {_CATEGORY[:-1]}",
+    "number": _REAL,
+    "boolean": "Binary({name}, values=(False, True)),",
+    "text": f"{_CATEGORY}  # text; two values: Binary({{name}}, values=(..., ...))",
+    "date": '# {name} holds dates; as a number of days: Real({name}, low=..., high=..., since="2020-01-31"),',
+    "other": "# {name} is of a type that cannot be used",
+}
+"""How to declare a covariate of each family of types."""
+
+_DRAFT = """\
+# From names and types: no value was read. Replace every "..." and "<column>" by what a codebook, a protocol or the
+# literature says, never by what the table shows. Keep among the covariates only what was known before treatment.
+schema = Schema(
+    treatment=Treatment("<column>", arms=(..., ...)),  # every arm as the table writes it, the reference first
+    outcome=Real("<column>", low=..., high=...),  # yes or no: Binary("<column>", values=(..., ...))
+    covariates=[
+{covariates}
+    ],
+)"""
+
+
+def draft_of(frame: object) -> str:
+    """Return the declaration to fill in, as Python.
+
+    Raises:
+        TableError: If it is no pandas, polars or pyarrow table.
+    """
+    return _DRAFT.format(
+        covariates="\n".join(
+            f"        {_LINES[family].format(name=_quoted(name))}" for name, family in _families(frame).items()
+        )
+    )
+
+
+def _families(frame: object) -> Mapping[str, str]:
+    """Return the family of each column's type. No record of the frame is looked at."""
+    try:
+        empty = nw.from_native(frame).head(0)  # type: ignore[call-overload]
+    except (TypeError, nw.exceptions.DuplicateError):
+        raise TableError(
+            expected="a pandas, polars or pyarrow table with each column once",
+            got=type(frame).__name__,
+            hint="for a file, write a study file to fill in with: dpcausal init FILE.",
+        ) from None
+    return {name: _family(kind) for name, kind in empty.collect_schema().items()}
+
+
+def _family(kind: nw.dtypes.DType) -> str:
+    if kind.is_integer():
+        return "integer"
+    if kind.is_numeric():
+        return "number"
+    if isinstance(kind, nw.Date | nw.Datetime):
+        return "date"
+    if isinstance(kind, nw.Boolean):
+        return "boolean"
+    return "text" if isinstance(kind, nw.String | nw.Categorical | nw.Enum | nw.Object) else "other"
+
+
+def _quoted(name: str) -> str:
+    """Return a name as Python writes it, in double quotation marks, on one line."""
+    return json.dumps(name)
