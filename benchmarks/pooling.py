@@ -22,7 +22,7 @@ from benchmarks.simulation import add_arguments, simulated
 from dpcausal.effect import Effect
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm
-from dpcausal.pooling import RULES, Rule, minimum_variance, pool
+from dpcausal.pooling import Rule, minimum_variance, pool
 from dpcausal.pooling.heterogeneity import Heterogeneity
 from dpcausal.pooling.weights import inverse_variance, weights_of
 from dpcausal.release import Receipt
@@ -32,6 +32,16 @@ Array = NDArray[np.float64]
 
 EFFECT, OUTCOME_SD = 0.1, 0.1
 MANY = 1_000_000
+
+RULES: tuple[Rule, ...] = (
+    "minimum_variance",
+    "inverse_variance",
+    "random_effects",
+    "sample_size",
+    "largest",
+    "median",
+)
+"""The rules compared here; `benchmarks.site_checks` has the robust one."""
 
 INTERVALS: tuple[Rule, ...] = ("minimum_variance", "inverse_variance", "sample_size", "random_effects", "median")
 """The rules whose intervals are checked; that of the largest site is the site's own."""

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.papers.multi_site.experiment import pooled
-from benchmarks.pooling import EFFECT, Setting, effects, studies
-from dpcausal.pooling import RULES, Rule, pool
+from benchmarks.pooling import EFFECT, RULES, Setting, effects, studies
+from dpcausal.pooling import Rule, pool
 
 LIE, CLAIMED = 0.3, 20
 """How far a wrong site is from the truth, in ranges of the outcome, and how many times its own units it claims."""

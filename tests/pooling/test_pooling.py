@@ -340,7 +340,7 @@ def test_what_is_not_an_effect_is_refused() -> None:
         for asked in (pool, leave_one_out):
             with pytest.raises(QueryError, match="a dictionary of sites' names and their effects"):
                 asked(wrong)  # type: ignore[arg-type]
-    with pytest.raises(QueryError, match="one of minimum_variance"):
+    with pytest.raises(QueryError, match="one of automatic, minimum_variance"):
         pool(three(), "fixed_effect")  # type: ignore[arg-type]
     with pytest.raises(QueryError, match="absence of north"):
         pool(three(), absent={"north": "late"})

@@ -34,9 +34,8 @@ def check_poolable(effects: Mapping[str, Effect], rule: Rule, absent: Mapping[st
     """
     if rule not in RULES:
         raise QueryError(
-            expected=f"a rule, one of {', '.join(RULES)}", got=repr(rule), hint="docs/pooling.md has them."
+            expected=f"a rule, one of automatic, {', '.join(RULES)}", got=repr(rule), hint="docs/pooling.md has them."
         )
-    check_named(effects)
     if not effects or not all(isinstance(effect, Effect) for effect in effects.values()):
         raise QueryError(
             expected="at least one site's effect",

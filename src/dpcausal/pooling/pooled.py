@@ -13,7 +13,8 @@ from dpcausal.interval import NoiseTerm
 from dpcausal.joint_estimate import JointEstimate, JointNoise
 from dpcausal.pooling.agreement import check_named, check_poolable
 from dpcausal.pooling.heterogeneity import Heterogeneity
-from dpcausal.pooling.weights import Rule, inverse_variance, median_sd, weights_of
+from dpcausal.pooling.robust import RobustFit
+from dpcausal.pooling.weights import Automatic, Rule, automatic_rule, inverse_variance, median_sd, weights_of
 from dpcausal.text import format_number
 
 _TERMS = 24
@@ -26,12 +27,14 @@ _ESTIMANDS: dict[Rule, str] = {
     "sample_size": "over the units of {count} sites",
     "largest": "over the units of the largest site",
     "median": "at the median of {count} sites",
+    "robust": "averaged over sites like these {count}, outlying sites counting less",
 }
 
 _ASSUMPTIONS: dict[Rule, tuple[str, ...]] = {
     "inverse_variance": ("effects do not differ between sites; otherwise precise sites dominate the average",),
     "random_effects": ("sites are a random sample of many sites, with normally distributed effects",),
     "median": ("more than half of the sites are correct, and these have one common effect",),
+    "robust": ("most sites are correct, and their effects are spread symmetrically around the average",),
 }
 
 _MOST, _DECIDES, _DISAGREES = 0.5, 0.9, 3.0
@@ -46,7 +49,7 @@ _SYMMETRIC = (
 
 
 def pool(
-    effects: Mapping[str, Effect], rule: Rule = "minimum_variance", absent: Mapping[str, str] | None = None
+    effects: Mapping[str, Effect], rule: Rule | Automatic = "automatic", absent: Mapping[str, str] | None = None
 ) -> Effect:
     """Pool the effects of several sites.
 
@@ -57,8 +60,9 @@ def pool(
     Estimand:
         `minimum_variance`, `sample_size` and `largest`: the effect over the units of the sites with weight, all units
         alike. `inverse_variance`: the effect that all sites share; if they differ, an average by precision.
-        `random_effects`: the mean effect over a population of sites, of which these are a sample. Sites that did not
-        answer are in none of these.
+        `random_effects`: the mean effect over a population of sites, of which these are a sample. `robust`: the same
+        where effects are spread symmetrically, whatever a minority of wrong sites claims. Sites that did not answer
+        are in none of these.
 
     Assumptions:
         Those of all sites; no unit is at two sites; and those of the rule, which the effect states.
@@ -70,12 +74,15 @@ def pool(
 
     Args:
         effects: Each site's effect, by the site's name. All must estimate the same quantity.
-        rule: How sites are weighted. A site's variance is that of sampling and privacy noise together, and so at least
-            that of its noise, which is public. `minimum_variance`: by size, within the set of sites with the smallest
-            variance. `inverse_variance`: by precision, the fixed effect of meta-analysis. `random_effects`: by
-            precision, with the between-site variance added to each site's. `sample_size`: by size. `largest`: only the
-            largest site; ties go to the first by name. `median`: the median site, whatever precision sites claim: fewer
-            than half of the sites, wrong or dishonest, cannot move it far. A site whose interval was refused counts
+        rule: How sites are weighted. `automatic`: `robust` from five sites on, `minimum_variance` below. A site's
+            variance is that of sampling and privacy noise together, and so at least that of its noise, which is
+            public. `minimum_variance`: by size, within the set of sites with the smallest variance.
+            `inverse_variance`: by precision, the fixed effect of meta-analysis. `random_effects`: by precision, with
+            the between-site variance added to each site's. `sample_size`: by size. `largest`: only the largest site;
+            ties go to the first by name. `median`: the median site, whatever precision sites claim: fewer than half of
+            the sites, wrong or dishonest, cannot move it far. `robust`: Huber's M-estimator, by precision up to that of
+            the median site, with a bounded influence of sites that are far from the others; its standard error comes
+            from the differences between sites, and its interval is Student's. A site whose interval was refused counts
             too, by its public noise and its sampling error; where that is missing, by that of the other sites' units.
         absent: Why other sites did not answer, by name.
 
@@ -91,8 +98,10 @@ def pool(
     Reference:
         Koga, Chaudhuri and Page (2024), Differentially Private Multi-Site Treatment Effect Estimation, section III-B;
         corrected here: variances are at least that of the noise, and the best set is found among prefixes.
-        DerSimonian and Laird (1986), Meta-analysis in clinical trials. Biggerstaff and Tweedie (1997), Incorporating
-        variability in estimates of heterogeneity in the random effects model in meta-analysis.
+        Huber (1964), Robust estimation of a location parameter. Hartung and Knapp (2001), A refined method for the
+        meta-analysis of controlled clinical trials with binary outcome. DerSimonian and Laird (1986), Meta-analysis in
+        clinical trials. Biggerstaff and Tweedie (1997), Incorporating variability in estimates of heterogeneity in the
+        random effects model in meta-analysis.
 
     Example:
         >>> from dpcausal import DifferenceInMeans, Real, Rehearsal, Schema, Treatment
@@ -110,6 +119,8 @@ def pool(
         sample_size 1.47 9000
     """
     absent = dict(absent or {})
+    check_named(effects)
+    rule = automatic_rule(len(effects)) if rule == "automatic" else rule
     sites = check_poolable(effects, rule, absent)
     if len(sites) == 1:
         return _alone(sites, absent)
@@ -122,14 +133,18 @@ def pool(
     counted = {
         site: effect
         for (site, effect), weight in zip(sites.items(), weights, strict=True)
-        if weight > 0 or rule == "median"
+        if weight > 0 or rule in {"median", "robust"}
     }
     first = next(iter(sites.values()))
     sampling_sd, noise = _sampling_sd(list(sites.values()), weights), _noise(list(sites.values()), weights)
     if rule == "median":
         sampling_sd, noise = _errors_of_median(list(sites.values()), variances)
+    between_sd = _between_sd(rule, differing, weights)
+    if rule == "robust" and sampling_sd is not None and not first.rehearsed:
+        fitted = RobustFit.of(estimates, variances).standard_error
+        sampling_sd, noise, between_sd = _scaled_errors(fitted, sampling_sd, noise)
     against = _against_others(list(sites), estimates, variances, weights) if rule != "median" else ""
-    alone = against if rule != "largest" and weights.max() > _DECIDES else ""
+    alone = against if rule != "largest" and weights.max() >= _DECIDES else ""
     return Effect(
         estimand=f"{first.estimand}; {_ESTIMANDS[rule].format(count=len(counted))}",
         arms=first.arms,
@@ -157,9 +172,10 @@ def pool(
             *((_SYMMETRIC,) if any(effect.ratio for effect in counted.values()) else ()),
         ),
         no_interval=alone or _no_interval(rule, counted, dict(zip(sites, weights, strict=True))),
-        between_sd=_between_sd(rule, differing, weights),
+        between_sd=between_sd,
+        degrees_of_freedom=len(sites) - 1 if rule == "robust" else 0,
         quantity=first.quantity,
-        arm_means=None if rule == "median" else _arm_means(list(sites.values()), weights),
+        arm_means=None if rule in {"median", "robust"} else _arm_means(list(sites.values()), weights),
         bias_bound=float(weights @ [effect.bias_bound for effect in sites.values()]),
         sites=_shares(sites, weights, absent),
         warnings=(
@@ -169,7 +185,7 @@ def pool(
     )
 
 
-def leave_one_out(effects: Mapping[str, Effect], rule: Rule = "minimum_variance") -> dict[str, Effect]:
+def leave_one_out(effects: Mapping[str, Effect], rule: Rule | Automatic = "automatic") -> dict[str, Effect]:
     """Pool the effects without each of the sites in turn, to show the influence of every single one."""
     check_named(effects)
     others = {out: {site: effect for site, effect in effects.items() if site != out} for out in effects}
@@ -207,6 +223,20 @@ def _errors_of_median(effects: Sequence[Effect], variances: Array) -> tuple[floa
     return (error * math.sqrt(1 - share) if known else None), noise
 
 
+def _scaled_errors(
+    error: float, sampling_sd: float, noise: tuple[NoiseTerm, ...]
+) -> tuple[float, tuple[NoiseTerm, ...], float]:
+    """Return sampling error, noise and between-site error that add up to a standard error estimated from differences.
+
+    What exceeds sampling error and noise is heterogeneity. Where sites agree better than both allow, both are scaled.
+    """
+    known = math.hypot(sampling_sd, *(math.sqrt(term.variance) for term in noise))
+    if error >= known:
+        return sampling_sd, noise, math.sqrt(error**2 - known**2)
+    times = error / known
+    return sampling_sd * times, tuple(replace(term, scale=term.scale * times) for term in noise), 0.0
+
+
 def _against_others(sites: Sequence[str], estimates: Array, variances: Array, weights: Array) -> str:
     """Return a warning where one site has most of the weight and disagrees with all others; empty where none does."""
     first = int(np.argmax(weights))
@@ -220,7 +250,7 @@ def _against_others(sites: Sequence[str], estimates: Array, variances: Array, we
     if apart <= _DISAGREES:
         return ""
     own, others_together = format_number(float(estimates[first])), format_number(rest)
-    decides = "alone decides, with" if weights[first] > _DECIDES else "has"
+    decides = "alone decides, with" if weights[first] >= _DECIDES else "has"
     return (
         f"{sites[first]} {decides} {weights[first]:.1%} of the weight, and disagrees with all others "
         f"together ({own} against {others_together}, {format_number(apart)} standard errors): examine that site, and "
@@ -285,6 +315,8 @@ def _no_interval(rule: Rule, counted: Mapping[str, Effect], weights: Mapping[str
         return f"there is none from {', '.join(without)} ({sum(weights[site] for site in without):.0%} of the weight)"
     if rule == "median" and len(counted) == 2:
         return "two sites have no median site"
+    if rule == "robust" and len(counted) == 2:
+        return "two sites cannot estimate how far sites are apart"
     if rule == "random_effects" and len(counted) == 2:
         return "two sites cannot estimate heterogeneity; sample_size has an interval for the units of these two"
     return ""

@@ -6,11 +6,31 @@ from typing import Literal, get_args
 import numpy as np
 
 from dpcausal.arrays import Array
+from dpcausal.pooling.robust import RobustFit
 
-Rule = Literal["minimum_variance", "inverse_variance", "random_effects", "sample_size", "largest", "median"]
+Rule = Literal["minimum_variance", "inverse_variance", "random_effects", "sample_size", "largest", "median", "robust"]
 RULES: tuple[Rule, ...] = get_args(Rule)
 
+Automatic = Literal["automatic"]
+
+ROBUST_FROM = 5
+"""From so many sites on, the rule is `robust` unless another is given: its intervals cover with this many, and one
+wrong site moves it by a bounded distance (simulations: docs/pooling.md)."""
+
 NEED_VARIANCES: tuple[Rule, ...] = ("minimum_variance", "inverse_variance", "random_effects")
+
+
+def automatic_rule(sites: int) -> Rule:
+    """Return the rule for so many sites, where none is given."""
+    return "robust" if sites >= ROBUST_FROM else "minimum_variance"
+
+
+def describe_pooling(pooling: str) -> str:
+    """Return how the answers of several sites become one effect, for people to read."""
+    if pooling == "sums":
+        return "sums at the coordinator"
+    words = f"robust from {ROBUST_FROM} answers on, otherwise minimum_variance" if pooling == "automatic" else pooling
+    return f"effects of sites, {words}"
 
 
 def minimum_variance(sizes: Array, variances: Array) -> Array:
@@ -73,8 +93,10 @@ def median_sd(variances: Array) -> float:
 def weights_of(rule: Rule, sizes: Array, variances: Array, between: float, estimates: Array) -> Array:
     """Return the weight of each site.
 
-    Only random effects use the between-site variance, and only the median uses the estimates.
+    Only random effects use the between-site variance, and only the median and the robust rule use the estimates.
     """
+    if rule == "robust":
+        return RobustFit.of(estimates, variances).weights
     if rule == "median":
         return middle(estimates)
     if rule == "minimum_variance":
@@ -83,11 +105,7 @@ def weights_of(rule: Rule, sizes: Array, variances: Array, between: float, estim
         return inverse_variance(variances)
     if rule == "random_effects":
         return inverse_variance(variances + between)
-    if rule == "sample_size":
-        return _scaled(sizes)
-    weights = np.zeros(len(sizes))
-    weights[np.argmax(sizes)] = 1.0
-    return weights
+    return _scaled(sizes if rule == "sample_size" else (np.arange(len(sizes)) == np.argmax(sizes)).astype(np.float64))
 
 
 def _scaled(sizes: Array) -> Array:
