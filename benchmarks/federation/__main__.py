@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks import pooling
 from benchmarks.data.files import add_data_option
-from benchmarks.federation import attacks, faults, many, sums, wire
+from benchmarks.federation import attacks, faults, mailbox, many, sums, wire
 from benchmarks.parts import add_result_options, done, kept, result_file, shown
 
 
@@ -18,7 +18,9 @@ def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.federation", description=__doc__)
     parser.add_argument("--part", nargs="+", choices=list(_parts(100, 50, None)), help="all, if left out")
     parser.add_argument("--runs", type=int, default=100, help="repetitions of experiments")
-    parser.add_argument("--sites", type=int, default=50, help="sites of the part `many`")
+    parser.add_argument(
+        "--sites", type=int, default=50, help="sites of the part `many`; `mailbox` has twenty times as many"
+    )
     add_data_option(parser)
     add_result_options(parser)
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
@@ -44,6 +46,7 @@ def _parts(runs: int, sites: int, data: Path | None) -> dict[str, Callable[[Path
         "attacks": attacks.measure,
         "wire": lambda folder: wire.measure(folder, data) if data else {"skipped": "--data names no folder"},
         "many": lambda folder: many.measure(folder, sites),
+        "mailbox": lambda folder: mailbox.measure(folder, 20 * sites),
     }
 
 

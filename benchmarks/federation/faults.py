@@ -20,6 +20,7 @@ from dpcausal.federation.roster import Roster
 from dpcausal.federation.signatures import claimed_body
 from dpcausal.site.site import Site
 from tests.support.federation_processes import SERVER
+from tests.support.site_folders import signed
 
 # In the process that answers: stop at a point, say so, and wait for what comes.
 PAUSE = """
@@ -235,7 +236,8 @@ def asks_more(scene: Scene) -> dict[str, Any]:
     study = scene.study(epsilon=60.0 + scene.asked / 1000)
     for site in SITES:
         opened = Site(scene.federation.sites[site])
-        opened.audit_log.write("approve", opened.receive(study.to_toml()), "somebody", "around the check")
+        digest = opened.receive(study.to_toml())
+        opened.audit_log.record(signed(scene.federation.sites[site], digest, "approve", why="around the check"))
     return _refused(scene, study, "not_allowed")
 
 
@@ -245,7 +247,8 @@ def asks_other_columns(scene: Scene) -> dict[str, Any]:
     study = scene.study(schema=schema)
     for site in SITES:
         opened = Site(scene.federation.sites[site])
-        opened.audit_log.write("approve", opened.receive(study.to_toml()), "somebody", "around the check")
+        digest = opened.receive(study.to_toml())
+        opened.audit_log.record(signed(scene.federation.sites[site], digest, "approve", why="around the check"))
     return _refused(scene, study, "not_allowed")
 
 

@@ -154,5 +154,6 @@ def scene_in(folder: Path) -> Iterator[Scene]:
     (folder / "hook").mkdir()
     (folder / "hook" / "sitecustomize.py").write_text(HOOK, encoding="utf-8")
     federation = Federation(folder / "kits", {site: folder / site for site in SITES})
-    with mock.patch.dict(os.environ, PYTHONPATH=str(folder / "hook")), federation:
+    path = os.pathsep.join(filter(None, (str(folder / "hook"), os.environ.get("PYTHONPATH"))))
+    with mock.patch.dict(os.environ, PYTHONPATH=path), federation:
         yield Scene(federation, folder, key, Roster(members))

@@ -1,0 +1,234 @@
+"""`dpcausal federation mailbox`, `federation invite`, `site join-mailbox` and `site poll`: the mailbox transport."""
+
+import json
+import signal
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dpcausal.cli.federation import Folder as Workspace
+from dpcausal.cli.federation import federation
+from dpcausal.cli.options import AsJson
+from dpcausal.cli.requirements import require_extra
+from dpcausal.cli.site import Folder as SiteFolder
+from dpcausal.cli.site import site
+from dpcausal.errors import StudyError
+
+if TYPE_CHECKING:
+    from dpcausal.plugins.mailbox.client import Client
+    from dpcausal.plugins.mailbox.settings import Mailbox
+
+mailbox = typer.Typer(
+    name="mailbox",
+    no_args_is_help=True,
+    help="Run a mailbox: a server that sites poll over HTTPS.",
+)
+
+SiteName = Annotated[str, typer.Argument(help="The site's name, as in its policy.")]
+
+
+@mailbox.command("init")
+def create(
+    folder: Workspace,
+    host: Annotated[str, typer.Option(help="The host name or address of the server, as sites reach it.")],
+    port: Annotated[int, typer.Option(min=1, max=65535, help="The port of the server.")] = 8443,
+    database: Annotated[
+        str, typer.Option(help="The server's database: postgresql+psycopg://…, or a file of SQLite for a few sites.")
+    ] = "sqlite:///mailbox.db",
+    days: Annotated[int, typer.Option(min=1, help="The validity of the server's certificate.")] = 365,
+) -> None:
+    """Create a mailbox in a workspace: its authority, the server's certificate, and the settings."""
+    _require()
+    from dpcausal.federation.workspace import Workspace as Opened  # noqa: PLC0415 (an extra)
+    from dpcausal.plugins.mailbox.authority import fingerprint_of  # noqa: PLC0415
+    from dpcausal.plugins.mailbox.settings import Mailbox  # noqa: PLC0415
+
+    names = sorted(file.stem for file in folder.glob("*.key"))
+    if not names:
+        raise StudyError(
+            expected=f"a workspace with the key of a requester in {folder}",
+            got="none",
+            hint="create one with: dpcausal federation init FOLDER NAME.",
+        )
+    keys = {name: Opened(folder).key(name).public for name in names}
+    shown = f"[{host}]" if ":" in host else host
+    made = Mailbox.create(folder / "mailbox", f"https://{shown}:{port}", database, keys, days)
+    typer.echo(f"Created {folder / 'mailbox'}, for requests of {', '.join(names)}.")
+    typer.echo(f"Fingerprint of its authority, which each invitation holds:\n{fingerprint_of(made.authority)}")
+    typer.echo(f"Start the server with: dpcausal federation mailbox serve {folder}")
+
+
+@mailbox.command()
+def serve(
+    folder: Workspace,
+    listen: Annotated[str, typer.Option(help="The interface and port to listen on; by default all, on its port.")] = "",
+    workers: Annotated[int, typer.Option(min=1, help="The number of processes.")] = 2,
+    threads: Annotated[
+        int, typer.Option(min=1, help="The threads of a process, each with a connection to the database.")
+    ] = 8,
+) -> None:
+    """Run the mailbox server, until stopped. It may run several times, on several machines, with one database."""
+    opened = _mailbox(folder)
+    from dpcausal.plugins.mailbox.serve import serve as run_server  # noqa: PLC0415 (an extra)
+
+    run_server(opened, listen or f"0.0.0.0:{opened.port}", workers, threads)
+
+
+@mailbox.command()
+def renew(
+    folder: Workspace,
+    days: Annotated[int, typer.Option(min=1, help="The validity of the new certificate.")] = 365,
+) -> None:
+    """Replace the server's key and certificate. Sites need not do anything; restart the server."""
+    ends = _mailbox(folder).renew(days)
+    typer.echo(f"The new certificate is valid until {ends:%Y-%m-%d}. Restart the server, or send it the signal HUP.")
+
+
+@mailbox.command()
+def admit(folder: Workspace) -> None:
+    """Add the sites that accepted an invitation to the roster; federation run --mailbox does so too."""
+    for name, key in admit_joined_sites(folder).items():
+        typer.echo(f"{name} joined the mailbox, and is in the roster with the key {key}.")
+
+
+@mailbox.command()
+def revoke(folder: Workspace, name: SiteName) -> None:
+    """Refuse a site at the server from now on; set revoked = true in the roster as well."""
+    _client(folder).call("POST", "/revocations", {"site": name})
+    typer.echo(f"The server refuses {name} from now on. Set revoked = true in {folder / 'roster.toml'} as well.")
+
+
+@mailbox.command()
+def status(folder: Workspace, as_json: AsJson = False) -> None:
+    """Print when each site polled last, and how many requests wait for it."""
+    from dpcausal.plugins.mailbox.authority import SERVER, last_day  # noqa: PLC0415 (an extra)
+
+    sites = _client(folder).call("GET", "/sites")["sites"]
+    days = (last_day(folder / "mailbox" / SERVER) - datetime.now(UTC)).days
+    now = datetime.now(UTC).timestamp()
+    found = [
+        {
+            "site": each["site"],
+            "seconds_since_last_call": round(now - each["seen"]) if each["seen"] else None,
+            "waiting": each["waiting"],
+            "revoked": each["revoked"],
+        }
+        for each in sites
+    ]
+    if as_json:
+        typer.echo(json.dumps({"server": "reached", "certificate_days": days, "sites": found}, indent=1))
+        return
+    typer.echo(f"The server was reached; its certificate is valid for {days} days.")
+    table = Table("site", "last call", "requests waiting", "revoked")
+    for each in found:
+        ago = each["seconds_since_last_call"]
+        cells = (
+            each["site"],
+            "never" if ago is None else f"{ago} s ago",
+            each["waiting"],
+            "yes" if each["revoked"] else "",
+        )
+        table.add_row(*(Text(str(cell)) for cell in cells))
+    Console().print(table)
+
+
+@federation.command()
+def invite(
+    folder: Workspace,
+    name: SiteName,
+    hours: Annotated[int, typer.Option(min=1, help="How long the invitation is valid.")] = 72,
+) -> None:
+    """Invite a site to the mailbox: print a token, which it uses once."""
+    from dpcausal.plugins.mailbox.transport import invite as send_invitation  # noqa: PLC0415 (an extra)
+
+    authority = _mailbox(folder).authority
+    invitation = send_invitation(_client(folder), folder / "mailbox" / "invitations", name, authority, hours * 3600)
+    typer.echo(
+        f"Send this token to {name} over a channel that you trust; whoever has it can join as {name}, once:", err=True
+    )
+    typer.echo(invitation.token)
+
+
+@site.command("join-mailbox")
+def join_site_to_mailbox(
+    folder: SiteFolder,
+    token: Annotated[str, typer.Argument(help="The token from the coordinator.")],
+) -> None:
+    """Join a mailbox with the coordinator's token: send it the site's public key."""
+    _require()
+    from dpcausal.federation.signatures import Key  # noqa: PLC0415 (an extra)
+    from dpcausal.plugins.mailbox.poller import join_mailbox  # noqa: PLC0415
+    from dpcausal.site.policy import KEY, Policy  # noqa: PLC0415
+
+    key = Key.read(Policy.read(folder).site, folder / KEY)
+    address = join_mailbox(folder / "mailbox", token, key)
+    typer.echo(f"{key.owner} joined the mailbox at {address}. To answer requests, run: dpcausal site poll {folder}")
+
+
+@site.command()
+def poll(
+    folder: SiteFolder,
+    every: Annotated[float, typer.Option(min=1, help="Seconds between two polls, on average.")] = 30.0,
+    once: Annotated[bool, typer.Option("--once", help="Poll once, and exit with status 1 if that fails.")] = False,
+) -> None:
+    """Poll the mailbox and answer requests for approved studies, until stopped."""
+    _require()
+    from dpcausal.federation.signatures import Key  # noqa: PLC0415 (an extra)
+    from dpcausal.plugins.mailbox.calls import CallFailedError  # noqa: PLC0415
+    from dpcausal.plugins.mailbox.poller import Outbox, Poller, client_in  # noqa: PLC0415
+    from dpcausal.site.policy import KEY, Policy  # noqa: PLC0415
+    from dpcausal.site.worker import run_in_subprocess  # noqa: PLC0415
+
+    key = Key.read(Policy.read(folder).site, folder / KEY)
+    client, outbox = client_in(folder / "mailbox", key), Outbox(folder / "mailbox" / "outbox")
+    poller = Poller(client, outbox, lambda request: run_in_subprocess(folder, request), _print_line, every)
+    if once:
+        try:
+            poller.poll()
+        except CallFailedError as error:
+            typer.echo(f"Error: {error}", err=True)
+            raise typer.Exit(1) from None
+        return
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda _number, _frame: stop.set())
+    poller.run(stop)
+
+
+def admit_joined_sites(folder: Path) -> dict[str, str]:
+    """Add the sites that accepted an invitation to the roster, and return their keys."""
+    from dpcausal.federation.workspace import Workspace as Opened  # noqa: PLC0415 (an extra)
+    from dpcausal.plugins.mailbox.transport import admit_joined  # noqa: PLC0415
+
+    return admit_joined(_client(folder), folder / "mailbox" / "invitations", Opened(folder))
+
+
+def _print_line(line: str) -> None:
+    typer.echo(f"{datetime.now(UTC):%Y-%m-%d} {line}")  # the day only: a time would tell how long an answer took
+
+
+def _mailbox(folder: Path) -> "Mailbox":
+    _require()
+    from dpcausal.plugins.mailbox.settings import Mailbox  # noqa: PLC0415 (an extra)
+
+    return Mailbox.read(folder / "mailbox")
+
+
+def _client(folder: Path) -> "Client":
+    """Return a client that signs with the key of a requester of this workspace."""
+    opened = _mailbox(folder)
+    from dpcausal.plugins.mailbox.transport import requester_client  # noqa: PLC0415 (an extra)
+
+    name = next((name for name in opened.requesters if (folder / f"{name}.key").is_file()), "")
+    return requester_client(folder, name)
+
+
+def _require() -> None:
+    require_extra("cryptography", "federation")
+    require_extra("urllib3", "federation")
