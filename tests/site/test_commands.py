@@ -1,5 +1,6 @@
 """The command line of a site, as its people use it."""
 
+import os
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -15,6 +16,7 @@ from dpcausal.site.policy import Policy
 from dpcausal.site.site import Site
 from dpcausal.testing import synthetic_table
 from tests.site.conftest import SCHEMA
+from tests.support.site_folders import person_key
 
 
 def run(*words: object) -> Result:
@@ -26,6 +28,13 @@ def study_file(tmp_path: Path, study: Study) -> Path:
     file = tmp_path / "study.toml"
     file.write_text(study.to_toml())
     return file
+
+
+def decide(folder: Path, study_file: Path, command: str = "approve", by: str = "bob", *more: str) -> Result:
+    """Receive a study, then decide about it by its digest with a person's own key."""
+    run("review", folder, study_file)
+    digest = digest_of_text(study_file.read_text())
+    return run(command, folder, digest, "--key", person_key(folder, by), "--yes", *more)
 
 
 def test_init_creates_a_key_and_a_policy_to_fill_in(tmp_path: Path) -> None:
@@ -59,15 +68,49 @@ def test_review_approve_and_answer_in_order(
     early = run("answer", folder, request, "--out", tmp_path / "early.json")
     assert early.exit_code == 1
     assert "north has not decided on the study yet" in early.output
-    approved = run("approve", folder, digest[:10], "--by", "bob", "--why", "as the board decided")
+    approved = decide(folder, study_file, "approve", "bob", "--why", "as the board decided")
     assert (approved.exit_code, approved.output.split()[-1]) == (0, "approved.")
     assert run("answer", folder, request, "--out", tmp_path / "message.json").exit_code == 0
     assert Message.from_json(claimed_body((tmp_path / "message.json").read_text())).code == "answered"
     log = run("audit-log", folder).output
     assert "bob" in log
     assert "as the board" in log
-    assert run("reject", folder, study_file, "--by", "carol").exit_code == 0
+    assert decide(folder, study_file, "reject", "carol").exit_code == 0
     assert "rejected" in run("review", folder).output
+
+
+@pytest.mark.parametrize("name", ["policy.toml", "site.key", "ledger.db", "audit_log.jsonl", "new.json", "a/../x"])
+def test_answer_never_writes_into_the_folder_of_the_site(folder: Path, request_file: Path, name: str) -> None:
+    before = {file: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+    link = request_file.with_name("link.json")
+    link.symlink_to(folder / name)
+    for out in (folder / name, link):
+        for more in ((), ("--overwrite",)):
+            refused = run("answer", folder, request_file, "--out", out, *more)
+            assert refused.exit_code == 2
+            assert "outside the site's folder" in refused.output
+    assert {file: file.read_bytes() for file in folder.iterdir() if file.is_file()} == before
+
+
+def test_answer_replaces_a_file_only_when_asked_to(folder: Path, request_file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "message.json"
+    out.write_text("mine")
+    refused = run("answer", folder, request_file, "--out", out)
+    assert refused.exit_code == 2
+    assert "--overwrite" in refused.output
+    assert out.read_text() == "mine"
+    assert run("answer", folder, request_file, "--out", out, "--overwrite").exit_code == 1
+    assert Message.from_json(claimed_body(out.read_text())).code == "undecided"
+
+
+def test_answer_does_not_open_pipes_or_large_files(folder: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with (tmp_path / "large").open("wb") as large:
+        large.truncate(1_500_000_000)
+    for name in ("pipe", "large"):
+        refused = run("answer", folder, tmp_path / name, "--out", tmp_path / "message.json")
+        assert refused.exit_code == 2
+        assert "a regular file of at most 20,000,000 bytes" in refused.output
 
 
 @pytest.fixture
@@ -81,12 +124,12 @@ def test_changed_table_is_explained_at_the_site_only(
     folder: Path, study_file: Path, request_file: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "message.json"
-    assert run("approve", folder, study_file, "--by", "bob").exit_code == 0
+    assert decide(folder, study_file).exit_code == 0
     assert run("answer", folder, request_file, "--out", out).exit_code == 0
     pq.write_table(synthetic_table(SCHEMA, 401), folder / "table.parquet")
     for stored in (folder / "messages").iterdir():  # as if the study were a new one
         stored.unlink()
-    failed = run("answer", folder, request_file, "--out", out)
+    failed = run("answer", folder, request_file, "--out", out, "--overwrite")
     assert failed.exit_code == 1
     assert "could not compute its answer" in failed.output
     why = [line for line in failed.output.splitlines() if "dpcausal site review" in line]
@@ -100,7 +143,7 @@ def test_changed_table_is_explained_at_the_site_only(
 def test_review_refuses_a_changed_budget_and_a_broken_ledger(
     folder: Path, study_file: Path, request_file: Path, tmp_path: Path
 ) -> None:
-    run("approve", folder, study_file, "--by", "bob")
+    decide(folder, study_file)
     run("answer", folder, request_file, "--out", tmp_path / "message.json")
     policy = folder / "policy.toml"
     policy.write_text(policy.read_text().replace("epsilon = 3.0", "epsilon = 9.0"))
@@ -127,14 +170,14 @@ def test_review_refuses_a_changed_budget_and_a_broken_ledger(
 def test_answer_prints_a_hint_for_each_refusal(
     change: tuple[str, str], expected: tuple[str, str], study_file: Path, request_file: Path, folder: Path
 ) -> None:
-    run("approve", folder, study_file, "--by", "bob")
+    decide(folder, study_file)
     policy = folder / "policy.toml"
     assert change[0] in policy.read_text()
     policy.write_text(policy.read_text().replace(*change))
     if "budget" in expected[0]:
         (folder / "ledger.db").unlink()
         assert run("create-ledger", folder).exit_code == 0
-    refused = run("answer", folder, request_file, "--out", folder / "message.json")
+    refused = run("answer", folder, request_file, "--out", study_file.with_name("message.json"))
     assert refused.exit_code == 1
     words, hint = refused.output.split("\n\nHint: ")
     assert expected[0] in words
@@ -171,14 +214,14 @@ def test_commands_report_a_file_without_permission(
         raise PermissionError(13, "Permission denied", str(folder / "audit_log.jsonl"))
 
     monkeypatch.setattr("os.open", closed)
-    refused = run("approve", folder, study_file, "--by", "bob")
+    refused = run("review", folder, study_file)
     assert refused.exit_code == 2
     assert "audit_log.jsonl (Permission denied)" in refused.output
 
 
 def test_approve_prints_the_objections_of_the_policy(folder: Path, study_file: Path) -> None:
     study_file.write_text(study_file.read_text().replace("epsilon = 1.0", "epsilon = 50.0"))
-    refused = run("approve", folder, study_file, "--by", "bob")
+    refused = decide(folder, study_file)
     assert refused.exit_code == 2
     assert "epsilon is above 2" in refused.output
     assert "Traceback" not in refused.output
@@ -191,7 +234,7 @@ def test_commands_refuse_a_folder_without_a_site(tmp_path: Path) -> None:
 
 
 def test_approve_refuses_an_unknown_digest(folder: Path) -> None:
-    refused = run("approve", folder, "abcdef", "--by", "bob")
+    refused = run("approve", folder, "abcdef123456", "--key", person_key(folder, "bob"), "--yes")
     assert refused.exit_code == 2
     assert "the digest of one study that this site has" in refused.output
 
@@ -202,6 +245,7 @@ def test_network_commands_name_the_missing_step(folder: Path, study_file: Path) 
         assert refused.exit_code == 2
         assert "dpcausal site request-kit" in refused.output.replace("\n", " ")
     (folder / "nvflare" / "kit").mkdir(parents=True)
+    (folder / "nvflare" / "participant.yml").write_text('{"name": "hips"}')
     again = run("install-kit", folder, study_file, "SHA256:AB")
     assert again.exit_code == 2
     assert "dpcausal site serve" in again.output.replace("\n", " ")

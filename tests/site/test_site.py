@@ -23,10 +23,12 @@ from dpcausal.federation.signatures import Key, opened
 from dpcausal.hash_chain import digest_of_text
 from dpcausal.ledger import Ledger
 from dpcausal.release import receipts_in
+from dpcausal.report.ledger_summary import LedgerSummary
+from dpcausal.site.review import ReceivedStudy
 from dpcausal.site.site import Site
 from dpcausal.testing import synthetic_table
 from tests.site.conftest import SCHEMA
-from tests.support.site_folders import approve_study, make_site_folder
+from tests.support.site_folders import approve_study, make_site_folder, signed
 
 
 def answer_of(site: Site, requester: Key, request: Request) -> Message:
@@ -68,6 +70,18 @@ def test_approved_study_always_gets_the_same_answer_and_is_paid_once(
     assert spent(folder) == 1.0
 
 
+def test_ledger_names_the_study_of_each_debit(north: Site, folder: Path, requester: Key, study: Study) -> None:
+    later = replace(study, question="And again?", epsilon=0.5)
+    for each in (study, later):
+        approve_study(folder, each)
+        assert answer_of(north, requester, asked_of(each)).code == "answered"
+    payments = LedgerSummary.of(Site(folder).ledger()).payments
+    assert [(payment.study, payment.epsilon) for payment in payments] == [
+        (digest_of_text(study.to_toml()), 1.0),
+        (digest_of_text(later.to_toml()), 0.5),
+    ]
+
+
 def test_number_of_units_costs_nothing(north: Site, folder: Path, requester: Key, study: Study) -> None:
     approve_study(folder, study)
     message = answer_of(north, requester, Request(study=study.to_toml(), ask="facts"))
@@ -78,17 +92,34 @@ def test_number_of_units_costs_nothing(north: Site, folder: Path, requester: Key
 def test_nothing_is_read_before_a_decision(north: Site, folder: Path, requester: Key, study: Study) -> None:
     assert answer_of(north, requester, asked_of(study)).code == "undecided"
     assert is_untouched(folder)
-    [(digest, stored, status)] = north.studies()
-    assert (digest, stored, status) == (digest_of_text(study.to_toml()), study, "undecided")
-    north.approve(digest[:8], by="bob")
+    digest = digest_of_text(study.to_toml())
+    assert north.studies() == [ReceivedStudy(digest, "scores", "anna", 1.0, "undecided")]
+    north.decide(signed(folder, digest, "approve", "bob"))
     assert answer_of(north, requester, asked_of(study)).code == "answered"
+
+
+def test_changed_file_is_listed_as_changed_and_the_others_as_usual(north: Site, folder: Path, study: Study) -> None:
+    approve_study(folder, study)
+    digest = digest_of_text(study.to_toml())
+    others = [north.receive(replace(study, question=f"{number}?").to_toml()) for number in range(2)]
+    (folder / "studies" / f"{others[0]}.toml").write_bytes(b"\xff")
+    (folder / "studies" / "\x1b[2J.toml").write_text("not a study")
+    assert {(each.digest, each.status) for each in north.studies()} == {
+        (digest, "approved"),
+        (others[0], "changed"),
+        (others[1], "undecided"),
+    }
+    (folder / "studies" / f"{digest}.toml").write_text("name = 'other'\nrequester = 'carl'")
+    assert north.status(digest) == "undecided"
+    with pytest.raises(StudyError, match="which was changed"):
+        north.review(digest)
 
 
 def test_rejected_study_is_not_answered(north: Site, folder: Path, requester: Key, study: Study) -> None:
     approve_study(folder, study)
-    north.reject(digest_of_text(study.to_toml()), by="carol", why="not for this purpose")
+    north.decide(signed(folder, digest_of_text(study.to_toml()), "reject", "carol"))
     assert answer_of(north, requester, asked_of(study)).code == "rejected"
-    north.approve(digest_of_text(study.to_toml()), by="carol", why="cleared")
+    north.decide(signed(folder, digest_of_text(study.to_toml()), "approve", "carol"))
     assert answer_of(north, requester, asked_of(study)).code == "answered"
 
 
@@ -98,9 +129,9 @@ def test_policy_can_require_two_approvals(folder: Path, requester: Key, study: S
     site = Site(folder)
     digest = site.receive(study.to_toml())
     for _ in range(2):
-        site.approve(digest, by="bob")
+        site.decide(signed(folder, digest, "approve", "bob"))
         assert answer_of(site, requester, asked_of(study)).code == "undecided"
-    site.approve(digest, by="carol")
+    site.decide(signed(folder, digest, "approve", "carol"))
     assert answer_of(site, requester, asked_of(study)).code == "answered"
 
 
@@ -135,8 +166,8 @@ def test_approval_does_not_override_the_policy(
     greedy = replace(study, **BEYOND_POLICY[change])
     digest = north.receive(greedy.to_toml())
     with pytest.raises(StudyError, match="policy allows"):
-        north.approve(digest, by="bob")
-    north.audit_log.write("approve", digest, "bob", "around the check")
+        north.decide(signed(folder, digest, "approve", "bob"))
+    north.audit_log.record(signed(folder, digest, "approve", "bob", "around the check"))
     assert answer_of(north, requester, asked_of(greedy)).code == "not_allowed"
     assert is_untouched(folder)
 
@@ -173,12 +204,52 @@ def test_review_shows_price_and_expected_error(north: Site, folder: Path, study:
     assert "undecided (approvals needed: 1)" in text
 
 
+def test_review_shows_what_an_approval_leads_to(north: Site, folder: Path, requester: Key, study: Study) -> None:
+    first = str(north.review(north.receive(study.to_toml())))
+    assert "left after it     epsilon 2, delta 0" in first
+    assert "arm_moments, with noise: total_0, total_1" in first
+    assert "public: n, as_of" in first
+    assert "also waiting" not in first
+    assert "differs from" not in first
+    approve_study(folder, study)
+    assert answer_of(north, requester, asked_of(study)).code == "answered"
+    again = replace(study, question="The same queries?")
+    north.receive(replace(study, name="other", epsilon=1.5).to_toml())
+    text = str(north.review(north.receive(again.to_toml()), open_table=False))
+    assert "answered before   arm_moments: free" in text
+    assert "left after it     epsilon 2, delta 0" in text
+    assert "other studies: 1, of epsilon 1.5 in total" in text
+    assert f"an earlier version, {digest_of_text(study.to_toml())[:12]}" in text
+    assert '- question = "Does treatment raise the score?"' in text
+    assert '+ question = "The same queries?"' in text
+    policy = folder / "policy.toml"
+    policy.write_text(policy.read_text().replace("epsilon_per_study = 2.0", "epsilon_per_study = 9.0"))
+    dear = Site(folder).review(north.receive(replace(study, epsilon=2.5).to_toml()), open_table=False)
+    assert "too little left for this study" in str(dear)
+
+
+def test_review_without_the_table_needs_no_table(north: Site, folder: Path, study: Study) -> None:
+    digest = north.receive(study.to_toml())
+    (folder / "table.parquet").unlink()
+    review = north.review(digest, open_table=False)
+    assert review.n is None
+    assert review.consequences is not None
+    assert json.loads(review.consequences.message)["releases"][0]["query"] == "arm_moments"
+
+
+def test_changed_comments_are_shown_without_control_characters(north: Site, study: Study) -> None:
+    north.receive(study.to_toml())
+    text = str(north.review(north.receive(f"# approved by all\u202e already\n{study.to_toml()}")))
+    assert "+ # approved by all\\u202e already" in text
+    assert "\u202e" not in text
+
+
 def test_estimator_outside_the_policy_is_refused(folder: Path, requester: Key, study: Study) -> None:
     policy = folder / "policy.toml"
     policy.write_text(policy.read_text().replace('"difference_in_means",', ""))
     site = Site(folder)
     for asked in (study, replace(study, estimator=Winsorised(study.estimator))):
-        site.audit_log.write("approve", site.receive(asked.to_toml()), "bob", "")
+        site.audit_log.record(signed(folder, site.receive(asked.to_toml()), "approve", "bob"))
         assert answer_of(site, requester, asked_of(asked)).code == "not_allowed"
         assert "the estimator difference_in_means is not allowed" in str(site.review(site.receive(asked.to_toml())))
 
@@ -239,7 +310,7 @@ HOSTILE = {
     "not TOML": {"study": "= ="},
     "deep TOML": {"study": "a = " + "[" * 5_000 + "]" * 5_000},
     "a number": {"study": 7},
-    "another version": {"version": 2},
+    "another version": {"version": 1},
     "another ask": {"ask": "rows"},
     "a query": {"query": {"query": "arm_totals"}},
     "a guarantee": {"guarantee": {"epsilon": 50.0}},
@@ -308,6 +379,7 @@ def test_audit_log_holds_decisions_and_answers(north: Site, folder: Path, reques
     events = [(entry.kind, entry.who, entry.what.split()[-1]) for entry in north.audit_log.entries()]
     assert events == [
         ("answer", "anna", "undecided"),
+        ("forged", "", "unknown_requester"),
         ("approve", "a person", "this"),
         ("answer", "anna", "answered"),
     ]
@@ -319,7 +391,7 @@ def test_partial_last_line_of_the_audit_log_does_not_count(north: Site, folder: 
     with (folder / "audit_log.jsonl").open("a") as file:
         file.write('{"kind": "reject", "stu')
     assert north.status(digest) == "approved"
-    north.reject(digest, by="carol")
+    north.decide(signed(folder, digest, "reject", "carol"))
     assert north.status(digest) == "rejected"
     assert len(north.audit_log.entries()) == 2
 
@@ -443,21 +515,22 @@ def test_audit_log_holds_only_the_day_of_an_answer(north: Site, folder: Path, re
 
 BROKEN = {
     "a policy that objects to nothing": ("dpcausal.site.site.objections", lambda *_: (), "not_allowed"),
-    "people who approve everything": ("dpcausal.site.audit_log.AuditLog.status", lambda *_: "approved", "undecided"),
+    "people who approve everything": ("dpcausal.site.site.Site._status", lambda *_: "approved", "undecided"),
     "a site that listens to all": ("dpcausal.site.site.opened", lambda *_: ("anna", ""), "unknown_requester"),
 }
 
 
 @pytest.mark.parametrize("broken", BROKEN)
 def test_mutants_without_a_guard_answer(
-    monkeypatch: pytest.MonkeyPatch, north: Site, requester: Key, study: Study, broken: str
+    monkeypatch: pytest.MonkeyPatch, folder: Path, requester: Key, study: Study, broken: str
 ) -> None:
     """Without one of its guards, a site answers what it refuses with it."""
+    north = Site(folder)
     place, instead, code = BROKEN[broken]
     asked = {"not_allowed": replace(study, epsilon=2.5), "undecided": study, "unknown_requester": study}[code]
     digest = north.receive(asked.to_toml())
     if code != "undecided":
-        north.audit_log.write("approve", digest, "bob", "")
+        north.audit_log.record(signed(folder, digest, "approve", "bob"))
     body = asked_of(asked).to_json()
     key = Key("eve", requester.private) if code == "unknown_requester" else requester
     codes = []

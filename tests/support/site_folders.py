@@ -11,7 +11,9 @@ from dpcausal.estimators.average import ESTIMATORS
 from dpcausal.federation.signatures import Key
 from dpcausal.ledger import Budget, Ledger
 from dpcausal.schema import Schema
-from dpcausal.site.policy import FILE, KEY, VERSION
+from dpcausal.site.decisions import DecisionKind, sign_decision
+from dpcausal.site.people import Person, add_person, identity
+from dpcausal.site.policy import FILE, KEY, VERSION, Policy
 from dpcausal.study import Study
 
 AS_OF = "2026-06-30"
@@ -47,9 +49,25 @@ def make_site_folder(
     return Key.make(name, folder / KEY).public
 
 
-def approve_study(folder: Path, study: Study) -> None:
+def person_key(folder: Path, name: str) -> Path:
+    """Return the key file of a person at a site; a new person becomes an approver."""
+    keys = folder.with_name(f"{folder.name}-people")
+    keys.mkdir(exist_ok=True)
+    file = keys / f"{identity(name).replace(' ', '-')}.key"
+    if not file.exists():
+        add_person(folder, Person(name, ("approver",), key=Key.make(name, file).public))
+    return file
+
+
+def signed(folder: Path, digest: str, kind: DecisionKind, by: str = "a person", why: str = "made for this") -> str:
+    """Return a person's signed decision about a study."""
+    key = Key.read(by, person_key(folder, by))
+    return sign_decision(key, site=Policy.read(folder).site, study=digest, kind=kind, by=by, why=why)
+
+
+def approve_study(folder: Path, study: Study, by: str = "a person") -> None:
     """Let somebody at a site approve a study."""
     from dpcausal.site.site import Site  # noqa: PLC0415 (processes that only make folders stay small)
 
     site = Site(folder)
-    site.approve(site.receive(study.to_toml()), by="a person", why="made for this")
+    site.decide(signed(folder, site.receive(study.to_toml()), "approve", by))

@@ -8,8 +8,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
-from typer.core import TyperGroup
 
+from dpcausal.cli.passphrase import unlock_site
+from dpcausal.cli.private_files import PrivateFiles
 from dpcausal.cli.requirements import check_folder_exists, require_extra
 from dpcausal.errors import StudyError, TransportError
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from dpcausal.site.site import Site
 
 
-class _FriendlyFileErrors(TyperGroup):
+class _FriendlyFileErrors(PrivateFiles):
     """Commands that report an unusable file without a traceback."""
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 (as the parent has it)
@@ -26,8 +27,14 @@ class _FriendlyFileErrors(TyperGroup):
         try:
             return super().invoke(ctx)
         except OSError as error:
-            if error.filename is None:
+            if isinstance(error, BrokenPipeError):
                 raise
+            if error.filename is None:
+                raise StudyError(
+                    expected="files that can be read and written",
+                    got=error.strerror or type(error).__name__,
+                    hint="free disk space, and try again.",
+                ) from None
             raise StudyError(
                 expected="an existing file or folder that you may use",
                 got=f"{error.filename} ({error.strerror})",
@@ -43,9 +50,7 @@ site = typer.Typer(
 )
 
 Folder = Annotated[Path, typer.Argument(file_okay=False, help="The site's folder.")]
-StudyFile = Annotated[str, typer.Argument(help="A study file, or the first digits of its digest.")]
-By = Annotated[str, typer.Option(help="Your name, for the audit log.")]
-Why = Annotated[str, typer.Option(help="Your reason, for the audit log.")]
+Network = Annotated[str, typer.Option(help="The federation, if this site is in several networks.")]
 
 
 @site.command()
@@ -57,13 +62,14 @@ def init(folder: Folder, name: Annotated[str, typer.Argument(help="The site's na
     public = new_site(folder, name)
     typer.echo(f"Created {folder / 'policy.toml'}. Open it and fill in the marked lines.")
     typer.echo(f"Then create the ledger, once: dpcausal site create-ledger {folder}")
+    typer.echo(f"Then add who decides: dpcausal site people add {folder} NAME --role approver --key PUBLIC_KEY")
     typer.echo(f"Public key of {name}, for the coordinator's roster:\n{public}")
 
 
 @site.command("create-ledger")
 def create_ledger(folder: Folder) -> None:
     """Create the site's ledger with the budget in its policy, once. The budget cannot be raised later."""
-    ledger = _site(folder).create_ledger()
+    ledger = open_site(folder).create_ledger()
     typer.echo(f"Created {ledger.address}, with a budget of {ledger.budget}.")
 
 
@@ -74,6 +80,7 @@ def key(folder: Folder) -> None:
     from dpcausal.federation.signatures import Key  # noqa: PLC0415 (an extra)
     from dpcausal.site.policy import KEY, Policy  # noqa: PLC0415
 
+    unlock_site(folder)
     typer.echo(Key.read(Policy.read(folder).site, folder / KEY).public)
 
 
@@ -83,15 +90,15 @@ def review(
     study: Annotated[str, typer.Argument(help="A study file, or the first digits of its digest.")] = "",
 ) -> None:
     """Show a study for a decision; without a study, list those that this site received."""
-    opened = _site(folder)
+    opened = open_site(folder)
     if study:
         reviewed = opened.review(_digest(opened, study))
         typer.echo(str(reviewed))
         opened.check_ledger(reviewed)
         return
     table = Table("study", "digest", "requester", "status")
-    for digest, planned, status in opened.studies():
-        table.add_row(*map(Text, (planned.name, digest[:12], planned.requester, status)))
+    for each in opened.studies():
+        table.add_row(*map(Text, (each.name, each.digest[:12], each.requester, each.status)))
     if table.row_count:
         Console().print(table)
     else:
@@ -99,26 +106,11 @@ def review(
 
 
 @site.command()
-def approve(folder: Folder, study: StudyFile, by: By = "", why: Why = "") -> None:
-    """Approve a study."""
-    opened = _site(folder)
-    digest = opened.approve(_digest(opened, study), by=by or getpass.getuser(), why=why)
-    typer.echo(f"Approved {digest}. Status: {opened.status(digest)}.")
-
-
-@site.command()
-def reject(folder: Folder, study: StudyFile, by: By = "", why: Why = "") -> None:
-    """Reject a study. One rejection is enough; the same person may approve the study later."""
-    opened = _site(folder)
-    digest = opened.reject(_digest(opened, study), by=by or getpass.getuser(), why=why)
-    typer.echo(f"Rejected {digest}.")
-
-
-@site.command()
 def answer(
     folder: Folder,
     request: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="The request file.")],
-    out: Annotated[Path, typer.Option(dir_okay=False, help="The file to write the message to.")],
+    out: Annotated[Path, typer.Option(help="The file to write the message to, outside the site's folder.")],
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing message.")] = False,
 ) -> None:
     """Answer a request from a file."""
     require_extra("cryptography", "federation")
@@ -126,7 +118,10 @@ def answer(
     from dpcausal.federation.signatures import claimed_body  # noqa: PLC0415
     from dpcausal.site.worker import run_in_subprocess  # noqa: PLC0415
 
-    message = run_in_subprocess(folder, _request(request))
+    signed = _request(request)
+    check_out(out, folder, overwrite=overwrite)
+    unlock_site(folder)
+    message = run_in_subprocess(folder, signed)
     out.write_text(message, encoding="utf-8")
     response = Message.from_json(claimed_body(message))
     typer.echo(f"{response.site} {MEANINGS[response.code]}. Send {out} to the coordinator.")
@@ -139,21 +134,17 @@ def answer(
 @site.command("request-kit")
 def request_network_kit(
     folder: Folder,
-    federation: Annotated[str, typer.Argument(help="The federation's name: the name of its requester.")],
+    federation: Annotated[str, typer.Argument(help="The federation's name, as the coordinator gave it.")],
 ) -> None:
-    """Create a key for the network, and the request to send to the coordinator."""
+    """Create a key for a network, and the request to send to the coordinator. A site may be in several networks."""
     require_extra("nvflare", "federation")
-    from dpcausal.plugins.nvflare.provision import request_kit  # noqa: PLC0415 (slow to load)
+    from dpcausal.plugins.nvflare.networks import new_network  # noqa: PLC0415 (slow to load)
+    from dpcausal.plugins.nvflare.provision import request_kit  # noqa: PLC0415
     from dpcausal.site.policy import Policy  # noqa: PLC0415
 
-    name, network = Policy.read(folder).site, folder / "nvflare"
-    if network.exists():
-        raise StudyError(
-            expected="a site that has not requested a kit yet",
-            got=f"{network}, which exists",
-            hint="to request another kit, remove this folder; the coordinator must then admit the site again.",
-        )
-    typer.echo(f"Send this file to the coordinator: {request_kit(network, federation, name)}")
+    name = Policy.read(folder).site
+    request = request_kit(new_network(folder, federation), federation, name)
+    typer.echo(f"Send this file to the coordinator: {request}")
 
 
 @site.command("install-kit")
@@ -162,51 +153,66 @@ def install_network_kit(
     signed: Annotated[
         Path, typer.Argument(exists=True, dir_okay=False, help="The signed request from the coordinator.")
     ],
-    fingerprint: Annotated[str, typer.Argument(help="The fingerprint, as the coordinator read it out.")],
+    fingerprint: Annotated[str, typer.Argument(help="The whole fingerprint, as the coordinator read it out.")],
+    network: Network = "",
 ) -> None:
-    """Install the kit for the network from the signed request."""
+    """Install the kit for the network from the signed request, or renew it."""
     require_extra("nvflare", "federation")
-    from dpcausal.plugins.nvflare.provision import install_kit  # noqa: PLC0415 (slow to load)
+    from dpcausal.plugins.nvflare.networks import network_of  # noqa: PLC0415 (slow to load)
+    from dpcausal.plugins.nvflare.provision import install_kit  # noqa: PLC0415
 
-    if (folder / "nvflare" / "kit").exists():
-        raise StudyError(
-            expected="a site without a kit",
-            got=f"{folder / 'nvflare' / 'kit'}, which exists",
-            hint=f"continue with: dpcausal site serve {folder}.",
-        )
-    check_folder_exists(folder / "nvflare" / "key", "start with: dpcausal site request-kit FOLDER FEDERATION.")
-    install_kit(folder / "nvflare", signed, fingerprint)
+    install_kit(network_of(folder, network, pending=True), signed, fingerprint)
     typer.echo(f"Installed. To answer requests, run: dpcausal site serve {folder}")
 
 
 @site.command()
-def serve(folder: Folder) -> None:
-    """Connect to the server and answer requests for approved studies, until stopped."""
-    require_extra("nvflare", "federation")
-    from dpcausal.plugins.nvflare.start import start_site  # noqa: PLC0415 (slow to load)
+def serve(folder: Folder, network: Network = "") -> None:
+    """Connect to the server and answer requests for approved studies, until stopped.
 
-    kit = folder / "nvflare" / "kit"
+    Exit status 3 if the certificate has expired or is not valid yet, at the start or later.
+    """
+    require_extra("nvflare", "federation")
+    from dpcausal.plugins.nvflare.networks import network_of  # noqa: PLC0415 (slow to load)
+    from dpcausal.plugins.nvflare.start import start_site  # noqa: PLC0415
+
+    kit = network_of(folder, network) / "kit"
     check_folder_exists(kit, "install a kit with: dpcausal site request-kit, then: dpcausal site install-kit.")
+    unlock_site(folder)
     start_site(kit, folder)
 
 
 @site.command("audit-log")
-def audit_log(folder: Folder) -> None:
+def audit_log(
+    folder: Folder,
+    rebuild_index: Annotated[
+        bool, typer.Option("--rebuild-index", help="Make a lost index anew. The audit log records that you did.")
+    ] = False,
+) -> None:
     """Verify the audit log, and print its decisions, requests and answers."""
+    log = open_site(folder).audit_log
+    if rebuild_index:
+        log.rebuild_index(getpass.getuser())
     table = Table("time (UTC)", "event", "who", "study", "detail")
-    for entry in _site(folder).audit_log.entries():
+    unsigned = 0
+    for entry in log.stream():
         what = entry.what
-        if entry.kind == "answer":
-            request, _, code = what.partition(" ")
-            what = f"{code} (request {request[:12]})"
+        if entry.request:
+            what = f"{entry.code} (request {entry.request[:12]})"
+        unsigned += entry.kind in ("approve", "reject") and not entry.is_decision
         table.add_row(*map(Text, (entry.at[:16].replace("T", " "), entry.kind, entry.who, entry.study[:12], what)))
     Console().print(table)
+    for day, number in log.forged().items():
+        typer.echo(f"Requests without a valid signature on {day}: {number:,}.")
+    if unsigned:
+        typer.echo(f"Decisions without a signature, of an older version: {unsigned}. They do not count: decide again.")
 
 
-def _site(folder: Path) -> "Site":
+def open_site(folder: Path) -> "Site":
+    """Open the site in a folder."""
     require_extra("cryptography", "federation")
     from dpcausal.site.site import Site  # noqa: PLC0415 (slow to load)
 
+    unlock_site(folder)
     return Site(folder)
 
 
@@ -223,12 +229,29 @@ def _digest(opened: "Site", study: str) -> str:
         ) from None
 
 
+def check_out(out: Path, folder: Path, *, overwrite: bool) -> None:
+    """Raise if writing to a file would harm the site, or replace a file that may not be replaced."""
+    if out.resolve().is_relative_to(folder.resolve()):
+        raise StudyError(
+            expected="a file outside the site's folder, which holds its policy, keys and ledger",
+            got=str(out),
+            hint="name a file in another folder.",
+        )
+    if out.exists() and not (overwrite and out.is_file()):
+        raise StudyError(
+            expected="a file that does not exist yet",
+            got=f"{out}, which exists",
+            hint="name another file, or replace an earlier file of this command with --overwrite.",
+        )
+
+
 def _request(file: Path) -> str:
     """Read a signed request from a file. The site checks the signature."""
     from dpcausal.federation.protocol import Request  # noqa: PLC0415 (an extra)
     from dpcausal.federation.signatures import claimed_body  # noqa: PLC0415
+    from dpcausal.federation.transport import read_bounded  # noqa: PLC0415
 
-    text = file.read_bytes().decode(errors="replace")
+    text = read_bounded(file)
     try:
         Request.from_json(claimed_body(text))
     except TransportError as error:

@@ -14,6 +14,7 @@ def main() -> None:
     """Set the limits, then read, answer and write."""
     folder = Path(sys.argv[1])
     policy = Policy.read(folder)
+    os.umask(0o077)
     resource.setrlimit(resource.RLIMIT_DATA, (policy.memory_bytes, policy.memory_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core file would hold the table
     signal.alarm(int(policy.seconds) + 1)  # in case the parent process is gone

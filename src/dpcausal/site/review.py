@@ -1,13 +1,17 @@
 """The review of a study: what a person at a site reads before deciding."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import Literal
 
 from dpcausal.columns import Binary, Indicator, Unit
 from dpcausal.ledger import Ledger
 from dpcausal.real import Real
 from dpcausal.release import format_receipt
-from dpcausal.site.audit_log import LogEntry, StudyStatus
+from dpcausal.site.audit_log import LogEntry
+from dpcausal.site.consequences import Consequences
+from dpcausal.site.decisions import StudyStatus
 from dpcausal.site.policy import Policy
 from dpcausal.study import Study
 from dpcausal.text import format_number, table_rows, text_table
@@ -45,6 +49,25 @@ def objections(policy: Policy, study: Study) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
+class ReceivedStudy:
+    """A study in the inbox of a site.
+
+    Attributes:
+        digest: The SHA-256 of its text.
+        name: Its name; empty where its file was changed.
+        requester: Who requests it; empty where its file was changed.
+        epsilon: Its epsilon at this site; 0 where its file was changed.
+        status: What was decided about it, or that its file was changed after it was received.
+    """
+
+    digest: str
+    name: str
+    requester: str
+    epsilon: float
+    status: StudyStatus | Literal["changed"]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Review:
     """A study as one site sees it.
 
@@ -56,6 +79,11 @@ class Review:
         ledger: The site's ledger; None where it has none yet.
         status: What was decided so far.
         decisions: The decisions so far.
+        consequences: What an answer would cost, leave and send; None where the policy does not allow the study, or
+            there is no ledger.
+        pending: The other studies that wait for a decision.
+        earlier: The digest of the version of this study that was received before; empty where there is none.
+        changes: The lines that differ from that version.
     """
 
     study: Study
@@ -65,12 +93,19 @@ class Review:
     ledger: Ledger | None
     status: StudyStatus
     decisions: tuple[LogEntry, ...]
+    consequences: Consequences | None = None
+    pending: tuple[ReceivedStudy, ...] = ()
+    earlier: str = ""
+    changes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
+        return text_table(f"Study {self.study.name} at {self.policy.site}", self.lines())
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Return the review as labels with texts; a text without a label belongs to the label before it."""
         study, site = self.study, self.policy.site
         effect = study.rehearsed(self.n or 10_000, site)
         estimator = ", ".join(f"{name} {value}" for name, value in asdict(study.estimator).items())  # type: ignore[call-overload]
-        pooling = "sums at the coordinator" if study.pooling == "sums" else f"effects of sites, {study.pooling}"
         table = [("digest", self.digest), ("question", study.question), ("requester", study.requester)]
         table += [("design", study.design), ("eligibility", study.eligibility), ("time zero", study.time_zero)]
         table += [("treatment", _described(study.schema.treatment)), ("outcome", _described(study.schema.outcome))]
@@ -80,7 +115,12 @@ class Review:
         table += table_rows("adjusted for", tuple(reasons) or ("nothing",))
         table += [("bounds", ", ".join(f"{what} {word}" for what, word in study.bounds.items()))]
         inner = " of ".join(study.methods) if len(study.methods) > 1 else ""
-        table += [("estimator", inner), ("method", effect.method), ("parameters", estimator), ("pooling", pooling)]
+        table += [
+            ("estimator", inner),
+            ("method", effect.method),
+            ("parameters", estimator),
+            ("pooling", study.pooling_in_words),
+        ]
         table += table_rows("queries", tuple(map(format_receipt, effect.receipts)))
         table.append(("privacy", str(study.guarantee(site))))
         if self.n is not None:
@@ -89,12 +129,30 @@ class Review:
             table.append(("standard error", f"expected with {self.n:,} units: {errors}"))
         budget = ", ".join(f"{name} {value}" for name, value in self.policy.budget.items())
         table.append(("spent so far", f"{self.ledger.spent if self.ledger else 'nothing'}, of {budget}"))
+        table += self._outlook()
         table += table_rows("policy", objections(self.policy, study) or ("allows the study",))
         words = tuple(f"{entry.kind} by {entry.who} at {entry.at}: {entry.what}" for entry in self.decisions)
         table += table_rows("decisions", words or ("none yet",))
         needed = f" (approvals needed: {self.policy.approvals})" if self.status == "undecided" else ""
         table.append(("status", f"{self.status}{needed}"))
-        return text_table(f"Study {study.name} at {site}", [(label, text) for label, text in table if text])
+        return [(label, text) for label, text in table if text]
+
+    def _outlook(self) -> list[tuple[str, str]]:
+        """Return what would be left and what would leave, what else is waiting, and what changed, as lines."""
+        table = []
+        if self.consequences:
+            left = self.consequences.left
+            table.append(("left after it", str(left) if left else "the budget has too little left for this study"))
+            free = ", ".join(self.consequences.free)
+            table.append(("answered before", f"{free}: free, the stored answer is sent again" if free else ""))
+            table += table_rows("would leave", self.consequences.numbers)
+        if self.pending:
+            epsilon = math.fsum(each.epsilon for each in self.pending)
+            table.append(("also waiting", f"other studies: {len(self.pending):,}, of epsilon {epsilon:g} in total"))
+        if self.earlier:
+            words = f"an earlier version, {self.earlier[:12]}, in these lines:"
+            table += table_rows("differs from", (words, *self.changes))
+        return table
 
 
 def _described(column: TableColumn) -> str:

@@ -2,18 +2,31 @@
 
 import contextlib
 import json
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dpcausal.errors import BudgetExceededError, DpcausalError, EngineError, LedgerError, StudyError, TransportError
-from dpcausal.federation.protocol import Code, Message, Request
-from dpcausal.federation.signatures import Key, claimed_body, opened
+from dpcausal.federation.protocol import Code, Message, Request, version_of
+from dpcausal.federation.signatures import Key, claimed_body, claimed_signer, opened
 from dpcausal.hash_chain import digest_of_text
 from dpcausal.ledger import IN_MEMORY, Budget, DataSet, Ledger
-from dpcausal.site.audit_log import AUDIT_LOG, AuditLog, StudyStatus
+from dpcausal.release import Receipt, receipts_in
+from dpcausal.site.audit_log import AUDIT_LOG, AuditLog
+from dpcausal.site.consequences import Consequences, changed_lines
+from dpcausal.site.decisions import (
+    StudyStatus,
+    check_is_newer,
+    check_requester,
+    claimed_decision,
+    status_of,
+    verified_decision,
+)
+from dpcausal.site.people import People
 from dpcausal.site.policy import KEY, Policy, address_in
-from dpcausal.site.review import Review, objections
+from dpcausal.site.review import ReceivedStudy, Review, objections
+from dpcausal.site.site_ledger import MESSAGES, ledger_address, open_ledger, witness_address
 from dpcausal.site.stores import Inbox, ResponseStore
 from dpcausal.study import Study
 from dpcausal.vault import Vault
@@ -45,7 +58,7 @@ class Site:
         self._key = Key.read(self.policy.site, folder / KEY)
         self.audit_log = AuditLog(folder / AUDIT_LOG)
         self.inbox = Inbox(folder / "studies")
-        self._responses = ResponseStore(folder / "messages")
+        self._responses = ResponseStore(folder / MESSAGES)
 
     @property
     def public_key(self) -> str:
@@ -54,14 +67,22 @@ class Site:
 
     def answer(self, request: str) -> str:
         """Answer a signed request with a signed message."""
-        message = Message(request=digest_of_text(claimed_body(request)), study="", site=self.policy.site, code="failed")
+        claimed = claimed_body(request)
+        message = Message(
+            request=digest_of_text(claimed),
+            study="",
+            site=self.policy.site,
+            code="failed",
+            version=version_of(claimed),
+        )
         requester = ""
         try:
             requester, body = self._opened(request)
             asked, planned = _read(body, requester)
             message = replace(message, study=self.inbox.store(asked.study))
-            self._check(planned, message.study)
+            self._check(planned, message.study, asked.study)
             ledger = self.ledger()
+            ledger.study = message.study
             response = self._responses.response(message.request)
             if response is None:
                 response = replace(message, code="answered", **self._found(asked, planned, ledger)).to_json()
@@ -80,6 +101,9 @@ class Site:
         if requester:
             with contextlib.suppress(DpcausalError):
                 self.audit_log.write("answer", message.study, requester, f"{message.request} {message.code}")
+        else:
+            with contextlib.suppress(DpcausalError):
+                self.audit_log.write_forged(self._claimed(request), f"{message.request} {message.code}")
         return self._key.seal(message.to_json())
 
     def _opened(self, request: str) -> tuple[str, str]:
@@ -88,9 +112,14 @@ class Site:
         except TransportError:
             raise _RefusalError("unknown_requester") from None
 
-    def _check(self, study: Study, digest: str) -> None:
+    def _claimed(self, request: str) -> str:
+        """Return the requester in whose name a request was forged; empty for a stranger, whose text is not recorded."""
+        signer = claimed_signer(request)
+        return signer if signer in self.policy.requesters else ""
+
+    def _check(self, study: Study, digest: str, text: str) -> None:
         """Refuse unless people approved the study and the policy allows it now."""
-        status = self.status(digest)
+        status = self._status(digest, text)
         if status != "approved":
             raise _RefusalError(status)
         if objections(self.policy, study):
@@ -110,19 +139,8 @@ class Site:
     def create_ledger(self) -> Ledger:
         """Create the ledger that the policy describes, once."""
         budget = Budget(**self.policy.budget)
-        return Ledger.create(self._ledger_address, budget, as_of=self.policy.as_of, witness=self._witness_address)
-
-    @property
-    def _ledger_address(self) -> str:
-        return self._address(self.policy.ledger)
-
-    @property
-    def _witness_address(self) -> str | None:
-        return self._address(self.policy.witness) if self.policy.witness else None
-
-    def _address(self, place: str) -> str:
-        address = address_in(self._folder, place)
-        return address if "://" in place or place.endswith(".log") else f"sqlite:///{address}"
+        address, witness = ledger_address(self._folder, self.policy), witness_address(self._folder, self.policy)
+        return Ledger.create(address, budget, as_of=self.policy.as_of, witness=witness)
 
     def ledger(self) -> Ledger:
         """Open the site's ledger.
@@ -130,15 +148,12 @@ class Site:
         Raises:
             LedgerError: If it is absent, broken, behind its witness, or lacks the receipt of an answer.
         """
-        ledger = Ledger(self._ledger_address, witness=self._witness_address)
-        if lost := ledger.check_receipts(self._responses.receipts()):
-            raise LedgerError(
-                expected="a ledger with the receipts of all answers of this site",
-                got=f"{ledger.address}, which lacks {len(lost)} of them",
-                hint="this ledger was truncated, restored from a backup, or is another one. The site does not answer. "
-                "Put the right ledger back, or record the loss with dpcausal ledger restore.",
-            )
-        return ledger
+        return open_ledger(self._folder, self.policy)
+
+    def receipts(self, request: str) -> tuple[Receipt, ...]:
+        """Return the receipts in the stored response to a request; none where only public facts were asked for."""
+        response = self._responses.response(request)
+        return receipts_in(json.loads(response)) if response else ()
 
     def _vault(self, study: Study, ledger: str | Ledger) -> Vault:
         policy = self.policy
@@ -153,33 +168,78 @@ class Site:
             resources=Resources(memory=engine, progress=False),
         )
 
-    def status(self, digest: str) -> StudyStatus:
-        """Return what was decided about a study."""
-        return self.audit_log.status(digest, self.policy.approvals)
+    @property
+    def people(self) -> People:
+        """The people of this site, as its file lists them now."""
+        return People.read(self._folder)
 
-    def studies(self) -> list[tuple[str, Study, StudyStatus]]:
-        """Return every study that this site received, with its digest and what was decided about it."""
-        digests = self.inbox.digests()
-        return [(digest, Study.from_toml(self.inbox.text(digest)), self.status(digest)) for digest in digests]
+    def status(self, digest: str) -> StudyStatus:
+        """Return what was decided about a study; every signature is verified again."""
+        return self._status(digest, self.inbox.intact(digest))
+
+    def _status(self, digest: str, text: str | None) -> StudyStatus:
+        """Return what was decided about a study, given its text; without it, no approval counts."""
+        decided = [entry.sealed for entry in self.audit_log.decisions(digest)]
+        if not decided:
+            return "undecided"
+        return status_of(
+            decided,
+            self.people if text is not None else People(),
+            site=self.policy.site,
+            study=digest,
+            requester="" if text is None else tomllib.loads(text)["requester"],
+            requesters=self.policy.requesters,
+            approvals=self.policy.approvals,
+        )
+
+    def studies(self) -> list[ReceivedStudy]:
+        """Return every study that this site received, oldest first. A file that was changed does not stop the list."""
+        decided = self.audit_log.decided()
+        return [self._received(digest, is_decided=digest in decided) for digest in self.inbox.digests()]
+
+    def _received(self, digest: str, *, is_decided: bool) -> ReceivedStudy:
+        text = self.inbox.intact(digest)
+        if text is None:
+            return ReceivedStudy(digest, "", "", 0.0, "changed")
+        document = tomllib.loads(text)  # it was a study when it was received
+        status = self._status(digest, text) if is_decided else "undecided"
+        epsilon = document.get("epsilons", {}).get(self.policy.site, document["epsilon"])
+        return ReceivedStudy(digest, document["name"], document["requester"], epsilon, status)
 
     def receive(self, text: str) -> str:
         """Store a study that was brought by hand, and return its digest."""
         Study.from_toml(text)
         return self.inbox.store(text, by_hand=True)
 
-    def review(self, prefix: str) -> Review:
+    def review(self, prefix: str, *, open_table: bool = True) -> Review:
         """Return the review of a study, given the first digits of its digest.
 
         Only the table is opened, to count units, and only where the policy allows the study: a requester must not
-        decide what the ledger is bound to.
+        decide what the ledger is bound to. With `open_table=False` (at the console) it stays closed.
         """
         text = self.inbox.text(prefix)
         study, digest = Study.from_toml(text), digest_of_text(text)
-        n = None if objections(self.policy, study) else self._vault(study, IN_MEMORY).n
+        allowed = not objections(self.policy, study)
+        n = self._vault(study, IN_MEMORY).n if allowed and open_table else None
         ledger = None
         with contextlib.suppress(LedgerError):  # check_ledger reports the reason
             ledger = self.ledger()
-        return Review(study, digest, self.policy, n, ledger, self.status(digest), self.audit_log.decisions(digest))
+        received = self.studies()
+        versions = [each.digest for each in received if each.name == study.name]
+        earlier = versions[versions.index(digest) - 1] if versions.index(digest) else ""
+        return Review(
+            study=study,
+            digest=digest,
+            policy=self.policy,
+            n=n,
+            ledger=ledger,
+            status=self.status(digest),
+            decisions=self.audit_log.decisions(digest),
+            consequences=Consequences.of(study, self.policy, ledger, n) if allowed and ledger else None,
+            pending=tuple(each for each in received if each.status == "undecided" and each.digest != digest),
+            earlier=earlier,
+            changes=changed_lines(self.inbox.text(earlier), text) if earlier else (),
+        )
 
     def check_ledger(self, review: Review) -> None:
         """Raise if the ledger would prevent an answer: it is absent, broken, or for other data or another budget."""
@@ -189,28 +249,31 @@ class Site:
             data_set = DataSet.of(review.study.schema, self.policy.allow_unproved)
             ledger.check_data_set(self.policy.as_of, data_set, review.n)
 
-    def approve(self, prefix: str, *, by: str, why: str = "") -> str:
-        """Record that a person approves a study, and return its digest.
+    def decide(self, sealed: str) -> str:
+        """Record a person's signed decision about a study, and return the study's digest.
 
         Raises:
-            StudyError: If the policy does not allow the study: no approval overrides the policy.
+            StudyError: If the signature is not that of the person named in it, that person is not an approver of this
+                site or requests the study, or the policy does not allow what is approved: no approval overrides it.
         """
-        text = self.inbox.text(prefix)
-        against = objections(self.policy, Study.from_toml(text))
+        digest = claimed_decision(sealed).study
+        study = Study.from_toml(self.inbox.text(digest))
+        decision, person = verified_decision(sealed, self.people, site=self.policy.site, study=digest)
+        if decision.kind == "approve":
+            check_requester(person, study.requester, self.policy.requesters)
+            self._check_allowed(study)
+        check_is_newer(decision, [entry.sealed for entry in self.audit_log.decisions(digest)])
+        self.audit_log.record(sealed)
+        return digest
+
+    def _check_allowed(self, study: Study) -> None:
+        against = objections(self.policy, study)
         if against:
             raise StudyError(
                 expected="a study that this site's policy allows",
                 got="; ".join(against),
                 hint="reject the study, or change the policy first.",
             )
-        self.audit_log.write("approve", digest_of_text(text), by, why)
-        return digest_of_text(text)
-
-    def reject(self, prefix: str, *, by: str, why: str = "") -> str:
-        """Record that a person rejects a study, and return its digest."""
-        digest = digest_of_text(self.inbox.text(prefix))
-        self.audit_log.write("reject", digest, by, why)
-        return digest
 
 
 def _read(body: str, requester: str) -> tuple[Request, Study]:

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import tempfile
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from dpcausal.release import Receipt, receipts_in
 
 _MOST = 1_000
 _LONGEST = 200_000
+_IS_STUDY = re.compile(r"[0-9a-f]{64}\.toml")
 
 
 class Inbox:
@@ -26,14 +28,22 @@ class Inbox:
         A full inbox takes only studies brought by hand: requesters cannot crowd these out.
         """
         digest = digest_of_text(text)
-        if by_hand or (len(text) <= _LONGEST and len(self.digests()) < _MOST):
-            _write_once(self._folder, f"{digest}.toml", text)
+        file = self._folder / f"{digest}.toml"
+        if not file.exists() and (by_hand or (len(text) <= _LONGEST and len(self._files()) < _MOST)):
+            _write_once(self._folder, file.name, text)
         return digest
 
     def digests(self) -> list[str]:
         """Return the digests of all studies, oldest first."""
-        files = sorted(self._folder.glob("*.toml"), key=lambda file: file.stat().st_mtime)
-        return [file.stem for file in files]
+        return [Path(file).stem for file in sorted(self._files(), key=lambda file: file.stat().st_mtime)]
+
+    def _files(self) -> list[os.DirEntry[str]]:
+        """Return the files of all studies. A name that is not a digest may hold anything, and is not read."""
+        try:
+            with os.scandir(self._folder) as files:
+                return [file for file in files if _IS_STUDY.fullmatch(file.name) and file.is_file()]
+        except FileNotFoundError:
+            return []
 
     def text(self, prefix: str) -> str:
         """Return the study whose digest begins with these digits.
@@ -41,21 +51,30 @@ class Inbox:
         Raises:
             StudyError: If there is none, or more than one.
         """
-        found = [digest for digest in self.digests() if prefix and digest.startswith(prefix)]
+        names = [file.name.removesuffix(".toml") for file in self._files()]
+        found = [digest for digest in names if prefix and digest.startswith(prefix)]
         if len(found) != 1:
             raise StudyError(
                 expected="the digest of one study that this site has, or its first digits",
-                got=f"{prefix!r}, with which {len(found)} of {len(self.digests())} digests begin",
+                got=f"{prefix!r}, with which {len(found)} of {len(names)} digests begin",
                 hint="list the studies with: dpcausal site review FOLDER.",
             )
-        text = (self._folder / f"{found[0]}.toml").read_bytes().decode()
-        if digest_of_text(text) != found[0]:
+        text = self.intact(found[0])
+        if text is None:
             raise StudyError(
                 expected="a study file as it was received",
                 got=f"{found[0]}.toml, which was changed",
                 hint="remove the file; the coordinator sends it again with its next request.",
             )
         return text
+
+    def intact(self, digest: str) -> str | None:
+        """Return the study with this digest; None where its file is absent or was changed."""
+        try:
+            text = (self._folder / f"{digest}.toml").read_bytes().decode()
+        except (FileNotFoundError, UnicodeDecodeError):
+            return None
+        return text if digest_of_text(text) == digest else None
 
 
 class ResponseStore:

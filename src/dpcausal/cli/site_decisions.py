@@ -1,0 +1,189 @@
+"""`dpcausal site approve`, `reject`, `people` and `create-person-key`: people decide, and sign with their own keys."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dpcausal.cli.requirements import require_extra
+from dpcausal.cli.site import Folder, check_out, open_site
+from dpcausal.errors import LedgerError, StudyError
+
+if TYPE_CHECKING:
+    from dpcausal.site.decisions import DecisionKind
+    from dpcausal.site.people import Role
+
+SHORTEST_DIGEST = 12
+"""The number of digits of a digest that a person must give: fewer can be met by chance or by search."""
+
+Digest = Annotated[str, typer.Argument(help="The digest of the study, as the review shows it: at least 12 digits.")]
+KeyFile = Annotated[Path, typer.Option("--key", exists=True, dir_okay=False, help="The file of your own key.")]
+Why = Annotated[str, typer.Option(help="Your reason, for the audit log.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Decide without confirmation, in a script.")]
+
+people = typer.Typer(name="people", no_args_is_help=True, help="List, add and remove the people of a site.")
+
+
+def add_decision_commands(site: typer.Typer) -> None:
+    """Add the commands to those of a site."""
+    site.command()(approve)
+    site.command()(reject)
+    site.command("create-person-key")(create_person_key)
+    site.command("person-key")(person_key)
+    site.command("export")(export)
+    site.add_typer(people)
+
+
+def approve(folder: Folder, digest: Digest, key: KeyFile, why: Why = "", *, yes: Yes = False) -> None:
+    """Show a study, ask for confirmation, and approve it with your own key."""
+    decided, status = _decide(folder, digest, "approve", key, why, yes=yes)
+    typer.echo(f"Approved {decided}. Status: {status}.")
+
+
+def reject(folder: Folder, digest: Digest, key: KeyFile, why: Why = "", *, yes: Yes = False) -> None:
+    """Show a study, ask for confirmation, and reject it. One rejection is enough; you may approve the study later."""
+    decided, status = _decide(folder, digest, "reject", key, why, yes=yes)
+    typer.echo(f"Rejected {decided}. Status: {status}.")
+
+
+def create_person_key(
+    file: Annotated[Path, typer.Argument(dir_okay=False, help="The file to create, outside the site's folder.")],
+) -> None:
+    """Create your own key, which signs your decisions, and print its public part."""
+    require_extra("cryptography", "federation")
+    from dpcausal.federation.signatures import Key  # noqa: PLC0415 (an extra)
+
+    if file.exists():
+        raise StudyError(
+            expected="a file that does not exist yet", got=f"{file}, which exists", hint="name another file."
+        )
+    public = Key.make("", file).public
+    typer.echo(f"Created {file}. Keep it to yourself, where nobody else at the site can read it.")
+    typer.echo(f"Public key, for whoever runs dpcausal site people add:\n{public}")
+
+
+def person_key(
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="The file of your own key.")],
+) -> None:
+    """Print the public part of your own key, for the site's list of people."""
+    require_extra("cryptography", "federation")
+    from dpcausal.federation.signatures import Key  # noqa: PLC0415 (an extra)
+
+    typer.echo(Key.read("", file).public)
+
+
+def export(
+    folder: Folder,
+    form: Annotated[str, typer.Option("--format", help="jsonl, csv or ro-crate (a zip file).")],
+    out: Annotated[Path, typer.Option(help="The file to write, outside the site's folder.")],
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
+) -> None:
+    """Export the audit log, each answer with its price in the ledger and its receipts. Both are verified."""
+    opened = open_site(folder)
+    from dpcausal.site.export import FORMATS, exported  # noqa: PLC0415 (slow to load)
+
+    if form not in FORMATS:
+        raise StudyError(expected=f"a format: {', '.join(FORMATS)}", got=repr(form), hint="correct --format.")
+    check_out(out, folder, overwrite=overwrite)
+    out.write_bytes(exported(opened, form))
+    typer.echo(f"Wrote {out}.")
+
+
+@people.command("list")
+def list_people(folder: Folder) -> None:
+    """List the people of a site, with their roles."""
+    table = Table("name", "roles", "key", "login")
+    for person in open_site(folder).people.people:
+        table.add_row(*map(Text, (person.name, ", ".join(person.roles), person.key[:12], person.login)))
+    if table.row_count:
+        Console().print(table)
+    else:
+        typer.echo(f"Nobody can decide here yet. Add a person with: dpcausal site people add {folder} NAME --role …")
+
+
+@people.command("add")
+def add(
+    folder: Folder,
+    name: Annotated[str, typer.Argument(help="The person's name.")],
+    role: Annotated[list[str], typer.Option(help="reader, approver or operator; may be given several times.")],
+    key: Annotated[str, typer.Option(help="The public key that dpcausal site create-person-key printed.")] = "",
+    login: Annotated[str, typer.Option(help="The subject of the person's login at the site's console.")] = "",
+) -> None:
+    """Add a person, who may then read, decide or operate as the roles say."""
+    from dpcausal.site.people import Person, add_person, remove_person  # noqa: PLC0415 (slow to load)
+
+    opened = open_site(folder)
+    roles = tuple(cast("Role", each) for each in dict.fromkeys(role))  # `Person` checks them
+    person = Person(name, roles, key=key, login=login)
+    known = " and ".join(([f"key {key}"] if key else []) + ([f"login {login}"] if login else [])) or "no key"
+    add_person(folder, person)
+    try:
+        opened.audit_log.write("people", "", person.name, f"added as {', '.join(roles)}, with {known}")
+    except LedgerError:  # nobody is added without a line
+        remove_person(folder, person.name)
+        raise
+    typer.echo(f"Added {person.name} as {', '.join(person.roles)}.")
+
+
+@people.command("remove")
+def remove(folder: Folder, name: Annotated[str, typer.Argument(help="The person's name.")]) -> None:
+    """Remove a person, whose approvals then count no more. The person's rejections stay."""
+    from dpcausal.site.people import remove_person  # noqa: PLC0415 (slow to load)
+
+    opened = open_site(folder)
+    person = remove_person(folder, name)
+    opened.audit_log.write("people", "", person.name, "removed")
+    typer.echo(f"Removed {person.name}.")
+
+
+def _decide(  # noqa: PLR0913 (what a decision consists of)
+    folder: Path, digits: str, kind: "DecisionKind", key_file: Path, why: str, *, yes: bool
+) -> tuple[str, str]:
+    """Show a study, ask, sign and record; return the study's digest and its status."""
+    opened = open_site(folder)
+    from dpcausal.federation.signatures import Key  # noqa: PLC0415 (an extra)
+    from dpcausal.site.decisions import sign_decision  # noqa: PLC0415
+    from dpcausal.site.people import nobody  # noqa: PLC0415
+
+    _check_digits(digits, folder)
+    key = Key.read("", key_file)
+    person = opened.people.with_key(key.public)
+    if person is None:
+        raise nobody(opened.people)
+    review = opened.review(digits)
+    typer.echo(f"{review}\n")
+    _confirm(f"{kind.capitalize()} this study, digest {review.digest[:SHORTEST_DIGEST]}, as {person.name}?", yes=yes)
+    site = opened.policy.site
+    opened.decide(sign_decision(key, site=site, study=review.digest, kind=kind, by=person.name, why=why))
+    return review.digest, opened.status(review.digest)
+
+
+def _check_digits(digits: str, folder: Path) -> None:
+    if len(digits) < SHORTEST_DIGEST or not set(digits) <= set("0123456789abcdef"):
+        raise StudyError(
+            expected=f"at least {SHORTEST_DIGEST} digits of the digest that the review showed",
+            got=repr(digits)[:100],
+            hint=f"show the study first with: dpcausal site review {folder} STUDY, then copy its digest.",
+        )
+
+
+def _confirm(question: str, *, yes: bool) -> None:
+    if yes:
+        return
+    if not _is_terminal():
+        typer.echo(
+            "Nothing was decided: no terminal to confirm on.\n\nHint: pass --yes to decide without confirmation.",
+            err=True,
+        )
+        raise typer.Exit(2)
+    if not typer.confirm(question):
+        typer.echo("Nothing was decided.", err=True)
+        raise typer.Exit(1)
+
+
+def _is_terminal() -> bool:
+    return sys.stdin.isatty()

@@ -1,0 +1,102 @@
+"""What an approval would lead to: the price and what is left, the message that would leave, and what has changed."""
+
+import difflib
+import json
+from dataclasses import dataclass
+
+from dpcausal import queries
+from dpcausal.calibration import calibrate
+from dpcausal.guarantee import Guarantee
+from dpcausal.hash_chain import digest_of
+from dpcausal.ledger import Ledger, Spending
+from dpcausal.plain_text import is_plain_text
+from dpcausal.queries import Query
+from dpcausal.site.policy import Policy
+from dpcausal.study import Study
+
+_ANY_UNITS = 10_000
+_MOST_CHANGES = 40
+
+
+@dataclass(frozen=True)
+class Consequences:
+    """What would follow if a study were answered now.
+
+    Attributes:
+        due: The names of the queries that would be paid for.
+        free: The names of the queries that were answered before, for any study: their stored answers cost nothing.
+        left: What would be left of the budget; None where the price does not fit into it.
+        message: An example of the message that would leave: the names of all numbers, and no values.
+    """
+
+    due: tuple[str, ...]
+    free: tuple[str, ...]
+    left: Spending | None
+    message: str
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The names of all numbers that would leave, in one line for each query."""
+        message = json.loads(self.message)
+        lines = [f"public: {', '.join(message['public'])}"]
+        for release in message["releases"]:
+            lines.append(f"{release['query']}, with noise: {', '.join(release['noisy'])}")
+            if release["without noise"]:
+                lines.append(f"{release['query']}, without noise: {', '.join(release['without noise'])}")
+        return tuple(lines)
+
+    @classmethod
+    def of(cls, study: Study, policy: Policy, ledger: Ledger, n: int | None = None) -> "Consequences":
+        """Return the consequences of a study, from its rehearsal and the site's ledger. The table stays closed.
+
+        A query that depends on an earlier answer counts as due, since that answer is not known yet.
+        """
+        asked = study.questions(n or _ANY_UNITS, policy.site)
+        stored = [_is_stored(ledger, study, policy, each) for each in asked]
+        due = [each for each, answered in zip(asked, stored, strict=True) if not answered]
+        events = [calibrate(query, study.schema, guarantee).event for query, guarantee in due]
+        return cls(
+            due=tuple(query.name for query, _ in due),
+            free=tuple(query.name for (query, _), answered in zip(asked, stored, strict=True) if answered),
+            left=ledger.remaining_after(events),
+            message=example_message(study, policy.site, n),
+        )
+
+
+def example_message(study: Study, site: str, n: int | None = None) -> str:
+    """Return the message that would leave a site, with names in place of all values."""
+    releases = [
+        {
+            "query": query.name,
+            "epsilon": guarantee.epsilon,
+            "delta": guarantee.delta,
+            "noisy": [at.name for at in calibrate(query, study.schema, guarantee).sensitivity.coordinates],
+            "without noise": list(query.public_values),
+        }
+        for query, guarantee in study.questions(n or _ANY_UNITS, site)
+    ]
+    public = ["n", "as_of"] if study.schema.protects == "record" else ["n", "arm_sizes", "as_of"]
+    return json.dumps({"site": site, "public": public, "releases": releases}, indent=2)
+
+
+def changed_lines(before: str, after: str) -> tuple[str, ...]:
+    r"""Return the lines that differ between two texts of a study, marked - and +, comments included.
+
+    Example:
+        >>> changed_lines("a = 1\nb = 2", "a = 1\nb = 3  # more")
+        ('- b = 2', '+ b = 3  # more')
+    """
+    _, _, *found = [*difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=0)] or ["", ""]
+    lines = [f"{line[0]} {_printable(line[1:])}" for line in found if not line.startswith("@@")]
+    more = [f"and {len(lines) - _MOST_CHANGES} more lines"] if len(lines) > _MOST_CHANGES else []
+    return (*lines[:_MOST_CHANGES], *more)
+
+
+def _printable(line: str) -> str:
+    """Return a line with every character that acts on a terminal, or is not seen, in its escaped form."""
+    return "".join(each if is_plain_text(each) else ascii(each)[1:-1] for each in line)
+
+
+def _is_stored(ledger: Ledger, study: Study, policy: Policy, asked: tuple[Query, Guarantee]) -> bool:
+    question = queries.question(*asked, study.schema, policy.as_of)
+    return ledger.stored(digest_of(question)) is not None

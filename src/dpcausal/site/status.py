@@ -1,0 +1,95 @@
+"""The health of a site. Nothing here opens its table or needs its key."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from dpcausal.errors import DpcausalError
+from dpcausal.federation.health import (
+    ATTENTION,
+    BROKEN,
+    HEALTHY,
+    Check,
+    Status,
+    check_backup,
+    check_certificate,
+    check_disk,
+    check_serving,
+    check_versions,
+)
+from dpcausal.federation.heartbeat import Heartbeat
+from dpcausal.ledger.chain import FORMAT as LEDGER_FORMAT
+from dpcausal.site.audit_log import AUDIT_LOG, AuditLog
+from dpcausal.site.audit_log import VERSION as AUDIT_LOG_FORMAT
+from dpcausal.site.policy import VERSION as POLICY_FORMAT
+from dpcausal.site.policy import Policy
+from dpcausal.site.site_ledger import open_ledger
+
+
+def site_status(folder: Path) -> Status:
+    """Look at a site, and return what was found.
+
+    Raises:
+        StudyError: If there is no readable policy in the folder.
+    """
+    policy = Policy.read(folder)
+    checks = (*_network(folder), _waiting(folder), *_ledger(folder, policy), _audit_log(folder))
+    rest = (check_disk(folder), check_backup(folder), _versions(folder))
+    return Status("site", policy.site, (*checks, *rest))
+
+
+def kits_of(folder: Path) -> list[Path]:
+    """Return the kits of a site: one for each network that it is in."""
+    return sorted({*folder.glob("nvflare/kit"), *folder.glob("networks/*/kit")})
+
+
+def _network(folder: Path) -> Iterator[Check]:
+    kits = kits_of(folder)
+    if not kits:
+        yield Check("serving", HEALTHY, "in no network: this site answers by files", value=False)
+    for kit in kits:
+        suffix = f"_{kit.parent.name}" if len(kits) > 1 else ""
+        for check in (*check_serving(kit), check_certificate(kit)):
+            yield replace(check, name=check.name + suffix)
+
+
+def _waiting(folder: Path) -> Check:
+    try:
+        from dpcausal.site.site import Site  # noqa: PLC0415 (slow to load, and it needs the site's key)
+
+        site = Site(folder)
+        digests = site.inbox.digests()
+        count = sum(site.status(digest) == "undecided" for digest in digests)
+    except DpcausalError as error:
+        return Check("waiting", ATTENTION, f"unknown: expected {error.expected}")
+    words = f"{count} of {len(digests)} studies wait for a decision"
+    return Check("waiting", ATTENTION if count else HEALTHY, words, count)
+
+
+def _ledger(folder: Path, policy: Policy) -> Iterator[Check]:
+    try:
+        ledger = open_ledger(folder, policy)
+        ledger.verify()
+    except DpcausalError as error:
+        yield Check("ledger", BROKEN, f"expected {error.expected}, got {error.got}", value=False)
+        return
+    witnessed = "its witness and " if policy.witness else ""
+    yield Check("ledger", HEALTHY, f"whole, with {witnessed}all receipts", value=True)
+    spent, left = ledger.spent, ledger.remaining
+    yield Check("budget", HEALTHY, f"spent {spent}; left {left}", {"spent": asdict(spent), "left": asdict(left)})
+
+
+def _audit_log(folder: Path) -> Check:
+    if not (folder / AUDIT_LOG).exists():
+        return Check("audit_log", HEALTHY, "empty", 0)
+    try:
+        count = len(AuditLog(folder / AUDIT_LOG).entries())
+    except DpcausalError as error:
+        return Check("audit_log", BROKEN, f"expected {error.expected}, got {error.got}")
+    return Check("audit_log", HEALTHY, f"whole, {count} entries", count)
+
+
+def _versions(folder: Path) -> Check:
+    beats = [beat for kit in kits_of(folder) if (beat := Heartbeat.read(kit))]
+    formats = {"policy": POLICY_FORMAT, "ledger": LEDGER_FORMAT, "audit_log": AUDIT_LOG_FORMAT}
+    return check_versions(formats, next((beat.server_version for beat in beats if beat.server_version), ""))
