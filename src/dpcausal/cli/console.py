@@ -1,0 +1,122 @@
+"""`dpcausal site console` and `dpcausal federation console`: pages for people, and the accounts that open them."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from dpcausal.cli.requirements import require_extra
+from dpcausal.errors import StudyError
+
+if TYPE_CHECKING:
+    from dpcausal.site.people import Role
+
+SiteFolder = Annotated[Path, typer.Argument(exists=True, file_okay=False, help="The site's folder.")]
+Workspace = Annotated[Path, typer.Argument(exists=True, file_okay=False, help="The coordinator's workspace.")]
+Listen = Annotated[str, typer.Option(help="The address and port to listen on.")]
+BehindProxy = Annotated[
+    bool, typer.Option("--behind-proxy", help="A proxy with TLS is before the console; console.toml has its address.")
+]
+AccountName = Annotated[str, typer.Argument(metavar="LOGIN", help="The person's login, as in the list of people.")]
+
+
+def add_site_console(site: typer.Typer) -> None:
+    """Add the commands to those of a site."""
+    site.command("console")(site_console)
+    site.command("create-console-key")(create_console_key)
+    site.command("set-password")(set_password)
+
+
+def add_coordinator_console(federation: typer.Typer) -> None:
+    """Add the commands to those of a coordinator."""
+    federation.command("console")(coordinator_console)
+    federation.command("add-person")(add_coordinator_person)
+    federation.command("set-password")(set_coordinator_password)
+
+
+def site_console(folder: SiteFolder, listen: Listen = "127.0.0.1:8480", *, behind_proxy: BehindProxy = False) -> None:
+    """Serve the pages of a site, until stopped: review, decide, look at the budget and at what left."""
+    require_extra("cryptography", "federation")
+    require_extra("flask", "console")
+    from dpcausal.console.server import serve  # noqa: PLC0415 (slow to load)
+
+    serve("site", folder, listen, behind_proxy=behind_proxy)
+
+
+def coordinator_console(
+    folder: Workspace, listen: Listen = "127.0.0.1:8481", *, behind_proxy: BehindProxy = False
+) -> None:
+    """Serve the pages of a coordinator, until stopped: studies and sites, certificates, effects."""
+    require_extra("cryptography", "federation")
+    require_extra("flask", "console")
+    from dpcausal.console.server import serve  # noqa: PLC0415 (slow to load)
+
+    serve("coordinator", folder, listen, behind_proxy=behind_proxy)
+
+
+def create_console_key(folder: SiteFolder) -> None:
+    """Create the key with which the console signs the decisions of people who logged in."""
+    require_extra("cryptography", "federation")
+    from dpcausal.console.settings import KEY  # noqa: PLC0415 (slow to load)
+    from dpcausal.federation.signatures import Key  # noqa: PLC0415 (an extra)
+    from dpcausal.site.people import set_console_key  # noqa: PLC0415
+    from dpcausal.site.site import Site  # noqa: PLC0415
+
+    site = Site(folder)
+    if (folder / KEY).exists():
+        raise StudyError(
+            expected="a site whose console has no key yet",
+            got=f"{folder / KEY}, which exists",
+            hint="approvals that it signed count only as long as it is the console's key. To replace it, remove it.",
+        )
+    public = Key.make("console", folder / KEY).public
+    set_console_key(folder, public)
+    site.audit_log.write("people", "", "console", f"given the key {public}")
+    typer.echo(f"Created {folder / KEY}. The console may now sign decisions of people with a login.")
+
+
+def set_password(folder: SiteFolder, login: AccountName) -> None:
+    """Set the password of a local account at the console; asked for, or read from standard input."""
+    _set_password(folder, login, "dpcausal site people add FOLDER NAME --role … --login LOGIN")
+
+
+def set_coordinator_password(folder: Workspace, login: AccountName) -> None:
+    """Set the password of a local account at the coordinator's console; asked for, or read from standard input."""
+    _set_password(folder, login, "dpcausal federation add-person FOLDER NAME --role … --login LOGIN")
+
+
+def add_coordinator_person(
+    folder: Workspace,
+    name: Annotated[str, typer.Argument(help="The person's name.")],
+    role: Annotated[list[str], typer.Option(help="reader or operator; may be given several times.")],
+    login: Annotated[str, typer.Option(help="The person's login at the console.")],
+) -> None:
+    """Add a person who may log in to the coordinator's console."""
+    require_extra("cryptography", "federation")
+    from dpcausal.federation.workspace import Workspace as Folder  # noqa: PLC0415 (an extra)
+    from dpcausal.site.people import Person, add_person  # noqa: PLC0415
+
+    _ = Folder(folder).roster  # raises unless this is a workspace
+    person = Person(name, cast("tuple[Role, ...]", tuple(dict.fromkeys(role))), login=login)  # which checks the roles
+    add_person(folder, person)
+    typer.echo(f"Added {person.name} as {', '.join(person.roles)}.")
+
+
+def _set_password(folder: Path, login: str, add: str) -> None:
+    require_extra("cryptography", "federation")
+    require_extra("flask", "console")
+    from dpcausal.console.accounts import Accounts  # noqa: PLC0415 (an extra)
+    from dpcausal.site.people import People  # noqa: PLC0415
+
+    person = People.read(folder).with_login(login)
+    if person is None:
+        raise StudyError(
+            expected="the login of a person of this folder", got=repr(login), hint=f"add the person with: {add}."
+        )
+    if sys.stdin.isatty():
+        password = typer.prompt("Password", hide_input=True, confirmation_prompt=True)
+    else:
+        password = sys.stdin.readline().rstrip("\n")
+    Accounts(folder).set_password(login, password)
+    typer.echo(f"Set the password of {person.name}.")

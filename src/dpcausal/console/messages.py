@@ -1,0 +1,183 @@
+"""The messages that left a site, as people read them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dpcausal.errors import StudyError, redact_errors
+from dpcausal.federation.protocol import VERSION
+from dpcausal.release import Receipt, receipts_in
+from dpcausal.site.audit_log import LogEntry
+from dpcausal.site.policy import Policy
+from dpcausal.study import Study
+
+
+@dataclass(frozen=True)
+class Number:
+    """One number of a message.
+
+    Attributes:
+        name: What it is.
+        value: The number, noise included.
+        scale: The size of its noise; None where only the table knows it.
+    """
+
+    name: str
+    value: float | None
+    scale: float | None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to one query.
+
+    Attributes:
+        query: The query's name.
+        family: The family of the noise.
+        numbers: The noisy numbers.
+        public_values: Numbers without noise.
+        receipt: The debit that paid for it; None in an example.
+    """
+
+    query: str
+    family: str
+    numbers: tuple[Number, ...]
+    public_values: Mapping[str, float]
+    receipt: Receipt | None
+
+
+@dataclass(frozen=True)
+class SentMessage:
+    """A message that left.
+
+    Attributes:
+        request: The id of the request that it answers.
+        study: The digest of the study.
+        text: The message, as JSON.
+        content: The same as plain values.
+        free: Whether all of it had been paid for by an earlier study.
+    """
+
+    request: str
+    study: str
+    text: str
+    content: Mapping[str, Any]
+    free: bool
+
+    @property
+    def receipts(self) -> tuple[Receipt, ...]:
+        """The receipts in it."""
+        return receipts_in(self.content)
+
+    @property
+    def answers(self) -> tuple[Answer, ...]:
+        """The answers in it."""
+        return tuple(_answer(release) for release in self.content["answer"]["releases"])
+
+
+@dataclass(frozen=True)
+class Response:
+    """One response to a request, as the audit log has it.
+
+    Attributes:
+        day: The day.
+        requester: Who asked.
+        study: The digest of the study.
+        code: Whether the site answered, or why not.
+        request: The id of the request.
+        sent: The message with numbers; None where only a code or the number of units left.
+    """
+
+    day: str
+    requester: str
+    study: str
+    code: str
+    request: str
+    sent: SentMessage | None
+
+
+def sent_messages(folder: Path, entries: Sequence[LogEntry]) -> dict[str, SentMessage]:
+    """Return the messages with numbers that a site sent, by request, in the order of the audit log."""
+    asked = [entry.request for entry in entries if entry.kind == "answer"]
+    stored = {file.name: file for file in (folder / "messages").glob("*") if not file.name.startswith(".")}
+    ordered = [*dict.fromkeys(request for request in asked if request in stored), *sorted(set(stored) - set(asked))]
+    messages, paid = dict[str, SentMessage](), set[tuple[int | None, str | None]]()
+    for request in ordered:
+        with redact_errors(OSError, ValueError, KeyError, TypeError, instead=lambda _: _unreadable()):
+            text = stored[request].read_text(encoding="ascii")
+            content = json.loads(text)
+            debits = {(receipt.entry, receipt.digest) for receipt in receipts_in(content)}
+            free = bool(debits) and debits <= paid
+            messages[request] = SentMessage(request, str(content["study"]), text, content, free)
+            paid |= debits
+    return messages
+
+
+def responses(folder: Path, entries: Sequence[LogEntry]) -> list[Response]:
+    """Return every response that left, the latest first."""
+    messages = sent_messages(folder, entries)
+    found = []
+    for entry in entries:
+        if entry.kind == "answer":
+            sent = messages.get(entry.request) if entry.code == "answered" else None
+            found.append(Response(entry.at, entry.who, entry.study, entry.code, entry.request, sent))
+    return found[::-1]
+
+
+def example(study: Study, digest: str, policy: Policy, n: int | None) -> tuple[tuple[Answer, ...], str]:
+    """Return the numbers that a message about a study would hold, and the message with an ellipsis for each number."""
+    units = n or 10_000
+    source = study.rehearsal(units)
+    releases = [source.release(query, guarantee) for query, guarantee in study.questions(units, policy.site)]
+    answers = tuple(
+        Answer(
+            release.query.name,
+            release.family,
+            tuple(Number(name, None, scale) for name, scale in zip(release.names, release.scales, strict=True)),
+            dict.fromkeys(release.public_values, 0.0),
+            None,
+        )
+        for release in releases
+    )
+    message = {
+        "request": "…",
+        "study": digest,
+        "site": policy.site,
+        "code": "answered",
+        "n": "…" if n is None else n,
+        "arm_sizes": None if study.schema.protects == "record" else ["…", "…"],
+        "as_of": policy.as_of,
+        "answer": {"releases": [_without_values(json.loads(release.to_json())) for release in releases]},
+        "version": VERSION,
+    }
+    return answers, json.dumps(message, indent=2, ensure_ascii=False)
+
+
+def _without_values(release: dict[str, Any]) -> dict[str, Any]:
+    hidden = {
+        "values": ["…"] * len(release["values"]),
+        "public_values": dict.fromkeys(release["public_values"], "…"),
+        "receipt": {**release["receipt"], "entry": "…", "digest": "…", "on": "…"},
+    }
+    return release | hidden
+
+
+def _answer(release: Mapping[str, Any]) -> Answer:
+    numbers = zip(release["names"], release["values"], release["scales"], strict=True)
+    return Answer(
+        str(release["receipt"]["query"]),
+        str(release["family"]),
+        tuple(Number(*each) for each in numbers),
+        release["public_values"],
+        Receipt(**release["receipt"]),
+    )
+
+
+def _unreadable() -> StudyError:
+    return StudyError(
+        expected="messages in the folder messages as this site wrote them",
+        got="a file that was changed",
+        hint="restore the folder from a backup.",
+    )
