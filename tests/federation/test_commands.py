@@ -1,6 +1,7 @@
 """`dpcausal federation`, by files carried by hand."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,9 @@ from typer.testing import CliRunner, Result
 
 from dpcausal import Effect
 from dpcausal.cli import app
+from dpcausal.errors import TransportError
 from dpcausal.federation.roster import Roster
+from dpcausal.plugins.nvflare.provision import _refused
 from tests.federation.conftest import Federation
 
 
@@ -24,7 +27,7 @@ def workspace(federation: Federation, tmp_path: Path) -> Path:
     assert made.exit_code == 0
     (tmp_path / "anna.key").replace(workspace / "anna.key")  # the one that the hospitals know
     for name, member in federation.roster.sites.items():
-        assert run("admit", workspace, name, member.key).exit_code == 0
+        assert run("admit", workspace, name, member.key, "--units-unknown").exit_code == 0
     assert Roster.from_toml(workspace / "roster.toml") == federation.roster
     return workspace
 
@@ -92,8 +95,10 @@ def test_wrong_use_is_refused_with_a_hint(workspace: Path, federation: Federatio
     other.write_text(federation.study().to_toml().replace('"anna"', '"bob"'), encoding="utf-8")
     for words, hint in (
         (("init", workspace, "anna"), "a folder without a workspace"),
-        (("admit", workspace, "north", "ab" * 32), "or a new site"),
-        (("admit", workspace, "east", "ab"), "64 hexadecimal digits"),
+        (("admit", workspace, "north", "ab" * 32, "--units", 300), "or a new site"),
+        (("admit", workspace, "east", "ab", "--units", 300), "64 hexadecimal digits"),
+        (("admit", workspace, "east", "ab" * 32), "or --units-unknown, got neither"),
+        (("admit", workspace, "east", "ab" * 32, "--units", 300, "--units-unknown"), "or --units-unknown, got both"),
         (("run", workspace, study), "--host HOST"),
         (("run", workspace, study, "--files", "a", "--kit", "b"), "choose one of the two"),
         (("run", workspace, tmp_path / "absent.toml", "--files", "a"), "does not exist"),
@@ -107,3 +112,50 @@ def test_wrong_use_is_refused_with_a_hint(workspace: Path, federation: Federatio
         assert result.exit_code == 2, words
         assert hint in result.output.replace("\n", " "), result.output
         assert "Traceback" not in result.output
+
+
+def test_run_prints_no_control_character_of_a_file_name_and_waits_for_no_pipe(
+    workspace: Path, federation: Federation, tmp_path: Path
+) -> None:
+    study, exchange = tmp_path / "study.toml", tmp_path / "exchange"
+    study.write_text(federation.study().to_toml(), encoding="utf-8")
+    run("ask", workspace, study, "--files", exchange)
+    (exchange / "in" / "\x1b[2J.message.json").write_text("not a message")
+    os.mkfifo(exchange / "in" / "pipe.message.json")
+    os.mkfifo(exchange / "in" / "pipe")
+    with (exchange / "in" / "large.message.json").open("wb") as large:
+        large.truncate(1_500_000_000)
+    done = run("run", workspace, study, "--files", exchange)
+    assert done.exit_code == 1
+    assert "\x1b" not in done.output
+    assert "\\x1b[2J.message.json' does not count" in done.output.replace("\n", "")
+    assert done.output.replace("\n", "").count("does not count") == 4
+
+
+@pytest.mark.parametrize("fails", ["request", "roster"])
+def test_admit_announces_a_site_only_when_all_is_done(
+    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    request, signed = tmp_path / "east.request.zip", tmp_path / "east.signed.zip"
+    request.write_text("a request")
+
+    def sign(*_: object) -> Path:
+        if fails == "request":
+            raise TransportError(expected="the request of a site named 'east'", got="another", hint="ask the sender.")
+        signed.write_text("signed")
+        return signed
+
+    monkeypatch.setattr("dpcausal.plugins.nvflare.provision.sign", sign)
+    key = Roster.from_toml(workspace / "roster.toml").sites["north"].key if fails == "roster" else "ab" * 32
+    before = (workspace / "roster.toml").read_text()
+    refused = run("admit", workspace, "east", key, "--units-unknown", "--request", request)
+    assert refused.exit_code == 2
+    assert "is in the roster" not in refused.output
+    assert (workspace / "roster.toml").read_text() == before
+    assert not signed.exists()
+
+
+def test_hint_of_nvflare_names_no_option_that_our_command_lacks() -> None:
+    refused = _refused(("cert", "approve"), "the file exists", "Use --force to overwrite it.")
+    assert "--force" not in refused.hint
+    assert _refused(("cert", "approve"), "it failed", "Ask the sender.").hint == "Ask the sender."

@@ -70,7 +70,15 @@ def test_effects_of_three_sites_are_pooled(federation: Federation) -> None:
     coordinator = federation.coordinator(federation.study(pooling="sample_size", epsilons={"west": 0.5}))
     effect = coordinator.run()
     effects = coordinator.effects()
-    assert effect == pool(effects, "sample_size")
+    pooled = pool(effects, "sample_size")
+    assert replace(effect, notes=pooled.notes) == pooled
+    assert effect.notes[:-1] == pooled.notes
+    assert effect.notes[-1].endswith("rest on the site's word: north, south, west")
+    agreed = {
+        name: replace(federation.roster.sites[name], units=table.num_rows) for name, table in federation.tables.items()
+    }
+    study = federation.study(pooling="sample_size", epsilons={"west": 0.5})
+    assert federation.coordinator(study, roster=Roster(agreed)).run() == pooled
     assert [effects[site].guarantee.epsilon for site in federation.tables] == [1.0, 1.0, 0.5]
     assert effect.n == 600
     assert spent(federation) == [1.0, 1.0, 0.5]

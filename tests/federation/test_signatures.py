@@ -62,3 +62,53 @@ def test_unsigned_text_is_refused(north: Key, text: str) -> None:
     with pytest.raises(TransportError, match="a signed text"):
         opened(text, {"north": north.public})
     assert not claimed_body(text)
+
+
+@pytest.fixture
+def passphrase(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    file = tmp_path / "passphrase"
+    file.write_text("five random words of mine\n")
+    monkeypatch.setenv("DPCAUSAL_PASSPHRASE_FILE", str(file))
+    return file
+
+
+def test_key_is_encrypted_where_a_passphrase_is_given(passphrase: Path, tmp_path: Path) -> None:
+    key = Key.make("north", tmp_path / "north.key")
+    text = (tmp_path / "north.key").read_text()
+    assert text.startswith("-----BEGIN ENCRYPTED PRIVATE KEY-----")
+    assert key.private.private_bytes_raw().hex() not in text
+    assert stat.S_IMODE((tmp_path / "north.key").stat().st_mode) == 0o600
+    assert Key.read("north", tmp_path / "north.key").public == key.public
+    assert passphrase.exists()
+
+
+def test_key_without_encryption_is_read_with_a_passphrase_too(north: Key, tmp_path: Path, passphrase: Path) -> None:
+    assert Key.read("north", tmp_path / "north.key").public == north.public
+    assert passphrase.exists()
+
+
+@pytest.mark.parametrize(
+    ("written", "why"),
+    [
+        ("another passphrase", "a wrong passphrase"),
+        ("short", "a passphrase of at least 12"),
+        (None, "a file with a passphrase"),
+        ("", "a passphrase of at least 12"),
+    ],
+)
+def test_wrong_passphrase_is_named(passphrase: Path, tmp_path: Path, written: str | None, why: str) -> None:
+    Key.make("north", tmp_path / "north.key")
+    passphrase.unlink()
+    if written is not None:
+        passphrase.write_text(written)
+    with pytest.raises(TransportError, match=why) as refused:
+        Key.read("north", tmp_path / "north.key")
+    assert refused.value.__context__ is None
+
+
+@pytest.mark.usefixtures("passphrase")
+def test_missing_passphrase_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Key.make("north", tmp_path / "north.key")
+    monkeypatch.delenv("DPCAUSAL_PASSPHRASE_FILE")
+    with pytest.raises(TransportError, match="DPCAUSAL_PASSPHRASE_FILE"):
+        Key.read("north", tmp_path / "north.key")

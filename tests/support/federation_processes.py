@@ -64,6 +64,8 @@ class Federation:
         self.coordinator = folder / "coordinator"
         fingerprint = create_authority(self.coordinator, _NAME, "localhost", port)
         self.kits = {SERVER: self.coordinator / "server"}
+        self.roster = folder / "roster.toml"
+        self.roster.touch()
 
         def kit(name: str) -> Path:
             signed = sign(self.coordinator, request_kit(folder / name, _NAME, name), name)
@@ -87,7 +89,8 @@ class Federation:
     def start(self, *names: str) -> None:
         """Start the server or sites, and wait until they are there."""
         for name in names:
-            what = ("server", self.kits[name]) if name == SERVER else ("site", self.kits[name], self.sites[name])
+            beside = self.roster if name == SERVER else self.sites[name]
+            what = ("server" if name == SERVER else "site", self.kits[name], beside)
             self.run(name, [sys.executable, "-c", _START.format(what[0]), *map(str, what[1:])])
         for name in names:
             self.wait_for(name, _THERE.get(name, "Successfully registered client"))

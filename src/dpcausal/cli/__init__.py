@@ -6,18 +6,22 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from dpcausal.cli import certificates, operation  # noqa: F401 (add commands to federation and site)
 from dpcausal.cli.audit import audit
 from dpcausal.cli.check import check
+from dpcausal.cli.console import add_coordinator_console, add_site_console
 from dpcausal.cli.experiment import experiment
 from dpcausal.cli.federation import federation
 from dpcausal.cli.init import init
 from dpcausal.cli.ledger import ledger
+from dpcausal.cli.mailbox import mailbox
 from dpcausal.cli.plan import plan
 from dpcausal.cli.population import population
 from dpcausal.cli.report import report
 from dpcausal.cli.run import run
 from dpcausal.cli.site import site
-from dpcausal.errors import DpcausalError, StudyError
+from dpcausal.cli.site_decisions import add_decision_commands
+from dpcausal.errors import CertificateError, DpcausalError, StudyError
 from dpcausal.plain_text import check_plain_text
 
 
@@ -33,19 +37,23 @@ class _FriendlyErrors(TyperGroup):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 (as the parent has it)
-        """Run a command. An error of dpcausal ends it with exit status 2."""
+        """Run a command. An error of dpcausal ends it with exit status 2; a certificate that is not valid with 3."""
         try:
             return super().invoke(ctx)
         except DpcausalError as error:
             typer.echo(f"Error: {error}", err=True)
-            raise typer.Exit(2) from None
+            raise typer.Exit(3 if isinstance(error, CertificateError) else 2) from None
 
 
 app = typer.Typer(cls=_FriendlyErrors, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 for command in (init, check, plan, run, report, audit):
     app.command()(command)
+add_decision_commands(site)
+add_site_console(site)
+add_coordinator_console(federation)
 for group in (ledger, population, experiment, site, federation):
     app.add_typer(group)
+federation.add_typer(mailbox)
 
 
 def _print_version(wanted: bool) -> None:
@@ -65,5 +73,5 @@ def main(
 
     A study uses these commands in order: init, plan, ledger create, run, report. Start with: dpcausal init TABLE.
 
-    Exit status: 0 success, 1 refused or failed check, 2 usage error.
+    Exit status: 0 success, 1 refused or failed check, 2 usage error, 3 certificate not valid.
     """

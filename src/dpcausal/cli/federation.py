@@ -10,15 +10,19 @@ from rich.console import Console
 from rich.progress import Progress
 
 from dpcausal.cli.options import read_study
+from dpcausal.cli.passphrase import unlock
+from dpcausal.cli.private_files import PrivateFiles
 from dpcausal.cli.requirements import check_folder_exists, require_extra
 from dpcausal.errors import RefusedError, StudyError, TransportError
 from dpcausal.hash_chain import digest_of_text
+from dpcausal.plain_text import is_plain_text
 
 if TYPE_CHECKING:
     from dpcausal.federation.coordinator import Coordinator
     from dpcausal.federation.transport import Transport
 
 federation = typer.Typer(
+    cls=PrivateFiles,
     name="federation",
     no_args_is_help=True,
     help="Coordinate a federation: send a study to many sites, and pool their answers.",
@@ -38,40 +42,47 @@ _CREATE_NETWORK = "create the network with: dpcausal federation init FOLDER NAME
 
 
 @federation.command()
-def init(
+def init(  # noqa: PLR0913, PLR0917
     folder: Folder,
-    name: Annotated[str, typer.Argument(help="The requester that studies name, for instance anna.")],
+    requester: Annotated[str, typer.Argument(help="The requester that studies name, for instance anna.")],
+    name: Annotated[str, typer.Option(help="The name of the federation; without it, the requester's name.")] = "",
     host: Annotated[str, typer.Option(help="Create an NVFlare network: the host name of its server.")] = "",
     port: Annotated[int, typer.Option(help="The port of that server.")] = 8002,
+    days: Annotated[int, typer.Option(min=1, help="The validity of the server's and requester's certificates.")] = 365,
 ) -> None:
     """Create a workspace: a key and a roster, and with --host the authority and the server of a network."""
     require_extra("cryptography", "federation")
     if host:
         require_extra("nvflare", "federation")
-    from dpcausal.federation.workspace import Workspace  # noqa: PLC0415 (an extra)
+    from dpcausal.federation.workspace import Workspace, check_name  # noqa: PLC0415 (an extra)
 
-    workspace = Workspace.new(folder, name)
-    typer.echo(f"Public key of {name}, for [requesters] in each site's policy:\n{workspace.key(name).public}")
+    check_name(name or requester)
+    workspace = Workspace.new(folder, requester)
+    typer.echo(f"Public key of {requester}, for [requesters] in each site's policy:\n{workspace.key(requester).public}")
     if host:
         from dpcausal.plugins.nvflare.provision import create_authority  # noqa: PLC0415 (slow to load)
 
-        fingerprint = create_authority(workspace.network, name, host, port)
+        fingerprint = create_authority(workspace.network, name or requester, host, port, days)
+        typer.echo(f"Name of the federation: {name or requester}")
         typer.echo(f"Fingerprint of the network; give it to each site by telephone, not by file:\n{fingerprint}")
         typer.echo(f"Start the server with: dpcausal federation serve {folder}")
 
 
 @federation.command()
-def key(folder: Folder) -> None:
-    """Print the requester's public key, for [requesters] in a site's policy."""
+def key(
+    folder: Folder,
+    requester: Annotated[str, typer.Argument(help="The requester, if the workspace has several.")] = "",
+) -> None:
+    """Print a requester's public key, for [requesters] in a site's policy."""
     require_extra("cryptography", "federation")
     from dpcausal.federation.workspace import Workspace  # noqa: PLC0415 (an extra)
 
-    names = sorted(file.stem for file in folder.glob("*.key"))
+    names = [requester] if requester else sorted(file.stem for file in folder.glob("*.key"))
     if len(names) != 1:
         raise StudyError(
             expected=f"the key of one requester in {folder}",
             got=", ".join(names) or "none",
-            hint="create a workspace for each requester: dpcausal federation init FOLDER NAME.",
+            hint="name one: dpcausal federation key FOLDER REQUESTER; or create a workspace: dpcausal federation init.",
         )
     typer.echo(Workspace(folder).key(names[0]).public)
 
@@ -93,7 +104,12 @@ def admit(  # noqa: PLR0913, PLR0917
     folder: Folder,
     site: Annotated[str, typer.Argument(help="The site's name.")],
     key: Annotated[str, typer.Argument(help="Its public key, received over a trusted channel.")],
-    units: Annotated[int | None, typer.Option(help="Its number of units, if that was agreed on.")] = None,
+    units: Annotated[
+        int | None, typer.Option(help="Its number of units, as agreed on: an answer with another number is invalid.")
+    ] = None,
+    units_unknown: Annotated[
+        bool, typer.Option("--units-unknown", help="Take the number of units on the site's word.")
+    ] = False,
     request: Annotated[
         Path | None,
         typer.Option(exists=True, dir_okay=False, help="For NVFlare: the file that `site request-kit` created."),
@@ -105,25 +121,47 @@ def admit(  # noqa: PLR0913, PLR0917
     from dpcausal.federation.workspace import Workspace  # noqa: PLC0415 (an extra)
 
     workspace = Workspace(folder)
-    workspace.admit(site, key, units)
-    typer.echo(f"{site} is in the roster.")
+    known = workspace.roster.sites.get(site)
+    if known and units is None and not units_unknown:  # its certificate is renewed
+        units, units_unknown = known.units, known.units is None
+    if (units is None) != units_unknown:
+        raise StudyError(
+            expected="--units with the site's number of units, or --units-unknown",
+            got="both" if units_unknown else "neither",
+            hint="ask the site for its number of units: a site that may claim any number may take any weight.",
+        )
+    signed = None
     if request:
         require_extra("nvflare", "federation")
         from dpcausal.plugins.nvflare.provision import sign  # noqa: PLC0415 (slow to load)
 
-        typer.echo(f"Send this file back to {site}: {sign(workspace.network, request, site, days)}")
+        signed = sign(workspace.network, request, site, days)
+    try:
+        workspace.admit(site, key, units)
+    except StudyError:
+        if signed:
+            signed.unlink()
+        raise
+    typer.echo(f"{site} is in the roster.")
+    if signed:
+        typer.echo(f"Send this file back to {site}: {signed}")
 
 
 @federation.command()
 def serve(folder: Folder) -> None:
-    """Run the server of the network, until stopped."""
+    """Run the server of the network, until stopped.
+
+    Sites that are revoked in the roster are disconnected within seconds. Exit status 3 if the certificate has expired
+    or is not valid yet, at the start or later.
+    """
     require_extra("nvflare", "federation")
     from dpcausal.federation.workspace import Workspace  # noqa: PLC0415
     from dpcausal.plugins.nvflare.start import start_server  # noqa: PLC0415 (slow to load)
 
-    kit = Workspace(folder).network / "server"
+    workspace = Workspace(folder)
+    kit = workspace.network / "server"
     check_folder_exists(kit, _CREATE_NETWORK)
-    start_server(kit)
+    start_server(kit, workspace.roster_file)
 
 
 @federation.command()
@@ -148,8 +186,10 @@ def run(  # noqa: PLR0913, PLR0917
     study: StudyFile,
     files: Files = None,
     kit: Kit = None,
+    mailbox: Annotated[bool, typer.Option("--mailbox", help="Use the workspace's mailbox.")] = False,
     timeout: Annotated[
-        float | None, typer.Option(min=0, help="Seconds to wait in each attempt: 60, or with --files 0.")
+        float | None,
+        typer.Option(min=0, help="Seconds to wait in each attempt: 60; with --mailbox 120, with --files 0."),
     ] = None,
     attempts: Annotated[int, typer.Option(min=1, help="Attempts for a site that does not answer.")] = 3,
     min_sites: Annotated[
@@ -159,8 +199,9 @@ def run(  # noqa: PLR0913, PLR0917
 ) -> None:
     """Ask every site that has not answered yet, and print the effect. Exit status 1 if too few answered."""
     require_extra("cryptography", "federation")
-    transport = _transport(folder, files, kit)
-    waits = timeout if timeout is not None else 0.0 if files else 60.0
+    requester = read_study(study).requester
+    transport = _mailbox_transport(folder, study) if mailbox else _transport(folder, requester, files, kit)
+    waits = timeout if timeout is not None else 0.0 if files else 120.0 if mailbox else 60.0
     with Progress(console=Console(file=sys.stderr), transient=True) as progress:
         line = progress.add_task("asking", total=None)
 
@@ -182,7 +223,7 @@ def run(  # noqa: PLR0913, PLR0917
     typer.echo(effect.to_json() if as_json else str(effect))
 
 
-def _transport(folder: Path, files: Path | None, kit: Path | None) -> "Transport":
+def _transport(folder: Path, requester: str, files: Path | None, kit: Path | None) -> "Transport":
     from dpcausal.federation.transport import FileTransport  # noqa: PLC0415
     from dpcausal.federation.workspace import Workspace  # noqa: PLC0415 (an extra)
 
@@ -190,14 +231,26 @@ def _transport(folder: Path, files: Path | None, kit: Path | None) -> "Transport
         raise StudyError(expected="--files or --kit", got="both", hint="choose one of the two.")
     if files:
         return FileTransport(files)
-    kit = kit or Workspace(folder).network / "requester"
+    kit = kit or Workspace(folder).kit(requester)
     check_folder_exists(
         kit, "pass --files FOLDER, or create a network: dpcausal federation init FOLDER NAME --host HOST."
     )
     require_extra("nvflare", "federation")
-    from dpcausal.plugins.nvflare.transport import FlareTransport  # noqa: PLC0415 (slow to load)
+    from dpcausal.plugins.nvflare.certificates import check_certificate  # noqa: PLC0415 (slow to load)
+    from dpcausal.plugins.nvflare.transport import FlareTransport  # noqa: PLC0415
 
+    check_certificate(kit)
     return FlareTransport(kit)
+
+
+def _mailbox_transport(folder: Path, study: Path) -> "Transport":
+    """Return the transport of the workspace's mailbox, after the sites that joined it were added to the roster."""
+    from dpcausal.cli.mailbox import admit_joined_sites  # noqa: PLC0415 (it imports this module)
+    from dpcausal.plugins.mailbox.transport import MailboxTransport, requester_client  # noqa: PLC0415 (an extra)
+
+    for site in admit_joined_sites(folder):
+        typer.echo(f"{site} joined the mailbox, and is in the roster.", err=True)
+    return MailboxTransport(requester_client(folder, read_study(study).requester))
 
 
 def _coordinator(folder: Path, study: Path, transport: "Transport", **settings: Any) -> "Coordinator":  # noqa: ANN401
@@ -205,7 +258,10 @@ def _coordinator(folder: Path, study: Path, transport: "Transport", **settings: 
     from dpcausal.federation.workspace import Workspace  # noqa: PLC0415 (an extra)
 
     workspace = Workspace(folder)
-    key = workspace.key(read_study(study).requester)
+    requester = read_study(study).requester
+    if (file := workspace.key_file(requester)).is_file():
+        unlock(requester, file)
+    key = workspace.key(requester)
     return Coordinator(study, workspace.roster, key, transport, store=workspace.store, **settings)
 
 
@@ -213,15 +269,17 @@ def _stray_files(folder: Path, request: str) -> Iterator[str]:
     """Yield a line for each file that is not a message to a request, with the reason."""
     from dpcausal.federation.protocol import Message  # noqa: PLC0415 (an extra)
     from dpcausal.federation.signatures import claimed_body  # noqa: PLC0415
+    from dpcausal.federation.transport import read_bounded  # noqa: PLC0415
 
     asked = digest_of_text(claimed_body(request))
     for file in sorted(folder.glob("*")):
+        name = str(file) if is_plain_text(str(file)) else ascii(str(file))
         try:
-            answered = Message.from_json(claimed_body(file.read_bytes().decode(errors="replace"))).request
+            answered = Message.from_json(claimed_body(read_bounded(file))).request
         except (OSError, TransportError):
-            yield f"{file} does not count: it holds no message of a site"
+            yield f"{name} does not count: it holds no message of a site"
             continue
         if answered != asked:
-            yield f"{file} does not count: it answers another study, or another version of this one"
+            yield f"{name} does not count: it answers another study, or another version of this one"
         elif not file.name.endswith(".message.json"):
-            yield f"{file} does not count: its name does not end in .message.json"
+            yield f"{name} does not count: its name does not end in .message.json"

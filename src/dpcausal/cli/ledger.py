@@ -70,9 +70,11 @@ def show(place: LedgerAddress, as_json: AsJson = False, witness: WitnessAddress 
         document = {name: value for name, value in asdict(spent).items() if name != "receipts_found"}
         typer.echo(json.dumps(document, allow_nan=False))
         return
-    table = Table("when", "query", "epsilon", "delta")
+    named = any(payment.study for payment in spent.payments)
+    table = Table("when", "query", "epsilon", "delta", *(["study"] if named else []))
     for payment in spent.payments:
-        table.add_row(*map(Text, (payment.at, payment.query, f"{payment.epsilon:g}", f"{payment.delta:g}")))
+        cells = [payment.at, payment.query, f"{payment.epsilon:g}", f"{payment.delta:g}"]
+        table.add_row(*map(Text, [*cells, payment.study[:12]] if named else cells))
     if spent.payments:
         Console().print(table)
     unproved = "" if spent.proof_status == "proved" else " (a part of it without proof)"

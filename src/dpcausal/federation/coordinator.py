@@ -1,6 +1,6 @@
 """The coordinator: many sites as one source, or their effects pooled into one."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from dpcausal.effect import Effect, SiteShare
 from dpcausal.errors import RefusedError, StudyError
 from dpcausal.federation.aggregate import replay_estimate, sum_releases
 from dpcausal.federation.dispatch import Dispatcher
+from dpcausal.federation.plausibility import Answer, suspicions
 from dpcausal.federation.protocol import Message, Request
 from dpcausal.federation.requests import Requests
 from dpcausal.federation.responses import Question, SiteResponse, releases_of
@@ -92,10 +93,10 @@ class Coordinator:
             return self._summed()
         effects = self.effects()
         absent = {site: response.words for site, response in self._asked().items() if not response.answered}
-        return pool(effects, self.study.pooling, absent)
+        return self._with_suspicions(pool(effects, self.study.pooling, absent), effects)
 
     def effects(self) -> dict[str, Effect]:
-        """Return the effect of each site that answered, where the study pools effects."""
+        """Return the effect of each site that answered."""
         answers = self._answers(self._asked())
         return {
             site: replay_estimate(self.study, site, message, releases_of(message)) for site, message in answers.items()
@@ -110,12 +111,26 @@ class Coordinator:
             SiteShare(site, response.words, response.message.n if response.message else None)
             for site, response in found.items()
         )
-        return replace(
+        summed = replace(
             effect,
             method=f"{effect.method}; from the sums of {len(releases)} of {len(found)} sites",
             receipts=tuple(replace(release.receipt, site=site) for site, release in releases.items()),
             sites=tuple(shares),
         )
+        return self._with_suspicions(summed, self.effects())
+
+    def _with_suspicions(self, effect: Effect, effects: Mapping[str, Effect]) -> Effect:
+        """Return the effect with a warning, first of all, for each check of plausibility that a site fails."""
+        messages = self._answers(self._asked())
+        answers = {
+            site: Answer(message.n or 0, message.arm_sizes, releases_of(message), effects[site])
+            for site, message in messages.items()
+        }
+        found = suspicions(answers, self.schema)
+        if found and self.study.pooling == "sums":
+            effect = replace(effect, no_interval=effect.no_interval or _OF_SUSPECT_SUMS)
+        notes = _of_unknown_units(self._dispatcher.roster, messages)
+        return replace(effect, warnings=(*found, *effect.warnings), notes=(*effect.notes, *notes))
 
     @property
     def schema(self) -> Schema:
@@ -202,8 +217,20 @@ _OF_SUMS = (
     "answers of sites were added up; each site added its own noise",
     "each unit is assumed to be at one site; epsilons add up for a person with records at several sites",
 )
+_OF_SUSPECT_SUMS = (
+    "a site's numbers are implausible, and one wrong site moves sums by any amount; examine the site, then run the "
+    "study without it, or with pooling = 'automatic'"
+)
 _OF_STRATA = "each site has its own strata: units are compared within sites only"
 _OF_ONE_TABLE = "sites were analysed as one table: confounding by site is not adjusted for"
+
+
+def _of_unknown_units(roster: Roster, answered: Iterable[str]) -> tuple[str, ...]:
+    """Return a note on sites whose number of units is their own claim."""
+    unknown = [site for site in answered if roster.sites[site].units is None]
+    if not unknown:
+        return ()
+    return (f"numbers of units that were not agreed on beforehand, and rest on the site's word: {', '.join(unknown)}",)
 
 
 def _summary(found: Iterable[SiteResponse]) -> str:

@@ -16,6 +16,10 @@ VERSION = 3
 """The version of the protocol. Version 3 renamed the codes `unknown_asker` to `unknown_requester` and `denied` to
 `rejected`."""
 
+VERSIONS = (2, 3)
+"""The versions that this version of dpcausal reads. A site answers in the version of the request, so sites can be
+upgraded one by one, before the coordinator."""
+
 Ask = Literal["facts", "releases"]
 """`facts`: the number of units, at no cost. `releases`: the noisy answers to all queries of the study's estimator."""
 
@@ -45,6 +49,9 @@ MEANINGS: dict[Code, str] = {
     "stopped": "exceeded its limits of time or memory",
 }
 """Each code in words. A site sends no other reason for not answering."""
+
+_OLDER_CODES: Mapping[int, Mapping[str, str]] = {2: {"unknown_requester": "unknown_asker", "rejected": "denied"}}
+"""The codes that are written otherwise in an older version."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +87,7 @@ class Request:
             TransportError: If it is anything else.
         """
         request = cls(**_read(cls, text))
-        if request.version == VERSION and isinstance(request.study, str) and request.ask in get_args(Ask):
+        if isinstance(request.study, str) and request.ask in get_args(Ask):
             return request
         raise _unreadable()
 
@@ -112,8 +119,8 @@ class Message:
     version: int = VERSION
 
     def to_json(self) -> str:
-        """Return the message as JSON."""
-        return _written(self)
+        """Return the message as JSON, with the codes of its version of the protocol."""
+        return _written(self, code=_OLDER_CODES.get(self.version, {}).get(self.code, self.code))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -124,11 +131,10 @@ class Message:
         """
         document = _read(cls, text)
         arms = tuple(document["arm_sizes"]) if isinstance(document["arm_sizes"], list) else document["arm_sizes"]
-        message = cls(**document | {"arm_sizes": arms})
+        message = cls(**document | {"arm_sizes": arms, "code": _code_of(document)})
         answered = message.code == "answered"
         if (
-            message.version == VERSION
-            and all(isinstance(each, str) for each in (message.request, message.study, message.site))
+            all(isinstance(each, str) for each in (message.request, message.study, message.site))
             and message.code in MEANINGS
             and (_is_count(message.n) if answered else message.n is None)
             and (is_version(message.as_of) if answered else message.as_of is None)
@@ -139,6 +145,22 @@ class Message:
         raise _unreadable()
 
 
+def version_of(text: str) -> int:
+    """Return the version in which to answer a request: its own if that can be read, otherwise this one."""
+    try:
+        return Request.from_json(text).version
+    except TransportError:
+        return VERSION
+
+
+def _code_of(document: Mapping[str, Any]) -> object:
+    """Return the code of a message by its name in this version; None for a name that its own version does not have."""
+    code = document["code"]
+    older = _OLDER_CODES.get(document["version"], {})
+    newer = {old: new for new, old in older.items()}
+    return None if code in older else newer.get(code, code) if isinstance(code, str) else code
+
+
 def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**41
 
@@ -147,8 +169,8 @@ def _are_arms(sizes: object, n: Any) -> bool:  # noqa: ANN401 (checked by the ca
     return isinstance(sizes, tuple) and len(sizes) == 2 and all(map(_is_count, sizes)) and sum(sizes) <= n
 
 
-def _written(parts: Request | Message) -> str:
-    return json.dumps(asdict(parts), sort_keys=True, allow_nan=False)
+def _written(parts: Request | Message, **changes: str) -> str:
+    return json.dumps(asdict(parts) | changes, sort_keys=True, allow_nan=False)
 
 
 def _read(kind: type[Request | Message], text: str) -> dict[str, Any]:
@@ -158,12 +180,14 @@ def _read(kind: type[Request | Message], text: str) -> dict[str, Any]:
     known = sorted(part.name for part in fields(kind))
     if not as_written or not isinstance(document, dict) or sorted(document) != known:
         raise _unreadable()
-    if type(document["version"]) is int and document["version"] != VERSION:
+    if type(document["version"]) is not int:
+        raise _unreadable()
+    if document["version"] not in VERSIONS:
         raise TransportError(
-            expected=f"version {VERSION} of the protocol",
+            expected=f"version {' or '.join(map(str, VERSIONS))} of the protocol",
             got=f"version {document['version']}",
-            hint="run the same version of dpcausal at all sites and at the coordinator; version 3 renamed codes: "
-            "unknown_asker is now unknown_requester, denied is now rejected.",
+            hint="upgrade the older side; sites first, then the coordinator. dpcausal site status and dpcausal "
+            "federation status print the versions that each side reads.",
         )
     return document
 

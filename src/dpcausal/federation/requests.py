@@ -9,6 +9,9 @@ from pathlib import Path
 
 from dpcausal.errors import LedgerError, redact_errors
 
+FORMAT = 1
+"""The version of the format of the store."""
+
 _TABLES = """
 CREATE TABLE IF NOT EXISTS requests (id TEXT PRIMARY KEY, study TEXT NOT NULL, text TEXT NOT NULL, at TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS attempts (request TEXT NOT NULL, at TEXT NOT NULL);
@@ -72,6 +75,10 @@ class Requests:
         )
         return [text for (text,) in self._found(command, study, site)]
 
+    def asked(self) -> list[tuple[str, ...]]:
+        """Return all requests, the oldest first: the id, the digest of the study, the signed text and the time."""
+        return self._found("SELECT id, study, text, at FROM requests ORDER BY at, rowid")
+
     def _found(self, command: str, *parts: str) -> list[tuple[str, ...]]:
         with self._structured_errors():
             return self._connection.execute(command, parts).fetchall()
@@ -87,6 +94,32 @@ class Requests:
             got=f"{self._file} ({error})",
             hint="check that its folder exists, that the disk has room, and that dpcausal created the file.",
         )
+
+
+def check_intact(file: Path) -> int:
+    """Return the number of requests in a store, after checking the file.
+
+    Raises:
+        LedgerError: If the file is damaged.
+    """
+    with redact_errors(sqlite3.Error, instead=lambda error: _damaged(file, error)):
+        connection = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=60.0)
+        try:
+            found = connection.execute("PRAGMA integrity_check").fetchone()[0]
+            count = connection.execute("SELECT COUNT(*) FROM requests").fetchone()[0]
+        finally:
+            connection.close()
+    if found != "ok":
+        raise _damaged(file, found)
+    return int(count)
+
+
+def _damaged(file: Path, found: object) -> LedgerError:
+    return LedgerError(
+        expected="an intact store of requests",
+        got=f"{file} ({found})"[:200],
+        hint="restore the workspace from a backup with: dpcausal federation restore FILE FOLDER.",
+    )
 
 
 def _now() -> str:

@@ -1,7 +1,7 @@
 """Responses of sites, and their validation. Every part of a message is treated as hostile.
 
 No check can tell whether a site's numbers are those of its table. The checks cover what is known from outside: who
-signed, what was asked, how much noise there must be, and the largest sum that so many units can reach.
+signed, what was asked, how much noise there must be, and the sums that so many units can reach within the bounds.
 """
 
 import json
@@ -14,6 +14,7 @@ from fractions import Fraction
 from dpcausal.calibration import calibrate
 from dpcausal.errors import TransportError
 from dpcausal.federation.aggregate import replay_estimate, ticks_of
+from dpcausal.federation.plausibility import why_impossible
 from dpcausal.federation.protocol import Message, Request
 from dpcausal.federation.roster import Roster
 from dpcausal.federation.signatures import opened
@@ -96,6 +97,7 @@ def why_invalid(message: Message, site: str, question: Question, units: int | No
     problem = _first(
         (message.site == site, "it carries the name of another site"),
         (message.request == question.request.id, "it answers another request"),
+        (message.version == question.request.version, "it is in another version of the protocol than the request"),
         (message.study == digest_of_text(question.request.study) or not answered, "it answers another study"),
         (not answered or (message.n or 0) >= 2, "it claims fewer than two units"),
         (not answered or units in (None, message.n), "its number of units differs from the roster"),
@@ -126,7 +128,11 @@ def _why_answer_invalid(message: Message, site: str, study: Study) -> str:
         return "its answer cannot be read"
     if any(release.receipt.as_of != message.as_of for release in releases):
         return "its releases are of another version of its data than the message"
-    problems = (_why_release_invalid(release, message.n or 0, study.schema) for release in releases)
+    problems = (
+        _why_release_invalid(release, message.n or 0, study.schema)
+        or why_impossible(release, message.n or 0, message.arm_sizes, study.schema)
+        for release in releases
+    )
     if problem := next(filter(None, problems), ""):
         return problem
     try:

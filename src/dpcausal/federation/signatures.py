@@ -13,7 +13,13 @@ from dpcausal.errors import MissingExtraError, TransportError, redact_errors
 try:
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+    from cryptography.hazmat.primitives.serialization import (
+        BestAvailableEncryption,
+        Encoding,
+        PrivateFormat,
+        PublicFormat,
+        load_pem_private_key,
+    )
 except ImportError:
     raise MissingExtraError(
         expected="the library cryptography, which signs requests and messages",
@@ -22,6 +28,10 @@ except ImportError:
     ) from None
 
 _DOMAIN = b"dpcausal federation 1\n"  # a signature made for another purpose is not valid here
+_ENCRYPTED = "-----BEGIN ENCRYPTED PRIVATE KEY-----"
+PASSPHRASE_FILE = "DPCAUSAL_PASSPHRASE_FILE"  # noqa: S105 (a name)
+"""The environment variable with the name of a file whose first line is the passphrase of key files."""
+_LEAST_PASSPHRASE = 12
 LONGEST = 20_000_000
 """The largest number of characters of a text that is read."""
 
@@ -40,17 +50,40 @@ class Key:
 
     @classmethod
     def make(cls, owner: str, file: Path) -> Self:
-        """Create a key in a new file that only its owner can read."""
-        private = Ed25519PrivateKey.generate()
-        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as output:
-            output.write(f"{private.private_bytes_raw().hex()}\n")
-        return cls(owner, private)
+        """Create a key in a new file that only its owner can read, encrypted if there is a passphrase."""
+        key = cls(owner, Ed25519PrivateKey.generate())
+        key.write(file, passphrase())
+        return key
 
     @classmethod
     def read(cls, owner: str, file: Path) -> Self:
-        """Read a key that `make` wrote."""
+        """Read a key that `make` or `write` wrote.
+
+        Raises:
+            TransportError: If it is not a key file, or is encrypted and there is no passphrase or a wrong one.
+        """
         with redact_errors(OSError, ValueError, instead=lambda _: _no_key(file)):
-            return cls(owner, Ed25519PrivateKey.from_private_bytes(bytes.fromhex(file.read_text("ascii").strip())))
+            text = file.read_text("ascii").strip()
+            if not text.startswith(_ENCRYPTED):
+                return cls(owner, Ed25519PrivateKey.from_private_bytes(bytes.fromhex(text)))
+        secret = passphrase()
+        if secret is None:
+            raise _locked(file, "no passphrase")
+        with redact_errors(ValueError, TypeError, instead=lambda _: _locked(file, "a wrong passphrase")):
+            private = load_pem_private_key(text.encode(), secret)
+        if not isinstance(private, Ed25519PrivateKey):
+            raise _no_key(file)
+        return cls(owner, private)
+
+    def write(self, file: Path, secret: bytes | None) -> None:
+        """Write the key to a new file that only its owner can read, encrypted with a passphrase if one is given."""
+        if secret is None:
+            text = f"{self.private.private_bytes_raw().hex()}\n"
+        else:
+            encryption = BestAvailableEncryption(secret)
+            text = self.private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption).decode()
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as output:
+            output.write(text)
 
     @property
     def public(self) -> str:
@@ -64,6 +97,31 @@ class Key:
 
     def __repr__(self) -> str:
         return f"Key({self.owner!r}, public {self.public[:12]}…)"
+
+
+def passphrase() -> bytes | None:
+    """Return the passphrase of key files, or None if the environment names no file with one.
+
+    Raises:
+        TransportError: If the file cannot be read, or the passphrase is too short.
+    """
+    name = os.environ.get(PASSPHRASE_FILE)
+    if not name:
+        return None
+    with redact_errors(OSError, ValueError, instead=lambda error: _no_passphrase(name, type(error).__name__)):
+        secret = Path(name).read_text("utf-8").partition("\n")[0]
+    check_passphrase(secret)
+    return secret.encode()
+
+
+def check_passphrase(secret: str) -> None:
+    """Raise if a passphrase is too short."""
+    if len(secret) < _LEAST_PASSPHRASE:
+        raise TransportError(
+            expected=f"a passphrase of at least {_LEAST_PASSPHRASE} characters",
+            got="a shorter one",
+            hint="choose a longer one, for instance five random words.",
+        )
 
 
 def opened(sealed: str, keys: Mapping[str, str]) -> tuple[str, str]:
@@ -89,6 +147,14 @@ def claimed_body(sealed: str) -> str:
     """Return the body of a signed text without verifying the signature; empty where there is none."""
     try:
         return _parts(sealed)[1]
+    except TransportError:
+        return ""
+
+
+def claimed_signer(sealed: str) -> str:
+    """Return the name of the signer of a text without verifying the signature; empty where there is none."""
+    try:
+        return _parts(sealed)[0]
     except TransportError:
         return ""
 
@@ -124,6 +190,22 @@ def _not_signed() -> TransportError:
         expected="a signed text as dpcausal writes it",
         got="something else, or an invalid signature",
         hint="send the file again, unchanged.",
+    )
+
+
+def _locked(file: Path, got: str) -> TransportError:
+    return TransportError(
+        expected=f"the passphrase of {file}, which is encrypted",
+        got=got,
+        hint=f"write it into a file that only you can read, and set {PASSPHRASE_FILE} to the name of this file.",
+    )
+
+
+def _no_passphrase(name: str, got: str) -> TransportError:
+    return TransportError(
+        expected=f"a file with a passphrase: {name}",
+        got=got,
+        hint=f"correct the environment variable {PASSPHRASE_FILE}, or unset it.",
     )
 
 

@@ -1,6 +1,8 @@
 """Transports: how requests reach sites and messages come back. None is trusted: everything they carry is signed."""
 
 import contextlib
+import os
+import stat
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +15,26 @@ from dpcausal.federation.signatures import LONGEST, claimed_body
 from dpcausal.hash_chain import digest_of_text
 
 _POLL_SECONDS = 0.5
+
+
+def read_bounded(file: Path) -> str:
+    """Return the text of a file that somebody else put there, if it is a regular file of a size that may be a message.
+
+    The file is opened without waiting for a writer, and judged once it is open: it cannot be exchanged in between.
+
+    Raises:
+        TransportError: If it is a pipe, a device or a folder, or too large.
+    """
+    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as opened:
+        state = os.fstat(descriptor)
+        if not stat.S_ISREG(state.st_mode) or state.st_size > LONGEST:
+            raise TransportError(
+                expected=f"a regular file of at most {LONGEST:,} bytes",
+                got="a larger one, or a pipe, device or folder",
+                hint="use the unchanged file that dpcausal wrote.",
+            )
+        return opened.read(LONGEST).decode(errors="replace")
 
 
 class Transport(Protocol):
@@ -101,11 +123,10 @@ class FileTransport:
             files = sorted((self.folder / "in").glob("*.message.json"))
         for file in files:
             with contextlib.suppress(OSError, ValueError, RecursionError, TransportError):
-                if file.is_file() and file.stat().st_size <= LONGEST:
-                    text = file.read_text(encoding="utf-8").strip()
-                    message = Message.from_json(claimed_body(text))
-                    if message.request == request:
-                        yield message.site, text
+                text = read_bounded(file).strip()
+                message = Message.from_json(claimed_body(text))
+                if message.request == request:
+                    yield message.site, text
 
     def _unavailable(self, error: Exception) -> TransportError:
         return TransportError(

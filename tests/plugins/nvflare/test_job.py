@@ -21,6 +21,7 @@ from dpcausal.plugins.nvflare.job import AT_SITES, write_job
 from dpcausal.plugins.nvflare.provision import request_kit
 from dpcausal.plugins.nvflare.transport import FlareTransport
 from dpcausal.site.worker import run_in_subprocess
+from tests.support.certificates import write_certificate
 
 MARKER = "the-patient-in-bed-7"
 
@@ -68,15 +69,24 @@ def test_site_without_a_folder_replies_with_a_code_only(monkeypatch: pytest.Monk
     assert answered("answer", {"request": "request"}).get_return_code() == ReturnCode.EXECUTION_EXCEPTION
 
 
-def test_transport_without_a_server_fails_before_the_timeout(tmp_path: Path) -> None:
+@pytest.fixture
+def kit(tmp_path: Path) -> Path:
+    """A requester's kit with a valid certificate, and no server."""
+    (tmp_path / "startup").mkdir()
+    for name in ("client.crt", "rootCA.pem"):
+        write_certificate(tmp_path / "startup" / name, days=100)
+    return tmp_path
+
+
+def test_transport_without_a_server_fails_before_the_timeout(kit: Path) -> None:
     with pytest.raises(TransportError, match=r"in 0\.5 seconds"):
-        FlareTransport(tmp_path).ask("request", ["north"], 0.5, lambda _site, _message: None)
+        FlareTransport(kit).ask("request", ["north"], 0.5, lambda _site, _message: None)
 
 
-def test_client_that_cannot_start_is_a_transport_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_client_that_cannot_start_is_a_transport_error(kit: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.executable", "/bin/false")
-    with pytest.raises(TransportError):
-        FlareTransport(tmp_path).ask("request" * 100_000, ["north"], 10, lambda _site, _message: None)
+    with pytest.raises(TransportError, match="an NVFlare server"):
+        FlareTransport(kit).ask("request" * 100_000, ["north"], 10, lambda _site, _message: None)
 
 
 @pytest.mark.parametrize(
@@ -90,13 +100,13 @@ def test_client_that_cannot_start_is_a_transport_error(tmp_path: Path, monkeypat
     ],
 )
 def test_code_in_the_working_folder_does_not_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str, use: Callable[[Path], object]
+    kit: Path, monkeypatch: pytest.MonkeyPatch, package: str, use: Callable[[Path], object]
 ) -> None:
-    (tmp_path / f"{package}.py").write_text("open('ran', 'w')")
-    monkeypatch.chdir(tmp_path)
+    (kit / f"{package}.py").write_text("open('ran', 'w')")
+    monkeypatch.chdir(kit)
     monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
     with pytest.raises(TransportError):
-        use(tmp_path)
-    assert not (tmp_path / "ran").exists()
+        use(kit)
+    assert not (kit / "ran").exists()
     subprocess.run([sys.executable, "-m", package], check=True)  # noqa: S603
-    assert (tmp_path / "ran").exists()
+    assert (kit / "ran").exists()

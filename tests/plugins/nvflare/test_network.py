@@ -4,6 +4,7 @@ The open site is the control: what is refused by the other three goes through th
 it.
 """
 
+import contextlib
 import json
 import re
 import shutil
@@ -16,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from nvflare.lighter.utils import Identity, generate_cert, generate_keys, serialize_cert, serialize_pri_key
 
@@ -24,7 +26,15 @@ from dpcausal.errors import TransportError
 from dpcausal.federation.protocol import Message, Request
 from dpcausal.federation.signatures import Key, opened
 from dpcausal.plugins.nvflare.job import AT_SITES, write_job
-from dpcausal.plugins.nvflare.provision import _request, install_kit, request_kit, sign
+from dpcausal.plugins.nvflare.provision import (
+    _request,
+    fingerprint_of,
+    install_kit,
+    renew,
+    request_kit,
+    request_renewal,
+    sign,
+)
 from dpcausal.site.site import Site
 from dpcausal.testing import standard_schema, synthetic_table
 from tests.support.federation_processes import SERVER, Federation, holding
@@ -146,6 +156,18 @@ def test_every_site_answers(network: Network) -> None:
     assert messages == network.as_they_would_answer()
 
 
+def test_certificates_are_renewed_while_everything_runs(network: Network) -> None:
+    fed, north = network.fed, network.fed.kits["north"].parent
+    before = (north / "kit" / "startup" / "client.crt").read_bytes()
+    signed = sign(fed.coordinator, request_renewal(north), "north")
+    renew(fed.coordinator)  # also that of the requester, who asks next
+    install_kit(north, signed, fingerprint_of(fed.coordinator))
+    assert (north / "kit" / "startup" / "client.crt").read_bytes() != before
+    assert network.asked().of() == network.as_they_would_answer()
+    fed.kill("north")
+    fed.start("north")  # with the new certificate, at a server that still has the old one
+
+
 def test_frozen_site_costs_only_its_own_answer(network: Network) -> None:
     asked = network.asked()
     with network.fed.frozen("south"):
@@ -154,6 +176,29 @@ def test_frozen_site_costs_only_its_own_answer(network: Network) -> None:
         assert set(asked.messages) == {"north", "west"}
     asking.join()
     assert asked.messages == network.as_they_would_answer()  # it came back before the timeout
+
+
+def test_killed_client_costs_only_time(network: Network) -> None:
+    asked = network.asked()
+    with network.fed.frozen("south"):
+        asking = asked.meanwhile()
+        for _ in range(2):
+            kill_client()
+    asking.join()
+    assert asked.messages == network.as_they_would_answer()
+
+
+def kill_client() -> None:
+    """Kill the client process of the requester once it runs."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        for child in psutil.Process().children():
+            with contextlib.suppress(psutil.Error):
+                if "dpcausal.plugins.nvflare.client" in child.cmdline() and child.status() != psutil.STATUS_ZOMBIE:
+                    child.kill()
+                    return
+        time.sleep(0.1)
+    raise TimeoutError("there is no client process")
 
 
 def test_lost_server_costs_only_time(network: Network) -> None:
@@ -179,8 +224,9 @@ def be_hostile(fed: Federation) -> None:
     (kit / "local" / "resources.json").write_text(json.dumps(settings))
     rights = {"format_version": "1.0", "permissions": {"lead": "any"}}
     (kit / "local" / "authorization.json").write_text(json.dumps(rights))
-    start = "import sys; from pathlib import Path; from dpcausal.plugins.nvflare.start import _exec; "
-    start += "_exec('nvflare.private.fed.app.server.server_train', 'fed_server.json', Path(sys.argv[1]))"
+    start = "import sys; from pathlib import Path; from dpcausal.plugins.nvflare import logs, start; "
+    start += "logs.settings = lambda: 'INFO'; "  # all that NVFlare tells
+    start += "start._exec('dpcausal.plugins.nvflare.server_process', 'fed_server.json', Path(sys.argv[1]))"
     fed.run(SERVER, [sys.executable, "-c", start, str(kit)])
     fed.wait_for(SERVER, "Server started")
 
@@ -196,6 +242,7 @@ def open_up(fed: Federation) -> None:
     kit = fed.kits[OPEN]
     for name in ("authorization.json", "resources.json"):
         shutil.copy(kit / "local" / f"{name}.default", kit / "local" / name)
+    (kit / "local" / "comm_config.json").unlink()
     settings = json.loads((kit / "local" / "resources.json").read_text())
     (kit / "local" / "resources.json").write_text(json.dumps(settings | {"class_allow_list": ["*"]}))
     start_as_nvflare_does(fed, OPEN, kit)
@@ -258,7 +305,7 @@ def test_no_error_text_reaches_the_server(network: Network) -> None:
     (network.fed.sites["north"] / "policy.toml").rename(network.fed.sites["north"] / "policy.away")
     # In the process that reads the table: it is not there, and the error says where it should be.
     (network.fed.sites["west"] / "table.parquet").rename(network.fed.sites["west"] / "table.away")
-    messages = Asked(network.fed, network.facts).of(["north", "west"], timeout=25)
+    messages = Asked(network.fed, network.facts).of(["north", "west"], timeout=60)
     assert {site: message.code for site, message in network.read(messages).items()} == {"west": "failed"}
     assert re.search("peer=north.*peer_rc=EXECUTION_EXCEPTION", network.fed.log(SERVER).read_text())
     seen = network.fed.coordinator, network.fed.log(SERVER), network.fed.folder.parent / "temporary"

@@ -18,9 +18,7 @@ from nvflare.fuel.flare_api.api_spec import InternalError, JobNotRunning, NoRepl
 from nvflare.fuel.flare_api.flare_api import Session, new_secure_session
 
 from dpcausal.plugins.nvflare.job import COMMAND, write_job
-
-UNREACHED = 3
-"""The exit code if no server could be reached before the timeout."""
+from dpcausal.plugins.nvflare.transport import UNREACHED
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
 _POLL_SECONDS = 0.5

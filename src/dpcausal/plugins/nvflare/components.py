@@ -14,6 +14,7 @@ from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.apis.signal import Signal
 
 from dpcausal.plugins.nvflare.job import COMMAND, MESSAGE, REQUEST, TASK
+from dpcausal.plugins.nvflare.logs import log_answer, log_study
 from dpcausal.site.worker import run_in_subprocess
 
 _POLL_SECONDS = 0.1
@@ -46,6 +47,7 @@ class Ask(Controller):  # type: ignore[misc]
             if task.completion_status is not None and self._fetched == self._messages.keys():
                 break
             time.sleep(_POLL_SECONDS)
+        log_study(self._request, self._messages, sites)
 
     def stop_controller(self, fl_ctx: FLContext) -> None:
         """Do nothing: nothing is left to stop."""
@@ -78,4 +80,5 @@ class Answer(Executor):  # type: ignore[misc]
             message = run_in_subprocess(Path(os.environ["DPCAUSAL_SITE"]), request)
         except Exception:  # noqa: BLE001 - its text may hold what nobody outside may read
             return make_reply(ReturnCode.EXECUTION_EXCEPTION)
+        log_answer(request, message)
         return Shareable({MESSAGE: message})

@@ -13,6 +13,8 @@ from dpcausal.errors import TransportError, redact_errors
 from dpcausal.plugins.nvflare.job import CONTROLLER, EXECUTOR
 
 _STORAGE = "nvflare.app_common.storages.filesystem_storage.FilesystemStorage"
+STREAMS = 1_000
+"""The largest number of open streams of a server. A site needs one."""
 _ROLES = ("project_admin", "org_admin", "lead", "member")
 _RIGHTS = (
     "submit_job",
@@ -52,7 +54,8 @@ def check_hardened(kit: Path) -> None:
         raise TransportError(
             expected=f"the hardened settings of dpcausal in {kit}",
             got="; ".join(found),
-            hint="write them with dpcausal.plugins.nvflare.hardening.harden, or create the kit again.",
+            hint="create the kit again, with dpcausal federation renew FOLDER for the server, or with dpcausal site "
+            "renew FOLDER for a site.",
         )
 
 
@@ -97,6 +100,7 @@ def _hardened(kit: Path) -> dict[str, dict[str, Any]]:
         return {
             "local/authorization.json": _site_rights(),
             "local/resources.json": _site(),
+            "local/comm_config.json": _communication() | {"backbone": {"connect_generation": 1}},
             "startup/fed_client.json": {
                 "format_version": 2,
                 "servers": startup.get("servers"),
@@ -108,6 +112,7 @@ def _hardened(kit: Path) -> dict[str, dict[str, Any]]:
     return {
         "local/authorization.json": _server_rights(),
         "local/resources.json": _server(kit.resolve()),
+        "local/comm_config.json": _communication() | {"grpc": _streams()},
         "startup/fed_server.json": {"format_version": 2, "servers": servers},
     }
 
@@ -143,6 +148,18 @@ def _site() -> dict[str, Any]:
             },
         ],
     }
+
+
+def _communication() -> dict[str, Any]:
+    """Return how NVFlare's processes on one machine reach each other: by a socket in the kit (`local_socket`)."""
+    return {"allow_adhoc_conns": False, "internal": {"scheme": "unix", "resources": {"connection_security": "clear"}}}
+
+
+def _streams() -> dict[str, Any]:
+    """Return how many streams a server holds open; `connections` limits those with one certificate."""
+    largest = 2**31 - 2**21  # bytes of a frame, as NVFlare has it
+    options = [["grpc.max_send_message_length", largest], ["grpc.max_receive_message_length", largest]]
+    return {"max_workers": STREAMS, "options": options}
 
 
 def _server_rights() -> dict[str, Any]:
@@ -194,7 +211,7 @@ def _server(kit: Path) -> dict[str, Any]:
             {"id": "job_store", "path": _STORAGE},
             {
                 "id": "process_launcher",
-                "path": "nvflare.app_common.job_launcher.server_process_launcher.ServerProcessJobLauncher",
+                "path": "dpcausal.plugins.nvflare.server_process.ServerJobLauncher",
                 "args": {},
             },
         ],

@@ -7,6 +7,7 @@ have any file of the site read out to it.
 import os
 import shlex
 import sys
+from pathlib import Path
 from typing import Any
 
 from nvflare.apis.fl_constant import FLContextKey
@@ -21,6 +22,10 @@ from nvflare.utils.job_launcher_utils import get_credential_env
 from nvflare.utils.process_utils import spawn_process
 
 from dpcausal.plugins.nvflare.admission import JobAdmission
+from dpcausal.plugins.nvflare.certificates import watch_certificate
+from dpcausal.plugins.nvflare.job_process import command_of
+from dpcausal.plugins.nvflare.liveness import observe_site
+from dpcausal.plugins.nvflare.local_socket import KIT, prepare_process
 
 _ALLOWED = {
     TrainingTopic.CHECK_RESOURCE,
@@ -41,7 +46,7 @@ class InstalledCodeLauncher(ClientProcessJobLauncher):  # type: ignore[misc]
     def launch_job(self, job_meta: dict[str, Any], fl_ctx: FLContext) -> ProcessHandle:
         """Start the process."""
         secrets = get_credential_env(fl_ctx.get_prop(FLContextKey.JOB_PROCESS_ARGS))
-        command = shlex.split(self.get_command(job_meta, fl_ctx))
+        command = command_of(shlex.split(self.get_command(job_meta, fl_ctx)))
         return ProcessHandle(process_adapter=spawn_process(command, os.environ | secrets))
 
 
@@ -53,8 +58,11 @@ def allowed_commands() -> list[Any]:
 
 def main() -> None:
     """Run as NVFlare's client process does, with these commands only."""
+    prepare_process()
     ClientRequestProcessors.request_processors = allowed_commands()
+    watch_certificate(Path(os.environ[KIT]))
     arguments = client_train.parse_arguments()
+    observe_site(Path(os.environ[KIT]))
     sys.exit(MainProcessMonitor.run(main_func=client_train.main, run_dir=arguments.workspace, args=arguments))
 
 

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
+from dpcausal.plugins.nvflare import logs
+from dpcausal.plugins.nvflare.certificates import check_certificate
 from dpcausal.plugins.nvflare.hardening import check_hardened
 
 
@@ -18,24 +20,30 @@ def start_site(kit: Path, folder: Path) -> NoReturn:
 
     Raises:
         TransportError: If the kit is not hardened. Nothing was started.
+        CertificateError: If the kit's certificate has expired or is not valid yet.
     """
     check_hardened(kit)
+    check_certificate(kit)
     startup = json.loads((kit / "startup" / "fed_client.json").read_text(encoding="utf-8"))
     uid = f"uid={startup['client']['fqsn']}"
     _exec("dpcausal.plugins.nvflare.site_process", "fed_client.json", kit, uid, DPCAUSAL_SITE=str(folder.resolve()))
 
 
-def start_server(kit: Path) -> NoReturn:
+def start_server(kit: Path, roster: Path | None = None) -> NoReturn:
     """Replace this process by that of a server.
 
     Args:
         kit: The kit that `provision.create_authority` created.
+        roster: The roster. Sites that are revoked in it cannot connect; it is read again when it changes.
 
     Raises:
         TransportError: If the kit is not hardened. Nothing was started.
+        CertificateError: If the kit's certificate has expired or is not valid yet.
     """
     check_hardened(kit)
-    _exec("nvflare.private.fed.app.server.server_train", "fed_server.json", kit)
+    check_certificate(kit)
+    denied = str(roster.resolve()) if roster else ""
+    _exec("dpcausal.plugins.nvflare.server_process", "fed_server.json", kit, DPCAUSAL_ROSTER=denied)
 
 
 def _exec(module: str, startup: str, kit: Path, *options: str, **settings: str) -> NoReturn:
@@ -45,8 +53,11 @@ def _exec(module: str, startup: str, kit: Path, *options: str, **settings: str) 
         "NVFLARE_CLIENT_OUTCOME_WAIT_TIMEOUT": "30",  # abandon a stuck task after 30 seconds instead of 900
         "PYTHONSAFEPATH": "1",  # import nothing from the kit, where NVFlare unpacks jobs
         "MALLOC_ARENA_MAX": "2",
+        logs.VARIABLE: logs.settings(),
+        "DPCAUSAL_KIT": str(kit.resolve()),
         **settings,
     }
+    os.umask(0o077)  # what NVFlare writes is for the owner only
     where = ("-m", str(kit.resolve()), "-s", startup)
     what = ("--set", "secure_train=true", *options, "org=dpcausal", "config_folder=")
     os.execve(sys.executable, [sys.executable, "-u", "-m", module, *where, *what], environment)  # noqa: S606

@@ -4,15 +4,20 @@ import json
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Timer
-from typing import IO
 
 from dpcausal.errors import TransportError
+from dpcausal.plugins.nvflare.certificates import check_certificate
+
+UNREACHED = 3
+"""The exit code of the client process if it could not reach a server before the timeout."""
 
 _MARGIN = 5.0
+_PAUSE = 1.0
 
 
 @dataclass(frozen=True)
@@ -31,14 +36,28 @@ class FlareTransport:
         Before the timeout, a site that was disconnected is asked when it reconnects, and all missing sites are asked
         again after the server was lost. That is safe: a site answers the same request only once.
 
+        A client process that was killed is started again.
+
         Raises:
             TransportError: If no server could be reached in this time.
+            CertificateError: If the kit's certificate has expired or is not valid yet.
         """
-        asked = {"kit": str(self.kit.absolute()), "request": request, "sites": list(sites), "seconds": timeout}
-        with tempfile.TemporaryFile("w+") as instructions:
-            json.dump(asked, instructions)
-            instructions.seek(0)
-            reached = self._run_client(instructions, timeout, on_response)
+        check_certificate(self.kit)
+        end = time.monotonic() + timeout
+        missing, reached = set(sites), False
+
+        def receive(site: str, message: str) -> None:
+            missing.discard(site)
+            on_response(site, message)
+
+        while True:  # again if it was killed
+            left = max(0.0, end - time.monotonic())
+            asked = {"kit": str(self.kit.absolute()), "request": request, "sites": sorted(missing), "seconds": left}
+            code = _run_client(asked, left, receive)
+            reached |= code <= 0
+            if not missing or code >= 0 or end - time.monotonic() < _PAUSE:
+                break
+            time.sleep(_PAUSE)
         if not reached:
             raise TransportError(
                 expected="an NVFlare server that this kit can reach",
@@ -47,18 +66,21 @@ class FlareTransport:
                 '"dpcausal[federation]".',
             )
 
-    @staticmethod
-    def _run_client(instructions: IO[str], timeout: float, on_response: Callable[[str, str], None]) -> bool:
-        """Run the client process, and return whether it reached a server."""
-        command = [sys.executable, "-P", "-m", "dpcausal.plugins.nvflare.client"]
-        quiet, out = subprocess.DEVNULL, subprocess.PIPE
+
+def _run_client(asked: dict[str, object], seconds: float, on_response: Callable[[str, str], None]) -> int:
+    """Run the client process, and return its exit code; below zero, it was killed, at the latest after its time."""
+    command = [sys.executable, "-P", "-m", "dpcausal.plugins.nvflare.client"]
+    quiet, out = subprocess.DEVNULL, subprocess.PIPE
+    with tempfile.TemporaryFile("w+") as instructions:
+        json.dump(asked, instructions)
+        instructions.seek(0)
         with subprocess.Popen(command, stdin=instructions, stdout=out, stderr=quiet, text=True) as client:  # noqa: S603
-            late = Timer(timeout + _MARGIN, client.kill)
+            late = Timer(seconds + _MARGIN, client.kill)
             late.start()
             try:
                 for line in client.stdout or ():
                     on_response(*json.loads(line))
-                return client.wait() <= 0  # below zero: it was killed after the timeout
+                return client.wait()
             finally:
                 late.cancel()
                 client.kill()

@@ -1,0 +1,118 @@
+"""Commands for the life of certificates and keys: `dpcausal federation renew`, `dpcausal site renew` and others."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpcausal.cli.federation import Folder as WorkspaceFolder
+from dpcausal.cli.federation import federation
+from dpcausal.cli.passphrase import unlock
+from dpcausal.cli.requirements import check_folder_exists, require_extra
+from dpcausal.cli.site import Folder as SiteFolder
+from dpcausal.cli.site import Network, site
+
+Days = Annotated[int, typer.Option(min=1, help="The validity of the certificates, in days.")]
+
+KeyFile = Annotated[
+    Path | None,
+    typer.Option(exists=True, dir_okay=False, help="A file with the new passphrase; without it, you are asked."),
+]
+
+
+@federation.command("renew")
+def renew_network(folder: WorkspaceFolder, days: Days = 365) -> None:
+    """Give the server and the requesters new certificates. The fingerprint stays, and sites need nothing new."""
+    require_extra("nvflare", "federation")
+    from dpcausal.federation.workspace import Workspace  # noqa: PLC0415 (an extra)
+    from dpcausal.plugins.nvflare.provision import renew  # noqa: PLC0415 (slow to load)
+
+    network = Workspace(folder).network
+    check_folder_exists(
+        network / "authority", "create the network with: dpcausal federation init FOLDER NAME --host HOST."
+    )
+    for kit in renew(network, days):
+        typer.echo(f"{kit.relative_to(network)}: {_validity(kit)}")
+    typer.echo(f"Restart the server with: dpcausal federation serve {folder}")
+
+
+@federation.command("add-requester")
+def add_requester(
+    folder: WorkspaceFolder,
+    requester: Annotated[str, typer.Argument(help="The requester that studies name, for instance ben.")],
+    days: Days = 365,
+) -> None:
+    """Create a key for another requester and, if there is a network, a kit for it."""
+    require_extra("cryptography", "federation")
+    from dpcausal.federation.workspace import Workspace  # noqa: PLC0415 (an extra)
+
+    workspace = Workspace(folder)
+    public = workspace.add_requester(requester).public
+    typer.echo(f"Public key of {requester}, for [requesters] in each site's policy:\n{public}")
+    if workspace.network.is_dir():
+        require_extra("nvflare", "federation")
+        from dpcausal.plugins.nvflare.provision import add_requester as add  # noqa: PLC0415 (slow to load)
+
+        kit = add(workspace.network, requester, days)
+        typer.echo(f"{kit.relative_to(workspace.network)}: {_validity(kit)}")
+
+
+@site.command("renew")
+def renew_site(folder: SiteFolder, network: Network = "") -> None:
+    """Request a new certificate for the network. The old one works until install-kit installs the new one."""
+    require_extra("nvflare", "federation")
+    from dpcausal.plugins.nvflare.networks import network_of  # noqa: PLC0415 (slow to load)
+    from dpcausal.plugins.nvflare.provision import request_renewal  # noqa: PLC0415
+
+    place = network_of(folder, network)
+    check_folder_exists(place / "kit", "install a kit with: dpcausal site install-kit.")
+    typer.echo(f"Send this file to the coordinator: {request_renewal(place)}")
+    typer.echo("Install what comes back with: dpcausal site install-kit")
+
+
+@site.command("encrypt-key")
+def encrypt_site_key(folder: SiteFolder, key_file: KeyFile = None) -> None:
+    """Encrypt the site's key with a passphrase, or change the passphrase."""
+    require_extra("cryptography", "federation")
+    from dpcausal.site.policy import KEY, Policy  # noqa: PLC0415 (slow to load)
+
+    _encrypt(Policy.read(folder).site, folder / KEY, key_file)
+
+
+@federation.command("encrypt-key")
+def encrypt_requester_key(
+    folder: WorkspaceFolder,
+    requester: Annotated[str, typer.Argument(help="The requester.")],
+    key_file: KeyFile = None,
+) -> None:
+    """Encrypt a requester's key with a passphrase, or change the passphrase."""
+    require_extra("cryptography", "federation")
+    from dpcausal.federation.workspace import Workspace  # noqa: PLC0415 (an extra)
+
+    _encrypt(requester, Workspace(folder).key_file(requester), key_file)
+
+
+def _encrypt(owner: str, file: Path, key_file: Path | None) -> None:
+    """Encrypt a key file with the passphrase in a file, or with one that is typed."""
+    from dpcausal.federation.signatures import PASSPHRASE_FILE, Key, check_passphrase  # noqa: PLC0415 (an extra)
+
+    unlock(owner, file)
+    key = Key.read(owner, file)
+    if key_file:
+        secret = key_file.read_text("utf-8").partition("\n")[0]
+    else:
+        secret = typer.prompt("New passphrase", hide_input=True, confirmation_prompt=True)
+    check_passphrase(secret)
+    partial = file.with_suffix(".partial")
+    partial.unlink(missing_ok=True)
+    key.write(partial, secret.encode())
+    partial.replace(file)
+    typer.echo(f"Encrypted {file}. From now on, set {PASSPHRASE_FILE} to a file with the passphrase.")
+
+
+def _validity(kit: Path) -> str:
+    from dpcausal.plugins.nvflare.certificates import Validity  # noqa: PLC0415 (slow to load)
+
+    validity = Validity.of(kit)
+    return f"valid until {validity.end:%Y-%m-%d}, {validity.days_left(datetime.now(UTC))} days"

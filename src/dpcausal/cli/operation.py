@@ -1,0 +1,155 @@
+"""Commands to operate a site and a coordinator: status, metrics, backup, restore, and settings of kits."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpcausal.cli.federation import Folder as WorkspaceFolder
+from dpcausal.cli.federation import federation
+from dpcausal.cli.options import AsJson
+from dpcausal.cli.requirements import check_folder_exists, require_extra
+from dpcausal.cli.site import Folder as SiteFolder
+from dpcausal.cli.site import site
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dpcausal.federation.archive import Manifest
+    from dpcausal.federation.health import Status
+
+Listen = Annotated[str, typer.Option(help="Serve the metrics at this address, for instance 127.0.0.1:9464.")]
+Out = Annotated[Path, typer.Option(dir_okay=False, help="The new file to write.")]
+WithKeys = Annotated[bool, typer.Option("--with-keys", help="Include private keys and kits: store the file as a key.")]
+Backup = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="The backup.")]
+NewFolder = Annotated[Path, typer.Argument(help="The new folder.")]
+
+
+@site.command("status")
+def print_site_status(folder: SiteFolder, as_json: AsJson = False) -> None:
+    """Look at the site, without its table. Exit status 0 healthy, 1 needs attention, 2 broken."""
+    _print(_site_look(folder), as_json=as_json)
+
+
+@federation.command("status")
+def print_federation_status(folder: WorkspaceFolder, as_json: AsJson = False) -> None:
+    """Look at the server and its sites. Exit status 0 healthy, 1 needs attention, 2 broken."""
+    _print(_federation_look(folder), as_json=as_json)
+
+
+@site.command("metrics")
+def print_site_metrics(folder: SiteFolder, listen: Listen = "") -> None:
+    """Print the site's status as Prometheus metrics, or serve them."""
+    _metrics(_site_look(folder), listen)
+
+
+@federation.command("metrics")
+def print_federation_metrics(folder: WorkspaceFolder, listen: Listen = "") -> None:
+    """Print the coordinator's status as Prometheus metrics, or serve them."""
+    _metrics(_federation_look(folder), listen)
+
+
+@site.command("backup")
+def backup(folder: SiteFolder, out: Out, with_keys: WithKeys = False) -> None:
+    """Write a checked backup of the site, also while it answers. The table is not in it."""
+    require_extra("cryptography", "federation")
+    from dpcausal.site.backup import backup_site  # noqa: PLC0415 (slow to load)
+
+    _report(backup_site(folder, out, with_keys=with_keys), f"Wrote {out}")
+
+
+@site.command("restore")
+def restore(file: Backup, folder: NewFolder) -> None:
+    """Restore a site to a new folder. Exit status 1 if it does not answer until its ledger records what is lost."""
+    require_extra("cryptography", "federation")
+    from dpcausal.site.backup import restore_site  # noqa: PLC0415 (slow to load)
+
+    restored = restore_site(file, folder)
+    _report(restored.manifest, f"Restored {folder}")
+    if restored.stopped:
+        typer.echo(f"The site does not answer yet: {restored.stopped}\n\nHint: {restored.hint}", err=True)
+        raise typer.Exit(1)
+
+
+@federation.command("backup")
+def backup_federation(folder: WorkspaceFolder, out: Out, with_keys: WithKeys = False) -> None:
+    """Write a checked backup of the workspace, also while it is in use."""
+    require_extra("cryptography", "federation")
+    from dpcausal.federation.backup import backup_workspace  # noqa: PLC0415 (an extra)
+
+    _report(backup_workspace(folder, out, with_keys=with_keys), f"Wrote {out}")
+
+
+@federation.command("restore")
+def restore_federation(file: Backup, folder: NewFolder) -> None:
+    """Restore a workspace to a new folder."""
+    require_extra("cryptography", "federation")
+    from dpcausal.federation.backup import restore_workspace  # noqa: PLC0415 (an extra)
+
+    manifest = restore_workspace(file, folder)
+    if (folder / "nvflare" / "server").is_dir():
+        update_server_kit(folder)
+    _report(manifest, f"Restored {folder}")
+
+
+@site.command("update-kit")
+def update_site_kit(folder: SiteFolder) -> None:
+    """Write the settings of this version of dpcausal into the site's kits: after an upgrade, or after a move."""
+    require_extra("nvflare", "federation")
+    from dpcausal.plugins.nvflare.hardening import harden  # noqa: PLC0415 (slow to load)
+    from dpcausal.site.status import kits_of  # noqa: PLC0415
+
+    kits = kits_of(folder)
+    for kit in kits:
+        harden(kit)
+        typer.echo(f"Updated {kit}.")
+    if not kits:
+        check_folder_exists(folder / "nvflare" / "kit", "install a kit with: dpcausal site request-kit.")
+
+
+@federation.command("update-kit")
+def update_server_kit(folder: WorkspaceFolder) -> None:
+    """Write the settings of this version of dpcausal into the server's kit: after an upgrade, or after a move."""
+    require_extra("nvflare", "federation")
+    from dpcausal.plugins.nvflare.hardening import harden  # noqa: PLC0415 (slow to load)
+
+    kit = folder / "nvflare" / "server"
+    check_folder_exists(kit, "create the network with: dpcausal federation init FOLDER NAME --host HOST.")
+    harden(kit)
+    typer.echo(f"Updated {kit}.")
+
+
+def _site_look(folder: Path) -> "Callable[[], Status]":
+    require_extra("cryptography", "federation")
+    from dpcausal.site.status import site_status  # noqa: PLC0415 (slow to load)
+
+    return lambda: site_status(folder)
+
+
+def _federation_look(folder: Path) -> "Callable[[], Status]":
+    require_extra("cryptography", "federation")
+    from dpcausal.federation.status import federation_status  # noqa: PLC0415 (an extra)
+
+    return lambda: federation_status(folder)
+
+
+def _print(look: "Callable[[], Status]", *, as_json: bool) -> None:
+    found = look()
+    typer.echo(found.to_json() if as_json else str(found))
+    raise typer.Exit(found.level)
+
+
+def _metrics(look: "Callable[[], Status]", listen: str) -> None:
+    require_extra("prometheus_client", "federation")
+    from dpcausal.cli.metrics import exposition, serve  # noqa: PLC0415 (an extra)
+
+    if listen:
+        serve(look, listen)
+    typer.echo(exposition(look), nl=False)
+
+
+def _report(manifest: "Manifest", done: str) -> None:
+    keys = "with private keys" if manifest.with_keys else "without private keys"
+    typer.echo(f"{done}: {manifest.kind} {manifest.name}, {len(manifest.files)} files, {keys}.")
+    for words in manifest.left_out:
+        typer.echo(f"Not in it: {words}.")
