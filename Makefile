@@ -1,6 +1,6 @@
 PYTHON ?= python
 
-.PHONY: check format lint types architecture test docs packaging release tutorials commands proofs statistical audit long
+.PHONY: check format lint types architecture test docs packaging release tutorials commands proofs formal statistical audit long
 
 check:  ## everything that CI runs: the tests, and beside them types, docs, packaging, architecture and lint
 	$(PYTHON) -m checks.gate
@@ -45,6 +45,9 @@ commands:  ## write the reference of the command line afresh
 proofs:  ## write the index of proofs afresh
 	$(PYTHON) -m checks.proofs
 
+formal:  ## export constants, build the machine-checked proofs in formal/ and print their axioms; needs coqc
+	$(PYTHON) -m checks.formal
+
 audit:  ## the quick audit and every mutant; the gate has the smoke effort, `make long` the full one
 	$(PYTHON) -m dpcausal audit --quick
 	$(PYTHON) -m tests.audit.mutants
@@ -70,4 +73,5 @@ long:  ## the statistical, scale and fault suites at full size; needs several ho
 	$(PYTHON) -m benchmarks.bakeoff --runs 100 --publish
 	$(PYTHON) -m benchmarks.papers pp-ipw
 	$(PYTHON) -m benchmarks.robust_pooling --json
+	$(PYTHON) -m benchmarks.site_checks --json
 	$(PYTHON) -m benchmarks.papers multi-site

@@ -12,7 +12,7 @@ from pathlib import Path
 PACKAGE = "dpcausal"
 NOUNS = (
     *("errors", "arrays", "hash_chain", "text", "plain_text", "html_page", "other_names", "validation"),
-    *("cells", "real", "columns", "treatment", "schema"),
+    *("cells", "real", "columns", "treatment", "schema_draft", "schema"),
     *("expectations", "interval", "joint_estimate", "guarantee", "queries", "calibration", "release", "source"),
     *("arm_curves", "effect_measures", "effect", "curve", "propensity_score"),
 )
@@ -45,11 +45,14 @@ MAY_IMPORT = {
     "plugins": ("plugins", "federation", "site", *NOUNS),
     "rehearsal": ("rehearsal", "ledger", *NOUNS),
     "site": ("site", "federation", "study", "vault", "ledger", *NOUNS),
-    "study_template": NOUNS,
+    "console": ("console", "federation", "ledger", "site", "study", *NOUNS),
+    "study_template": ("codebook", *NOUNS),
+    "codebook": NOUNS,
     "cli": (
         *(
             "cli",
             "audit",
+            "console",
             "diagnostics",
             "experiment",
             "plugins",
@@ -60,7 +63,7 @@ MAY_IMPORT = {
             "site",
             "study",
         ),
-        *("rehearsal", "study_template", "vault", *NOUNS),
+        *("rehearsal", "study_template", "codebook", "vault", *NOUNS),
     ),
     "__main__": ("cli",),
 }
@@ -81,7 +84,7 @@ LIBRARY_PACKAGES = {
         "testing/",
         "audit/",
     ),
-    "narwhals": ("vault/table.py", "vault/readers/frames.py", "audit/hostile.py"),
+    "narwhals": ("schema_draft.py", "vault/table.py", "vault/readers/frames.py", "audit/hostile.py"),
     "pandas": ("audit/hostile.py", "dowhy.py", "report/tidy.py"),
     "polars": ("report/tidy.py",),
     "dowhy": ("dowhy.py",),
@@ -97,12 +100,15 @@ LIBRARY_PACKAGES = {
     "fsspec": ("vault/readers/cloud.py",),
     "opendp": ("calibration.py", "vault/noise.py"),
     "dp_accounting": ("ledger/accounting.py",),
-    "sqlalchemy": ("ledger/",),
+    "sqlalchemy": ("ledger/", "plugins/mailbox/store.py"),
     "random": (),
-    "secrets": ("vault/noise.py",),
+    "secrets": ("console/sessions.py", "plugins/mailbox/", "vault/noise.py"),
     "numba": ("vault/numerics/matching.py",),
     "pickle": (),
-    "logging": ("audit/fuzz.py", "audit/opening.py", "vault/numerics/learners.py", "vault/engines/spark.py"),
+    "logging": (
+        *("audit/fuzz.py", "audit/opening.py", "vault/numerics/learners.py", "vault/engines/spark.py"),
+        "plugins/nvflare/logs.py",
+    ),
     "warnings": ("testing/", "audit/fuzz.py", "audit/opening.py", "vault/numerics/learners.py"),
     "threadpoolctl": ("vault/numerics/learners.py",),
     "sklearn": (
@@ -112,11 +118,19 @@ LIBRARY_PACKAGES = {
         "vault/answers/influence_effects.py",
     ),
     "hypothesis": ("audit/fuzz.py", "audit/hostile.py"),
-    "scipy": ("audit/",),
+    "scipy": ("audit/", "interval.py"),
     "matplotlib": ("audit/figure.py", "report/"),
     "typer": ("audit/opening.py", "cli/"),
     "rich": ("cli/", "vault/engines/progress.py"),
-    "cryptography": ("federation/signatures.py",),
+    "authlib": ("console/login.py",),
+    "cryptography": (
+        *("federation/health.py", "federation/signatures.py"),
+        *("plugins/mailbox/", "plugins/nvflare/certificates.py"),
+    ),
+    "flask": ("console/", "plugins/mailbox/server.py"),
+    "gunicorn": ("console/", "plugins/mailbox/serve.py"),
+    "prometheus_client": ("cli/metrics.py",),
+    "urllib3": ("plugins/mailbox/client.py",),
     "nvflare": ("plugins/nvflare/",),
     "subprocess": ("site/worker.py", "plugins/nvflare/"),
 }

@@ -7,6 +7,7 @@
                                   output as it came, which is not compared, because noise differs
     ```text                       was printed exactly so by the blocks before it
     ```sh                         installs, from the first line on; run by the release check, not here
+    ```r                          runs in R: by `python -m checks.r_package`, not here
     ```                           drawings and formulas
 
 `python -m checks.documents docs/index.md` runs the blocks of one page in the folder where it is called.
@@ -27,7 +28,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-LANGUAGES = {"python", "toml", "console", "text", "sh", ""}
+LANGUAGES = {"python", "toml", "console", "text", "sh", "r", ""}
 RUN = {"python", "toml", "console", "text"}
 
 CODE = re.compile(r"^(\$|pip|dpcausal|import|from \S+ import|python|git|conda|docker)\s", re.MULTILINE)

@@ -46,6 +46,7 @@ OLDEST, PINNED = ROOT / "constraints-oldest.txt", ROOT / "constraints.txt"
 EXTRAS = {
     "audit": "import dpcausal.audit.fuzz",
     "cloud": "import dpcausal.vault.readers.cloud, fsspec.implementations.arrow",
+    "console": "import dpcausal.console.server, authlib.integrations.flask_client",
     "dowhy": "import dpcausal.dowhy",
     "federation": "import dpcausal.federation.signatures, dpcausal.plugins.nvflare.transport, nvflare",
     "learners": "import dpcausal.vault.numerics.learners, sklearn.ensemble",

@@ -3,8 +3,10 @@
 import copy
 import importlib
 import pickle
+from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -131,9 +133,77 @@ def test_a_usual_epsilon_is_not_warned_of() -> None:
     assert "warning" not in str(EFFECT)
 
 
-def test_ledger_given_as_a_file_name_hints_at_its_address() -> None:
-    with pytest.raises(LedgerError, match=r'write "sqlite:///my\.db"'):
-        dpc.Ledger("my.db")
+def test_ledger_can_be_given_as_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "my.db"
+    dpc.Ledger.create(file, dpc.Budget(epsilon=3), as_of="2026-06-30")
+    assert dpc.Ledger(str(file)).address == f"sqlite:///{file}" == dpc.Ledger(f"sqlite:///{file}").address
+    frame = pd.DataFrame({"t": [0, 1] * 50, "y": [0.2, 0.7] * 50})
+    schema = dpc.Schema(treatment=dpc.Treatment("t"), outcome=dpc.Real("y", 0, 1))
+    assert dpc.Vault(frame, schema, ledger=file, as_of="2026-06-30").n == 100
+
+
+def test_what_is_no_ledger_is_refused_with_what_to_write() -> None:
+    with pytest.raises(LedgerError, match=r'write "my\.db"'):
+        dpc.Ledger("my")
     with pytest.raises(LedgerError) as told:
         dpc.Ledger("anna:secret@host/db")
     assert "secret" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "here"),
+    [
+        ("AIPW", "DoublyRobust"),
+        ("IPW", "InverseWeighting"),
+        ("CUPED", "RegressionAdjustment"),
+        ("DiD", "DifferenceInDifferences"),
+        ("PropensityScoreMatching", "PropensityMatching"),
+        ("Categorical", "Category"),
+        ("Continuous", "Real"),
+    ],
+)
+def test_names_of_other_libraries_lead_to_the_class(name: str, here: str) -> None:
+    with pytest.raises(AttributeError, match=f"here that is '{here}'"):
+        getattr(dpc, name)
+    assert hasattr(dpc, here)
+
+
+@pytest.mark.parametrize("covariates", ["age + sex", "~ age+sex", ["age", "sex"]])
+def test_covariates_can_be_a_list_or_a_formula(covariates: str | list[str]) -> None:
+    declared = (dpc.Real("age", 18, 90), dpc.Binary("sex"))
+    schema = dpc.Schema(treatment=dpc.Treatment("t"), outcome=dpc.Real("y", 0, 1), covariates=declared)
+    for kind in (dpc.RegressionAdjustment, dpc.DoublyRobust, dpc.InverseWeighting, dpc.Balance):
+        assert tuple(kind(covariates).covariates) == ("age", "sex")
+    effect = dpc.RegressionAdjustment(covariates).estimate(dpc.Rehearsal(schema, n=1_000), epsilon=1.0)
+    assert "on age, sex" in effect.method
+
+
+def test_a_term_that_is_no_covariate_is_refused_with_the_form_to_write() -> None:
+    schema = dpc.Schema(treatment=dpc.Treatment("t"), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Real("age", 18, 90)])
+    with pytest.raises(QueryError, match=r'such as "age \+ sex"; treatment and outcome are in the schema'):
+        dpc.RegressionAdjustment("y ~ t * age").estimate(dpc.Rehearsal(schema, n=1_000), epsilon=1.0)
+
+
+def test_schema_draft_prints_names_and_types_and_no_value(capsys: pytest.CaptureFixture[str]) -> None:
+    days = pd.to_datetime(["2026-01-31"])
+    frame = pd.DataFrame({"arm": ["secret"], "age": [54], "cost": [1.5], "old": [True], "seen": days, 'a"b': [1 + 2j]})
+    dpc.Schema.draft(frame)
+    printed = capsys.readouterr().out
+    assert not any(value in printed for value in ("secret", "54", "1.5", "2026"))
+    assert 'Category("arm", values=[...])' in printed
+    assert 'Real("age", low=..., high=...),  # whole numbers' in printed
+    assert 'Binary("old", values=(False, True))' in printed
+    assert '# "a\\"b" is of a type that cannot be used' in printed
+    compile(printed, "draft", "exec")
+
+
+def test_results_of_a_session_have_html_for_a_notebook() -> None:
+    schema = dpc.Schema(
+        treatment=dpc.Treatment("t"), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Category("<b>", ["<i>", "<u>"])]
+    )
+    frame = pd.DataFrame({"t": [0, 1] * 50, "y": [0.2, 0.7] * 50, "<b>": ["<i>"] * 100})
+    vault = dpc.Vault(frame, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=4))
+    dpc.DifferenceInMeans().estimate(vault, epsilon=1.0)
+    pages = [each._repr_html_() for each in (schema, vault, vault.ledger, dpc.Rehearsal(schema, n=100))]
+    assert all(page.startswith("<table>") and "<b>" not in page and "<i>" not in page for page in pages)
+    assert 'aria-label="25 % spent"' in pages[2]

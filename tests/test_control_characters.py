@@ -76,11 +76,11 @@ def test_effects_and_curves_with_control_characters_are_refused(name: str) -> No
 @pytest.mark.parametrize(
     "words",
     [
-        ["site", "approve", "folder", "ab12", "--by", "{}"],
+        ["site", "people", "add", "folder", "{}", "--role", "approver"],
         ["site", "approve", "folder", "ab12", "--why={}"],
         ["site", "init", "{}", "north"],
         ["site", "init", "folder", "{}"],
-        ["federation", "admit", "folder", "{}", "key"],
+        ["federation", "admit", "folder", "{}", "key", "--units-unknown"],
         ["run", "study.toml", "--table", "{}"],
         ["plan", "{}"],
     ],
@@ -97,4 +97,4 @@ def test_audit_log_refuses_control_characters(name: str, tmp_path: Path) -> None
     audit_log = AuditLog(tmp_path / "audit_log.jsonl")
     for who, why in ((ESCAPES[name], ""), ("anna", ESCAPES[name])):
         with pytest.raises(StudyError, match="control characters"):
-            audit_log.write("approve", "ab12", who, why)
+            audit_log.write("people", "ab12", who, why)

@@ -20,10 +20,20 @@ from dpcausal.testing import synthetic_table
 
 # What some pages need beyond this package: published tables (from the folder DPCAUSAL_DATA), programs, modules.
 FILES = {"docs/walkthrough.md": {"nsw.csv": "lalonde/nsw_lalonde_722.csv"}}
-PROGRAMS = {"docs/scaling.md": "java"}
-MODULES = {"docs/scaling.md": ["pyspark"], "docs/interoperation.md": ["dowhy", "econml"]}
+PROGRAMS = {"docs/console.md": "curl", "docs/scaling.md": "java"}
+MODULES = {
+    "docs/console.md": ["authlib"],
+    "docs/scaling.md": ["pyspark"],
+    "docs/interoperation.md": ["dowhy", "econml"],
+}
 # Pages that start servers: one of a group at a time.
-GROUPS = {"docs/federation-quickstart.md": "federation", "docs/federation.md": "federation", "docs/scaling.md": "spark"}
+GROUPS = {
+    "docs/certificates.md": "federation",
+    "docs/console.md": "console",
+    **dict.fromkeys(("docs/federation-quickstart.md", "docs/federation.md", "docs/operation.md"), "federation"),
+    "docs/mailbox.md": "mailbox",
+    "docs/scaling.md": "spark",
+}
 
 
 def name(path: Path) -> str:

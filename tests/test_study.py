@@ -104,7 +104,7 @@ def test_a_study_knows_what_it_asks_and_costs() -> None:
         ({"requires": {"overlap": {"by": ["ward"]}}}, "overlap or balance, each with an epsilon"),
         ({"requires": {"overlap": {"epsilon": 1.0, "covariates": ["height"]}}}, "height"),
         ({"requires": {"balance": {"epsilon": 1.0, "off": ["age"]}}}, "parameters of balance out of covariates"),
-        ({"pooling": "best"}, "a pooling out of sums, minimum_variance"),
+        ({"pooling": "best"}, "a pooling out of sums, automatic, minimum_variance"),
         ({"estimator": "difference_in_means"}, "an estimator out of difference_in_means"),
         ({"epsilons": {"north": "much"}}, "numbers for epsilon"),
         ({"epsilons": ["north"]}, "epsilons by the names of sites"),
@@ -236,3 +236,10 @@ def test_a_balance_with_other_weights_than_the_estimator_is_refused() -> None:
     with pytest.raises(StudyError, match="weighted_by"):
         balance_of(DifferenceInMeans(), weighted_by=["age"])
     assert balance_of(InverseWeighting(covariates=["age"]), clip=0.1).clip == 0.1
+
+
+def test_pooling_is_described_with_the_rule_for_many_sites() -> None:
+    assert replace(STUDY, pooling="automatic") == Study.from_toml(replace(STUDY, pooling="automatic").to_toml())
+    words = [replace(STUDY, pooling=pooling).pooling_in_words for pooling in ("automatic", "median", "sums")]
+    assert words[0] == "effects of sites, robust from 5 answers on, otherwise minimum_variance"
+    assert words[1:] == ["effects of sites, median", "sums at the coordinator"]

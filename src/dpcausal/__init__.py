@@ -215,9 +215,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 (the name's own type)
     from dpcausal.errors import MissingExtraError, NoSuchAttributeError  # noqa: PLC0415
 
     if name not in _HOMES:
-        from dpcausal.validation import did_you_mean  # noqa: PLC0415 (only after a typing mistake)
-
-        raise AttributeError(f"dpcausal has no {name!r}; {did_you_mean(name, __all__)}".rstrip("; "))
+        raise AttributeError(f"dpcausal has no {name!r}; {_instead_of(name)}".rstrip("; "))
     try:
         value = globals()[name] = getattr(import_module(_HOMES[name]), name)
     except MissingExtraError as error:
@@ -225,6 +223,26 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 (the name's own type)
             raise  # `from dpcausal import …` hides the reason in an AttributeError, and shows that in an ImportError
         raise NoSuchAttributeError(expected=error.expected, got=error.got, hint=error.hint) from None
     return value
+
+
+_COLUMNS = {
+    **dict.fromkeys(("Categorical", "Factor", "Discrete", "Nominal", "Ordinal"), "Category"),
+    **dict.fromkeys(("Continuous", "Numeric", "Number", "Float", "Integer"), "Real"),
+    **dict.fromkeys(("Boolean", "Bool", "Indicator"), "Binary"),
+}
+"""What other libraries call the kinds of columns."""
+
+
+def _instead_of(name: str) -> str:
+    """Return what to write instead of a name that dpcausal does not have; empty where nothing is near."""
+    from dpcausal.validation import did_you_mean  # noqa: PLC0415 (only after a typing mistake)
+
+    other = _COLUMNS.get(name, "")
+    if name[0].isupper() and not other:  # a class; an import of a module of ours looks for a small name here first
+        from dpcausal.estimators.average import class_also_called  # noqa: PLC0415
+
+        other = class_also_called(name)
+    return f"here that is {other!r}" if other else did_you_mean(name, __all__)
 
 
 def __dir__() -> list[str]:

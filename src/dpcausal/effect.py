@@ -21,7 +21,7 @@ from dpcausal.effect_measures import (
 )
 from dpcausal.errors import RefusedError
 from dpcausal.guarantee import Guarantee
-from dpcausal.interval import NoiseTerm, half_width
+from dpcausal.interval import NoiseTerm, half_width, student_beyond, student_half_width
 from dpcausal.joint_estimate import JointEstimate
 from dpcausal.other_names import OtherNames
 from dpcausal.plain_text import check_plain_text
@@ -59,6 +59,8 @@ class Effect(OtherNames):
         warnings: Signs, from released numbers, of a problem with the table or its declaration.
         bias_bound: The largest bias, in either direction, that the interval allows for; not in the standard error.
         ratio: Whether the effect is the first contrast over the second; its interval is then Fieller's, not symmetric.
+        degrees_of_freedom: Those of Student's t, where the standard error comes from differences between sites; 0 where
+            the interval is made of normal sampling error and the known privacy noise.
     """
 
     _instead: ClassVar[Mapping[str, str]] = {
@@ -97,6 +99,7 @@ class Effect(OtherNames):
     warnings: tuple[str, ...] = ()
     bias_bound: float = 0.0
     ratio: bool = False
+    degrees_of_freedom: int = 0
 
     def __post_init__(self) -> None:
         if self.sampling_sd is None and not self.no_interval:
@@ -136,6 +139,9 @@ class Effect(OtherNames):
             )
         if self.ratio and self.contrasts is not None:
             return ratio_interval(self.contrasts, level)
+        if self.degrees_of_freedom:
+            half = student_half_width(self.degrees_of_freedom, level) * (self.standard_error or 0.0) + self.bias_bound
+            return self.estimate - half, self.estimate + half
         half = half_width(math.hypot(self.sampling_sd or 0.0, self.between_sd), self.noise, level, self.bias_bound)
         return self.estimate - half, self.estimate + half
 
@@ -160,8 +166,18 @@ class Effect(OtherNames):
         if self.ratio and self.contrasts is not None:
             return ratio_p_value(self.contrasts, null, alternative)
         self._check_interval()
+        if self.degrees_of_freedom:
+            return self._student_p_value(self.estimate - null, alternative)
         error = math.hypot(self.sampling_sd or 0.0, self.between_sd)
         return p_value(self.estimate - null, error, self.noise, alternative, self.bias_bound)
+
+    def _student_p_value(self, distance: float, alternative: Alternative) -> float:
+        """Return the p-value by Student's t, under the worst bias."""
+        away = abs(distance) if alternative == "two-sided" else distance if alternative == "greater" else -distance
+        away = max(away - self.bias_bound, 0.0) if alternative == "two-sided" else away - self.bias_bound
+        error = self.standard_error or 0.0
+        one_side = student_beyond(away / error, self.degrees_of_freedom) if error else float(away <= 0)
+        return min(2 * one_side, 1.0) if alternative == "two-sided" else one_side
 
     def risk_ratio(self, level: float = 0.95) -> Measure:
         """Return the ratio of the arms' means or risks, with Fieller's interval; it costs nothing."""

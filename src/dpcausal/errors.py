@@ -54,6 +54,10 @@ class TransportError(DpcausalError):
     """A site or the transport cannot be reached, or does not follow the protocol."""
 
 
+class CertificateError(TransportError):
+    """A certificate has expired, is not valid yet, or cannot be read. Commands end with exit status 3."""
+
+
 class RefusedError(DpcausalError):
     """A result is withheld on purpose, for instance an interval that would not cover."""
 

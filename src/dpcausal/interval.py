@@ -143,6 +143,30 @@ def beyond(distance: float, sampling_sd: float, noise: Sequence[NoiseTerm]) -> f
     return min(max(inverted, 0.0), 1.0)
 
 
+def student_half_width(freedom: int, level: float) -> float:
+    """Return how many standard errors Student's t stays within, with probability `level`.
+
+    Example:
+        >>> round(student_half_width(4, 0.95), 2)
+        2.78
+    """
+    from scipy import special  # noqa: PLC0415 (slow to load)
+
+    return float(special.stdtrit(freedom, (1 + level) / 2))
+
+
+def student_beyond(distance: float, freedom: int) -> float:
+    """Return the probability that Student's t exceeds a distance, in standard errors, on one side.
+
+    Example:
+        >>> round(student_beyond(2.776, 4), 3)
+        0.025
+    """
+    from scipy import special  # noqa: PLC0415 (slow to load)
+
+    return float(special.stdtr(freedom, -distance))
+
+
 def inverted_half_width(sampling_sd: float, noise: Sequence[NoiseTerm], level: float) -> float:
     """Return the same distance as `half_width` without simulation: faster, and as exact for levels very near 1.
 

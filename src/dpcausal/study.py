@@ -25,7 +25,7 @@ from dpcausal.guarantee import Guarantee
 from dpcausal.hash_chain import digest_of_text
 from dpcausal.plain_text import is_plain_text
 from dpcausal.planning.precision import half_width
-from dpcausal.pooling import Rule
+from dpcausal.pooling import Automatic, Rule, describe_pooling
 from dpcausal.prepared import Prepared
 from dpcausal.queries import Query
 from dpcausal.queries.cuts import cuts_of
@@ -42,13 +42,11 @@ _RENAMED = {"asker": "requester", "of": "covariates"}
 DIAGNOSTICS: dict[str, type[Any]] = {"overlap": Overlap, "balance": Balance}
 """The diagnostics that a study can require."""
 
-Pooling = Literal["sums"] | Rule
-"""How the answers of several sites become one effect. `sums` adds up their noisy answers and estimates once, as if all
-units were in one table; every other rule estimates at each site and pools the effects (see `dpcausal.pool`)."""
+Pooling = Literal["sums"] | Automatic | Rule
+"""`sums` adds up noisy answers as if all units were in one table; other rules pool sites' effects (`dpcausal.pool`)."""
 
 _LONGEST = 10_000
-
-POOLINGS: tuple[str, ...] = ("sums", *get_args(Rule))
+POOLINGS: tuple[str, ...] = ("sums", "automatic", *get_args(Rule))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,8 +63,7 @@ class Study:
         design: `trial` if treatment was randomised, otherwise `observational`.
         eligibility: Who is in the table, in words.
         time_zero: When follow-up begins, in words.
-        confounders: For each covariate, why the estimator adjusts for it, in words. Give a reason for all of them or
-            for none.
+        confounders: For each covariate, why the estimator adjusts for it, in words; for all or for none.
         expected: Expectations from the literature or a pilot, never from the table: some of `outcome_mean` (of a binary
             outcome, the risk), `outcome_sd`, `treated_share`, `compared_share`, `confounding` and `covariate_sd`, as
             for `Rehearsal`. Plans use them.
@@ -75,7 +72,7 @@ class Study:
             epsilon of its own and the parameters of `dpcausal.diagnostics`. Balance is that after the estimator's
             adjustment, so it needs an estimator that weights, a plain difference, or a trial. For one table only.
         requester: The name that signs the requests to sites, where there are many.
-        pooling: How the answers of several sites become one effect.
+        pooling: How the answers of several sites become one effect; `automatic` depends on how many answer.
         epsilons: The epsilons of sites that differ from `epsilon`, by the site's name.
 
     Example:
@@ -103,7 +100,7 @@ class Study:
     expected: Mapping[str, float] = field(default_factory=dict)
     requires: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     requester: str = ""
-    pooling: Pooling = "minimum_variance"
+    pooling: Pooling = "automatic"
     epsilons: Mapping[str, float] = field(default_factory=dict)
     _read: str | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -193,8 +190,7 @@ class Study:
 
     @property
     def _adds_up(self) -> bool:
-        asked = self.questions()
-        return len(asked) == 1 and asked[0][0].adds_up
+        return [query.adds_up for query, _ in self.questions()] == [True]
 
     @property
     def method(self) -> str:
@@ -210,6 +206,11 @@ class Study:
     def _adjusting(self) -> Estimator:
         """The estimator that adjusts: the one that runs on winsorised outcomes, where they are."""
         return self.estimator.estimator if isinstance(self.estimator, Winsorised) else self.estimator
+
+    @property
+    def pooling_in_words(self) -> str:
+        """How the answers of several sites become one effect, for people to read."""
+        return describe_pooling(self.pooling)
 
     @property
     def advice_for_sites(self) -> str:

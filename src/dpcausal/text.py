@@ -47,6 +47,21 @@ def html_table(title: str, table: Sequence[tuple[str, str]]) -> str:
     return f"<table>{caption}<tbody>{cells}</tbody></table>"
 
 
+def html_bar(share: float) -> str:
+    """Return a share as a bar for a notebook, with its percentage for those who do not see it.
+
+    Example:
+        >>> html_bar(0.25)
+        '<svg ... role="img" aria-label="25 % spent">...</svg>'
+    """
+    width = 240 * min(max(share, 0.0), 1.0)
+    return (
+        f'<svg width="240" height="10" role="img" aria-label="{100 * share:.0f} % spent">'
+        '<rect width="240" height="10" rx="3" fill="#8884"/>'
+        f'<rect width="{width:.0f}" height="10" rx="3" fill="#1f77b4"/></svg>'
+    )
+
+
 def table_rows(label: str, texts: tuple[str, ...]) -> list[tuple[str, str]]:
     """Return texts as lines of a table, the label before the first."""
     return [(label if first == 0 else "", text) for first, text in enumerate(texts)]

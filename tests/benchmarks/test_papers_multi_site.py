@@ -21,7 +21,7 @@ from benchmarks.papers.multi_site.tables import Setting, cells, epsilons, matchi
 from benchmarks.papers.multi_site.unmetered import Unmetered
 from benchmarks.papers.paper import Result
 from benchmarks.parts import PUBLISHED
-from dpcausal.pooling import RULES
+from benchmarks.pooling import RULES
 from dpcausal.queries import GRID
 from dpcausal.queries.stratum_matches import smoothness
 from dpcausal.vault.answers.stratum_matches import smooth_bound

@@ -118,7 +118,7 @@ def test_a_million_questions_cost_nothing() -> None:
         dpc.RLearner(OF, dpc.Polynomial(OF), propensity=1.0),
         dpc.RLearner(OF, dpc.Polynomial(OF), clip=0.7),
         dpc.RLearner(OF, dpc.Polynomial(["c"])),
-        dpc.RLearner("a", dpc.Polynomial(["a"])),
+        dpc.RLearner("a:b", dpc.Polynomial(["a"])),
         dpc.RLearner(OF, "spline"),  # type: ignore[arg-type]
         dpc.KernelLearner(OF, width=0.0),
         dpc.KernelLearner(OF, limit=1000.0),

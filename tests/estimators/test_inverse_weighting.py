@@ -94,7 +94,7 @@ def test_scores_from_needs_other_units_with_the_same_protection() -> None:
         {"scores": "Objective"},
         {"penalty": -1},
         {"share": 1},
-        {"covariates": "x"},
+        {"covariates": "x * z"},
         {"covariates": ["y"]},
     ],
     ids=str,

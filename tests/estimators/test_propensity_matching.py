@@ -80,7 +80,7 @@ def test_whole_budget_can_be_spent_exactly() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"neighbours": 0}, {"limit": 0}, {"split": (0.5, 0.5, 0.5)}, {"covariates": "x"}], ids=str
+    "wrong", [{"neighbours": 0}, {"limit": 0}, {"split": (0.5, 0.5, 0.5)}, {"covariates": "x * z"}], ids=str
 )
 def test_a_mistake_costs_nothing(wrong: dict[str, Any]) -> None:
     vault = vault_of(100, "record")

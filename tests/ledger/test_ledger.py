@@ -225,7 +225,7 @@ def test_a_server_that_isolates_more_still_lets_one_answer_win(ledger_url: str) 
 
 @pytest.mark.parametrize(
     "url",
-    ["mysql://host/name", "ledger.db", "", "sqlite:////no/such/folder/ledger.db", "postgresql+psycopg://127.0.0.1:1/x"],
+    ["mysql://host/name", "ledger", "", "sqlite:////no/such/folder/ledger.db", "postgresql+psycopg://127.0.0.1:1/x"],
 )
 def test_places_that_cannot_hold_a_ledger_are_refused(url: str) -> None:
     with pytest.raises(LedgerError):

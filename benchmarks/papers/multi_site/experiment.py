@@ -16,8 +16,9 @@ from benchmarks.datasets import DataSet
 from benchmarks.papers.multi_site import printed
 from benchmarks.papers.multi_site.tables import SEED, Floats, Setting, epsilons, protected, reference
 from benchmarks.papers.multi_site.unmetered import Unmetered
+from benchmarks.pooling import RULES
 from dpcausal.effect import Effect, Estimator
-from dpcausal.pooling import RULES, Rule
+from dpcausal.pooling import Rule
 from dpcausal.pooling.heterogeneity import Heterogeneity
 from dpcausal.pooling.pooled import site_variances
 from dpcausal.pooling.weights import NEED_VARIANCES, weights_of

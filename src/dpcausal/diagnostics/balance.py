@@ -15,7 +15,7 @@ from dpcausal.estimators.outcome_regression import fit_regressions
 from dpcausal.guarantee import Guarantee
 from dpcausal.propensity_score import PropensityScore
 from dpcausal.queries import CovariateSums, RegressionMoments, WeightedCovariates
-from dpcausal.queries.features import Estimand, design_names, feature_names
+from dpcausal.queries.features import Estimand, design_names, feature_names, name_tuple
 from dpcausal.queries.query import value_names
 from dpcausal.real import Real
 from dpcausal.rehearsal.pricing import look_ahead
@@ -68,6 +68,9 @@ class Balance:
     clip: float = 0.1
     most: float = 0.1
     share: float = 0.4
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "covariates", name_tuple(self.covariates))
 
     @look_ahead
     def estimate(

@@ -16,7 +16,7 @@ from dpcausal.interval import half_width
 from dpcausal.propensity_score import PropensityScore
 from dpcausal.queries import Cells, Cut, ScoreCounts, StratumCounts
 from dpcausal.queries.cuts import cuts_of
-from dpcausal.queries.features import feature_names
+from dpcausal.queries.features import feature_names, name_tuple
 from dpcausal.rehearsal.pricing import look_ahead
 from dpcausal.release import Release
 from dpcausal.source import Source, guarantee_for
@@ -57,6 +57,9 @@ class Overlap:
     clip: float = 0.1
     most: float = 0.05
     share: float = 0.5
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "covariates", name_tuple(self.covariates))
 
     @look_ahead
     def estimate(

@@ -9,6 +9,7 @@ from dpcausal.effect import Effect
 from dpcausal.errors import GuaranteeError
 from dpcausal.other_names import OtherNames
 from dpcausal.queries.cuts import cuts_of
+from dpcausal.queries.features import name_tuple
 from dpcausal.rehearsal.pricing import look_ahead
 from dpcausal.source import Source
 
@@ -61,6 +62,11 @@ class BaseEstimator(OtherNames):
         "conf_int confint confidence_interval interval": f"first {_ASK}, then effect.interval(0.95).",
         "summary describe params coef_ ate att": f"first {_ASK}, then print(effect).",
     }
+
+    def __post_init__(self) -> None:
+        covariates = getattr(self, "covariates", None)
+        if isinstance(covariates, str):
+            object.__setattr__(self, "covariates", name_tuple(covariates))
 
     def __init_subclass__(cls, **more: Any) -> None:  # noqa: ANN401 (as the parent has it)
         super().__init_subclass__(**more)

@@ -24,7 +24,7 @@ from dpcausal.estimators.score_noise import MOMENTS_SHARE, CovariateSpread, Priv
 from dpcausal.guarantee import Guarantee
 from dpcausal.joint_estimate import JointNoise
 from dpcausal.queries import CovariateMoments, ObjectivePerturbedLogistic, WeightedCounts
-from dpcausal.queries.features import Estimand, feature_names
+from dpcausal.queries.features import Estimand, feature_names, name_tuple
 from dpcausal.release import Receipt, Release
 from dpcausal.source import Source
 
@@ -120,7 +120,7 @@ def check_weighting(covariates: Sequence[str], by: object) -> tuple[str, ...]:
             got=f"by={by!r}, covariates={list(covariates)!r}",
             hint="put all into covariates; a listed one may be among them.",
         )
-    return tuple(covariates) if not isinstance(covariates, str) else (covariates,)
+    return name_tuple(covariates)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,9 @@ from dpcausal.errors import LedgerError
 from dpcausal.guarantee import Event
 from dpcausal.hash_chain import ChainEntry
 
+FORMAT = 1
+"""The version of the format of a ledger's entries."""
+
 Kind = Literal[
     "open", "version", "bind", "grant", "debit", "release", "look", "restore", "checkpoint", "allocate", "close"
 ]

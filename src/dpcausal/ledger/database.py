@@ -21,7 +21,8 @@ class Database:
     """A database with transactions that exclude each other across processes, each durable once it is left.
 
     Args:
-        url: An SQLAlchemy address. The file of a relative one is looked for in the working folder, now and for good.
+        url: An SQLAlchemy address, or the name of an SQLite file. A relative one is looked for in the working folder,
+            now and for good.
 
     Attributes:
         address: The address as it may be shown: absolute, and without a password.
@@ -31,8 +32,8 @@ class Database:
 
     lock = 0x64706361  # "dpca": any number will do
 
-    def __init__(self, url: str) -> None:
-        parsed = _parsed(url)
+    def __init__(self, url: str | Path) -> None:
+        parsed = _parsed(address_of(url))
         self._is_file = parsed.get_backend_name() == "sqlite" and parsed.database not in (None, "", ":memory:")
         self.forgets = parsed.get_backend_name() == "sqlite" and not self._is_file
         if self._is_file:
@@ -86,8 +87,20 @@ class Database:
 def _instead_of(url: str) -> str:
     """Return what to write instead of what is no address, for a hint. What may hold a password is not repeated."""
     if url and not {*url} & {":", "@"}:
-        return f'for a file write "sqlite:///{url}"; "sqlite://" alone is a ledger in memory that forgets.'
-    return 'a file needs "sqlite:///" before its name; "sqlite://" alone is a ledger in memory that forgets.'
+        return f'for a file write "{url}.db"; "sqlite://" is a ledger in memory that forgets.'
+    return 'the name of a file ends in .db; "sqlite://" is a ledger in memory that forgets.'
+
+
+def address_of(place: str | Path) -> str:
+    """Return the SQLAlchemy address of a database that may be given as the name of an SQLite file.
+
+    Example:
+        >>> address_of("ledger.db"), address_of("sqlite://")
+        ('sqlite:///ledger.db', 'sqlite://')
+    """
+    if isinstance(place, Path) or ("://" not in place and place.endswith((".db", ".sqlite", ".sqlite3"))):
+        return f"sqlite:///{place}"
+    return place
 
 
 def _parsed(url: str) -> URL:
@@ -97,7 +110,7 @@ def _parsed(url: str) -> URL:
         address = None
     if address is None or address.get_backend_name() not in ("sqlite", "postgresql"):
         raise LedgerError(
-            expected='a ledger address such as "sqlite:///ledger.db" or "postgresql+psycopg://host/database"',
+            expected='a file such as "ledger.db", or an address such as "postgresql+psycopg://host/database"',
             got="no such address" if address is None else f"the database kind {address.get_backend_name()!r}",
             hint=_instead_of(url),
         )

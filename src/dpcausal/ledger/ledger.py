@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from functools import reduce
+from pathlib import Path
 from typing import Any, Self
 
 from sqlalchemy import Connection
@@ -20,6 +22,7 @@ from dpcausal.ledger.running_total import RunningTotal
 from dpcausal.ledger.store import Store
 from dpcausal.ledger.witness import open_witness
 from dpcausal.release import Receipt
+from dpcausal.text import html_bar, html_table
 
 
 class Ledger(Journal[RunningTotal]):
@@ -34,8 +37,8 @@ class Ledger(Journal[RunningTotal]):
     `Ledger.create` creates a new one.
 
     Args:
-        url: An SQLAlchemy address: `sqlite:///file.db` or `postgresql+psycopg://…`. That of an experiment's ledger,
-            which `Population.allocate` creates, ends in `?ledger=…`.
+        url: A file such as `ledger.db`, or an SQLAlchemy address, for instance `postgresql+psycopg://…`. That of an
+            experiment's ledger, which `Population.allocate` creates, ends in `?ledger=…`.
         witness: Where the witness is, for a ledger that was created with one.
 
     Example:
@@ -44,11 +47,13 @@ class Ledger(Journal[RunningTotal]):
         Ledger(in memory: forgets everything when this process ends; spent epsilon 0, delta 0; ...)
     """
 
-    def __init__(self, url: str, *, witness: str | None = None) -> None:
+    study: str = ""  # the digest of the study that the next debits are for, as a site names it
+
+    def __init__(self, url: str | Path, *, witness: str | None = None) -> None:
         self._open(Store(url), open_witness(witness) if witness else None)
 
     @classmethod
-    def create(cls, url: str, budget: Budget, *, as_of: str | None = None, witness: str | None = None) -> Self:
+    def create(cls, url: str | Path, budget: Budget, *, as_of: str | None = None, witness: str | None = None) -> Self:
         """Create a ledger where there is none.
 
         Args:
@@ -77,7 +82,7 @@ class Ledger(Journal[RunningTotal]):
     @classmethod
     def restore(  # noqa: PLR0913
         cls,
-        url: str,
+        url: str | Path,
         *,
         by: str,
         reason: str,
@@ -216,7 +221,7 @@ class Ledger(Journal[RunningTotal]):
             made = self._request(connection, request)
             if "grant" in made:
                 self._check_unanswered_since(connection, made["grant"])
-                _check_price(made["grant"].event, event)
+                refusals.check_price(made["grant"].event, event)
                 return
             self._check_open()
             if not self.budget.covers(self._running.total.plus(event)):
@@ -273,7 +278,7 @@ class Ledger(Journal[RunningTotal]):
                 )
             if self.allocation:
                 self.allocation.check_day()
-            return self._append(connection, "debit", request, {})
+            return self._append(connection, "debit", request, {"study": self.study} if self.study else {})
 
     def store(self, request: str, release: str) -> str:
         """Store the answer to a request, and return the stored answer: always the first one."""
@@ -358,6 +363,11 @@ class Ledger(Journal[RunningTotal]):
         current = self._current()
         return self.budget.remaining(self.budget.cap if current.closed else current.total)
 
+    def remaining_after(self, prices: Iterable[Event]) -> Spending | None:
+        """Return what these prices would leave of the budget; None where they do not fit."""
+        total = reduce(Total.plus, prices, self._current().total)
+        return self.budget.remaining(total) if self.budget.covers(total) else None
+
     @property
     def proof_status(self) -> ProofStatus:
         """Whether everything granted is proved; one heuristic release makes the total heuristic."""
@@ -377,15 +387,10 @@ class Ledger(Journal[RunningTotal]):
         unproved = "" if self._running.proof_status == "proved" else ", of which a part without proof"
         return f"Ledger({place}; spent {self.budget.spent(self._running.total)}{unproved}; budget {self.budget})"
 
-
-def _check_price(reserved: Event, event: Event) -> None:
-    """Raise unless a request costs what was reserved for it: another version of dpcausal may price it differently."""
-    if reserved != event:
-        raise LedgerError(
-            expected=f"the price that was reserved for this request, {reserved}",
-            got=str(event),
-            hint="finish the request with the version of dpcausal that began it, or ask for another epsilon.",
-        )
+    def _repr_html_(self) -> str:
+        """Return the same for a notebook, with the spent share of epsilon as a bar."""
+        share = self.budget.spent(self._running.total).epsilon / self.budget.epsilon
+        return html_table("Ledger", [("", repr(self).removeprefix("Ledger")[1:-1])]) + html_bar(share)
 
 
 def _stored_answer(release: Entry) -> str:

@@ -1,6 +1,7 @@
 """The errors of a ledger that refuses: what was expected, what was found, and what to do."""
 
 from dpcausal.errors import LedgerError
+from dpcausal.guarantee import Event
 from dpcausal.ledger.allocation import Allocation
 from dpcausal.ledger.budget import Budget
 from dpcausal.ledger.data_set import DataSet
@@ -169,3 +170,13 @@ def out_of_order() -> LedgerError:
         got="one whose previous look has no answer",
         hint="ask for the looks before it first; a look that was missed can be asked for later.",
     )
+
+
+def check_price(reserved: Event, event: Event) -> None:
+    """Raise unless a request costs what was reserved for it: another version of dpcausal may price it differently."""
+    if reserved != event:
+        raise LedgerError(
+            expected=f"the price that was reserved for this request, {reserved}",
+            got=str(event),
+            hint="finish the request with the version of dpcausal that began it, or ask for another epsilon.",
+        )

@@ -3,6 +3,7 @@
 import copy
 from collections import defaultdict
 from collections.abc import Collection
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import (
@@ -27,7 +28,7 @@ from sqlalchemy.exc import ArgumentError
 
 from dpcausal.hash_chain import digest_of_text
 from dpcausal.ledger.chain import REQUEST_KINDS, Entry, Kind
-from dpcausal.ledger.database import Database
+from dpcausal.ledger.database import Database, address_of
 
 ENTRIES = Table(
     "dpcausal_ledger",
@@ -55,15 +56,16 @@ class Store(Database):
     """An append-only table of entries, or the part of one that belongs to a named ledger.
 
     Args:
-        url: An SQLAlchemy address; `?ledger=name` at its end names one of many ledgers in a database.
+        url: An SQLAlchemy address, or the name of an SQLite file; `?ledger=name` at its end names one of many ledgers
+            in a database.
 
     Attributes:
         name: The name of the ledger; empty where the database holds one ledger without a name.
         place: The address without the name.
     """
 
-    def __init__(self, url: str) -> None:
-        url, name = _without_name(url)
+    def __init__(self, url: str | Path) -> None:
+        url, name = _without_name(address_of(url))
         super().__init__(url)
         self.name, self.place = "", self.address
         self._table = ENTRIES

@@ -63,17 +63,20 @@ def design_names(covariates: Sequence[str], schema: Schema) -> tuple[str, ...]:
     return tuple(names)
 
 
-def name_tuple(covariates: Sequence[str]) -> Sequence[str]:
-    """Return names as they are stored; `covariates_named` refuses what is no list."""
-    return covariates if isinstance(covariates, str) else tuple(covariates)
+def name_tuple(covariates: Sequence[str]) -> tuple[str, ...]:
+    """Return the names in a list, or in a text such as `age + sex`.
+
+    Example:
+        >>> name_tuple("age + sex"), name_tuple("~ age"), name_tuple(["age", "sex"])
+        (('age', 'sex'), ('age',), ('age', 'sex'))
+    """
+    if isinstance(covariates, str):
+        return tuple(name.strip() for name in covariates.strip().removeprefix("~").split("+"))
+    return tuple(covariates)
 
 
 def covariates_named(covariates: Sequence[str], schema: Schema) -> tuple[Column, ...]:
     """Return the covariates of these names."""
-    if isinstance(covariates, str):
-        raise QueryError(
-            expected="a list of covariates", got=repr(covariates), hint="put it into a list: covariates=[...]."
-        )
     known = {column.name: column for column in schema.covariates}
     texts = all(isinstance(name, str) for name in covariates)
     if not (covariates and texts and len(set(covariates)) == len(covariates) and set(covariates) <= set(known)):
@@ -81,7 +84,8 @@ def covariates_named(covariates: Sequence[str], schema: Schema) -> tuple[Column,
         raise QueryError(
             expected=f"one or more different covariates out of {', '.join(known) or 'none'}",
             got=f"{list(covariates)}",
-            hint=f"{near}declare in the schema, with bounds or values, every covariate that is used.",
+            hint=f"{near}declare in the schema, with bounds or values, every covariate used, and name them in a "
+            'list or in a text such as "age + sex"; treatment and outcome are in the schema.',
         )
     return tuple(known[name] for name in covariates)
 

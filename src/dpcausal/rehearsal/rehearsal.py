@@ -8,7 +8,7 @@ from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee, Rule
 from dpcausal.queries import Query
 from dpcausal.release import Noisy, PublicValue, Receipt, Release
-from dpcausal.text import format_number
+from dpcausal.text import format_number, html_table, table_rows
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,13 @@ class Rehearsal(Expectations):
             *assumed,
             f"covariates, where used, explain a quarter of the outcome's variance; {spread}; {moved}",
         )
+
+    def _repr_html_(self) -> str:
+        """Return the expectations for a notebook."""
+        schema = self.schema
+        asked = f"{schema.treatment.name} on {schema.outcome.name}, {len(schema.covariates)} covariates"
+        table = [("units", f"{self.n:,}"), ("table", asked), *table_rows("expects", self.caveats)]
+        return html_table("Rehearsal: no data read, nothing spent", table)
 
     def narrowed(self, low: float, high: float) -> Self:
         """Return the same expectations of outcomes with narrower public bounds."""

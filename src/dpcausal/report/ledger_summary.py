@@ -22,6 +22,7 @@ class Payment:
         family: The distribution of the noise.
         epsilon: Its epsilon.
         delta: Its delta.
+        study: The digest of the study that it was made for, at a site; otherwise empty.
     """
 
     at: str
@@ -29,6 +30,7 @@ class Payment:
     family: str
     epsilon: float
     delta: float
+    study: str = ""
 
     @property
     def when(self) -> datetime:
@@ -72,8 +74,16 @@ class LedgerSummary:
     def of(cls, ledger: Ledger, receipts: Sequence[Receipt] = ()) -> Self:
         """Read and verify a whole ledger, and summarise it."""
         entries = ledger.entries()
+        studies = {entry.request: entry.content.get("study", "") for entry in entries if entry.kind == "debit"}
         payments = [
-            Payment(entry.content["at"], _query(entry), event.family, event.epsilon, event.delta)
+            Payment(
+                at=entry.content["at"],
+                query=_query(entry),
+                family=event.family,
+                epsilon=event.epsilon,
+                delta=event.delta,
+                study=studies.get(entry.request, "") if entry.kind == "grant" else "",
+            )
             for entry in entries
             for event in entry.events
         ]

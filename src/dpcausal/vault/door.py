@@ -5,6 +5,7 @@ to it; the noise on the answer is added here.
 """
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from dpcausal import queries
@@ -16,6 +17,7 @@ from dpcausal.ledger import Budget, DataSet, Ledger, refusals
 from dpcausal.queries import Query
 from dpcausal.release import Receipt, Release
 from dpcausal.schema import Schema
+from dpcausal.text import html_table
 from dpcausal.vault.answers import ANSWERS
 from dpcausal.vault.context import AnswerContext, runs_kernel
 from dpcausal.vault.engines import check_workers, with_schema
@@ -45,8 +47,8 @@ class Vault:
             `postgresql://user@host/database#schema.table`. It is read there, pass by pass. In PostgreSQL one
             transaction stays open for as long as the vault lives, so that all passes see the same.
         schema: What is public about the table.
-        ledger: Where spending is recorded: a `Ledger` or the address of one that was created, for instance
-            `sqlite:///study-ledger.db`; or `sqlite://` for a new one in memory that forgets.
+        ledger: Where spending is recorded: a `Ledger`, or the file or address of one that was created, for instance
+            `study-ledger.db`; or `sqlite://` for a new one in memory that forgets.
         budget: The most that may ever be spent on this data set. Needed in memory; any other ledger remembers.
         as_of: Which version of the data this is, as its ledger knows it: a public date or name. It is part of every
             question, so that a stored answer belongs to its version. May be left out only in memory.
@@ -82,7 +84,7 @@ class Vault:
         table: object,
         schema: Schema,
         *,
-        ledger: str | Ledger,
+        ledger: str | Path | Ledger,
         budget: Budget | None = None,
         as_of: str | None = None,
         allow_unproved: Sequence[str] = (),
@@ -244,6 +246,22 @@ class Vault:
         return (
             f"Vault({self._n:,} units; treatment {self._schema.treatment.name}, outcome {self._schema.outcome.name}, "
             f"{len(self._schema.covariates)} covariates; protects {self._schema.protects})"
+        )
+
+    def _repr_html_(self) -> str:
+        """Return what is public about the vault for a notebook."""
+        schema = self._schema
+        return html_table(
+            "Vault: a table behind its door",
+            [
+                ("units", f"{self._n:,}"),
+                ("treatment", f"{schema.treatment.name}: {', '.join(map(str, schema.treatment.arms))}"),
+                ("outcome", schema.outcome.name),
+                ("covariates", ", ".join(column.name for column in schema.covariates) or "none"),
+                ("privacy unit", schema.protects),
+                *([("data as of", self._as_of)] if self._as_of else []),
+                ("ledger", repr(self._ledger)),
+            ],
         )
 
     def __reduce__(self) -> NoReturn:

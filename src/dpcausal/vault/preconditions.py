@@ -1,6 +1,7 @@
 """What a vault refuses before it reads a table. Every check here is on public things."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from dpcausal import queries
 from dpcausal.errors import EngineError, GuaranteeError, LedgerError, QueryError, TableError
@@ -24,11 +25,11 @@ def check_arguments(ledger: object, budget: object, allow_unproved: Sequence[str
             got=repr(allow_unproved),
             hint="leave it out unless you know why nothing proved will do.",
         )
-    if not isinstance(ledger, str | Ledger):
+    if not isinstance(ledger, str | Path | Ledger):
         raise LedgerError(
-            expected="a Ledger or its address",
+            expected="a Ledger, the name of its file, or its address",
             got=type(ledger).__name__,
-            hint='for a file write its address as a string: "sqlite:///study-ledger.db".',
+            hint='write for instance ledger="study-ledger.db".',
         )
     if budget is not None and not isinstance(budget, Budget):
         raise GuaranteeError(
@@ -40,7 +41,7 @@ def check_arguments(ledger: object, budget: object, allow_unproved: Sequence[str
         )
 
 
-def opened_ledger(ledger: str | Ledger, budget: Budget | None, as_of: str | None) -> Ledger:
+def opened_ledger(ledger: str | Path | Ledger, budget: Budget | None, as_of: str | None) -> Ledger:
     """Return the ledger that was named. One in memory is new by definition, and no other is created here."""
     if isinstance(ledger, Ledger):
         return ledger

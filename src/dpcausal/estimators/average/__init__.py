@@ -58,9 +58,6 @@ def _name(kind: type[BaseEstimator]) -> str:
 ESTIMATORS: dict[str, type[Estimator]] = {_name(kind): kind for kind in _SHIPPED}
 """The estimators by their names in a study's file, and in one call."""
 
-_ALSO_CALLED = {other: _name(kind) for kind in _SHIPPED for other in kind.also_called.split()}
-"""The names of other libraries and textbooks."""
-
 
 def suggest_estimator(name: object) -> str:
     """Return which estimator an unknown name may mean, as the beginning of a hint.
@@ -69,8 +66,28 @@ def suggest_estimator(name: object) -> str:
         >>> suggest_estimator("AIPW"), suggest_estimator("t-test"), suggest_estimator("stratificaton")
         ("here that is 'doubly_robust'. ", "here that is 'difference_in_means'. ", "did you mean 'stratification'? ")
     """
-    plain = re.sub(r"[^a-z]+", "_", str(name).casefold()).strip("_")
-    return f"here that is {_ALSO_CALLED[plain]!r}. " if plain in _ALSO_CALLED else did_you_mean(name, ESTIMATORS)
+    found = _ALSO_CALLED.get(_letters(name))
+    return f"here that is {found!r}. " if found else did_you_mean(name, ESTIMATORS)
+
+
+def class_also_called(name: str) -> str:
+    """Return the class that another library or a textbook calls by a name; empty where there is none.
+
+    Example:
+        >>> class_also_called("AIPW"), class_also_called("PropensityScoreMatching"), class_also_called("Estimator")
+        ('DoublyRobust', 'PropensityMatching', '')
+    """
+    found = _ALSO_CALLED.get(_letters(name))
+    return ESTIMATORS[found].__name__ if found else ""
+
+
+def _letters(name: object) -> str:
+    """Return the letters of a name in small ones: however words are joined, the name is the same."""
+    return re.sub(r"[^a-z0-9]", "", str(name).casefold())
+
+
+_ALSO_CALLED = {_letters(other): _name(kind) for kind in _SHIPPED for other in kind.also_called.split()}
+"""The names of other libraries and textbooks, in small letters only."""
 
 
 def estimator_for(name: str, schema: Schema) -> Estimator:

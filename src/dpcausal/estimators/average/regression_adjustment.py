@@ -71,7 +71,9 @@ class RegressionAdjustment(BaseEstimator):
         (0.37, 0.15)
     """
 
-    also_called: ClassVar[str] = "ols regression linear_regression ancova lm g_computation standardization cuped"
+    also_called: ClassVar[str] = (
+        "ols regression linear_regression ancova lm g_computation standardization cuped cupac cupid"
+    )
 
     covariates: Sequence[str]
     interaction: bool = True

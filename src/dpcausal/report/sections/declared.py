@@ -55,7 +55,7 @@ def inputs(report: ReportInputs) -> Section:
             rule += f", except for totals over all records: {', '.join(schema.unit.added)}"
         items.append(("several records of one unit", rule))
     if report.effect.sites:
-        items.append(("several sites", f"pooled by {study.pooling.replace('_', ' ')}"))
+        items.append(("several sites", f"pooled by: {study.pooling_in_words}"))
     columns: list[tuple[str, TableColumn]] = [("treatment", schema.treatment), ("outcome", schema.outcome)]
     columns += [("covariate", column) for column in schema.covariates]
     lines = tuple((column.name, role, _handling(column), str(_missing(column))) for role, column in columns)
