@@ -1,5 +1,8 @@
 PYTHON ?= python
 
+# Hundreds of processes import the same libraries: the first one compiles them, whatever the machine's default is.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: check format lint types architecture test docs packaging release tutorials commands proofs formal statistical audit long
 
 check:  ## everything that CI runs: the tests, and beside them types, docs, packaging, architecture and lint
