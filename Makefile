@@ -48,8 +48,9 @@ commands:  ## write the reference of the command line afresh
 proofs:  ## write the index of proofs afresh
 	$(PYTHON) -m checks.proofs
 
-formal:  ## export constants, build the machine-checked proofs in formal/ and print their axioms; needs coqc
+formal:  ## export constants, build the machine-checked proofs and print their axioms, then build wrong ones; needs coqc
 	$(PYTHON) -m checks.formal
+	DPCAUSAL_FORMAL=1 $(PYTHON) -m pytest -q tests/checks/test_formal.py
 
 audit:  ## the quick audit and every mutant; the gate has the smoke effort, `make long` the full one
 	$(PYTHON) -m dpcausal audit --quick

@@ -3,8 +3,12 @@
 The sources are in `formal/`. `Constants.v` is written from the queries themselves, so that a bound or a weight that
 changes in Python without its theorem fails the build. The Makefile's target is `formal`, because `proofs` writes the
 index of proofs.
+
+A build that passed writes the digest of its sources to `checks/formal.sha256`. While the digest is that of the
+checkout, the gate does not build again: it only compares the constants with the code.
 """
 
+import hashlib
 import re
 import shutil
 import subprocess
@@ -25,6 +29,7 @@ from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import Treatment
 
 FOLDER = Path(__file__).parents[1] / "formal"
+CHECKED = Path(__file__).with_suffix(".sha256")
 CONSTANTS, GRIDS = "Constants.v", "Grid.v"
 """The files that are written from the code. All others need the grids, and only the ties need the rest."""
 
@@ -221,6 +226,17 @@ def theorems(folder: Path = FOLDER) -> tuple[str, ...]:
     )
 
 
+def digest() -> str:
+    """Return the digest of all that decides whether the development builds: its sources and this module."""
+    sources = [Path(__file__), *(FOLDER / f"{name}.v" for name in FILES)]
+    return hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()
+
+
+def changed() -> bool:
+    """Say whether anything changed since the last build that passed."""
+    return not CHECKED.is_file() or CHECKED.read_text(encoding="utf-8").strip() != digest()
+
+
 def build(folder: Path) -> Build:
     """Compile every file of a folder, and list the axioms that its theorems and ties rest on.
 
@@ -273,6 +289,7 @@ def main() -> None:
         done = build(FOLDER)
     except FormalError as error:
         sys.exit(f"formal: FAILED: {error}")
+    CHECKED.write_text(f"{digest()}\n", encoding="utf-8")
     print(f"formal: {len(done.theorems)} theorems, {done.lines} lines, {done.seconds:.0f} s")
     print("axioms:", *done.axioms, sep="\n  ")
 
