@@ -44,6 +44,7 @@ CHECKED = ROOT / "checks" / "release.sha256"
 OLDEST, PINNED = ROOT / "constraints-oldest.txt", ROOT / "constraints.txt"
 
 EXTRAS = {
+    "accounting": "import dp_accounting.pld.privacy_loss_distribution",
     "audit": "import dpcausal.audit.fuzz",
     "cloud": "import dpcausal.vault.readers.cloud, fsspec.implementations.arrow",
     "console": "import dpcausal.console.server, authlib.integrations.flask_client",
