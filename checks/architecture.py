@@ -118,7 +118,7 @@ LIBRARY_PACKAGES = {
         "vault/answers/influence_effects.py",
     ),
     "hypothesis": ("audit/fuzz.py", "audit/hostile.py"),
-    "scipy": ("audit/", "interval.py"),
+    "scipy": ("audit/",),
     "matplotlib": ("audit/figure.py", "report/"),
     "typer": ("audit/opening.py", "cli/"),
     "rich": ("cli/", "vault/engines/progress.py"),

@@ -1,7 +1,7 @@
 """Hooks of mkdocs: notebooks become pages, queries and proofs are listed, and no page fetches from elsewhere.
 
 A notebook becomes Markdown, so that it looks, links and is searched like any other page, without a script of its own.
-CONTRIBUTING.md, which lies above the docs, is a page too.
+Some files above the docs, such as CONTRIBUTING.md, are pages too.
 """
 
 import json
@@ -21,7 +21,9 @@ from dpcausal.estimators import average
 
 log = logging.getLogger("mkdocs.site")
 
-ABOVE = "CONTRIBUTING.md"
+ABOVE = ("CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md")
+"""Pages that lie above the docs."""
+
 ESTIMATORS = "<!-- estimators of average effects -->"
 """What stands for all of them in docs/reference/average.md."""
 
@@ -67,24 +69,23 @@ def _filled(navigation: Any) -> Any:  # noqa: ANN401 (lists, dictionaries and te
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Every notebook as a page, and CONTRIBUTING.md."""
+    """Every notebook as a page, and the pages from above the docs."""
     for file in [file for file in files if file.src_uri.endswith(".ipynb")]:
         files.remove(file)
         files.append(Notebook(file.src_uri, file.src_dir, config.site_dir, config.use_directory_urls))
-    text = (Path(config.config_file_path).parent / ABOVE).read_text(encoding="utf-8")
-    files.append(File.generated(config, ABOVE, content=text))
+    for name in ABOVE:
+        text = (Path(config.config_file_path).parent / name).read_text(encoding="utf-8")
+        files.append(File.generated(config, name, content=text))
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
-    """Fill in what the reference lists; make links work for the page that comes from above the docs."""
+    """Fill in what the reference lists; make links work for the pages that come from above the docs."""
     page.meta.setdefault("tags", list(site_search.NAMES.get(page.file.src_uri, ())))
     markdown = filled(markdown)
-    return (
-        markdown.replace("](docs/", "](")
-        if page.file.src_uri == ABOVE
-        else markdown.replace(f"](../{ABOVE}", f"]({ABOVE}")
-    )
+    if page.file.src_uri in ABOVE:
+        return markdown.replace("](docs/", "](")
+    return re.sub(rf"\]\(\.\./({'|'.join(map(re.escape, ABOVE))})", r"](\1", markdown)
 
 
 def filled(markdown: str) -> str:

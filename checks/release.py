@@ -33,6 +33,7 @@ from importlib.metadata import distributions
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from packaging.metadata import Metadata
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -44,6 +45,7 @@ CHECKED = ROOT / "checks" / "release.sha256"
 OLDEST, PINNED = ROOT / "constraints-oldest.txt", ROOT / "constraints.txt"
 
 EXTRAS = {
+    "accounting": "import dp_accounting.pld.privacy_loss_distribution",
     "audit": "import dpcausal.audit.fuzz",
     "cloud": "import dpcausal.vault.readers.cloud, fsspec.implementations.arrow",
     "console": "import dpcausal.console.server, authlib.integrations.flask_client",
@@ -236,6 +238,9 @@ def look_into(sdist: Path, wheel: Path) -> None:
     found += [f"{sdist.name} {fault}" for fault in faults(in_sdist, [*IN_SDIST, *at_root, "LICENSE", "Makefile"])]
     if found:
         sys.exit("\n".join(found))
+    with zipfile.ZipFile(wheel) as archive:
+        (stated,) = (name for name in in_wheel if name.endswith(".dist-info/METADATA"))
+        Metadata.from_email(archive.read(stated))  # raises where an index would refuse it
     for path, count in ((sdist, len(in_sdist)), (wheel, len(in_wheel))):
         print(f"    {path.name}: {count} files, {path.stat().st_size / 1e6:.1f} MB")
 

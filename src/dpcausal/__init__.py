@@ -122,7 +122,7 @@ if TYPE_CHECKING:
     from dpcausal.vault.engines.resources import Resources as Resources
     from dpcausal.vault.numerics.learners import Learner as Learner
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "ArmContrasts": "dpcausal.estimators.average",

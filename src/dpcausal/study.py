@@ -37,7 +37,7 @@ from dpcausal.study_file import read_estimator, read_parameters, texts_in, unkno
 from dpcausal.study_template import VERSION, check_filled_in
 from dpcausal.validation import check_format, check_keys, is_number
 
-_RENAMED = {"asker": "requester", "of": "covariates"}
+_RENAMED = {"asker": "requester", "of": "covariates", "values of a treatment": "arms"}
 
 DIAGNOSTICS: dict[str, type[Any]] = {"overlap": Overlap, "balance": Balance}
 """The diagnostics that a study can require."""

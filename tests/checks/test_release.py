@@ -2,20 +2,18 @@
 
 import re
 import tomllib
-from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 from typer.testing import CliRunner
 
 import dpcausal
 from checks import release
 from checks.documents import ROOT
 from checks.release import EXTRAS, OLDEST, PINNED, PROJECT, faults, install_lines, library_names, oldest, pins
+from checks.supply_chain import closure
 from dpcausal.cli import app
 
 GROUPS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]
@@ -27,6 +25,11 @@ def document(path: str) -> Any:
 
 def test_version_is_the_same_everywhere() -> None:
     assert document("CITATION.cff")["version"] == dpcausal.__version__
+    assert document(".zenodo.json")["version"] == dpcausal.__version__
+    assert document("r/DESCRIPTION")["Version"] == dpcausal.__version__
+    assert f'{{% set version = "{dpcausal.__version__}" %}}' in (ROOT / "recipe/meta.yaml").read_text(encoding="utf-8")
+    assert f"alpha ({dpcausal.__version__})" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"Version {dpcausal.__version__}, alpha" in (ROOT / "docs/limitations.md").read_text(encoding="utf-8")
     assert re.search(rf"^## {re.escape(dpcausal.__version__)}\b", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert "version" not in PROJECT
     told = CliRunner().invoke(app, ["--version"])
@@ -44,26 +47,33 @@ def test_the_citation_is_complete() -> None:
         assert all(author.keys() == {"given-names", "family-names"} for author in paper["authors"])
 
 
+def test_the_record_for_a_doi_agrees_with_the_citation() -> None:
+    record, citation = document(".zenodo.json"), document("CITATION.cff")
+    assert [each["name"] for each in record["creators"]] == [each["name"] for each in citation["authors"]]
+    assert (record["title"], record["license"]) == (citation["title"], citation["license"])
+    assert record["keywords"] == citation["keywords"] == PROJECT["keywords"]
+    cited = {each["value"] for paper in citation["references"] for each in paper.get("identifiers", [])}
+    assert {each["identifier"] for each in record["related_identifiers"]} == cited
+
+
+def test_the_conda_recipe_has_the_same_bounds() -> None:
+    text = (ROOT / "recipe/meta.yaml").read_text(encoding="utf-8")
+    recipe = yaml.safe_load(re.sub(r"\{\{ \w+ \}\}", "0", re.sub(r"\{%.*%\}", "", text)))
+    names = {"python-duckdb": "duckdb", "pyarrow-core": "pyarrow"}
+    lines = [line.split() for line in recipe["requirements"]["run"]]
+    found = {names.get(name, name) + bounds for name, bounds in lines}
+    assert found == {*PROJECT["dependencies"], f"python{PROJECT['requires-python']}"}
+    assert recipe["about"]["license"] == PROJECT["license"]
+    assert recipe["about"]["summary"] == PROJECT["description"]
+    assert recipe["build"]["entry_points"] == [f"{name} = {target}" for name, target in PROJECT["scripts"].items()]
+
+
 def test_the_oldest_versions_are_the_lower_bounds() -> None:
     assert pins(OLDEST) == oldest()
 
 
-def needed(requirement: Requirement, found: dict[str, set[str]], *, extras: tuple[str, ...] = ("",)) -> None:
-    """Add to `found` what a requirement brings into this environment, with what that brings in turn."""
-    if requirement.marker and not any(requirement.marker.evaluate({"extra": extra}) for extra in extras):
-        return
-    name = canonicalize_name(requirement.name)
-    new = (requirement.extras | {""}) - found.setdefault(name, set())
-    found[name] |= new
-    for line in distribution(name).requires or [] if new else []:
-        needed(Requirement(line), found, extras=tuple(new))
-
-
 def test_constraints_pin_every_dependency() -> None:
-    found: dict[str, set[str]] = {}
-    for line in GROUPS["dev"]:
-        needed(Requirement(line), found)
-    assert found.keys() - pins(PINNED).keys() <= {"dpcausal", "setuptools"}
+    assert closure(GROUPS["dev"]) - pins(PINNED).keys() <= {"dpcausal", "setuptools"}
 
 
 def test_the_conda_environment_has_the_same_bounds() -> None:

@@ -8,7 +8,6 @@ import pytest
 from scipy import stats
 
 import dpcausal as dpc
-from dpcausal.estimators.average.cluster_trial import _student
 from dpcausal.schema import Protects
 from tests.support.engines import fresh_noise
 
@@ -80,8 +79,3 @@ def test_arm_with_one_cluster_has_no_interval() -> None:
     effect = dpc.ClusterTrial("cluster", ["c0"]).estimate(dpc.Rehearsal(SCHEMA, n=1_000), epsilon=1.0)
     assert "one cluster" in effect.no_interval
     assert effect.sampling_sd is None
-
-
-@pytest.mark.parametrize("freedom", [1, 2, 5, 18, 38, 78, 500])
-def test_students_quantile_is_scipys(freedom: int) -> None:
-    assert _student(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=1e-3)

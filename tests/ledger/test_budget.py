@@ -1,5 +1,6 @@
 import functools
 import math
+import sys
 from fractions import Fraction
 from statistics import NormalDist
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.calibration import calibrate, epsilon_of_gaussian, float_below, gaussian_sd
-from dpcausal.errors import GuaranteeError
+from dpcausal.errors import GuaranteeError, MissingExtraError
 from dpcausal.guarantee import Event, exact
 from dpcausal.ledger.accounting import tight_epsilon
 from dpcausal.ledger.budget import Total, _rho_of
@@ -140,6 +141,13 @@ def test_tight_totals_are_never_above_sums() -> None:
     assert tight_epsilon([], 1e-6) == 0.0
     mixed = [*events, gaussian(1, 1e-6)]
     assert tight_epsilon(mixed, 1e-6) < 3.0
+
+
+def test_tight_totals_without_their_library_say_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "dp_accounting.pld.common", None)
+    assert tight_epsilon([laplace(0.1)], 0.0) == 0.1
+    with pytest.raises(MissingExtraError, match=r"dpcausal\[accounting\]"):
+        tight_epsilon([laplace(0.1)], 1e-6)
 
 
 def test_many_events_add_up_like_one_after_the_other() -> None:

@@ -10,6 +10,17 @@
 Tables here are made up. Nothing in this package is meant for a table of real people.
 """
 
+from importlib.util import find_spec
+
+from dpcausal.errors import MissingExtraError
+
+if find_spec("scipy") is None or find_spec("hypothesis") is None:
+    raise MissingExtraError(
+        expected="the libraries SciPy and hypothesis, which the audit uses",
+        got="an installation without one of them",
+        hint='pip install "dpcausal[audit]".',
+    )
+
 from dpcausal.audit.bound import Bound, lower_bound
 from dpcausal.audit.finding import Finding
 from dpcausal.audit.neighbours import Pair, worst_pairs

@@ -12,7 +12,7 @@ from dpcausal.audit.finding import Finding
 from dpcausal.audit.targets import TARGETS
 from dpcausal.audit.tasks import CHECKS, NOT_AUDITED
 
-_LIBRARIES = ("dpcausal", "opendp", "duckdb", "dp-accounting", "numpy", "scipy", "hypothesis")
+_LIBRARIES = ("dpcausal", "opendp", "duckdb", "numpy", "scipy", "hypothesis")
 _EXACT_LOSS = (
     "exact loss: the privacy loss itself where noise is added to an exact answer; for smooth exact matching a share of",
     "what its proof allows; where an answer draws noise itself or puts units into blocks at random, only the part that",

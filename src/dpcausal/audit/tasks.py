@@ -40,7 +40,7 @@ NOT_AUDITED = (
     "readings by regressions beyond 131,072 units: one for each step of a solver, whose number depends on the table",
     "the ledger under kills, races and restarts: python -m benchmarks.ledger_faults does that",
     "OpenDP's samplers beyond some thousand draws each, the operating system's entropy, and whether processes share it",
-    "several releases taken together: each transcript is one estimate; composition is dp_accounting's and is proved",
+    "several releases taken together: each transcript is one estimate; composition is proved",
     "epsilons other than 1, but for densities and smooth bounds; scores_from; tables beyond 200,000 units",
     "units with several records, but for totals, hostile tables and openings; csv files, DuckDB's own tables",
     "the noise on scores and arms inside record-level matching by itself, and how near a solver stops: tests do that",

@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from dpcausal.errors import MissingExtraError
 from dpcausal.guarantee import Event, exact
 from dpcausal.ledger.budget import Total
 
@@ -27,13 +28,20 @@ def tight_epsilon(events: Iterable[Event], delta: float) -> float:
 
 
 def _loss_distribution_epsilon(counts: Mapping[Event, int], delta: float) -> float:
-    # Imported late: it takes a second, and only reports need it.
-    from dp_accounting.pld.common import DifferentialPrivacyParameters  # noqa: PLC0415
-    from dp_accounting.pld.privacy_loss_distribution import (  # noqa: PLC0415
-        from_gaussian_mechanism,
-        from_privacy_parameters,
-        identity,
-    )
+    # Imported late: it takes a second, and is an extra.
+    try:
+        from dp_accounting.pld.common import DifferentialPrivacyParameters  # noqa: PLC0415
+        from dp_accounting.pld.privacy_loss_distribution import (  # noqa: PLC0415
+            from_gaussian_mechanism,
+            from_privacy_parameters,
+            identity,
+        )
+    except ImportError:
+        raise MissingExtraError(
+            expected="the library dp-accounting, which composes privacy loss distributions",
+            got="an installation without it",
+            hint="pip install 'dpcausal[accounting]'. `ledger.spent`, the total by the budget's rule, needs no extra.",
+        ) from None
 
     total = identity()
     for event, times in counts.items():

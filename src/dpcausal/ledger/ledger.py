@@ -378,6 +378,9 @@ class Ledger(Journal[RunningTotal]):
 
         For reports. The budget itself follows its rule, which also holds for adaptive queries. Reads and verifies the
         whole ledger.
+
+        Raises:
+            MissingExtraError: If delta is positive and the extra `accounting` is not installed.
         """
         return tight_epsilon((event for entry in self._verified() for event in entry.events), delta)
 

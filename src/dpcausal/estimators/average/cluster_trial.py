@@ -15,7 +15,7 @@ from dpcausal.effect import Effect
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.narrower import narrower
 from dpcausal.estimators.plausibility import Measured, Signs, warned
-from dpcausal.interval import NoiseTerm, merged
+from dpcausal.interval import NoiseTerm, merged, student_half_width
 from dpcausal.joint_estimate import JointEstimate, JointNoise
 from dpcausal.queries import ClusterMoments
 from dpcausal.release import Release
@@ -23,9 +23,6 @@ from dpcausal.source import Source, guarantee_for
 
 _LEVEL = 0.95
 """The level at which an interval is exactly Student's."""
-
-_GRID = 20_001
-"""Points of the integral behind a quantile of Student's distribution."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +87,8 @@ class ClusterTrial(BaseEstimator):
             _Arm.of(release, [name for name, its in clusters.items() if its == arm], (high - low) / 2) for arm in (0, 1)
         ]
         noise = merged([term for arm in arms for term in arm.noise])
-        widened = (_student(len(clusters) - 2) / NormalDist().inv_cdf((1 + _LEVEL) / 2)) ** 2
+        freedom = max(len(clusters) - 2, 1)
+        widened = (student_half_width(freedom, _LEVEL) / NormalDist().inv_cdf((1 + _LEVEL) / 2)) ** 2
         few = min(arm.count for arm in arms) < 2
         variance = widened * sum(arm.variance for arm in arms) - noise.variance
         risk = " (risk difference)" if isinstance(source.schema.outcome, Binary) else ""
@@ -192,19 +190,6 @@ def _summed(release: Release, name: str, times: float, count: int) -> NoiseTerm:
     """Return the noise in a multiple of the sum of so many numbers with noise of one size."""
     term = release.noise_term(name, times * math.sqrt(count))
     return replace(term, parts=count * release.parts)
-
-
-def _student(freedom: int, level: float = _LEVEL) -> float:
-    """Return how far Student's distribution with so many degrees of freedom stays within, with probability `level`.
-
-    Example:
-        >>> round(_student(18), 3), round(_student(2), 3)
-        (2.101, 4.303)
-    """
-    angles = np.linspace(0, math.pi / 2, _GRID)
-    density = np.cos(angles) ** (max(freedom, 1) - 1)
-    below = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2)])
-    return math.sqrt(max(freedom, 1)) * math.tan(float(np.interp(level, below / below[-1], angles)))
 
 
 def _clustering(arms: Sequence[_Arm]) -> tuple[str, ...]:
