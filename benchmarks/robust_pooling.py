@@ -81,7 +81,7 @@ def without_intervals(refused: str, runs: int) -> dict[str, Any]:
 
 
 def tables(result: Mapping[str, Any]) -> dict[str, Iterator[str]]:
-    """Return the tables of docs/pooling.md, by their places."""
+    """Return the tables of docs/pooling-evidence.md, by their places."""
     return {"a wrong site": _wrong(result), "without intervals": _without(result)}
 
 

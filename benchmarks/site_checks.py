@@ -84,7 +84,7 @@ def flags(sites: int, epsilon: float, *, lie: bool, runs: int) -> dict[str, Any]
 
 
 def tables(result: Mapping[str, Any]) -> dict[str, Iterator[str]]:
-    """Return the tables of docs/pooling.md, by their places."""
+    """Return the tables of docs/pooling-evidence.md, by their places."""
     return {"robust": _robust(result), "site checks": _flags(result)}
 
 

@@ -37,8 +37,8 @@ def test_docs_ratio_of_heuristic_and_learner_is_the_stored_one() -> None:
 
 def test_the_default_rule_where_all_sites_have_one_effect() -> None:
     trials = results("pooling")["errors_over_the_best"]["one effect"]["minimum_variance"]
-    assert says("pooling.md", f"within {trials['mean'] - 1:.0%}".replace("%", " %"))
-    assert says("pooling.md", f"at worst {trials['worst']:.2f} times")
+    assert says("pooling-evidence.md", f"within {trials['mean'] - 1:.0%}".replace("%", " %"))
+    assert says("pooling-evidence.md", f"at worst {trials['worst']:.2f} times")
 
 
 def test_how_many_units_and_queries_were_tried() -> None:

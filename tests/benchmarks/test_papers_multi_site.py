@@ -102,7 +102,7 @@ def test_documents_quote_the_stored_result() -> None:
     ratios = page.our_ratios(stored())["minimum_variance"]
     beyond = sum(ratio > 1.25 for ratio in ratios)
     said = f"more than 1.25 times as far from the truth as the best rule in {beyond} of {len(ratios)} cells"
-    assert said in " ".join((DOCS / "pooling.md").read_text(encoding="utf-8").split())
+    assert said in " ".join((DOCS / "pooling-evidence.md").read_text(encoding="utf-8").split())
     pairs = [
         (paper, ours)
         for row in rows(stored())

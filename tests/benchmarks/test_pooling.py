@@ -8,7 +8,7 @@ from benchmarks.parts import PUBLISHED
 from benchmarks.pooling import Setting, agreement, errors
 from benchmarks.robust_pooling import LIE, tables, without_intervals, wrong_site
 
-PAGE = Path(__file__).parents[2] / "docs" / "pooling.md"
+PAGE = Path(__file__).parents[2] / "docs" / "pooling-evidence.md"
 
 
 def test_the_best_prefix_is_the_best_of_all_sets() -> None:

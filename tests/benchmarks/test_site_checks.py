@@ -9,7 +9,7 @@ from benchmarks.parts import PUBLISHED
 from benchmarks.site_checks import LIE, flags, robust, tables
 from dpcausal.pooling import ROBUST_FROM
 
-PAGE = Path(__file__).parents[2] / "docs" / "pooling.md"
+PAGE = Path(__file__).parents[2] / "docs" / "pooling-evidence.md"
 
 
 def stored() -> dict[str, Any]:

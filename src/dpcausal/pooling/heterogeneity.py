@@ -10,7 +10,7 @@ from dpcausal.pooling.weights import inverse_variance
 from dpcausal.text import format_number
 
 _LIMIT_ERROR = 0.1
-"""The probability that the limit is too low. With 0.1, intervals that use it cover (simulations: docs/pooling.md)."""
+"""The probability that the limit is too low. With 0.1, intervals that use it cover: see docs/pooling-evidence.md."""
 
 
 @dataclass(frozen=True)

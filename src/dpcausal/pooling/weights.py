@@ -15,7 +15,7 @@ Automatic = Literal["automatic"]
 
 ROBUST_FROM = 5
 """From so many sites on, the rule is `robust` unless another is given: its intervals cover with this many, and one
-wrong site moves it by a bounded distance (simulations: docs/pooling.md)."""
+wrong site moves it by a bounded distance (simulations: docs/pooling-evidence.md)."""
 
 NEED_VARIANCES: tuple[Rule, ...] = ("minimum_variance", "inverse_variance", "random_effects")
 
@@ -36,8 +36,8 @@ def describe_pooling(pooling: str) -> str:
 def minimum_variance(sizes: Array, variances: Array) -> Array:
     """Return weights in proportion to size within the set of sites that has the smallest variance, and 0 outside.
 
-    The best of all sets is a prefix of the sites in the order of size times variance (proof: docs/pooling.md), so sites
-    are sorted instead of all subsets tried. Ties go to the first site, and to the smallest set.
+    The best of all sets is a prefix of the sites in the order of size times variance (docs/pooling-evidence.md proves
+    it), so sites are sorted instead of all subsets tried. Ties go to the first site, and to the smallest set.
 
     Args:
         sizes: Each site's number of units.
