@@ -20,6 +20,8 @@ from dpcausal.page.language import DOMAIN, LANGUAGES, LOCALE
 
 SOURCE = Path(__file__).parents[1] / "src" / "dpcausal"
 MARKS = ("say", "message")
+UNWANTED = ("-Date:", "Generated-By", "Msgid-Bugs", "Last-Translator", "Project-Id")
+"""Header lines that say nothing, or change at every run."""
 HEADER = "# Texts of dpcausal's pages. Written by checks/translations.py; people translate.\n"
 
 
@@ -84,16 +86,17 @@ def faults(code: str, wanted: dict[str, str], locale: Path = LOCALE) -> Iterator
 def write(code: str, wanted: dict[str, str], locale: Path = LOCALE) -> None:
     """Write a catalogue with exactly the wanted texts, and compile it."""
     old = {str(each.id): str(each.string) for each in read(code, locale) if each.id}
-    catalogue = Catalog(locale=code, header_comment=HEADER, fuzzy=False, charset="utf-8")
+    catalogue = Catalog(
+        locale=code, header_comment=HEADER, project=DOMAIN, last_translator="", language_team=code, fuzzy=False
+    )
     for text, file in wanted.items():
         catalogue.add(text, old.get(text, ""), locations=[(file, None)])
     path, binary = files(code, locale)
     path.parent.mkdir(parents=True, exist_ok=True)
     output = BytesIO()
     write_po(output, catalogue, width=110, omit_header=False, include_lineno=False, sort_by_file=True)
-    # Dates would change the file at every run.
     lines = output.getvalue().decode().splitlines(keepends=True)
-    path.write_text("".join(line for line in lines if "-Date:" not in line and "Generated-By" not in line), "utf-8")
+    path.write_text("".join(line for line in lines if not any(each in line for each in UNWANTED)), "utf-8")
     binary.write_bytes(compiled(read(code, locale)))
 
 

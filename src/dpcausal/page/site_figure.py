@@ -39,8 +39,9 @@ def site_svg(lines: Sequence[SiteLine], *, title: str, alt: str, language: Langu
         y = _STEP * place + 30
         weight, wide = (600, 4) if line.weight is None else (400, 2)
         ends = f'x1="{axis.at(line.low)}" x2="{axis.at(line.high)}" y1="{y}" y2="{y}"'
+        text = f'<text x="0" y="{y - 16}" font-weight="{weight}" fill="currentColor" style="{HALO}">'
         parts += [
-            f'<text x="0" y="{y - 16}" font-weight="{weight}" fill="currentColor" style="{HALO}">{html_text(line.label)}</text>',
+            f"{text}{html_text(line.label)}</text>",
             f'<line {ends} style="stroke:{ACCENT}" stroke-width="{wide}"/>',
             f'<svg x="{axis.at(line.estimate)}" y="{y}" style="overflow:visible">{_mark(line.weight)}</svg>',
         ]

@@ -142,7 +142,7 @@ def _figure(figure: InlineFigure | Picture) -> str:
 def _picture(picture: Picture) -> str:
     data = f"data:{picture.kind};base64,{b64encode(picture.image).decode()}"
     image = f'<img src="{data}" alt="{html_text(picture.alt)}">'
-    return f"<figure><figcaption class="title">{html_text(picture.title)}</figcaption>{image}</figure>"
+    return f'<figure><figcaption class="title">{html_text(picture.title)}</figcaption>{image}</figure>'
 
 
 def _table(table: Table) -> str:

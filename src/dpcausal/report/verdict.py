@@ -129,7 +129,7 @@ def _contains(interval: Interval, smallest: float, scale: Scale) -> str:
     low, high = interval
     if low <= 0 <= high:
         if not smallest:
-            return scale.say("0")
+            return "0"
         return scale.say(
             "0 and effects beyond {smallest}, the smallest worthwhile effect", smallest=scale.given(smallest)
         )

@@ -23,7 +23,7 @@ def methods(report: ReportInputs) -> Section:
             "Results are differentially private with epsilon {epsilon}{delta}; neighbouring tables: {neighbours}.",
             epsilon=say.short(effect.guarantee.epsilon),
             delta=delta,
-            neighbours=effect.guarantee.neighbours,
+            neighbours=say.recorded(effect.guarantee.neighbours),
         )
     )
     texts.append(
