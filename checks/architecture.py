@@ -11,7 +11,7 @@ from pathlib import Path
 
 PACKAGE = "dpcausal"
 NOUNS = (
-    *("errors", "arrays", "hash_chain", "text", "plain_text", "html_page", "other_names", "validation"),
+    *("errors", "arrays", "hash_chain", "text", "plain_text", "html_page", "page", "other_names", "validation"),
     *("cells", "real", "columns", "treatment", "schema_draft", "schema"),
     *("expectations", "interval", "joint_estimate", "guarantee", "queries", "calibration", "release", "source"),
     *("arm_curves", "effect_measures", "effect", "curve", "propensity_score"),

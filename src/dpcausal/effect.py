@@ -18,12 +18,14 @@ from dpcausal.effect_measures import (
     ratio_of_means,
     ratio_p_value,
     shifted,
+    student_p_value,
 )
 from dpcausal.errors import RefusedError
 from dpcausal.guarantee import Guarantee
-from dpcausal.interval import NoiseTerm, half_width, student_beyond, student_half_width
+from dpcausal.interval import NoiseTerm, half_width, student_half_width, width_by_source
 from dpcausal.joint_estimate import JointEstimate
 from dpcausal.other_names import OtherNames
+from dpcausal.page.interval_figure import notebook_figure
 from dpcausal.plain_text import check_plain_text
 from dpcausal.release import Receipt, as_of, format_receipt, units_of
 from dpcausal.source import Source
@@ -167,17 +169,10 @@ class Effect(OtherNames):
             return ratio_p_value(self.contrasts, null, alternative)
         self._check_interval()
         if self.degrees_of_freedom:
-            return self._student_p_value(self.estimate - null, alternative)
+            error = self.standard_error or 0.0
+            return student_p_value(self.estimate - null, error, self.degrees_of_freedom, alternative, self.bias_bound)
         error = math.hypot(self.sampling_sd or 0.0, self.between_sd)
         return p_value(self.estimate - null, error, self.noise, alternative, self.bias_bound)
-
-    def _student_p_value(self, distance: float, alternative: Alternative) -> float:
-        """Return the p-value by Student's t, under the worst bias."""
-        away = abs(distance) if alternative == "two-sided" else distance if alternative == "greater" else -distance
-        away = max(away - self.bias_bound, 0.0) if alternative == "two-sided" else away - self.bias_bound
-        error = self.standard_error or 0.0
-        one_side = student_beyond(away / error, self.degrees_of_freedom) if error else float(away <= 0)
-        return min(2 * one_side, 1.0) if alternative == "two-sided" else one_side
 
     def risk_ratio(self, level: float = 0.95) -> Measure:
         """Return the ratio of the arms' means or risks, with Fieller's interval; it costs nothing."""
@@ -249,8 +244,16 @@ class Effect(OtherNames):
         return text_table(self._title(), self._table())
 
     def _repr_html_(self) -> str:
-        """Return the same table as HTML for a notebook."""
-        return html_table(self._title(), self._table())
+        """Return the same table as HTML for a notebook, below a figure of the interval."""
+        interval = None if self.no_interval else self.interval()
+        figure = notebook_figure(None if self.rehearsed else self.estimate, interval, self.width_by_source)
+        return figure + html_table(self._title(), self._table())
+
+    @property
+    def width_by_source(self) -> tuple[float, float, float]:
+        """95 % half-widths for sampling error, with differences between sites, and with privacy noise as well."""
+        sds, bias, freedom = (self.sampling_sd or 0.0, self.between_sd), self.bias_bound, self.degrees_of_freedom
+        return width_by_source(*sds, self.noise, bias_bound=bias, freedom=freedom)
 
     def _title(self) -> str:
         title = f"Effect of {self.arms[1]} against {self.arms[0]} on {self.outcome}"

@@ -10,7 +10,7 @@ from typing import Literal
 
 from dpcausal.arrays import Array
 from dpcausal.errors import RefusedError
-from dpcausal.interval import NoiseTerm, beyond, half_width
+from dpcausal.interval import NoiseTerm, beyond, half_width, student_beyond
 from dpcausal.joint_estimate import JointEstimate
 from dpcausal.text import format_number
 
@@ -90,6 +90,19 @@ def p_value(
         far = abs(distance)
         return min(beyond(far - bias, sampling_sd, noise) + beyond(far + bias, sampling_sd, noise), 1.0)
     return beyond((distance if alternative == "greater" else -distance) - bias, sampling_sd, noise)
+
+
+def student_p_value(distance: float, error: float, freedom: int, alternative: Alternative, bias: float = 0.0) -> float:
+    """Return the same by Student's t, for a standard error with so many degrees of freedom.
+
+    Example:
+        >>> round(student_p_value(2.776, 1.0, 4, "two-sided"), 2)
+        0.05
+    """
+    away = abs(distance) if alternative == "two-sided" else distance if alternative == "greater" else -distance
+    away = max(away - bias, 0.0) if alternative == "two-sided" else away - bias
+    one_side = student_beyond(away / error, freedom) if error else float(away <= 0)
+    return min(2 * one_side, 1.0) if alternative == "two-sided" else one_side
 
 
 def ratio_of_means(means: JointEstimate, level: float, name: str, half: HalfWidth = half_width) -> Measure:

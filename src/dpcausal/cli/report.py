@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpcausal.cli.options import AsJson, WitnessAddress, open_ledger, read_study
+from dpcausal.cli.options import AsJson, PageLanguage, ThemeFile, WitnessAddress, open_ledger, read_study
 from dpcausal.errors import StudyError
 
 
@@ -31,11 +31,14 @@ def report(  # noqa: PLR0913, PLR0917
     smallest_worthwhile_effect: Annotated[
         float, typer.Option(min=0, help="The minimal important difference, fixed in advance.")
     ] = 0.0,
+    theme: ThemeFile = None,
+    language: PageLanguage = "en",
     as_json: AsJson = False,
 ) -> None:
-    """Write a one-page report: result, uncertainty, privacy guarantee and cost. It costs no budget."""
+    """Write a report: the verdict, its reasons and an appendix on one page. It costs no budget."""
     from dpcausal.diagnostics import BalanceTable, OverlapTable  # noqa: PLC0415 (slow to load)
     from dpcausal.effect import Effect  # noqa: PLC0415
+    from dpcausal.page.theme import Theme  # noqa: PLC0415
     from dpcausal.report import Report  # noqa: PLC0415
 
     page = Report.of(
@@ -45,11 +48,16 @@ def report(  # noqa: PLR0913, PLR0917
         date=date.today(),  # noqa: DTZ011 (the local date)
         diagnoses=[_read(file, kind) for file, kind in ((overlap, OverlapTable), (balance, BalanceTable)) if file],
         smallest_worthwhile_effect=smallest_worthwhile_effect,
+        language=language,
     )
-    out.write_text(page.to_html(), encoding="utf-8")
+    out.write_text(page.to_html(Theme.from_toml(theme) if theme else None), encoding="utf-8")
     if registry:
         registry.write_text(page.to_registry(), encoding="utf-8")
-    typer.echo(page.to_json() if as_json else f"{page.verdict.text}\n\nWrote {out}. Open it in any browser.")
+    typer.echo(
+        page.to_json()
+        if as_json
+        else f"{page.verdict.heading}. {page.verdict.text}\n\nWrote {out}. Open it in any browser."
+    )
 
 
 def _read(file: Path, kind: Any) -> Any:  # noqa: ANN401 (one of that kind)

@@ -15,6 +15,8 @@ from dpcausal.experiment.metric import MetricKind
 from dpcausal.experiment.sample_ratio import SampleRatio
 from dpcausal.inference.many_outcomes import Method, adjusted_p_values
 from dpcausal.interval import NoiseTerm, beyond, few_terms, inverted_half_width
+from dpcausal.page.language import Language, message
+from dpcausal.page.theme import Theme
 from dpcausal.release import format_receipt, units_of
 from dpcausal.text import format_number, table_rows, text_table
 
@@ -23,7 +25,7 @@ Verdict = Literal["better", "worse", "not shown", "no interval"]
 FORMAT = 1
 """The version of the JSON format; docs/scorecard.schema.json describes it."""
 
-NONE = "none"
+NONE = message("none")
 """What is written where there is no number."""
 
 _POWER = 0.8
@@ -257,11 +259,16 @@ class Scorecard:
         """Return the scorecard as JSON."""
         return json.dumps(self.to_dict(), allow_nan=False)
 
-    def to_html(self) -> str:
-        """Return the scorecard as one self-contained HTML page."""
+    def to_html(self, theme: Theme | None = None, language: str = "en") -> str:
+        """Return the scorecard as one self-contained HTML page.
+
+        Args:
+            theme: House colours and logo.
+            language: The language of the page: `en` or `de`.
+        """
         from dpcausal.experiment.page import scorecard_page  # noqa: PLC0415 (imports this module)
 
-        return scorecard_page(self)
+        return scorecard_page(self, theme or Theme(), Language(language))
 
     def save(self, path: str | Path) -> None:
         """Write the scorecard to a file: .html for people, .json for programs."""

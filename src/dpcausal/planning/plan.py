@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from dpcausal.effect import Effect, Estimator
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import half_width as half_width_of
+from dpcausal.page.interval_figure import notebook_figure
 from dpcausal.planning.interval_refusals import REHEARSALS, count_refusals, odds
 from dpcausal.planning.precision import (
     MOST_TRIED,
@@ -117,8 +118,9 @@ class Plan:
         return f"{table}\n\nEstimators by expected error, each with the delta that it would use\n{self.ranking.table}"
 
     def _repr_html_(self) -> str:
-        """Return the same table for a notebook, without the ranking."""
-        return html_table(self._title(), self._table())
+        """Return the same table for a notebook, below a figure of the expected interval, without the ranking."""
+        interval = None if self.effect.no_interval else self.effect.interval()
+        return notebook_figure(None, interval, self.effect.width_by_source) + html_table(self._title(), self._table())
 
     def _title(self) -> str:
         arms = f"{self.effect.arms[1]} against {self.effect.arms[0]}"

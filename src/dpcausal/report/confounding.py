@@ -10,6 +10,18 @@ from dataclasses import dataclass
 from dpcausal.effect import Effect
 from dpcausal.effect_measures import Measure
 from dpcausal.errors import RefusedError
+from dpcausal.page.language import message
+
+_RISKS = message("risk ratio of the two noisy risks, and the limit of its own interval")
+_STANDARDISED = message(
+    "standardised mean difference d, converted to the risk ratio exp(0.91 d); the standard deviation follows from the "
+    "sampling error, for two arms of equal size"
+)
+_WITHOUT_RISKS = message(
+    "standardised mean difference d, converted to the risk ratio exp(0.91 d); the standard deviation follows from the "
+    "sampling error, for two arms of equal size; a risk ratio would be better, but this effect does not have both "
+    "risks between 0 and 1"
+)
 
 
 @dataclass(frozen=True)
@@ -49,18 +61,13 @@ def sensitivity_to_confounding(
     risks = _risk_ratio(effect) if binary else None
     if risks is not None:
         ratio, ratio_limit = risks.estimate, _limit_nearer_to_one(risks) if limit else 1.0
-        scale = "risk ratio of the two noisy risks, and the limit of its own interval"
+        scale = _RISKS
     else:
         # Arms of equal size imply the largest spread for this standard error: d errs towards 0.
         spread = effect.sampling_sd * math.sqrt(effect.n) / 2
         # The cap avoids an overflow; no effect is as large.
         ratio, ratio_limit = (math.exp(min(0.91 * abs(value) / spread, 20.0)) for value in (effect.estimate, limit))
-        scale = (
-            "standardised mean difference d, converted to the risk ratio exp(0.91 d); the standard deviation follows "
-            "from the sampling error, for two arms of equal size"
-        )
-        if binary:
-            scale += "; a risk ratio would be better, but this effect does not have both risks between 0 and 1"
+        scale = _WITHOUT_RISKS if binary else _STANDARDISED
     size = effect.sampling_sd * math.sqrt(freedom)
     return Confounding(
         e_value=e_value(ratio),

@@ -10,6 +10,8 @@ from dpcausal.columns import Binary
 from dpcausal.diagnostics import BalanceTable, OverlapTable
 from dpcausal.effect import Effect
 from dpcausal.ledger import Ledger
+from dpcausal.page.language import Language
+from dpcausal.page.theme import Theme
 from dpcausal.report.confounding import Confounding, sensitivity_to_confounding
 from dpcausal.report.consistency import check_diagnoses, check_ledger, check_study
 from dpcausal.report.figures import figures_of
@@ -40,6 +42,7 @@ class Report(ReportInputs):
         diagnoses: Sequence[BalanceTable | OverlapTable] = (),
         figures: Sequence[Picture] = (),
         smallest_worthwhile_effect: float = 0.0,
+        language: str = "en",
     ) -> Self:
         """Make a report on an effect.
 
@@ -51,6 +54,7 @@ class Report(ReportInputs):
             diagnoses: Results of `Overlap` and `Balance`.
             figures: More figures to show beside them.
             smallest_worthwhile_effect: The minimal important difference, if one was chosen before the first release.
+            language: The language of the report: `en` or `de`.
 
         Raises:
             StudyError: If diagnoses, study or ledger do not belong to the effect, as far as public data shows.
@@ -73,7 +77,7 @@ class Report(ReportInputs):
         ledger_summary = LedgerSummary.of(ledger, receipts) if ledger else None
         if ledger_summary:
             check_ledger(effect, len(receipts), ledger_summary)
-        interval = _interval(effect)
+        interval, say = _interval(effect), Language(language)
         return cls(
             effect=effect,
             interval=interval,
@@ -86,12 +90,14 @@ class Report(ReportInputs):
                 smallest=smallest_worthwhile_effect,
                 schema=study.schema if study else None,
                 remaining=ledger_summary.remaining.epsilon if ledger_summary else None,
+                language=say,
             ),
             confounding=_confounding(effect, interval, study),
             planned=_planned(effect, study),
             smallest_worthwhile_effect=smallest_worthwhile_effect,
             diagnoses=tuple(diagnoses),
             figures=tuple(figures),
+            language=say,
         )
 
     @property
@@ -99,16 +105,21 @@ class Report(ReportInputs):
         """The sections in order. The page and the JSON document hold the same."""
         return sections_of(self)
 
-    def to_html(self) -> str:
-        """Return the report as one self-contained page: no script, no other file, no network."""
-        subtitle = f"{self.study.name}. {self.date.isoformat()}" if self.study else self.date.isoformat()
-        return render_page(self.title, subtitle, self.sections, figures_of(self))
+    def to_html(self, theme: Theme | None = None) -> str:
+        """Return the report as one self-contained page: no script, no other file, no network.
+
+        Args:
+            theme: House colours and logo.
+        """
+        figures, missing = figures_of(self)
+        return render_page(self, self.sections, figures, theme or Theme(), missing=missing)
 
     def to_json(self) -> str:
         """Return the report as JSON: the text of the page, and the numbers behind it."""
         document: dict[str, Any] = {
             "title": self.title,
             "date": self.date.isoformat(),
+            "language": self.language.code,
             "verdict": asdict(self.verdict),
             "interval": self.interval,
             "planned_half_width": self.planned,

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 from dpcausal.diagnostics import BalanceTable, OverlapTable
 from dpcausal.effect import Effect
+from dpcausal.page.language import Language
 from dpcausal.report.confounding import Confounding
 from dpcausal.report.ledger_summary import LedgerSummary
+from dpcausal.report.scale import Scale
 from dpcausal.report.verdict import Verdict
 from dpcausal.study import Study
 
@@ -50,6 +52,19 @@ class Picture:
 
 
 @dataclass(frozen=True)
+class InlineFigure:
+    """A figure as a part of the page, in the colours of the page.
+
+    Attributes:
+        svg: The figure, with its alt text; all text in it is escaped.
+        key: The key below it, as HTML.
+    """
+
+    svg: str
+    key: str = ""
+
+
+@dataclass(frozen=True)
 class Section:
     """A section of a report.
 
@@ -60,7 +75,7 @@ class Section:
         items: Labels with their texts.
         tables: Tables.
         notes: Footnotes.
-        number: Its number in the report. `dpcausal.report.sections` assigns it.
+        number: Its number in the appendix; 0 on the first page. `dpcausal.report.sections` assigns it.
     """
 
     key: str
@@ -88,6 +103,7 @@ class ReportInputs:
         smallest_worthwhile_effect: The smallest effect that would be worthwhile; 0 if none was given.
         diagnoses: Results of private diagnostics.
         figures: More figures to show.
+        language: The language of all texts.
     """
 
     effect: Effect
@@ -101,10 +117,28 @@ class ReportInputs:
     smallest_worthwhile_effect: float
     diagnoses: tuple[BalanceTable | OverlapTable, ...]
     figures: tuple[Picture, ...]
+    language: Language
+
+    @property
+    def say(self) -> Language:
+        """The language, in the sentences that call it."""
+        return self.language
+
+    @property
+    def scale(self) -> Scale:
+        """How numbers on the scale of the outcome are written."""
+        return Scale.of(self.effect, self.interval, self.study.schema if self.study else None, self.language)
+
+    @property
+    def asymmetric(self) -> bool:
+        """Whether the interval is not the estimate ± a half-width: that of a ratio."""
+        return self.effect.ratio
 
     @property
     def title(self) -> str:
         """The title of the report."""
         effect = self.effect
-        title = f"Effect of {effect.arms[1]} against {effect.arms[0]} on {effect.outcome}"
-        return f"Rehearsal: {title}" if effect.rehearsed else title
+        words = {"treated": effect.arms[1], "control": effect.arms[0], "outcome": effect.outcome}
+        if effect.rehearsed:
+            return self.say("Rehearsal: Effect of {treated} against {control} on {outcome}", **words)
+        return self.say("Effect of {treated} against {control} on {outcome}", **words)

@@ -1,20 +1,25 @@
-"""The conclusion that an effect allows and, where it allows none, the cheapest way to reach one."""
+"""The conclusion that an effect allows and, where it allows none, the reason and what would help."""
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
 from dpcausal.effect import Effect
-from dpcausal.real import Real
+from dpcausal.page.language import ENGLISH, Language, message
+from dpcausal.report.remedies import remedies_for
+from dpcausal.report.scale import Scale
 from dpcausal.schema import Schema
-from dpcausal.text import format_number
 
+Interval = tuple[float, float]
 Kind = Literal["higher", "lower", "no worthwhile difference", "inconclusive", "no interval", "rehearsal"]
+Reason = Literal["", "sample", "budget", "sites", "confounding", "noise"]
 
-_WEAK = 10.0
-"""An epsilon above this guarantees so little that more units are the better advice."""
-_NARROWEST = 2.0
-"""Bounds that were chosen with care cannot be made narrower by more than this factor."""
+_HEADINGS = {
+    "sample": message("Inconclusive: too few units"),
+    "budget": message("Inconclusive: the privacy budget is too small"),
+    "sites": message("Inconclusive: the sites differ too much"),
+    "confounding": message("Inconclusive: residual confounding"),
+    "noise": message("Inconclusive: no valid interval"),
+}
 
 
 @dataclass(frozen=True)
@@ -23,22 +28,28 @@ class Verdict:
 
     Attributes:
         kind: The conclusion in a word.
-        text: The conclusion in a sentence.
+        heading: The conclusion in a few words of the report's language.
+        text: The conclusion in a sentence, with the estimate and its interval.
+        reason: If it is inconclusive, what prevents a conclusion: the `sample`, the privacy `budget`, differences
+            between `sites`, residual `confounding`, or `noise` that leaves no valid interval; otherwise empty.
         remedies: If it is inconclusive, what would settle it, cheapest first.
     """
 
     kind: Kind
+    heading: str
     text: str
+    reason: Reason = ""
     remedies: tuple[str, ...] = ()
 
 
-def verdict_on(
+def verdict_on(  # noqa: PLR0913 (each is named where it is given)
     effect: Effect,
-    interval: tuple[float, float] | None,
+    interval: Interval | None,
     *,
     smallest: float = 0.0,
     schema: Schema | None = None,
     remaining: float | None = None,
+    language: Language = ENGLISH,
 ) -> Verdict:
     """Draw the conclusion that an effect's 95 % interval allows.
 
@@ -48,91 +59,92 @@ def verdict_on(
         smallest: The smallest worthwhile effect, chosen before anything was released.
         schema: The table's schema, if known.
         remaining: The remaining epsilon of the budget, if known.
+        language: The language of the text.
     """
-    control, treated = effect.arms
+    say = language
     if effect.rehearsed:
-        return Verdict("rehearsal", "This is a rehearsal: no table was queried, and the widths are expected ones.")
+        text = say("This is a rehearsal: no table was queried, and the widths are expected ones.")
+        return Verdict("rehearsal", say("Rehearsal"), text)
+    scale = Scale.of(effect, interval, schema, language)
     if interval is None:
-        return Verdict("no interval", f"No conclusion: there is no valid interval ({effect.no_interval}).")
+        reason: Reason = "confounding" if "confounding" in effect.no_interval else "noise"
+        text = say(
+            "{finding}, but there is no valid interval, so nothing follows from it: {why}.",
+            finding=_finding(effect, scale),
+            why=effect.no_interval,
+        )
+        return Verdict("no interval", say(_HEADINGS[reason]), text, reason)
+    found = say("{finding} (95 % interval {limits})", finding=_finding(effect, scale), limits=scale.limits(interval))
+    kind = _kind(interval, smallest)
+    if kind == "inconclusive":
+        reason = _reason(effect, smallest)
+        text = say(
+            "{found}; the interval contains {contains}.", found=found, contains=_contains(interval, smallest, scale)
+        )
+        remedies = remedies_for(effect, interval, smallest, scale, schema=schema, remaining=remaining)
+        return Verdict(kind, say(_HEADINGS[reason]), text, reason, remedies)
+    if kind == "no worthwhile difference":
+        text = say(
+            "{found}, within ± {smallest}, the smallest worthwhile effect.", found=found, smallest=scale.given(smallest)
+        )
+        return Verdict(kind, say("No worthwhile difference"), text)
+    if smallest:
+        text = say(
+            "{found}, beyond {smallest}, the smallest worthwhile effect.", found=found, smallest=scale.given(smallest)
+        )
+    else:
+        text = say("{found}; no smallest worthwhile effect was given.", found=found)
+    heading = (
+        say("Higher with {arm}", arm=effect.arms[1])
+        if kind == "higher"
+        else say("Lower with {arm}", arm=effect.arms[1])
+    )
+    return Verdict(kind, heading, text)
+
+
+def _kind(interval: Interval, smallest: float) -> Kind:
     low, high = interval
-    beyond = f" by more than {format_number(smallest)}, the smallest worthwhile effect" if smallest else ""
     if low > smallest:
-        return Verdict("higher", f"{_subject(effect)} is higher with {treated} than with {control}{beyond}.")
+        return "higher"
     if high < -smallest:
-        return Verdict("lower", f"{_subject(effect)} is lower with {treated} than with {control}{beyond}.")
-    if smallest and -smallest < low and high < smallest:
-        text = f"No worthwhile difference: the interval is within ± {format_number(smallest)}."
-        return Verdict("no worthwhile difference", text)
-    contains = _undecided(low, high, smallest)
-    text = (
-        f"Inconclusive at this budget: the interval {format_number(low)} to {format_number(high)} contains {contains}."
-    )
-    return Verdict("inconclusive", text, _remedies(effect, interval, smallest, schema, remaining))
+        return "lower"
+    return "no worthwhile difference" if smallest and -smallest < low and high < smallest else "inconclusive"
 
 
-def _subject(effect: Effect) -> str:
-    """Return what the arms differ in, as the beginning of a sentence."""
-    return f"The {effect.quantity}" if effect.quantity else f"Mean {effect.outcome}"
+def _finding(effect: Effect, scale: Scale) -> str:
+    """Return the estimate in words, as the beginning of a sentence."""
+    words = {
+        "subject": scale.outcome(effect),
+        "size": scale.size(abs(effect.estimate)),
+        "treated": effect.arms[1],
+        "control": effect.arms[0],
+    }
+    if effect.estimate >= 0:
+        return scale.say("{subject} is {size} higher with {treated} than with {control}", **words)
+    return scale.say("{subject} is {size} lower with {treated} than with {control}", **words)
 
 
-def _undecided(low: float, high: float, smallest: float) -> str:
+def _contains(interval: Interval, smallest: float, scale: Scale) -> str:
     """Return what an interval contains that a conclusion would have to exclude."""
-    if low <= 0 <= high:
-        return "0" if not smallest else "0 and worthwhile effects"
-    return f"effects below and above {format_number(smallest)}, the smallest worthwhile effect, but not 0"
-
-
-def _remedies(
-    effect: Effect, interval: tuple[float, float], smallest: float, schema: Schema | None, remaining: float | None
-) -> tuple[str, ...]:
-    """Return what would settle it if the estimate and its errors stayed the same, cheapest first."""
-    if not effect.sampling_sd and effect.privacy_sd:
-        return ("More units or more epsilon. The sampling error is below the noise floor, so the number is unknown.",)
     low, high = interval
-    distance, half = abs(abs(effect.estimate) - smallest), (high - low) / 2
-    sampling, between, privacy = effect.sampling_sd or 0.0, effect.between_sd, effect.privacy_sd
-    # As many standard errors per half-width as now: slightly conservative where the share of noise is smaller.
-    error = math.hypot(sampling, between, privacy) / half if half else 0.0
-    variance = (distance * error) ** 2 - between**2
-    if variance <= 0 or effect.n * _times(sampling, privacy, variance) > 1e12:
-        if between:
-            return ("The differences between sites alone are too large for a conclusion: add sites.",)
-        return ("The estimate is too close to the threshold: no realistic budget or number of units would settle it.",)
-    units = (
-        f"More units: about {_round_up(effect.n * _times(sampling, privacy, variance)):,.0f} instead of {effect.n:,}, "
-        "at the same epsilon."
+    if low <= 0 <= high:
+        if not smallest:
+            return "0"
+        return scale.say(
+            "0 and effects beyond {smallest}, the smallest worthwhile effect", smallest=scale.given(smallest)
+        )
+    return scale.say(
+        "effects below and above {smallest}, the smallest worthwhile effect, but not 0", smallest=scale.given(smallest)
     )
-    if variance <= sampling**2:
-        return (f"{units} The sampling error alone is too large, so no epsilon would be enough.",)
-    times = privacy / math.sqrt(variance - sampling**2)
-    epsilon = _round_up(effect.guarantee.epsilon * times)
-    budget = "" if remaining is None else f" ({remaining:g} of the budget remains)"
-    more = f"More epsilon: about {epsilon:g} instead of {effect.guarantee.epsilon:g}, as a new purchase{budget}."
-    affordable = epsilon <= min(_WEAK, math.inf if remaining is None else remaining)
-    ordered = [more, units] if affordable else [units, more]
-    return (*_tighter_bounds(schema, times), *ordered)
 
 
-def _tighter_bounds(schema: Schema | None, times: float) -> tuple[str, ...]:
-    if schema is None or not isinstance(schema.outcome, Real) or times > _NARROWEST:
-        return ()
-    wide = schema.outcome.high - schema.outcome.low
-    narrower = f"a range of about {format_number(wide / times)} instead of {format_number(wide)}"
-    price = "at the same epsilon, as a new purchase. Only if public knowledge, not the table, justifies it"
-    return (f"Tighter bounds: {schema.outcome.name} within {narrower}, {price}.",)
+def _reason(effect: Effect, smallest: float) -> Reason:
+    """Return the source of uncertainty without which the interval would settle the question."""
+    sampling, sites, _ = effect.width_by_source
 
+    def settles(half: float) -> bool:
+        return _kind((effect.estimate - half, effect.estimate + half), smallest) != "inconclusive"
 
-def _times(sampling: float, privacy: float, variance: float) -> float:
-    """Return by how much n must grow to reach a variance: sampling variance falls with n, noise with its square."""
-    return (sampling**2 + math.sqrt(sampling**4 + 4 * privacy**2 * variance)) / (2 * variance)
-
-
-def _round_up(value: float) -> float:
-    """Round up to two significant digits.
-
-    Example:
-        >>> _round_up(1.234), _round_up(12_345), _round_up(2.0)
-        (1.3, 13000.0, 2.0)
-    """
-    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
-    return float(f"{math.ceil(round(value / unit, 9)) * unit:.10g}")
+    if settles(sites) and effect.privacy_sd:
+        return "budget"
+    return "sites" if effect.between_sd and settles(sampling) else "sample"

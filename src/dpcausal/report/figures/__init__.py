@@ -6,36 +6,32 @@ from dpcausal.report.figures.arm_curves import arm_curves_alt, arm_curves_plot
 from dpcausal.report.figures.budget import budget_alt, budget_plot
 from dpcausal.report.figures.canvas import render
 from dpcausal.report.figures.diagnostics import diagnosis_picture
-from dpcausal.report.figures.effects import (
-    site_forest_alt,
-    site_forest_plot,
-    uncertainty_alt,
-    uncertainty_plot,
-    variance_shares,
-)
-from dpcausal.report.section import Picture, ReportInputs
+from dpcausal.report.figures.inline import effect_figure, site_figure
+from dpcausal.report.section import InlineFigure, Picture, ReportInputs
+
+Figures = dict[str, tuple[InlineFigure | Picture, ...]]
 
 
-def figures_of(report: ReportInputs) -> dict[str, tuple[Picture, ...]] | None:
-    """Return the figures of each section of a report; None if there are none because matplotlib is not installed."""
-    if importlib.util.find_spec("matplotlib") is None:
-        return {"diagnostics": report.figures} if report.figures else None
-    effect, ledger = report.effect, report.ledger_summary
-    result = []
-    if any(share.estimate is not None for share in effect.sites):
-        result.append(
-            render("Sites and pooled effect", site_forest_plot(effect, report.interval), site_forest_alt(effect))
-        )
-    bands = not effect.no_interval
-    for curves in () if effect.rehearsed else effect.curves:
-        figure, alt = arm_curves_plot(curves, bands=bands), arm_curves_alt(curves, bands=bands)
-        result.append(render(curves.quantity.capitalize(), figure, alt))
-    if variance_shares(effect):
-        result.append(render("Sources of uncertainty", uncertainty_plot(effect), uncertainty_alt(effect)))
-    figures = {
-        "result": tuple(result),
-        "diagnostics": (*map(diagnosis_picture, report.diagnoses), *report.figures),
+def figures_of(report: ReportInputs) -> tuple[Figures, bool]:
+    """Return the figures of each section, and whether some are missing because matplotlib is not installed."""
+    figures: Figures = {
+        "summary": effect_figure(report),
+        "result": site_figure(report),
+        "diagnostics": report.figures,
     }
-    if ledger is not None and ledger.payments:
-        figures["privacy"] = (render("Budget spent over time", budget_plot(ledger), budget_alt(ledger)),)
-    return figures
+    effect, ledger = report.effect, report.ledger_summary
+    curves = () if effect.rehearsed else effect.curves
+    payments = ledger is not None and bool(ledger.payments)
+    if importlib.util.find_spec("matplotlib") is None:
+        return figures, bool(curves or report.diagnoses or payments)
+    bands = not effect.no_interval
+    drawn = tuple(
+        render(each.quantity.capitalize(), arm_curves_plot(each, bands=bands), arm_curves_alt(each, bands=bands))
+        for each in curves
+    )
+    figures["result"] += drawn
+    figures["diagnostics"] = (*map(diagnosis_picture, report.diagnoses), *report.figures)
+    if ledger is not None and payments:
+        title = report.say("Budget spent over time")
+        figures["privacy"] = (render(title, budget_plot(ledger), budget_alt(ledger)),)
+    return figures, False

@@ -5,12 +5,14 @@ from dataclasses import replace
 from dpcausal.report.section import ReportInputs, Section
 from dpcausal.report.sections import declared, findings, privacy
 from dpcausal.report.sections.guidelines import guidelines
+from dpcausal.report.sections.methods import methods
+from dpcausal.report.sections.summary import summary
 
 
 def sections_of(report: ReportInputs) -> tuple[Section, ...]:
-    """Return the sections in order, with their numbers. Only here do sections have numbers."""
-    sections = [
-        findings.summary(report),
+    """Return the sections in order; those of the appendix with their numbers. Only here do sections have numbers."""
+    first_page = (summary(report), methods(report))
+    appendix = [
         declared.question(report),
         findings.result(report),
         findings.diagnostics(report),
@@ -18,8 +20,10 @@ def sections_of(report: ReportInputs) -> tuple[Section, ...]:
         privacy.privacy(report),
         declared.inputs(report),
         privacy.limitations(report),
-        privacy.provenance(),
+        privacy.provenance(report),
         privacy.audit_trail(report),
     ]
-    sections.append(guidelines({section.key: number for number, section in enumerate(sections, start=1)}))
-    return tuple(replace(section, number=number) for number, section in enumerate(sections, start=1))
+    numbers = {section.key: 0 for section in first_page}
+    numbers |= {section.key: number for number, section in enumerate(appendix, start=1)}
+    appendix.append(guidelines(report, numbers))
+    return (*first_page, *(replace(section, number=number) for number, section in enumerate(appendix, start=1)))

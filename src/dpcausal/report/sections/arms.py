@@ -2,24 +2,27 @@
 
 from collections.abc import Iterator
 
-from dpcausal.columns import Binary
-from dpcausal.effect import Effect
 from dpcausal.errors import RefusedError
+from dpcausal.page.language import message
 from dpcausal.report.section import ReportInputs, Table
-from dpcausal.text import format_number
+
+_MEASURES = {
+    "risk ratio": message("risk ratio"),
+    "odds ratio": message("odds ratio"),
+    "number needed to treat": message("number needed to treat"),
+    "relative lift": message("relative lift"),
+}
 
 
 def arm_tables(report: ReportInputs) -> tuple[Table, ...]:
     """Return what the same releases tell beyond the effect; all of it is free."""
-    effect = report.effect
-    if effect.rehearsed:
+    if report.effect.rehearsed:
         return ()
-    binary = report.study is not None and isinstance(report.study.schema.outcome, Binary)
-    heading = effect.quantity or ("risk" if binary else "mean")
-    return (*_arms(effect, heading), *_measures(effect, binary=binary), *_contrasts(effect))
+    return (*_arms(report), *_measures(report), *_contrasts(report))
 
 
-def _arms(effect: Effect, heading: str) -> Iterator[Table]:
+def _arms(report: ReportInputs) -> Iterator[Table]:
+    effect, say, scale = report.effect, report.say, report.scale
     means = effect.arm_means
     if means is None:
         return
@@ -27,35 +30,46 @@ def _arms(effect: Effect, heading: str) -> Iterator[Table]:
     lines = []
     for place, (name, value) in enumerate(zip(means.names, means.values, strict=True)):
         error = means.standard_error([float(at == place) for at in range(len(means.names))])
-        units = f"{sizes[name]:,.0f}" if name in sizes else ""
-        lines.append((name, units, format_number(value), format_number(error)))
-    yield Table("Arms (noisy, as released)", ("arm", "units", heading, "standard error"), tuple(lines))
+        units = say.number(sizes[name], 0) if name in sizes else ""
+        lines.append((name, units, scale.level(value), scale.level(error)))
+    heading = effect.quantity or (say("risk") if scale.risks else say("mean"))
+    yield Table(
+        say("Arms (noisy, as released)"), (say("arm"), say("units"), heading, say("standard error")), tuple(lines)
+    )
 
 
-def _measures(effect: Effect, *, binary: bool) -> Iterator[Table]:
+def _measures(report: ReportInputs) -> Iterator[Table]:
+    effect, say = report.effect, report.say
     ratios = (effect.risk_ratio, effect.odds_ratio, effect.number_needed_to_treat)
-    asked = ratios if binary else (effect.relative_lift,)
     lines = []
-    for ask in asked:
+    for ask in ratios if report.scale.risks else (effect.relative_lift,):
         try:
             measure = ask()
         except RefusedError:
             continue
-        limits = f"{format_number(measure.low)} to {format_number(measure.high)}"
-        lines.append((measure.name, format_number(measure.estimate), limits))
+        shown = (measure.estimate, measure.low, measure.high)
+        if measure.name == "relative lift":
+            estimate, low, high = (say.percent(each, 1) for each in shown)
+        else:
+            decimals = 0 if measure.name == "number needed to treat" else 2
+            estimate, low, high = (say.number(each, decimals) for each in shown)
+        lines.append((say(_MEASURES[measure.name]), estimate, say("{low} to {high}", low=low, high=high)))
     if lines:
-        yield Table("The effect on other scales", ("measure", "estimate", "95 % interval"), tuple(lines))
+        head = (say("measure"), say("estimate"), say("95 % interval"))
+        yield Table(say("The effect on other scales"), head, tuple(lines))
 
 
-def _contrasts(effect: Effect) -> Iterator[Table]:
+def _contrasts(report: ReportInputs) -> Iterator[Table]:
+    effect, say, scale = report.effect, report.say, report.scale
     contrasts = effect.contrasts
     if contrasts is None:
         return
     limits = [""] * len(contrasts.names)
     if not effect.no_interval:
-        limits = [f"{format_number(low)} to {format_number(high)}" for low, high in contrasts.intervals(0.95)]
+        limits = [scale.limits(each) for each in contrasts.intervals(0.95)]
     lines = tuple(
-        (name, format_number(value), each)
+        (name, scale.number(value), each)
         for name, value, each in zip(contrasts.names, contrasts.values, limits, strict=True)
     )
-    yield Table("Contrasts, with 95 % intervals that hold together", ("contrast", "estimate", "interval"), lines)
+    head = (say("contrast"), say("estimate"), say("95 % interval"))
+    yield Table(say("Contrasts, with 95 % intervals that hold together"), head, lines)

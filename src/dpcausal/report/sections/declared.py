@@ -4,92 +4,108 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from dpcausal.columns import Binary
+from dpcausal.page.language import Language, message
 from dpcausal.real import Real
 from dpcausal.report.section import ReportInputs, Section, Table
 from dpcausal.treatment import TableColumn, Treatment
 
-_UNSPECIFIED = "not specified"
-_NO_STUDY = "No study file was given with this report."
+_UNSPECIFIED = message("not specified")
+_NO_STUDY = message("No study file was given with this report.")
+_ROLES = (message("treatment"), message("outcome"), message("covariate"))
 
 
 def question(report: ReportInputs) -> Section:
     """State the question and the design."""
-    study, effect = report.study, report.effect
+    study, effect, say = report.study, report.effect, report.say
+    title = say("Question and design")
     if study is None:
-        asked = f"The effect of {effect.arms[1]} against {effect.arms[0]} on {effect.outcome}."
-        version = (f"Data as of {effect.as_of}.",) if effect.as_of else ()
-        return Section("question", "Question and design", paragraphs=(asked, *version, _NO_STUDY))
+        words = {"treated": effect.arms[1], "control": effect.arms[0], "outcome": effect.outcome}
+        asked = say("The effect of {treated} against {control} on {outcome}.", **words)
+        version = (say("Data as of {date}.", date=effect.as_of),) if effect.as_of else ()
+        return Section("question", title, paragraphs=(asked, *version, say(_NO_STUDY)))
     items = [
-        ("study", study.name),
-        *([("data as of", effect.as_of)] if effect.as_of else []),
-        ("question", study.question),
-        ("design", "randomised trial" if study.design == "trial" else study.design),
-        ("eligibility", study.eligibility or _UNSPECIFIED),
-        ("time zero", study.time_zero or _UNSPECIFIED),
-        ("treatment strategies", f"{effect.arms[1]}, compared with {effect.arms[0]}"),
-        ("outcome", effect.outcome),
-        ("estimand", effect.estimand),
+        (say("study"), study.name),
+        *([(say("data as of"), effect.as_of)] if effect.as_of else []),
+        (say("question"), study.question),
+        (say("design"), say("randomised trial") if study.design == "trial" else say("observational")),
+        (say("eligibility"), study.eligibility or say(_UNSPECIFIED)),
+        (say("time zero"), study.time_zero or say(_UNSPECIFIED)),
+        (
+            say("treatment strategies"),
+            say("{treated}, compared with {control}", treated=effect.arms[1], control=effect.arms[0]),
+        ),
+        (say("outcome"), effect.outcome),
+        (say("estimand"), say.recorded(effect.estimand)),
     ]
-    items += [(f"adjusted for {name}", study.confounders.get(name, "no reason given")) for name in study.adjusts_for]
-    items += [] if study.adjusts_for else [("adjusted for", "nothing")]
-    return Section("question", "Question and design", items=tuple(items))
+    for name in study.adjusts_for:
+        reason = study.confounders.get(name) or say("no reason given")
+        items.append((say("adjusted for {covariate}", covariate=name), reason))
+    items += [] if study.adjusts_for else [(say("adjusted for"), say("nothing"))]
+    return Section("question", title, items=tuple(items))
 
 
 def inputs(report: ReportInputs) -> Section:
     """List every public input, its source, and how values were handled before anything was summed."""
-    title, study = "Public inputs and data handling", report.study
+    study, say = report.study, report.say
+    title = say("Public inputs and data handling")
     if study is None:
-        return Section("inputs", title, paragraphs=(f"{_NO_STUDY} See the assumptions.",))
+        return Section("inputs", title, paragraphs=(say(_NO_STUDY), say("See the assumptions.")))
     schema, bounds = study.schema, study.bounds
     items = [
-        ("bounds and values chosen by", bounds.get("by", _UNSPECIFIED)),
-        ("chosen on", bounds.get("on", _UNSPECIFIED)),
-        ("source of the bounds", bounds.get("source", _UNSPECIFIED)),
-        ("epsilon and delta of the study", f"{study.epsilon:g} and {study.delta:g}"),
-        *((f"epsilon at {site}", f"{epsilon:g}") for site, epsilon in study.epsilons.items()),
-        ("estimator", _describe(study.estimator)),
+        (say("bounds and values chosen by"), bounds.get("by") or say(_UNSPECIFIED)),
+        (say("chosen on"), bounds.get("on") or say(_UNSPECIFIED)),
+        (say("source of the bounds"), bounds.get("source") or say(_UNSPECIFIED)),
+        (
+            say("epsilon and delta of the study"),
+            say("{epsilon} and {delta}", epsilon=say.short(study.epsilon), delta=say.short(study.delta)),
+        ),
+        *((say("epsilon at {site}", site=site), say.short(epsilon)) for site, epsilon in study.epsilons.items()),
+        (say("estimator"), _describe(study.estimator)),
     ]
     if schema.unit is not None:
-        rule = f"the {schema.unit.keep} record by {schema.unit.by} of each {schema.unit.name}; others are not used"
+        words = {"which": schema.unit.keep, "by": schema.unit.by, "unit": schema.unit.name}
+        rule = say("the {which} record by {by} of each {unit}; others are not used", **words)
         if schema.unit.added:
-            rule += f", except for totals over all records: {', '.join(schema.unit.added)}"
-        items.append(("several records of one unit", rule))
+            rule += say(", except for totals over all records: {columns}", columns=", ".join(schema.unit.added))
+        items.append((say("several records of one unit"), rule))
     if report.effect.sites:
-        items.append(("several sites", f"pooled by: {study.pooling_in_words}"))
-    columns: list[tuple[str, TableColumn]] = [("treatment", schema.treatment), ("outcome", schema.outcome)]
-    columns += [("covariate", column) for column in schema.covariates]
-    lines = tuple((column.name, role, _handling(column), str(_missing(column))) for role, column in columns)
-    table = Table("Declared columns", ("column", "role", "values", "a missing value counts as"), lines)
+        items.append((say("several sites"), say("pooled by: {rule}", rule=study.pooling_in_words)))
+    columns: list[tuple[str, TableColumn]] = [(_ROLES[0], schema.treatment), (_ROLES[1], schema.outcome)]
+    columns += [(_ROLES[2], column) for column in schema.covariates]
+    lines = tuple((column.name, say(role), _handling(column, say), _missing(column, say)) for role, column in columns)
+    head = (say("column"), say("role"), say("values"), say("a missing value counts as"))
+    table = Table(say("Declared columns"), head, lines)
     notes = (
-        "These inputs must not be derived from the table, except by a query that was paid for.",
-        "Values outside the bounds were clipped to them; undeclared values count as missing.",
-        "dpcausal tuned nothing on the data and read nothing that was not paid for.",
+        say("These inputs must not be derived from the table, except by a query that was paid for."),
+        say("Values outside the bounds were clipped to them; undeclared values count as missing."),
+        say("dpcausal tuned nothing on the data and read nothing that was not paid for."),
     )
     return Section("inputs", title, items=tuple(items), tables=(table,), notes=notes)
 
 
-def _missing(column: TableColumn) -> object:
+def _missing(column: TableColumn, say: Language) -> str:
     if isinstance(column, Treatment):
-        return "outside the comparison" if column.undeclared is None else column.label(column.undeclared)
+        return say("outside the comparison") if column.undeclared is None else column.label(column.undeclared)
     if isinstance(column, Real):
-        return f"{column.missing_value:g}"
+        return say.short(column.missing_value)
     if isinstance(column, Binary):
-        return dict(zip(column.values, column.labels_or_values, strict=True))[column.missing_value]
-    return column.missing_value
+        return str(dict(zip(column.values, column.labels_or_values, strict=True))[column.missing_value])
+    return str(column.missing_value)
 
 
-def _handling(column: TableColumn) -> str:
-    return f"{_values(column)}; {column.rules}" if column.rules else _values(column)
+def _handling(column: TableColumn, say: Language) -> str:
+    return f"{_values(column, say)}; {column.rules}" if column.rules else _values(column, say)
 
 
-def _values(column: TableColumn) -> str:
+def _values(column: TableColumn, say: Language) -> str:
     if isinstance(column, Treatment):
         return column.described
     if isinstance(column, Real):
-        return f"{column.low:,g} to {column.high:,g}"
+        return say("{low} to {high}", low=say.short(column.low), high=say.short(column.high))
+    either = say(" or ")
     if isinstance(column, Binary) and column.labels:
-        return " or ".join(f"{value} ({label})" for value, label in zip(column.values, column.labels, strict=True))
-    return " or ".join(map(str, column.values))
+        return either.join(f"{value} ({label})" for value, label in zip(column.values, column.labels, strict=True))
+    return either.join(map(str, column.values))
 
 
 def _describe(value: Any) -> str:  # noqa: ANN401 (an estimator or one of its parameters)

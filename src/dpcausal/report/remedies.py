@@ -1,0 +1,132 @@
+"""What would settle an inconclusive effect or reach a planned precision, with numbers.
+
+All follows from the released estimate, its sampling error and its noise, so it costs no budget. Sampling variance falls
+with the number of units, the variance of the noise with its square and with the square of epsilon.
+"""
+
+import math
+
+from dpcausal.effect import Effect
+from dpcausal.real import Real
+from dpcausal.report.scale import Scale
+from dpcausal.schema import Schema
+
+_WEAK = 10.0
+"""An epsilon above this guarantees so little that more units are the better advice."""
+_NARROWEST = 2.0
+"""Bounds that were chosen with care cannot be made narrower by more than this factor."""
+_MOST_UNITS = 1e12
+
+
+def remedies_for(  # noqa: PLR0913 (each is named where it is given)
+    effect: Effect,
+    interval: tuple[float, float],
+    smallest: float,
+    scale: Scale,
+    *,
+    schema: Schema | None,
+    remaining: float | None,
+) -> tuple[str, ...]:
+    """Return what would settle it if the estimate and its errors stayed the same, cheapest first."""
+    say = scale.say
+    if not effect.sampling_sd and effect.privacy_sd:
+        return (
+            say("More units or more epsilon. The sampling error is below the noise floor, so the number is unknown."),
+        )
+    variance = _allowed(effect, interval, abs(abs(effect.estimate) - smallest))
+    units = _units(effect, variance)
+    if units is None:
+        if effect.between_sd:
+            return (say("The differences between sites alone are too large for a conclusion: add sites."),)
+        return (
+            say("The estimate is too close to the threshold: no realistic budget or number of units would settle it."),
+        )
+    more_units = say(
+        "More units: about {units} instead of {n}, at the same epsilon.",
+        units=say.number(units, 0),
+        n=say.number(effect.n, 0),
+    )
+    times = _times_epsilon(effect, variance)
+    if times is None:
+        return (say("{units} The sampling error alone is too large, so no epsilon would be enough.", units=more_units),)
+    epsilon = _round_up(effect.guarantee.epsilon * times)
+    budget = "" if remaining is None else say(" ({epsilon} of the budget remains)", epsilon=say.short(remaining))
+    more_epsilon = say(
+        "More epsilon: about {epsilon} instead of {now}, as a new purchase{budget}.",
+        epsilon=say.short(epsilon),
+        now=say.short(effect.guarantee.epsilon),
+        budget=budget,
+    )
+    affordable = epsilon <= min(_WEAK, math.inf if remaining is None else remaining)
+    ordered = [more_epsilon, more_units] if affordable else [more_units, more_epsilon]
+    return (*_tighter_bounds(schema, times, scale), *ordered)
+
+
+def planned_precision(effect: Effect, interval: tuple[float, float], planned: float, scale: Scale) -> str:
+    """Return what would narrow an interval to the planned half-width; nothing where it is as narrow."""
+    if (interval[1] - interval[0]) / 2 <= planned or not effect.sampling_sd:
+        return ""
+    variance = _allowed(effect, interval, planned)
+    units, times = _units(effect, variance), _times_epsilon(effect, variance)
+    if units is None:
+        return ""
+    words = {"half": scale.size(planned), "units": scale.say.number(units, 0)}
+    if times is None:
+        return scale.say("For ± {half}: about {units} units at this epsilon.", **words)
+    epsilon = scale.say.short(_round_up(effect.guarantee.epsilon * times))
+    return scale.say(
+        "For ± {half}: about {units} units at this epsilon, or epsilon {epsilon} with these units.",
+        epsilon=epsilon,
+        **words,
+    )
+
+
+def _allowed(effect: Effect, interval: tuple[float, float], half: float) -> float:
+    """Return the variance of sampling and noise at which an interval has this half-width.
+
+    It takes as many standard errors per half-width as now: slightly conservative where the share of noise is smaller.
+    """
+    now = (interval[1] - interval[0]) / 2
+    error = math.hypot(effect.sampling_sd or 0.0, effect.between_sd, effect.privacy_sd) / now if now else 0.0
+    return (half * error) ** 2 - effect.between_sd**2
+
+
+def _units(effect: Effect, variance: float) -> float | None:
+    """Return the units that reach a variance at this epsilon; None where no realistic number does."""
+    if variance <= 0:
+        return None
+    square, privacy = (effect.sampling_sd or 0.0) ** 2, effect.privacy_sd
+    units = effect.n * (square + math.sqrt(square**2 + 4 * privacy**2 * variance)) / (2 * variance)
+    return None if units > _MOST_UNITS else _round_up(units) if units > 0 else None
+
+
+def _times_epsilon(effect: Effect, variance: float) -> float | None:
+    """Return by how much epsilon must grow to reach a variance with these units; None where no epsilon does."""
+    left = variance - (effect.sampling_sd or 0.0) ** 2
+    return effect.privacy_sd / math.sqrt(left) if left > 0 and effect.privacy_sd else None
+
+
+def _tighter_bounds(schema: Schema | None, times: float, scale: Scale) -> tuple[str, ...]:
+    if schema is None or not isinstance(schema.outcome, Real) or times > _NARROWEST:
+        return ()
+    wide = schema.outcome.high - schema.outcome.low
+    return (
+        scale.say(
+            "Tighter bounds: {outcome} within a range of about {narrow} instead of {wide}, at the same epsilon, as a "
+            "new purchase. Only if public knowledge, not the table, justifies it.",
+            outcome=schema.outcome.name,
+            narrow=scale.say.number(wide / times),
+            wide=scale.say.number(wide),
+        ),
+    )
+
+
+def _round_up(value: float) -> float:
+    """Round up to two significant digits.
+
+    Example:
+        >>> _round_up(1.234), _round_up(12_345), _round_up(2.0)
+        (1.3, 13000.0, 2.0)
+    """
+    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return float(f"{math.ceil(round(value / unit, 9)) * unit:.10g}")

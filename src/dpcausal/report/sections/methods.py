@@ -1,0 +1,77 @@
+"""A paragraph on the methods, to paste into a manuscript."""
+
+from importlib.metadata import version
+
+from dpcausal.report.section import ReportInputs, Section
+
+
+def methods(report: ReportInputs) -> Section:
+    """Return the methods paragraph."""
+    say, effect, study = report.say, report.effect, report.study
+    texts = [_estimate(report)]
+    if study is not None and study.design == "observational":
+        adjusted = ", ".join(study.adjusts_for) or say("nothing")
+        texts.append(say("The analysis adjusted for {covariates}.", covariates=adjusted))
+    if effect.sites:
+        answered = sum(each.n is not None for each in effect.sites)
+        texts.append(
+            say("Effects of {count} sites were pooled; each site added noise before anything left it.", count=answered)
+        )
+    delta = say(" and delta {delta}", delta=say.short(effect.guarantee.delta)) if effect.guarantee.delta else ""
+    texts.append(
+        say(
+            "Results are differentially private with epsilon {epsilon}{delta}; neighbouring tables: {neighbours}.",
+            epsilon=say.short(effect.guarantee.epsilon),
+            delta=delta,
+            neighbours=say.recorded(effect.guarantee.neighbours),
+        )
+    )
+    texts.append(
+        say("Exact discrete noise was added to bounded sums; the 95 % interval accounts for sampling error and noise.")
+    )
+    if study is not None and study.bounds.get("source"):
+        texts.append(
+            say("Bounds of the variables were fixed in advance, from {source}.", source=study.bounds["source"])
+        )
+    texts += _thresholds(report)
+    texts.append(say("The analysis used dpcausal {version}.", version=version("dpcausal")))
+    return Section("methods", say("Methods paragraph, to paste"), paragraphs=(" ".join(texts),))
+
+
+def _estimate(report: ReportInputs) -> str:
+    say, effect = report.say, report.effect
+    words = {
+        "treated": effect.arms[1],
+        "control": effect.arms[0],
+        "outcome": effect.outcome,
+        "n": say.number(effect.n, 0),
+        "method": say.recorded(effect.method),
+        "estimand": say.recorded(effect.estimand),
+    }
+    if report.study is None:
+        return say(
+            "We estimated the effect of {treated} compared with {control} on {outcome} among {n} units (estimand: "
+            "{estimand}; method: {method}).",
+            **words,
+        )
+    if report.study.design == "trial":
+        return say(
+            "In this randomised trial with {n} units we estimated the effect of {treated} compared with {control} on "
+            "{outcome} (estimand: {estimand}; method: {method}).",
+            **words,
+        )
+    return say(
+        "In this observational study of {n} units we estimated the effect of {treated} compared with {control} on "
+        "{outcome} (estimand: {estimand}; method: {method}).",
+        **words,
+    )
+
+
+def _thresholds(report: ReportInputs) -> list[str]:
+    say, texts = report.say, []
+    if report.smallest_worthwhile_effect:
+        size = report.scale.given(report.smallest_worthwhile_effect)
+        texts.append(say("The smallest worthwhile effect was set to {size} in advance.", size=size))
+    if report.confounding is not None:
+        texts.append(say("Sensitivity to unmeasured confounding was assessed by the E-value and the robustness value."))
+    return texts

@@ -1,0 +1,151 @@
+"""The first page of a report: the verdict, and the reasons for it."""
+
+import math
+from collections.abc import Iterator
+
+from dpcausal.page.language import message
+from dpcausal.report.remedies import planned_precision
+from dpcausal.report.section import Item, ReportInputs, Section
+from dpcausal.report.sections.privacy import loss_words
+
+_PROTECTED = {
+    "record": message("record"),
+    "record_within_arm": message("covariates and outcome"),
+    "outcome": message("outcome"),
+}
+
+
+def summary(report: ReportInputs) -> Section:
+    """Return the verdict and the reasons for it, for a reader with one minute."""
+    say = report.say
+    items = [
+        *((say("Warning"), text) for text in report.effect.warnings),
+        *_failed_checks(report),
+        *([(say("Question"), report.study.question)] if report.study else []),
+        *_help(report),
+        *_compared(report),
+        *_design(report),
+        *_confounding(report),
+        *_sites(report),
+        *_precision(report),
+        (say("Privacy"), _guarantee(report)),
+    ]
+    return Section("summary", say("Reasons"), paragraphs=(report.verdict.text,), items=tuple(items))
+
+
+def _failed_checks(report: ReportInputs) -> Iterator[Item]:
+    failed = ", ".join(report.say(each.name) for each in report.diagnoses if each.passes is False)
+    if failed:
+        text = report.say("The arms may not be comparable: a private check failed ({checks}).", checks=failed)
+        yield report.say("Warning"), text
+
+
+def _help(report: ReportInputs) -> Iterator[Item]:
+    remedies = report.verdict.remedies
+    if remedies:
+        yield report.say("What would help"), report.say(" Or: ").join(remedies[:2])
+
+
+def _compared(report: ReportInputs) -> Iterator[Item]:
+    effect, say, scale = report.effect, report.say, report.scale
+    control, treated = effect.arms
+    units = say.number(effect.n, 0)
+    if effect.rehearsed:
+        text = say(
+            "{treated} would be compared with {control} among {n} units.", treated=treated, control=control, n=units
+        )
+    elif effect.control_mean is None or effect.treated_mean is None or effect.quantity:
+        text = say("{treated} is compared with {control} among {n} units.", treated=treated, control=control, n=units)
+    else:
+        text = say(
+            "{outcome}: {treated_mean} with {treated}, {control_mean} with {control}, among {n} units.",
+            outcome=scale.outcome(effect),
+            treated=treated,
+            control=control,
+            n=units,
+            treated_mean=scale.level(effect.treated_mean),
+            control_mean=scale.level(effect.control_mean),
+        )
+    yield say("Comparison"), text
+
+
+def _design(report: ReportInputs) -> Iterator[Item]:
+    study, say = report.study, report.say
+    if study is None:
+        yield say("Design"), say("Unknown: no study file was given with this report.")
+    elif study.design == "trial":
+        yield say("Design"), say("Randomised trial: treatment was randomised, so the arms are comparable.")
+    else:
+        adjusted = ", ".join(study.adjusts_for) or say("nothing")
+        yield (
+            say("Design"),
+            say(
+                "Observational study, adjusted for {covariates}. The estimate is causal only if no other confounder of "
+                "treatment and outcome is missing.",
+                covariates=adjusted,
+            ),
+        )
+
+
+def _confounding(report: ReportInputs) -> Iterator[Item]:
+    values, say = report.confounding, report.say
+    if values is not None:
+        yield (
+            say("Confounding"),
+            say(
+                "To explain the estimate away, an unmeasured confounder would need a risk ratio of at least {estimate} "
+                "with both treatment and outcome; to move the interval to 0, {limit}.",
+                estimate=say.number(values.e_value, 2),
+                limit=say.number(values.e_value_limit, 2),
+            ),
+        )
+
+
+def _sites(report: ReportInputs) -> Iterator[Item]:
+    sites, say = report.effect.sites, report.say
+    if sites:
+        absent = [each.site for each in sites if each.n is None]
+        text = say("{count} of {all} sites answered.", count=len(sites) - len(absent), all=len(sites))
+        text += say(" Without an answer: {sites}.", sites=", ".join(absent)) if absent else ""
+        yield say("Sites"), text
+
+
+def _precision(report: ReportInputs) -> Iterator[Item]:
+    effect, say, scale = report.effect, report.say, report.scale
+    if report.interval is None or report.asymmetric:
+        return
+    half = (report.interval[1] - report.interval[0]) / 2
+    _, without, _ = effect.width_by_source
+    words = {"half": scale.size(half), "without": scale.number(without)}
+    if effect.sampling_sd:
+        # Where the sampling error is below the noise floor, estimators report an upper bound of it.
+        text = say("Privacy noise widens the interval from at most ± {without} to ± {half}.", **words)
+    else:
+        text = say("± {half}, all of it privacy noise: the sampling error is below the noise floor.", **words)
+    if report.planned is not None:
+        text += say(" ± {planned} was planned.", planned=scale.size(report.planned))
+        needed = planned_precision(effect, report.interval, report.planned, scale)
+        text += f" {needed}" if needed else ""
+    yield say("Precision"), text
+
+
+def _guarantee(report: ReportInputs) -> str:
+    guarantee, ledger, say = report.effect.guarantee, report.ledger_summary, report.say
+    delta = say(", plus {delta}", delta=say.short(guarantee.delta)) if guarantee.delta else ""
+    text = say(
+        "Replacing any one unit's {protected} changes the probability of this result by at most a factor of "
+        "{factor}{delta} (epsilon {epsilon}).",
+        protected=say(_PROTECTED[guarantee.protects]),
+        factor=say.short(float(f"{math.exp(guarantee.epsilon):.3g}")),
+        delta=delta,
+        epsilon=say.short(guarantee.epsilon),
+    )
+    if guarantee.proof_status != "proved":
+        text += say(" This guarantee is NOT PROVED.")
+    if ledger is not None:
+        text += say(
+            " Spent on the data set so far: {total}; budget {budget}.",
+            total=loss_words(say, ledger.total),
+            budget=loss_words(say, ledger.budget),
+        )
+    return text

@@ -1,0 +1,136 @@
+"""Four reports that the tests show in a browser: two trials, an observational study, and a federated study."""
+
+from datetime import date
+from typing import Any
+
+import dpcausal as dpc
+from dpcausal.effect import SiteShare
+from dpcausal.interval import NoiseTerm
+from dpcausal.joint_estimate import JointEstimate
+from dpcausal.release import Receipt
+from dpcausal.report import Report
+
+DAY = date(2026, 1, 31)
+ARMS = ("usual care", "training")
+TREATMENT = dpc.Treatment("treat", labels=ARMS, undeclared=0)
+WARD = dpc.Category("ward", ["north", "south"])
+AGE = dpc.Real("age", 18, 100)
+
+
+def make_effect(schema: dpc.Schema, **changes: Any) -> dpc.Effect:
+    """Return a released effect with the given numbers."""
+    parts: dict[str, Any] = {
+        "estimand": "average treatment effect",
+        "arms": ARMS,
+        "outcome": schema.outcome.name,
+        "n": 4_000,
+        "method": "difference in means",
+        "guarantee": dpc.Guarantee(epsilon=1.0),
+        "assumptions": ("treatment was randomised", *schema.data_handling),
+        "receipts": (Receipt("arm_moments", 1.0, 0.0, 2, "ab" * 32, on="2026-01-20"),),
+    }
+    return dpc.Effect(**parts | changes)
+
+
+def make_study(schema: dpc.Schema, **changes: Any) -> dpc.Study:
+    """Return a study with every text filled in."""
+    parts: dict[str, Any] = {
+        "name": "Training after a stroke",
+        "question": "Does training after a stroke improve the score at 90 days?",
+        "schema": schema,
+        "estimator": dpc.DifferenceInMeans(),
+        "epsilon": 1.0,
+        "design": "trial",
+        "eligibility": "adults with a first stroke, admitted in 2024",
+        "time_zero": "discharge",
+        "bounds": {"by": "A. Author", "on": "2026-01-15", "source": "codebook, section 4"},
+    }
+    return dpc.Study(**parts | changes)
+
+
+def trial(**given: Any) -> Report:
+    """Return the report of a conclusive trial."""
+    schema = dpc.Schema(treatment=TREATMENT, outcome=dpc.Real("score", 0, 10), covariates=[WARD])
+    means = JointEstimate(ARMS, (4.02, 5.01), ((0.0011, 0.0), (0.0, 0.0011)), ())
+    effect = make_effect(schema, estimate=0.99, sampling_sd=0.047, noise=(NoiseTerm("laplace", 0.02),), arm_means=means)
+    return Report.of(effect, make_study(schema), date=DAY, smallest_worthwhile_effect=0.5, **given)
+
+
+def inconclusive_trial(**given: Any) -> Report:
+    """Return the report of a trial in which privacy noise hides the effect."""
+    schema = dpc.Schema(treatment=TREATMENT, outcome=dpc.Real("score", 0, 10), covariates=[WARD])
+    means = JointEstimate(ARMS, (4.02, 4.43), ((0.005, 0.0), (0.0, 0.005)), ())
+    effect = make_effect(
+        schema,
+        estimate=0.41,
+        sampling_sd=0.06,
+        noise=(NoiseTerm("laplace", 0.3),),
+        arm_means=means,
+        n=900,
+        guarantee=dpc.Guarantee(epsilon=0.2),
+        receipts=(Receipt("arm_moments", 0.2, 0.0, 2, "ab" * 32, on="2026-01-20"),),
+    )
+    study = make_study(schema, epsilon=0.2)
+    return Report.of(effect, study, date=DAY, smallest_worthwhile_effect=0.25, **given)
+
+
+def observational(**given: Any) -> Report:
+    """Return the report of an observational study of a binary outcome, with private diagnostics."""
+    schema = dpc.Schema(treatment=TREATMENT, outcome=dpc.Binary("DIED"), covariates=[AGE, WARD])
+    risks = JointEstimate(ARMS, (0.142, 0.111), ((0.00003, 0.0), (0.0, 0.00003)), ())
+    effect = make_effect(
+        schema,
+        estimate=-0.031,
+        sampling_sd=0.0077,
+        noise=(NoiseTerm("laplace", 0.003),),
+        arm_means=risks,
+        n=9_105,
+        method="doubly robust (AIPW), logistic regression on age, ward",
+        assumptions=("no unmeasured confounding given age, ward", *schema.data_handling),
+        receipts=(
+            Receipt("objective_perturbed_logistic", 0.5, 0.0, 2, "ab" * 32, on="2026-01-20"),
+            Receipt("augmented_scores", 0.5, 0.0, 3, "cd" * 32, on="2026-01-20"),
+        ),
+    )
+    study = make_study(
+        schema,
+        name="Right heart catheterisation",
+        question="Does training lower the risk of death within 30 days?",
+        estimator=dpc.DoublyRobust(covariates=["age", "ward"]),
+        design="observational",
+        confounders={"age": "older patients are trained less and die more", "ward": "wards differ in both"},
+    )
+    return Report.of(effect, study, date=DAY, smallest_worthwhile_effect=0.01, **given)
+
+
+def federated(**given: Any) -> Report:
+    """Return the report of a pooled effect of four sites, one of which did not answer."""
+    schema = dpc.Schema(treatment=TREATMENT, outcome=dpc.Real("days", 0, 30), covariates=[WARD])
+    shares = (
+        SiteShare("coast", "its budget is spent", weight=0.0),
+        SiteShare("north", "answered", 2_700, -1.9, 0.31, 0.42),
+        SiteShare("south", "answered", 2_300, -1.1, 0.35, 0.33),
+        SiteShare("university hospital", "answered", 1_800, -1.6, 0.42, 0.25),
+    )
+    effect = make_effect(
+        schema,
+        estimate=-1.54,
+        sampling_sd=0.18,
+        between_sd=0.12,
+        noise=(NoiseTerm("laplace", 0.06),),
+        n=6_800,
+        method="difference in means, pooled by random effects",
+        sites=shares,
+        receipts=tuple(
+            Receipt("arm_moments", 1.0, 0.0, 2, "ab" * 32, site=each.site, on="2026-01-20") for each in shares if each.n
+        ),
+    )
+    return Report.of(effect, make_study(schema), date=DAY, smallest_worthwhile_effect=1.0, **given)
+
+
+EXAMPLES = {
+    "trial": trial,
+    "inconclusive-trial": inconclusive_trial,
+    "observational": observational,
+    "federated": federated,
+}
