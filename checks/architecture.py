@@ -12,6 +12,7 @@ from pathlib import Path
 PACKAGE = "dpcausal"
 NOUNS = (
     *("errors", "arrays", "hash_chain", "text", "plain_text", "html_page", "other_names", "validation"),
+    "secure_settings",
     *("cells", "real", "columns", "treatment", "schema_draft", "schema"),
     *("expectations", "interval", "joint_estimate", "guarantee", "queries", "calibration", "release", "source"),
     *("arm_curves", "effect_measures", "effect", "curve", "propensity_score"),
@@ -37,8 +38,18 @@ MAY_IMPORT = {
     "dowhy": ("rehearsal", "planning", *NOUNS),
     "prepared": ("rehearsal", "diagnostics", "ledger", *NOUNS),
     "study_file": ("estimators", *NOUNS),
+    "study_diagnostics": ("study_file", "diagnostics", "estimators", *NOUNS),
     "study": (
-        *("study_file", "study_template", "prepared", "planning", "diagnostics", "estimators", "pooling"),
+        *(
+            "study_file",
+            "study_diagnostics",
+            "study_template",
+            "prepared",
+            "planning",
+            "diagnostics",
+            "estimators",
+            "pooling",
+        ),
         *("rehearsal", "ledger", *NOUNS),
     ),
     "federation": ("federation", "study", "pooling", "ledger", *NOUNS),
