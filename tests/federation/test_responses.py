@@ -15,7 +15,8 @@ from dpcausal import Study
 from dpcausal.effect import Estimator
 from dpcausal.errors import RefusedError
 from dpcausal.federation.protocol import Message, Request
-from dpcausal.federation.responses import Question, why_invalid
+from dpcausal.federation.question import Question
+from dpcausal.federation.responses import why_invalid
 from dpcausal.federation.roster import Roster
 from dpcausal.federation.signatures import Key, claimed_body
 from dpcausal.hash_chain import digest_of_text

@@ -11,8 +11,9 @@ from dpcausal.federation.aggregate import replay_estimate, sum_releases
 from dpcausal.federation.dispatch import Dispatcher
 from dpcausal.federation.plausibility import Answer, suspicions
 from dpcausal.federation.protocol import Message, Request
+from dpcausal.federation.question import Question
 from dpcausal.federation.requests import Requests
-from dpcausal.federation.responses import Question, SiteResponse, releases_of
+from dpcausal.federation.responses import SiteResponse, releases_of
 from dpcausal.federation.roster import Roster
 from dpcausal.federation.signatures import Key
 from dpcausal.federation.transport import Transport
