@@ -113,7 +113,7 @@ LIBRARY_PACKAGES = {
     "dp_accounting": ("ledger/accounting.py",),
     "sqlalchemy": ("ledger/", "plugins/mailbox/store.py"),
     "random": (),
-    "secrets": ("console/sessions.py", "plugins/mailbox/", "vault/noise.py"),
+    "secrets": ("console/sessions.py", "federation/secure/channel.py", "plugins/mailbox/", "vault/noise.py"),
     "numba": ("vault/numerics/matching.py",),
     "pickle": (),
     "logging": (
@@ -135,7 +135,7 @@ LIBRARY_PACKAGES = {
     "rich": ("cli/", "vault/engines/progress.py"),
     "authlib": ("console/login.py",),
     "cryptography": (
-        *("federation/health.py", "federation/signatures.py"),
+        *("federation/health.py", "federation/secure/", "federation/signatures.py"),
         *("plugins/mailbox/", "plugins/nvflare/certificates.py"),
     ),
     "flask": ("console/", "plugins/mailbox/server.py"),
@@ -143,6 +143,7 @@ LIBRARY_PACKAGES = {
     "prometheus_client": ("cli/metrics.py",),
     "urllib3": ("plugins/mailbox/client.py",),
     "nvflare": ("plugins/nvflare/",),
+    "shamirs": ("federation/secure/sharing.py",),
     "subprocess": ("site/worker.py", "plugins/nvflare/"),
 }
 """Where each library may appear, in files or folders of the package."""
