@@ -45,6 +45,8 @@ class Receipt:
 def receipts_in(document: Mapping[str, Any]) -> tuple[Receipt, ...]:
     """Return the receipts in an effect, a diagnosis, a release or a site's message, as plain values."""
     if document.get("answer"):
+        if "masked" in document["answer"]:  # of a secure sum
+            return (Receipt(**document["answer"]["receipt"]),)
         return tuple(receipt for release in document["answer"]["releases"] for receipt in receipts_in(release))
     found = document["receipts"] if "receipts" in document else [document["receipt"]]
     return tuple(Receipt(**receipt) for receipt in found)
