@@ -12,6 +12,7 @@ from pathlib import Path
 PACKAGE = "dpcausal"
 NOUNS = (
     *("errors", "arrays", "hash_chain", "text", "plain_text", "html_page", "page", "other_names", "validation"),
+    "secure_settings",
     *("cells", "real", "columns", "treatment", "schema_draft", "schema"),
     *("expectations", "interval", "joint_estimate", "guarantee", "queries", "calibration", "release", "source"),
     *("arm_curves", "effect_measures", "effect", "curve", "propensity_score"),
@@ -37,8 +38,18 @@ MAY_IMPORT = {
     "dowhy": ("rehearsal", "planning", *NOUNS),
     "prepared": ("rehearsal", "diagnostics", "ledger", *NOUNS),
     "study_file": ("estimators", *NOUNS),
+    "study_diagnostics": ("study_file", "diagnostics", "estimators", *NOUNS),
     "study": (
-        *("study_file", "study_template", "prepared", "planning", "diagnostics", "estimators", "pooling"),
+        *(
+            "study_file",
+            "study_diagnostics",
+            "study_template",
+            "prepared",
+            "planning",
+            "diagnostics",
+            "estimators",
+            "pooling",
+        ),
         *("rehearsal", "ledger", *NOUNS),
     ),
     "federation": ("federation", "study", "pooling", "ledger", *NOUNS),
@@ -102,7 +113,7 @@ LIBRARY_PACKAGES = {
     "dp_accounting": ("ledger/accounting.py",),
     "sqlalchemy": ("ledger/", "plugins/mailbox/store.py"),
     "random": (),
-    "secrets": ("console/sessions.py", "plugins/mailbox/", "vault/noise.py"),
+    "secrets": ("console/sessions.py", "federation/secure/channel.py", "plugins/mailbox/", "vault/noise.py"),
     "numba": ("vault/numerics/matching.py",),
     "pickle": (),
     "logging": (
@@ -124,7 +135,7 @@ LIBRARY_PACKAGES = {
     "rich": ("cli/", "vault/engines/progress.py"),
     "authlib": ("console/login.py",),
     "cryptography": (
-        *("federation/health.py", "federation/signatures.py"),
+        *("federation/health.py", "federation/secure/", "federation/signatures.py"),
         *("plugins/mailbox/", "plugins/nvflare/certificates.py"),
     ),
     "flask": ("console/", "plugins/mailbox/server.py"),
@@ -132,6 +143,7 @@ LIBRARY_PACKAGES = {
     "prometheus_client": ("cli/metrics.py",),
     "urllib3": ("plugins/mailbox/client.py",),
     "nvflare": ("plugins/nvflare/",),
+    "shamirs": ("federation/secure/sharing.py",),
     "subprocess": ("site/worker.py", "plugins/nvflare/"),
 }
 """Where each library may appear, in files or folders of the package."""

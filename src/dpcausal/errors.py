@@ -58,6 +58,10 @@ class CertificateError(TransportError):
     """A certificate has expired, is not valid yet, or cannot be read. Commands end with exit status 3."""
 
 
+class SessionError(DpcausalError):
+    """A request does not fit a site's secure-sum session. The session is unchanged and nothing was revealed."""
+
+
 class RefusedError(DpcausalError):
     """A result is withheld on purpose, for instance an interval that would not cover."""
 

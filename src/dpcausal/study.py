@@ -3,19 +3,17 @@
 import math
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Self, get_args
 
 import tomli_w
 
+from dpcausal.calibration import calibrate
 from dpcausal.diagnostics import Balance, Diagnosis, Overlap
 from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import StudyError
 from dpcausal.estimators.average import (
     ESTIMATORS,
-    DifferenceInMeans,
-    DoublyRobust,
-    InverseWeighting,
     Stratification,
     Winsorised,
 )
@@ -32,15 +30,20 @@ from dpcausal.queries.cuts import cuts_of
 from dpcausal.rehearsal import Rehearsal
 from dpcausal.rehearsal.pricing import MeteredSource
 from dpcausal.schema import Schema
+from dpcausal.secure_settings import SecureSettings, secure_settings
 from dpcausal.source import AdditiveSource, RecordingSource, Source
-from dpcausal.study_file import read_estimator, read_parameters, texts_in, unknown_key
+from dpcausal.study_diagnostics import read_diagnostics
+from dpcausal.study_file import (
+    method_name,
+    plain_estimator,
+    read_estimator,
+    texts_in,
+    unknown_key,
+)
 from dpcausal.study_template import VERSION, check_filled_in
 from dpcausal.validation import check_format, check_keys, is_number
 
 _RENAMED = {"asker": "requester", "of": "covariates", "values of a treatment": "arms"}
-
-DIAGNOSTICS: dict[str, type[Any]] = {"overlap": Overlap, "balance": Balance}
-"""The diagnostics that a study can require."""
 
 Pooling = Literal["sums"] | Automatic | Rule
 """`sums` adds up noisy answers as if all units were in one table; other rules pool sites' effects (`dpcausal.pool`)."""
@@ -74,6 +77,9 @@ class Study:
         requester: The name that signs the requests to sites, where there are many.
         pooling: How the answers of several sites become one effect; `automatic` depends on how many answer.
         epsilons: The epsilons of sites that differ from `epsilon`, by the site's name.
+        aggregation: `secure` if only the sum over sites is ever opened, and each site adds a share of the noise.
+        secure: For secure sums, the numbers of `honest` and `colluding` sites, as for `SecureSettings`.
+        sites: For secure sums, the public key of each site that takes part, by name.
 
     Example:
         >>> from dpcausal import DifferenceInMeans, Real, Schema, Treatment
@@ -102,6 +108,9 @@ class Study:
     requester: str = ""
     pooling: Pooling = "automatic"
     epsilons: Mapping[str, float] = field(default_factory=dict)
+    aggregation: Literal["plain", "secure"] = "plain"
+    secure: Mapping[str, int] = field(default_factory=dict)
+    sites: Mapping[str, str] = field(default_factory=dict)
     _read: str | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -132,12 +141,31 @@ class Study:
             self.guarantee(site)
         for diagnostic, epsilon in self.diagnostics().values():
             diagnostic.estimate(self.rehearsal(10_000), epsilon=epsilon)
+        if self.secure_settings is not None:
+            self._check_secure()
         asked = [query.name for query, _ in self.questions()]
         if self.pooling == "sums" and (self.epsilons or not self._adds_up):
             raise StudyError(
                 expected="for sums, one query whose answers add up over sites, with the same epsilon everywhere",
                 got=f"{', '.join(asked)}" + (", and another epsilon for some sites" if self.epsilons else ""),
                 hint="use difference_in_means, regression_adjustment or stratification with a cap, or another pooling.",
+            )
+
+    def _check_secure(self) -> None:
+        if self.pooling != "sums" or self.requires or self.advice_for_sites:
+            raise StudyError(
+                expected='for secure sums, pooling = "sums", no required diagnostics, and the same estimand everywhere',
+                got=f"pooling {self.pooling}, {self.method}" + (", required diagnostics" if self.requires else ""),
+                hint=self.advice_for_sites or 'write pooling = "sums" and leave [requires] out.',
+            )
+        asked = self.questions()
+        noises = [calibrate(query, self.schema, guarantee) for query, guarantee in asked]
+        public = all(scale is not None for noise in noises for scale in noise.scales)
+        if asked != self.questions(1_000) or not public or any(query.prepaid for query, _ in asked):
+            raise StudyError(
+                expected="for secure sums, a query that is the same at every site, with noise of a public size",
+                got=f"{self.method}, whose query depends on the number of units, on earlier looks or on private sizes",
+                hint="use difference_in_means, regression_adjustment, survival or stratification with a cap.",
             )
 
     def _check_words(self) -> None:
@@ -193,14 +221,19 @@ class Study:
         return [query.adds_up for query, _ in self.questions()] == [True]
 
     @property
+    def secure_settings(self) -> SecureSettings | None:
+        """The terms of secure sums; None where aggregation is plain."""
+        return secure_settings(self.aggregation, self.secure, self.sites)
+
+    @property
     def method(self) -> str:
         """The name of the estimator."""
-        return _method(self.estimator)
+        return method_name(self.estimator)
 
     @property
     def methods(self) -> tuple[str, ...]:
         """The names of the estimator and of the one that it runs on winsorised outcomes, where it does."""
-        return tuple(dict.fromkeys((self.method, _method(self._adjusting))))
+        return tuple(dict.fromkeys((self.method, method_name(self._adjusting))))
 
     @property
     def _adjusting(self) -> Estimator:
@@ -305,50 +338,7 @@ class Study:
 
     def diagnostics(self) -> dict[str, tuple[Overlap | Balance, float]]:
         """Return the required diagnostics, by name, each with its epsilon."""
-        if not isinstance(self.requires, Mapping):
-            raise StudyError(expected="a table [requires]", got=repr(self.requires)[:100], hint="or leave it out.")
-        found = {}
-        for name, given in self.requires.items():
-            if name not in DIAGNOSTICS or not isinstance(given, Mapping) or not is_number(given.get("epsilon")):
-                raise StudyError(
-                    expected=f"requires: {' or '.join(DIAGNOSTICS)}, each with an epsilon of its own",
-                    got=f"{name}: {given!r}"[:100],
-                    hint='write for instance [requires.balance], and below it epsilon = 0.2 and covariates = ["age"].',
-                )
-            parameters = {key: value for key, value in given.items() if key != "epsilon"}
-            diagnostic = read_parameters(name, DIAGNOSTICS[name], parameters)
-            if isinstance(diagnostic, Balance):
-                diagnostic = self._after_adjustment(diagnostic, given)
-            found[name] = diagnostic, float(given["epsilon"])
-        return found
-
-    def _after_adjustment(self, balance: Balance, given: Mapping[str, Any]) -> Balance:
-        """Return the diagnostic of balance after the estimator's adjustment: weighted as it weights, or unweighted.
-
-        The arms of a trial may be compared unweighted: that checks the randomisation.
-        """
-        weights: dict[str, Any] = {"weighted_by": ()}
-        used = self._adjusting
-        if isinstance(used, InverseWeighting | DoublyRobust):
-            weights = {"weighted_by": self.adjusts_for, "estimand": used.estimand}
-            weights |= {} if used.clip is None else {"clip": used.clip}  # which follows the released score
-        elif not isinstance(used, DifferenceInMeans) and self.design != "trial":
-            raise StudyError(
-                expected="a required balance after adjustment: with inverse_weighting, "
-                "doubly_robust or difference_in_means, or of a trial",
-                got=f"one with {self.method}, which has no weights",
-                hint="require overlap instead: it shows whether units of both arms can be compared.",
-            )
-        made = replace(balance, **weights)
-        other = [name for name in weights if name in given and getattr(balance, name) != getattr(made, name)]
-        if other:
-            raise StudyError(
-                expected=f"a required balance as {self.method} adjusts: "
-                f"{', '.join(f'{name} {getattr(made, name)}' for name in other)}",
-                got=", ".join(f"{name} {getattr(balance, name)}" for name in other),
-                hint="leave these out of [requires.balance]; they follow from the estimator.",
-            )
-        return made
+        return read_diagnostics(self.requires, self._adjusting, self.method, self.adjusts_for, self.design)
 
     def to_toml(self) -> str:
         """Return the study as a TOML document that people can read and approve."""
@@ -357,9 +347,10 @@ class Study:
     def _plain(self) -> dict[str, Any]:
         """Return the study as plain values, without empty ones."""
         whole = {part.name: getattr(self, part.name) for part in fields(self) if part.init}
-        whole["estimator"] = _plain_estimator(self.estimator)
+        whole["estimator"] = plain_estimator(self.estimator)
         whole["schema"] = self.schema.to_dict()
-        tables = ("confounders", "bounds", "expected", "epsilons", "requires", "estimator", "schema")
+        whole["aggregation"] = "" if self.aggregation == "plain" else self.aggregation
+        tables = ("confounders", "bounds", "expected", "epsilons", "requires", "secure", "sites", "estimator", "schema")
         simple = {name: value for name, value in whole.items() if name not in tables and value != ""}
         return {"version": VERSION} | simple | {name: dict(whole[name]) for name in tables if whole[name]}
 
@@ -386,15 +377,3 @@ class Study:
         study = cls(**document | {"schema": Schema.from_dict(document["schema"]), "estimator": estimator})
         object.__setattr__(study, "_read", text)
         return study
-
-
-def _method(estimator: Estimator) -> str:
-    return next(name for name, kind in ESTIMATORS.items() if kind is type(estimator))
-
-
-def _plain_estimator(estimator: Estimator) -> dict[str, Any]:
-    """Return an estimator as plain values, without absent ones; the one that another runs as a table of its own."""
-    plain = {name: value for name, value in asdict(estimator).items() if value is not None}  # type: ignore[call-overload]
-    if isinstance(estimator, Winsorised):
-        plain["estimator"] = _plain_estimator(estimator.estimator)
-    return {"name": _method(estimator), **plain}

@@ -1,11 +1,12 @@
 """Reading the parts of a study's file: its estimator, its diagnostics and its texts."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any
 
+from dpcausal.effect import Estimator
 from dpcausal.errors import StudyError
-from dpcausal.estimators.average import ESTIMATORS, suggest_estimator
+from dpcausal.estimators.average import ESTIMATORS, Winsorised, suggest_estimator
 from dpcausal.queries import Cut
 from dpcausal.validation import check_keys, did_you_mean
 
@@ -47,6 +48,19 @@ def _parameter(value: object) -> object:
         check_keys("cut", value, ("name",), ("edges",))
         return Cut(**value)
     return value
+
+
+def method_name(estimator: Estimator) -> str:
+    """Return the name of an estimator."""
+    return next(name for name, kind in ESTIMATORS.items() if kind is type(estimator))
+
+
+def plain_estimator(estimator: Estimator) -> dict[str, Any]:
+    """Return an estimator as plain values, without absent ones; the one that another runs as a table of its own."""
+    plain = {name: value for name, value in asdict(estimator).items() if value is not None}  # type: ignore[call-overload]
+    if isinstance(estimator, Winsorised):
+        plain["estimator"] = plain_estimator(estimator.estimator)
+    return {"name": method_name(estimator), **plain}
 
 
 def unknown_key(table: object, known: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 import math
 import numbers
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields
 from difflib import get_close_matches
@@ -24,6 +25,17 @@ LONGEST_VERSION = 64
 def is_version(text: object) -> bool:
     """Return whether a text may name a version of a data set: one short line without control characters."""
     return isinstance(text, str) and 0 < len(text) <= LONGEST_VERSION and text.isprintable() and text == text.strip()
+
+
+def is_public_key(text: object) -> bool:
+    """Return whether this is a public key as `Key.public` writes it."""
+    return isinstance(text, str) and len(text) == 64 and set(text) <= set("0123456789abcdef")
+
+
+def is_name(text: object) -> bool:
+    """Return whether this can be a site's name: it names files and processes, and NVFlare reserves `server`."""
+    named = isinstance(text, str) and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}", text) is not None
+    return named and text != "server"
 
 
 Declared = TypeVar("Declared")

@@ -15,7 +15,8 @@ from dpcausal import Study
 from dpcausal.effect import Estimator
 from dpcausal.errors import RefusedError
 from dpcausal.federation.protocol import Message, Request
-from dpcausal.federation.responses import Question, why_invalid
+from dpcausal.federation.question import Question
+from dpcausal.federation.responses import why_invalid
 from dpcausal.federation.roster import Roster
 from dpcausal.federation.signatures import Key, claimed_body
 from dpcausal.hash_chain import digest_of_text
@@ -230,7 +231,7 @@ def forged(truthful: Responses) -> dict[str, Any]:
         "letters beyond ASCII": key.seal(body).replace("south", "s\ud800uth"),
         "something that is no message": key.seal("hello"),
         "a message in another spelling": key.seal(body.replace(": ", ":")),
-        "a message of an unknown version": key.seal(body.replace('"version": 3', '"version": 4')),
+        "a message of an unknown version": key.seal(body.replace('"version": 4', '"version": 5')),
         "a message without end": key.seal(deep),
         "a message with a deep answer": key.seal(body.replace('"answer": {', f'"answer": {{"deep": {deep}, ')),
         "an infinite number": key.seal(body.replace('"values": [', '"values": [1e999, ')),

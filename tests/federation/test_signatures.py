@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from dpcausal.errors import TransportError
-from dpcausal.federation.signatures import Key, claimed_body, is_public_key, opened
+from dpcausal.federation.signatures import Key, claimed_body, opened
+from dpcausal.validation import is_public_key
 
 
 @pytest.fixture

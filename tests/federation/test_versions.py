@@ -27,7 +27,7 @@ def answered(folder: Path, request: str) -> dict[str, Any]:
 
 
 def test_stored_messages_hold_every_code_of_version_2() -> None:
-    assert {NOW.get(code, code) for code in STORED["messages"]} == set(MEANINGS)
+    assert {NOW.get(code, code) for code in STORED["messages"]} == set(MEANINGS) - {"refused_step"}
 
 
 @pytest.mark.parametrize("code", STORED["messages"])

@@ -40,6 +40,10 @@ class SeededNoise:
         """Stand in for that of `secrets`."""
         return int(self._random.integers(limit))
 
+    def token_bytes(self, count: int) -> bytes:
+        """Stand in for that of `secrets`."""
+        return self._random.bytes(count)
+
     def SystemRandom(self) -> np.random.Generator:  # noqa: N802 (its name in `secrets`)
         """Stand in for that of `secrets`."""
         return self._random

@@ -1,7 +1,7 @@
 """The coordinator: many sites as one source, or their effects pooled into one."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from dpcausal.calibration import calibrate
@@ -11,15 +11,18 @@ from dpcausal.federation.aggregate import replay_estimate, sum_releases
 from dpcausal.federation.dispatch import Dispatcher
 from dpcausal.federation.plausibility import Answer, suspicions
 from dpcausal.federation.protocol import Message, Request
+from dpcausal.federation.question import Question
 from dpcausal.federation.requests import Requests
-from dpcausal.federation.responses import Question, SiteResponse, releases_of
+from dpcausal.federation.responses import SiteResponse, releases_of
 from dpcausal.federation.roster import Roster
+from dpcausal.federation.secure_release import check_range, check_sites, opened_release, secure_caveats
+from dpcausal.federation.secure_rounds import SecureRounds, summary
 from dpcausal.federation.signatures import Key
 from dpcausal.federation.transport import Transport
 from dpcausal.guarantee import Guarantee, Rule
 from dpcausal.pooling import pool
 from dpcausal.queries import Query, StratumContrasts
-from dpcausal.release import Release
+from dpcausal.release import Receipt, Release, receipts_in
 from dpcausal.schema import Schema
 from dpcausal.study import Study
 from dpcausal.validation import is_number
@@ -68,14 +71,15 @@ class Coordinator:
                 got=f"timeout={timeout!r}, attempts={attempts!r}, min_sites={min_sites!r}",
                 hint="the defaults are 60 seconds, 3 attempts and 1 site.",
             )
-        self._min_sites = min_sites
+        self._min_sites, self._on_response = min_sites, on_response
         self._dispatcher = Dispatcher(roster, key, transport, Requests(store), timeout, attempts, on_response)
         self._found: dict[str, SiteResponse] | None = None
+        self._ticks: tuple[int, ...] = ()
 
     @property
     def request(self) -> Request:
-        """The request that carries the study: one for all sites."""
-        return Request(study=self._text, ask="releases")
+        """The first request that carries the study: one for all sites."""
+        return Request(study=self._text, ask="keys" if self.study.secure_settings else "releases")
 
     @property
     def sealed(self) -> str:
@@ -96,7 +100,17 @@ class Coordinator:
         return self._with_suspicions(pool(effects, self.study.pooling, absent), effects)
 
     def effects(self) -> dict[str, Effect]:
-        """Return the effect of each site that answered."""
+        """Return the effect of each site that answered.
+
+        Raises:
+            RefusedError: If the study has secure sums: no site's numbers can be seen.
+        """
+        if self.study.secure_settings:
+            raise RefusedError(
+                expected='a study with aggregation = "plain" for effects of single sites',
+                got="secure sums, of which only the total is opened",
+                hint="use run().",
+            )
         answers = self._answers(self._asked())
         return {
             site: replay_estimate(self.study, site, message, releases_of(message)) for site, message in answers.items()
@@ -106,26 +120,29 @@ class Coordinator:
         found = self._asked()  # first, so that no request for the number of units is needed
         guarantee = self.study.guarantee()
         effect = self.study.estimator.estimate(self, epsilon=guarantee.epsilon, delta=guarantee.delta)
-        releases = self._releases()
+        receipts = self._receipts()
         shares = (
             SiteShare(site, response.words, response.message.n if response.message else None)
             for site, response in found.items()
         )
         summed = replace(
             effect,
-            method=f"{effect.method}; from the sums of {len(releases)} of {len(found)} sites",
-            receipts=tuple(replace(release.receipt, site=site) for site, release in releases.items()),
+            method=f"{effect.method}; from the {self._kind}sums of {len(receipts)} of {len(found)} sites",
+            receipts=receipts,
             sites=tuple(shares),
         )
-        return self._with_suspicions(summed, self.effects())
+        return self._with_suspicions(summed, {} if self.study.secure_settings else self.effects())
 
     def _with_suspicions(self, effect: Effect, effects: Mapping[str, Effect]) -> Effect:
         """Return the effect with a warning, first of all, for each check of plausibility that a site fails."""
         messages = self._answers(self._asked())
-        answers = {
-            site: Answer(message.n or 0, message.arm_sizes, releases_of(message), effects[site])
-            for site, message in messages.items()
-        }
+        if self.study.secure_settings:
+            answers = {"the sum": Answer(self.n, self.arm_sizes, (self.release(*self.study.questions()[0]),), effect)}
+        else:
+            answers = {
+                site: Answer(message.n or 0, message.arm_sizes, releases_of(message), effects[site])
+                for site, message in messages.items()
+            }
         found = suspicions(answers, self.schema)
         if found and self.study.pooling == "sums":
             effect = replace(effect, no_interval=effect.no_interval or _OF_SUSPECT_SUMS)
@@ -167,7 +184,9 @@ class Coordinator:
         if len(self._members()) == 1:
             return notes
         strata = isinstance(self.study.questions()[0][0], StratumContrasts)
-        return (*notes, *_OF_SUMS, _OF_STRATA if strata else _OF_ONE_TABLE)
+        settings = self.study.secure_settings
+        of_noise = (_OF_SUMS,) if settings is None else secure_caveats(settings, len(self._members()))
+        return (*notes, *of_noise, _OF_PERSONS, _OF_STRATA if strata else _OF_ONE_TABLE)
 
     def release(self, query: Query, guarantee: Guarantee) -> Release:
         """Return the sum of all sites' noisy answers to the study's query.
@@ -182,13 +201,33 @@ class Coordinator:
                 got=f"{query.name}, {guarantee}" if self.study.pooling == "sums" else f"{self.study.pooling}",
                 hint='for sums, write a study with pooling = "sums"; otherwise use run().',
             )
+        settings = self.study.secure_settings
+        if settings:
+            self._asked()
+            return opened_release(self.study, settings, self._ticks, self._receipts())
         return sum_releases(query, guarantee, calibrate(query, self.schema, guarantee), self._releases())
+
+    @property
+    def _kind(self) -> str:
+        return "secure " if self.study.secure_settings else ""
+
+    def _receipts(self) -> tuple[Receipt, ...]:
+        """Return the receipts of the sites in the sum."""
+        answers = self._answers(self._asked())
+        found = ((site, receipt) for site, message in answers.items() for receipt in receipts_in(asdict(message)))
+        return tuple(replace(receipt, site=site) for site, receipt in found)
 
     def _releases(self) -> dict[str, Release]:
         return {site: releases_of(message)[0] for site, message in self._answers(self._asked()).items()}
 
     def _asked(self) -> dict[str, SiteResponse]:
         """Return each site's response to the study."""
+        settings = self.study.secure_settings
+        if self._found is None and settings:
+            rounds = SecureRounds(self.study, settings, self._dispatcher, self._min_sites, self._on_response)
+            opened = rounds.run()
+            check_range(self.study, settings, opened.ticks, opened.responses)
+            self._found, self._ticks = dict(opened.responses), opened.ticks
         if self._found is None:
             self._found = self._dispatcher.ask(Question(self.study, self.request))
         return self._found
@@ -196,7 +235,9 @@ class Coordinator:
     def _members(self) -> dict[str, Message]:
         """Return the messages of the sites whose units the effect includes, or would include."""
         facts = Question(self.study, Request(study=self._text, ask="facts"))
-        return self._answers(self._dispatcher.ask(facts) if self._found is None else self._found)
+        return self._answers(
+            self._dispatcher.ask(facts, self.study.sites or None) if self._found is None else self._found
+        )
 
     def _answers(self, found: dict[str, SiteResponse]) -> dict[str, Message]:
         answers = {
@@ -207,16 +248,14 @@ class Coordinator:
         if len(answers) < self._min_sites:
             raise RefusedError(
                 expected=f"answers from at least {self._min_sites} of {len(found)} sites",
-                got=_summary(found.values()),
+                got=summary(found.values()),
                 hint="contact these sites, then run again: answers are stored, and nothing is paid for twice.",
             )
         return answers
 
 
-_OF_SUMS = (
-    "answers of sites were added up; each site added its own noise",
-    "each unit is assumed to be at one site; epsilons add up for a person with records at several sites",
-)
+_OF_SUMS = "answers of sites were added up; each site added its own noise"
+_OF_PERSONS = "each unit is assumed to be at one site; epsilons add up for a person with records at several sites"
 _OF_SUSPECT_SUMS = (
     "a site's numbers are implausible, and one wrong site moves sums by any amount; examine the site, then run the "
     "study without it, or with pooling = 'automatic'"
@@ -231,14 +270,6 @@ def _of_unknown_units(roster: Roster, answered: Iterable[str]) -> tuple[str, ...
     if not unknown:
         return ()
     return (f"numbers of units that were not agreed on beforehand, and rest on the site's word: {', '.join(unknown)}",)
-
-
-def _summary(found: Iterable[SiteResponse]) -> str:
-    """Return what sites did, with those named together that did the same."""
-    sites: dict[str, list[str]] = {}
-    for response in found:
-        sites.setdefault(response.words, []).append(response.site)
-    return "; ".join(f"{', '.join(named)} {words}" for words, named in sites.items())
 
 
 def _text_of(study: str | Path) -> str:
@@ -272,5 +303,7 @@ def _check(study: Study, roster: Roster, key: Key) -> None:
             got="none",
             hint="add the sites first: dpcausal federation admit.",
         )
+    if study.secure_settings:
+        check_sites(study.secure_settings, roster)
     if unknown := sorted(set(study.epsilons) - set(roster.sites)):
         raise StudyError(expected="epsilons for sites in the roster", got=", ".join(unknown), hint="check the names.")

@@ -1,13 +1,14 @@
 """Sending one request to all sites: with retries, and with every answer stored before it is used."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from dpcausal.errors import TransportError
 from dpcausal.federation.protocol import MEANINGS, Code, Message
+from dpcausal.federation.question import Question
 from dpcausal.federation.requests import Requests
-from dpcausal.federation.responses import Question, SiteResponse, signed_by, why_invalid
+from dpcausal.federation.responses import SiteResponse, signed_by, why_invalid
 from dpcausal.federation.roster import Roster
 from dpcausal.federation.signatures import Key, claimed_body
 from dpcausal.federation.transport import Transport
@@ -42,17 +43,24 @@ class Dispatcher:
     attempts: int
     on_response: Callable[[str, str], None]
 
-    def ask(self, question: Question) -> dict[str, SiteResponse]:
-        """Send a request, and return the response of each site of the roster, in the order of their names."""
+    def ask(self, question: Question, sites: Collection[str] | None = None) -> dict[str, SiteResponse]:
+        """Send a request, and return the response of each site of the roster, in the order of their names.
+
+        Args:
+            question: The request, with its study.
+            sites: The sites to ask; without it, all of the roster.
+        """
         asked = question.request
         sealed = self.key.seal(asked.to_json())
         self.requests.store(asked.id, digest_of_text(asked.study), sealed)
-        found = {site: SiteResponse(site, _SILENT) for site in sorted(self.roster.keys)}
-        for site, text in self.requests.messages(asked.id):
-            stored = self._validated(site, text, question)
-            if stored.answered and stored.site in found and not found[stored.site].answered:
-                found[stored.site] = stored
-                self.on_response(stored.site, stored.words)
+        named = self.roster.sites if sites is None else [site for site in self.roster.sites if site in sites]
+        stored = self.stored(question)
+        found = {
+            site: stored.get(site) or SiteResponse(site, _SILENT) for site in sorted(named) if site in self.roster.keys
+        }
+        for site, response in found.items():
+            if site in stored:
+                self.on_response(site, response.words)
         for attempt in range(self.attempts):
             waiting = [site for site, response in found.items() if _is_retryable(response)]
             if not waiting:
@@ -60,8 +68,17 @@ class Dispatcher:
             if attempt:
                 time.sleep(min(2.0 ** (attempt - 1), self.timeout))
             found |= self._asked_once(question, sealed, waiting)
-        revoked = {site: SiteResponse(site, _REVOKED) for site in self.roster.sites if site not in found}
+        revoked = {site: SiteResponse(site, _REVOKED) for site in named if site not in found}
         return dict(sorted((found | revoked).items()))
+
+    def stored(self, question: Question) -> dict[str, SiteResponse]:
+        """Return the answers to a request that are stored, by site. Nobody is asked."""
+        found: dict[str, SiteResponse] = {}
+        for site, text in self.requests.messages(question.request.id):
+            stored = self._validated(site, text, question)
+            if stored.answered and stored.site in self.roster.keys:
+                found.setdefault(stored.site, stored)
+        return found
 
     def _asked_once(self, question: Question, sealed: str, sites: list[str]) -> dict[str, SiteResponse]:
         """Return the responses to one attempt; of several from one site, the one with the highest rank."""
@@ -95,7 +112,7 @@ class Dispatcher:
         problem = why_invalid(message, signer, question, self.roster.sites[signer].units, before)
         if problem:
             return SiteResponse(signer, f"{_INVALID}: {problem}")
-        return SiteResponse(signer, MEANINGS[message.code], message)
+        return SiteResponse(signer, MEANINGS[message.code], message, text)
 
 
 _SILENT = "did not answer"

@@ -12,16 +12,25 @@ from dpcausal.errors import TransportError, redact_errors
 from dpcausal.hash_chain import digest_of_text
 from dpcausal.validation import is_version
 
-VERSION = 3
+VERSION = 4
 """The version of the protocol. Version 3 renamed the codes `unknown_asker` to `unknown_requester` and `denied` to
-`rejected`."""
+`rejected`; version 4 added secure sums."""
 
-VERSIONS = (2, 3)
+VERSIONS = (2, 3, 4)
 """The versions that this version of dpcausal reads. A site answers in the version of the request, so sites can be
 upgraded one by one, before the coordinator."""
 
-Ask = Literal["facts", "releases"]
-"""`facts`: the number of units, at no cost. `releases`: the noisy answers to all queries of the study's estimator."""
+Step = Literal["keys", "shares", "masked", "confirm", "unmask"]
+"""The rounds of a secure sum, in their order. Only `masked` reads the table, and only it has a price."""
+
+STEPS: tuple[Step, ...] = get_args(Step)
+
+Ask = Literal["facts", "releases"] | Step
+"""`facts`: the number of units, at no cost. `releases`: the noisy answers to all queries of the study's estimator. The
+others are the rounds of a secure sum."""
+
+ASKS: tuple[str, ...] = ("facts", "releases", *STEPS)
+_SECURE_SINCE = 4
 
 Code = Literal[
     "answered",
@@ -34,6 +43,7 @@ Code = Literal[
     "no_budget",
     "failed",
     "stopped",
+    "refused_step",
 ]
 
 MEANINGS: dict[Code, str] = {
@@ -47,6 +57,7 @@ MEANINGS: dict[Code, str] = {
     "no_budget": "has too little budget left",
     "failed": "could not compute its answer",
     "stopped": "exceeded its limits of time or memory",
+    "refused_step": "refused this round of the secure sum: it answers each round once, for sites that it verified",
 }
 """Each code in words. A site sends no other reason for not answering."""
 
@@ -63,11 +74,13 @@ class Request:
     Attributes:
         study: The whole study file, as text: sites approve it by its digest.
         ask: What the coordinator asks for.
+        carries: In a secure sum, the signed texts of sites from the round before.
         version: The version of the protocol.
     """
 
     study: str
     ask: Ask
+    carries: tuple[str, ...] = ()
     version: int = VERSION
 
     @property
@@ -86,8 +99,13 @@ class Request:
         Raises:
             TransportError: If it is anything else.
         """
-        request = cls(**_read(cls, text))
-        if isinstance(request.study, str) and request.ask in get_args(Ask):
+        document = _read(cls, text)
+        carried = document.get("carries", [])
+        if not isinstance(carried, list) or not all(isinstance(each, str) for each in carried):
+            raise _unreadable()
+        request = cls(**document | {"carries": tuple(carried)})
+        known = ASKS if request.version >= _SECURE_SINCE else ASKS[:2]
+        if isinstance(request.study, str) and request.ask in known and (not carried or request.ask in STEPS[1:]):
             return request
         raise _unreadable()
 
@@ -101,10 +119,10 @@ class Message:
         study: The digest of the study.
         site: The site's name.
         code: Whether the site answered, or why not.
-        n: The number of units, with an answer.
+        n: The number of units, with an answer; None in rounds of a secure sum that read no table.
         arm_sizes: The number of units in each arm, where the schema declares arms public.
-        as_of: The version of the site's data, with an answer.
-        answer: The releases as plain values; None for `facts`.
+        as_of: The version of the site's data, wherever there is a number of units.
+        answer: The releases, or the answer to a round of a secure sum, as plain values; None for `facts`.
         version: The version of the protocol.
     """
 
@@ -133,12 +151,15 @@ class Message:
         arms = tuple(document["arm_sizes"]) if isinstance(document["arm_sizes"], list) else document["arm_sizes"]
         message = cls(**document | {"arm_sizes": arms, "code": _code_of(document)})
         answered = message.code == "answered"
+        unread = message.n is None and message.answer is not None and message.version >= _SECURE_SINCE
+        counted = answered and not unread
         if (
             all(isinstance(each, str) for each in (message.request, message.study, message.site))
             and message.code in MEANINGS
-            and (_is_count(message.n) if answered else message.n is None)
-            and (is_version(message.as_of) if answered else message.as_of is None)
-            and (arms is None or (answered and _are_arms(arms, message.n)))
+            and (message.code != "refused_step" or message.version >= _SECURE_SINCE)
+            and (_is_count(message.n) if counted else message.n is None)
+            and (is_version(message.as_of) if counted else message.as_of is None)
+            and (arms is None or (counted and _are_arms(arms, message.n)))
             and (message.answer is None or (answered and isinstance(message.answer, dict)))
         ):
             return message
@@ -170,17 +191,17 @@ def _are_arms(sizes: object, n: Any) -> bool:  # noqa: ANN401 (checked by the ca
 
 
 def _written(parts: Request | Message, **changes: str) -> str:
-    return json.dumps(asdict(parts) | changes, sort_keys=True, allow_nan=False)
+    document = asdict(parts) | changes
+    if parts.version < _SECURE_SINCE:
+        document.pop("carries", None)
+    return json.dumps(document, sort_keys=True, allow_nan=False)
 
 
 def _read(kind: type[Request | Message], text: str) -> dict[str, Any]:
     with redact_errors(ValueError, RecursionError, instead=lambda _: _unreadable()):
         document = json.loads(text)
         as_written = json.dumps(document, sort_keys=True, allow_nan=False) == text
-    known = sorted(part.name for part in fields(kind))
-    if not as_written or not isinstance(document, dict) or sorted(document) != known:
-        raise _unreadable()
-    if type(document["version"]) is not int:
+    if not as_written or not isinstance(document, dict) or type(document.get("version")) is not int:
         raise _unreadable()
     if document["version"] not in VERSIONS:
         raise TransportError(
@@ -189,6 +210,9 @@ def _read(kind: type[Request | Message], text: str) -> dict[str, Any]:
             hint="upgrade the older side; sites first, then the coordinator. dpcausal site status and dpcausal "
             "federation status print the versions that each side reads.",
         )
+    known = {part.name for part in fields(kind)} - ({"carries"} if document["version"] < _SECURE_SINCE else set())
+    if set(document) != known:
+        raise _unreadable()
     return document
 
 

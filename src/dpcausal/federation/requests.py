@@ -75,6 +75,10 @@ class Requests:
         )
         return [text for (text,) in self._found(command, study, site)]
 
+    def texts_of(self, study: str) -> list[str]:
+        """Return the signed texts of all requests about a study, the oldest first."""
+        return [text for (text,) in self._found("SELECT text FROM requests WHERE study = ? ORDER BY rowid", study)]
+
     def asked(self) -> list[tuple[str, ...]]:
         """Return all requests, the oldest first: the id, the digest of the study, the signed text and the time."""
         return self._found("SELECT id, study, text, at FROM requests ORDER BY at, rowid")

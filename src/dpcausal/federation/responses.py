@@ -6,17 +6,19 @@ signed, what was asked, how much noise there must be, and the sums that so many 
 
 import json
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpcausal.calibration import calibrate
+from dpcausal.calibration import Noise, calibrate
 from dpcausal.errors import TransportError
 from dpcausal.federation.aggregate import replay_estimate, ticks_of
 from dpcausal.federation.plausibility import why_impossible
-from dpcausal.federation.protocol import Message, Request
+from dpcausal.federation.protocol import STEPS, Message
+from dpcausal.federation.question import Question
+from dpcausal.federation.receipt_checks import is_paid
 from dpcausal.federation.roster import Roster
+from dpcausal.federation.secure_messages import why_step_invalid
 from dpcausal.federation.signatures import opened
 from dpcausal.hash_chain import digest_of_text
 from dpcausal.release import Receipt, Release
@@ -24,21 +26,11 @@ from dpcausal.schema import Schema
 from dpcausal.study import Study
 from dpcausal.validation import is_number
 
+_COUNTED = ("facts", "releases", "masked")
+"""What is asked of the table: answers have the number of units."""
+
 _FAR = 100.0
 """Noise never exceeds this multiple of its scale: the probability is below 1 in 10^43."""
-
-
-@dataclass(frozen=True)
-class Question:
-    """A request to all sites, with its study.
-
-    Attributes:
-        study: The study.
-        request: The request that carries it.
-    """
-
-    study: Study
-    request: Request
 
 
 @dataclass(frozen=True)
@@ -49,11 +41,13 @@ class SiteResponse:
         site: The site's name.
         words: What the site did, for people to read.
         message: Its message; None unless it is valid.
+        text: The signed text of that message.
     """
 
     site: str
     words: str
     message: Message | None = None
+    text: str = ""
 
     @property
     def answered(self) -> bool:
@@ -92,26 +86,30 @@ def why_invalid(message: Message, site: str, question: Question, units: int | No
         for earlier in before
         if earlier.code == "answered" and earlier.as_of == message.as_of
     ]
-    public = question.study.schema.protects != "record"
+    public, ask = question.study.schema.protects != "record", question.request.ask
     answered = message.code == "answered"
+    counted = answered and ask in _COUNTED
     problem = _first(
         (message.site == site, "it carries the name of another site"),
         (message.request == question.request.id, "it answers another request"),
         (message.version == question.request.version, "it is in another version of the protocol than the request"),
         (message.study == digest_of_text(question.request.study) or not answered, "it answers another study"),
-        (not answered or (message.n or 0) >= 2, "it claims fewer than two units"),
-        (not answered or units in (None, message.n), "its number of units differs from the roster"),
+        (not counted or (message.n or 0) >= 2, "it claims fewer than two units"),
+        (not counted or units in (None, message.n), "its number of units differs from the roster"),
         (
-            not answered or set(sizes) <= {(message.n, message.arm_sizes)},
+            not counted or set(sizes) <= {(message.n, message.arm_sizes)},
             "its numbers of units differ from those it sent before for the same version of the data",
         ),
-        (not answered or (message.arm_sizes is not None) == public, "it sends arm sizes, or none, against the schema"),
-        (message.answer is None or question.request.ask != "facts", "it answers more than the request asks for"),
-        (not answered or message.answer is not None or question.request.ask == "facts", "its answer is empty"),
+        (not counted or (message.arm_sizes is not None) == public, "it sends arm sizes, or none, against the schema"),
+        (message.answer is None or ask != "facts", "it answers more than the request asks for"),
+        (counted or message.n is None, "it answers more than the request asks for"),
+        (not answered or message.answer is not None or ask == "facts", "its answer is empty"),
     )
-    if problem or not answered or question.request.ask == "facts":
+    if problem or not answered or ask == "facts":
         return problem
     try:
+        if ask in STEPS:
+            return why_step_invalid(message, site, question)
         return _why_answer_invalid(message, site, question.study)
     except Exception:  # noqa: BLE001 (a hostile answer may break in ways that nobody listed)
         return "its answer cannot be read"
@@ -161,33 +159,26 @@ def _why_release_invalid(release: Release, n: int, schema: Schema) -> str:
     for value, count, at in zip(release.values, ticks, coordinates, strict=True):
         if not math.isclose(value, count * at.tick, rel_tol=2.0**-50):
             return "its numbers are not whole ticks"
-    for count, (scale, at) in zip(ticks, pairs, strict=True):
-        # The most that all units together can move a sum, starting from a table whose sum is 0.
-        most = n * float((at.weight or 0) * max(noise.sensitivity.bound, Fraction(1))) + _FAR * (scale or 0.0)
-        if query.adds_up and abs(count) > most:
-            return "its numbers are larger than so many units can add up to"
+    if query.adds_up and is_too_large(ticks, n, noise):
+        return "its numbers are larger than so many units can add up to"
     price = Receipt(query.name, guarantee.epsilon, guarantee.delta)
-    return "" if _is_paid(release.receipt, price) else "it has no receipt for the price"
+    return "" if is_paid(release.receipt, price) else "it has no receipt for the price"
 
 
-def _is_paid(receipt: Receipt, price: Receipt) -> bool:
-    """Return whether a receipt shows that a price was debited from a ledger."""
-    return (
-        (receipt.query, receipt.epsilon, receipt.delta) == (price.query, price.epsilon, price.delta)
-        and type(receipt.entry) is int
-        and receipt.entry >= 0
-        and receipt.site is None
-        and _is_digest(receipt.digest)
-        and _is_day(receipt.on)
-    )
+def is_too_large(ticks: Sequence[int], n: int, noise: Noise, spread: float = 1.0) -> bool:
+    """Return whether sums are larger than so many units can add up to, whatever the noise.
 
-
-def _is_day(text: object) -> bool:
-    return isinstance(text, str) and re.fullmatch(r"\d{4}-\d{2}-\d{2}", text, re.ASCII) is not None
-
-
-def _is_digest(text: object) -> bool:
-    return isinstance(text, str) and re.fullmatch(r"[0-9a-f]{64}", text) is not None
+    Args:
+        ticks: The sums.
+        n: The number of units.
+        noise: The noise of one table.
+        spread: The noise in the sums, as a multiple of it.
+    """
+    # The most that all units together can move a sum, starting from a table whose sum is 0.
+    bound = max(noise.sensitivity.bound, Fraction(1))
+    pairs = zip(noise.scales, noise.sensitivity.coordinates, strict=True)
+    most = [n * float((at.weight or 0) * bound) + _FAR * spread * (scale or 0.0) for scale, at in pairs]
+    return any(abs(count) > limit for count, limit in zip(ticks, most, strict=True))
 
 
 def _first(*checks: tuple[bool, str]) -> str:

@@ -9,8 +9,7 @@ from typing import Any, Self
 import tomli_w
 
 from dpcausal.errors import SchemaError, StudyError
-from dpcausal.federation.signatures import is_name, is_public_key
-from dpcausal.validation import build
+from dpcausal.validation import build, is_name, is_public_key
 
 
 @dataclass(frozen=True)

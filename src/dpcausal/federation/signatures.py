@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -157,17 +156,6 @@ def claimed_signer(sealed: str) -> str:
         return _parts(sealed)[0]
     except TransportError:
         return ""
-
-
-def is_public_key(text: object) -> bool:
-    """Return whether this is a public key as `Key.public` writes it."""
-    return isinstance(text, str) and len(text) == 64 and set(text) <= set("0123456789abcdef")
-
-
-def is_name(text: object) -> bool:
-    """Return whether this can be a site's name: it names files and processes, and NVFlare reserves `server`."""
-    named = isinstance(text, str) and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}", text) is not None
-    return named and text != "server"
 
 
 def _signed(owner: str, body: str) -> bytes:

@@ -7,7 +7,8 @@ from typing import Self
 
 from dpcausal.errors import StudyError, redact_errors
 from dpcausal.federation.roster import Member, Roster
-from dpcausal.federation.signatures import Key, is_name
+from dpcausal.federation.signatures import Key
+from dpcausal.validation import is_name
 
 _ROSTER = """\
 # The sites that {name} asks. Add one with: dpcausal federation admit FOLDER SITE KEY --units N, or by hand:

@@ -12,9 +12,8 @@ from typing import Literal, Self, get_args
 import tomli_w
 
 from dpcausal.errors import SchemaError, StudyError, redact_errors
-from dpcausal.federation.signatures import is_public_key
 from dpcausal.plain_text import check_plain_text, is_plain_text
-from dpcausal.validation import build, check_keys
+from dpcausal.validation import build, check_keys, is_public_key
 
 PEOPLE = "people.toml"
 VERSION = 1

@@ -9,9 +9,8 @@ from typing import Any, Self
 
 from dpcausal.columns import Unit
 from dpcausal.errors import DpcausalError, StudyError
-from dpcausal.federation.signatures import is_name, is_public_key
 from dpcausal.plain_text import is_plain_text
-from dpcausal.validation import build, check_format, check_keys, is_number, is_version
+from dpcausal.validation import build, check_format, check_keys, is_name, is_number, is_public_key, is_version
 
 FILE = "policy.toml"
 KEY = "site.key"

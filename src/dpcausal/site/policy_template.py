@@ -3,8 +3,9 @@
 from pathlib import Path
 
 from dpcausal.errors import StudyError
-from dpcausal.federation.signatures import Key, is_name
+from dpcausal.federation.signatures import Key
 from dpcausal.site.policy import FILE, KEY, VERSION
+from dpcausal.validation import is_name
 
 _POLICY = """\
 # The policy of a site. No request can change it. Fill in the marked lines, and do not publish this file.

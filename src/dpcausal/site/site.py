@@ -7,12 +7,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dpcausal.errors import BudgetExceededError, DpcausalError, EngineError, LedgerError, StudyError, TransportError
-from dpcausal.federation.protocol import Code, Message, Request, version_of
+from dpcausal.calibration import calibrate
+from dpcausal.errors import (
+    BudgetExceededError,
+    DpcausalError,
+    EngineError,
+    LedgerError,
+    SessionError,
+    StudyError,
+    TransportError,
+)
+from dpcausal.federation.protocol import STEPS, Code, Message, Request, version_of
+from dpcausal.federation.secure_messages import masked_answer, seal_header
 from dpcausal.federation.signatures import Key, claimed_body, claimed_signer, opened
 from dpcausal.hash_chain import digest_of_text
 from dpcausal.ledger import IN_MEMORY, Budget, DataSet, Ledger
-from dpcausal.release import Receipt, receipts_in
+from dpcausal.release import Receipt, receipts_in, session_request
+from dpcausal.secure_settings import SecureSettings
 from dpcausal.site.audit_log import AUDIT_LOG, AuditLog
 from dpcausal.site.consequences import Consequences, changed_lines
 from dpcausal.site.decisions import (
@@ -26,6 +37,7 @@ from dpcausal.site.decisions import (
 from dpcausal.site.people import People
 from dpcausal.site.policy import KEY, Policy, address_in
 from dpcausal.site.review import ReceivedStudy, Review, objections
+from dpcausal.site.sessions import SESSIONS, Sessions
 from dpcausal.site.site_ledger import MESSAGES, ledger_address, open_ledger, witness_address
 from dpcausal.site.stores import Inbox, ResponseStore
 from dpcausal.study import Study
@@ -59,6 +71,7 @@ class Site:
         self.audit_log = AuditLog(folder / AUDIT_LOG)
         self.inbox = Inbox(folder / "studies")
         self._responses = ResponseStore(folder / MESSAGES)
+        self._sessions = Sessions(folder / SESSIONS, self.policy.site, self._key.public)
 
     @property
     def public_key(self) -> str:
@@ -86,12 +99,15 @@ class Site:
             response = self._responses.response(message.request)
             if response is None:
                 response = replace(message, code="answered", **self._found(asked, planned, ledger)).to_json()
-                response = self._responses.store(message.request, response) if asked.ask == "releases" else response
+                paid = asked.ask in ("releases", "masked")
+                response = self._responses.store(message.request, response) if paid else response
             self.audit_log.write("answer", message.study, requester, f"{message.request} answered")
         except _RefusalError as refusal:
             message = replace(message, code=refusal.code)
         except BudgetExceededError:
             message = replace(message, code="no_budget")
+        except SessionError:
+            message = replace(message, code="refused_step")
         except (MemoryError, EngineError):
             message = replace(message, code="stopped")
         except Exception:  # noqa: BLE001, S110 (whatever it is, its text may quote the table: it stays here)
@@ -127,14 +143,46 @@ class Site:
 
     def _found(self, asked: Request, study: Study, ledger: Ledger) -> dict[str, Any]:
         """Return the content of an answer."""
+        if asked.ask in STEPS and asked.ask != "masked":
+            return self._step(asked, study, ledger)
         vault = self._vault(study, ledger)
         if vault.n < self.policy.minimum_units:
             raise _RefusalError("too_few_units")
         facts: dict[str, Any] = {"n": vault.n, "arm_sizes": vault.arm_sizes, "as_of": vault.as_of}
         if asked.ask == "facts":
             return facts
+        if study.secure_settings is not None:
+            return facts | {"answer": self._masked(asked, study, vault)}
         releases = study.prepare(vault, self.policy.site).run().releases
         return facts | {"answer": {"releases": [json.loads(release.to_json()) for release in releases]}}
+
+    def _step(self, asked: Request, study: Study, ledger: Ledger) -> dict[str, Any]:
+        """Return the content of an answer to a round of a secure sum that reads no table and has no price."""
+        settings = _settings(study)
+        begins = asked.ask == "keys" and not ledger.is_debited(session_request(study.digest))
+        if begins:
+            events = [calibrate(query, study.schema, guarantee).event for query, guarantee in study.questions()]
+            if ledger.remaining_after(events) is None:
+                raise _RefusalError("no_budget")
+        try:
+            return {"answer": {asked.ask: self._sessions.answer(asked, settings, may_begin=begins)}}
+        except TransportError:
+            raise _RefusalError("refused_step") from None
+
+    def _masked(self, asked: Request, study: Study, vault: Vault) -> dict[str, Any]:
+        """Return the site's masked numbers. The mask is drawn and on disk first; then the price is paid."""
+        settings = _settings(study)
+        ((query, guarantee),) = study.questions()
+        count = len(calibrate(query, study.schema, guarantee).scales)
+        try:
+            mask, members = self._sessions.mask(asked, settings, count)
+        except TransportError:
+            raise _RefusalError("refused_step") from None
+        contribution = vault.contribute(
+            query, guarantee, session=study.digest, members=members, honest=settings.honest, mask=mask
+        )
+        header = seal_header(self._key, study.digest, members)
+        return masked_answer(contribution.masked, contribution.receipt, header)
 
     def create_ledger(self) -> Ledger:
         """Create the ledger that the policy describes, once."""
@@ -285,4 +333,14 @@ def _read(body: str, requester: str) -> tuple[Request, Study]:
         raise _RefusalError("unreadable") from None
     if study.requester != requester:
         raise _RefusalError("unknown_requester")
+    if request.ask != "facts" and (request.ask in STEPS) != (study.secure_settings is not None):
+        raise _RefusalError("unreadable")  # a secure sum is never answered with plain releases, nor the reverse
     return request, study
+
+
+def _settings(study: Study) -> SecureSettings:
+    """Return the terms of a study that was read as one of secure sums."""
+    settings = study.secure_settings
+    if settings is None:
+        raise _RefusalError("unreadable")
+    return settings

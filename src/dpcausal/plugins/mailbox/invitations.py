@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 from typing import Self
 
 from dpcausal.errors import StudyError
-from dpcausal.federation.signatures import is_name
 from dpcausal.plugins.mailbox.authority import fingerprint_of
+from dpcausal.validation import is_name
 
 _PREFIX = "dpcausal-mailbox-1."
 _HINT = "copy the whole token, or ask the coordinator for a new one: dpcausal federation invite FOLDER SITE."

@@ -16,7 +16,7 @@ from werkzeug.exceptions import HTTPException
 
 from dpcausal.errors import TransportError
 from dpcausal.federation.protocol import Message, Request
-from dpcausal.federation.signatures import claimed_body, is_name, is_public_key, opened
+from dpcausal.federation.signatures import claimed_body, opened
 from dpcausal.hash_chain import digest_of_text
 from dpcausal.plugins.mailbox.calls import (
     LONGEST_MESSAGE,
@@ -26,6 +26,7 @@ from dpcausal.plugins.mailbox.calls import (
     read_credentials,
 )
 from dpcausal.plugins.mailbox.store import Store
+from dpcausal.validation import is_name, is_public_key
 
 _LONGEST_OTHER = 100_000
 _MOST_SITES = 10_000

@@ -12,9 +12,8 @@ from urllib.parse import urlsplit
 import tomli_w
 
 from dpcausal.errors import StudyError, redact_errors
-from dpcausal.federation.signatures import is_name, is_public_key
 from dpcausal.plugins.mailbox.authority import AUTHORITY, create_authority, issue_server_certificate
-from dpcausal.validation import check_format
+from dpcausal.validation import check_format, is_name, is_public_key
 
 FILE = "mailbox.toml"
 VERSION = 1

@@ -18,7 +18,7 @@ from nvflare.private.defs import CellChannelTopic, CellMessageHeaderKeys
 from nvflare.private.fed.server.fed_server import FederatedServer
 
 from dpcausal.federation.heartbeat import Heartbeat, hold_lock
-from dpcausal.federation.signatures import is_name
+from dpcausal.validation import is_name
 
 _TIME, _VERSION = "dpcausal_time", "dpcausal_version"
 

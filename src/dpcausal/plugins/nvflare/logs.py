@@ -12,9 +12,10 @@ from typing import Any
 
 from dpcausal.errors import TransportError
 from dpcausal.federation.protocol import Message, Request
-from dpcausal.federation.signatures import claimed_body, claimed_signer, is_name
+from dpcausal.federation.signatures import claimed_body, claimed_signer
 from dpcausal.hash_chain import digest_of_text
 from dpcausal.plugins.nvflare.job import COMMAND
+from dpcausal.validation import is_name
 
 VARIABLE = "FL_LOG_LEVEL"
 _STUDIES = logging.getLogger("dpcausal.studies")

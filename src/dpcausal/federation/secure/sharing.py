@@ -1,0 +1,70 @@
+"""Shamir's secret sharing of 32-byte secrets: any `threshold` shares give the secret, fewer say nothing about it."""
+
+from collections.abc import Mapping, Sequence
+
+from dpcausal.errors import MissingExtraError, SessionError, redact_errors
+
+try:
+    import shamirs
+except ImportError:
+    raise MissingExtraError(
+        expected="the library shamirs, which shares secrets among sites",
+        got="an installation without it",
+        hint='pip install "dpcausal[federation]".',
+    ) from None
+
+SECRET_BYTES = 32
+_PRIME = 2**256 + 297  # the smallest prime above all secrets: each is one element of the field
+_INDEX_BYTES, _VALUE_BYTES = 4, 33
+SHARE_BYTES = _INDEX_BYTES + _VALUE_BYTES
+
+
+def split(secret: bytes, threshold: int, names: Sequence[str]) -> dict[str, bytes]:
+    """Return one share of a secret for each name.
+
+    Args:
+        secret: The secret, 32 bytes.
+        threshold: How many shares give the secret.
+        names: Who is to hold a share, each name once.
+
+    Example:
+        >>> shares = split(bytes(range(32)), 2, ["east", "north", "west"])
+        >>> join({name: shares[name] for name in ("east", "west")}, 2) == bytes(range(32))
+        True
+    """
+    if len(secret) != SECRET_BYTES or not 2 <= threshold <= len(names) or len(set(names)) < len(names):
+        raise SessionError(
+            expected=f"a secret of {SECRET_BYTES} bytes, different names, and a threshold from 2 to their number",
+            got=f"{len(secret)} bytes, {len(names)} names, threshold {threshold}",
+            hint="this is an error of the program; please report it.",
+        )
+    points = shamirs.shares(int.from_bytes(secret, "big"), len(names), modulus=_PRIME, threshold=threshold)
+    return {
+        name: point.index.to_bytes(_INDEX_BYTES, "big") + point.value.to_bytes(_VALUE_BYTES, "big")
+        for name, point in zip(names, points, strict=True)
+    }
+
+
+def join(shares: Mapping[str, bytes], threshold: int) -> bytes:
+    """Return the secret from at least `threshold` shares of it, of which the first are used.
+
+    A wrong share gives a wrong secret, which the caller compares with what was announced.
+
+    Raises:
+        SessionError: If there are too few shares, or they cannot belong together.
+    """
+    points = [(int.from_bytes(each[:_INDEX_BYTES], "big"), each[_INDEX_BYTES:]) for each in shares.values()][:threshold]
+    whole = all(len(value) == _VALUE_BYTES for _, value in points)
+    if len(points) < threshold or not whole or len({index for index, _ in points}) < threshold:
+        raise _no_secret(len(shares), threshold)
+    with redact_errors(ValueError, OverflowError, instead=lambda _: _no_secret(len(shares), threshold)):
+        parts = [shamirs.share(index, int.from_bytes(value, "big"), _PRIME) for index, value in points]
+        return int(shamirs.interpolate(parts, threshold=threshold)).to_bytes(SECRET_BYTES, "big")
+
+
+def _no_secret(count: int, threshold: int) -> SessionError:
+    return SessionError(
+        expected=f"{threshold} different shares of one secret",
+        got=f"{count} shares that give none",
+        hint="collect answers of more sites.",
+    )

@@ -1,0 +1,98 @@
+"""From an opened secure sum to a release: range checks, and what its readers should know."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+from dpcausal.calibration import calibrate
+from dpcausal.errors import RefusedError, StudyError
+from dpcausal.federation.aggregate import summed_release
+from dpcausal.federation.plausibility import why_impossible
+from dpcausal.federation.responses import SiteResponse, is_too_large
+from dpcausal.federation.roster import Roster
+from dpcausal.hash_chain import digest_of
+from dpcausal.release import Receipt, Release, as_of
+from dpcausal.secure_settings import SecureSettings
+from dpcausal.study import Study
+
+
+def opened_release(
+    study: Study, settings: SecureSettings, ticks: Sequence[int], receipts: Sequence[Receipt]
+) -> Release:
+    """Return the opened sum as a release, with the receipts of all sites in it.
+
+    Args:
+        study: The study.
+        settings: Its terms.
+        ticks: The opened sums.
+        receipts: One receipt of each site in the sum.
+    """
+    ((query, guarantee),) = study.questions()
+    digest = digest_of(*([receipt.site, asdict(receipt)] for receipt in receipts))
+    joint = Receipt(query.name, guarantee.epsilon, guarantee.delta, digest=digest, as_of=as_of(receipts))
+    count = len(receipts)
+    return summed_release(query, study.schema, guarantee, ticks, sites=count, honest=settings.honest, receipt=joint)
+
+
+def check_range(
+    study: Study, settings: SecureSettings, ticks: Sequence[int], responses: Mapping[str, SiteResponse]
+) -> None:
+    """Raise if no tables of so many units, within the schema's bounds, have this sum, whatever the noise.
+
+    Which site sent wrong numbers cannot be seen: only the sum is opened.
+
+    Raises:
+        RefusedError: If the sum is impossible.
+    """
+    ((query, guarantee),) = study.questions()
+    noise = calibrate(query, study.schema, guarantee)
+    messages = [response.message for response in responses.values() if response.message]
+    n = sum(message.n or 0 for message in messages)
+    arms = [message.arm_sizes for message in messages if message.arm_sizes]
+    arm_sizes = (sum(each[0] for each in arms), sum(each[1] for each in arms)) if arms else None
+    problem = ""
+    if is_too_large(ticks, n, noise, math.sqrt(len(messages) / settings.honest)):
+        problem = "it is larger than so many units can add up to"
+    else:
+        receipt = Receipt(query.name, guarantee.epsilon, guarantee.delta)
+        sizes = {"sites": len(messages), "honest": settings.honest}
+        release = summed_release(query, study.schema, guarantee, ticks, receipt=receipt, **sizes)
+        problem = why_impossible(release, n, arm_sizes, study.schema)
+    if problem:
+        raise RefusedError(
+            expected=f"a sum that {n:,} units of {len(messages)} sites can have",
+            got=f"an impossible one: {problem}",
+            hint="at least one site sent wrong numbers. Which one cannot be seen: ask the sites to check their "
+            "installations and tables, or run another study with aggregation = 'plain'.",
+        )
+
+
+def check_sites(settings: SecureSettings, roster: Roster) -> None:
+    """Raise unless the roster has all sites of a secure sum, with the same keys.
+
+    Raises:
+        StudyError: If it lacks a site, or has another key for it.
+    """
+    other = [site for site, key in settings.sites.items() if site not in roster.sites or roster.sites[site].key != key]
+    if other:
+        raise StudyError(
+            expected="a roster with all sites of the study's table [sites], with the same keys",
+            got=f"no such entry for {', '.join(other)}",
+            hint="print the table from the roster with: dpcausal federation sites FOLDER.",
+        )
+
+
+def secure_caveats(settings: SecureSettings, count: int) -> tuple[str, ...]:
+    """Return what readers of an effect from a secure sum should know.
+
+    Args:
+        settings: The study's terms.
+        count: The number of sites in the sum.
+    """
+    noise = f"each site added a share of the noise, and the shares of {settings.honest} honest sites are one table's"
+    against = f"the coordinator together with up to {settings.colluding} sites"
+    return (
+        f"only the sum over {count} sites was opened; {noise}",
+        f"the privacy guarantee holds against {against}, and rests on the cryptography of the masks",
+        "no single site's numbers can be seen, so a site that sends wrong numbers within the bounds is not noticed",
+    )

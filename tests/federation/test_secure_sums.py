@@ -1,0 +1,246 @@
+"""Secure sums from a study to an effect: five rounds, sites that fall silent, and everything paid once."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dpcausal as dpc
+from dpcausal import Study
+from dpcausal.errors import RefusedError, StudyError
+from dpcausal.federation.protocol import STEPS, Message, Request
+from dpcausal.federation.requests import Requests
+from dpcausal.federation.roster import Member, Roster
+from dpcausal.federation.signatures import Key, claimed_body
+from dpcausal.hash_chain import digest_of_text
+from dpcausal.ledger import Ledger
+from dpcausal.testing import standard_schema, synthetic_table
+from tests.federation.conftest import Federation, message_in
+
+NAMES = ("east", "north", "south", "west")
+HONEST = 3
+
+
+@pytest.fixture
+def four(tmp_path: Path) -> Federation:
+    """Four sites of 400, 300, 200 and 100 units."""
+    schema = standard_schema()
+    sizes = dict(zip(NAMES, (400, 300, 200, 100), strict=True))
+    tables = {name: synthetic_table(schema, n, seed) for seed, (name, n) in enumerate(sizes.items())}
+    return Federation(tmp_path, tables, schema)
+
+
+def secure_study(federation: Federation, **changes: Any) -> Study:
+    """Return a study with secure sums of all sites, which they have approved."""
+    terms: dict[str, Any] = {
+        "aggregation": "secure",
+        "secure": {"honest": HONEST},
+        "sites": federation.roster.keys,
+        "epsilon": 5.0,
+    }
+    return federation.study(**terms | changes)
+
+
+def paid(federation: Federation) -> dict[str, int]:
+    """Return the number of debits in each site's ledger."""
+    ledgers = {name: Ledger(f"sqlite:///{federation.folder / name / 'ledger.db'}") for name in federation.tables}
+    return {name: [entry.kind for entry in each.entries()].count("debit") for name, each in ledgers.items()}
+
+
+def silent_from(federation: Federation, name: str, step: str) -> None:
+    """Let a site fall silent from one round on."""
+    honest = federation.honest(name)
+    last = STEPS.index(step)  # type: ignore[arg-type]
+
+    def answer(request: str) -> str:
+        asked = Request.from_json(claimed_body(request)).ask
+        if asked in STEPS and STEPS.index(asked) >= last:
+            raise ConnectionError
+        return honest(request)
+
+    federation.sites[name] = answer
+
+
+def carried(store: Path, study: Study) -> dict[str, Request]:
+    """Return the request of each round in a coordinator's store."""
+    texts = Requests(store).texts_of(digest_of_text(study.text))
+    requests = [Request.from_json(claimed_body(text)) for text in texts]
+    assert len({request.ask for request in requests}) == len(requests)
+    return {request.ask: request for request in requests}
+
+
+def test_secure_sum_has_one_tables_noise_and_is_paid_once(four: Federation) -> None:
+    study = secure_study(four)
+    heard: list[tuple[str, str]] = []
+    effect = four.coordinator(study, on_response=lambda *each: heard.append(each)).run()
+    assert effect.n == 1000
+    assert effect.guarantee == study.guarantee()
+    assert {term.parts for term in effect.noise} == {4 / HONEST}
+    assert [(share.site, share.status, share.n) for share in effect.sites] == [
+        (name, "answered", table.num_rows) for name, table in four.tables.items()
+    ]
+    assert "secure sums of 4 of 4 sites" in effect.method
+    assert "only the sum over 4 sites was opened" in str(effect.notes)
+    assert "its own noise" not in str(effect.notes)
+    assert paid(four) == dict.fromkeys(NAMES, 1)
+    assert [receipt.site for receipt in effect.receipts] == list(NAMES)
+    assert heard[0] == ("east", "answered (round 1 of 5, one-time keys: 1 of 4 sites)")
+    assert heard[-1] == ("west", "answered (round 5 of 5, opening: 4 of 4 sites)")
+    truth = four.coordinator(four.study(epsilon=90.0)).run().estimate
+    assert abs(effect.estimate - truth) < 6 * effect.privacy_sd
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_sum_is_opened_without_a_site_that_falls_silent(four: Federation, step: str) -> None:
+    silent_from(four, "north", step)
+    effect = four.coordinator(secure_study(four), attempts=1).run()
+    inside = step in ("confirm", "unmask")
+    assert effect.n == (1000 if inside else 700)
+    assert {term.parts for term in effect.noise} == {(4 if inside else 3) / HONEST}
+    statuses = {share.site: share.status for share in effect.sites}
+    assert statuses["north"] == ("answered" if inside else f"did not answer in round {STEPS.index(step) + 1} of 5")  # type: ignore[arg-type]
+    assert paid(four) == dict.fromkeys(NAMES, 1) | ({} if inside else {"north": 0})
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_too_few_sites_are_refused_and_a_later_run_continues(four: Federation, step: str, tmp_path: Path) -> None:
+    study, store = secure_study(four), tmp_path / "requests.db"
+    for name in ("north", "south"):
+        silent_from(four, name, step)
+    with pytest.raises(RefusedError, match=rf"at least 3 of 4 sites in round {STEPS.index(step) + 1} of 5") as refusal:  # type: ignore[arg-type]
+        four.coordinator(study, store=store, attempts=1).run()
+    before = STEPS.index(step) < STEPS.index("masked")  # type: ignore[arg-type]
+    assert ("nothing was paid" in str(refusal.value)) == before
+    assert sum(paid(four).values()) == {"keys": 0, "shares": 0, "masked": 2}.get(step, 4)
+    four.sites = {name: four.honest(name) for name in four.tables}
+    effect = four.coordinator(study, store=store, attempts=1).run()
+    assert effect.n == 1000
+    assert paid(four) == dict.fromkeys(NAMES, 1)
+    asked = len(four.asked)
+    assert four.coordinator(study, store=store).run().estimate == effect.estimate
+    assert len(four.asked) == asked  # all of it is stored
+
+
+def test_sites_answer_each_round_for_one_set_only(four: Federation, tmp_path: Path) -> None:
+    study, store = secure_study(four), tmp_path / "requests.db"
+    four.coordinator(study, store=store).run()
+    requests = carried(store, study)
+    for step in STEPS[1:]:
+        fewer = Request(study=study.text, ask=step, carries=requests[step].carries[1:])
+        absent = message_in(four.honest("west")(four.anna.seal(fewer.to_json())))
+        assert absent.code == ("answered" if step == "unmask" else "refused_step"), step
+    again = message_in(four.honest("west")(four.anna.seal(requests["masked"].to_json())))
+    assert again.code == "answered"
+    assert paid(four) == dict.fromkeys(NAMES, 1)
+
+
+def forged(texts: tuple[str, ...], change: Callable[[dict[str, Any]], object], key: Key) -> tuple[str, ...]:
+    body = json.loads(claimed_body(texts[0]))
+    change(body)
+    return (key.seal(json.dumps(body, sort_keys=True)), *texts[1:])
+
+
+def test_texts_that_a_site_did_not_sign_are_refused(four: Federation, tmp_path: Path) -> None:
+    study, store = secure_study(four), tmp_path / "requests.db"
+    silent_from(four, "west", "shares")
+    four.coordinator(study, store=store).run()
+    texts = carried(store, study)["shares"].carries
+    other = Key.make("east", tmp_path / "other.key")
+    signed = json.loads(texts[0])["signer"]
+    for name, carries in {
+        "another key": forged(texts, lambda _: None, other),
+        "a site twice": (*texts, texts[0]),
+        "another study": forged(texts, lambda body: body.update(study="0" * 64), four.key(signed)),
+        "a stranger": (*texts[1:], Key.make("eve", tmp_path / "eve.key").seal(claimed_body(texts[0]))),
+        "too few": texts[:2],
+    }.items():
+        request = Request(study=study.text, ask="shares", carries=carries)
+        assert message_in(four.honest("west")(four.anna.seal(request.to_json()))).code == "refused_step", name
+    assert paid(four)["west"] == 0
+
+
+def test_masked_numbers_say_nothing_by_themselves(four: Federation, tmp_path: Path) -> None:
+    """The high bits of masked numbers are as good as random; those of a plain release are all alike."""
+    study, store = secure_study(four), tmp_path / "requests.db"
+    four.coordinator(study, store=store).run()
+    masked = carried(store, study)["masked"]
+    answers = [Message.from_json(claimed_body(text)).answer for _, text in Requests(store).messages(masked.id)]
+    highest = [number >> 56 for answer in answers for number in (answer or {})["masked"]]
+    assert len(set(highest)) > len(highest) / 2
+
+
+def test_plain_releases_are_refused_for_a_secure_study_and_the_reverse(four: Federation) -> None:
+    secure, plain = secure_study(four), four.study()
+    for study, ask in ((secure, "releases"), (plain, "keys")):
+        sealed = four.anna.seal(Request(study=study.to_toml(), ask=ask).to_json())  # type: ignore[arg-type]
+        assert message_in(four.honest("west")(sealed)).code == "unreadable"
+    assert sum(paid(four).values()) == 0
+
+
+def test_site_without_budget_refuses_before_anything_is_shared(four: Federation) -> None:
+    study = secure_study(four, epsilon=99.0)
+    ledger = Ledger(f"sqlite:///{four.folder / 'west' / 'ledger.db'}")
+    four.coordinator(four.study(epsilon=99.0)).run()
+    for _ in range(9):
+        four.coordinator(four.study(epsilon=99.0, question=f"{ledger.spent}")).run()
+    found: dict[str, str] = {}
+    with pytest.raises(RefusedError, match="too little budget"):
+        four.coordinator(study, on_response=found.__setitem__).run()
+
+
+def test_impossible_sum_is_refused(four: Federation) -> None:
+    study = secure_study(four)
+
+    def lie(body: dict[str, Any]) -> None:
+        if body["answer"] and "masked" in body["answer"]:
+            numbers = body["answer"]["masked"]
+            body["answer"]["masked"] = [(number + 2**50) % 2**64 for number in numbers]
+
+    four.lie("west", lie)
+    with pytest.raises(RefusedError, match="impossible one: it is larger than so many units"):
+        four.coordinator(study).run()
+
+
+def test_coordinator_checks_the_studys_sites_against_its_roster(four: Federation, tmp_path: Path) -> None:
+    other = Roster({**four.roster.sites, "west": Member(Key.make("west", tmp_path / "new.key").public)})
+    with pytest.raises(StudyError, match="no such entry for west"):
+        four.coordinator(secure_study(four), roster=other)
+    with pytest.raises(RefusedError, match="only the total"):
+        four.coordinator(secure_study(four)).effects()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"secure": {"honest": 2}}, "2 honest \\+ colluding > 4"),
+        ({"secure": {"honest": 1, "colluding": 3}}, "2 <= honest"),
+        ({"secure": {"honest": 3, "colluding": 2}}, "<= 4"),
+        ({"secure": {"honest": 3.0}}, "honest 3.0"),
+        ({"secure": {}}, "table \\[secure\\]"),
+        ({"sites": {"east": "00"}}, "own public key"),
+        ({"sites": dict.fromkeys(NAMES, "ab" * 32)}, "own public key"),
+        ({"pooling": "automatic"}, 'pooling = "sums"'),
+        ({"requires": {"balance": {"epsilon": 0.1, "covariates": ["age"]}}}, "no required diagnostics"),
+        ({"estimator": dpc.Winsorised()}, "same estimand"),
+        ({"estimator": dpc.DoublyRobust(covariates=["age"])}, "for sums, one query"),
+        ({"aggregation": "plain"}, 'aggregation = "secure"'),
+        ({"aggregation": "other"}, "plain or secure"),
+    ],
+)
+def test_inconsistent_terms_are_refused_when_a_study_is_read(
+    four: Federation, changes: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(StudyError, match=words):
+        secure_study(four, **changes)
+
+
+def test_terms_survive_a_round_trip_and_plain_studies_do_not_name_them(four: Federation) -> None:
+    study = secure_study(four, secure={"honest": 3, "colluding": 1})
+    read = Study.from_toml(study.to_toml())
+    assert read == study
+    assert read.secure_settings is not None
+    assert (read.secure_settings.threshold, read.secure_settings.silent) == (4, 0)
+    assert "aggregation" not in four.study().to_toml()
+    assert Study.from_toml(four.study(name="plain").to_toml()).name == "plain"
