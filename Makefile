@@ -23,7 +23,7 @@ architecture:  ## who may import whom, and the other rules of the architecture
 	$(PYTHON) -m checks.architecture
 
 test:  ## three at a time, since some wait for servers, and one thread each for linear algebra
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(PYTHON) -m pytest -q -n 3 --dist loadgroup
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(PYTHON) -m pytest -q -n 3 --dist loadgroup --no-loadscope-reorder
 
 statistical:  ## ten times the tests that draw noise as it is in production and compare it with a law
 	for run in 1 2 3 4 5 6 7 8 9 10; do \

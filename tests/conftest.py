@@ -19,8 +19,11 @@ settings.load_profile("shared machine")
 # Once a test has started Spark, its bridge to Java logs in later tests of the process, when objects are collected.
 logging.getLogger("py4j").setLevel(logging.WARNING)
 
-LONGEST_FIRST = ("plugins", "audit", "test_documents.py", "test_tutorials.py", "testing", "benchmarks")
-"""What takes longest starts first, so that no worker is left with it at the end."""
+LONGEST_FIRST = (
+    *("group federation", "group audit", "group postgresql", "group spark", "group statistics", "group mailbox"),
+    *("plugins", "test_documents.py", "test_tutorials.py", "testing", "benchmarks"),
+)
+"""Groups of tests, then folders and files. What takes longest starts first, so that no worker ends with it alone."""
 
 REAL_NOISE = {"audit", "ledger", "plugins", "privacy", "vault"}
 """The folders of tests that draw noise as it is in production."""
@@ -28,8 +31,9 @@ REAL_NOISE = {"audit", "ledger", "plugins", "privacy", "vault"}
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     def place(item: pytest.Item) -> int:
-        name = _within_tests(item.path)
-        return LONGEST_FIRST.index(name) if name in LONGEST_FIRST else len(LONGEST_FIRST)
+        groups = [f"group {mark.args[0]}" for mark in item.iter_markers("xdist_group")]
+        names = [name for name in (*groups, _within_tests(item.path)) if name in LONGEST_FIRST]
+        return LONGEST_FIRST.index(names[0]) if names else len(LONGEST_FIRST)
 
     items.sort(key=place)
 

@@ -72,7 +72,7 @@ def test_study_survives_the_death_of_the_server_at_each_step(tmp_path: Path) -> 
         south.poll()
         server.kill()
         server.start()
-        effect = coordinator(server, asked, timeout=20).run()
+        effect = coordinator(server, asked, timeout=100).run()
     assert [share.status for share in effect.sites] == ["answered", "answered"]
 
 

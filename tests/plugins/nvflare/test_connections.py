@@ -170,7 +170,7 @@ _PROCESS_INFO = """
 import json, os, sys
 from nvflare.fuel.flare_api.flare_api import new_secure_session
 admin = json.load(open(sys.argv[1] + "/startup/fed_admin.json"))["admin"]["username"]
-session = new_secure_session(admin, sys.argv[1], timeout=20)
+session = new_secure_session(admin, sys.argv[1], timeout=60)
 said = [repr(session.api.do_command(command)) for command in sys.argv[2:]]
 print("SAID" + json.dumps(said), flush=True)
 os._exit(0)

@@ -54,7 +54,7 @@ _SUBMIT = """
 import json, os, sys, time
 from nvflare.fuel.flare_api.flare_api import new_secure_session
 admin = json.load(open(sys.argv[1] + "/startup/fed_admin.json"))["admin"]["username"]
-session = new_secure_session(admin, sys.argv[1], timeout=20)
+session = new_secure_session(admin, sys.argv[1], timeout=60)
 number = session.submit_job(sys.argv[2])
 while not session.get_job_status(number).startswith("FINISHED"):
     time.sleep(0.5)
