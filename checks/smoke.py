@@ -64,7 +64,7 @@ def main() -> None:
     effect = study.estimator.estimate(vault, epsilon=study.epsilon)
     assert "<html" in dpc.Report.of(effect, study, vault.ledger, date=date(2026, 9, 1)).to_html()
     vault.ledger.verify()
-    print(f"spent {vault.ledger.spent}; all together epsilon {vault.ledger.tight_epsilon(1e-6):.1f}, delta 1e-06")
+    print(f"spent {vault.ledger.spent}")
     # For the commands that come next.
     Path("study.toml").write_text(text, encoding="utf-8")
     pq.write_table(table(), "table.parquet")

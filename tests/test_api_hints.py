@@ -207,3 +207,16 @@ def test_results_of_a_session_have_html_for_a_notebook() -> None:
     pages = [each._repr_html_() for each in (schema, vault, vault.ledger, dpc.Rehearsal(schema, n=100))]
     assert all(page.startswith("<table>") and "<b>" not in page and "<i>" not in page for page in pages)
     assert 'aria-label="25 % spent"' in pages[2]
+
+
+@pytest.mark.parametrize("budget", [3, 0.5, {"epsilon": 3}])
+def test_budget_that_is_no_budget_is_refused_with_what_to_write(budget: object) -> None:
+    with pytest.raises(LedgerError, match=r"write Budget\(epsilon="):
+        dpc.Ledger.create("sqlite://", budget, as_of="2026-06-30")  # type: ignore[arg-type]
+
+
+def test_column_given_by_its_name_is_refused_with_its_declaration() -> None:
+    with pytest.raises(DpcausalError, match=r"Treatment\('treat', arms="):
+        dpc.Schema(treatment="treat", outcome=dpc.Real("y", 0, 1))  # type: ignore[arg-type]
+    with pytest.raises(DpcausalError, match=r"Real\('income', low=0, high=100\)"):
+        dpc.Schema(treatment=dpc.Treatment("treat"), outcome="income")  # type: ignore[arg-type]

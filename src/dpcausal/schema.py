@@ -37,7 +37,12 @@ PROTECTS: tuple[Protects, ...] = ("record", "record_within_arm", "outcome")
 """Strongest first."""
 
 
-_HINTS = {"treatment": 'declare every arm of the table: Treatment("arm", arms=("placebo", "drug")).'}
+def _hint(role: str, column: object) -> str:
+    """Return what to write in place of what is no declaration of a column, with its name where that is known."""
+    name = column if isinstance(column, str) else getattr(column, "name", "")
+    if role == "treatment":
+        return f"declare every arm of the table: Treatment({name or 'arm'!r}, arms=('placebo', 'drug'))."
+    return f"declare each column with its bounds or values, for instance Real({name or role!r}, low=0, high=100)."
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,7 @@ class Schema:
                 raise SchemaError(
                     expected=f"{wanted} as {role}",
                     got=repr(column),
-                    hint=_HINTS.get(role, "declare each column with its bounds or values."),
+                    hint=_hint(role, column),
                 )
         self._add_indicators()
         names = [column.name for column in self.columns]

@@ -57,6 +57,7 @@ def test_check_reports_cells_that_do_not_read_as_declared(tmp_path: Path) -> Non
         "outcome cost: 0 (0.0%) absent, 2 (40.0%) not read as declared",
         "outcome cost: 1 (20.0%) below 0, 1 (20.0%) above 10,000",
         "outcome cost: most often '1,000' 1 times, '9,135.61' 1 times",
+        'outcome cost: 2 more cells are numbers if you declare decimal = "." and thousands = ","',
         "covariate sex: 0 (0.0%) absent, 4 (80.0%) none of the declared values",
         "covariate sex: most often 'F' 2 times",
         "covariate age: 1 (20.0%) absent, 2 (40.0%) not read as declared",
@@ -67,6 +68,34 @@ def test_check_reports_cells_that_do_not_read_as_declared(tmp_path: Path) -> Non
     ):
         assert f"{MARK} {told}" in done.output
     assert "is missing" not in done.output
+
+
+@pytest.mark.parametrize(
+    ("cells", "declare"),
+    [
+        (["1,5", "2,75", "3"], 'decimal = "," and thousands = ""'),
+        (["1.234,5", "2.000,1", "3"], 'decimal = "," and thousands = "."'),
+        (["1 234", "2 000", "3"], 'decimal = "." and thousands = " "'),
+        (["1", "2", "about 3"], ""),
+    ],
+)
+def test_check_suggests_the_signs_by_which_cells_are_numbers(tmp_path: Path, cells: list[str], declare: str) -> None:
+    rows = "".join(f'drug,"{cell}",M,44,1\n' for cell in cells)
+    write(tmp_path, text=f"arm,cost,sex,age,ill\n{rows}")
+    told = [line for line in run(tmp_path).output.splitlines() if "more cells are numbers" in line]
+    assert [line.partition(" if you declare ")[2] for line in told] == [declare] * bool(declare)
+
+
+def test_check_suggests_signs_in_place_of_declared_ones(tmp_path: Path) -> None:
+    schema = dpc.Schema(
+        treatment=dpc.Treatment("arm", arms=("placebo", "drug")),
+        outcome=dpc.Real("cost", 0, 10_000, decimal=",", thousands="."),
+        covariates=[dpc.Real("day", 0, 3650, since="2015-01-01")],
+    )
+    write(tmp_path, schema, 'arm,cost,day\ndrug,"1,234.5",2016-02-03\ndrug,"2,000",x\n')
+    done = run(tmp_path)
+    assert done.exit_code == 0, done.output
+    assert 'outcome cost: 1 more cells are numbers if you declare decimal = "." and thousands = ","' in done.output
 
 
 def test_every_line_is_marked_as_not_private(tmp_path: Path) -> None:

@@ -49,6 +49,20 @@ def spent() -> float:
     return float(document["total"]["epsilon"])
 
 
+def test_csv_file_is_announced_alike_whatever_its_cells(table: pa.Table) -> None:
+    create(3)
+    rows = table.to_pandas()
+    stated = []
+    for name, change in (("good", str), ("bad", lambda cell: f"{cell} mg")):
+        rows.assign(score=rows["score"].map(change)).to_csv("table.csv", index=False)
+        where = ("--table", "table.csv", "--ledger", f"{name}.db", "--as-of", "2026-06-30")
+        create(3, f"{name}.db")
+        stated.append(dpcausal("run", "plain.toml", *where).stderr.replace(f"{name}.db", ""))
+    assert stated[0] == stated[1]
+    assert "dpcausal check plain.toml --table table.csv" in stated[0]
+    assert "dpcausal check" not in run("plain", "--yes").stderr  # a parquet file has numbers
+
+
 def test_price_answer_and_file() -> None:
     create(3)
     done = run("plain", "--yes")

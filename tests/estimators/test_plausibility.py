@@ -96,6 +96,24 @@ def test_empty_arm_gives_a_warning_that_names_it() -> None:
     assert any("almost no unit is in the arm training" in text for text in found)
 
 
+THREE_ARMS = cells(9_000, treat=np.arange(9_000) % 3)
+
+
+@pytest.mark.parametrize("name", ["difference", "regression"])
+def test_units_in_an_undeclared_arm_give_a_warning(name: str) -> None:
+    schema = replace(SCHEMA, treatment=dpc.Treatment("treat"))
+    vault = dpc.Vault(THREE_ARMS, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=8))
+    told = " ".join(ESTIMATORS[name].estimate(vault, epsilon=8.0).warnings)
+    assert "about 33 % of units are in neither arm" in told
+    assert "declare them all" in told
+
+
+def test_units_in_a_declared_third_arm_give_no_warning() -> None:
+    schema = replace(SCHEMA, treatment=dpc.Treatment("treat", arms=(0, 1, 2), compare=1))
+    vault = dpc.Vault(THREE_ARMS, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=8))
+    assert not ESTIMATORS["difference"].estimate(vault, epsilon=8.0).warnings
+
+
 def signs(mean: float = 50.0, variance: float = 0.0, noise: float = 0.1) -> Signs:
     return Signs(means=(Measured(mean, noise), Measured(mean, noise)), variance=Measured(variance, 10 * noise))
 

@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     from dpcausal.vault import Vault
 
 
+_CELLS = """\
+Cells of a .csv file are text. One that is not written as declared, such as 1,234.5 without thousands = ",", counts as
+missing, and no warning can say so. Before the first study, whoever may see the table runs:
+  dpcausal check {study} --table {table}
+"""
+"""Printed for every .csv file, whatever its cells are: a message that depends on them would give them away."""
+
+
 def run(  # noqa: PLR0913, PLR0917
     study: StudyFile,
     table: Annotated[
@@ -46,6 +54,8 @@ def run(  # noqa: PLR0913, PLR0917
     vault = _vault(read, table, open_ledger(ledger, witness), as_of)
     prepared = read.prepare(vault)
     typer.echo(_price(read, vault, due=bool(prepared.due)), err=True)
+    if prepared.due and table.lower().endswith(".csv"):
+        typer.echo(_CELLS.format(study=study, table=table), err=True)
     try:
         prepared.check_affords()
         if prepared.due:

@@ -20,6 +20,9 @@ _MEAN, _RISK, _VARIANCE, _VARIANCE_ALONE, _SIZE = 0.04, 0.02, 0.02, 0.0005, 0.05
 """A sign counts only where noise could hide no more than this: of the range in a mean, in a risk, of the squared range
 in a variance, in a variance without means to support it, and of all units in an arm's size."""
 
+_OUTSIDE = 0.1
+"""A share of units in neither arm that is worth a warning."""
+
 _FAR = 2.0
 """A width is far from the planned one where it is so many times as large or as small."""
 
@@ -74,6 +77,7 @@ def warned(effect: Effect, schema: Schema, signs: Signs) -> Effect:
         *_of_outcomes(effect, schema, signs),
         *_of_covariates(schema, signs),
         *_of_sizes(effect, signs),
+        *_of_outside(effect, schema, signs),
         *_of_range(effect, schema),
     )
     return with_warnings(effect, *found)
@@ -131,6 +135,20 @@ def _of_sizes(effect: Effect, signs: Signs) -> tuple[str, ...]:
         for arm, size in zip(effect.arms, signs.sizes, strict=False)
         if size.resolves(_SIZE * effect.n) and (size.value < 2 or size.is_at(0.0))
     )
+
+
+def _of_outside(effect: Effect, schema: Schema, signs: Signs) -> tuple[str, ...]:
+    """Warn where many units are in no arm, although the two that are compared are all that are declared."""
+    treatment = schema.treatment
+    if len(signs.sizes) != 2 or len(treatment.arms) != 2 or treatment.undeclared is not None:
+        return ()
+    inside = Measured(sum(size.value for size in signs.sizes), math.hypot(*(size.noise_sd for size in signs.sizes)))
+    share = 1 - inside.value / effect.n
+    if not inside.resolves(_SIZE * effect.n) or share <= _OUTSIDE or inside.is_at(effect.n):
+        return ()
+    outside = f"about {100 * share:.0f} % of units are in neither arm, and outside the comparison"
+    cause = "otherwise the usual cause is a treatment that is missing or not spelled as declared"
+    return (f"{outside}. If the table has more arms, declare them all; {cause}: {_REMEDY}",)
 
 
 def _of_range(effect: Effect, schema: Schema) -> tuple[str, ...]:

@@ -67,6 +67,7 @@ class Ledger(Journal[RunningTotal]):
         Raises:
             LedgerError: If there is a ledger already.
         """
+        refusals.check_is_budget(budget)
         store, watching = Store(url), open_witness(witness) if witness else None
         if as_of is not None or not store.forgets:
             check_version(as_of)
@@ -377,10 +378,7 @@ class Ledger(Journal[RunningTotal]):
         """Return the tightest epsilon at `delta` for everything spent, if all queries were fixed in advance.
 
         For reports. The budget itself follows its rule, which also holds for adaptive queries. Reads and verifies the
-        whole ledger.
-
-        Raises:
-            MissingExtraError: If delta is positive and the extra `accounting` is not installed.
+        whole ledger. A positive delta needs the extra `accounting`.
         """
         return tight_epsilon((event for entry in self._verified() for event in entry.events), delta)
 

@@ -23,6 +23,13 @@ def there_already(store: Store) -> LedgerError:
     )
 
 
+def check_is_budget(budget: object) -> None:
+    """Refuse a budget that is a number or anything else."""
+    if not isinstance(budget, Budget):
+        number = budget if isinstance(budget, int | float) else 3
+        raise LedgerError(expected="a Budget", got=repr(budget), hint=f"write Budget(epsilon={number}).")
+
+
 def check_apart(store: Store, witness: Witness | None) -> None:
     """Refuse a witness in the ledger's own place."""
     if witness is not None and witness.address == store.place:

@@ -5,6 +5,7 @@ it shows may be released. Only the command `dpcausal check` reaches it.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from dpcausal.cells import Value
 from dpcausal.columns import Binary, Category, Indicator
@@ -20,6 +21,9 @@ from dpcausal.vault.readers.files import mistakes_in_headers
 from dpcausal.vault.table import open_table
 
 _SHOWN = 5
+_SIGNS = ((".", ""), (".", ","), (",", ""), (",", "."), (".", " "), (",", " "))
+"""Usual decimal and thousands signs, to compare with the declared ones."""
+
 _LONGEST = 40
 
 
@@ -88,6 +92,25 @@ def _column(
         often = f"SELECT {text}, COUNT(*) FROM {cells} WHERE {unread} GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT {_SHOWN}"  # noqa: S608
         spelled = (f"{_shown(bytes(cell))} {count:,} times" for cell, count in engine.look(often))
         yield f"{name}: most often {', '.join(spelled)}"
+    if strange and isinstance(column, Real) and not column.since and family == "text":
+        yield from _other_readings(name, column, engine)
+
+
+def _other_readings(name: str, column: Real, engine: DuckDBEngine) -> Iterator[str]:
+    """Yield the usual way of writing numbers by which most more cells would be read; nothing where none would."""
+    source = DUCKDB.column(column.name)
+    readable = {}
+    for decimal, thousands in ((column.decimal, column.thousands), *_SIGNS):
+        cell, read = reading(replace(column, decimal=decimal, thousands=thousands), "text")
+        inner = f"(SELECT {source} AS source, {cell} AS cell FROM {SOURCE})"  # noqa: S608 (quoted)
+        counted = f"COUNT(*) FILTER (WHERE {_known(column)})"
+        ((count,),) = engine.look(f"SELECT {counted} FROM (SELECT source, {read} AS value FROM {inner})")  # noqa: S608
+        readable[decimal, thousands] = count
+    declared = readable[column.decimal, column.thousands]
+    best = max(readable, key=lambda signs: readable[signs])
+    if readable[best] > declared:
+        signs = f'decimal = "{best[0]}" and thousands = "{best[1]}"'
+        yield f"{name}: {readable[best] - declared:,} more cells are numbers if you declare {signs}"
 
 
 def _known(column: TableColumn) -> str:
