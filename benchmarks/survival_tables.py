@@ -17,12 +17,12 @@ from matplotlib.figure import Figure
 
 import dpcausal as dpc
 from benchmarks.datasets import connection
-from benchmarks.pictures import STYLE, keep
+from benchmarks.pictures import BLUE, STYLE, VERMILLION, keep
 from dpcausal.audit.tables import Unmetered
 from tests.support.engines import CachedEngine
 from tests.support.noise import seeded
 
-FIGURE = Path(__file__).parents[1] / "docs" / "figures" / "survival.png"
+FIGURE = Path(__file__).parents[1] / "docs" / "figures" / "survival.svg"
 
 
 @dataclass(frozen=True)
@@ -142,15 +142,19 @@ def draw(table: Table) -> None:
     with rc_context(STYLE):
         figure = Figure(figsize=(7.2, 4.2), layout="constrained")
         axes = figure.subplots()
-        for place, (arm, colour, mark) in enumerate(zip(effect.arms, ("#b35806", "#2166ac"), ("s", "o"), strict=True)):
+        for place, (arm, colour, mark) in enumerate(zip(effect.arms, (VERMILLION, BLUE), ("s", "o"), strict=True)):
             steps = without["fits"][place].survival_function_
-            axes.step(steps.index, steps.iloc[:, 0], where="post", color=colour, linewidth=0.9, alpha=0.7)
+            axes.step(
+                steps.index, steps.iloc[:, 0], where="post", color=colour, linewidth=0.9, linestyle=(":", "--")[place]
+            )
             low, high = curves.band(arm, 0.95, simultaneous=False)
             at, values = (0.0, *curves.grid), np.r_[1.0, curves.values(arm)]
             axes.fill_between(at, np.r_[1.0, low], np.r_[1.0, high], color=colour, alpha=0.15, linewidth=0)
             axes.plot(at, values, marker=mark, color=colour, markersize=5, linewidth=1.6, label=arm)
         axes.set(xlim=(0, table.grid[-1] * 1.01), ylim=(0, 1.02), xlabel="days", ylabel="without recurrence or death")
-        axes.legend(frameon=False, loc="lower left", title="epsilon 1, 95 % at each time; thin: without privacy")
+        axes.legend(
+            frameon=False, loc="lower left", title="epsilon 1, 95 % at each time; thin and broken: without privacy"
+        )
         keep(figure, FIGURE)
 
 

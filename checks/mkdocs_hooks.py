@@ -1,4 +1,5 @@
-"""Hooks of mkdocs: notebooks become pages, queries and proofs are listed, and no page fetches from elsewhere.
+"""Hooks of mkdocs: notebooks become pages, queries, proofs and references are listed, figures get dark versions, and
+no page fetches from elsewhere.
 
 A notebook becomes Markdown, so that it looks, links and is searched like any other page, without a script of its own.
 Some files above the docs, such as CONTRIBUTING.md, are pages too.
@@ -16,7 +17,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from checks import proofs, site_search
+from checks import figures, proofs, references, site_search
 from dpcausal.estimators import average
 
 log = logging.getLogger("mkdocs.site")
@@ -33,6 +34,10 @@ FETCHED = re.compile(
     r"""|url\(["']?(?:https?:)?//[^)]*\)|@import\b[^;]*|\bimport\(["'](?:https?:)?//[^)]*\)"""
 )
 """Where a page would have a reader's browser fetch something from another server."""
+
+
+FIGURE = re.compile(r"figures/[\w-]+\.svg")
+IMAGE = re.compile(r'<img(?P<before>[^>]*?)src="(?P<source>[^"]*\bfigures/[\w-]+\.svg)"(?P<after>[^>]*?)/?>')
 
 
 class Notebook(File):
@@ -69,20 +74,23 @@ def _filled(navigation: Any) -> Any:  # noqa: ANN401 (lists, dictionaries and te
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Every notebook as a page, and the pages from above the docs."""
+    """Every notebook as a page, the pages from above the docs, and a dark version of every figure."""
     for file in [file for file in files if file.src_uri.endswith(".ipynb")]:
         files.remove(file)
         files.append(Notebook(file.src_uri, file.src_dir, config.site_dir, config.use_directory_urls))
     for name in ABOVE:
         text = (Path(config.config_file_path).parent / name).read_text(encoding="utf-8")
         files.append(File.generated(config, name, content=text))
+    for file in [file for file in files if FIGURE.fullmatch(file.src_uri)]:
+        name = file.src_uri.replace(".svg", ".dark.svg")
+        files.append(File.generated(config, name, content=figures.dark(file.content_string)))
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
     """Fill in what the reference lists; make links work for the pages that come from above the docs."""
     page.meta.setdefault("tags", list(site_search.NAMES.get(page.file.src_uri, ())))
-    markdown = filled(markdown)
+    markdown = references.cited(filled(markdown)) if page.file.src_uri.startswith("reference/") else filled(markdown)
     if page.file.src_uri in ABOVE:
         return markdown.replace("](docs/", "](")
     return re.sub(rf"\]\(\.\./({'|'.join(map(re.escape, ABOVE))})", r"](\1", markdown)
@@ -92,6 +100,16 @@ def filled(markdown: str) -> str:
     """Return a page of the reference with all queries and all estimators of average effects."""
     estimators = "\n\n".join(f"::: dpcausal.{kind.__name__}" for kind in average.ESTIMATORS.values())
     return markdown.replace(proofs.MEMBERS, proofs.members()).replace(ESTIMATORS, estimators)
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
+    """Show each figure in a light and in a dark version, of which the stylesheet hides one."""
+    return IMAGE.sub(lambda match: _version(match, "light") + _version(match, "dark"), html)
+
+
+def _version(image: re.Match[str], scheme: str) -> str:
+    source = image["source"] if scheme == "light" else image["source"].removesuffix(".svg") + ".dark.svg"
+    return f'<img class="figure {scheme}" loading="lazy"{image["before"]}src="{source}"{image["after"]}>'
 
 
 def on_page_read_source(page: Page, config: MkDocsConfig) -> str | None:  # noqa: ARG001 (mkdocs passes it)

@@ -10,22 +10,22 @@ from matplotlib import pyplot as plt
 from benchmarks.bakeoff.methods import PEERS
 from benchmarks.bakeoff.runs import NONE, OURS
 from benchmarks.bakeoff.tables import SETTINGS
-from benchmarks.pictures import STYLE, keep
+from benchmarks.pictures import BLUE, GREEN, GREY, INK, PURPLE, STYLE, VERMILLION, keep
 
 ROOT = Path(__file__).parents[2]
-PAGE, FIGURE = ROOT / "docs" / "bakeoff.md", ROOT / "docs" / "figures" / "bakeoff.png"
+PAGE, FIGURE = ROOT / "docs" / "bakeoff.md", ROOT / "docs" / "figures" / "bakeoff.svg"
 START, END = "<!-- results: begin -->", "<!-- results: end -->"
 
 _LOOKS = {
-    OURS: ("#0072b2", "o"),
-    "parametric bootstrap": ("#e69f00", "s"),
-    "GDP bootstrap": ("#009e73", "^"),
-    "little bootstraps, mean": ("#cc79a7", "D"),
-    "little bootstraps, median": ("#d55e00", "v"),
-    "Evans and King": ("#56b4e9", "P"),
-    NONE: ("#555555", "x"),
+    OURS: (BLUE, "o"),
+    "parametric bootstrap": (INK, "s"),
+    "GDP bootstrap": (GREEN, "^"),
+    "little bootstraps, mean": (PURPLE, "D"),
+    "little bootstraps, median": (VERMILLION, "v"),
+    "Evans and King": (BLUE, "P"),
+    NONE: (GREY, "x"),
 }
-"""Colours of Okabe and Ito, which colour-blind readers can tell apart, and a marker each."""
+"""A colour, and a marker of its own, for each."""
 
 
 def tables(results: Mapping[str, Any]) -> str:

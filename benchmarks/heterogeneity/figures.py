@@ -10,22 +10,22 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from benchmarks.papers.dp_cate.contestants import HEURISTIC, NO_PRIVACY, TREES
-from benchmarks.pictures import STYLE, keep
+from benchmarks.pictures import BAND, BLUE, GREEN, GREY, INK, PURPLE, STYLE, VERMILLION, keep
 
 Line = dict[str, Any]
 
 _LOOKS: dict[str, dict[str, Any]] = {
-    "R-learner": {"color": "#0b3d2e", "marker": "o"},
-    "DR-learner": {"color": "#1b6ca8", "marker": "s", "markerfacecolor": "white"},
-    "kernel learner": {"color": "#6a4c93", "marker": "^"},
-    "kernel learner, DR": {"color": "#9a7bb8", "marker": "v", "markerfacecolor": "white"},
-    "block ensemble": {"color": "#b5651d", "marker": "D", "markerfacecolor": "white"},
-    "difference in means": {"color": "black", "linewidth": 1},
-    "Niu et al. 2022, DP-EBM, R-learner": {"color": "#c1440e", "linestyle": "--", "marker": "v"},
-    "Niu et al. 2022, DP-EBM, DR-learner": {"color": "#e08a6a", "linestyle": "--", "marker": "P"},
-    HEURISTIC: {"color": "#555555", "linestyle": ":", "marker": "x"},
-    NO_PRIVACY: {"color": "black", "linestyle": "-."},
-    TREES: {"color": "#777777", "linestyle": (0, (1, 1)), "linewidth": 2},
+    "R-learner": {"color": BLUE, "marker": "o"},
+    "DR-learner": {"color": BLUE, "marker": "s", "markerfacecolor": "white"},
+    "kernel learner": {"color": GREEN, "marker": "^"},
+    "kernel learner, DR": {"color": GREEN, "marker": "v", "markerfacecolor": "white"},
+    "block ensemble": {"color": PURPLE, "marker": "D", "markerfacecolor": "white"},
+    "difference in means": {"color": INK, "linewidth": 1},
+    "Niu et al. 2022, DP-EBM, R-learner": {"color": VERMILLION, "linestyle": "--", "marker": "X"},
+    "Niu et al. 2022, DP-EBM, DR-learner": {"color": VERMILLION, "linestyle": "--", "marker": "P"},
+    HEURISTIC: {"color": GREY, "linestyle": ":", "marker": "x"},
+    NO_PRIVACY: {"color": INK, "linestyle": "-."},
+    TREES: {"color": GREY, "linestyle": (0, (1, 1)), "linewidth": 2},
 }
 """Whole lines for this library, broken ones for others; no marker where a line is level."""
 
@@ -42,12 +42,12 @@ _PANELS = (
 
 
 def draw(result: Mapping[str, Any], folder: Path) -> None:
-    """Both figures, as PNG files."""
+    """Both figures, as SVG files."""
     folder.mkdir(parents=True, exist_ok=True)
     mpl.use("Agg")
     with plt.rc_context(STYLE):
-        _errors(result["rows"], folder / "pehe.png")
-        _curves(result["curves"], folder / "curve_epsilons.png")
+        _errors(result["rows"], folder / "pehe.svg")
+        _curves(result["curves"], folder / "curve_epsilons.svg")
 
 
 def _errors(rows: Sequence[Line], path: Path) -> None:
@@ -86,7 +86,7 @@ def _panel(axes: Axes, rows: Sequence[Line]) -> dict[str, Any]:
         places = epsilons if own[0]["epsilon"] is None else [row["epsilon"] for row in own]
         errors = [row["pehe_to_sd"] for row in own] * (len(epsilons) if own[0]["epsilon"] is None else 1)
         drawn[label] = axes.plot(places, errors, markersize=5, **look)[0]
-    drawn[_SPREAD] = axes.axhline(1.0, color="#d0d0d0", linewidth=7, zorder=0)
+    drawn[_SPREAD] = axes.axhline(1.0, color=GREY, linewidth=1, linestyle=(0, (6, 2, 1, 2)), zorder=0)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
@@ -105,9 +105,9 @@ def _curves(curves: Line, path: Path) -> None:
     figure, grid = plt.subplots(1, len(lines), figsize=(max(4.4 * len(lines), 6), 4.2), sharey=True, squeeze=False)
     for axes, line in zip(grid[0], lines, strict=True):
         if line["band"]:  # none where the learner refuses one
-            axes.fill_between(curves["x0"], *line["band"], color="#d3e0ea", label="95 % band for the whole curve")
-        axes.plot(curves["x0"], curves["truth"], color="black", linestyle="--", label="true effect")
-        axes.plot(curves["x0"], line["effect"], color="#1b6ca8", linewidth=2.2, label="R-learner")
+            axes.fill_between(curves["x0"], *line["band"], color=BAND, label="95 % band for the whole curve")
+        axes.plot(curves["x0"], curves["truth"], color=INK, linestyle="--", label="true effect")
+        axes.plot(curves["x0"], line["effect"], color=BLUE, linewidth=2.2, label="R-learner")
         axes.set_title(f"epsilon {line['epsilon']:g}")
         axes.set_xlabel("x0")
     grid[0][0].set_ylabel("effect")

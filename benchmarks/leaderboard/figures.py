@@ -12,35 +12,35 @@ from matplotlib.ticker import FuncFormatter
 
 from benchmarks.leaderboard.summary import Line
 from benchmarks.leaderboard.tables import generated_name
-from benchmarks.pictures import STYLE, keep
+from benchmarks.pictures import BLUE, GREEN, GREY, INK, PURPLE, STYLE, VERMILLION, keep
 
 _CURVES: dict[str, tuple[str, str, str]] = {
-    "doubly robust": ("#1a7f5a", "-", "o"),
-    "regression adjustment": ("#1b6ca8", "-", "o"),
-    "overlap weighting": ("#6a4c93", "-", "o"),
-    "difference in means": ("#e9a07a", "-", "^"),
-    "Lebeda et al. 2025, folds, G-formula": ("#8a8a8a", "-", "s"),
-    "Ohnishi and Awan 2024, balancing weights": ("#8a8a8a", "--", "D"),
-    "Stewardson et al. 2026, propensity blocks": ("#8a8a8a", ":", "v"),
-    "Schröder et al. 2025, AIPW, nuisances paid for": ("#444444", "-.", "s"),
-    "Webb et al. 2026, perturbed histogram": ("#444444", ":", "x"),
-    "Lee et al. 2019, IPW, public bounds": ("#c1440e", "--", "D"),
-    "Yuan et al. 2025, sample level, corrected": ("#c1440e", "-", "s"),
-    "no privacy: augmented scores": ("#111111", ":", ""),
+    "doubly robust": (GREEN, "-", "o"),
+    "regression adjustment": (BLUE, "-", "s"),
+    "overlap weighting": (BLUE, "--", "P"),
+    "difference in means": (PURPLE, "-", "^"),
+    "Lebeda et al. 2025, folds, G-formula": (GREY, "-", "X"),
+    "Ohnishi and Awan 2024, balancing weights": (GREY, "--", "D"),
+    "Stewardson et al. 2026, propensity blocks": (GREY, ":", "v"),
+    "Schröder et al. 2025, AIPW, nuisances paid for": (GREY, "-.", "<"),
+    "Webb et al. 2026, perturbed histogram": (GREY, ":", "x"),
+    "Lee et al. 2019, IPW, public bounds": (VERMILLION, "--", "d"),
+    "Yuan et al. 2025, sample level, corrected": (VERMILLION, "-", "p"),
+    "no privacy: augmented scores": (INK, ":", ""),
 }
-"""Colour, line and marker; this library's in colour, papers in red, peers in grey."""
+"""Colour, line and marker; this library's in blue and green, papers in vermillion, peers in grey."""
 
 
 def draw(result: Mapping[str, Any], folder: Path) -> None:
-    """All figures for which there are results, as PNG files."""
+    """All figures for which there are results, as SVG files."""
     folder.mkdir(parents=True, exist_ok=True)
     mpl.use("Agg")
     table: list[Line] = result["lines"]
     with plt.rc_context(STYLE):
-        _sizes(table, folder / "leaderboard_n.png")
-        _epsilons(table, folder / "leaderboard_epsilon.png")
-        _turned(table, folder / "leaderboard_turned.png")
-        _coverage(table, folder / "leaderboard_coverage.png")
+        _sizes(table, folder / "leaderboard_n.svg")
+        _epsilons(table, folder / "leaderboard_epsilon.svg")
+        _turned(table, folder / "leaderboard_turned.svg")
+        _coverage(table, folder / "leaderboard_coverage.svg")
 
 
 def _sizes(table: Sequence[Line], path: Path) -> None:
@@ -69,10 +69,11 @@ def _turned(table: Sequence[Line], path: Path) -> None:
     labels = [label for label in reversed(_CURVES) if all((label, name) in biases for name in names)]
     labels = [label for label in labels if not label.startswith("no privacy")]
     figure, axes = plt.subplots(figsize=(9, 5.5))
-    for name, colour, words in zip(names, ("#1b6ca8", "#c1440e"), ("as it is", "turned round"), strict=True):
-        axes.plot([biases[label, name] for label in labels], range(len(labels)), "o", color=colour, label=words)
+    looks = (("as it is", BLUE, "o"), ("turned round", VERMILLION, "s"))
+    for name, (words, colour, marker) in zip(names, looks, strict=True):
+        axes.plot([biases[label, name] for label in labels], range(len(labels)), marker, color=colour, label=words)
     axes.set_yticks(range(len(labels)), labels)
-    axes.axvline(0, color="#999999", linewidth=1)
+    axes.axvline(0, color=GREY, linewidth=1)
     axes.set_xlabel("bias as a share of the true effect, epsilon 4")
     axes.legend(title="confounding", frameon=False)
     figure.suptitle("Bias with the sign of the confounding turned round", fontsize=13)

@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from benchmarks.leaderboard import data
 from benchmarks.leaderboard.contestants import NO_PRIVACY
 from benchmarks.leaderboard.figures import draw
 from benchmarks.leaderboard.summary import Line
@@ -80,6 +81,7 @@ def publish(new: Mapping[str, Any]) -> None:
     result = merged(json.loads(RESULT.read_text(encoding="utf-8")), new, today)
     RESULT.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     draw(result, DOCS / "figures")
+    data.write(result, DOCS)
     for name in PAGES:
         page = DOCS / name
         page.write_text(rewritten(page.read_text(encoding="utf-8"), result), encoding="utf-8")
@@ -219,12 +221,16 @@ def _table(found: Found, table: str) -> Iterator[str]:
     older = "" if len(dates) > 1 else f" Run of {dates.pop()}."
     yield f"**{TITLES[table]}.**{older}"
     yield ""
-    yield f"| | | runs | {' | '.join(f'ε {epsilon:g}' for epsilon in epsilons)} | given, % | covers, % |"
+    yield '<div class="sortable" markdown>'
+    yield ""
+    yield f"| estimator | from | runs | {' | '.join(f'ε {epsilon:g}' for epsilon in epsilons)} | given, % | covers, % |"
     yield f"|---|---|{'---|' * (len(epsilons) + 3)}"
     for line in lines:
         cells = [_cell(found, table, epsilon, line["contestant"], mark=not older) for epsilon in epsilons]
         covers = NONE if line["coverage"] is None else f"{100 * line['coverage']:.0f}"
         yield (f"| {_named(line)} | {line['runs']} | {' | '.join(cells)} | {100 * line['intervals']:.0f} | {covers} |")
+    yield ""
+    yield "</div>"
 
 
 def _named(line: Line) -> str:

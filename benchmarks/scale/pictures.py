@@ -9,30 +9,30 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from benchmarks.pictures import STYLE, keep
+from benchmarks.pictures import BLUE, GREEN, GREY, INK, STYLE, VERMILLION, keep
 
 _QUERIES = {
-    "arm_totals": ("arm totals", {"color": "#0b3d2e", "marker": "o"}),
-    "strata": ("100 strata", {"color": "#1b6ca8", "marker": "s", "markerfacecolor": "white"}),
-    "moments": ("second moments of 20 covariates", {"color": "#6a4c93", "marker": "^"}),
+    "arm_totals": ("arm totals", {"color": INK, "marker": "o"}),
+    "strata": ("100 strata", {"color": BLUE, "linestyle": "--", "marker": "s", "markerfacecolor": "white"}),
+    "moments": ("second moments of 20 covariates", {"color": GREEN, "linestyle": "-.", "marker": "^"}),
 }
 _WORKS = {
-    "release": ("release", {"color": "#0b3d2e", "marker": "o"}),
+    "release": ("release", {"color": BLUE, "marker": "o"}),
     "plain": (
         "by hand: SQL, every SUM(x * y), as columns stand",
-        {"color": "#c1440e", "linestyle": "--", "marker": "v"},
+        {"color": VERMILLION, "linestyle": "--", "marker": "v"},
     ),
-    "fixed": ("by hand: SQL, the same integers", {"color": "#c1440e", "linestyle": "--", "marker": "v"}),
+    "fixed": ("by hand: SQL, the same integers", {"color": VERMILLION, "linestyle": "--", "marker": "v"}),
     "arrow": (
         "by hand: Arrow batches into numpy",
-        {"color": "#555555", "linestyle": ":", "marker": "s", "markerfacecolor": "white"},
+        {"color": GREY, "linestyle": ":", "marker": "s", "markerfacecolor": "white"},
     ),
 }
 _NANOSECONDS = "processor time of a release,\nnanoseconds a row"
 
 
 def draw(result: Mapping[str, Any], folder: Path) -> None:
-    """Draw a figure for each part that was measured, as PNG files."""
+    """Draw a figure for each part that was measured, as SVG files."""
     folder.mkdir(parents=True, exist_ok=True)
     mpl.use("Agg")
     pictures = {"rows": _rows, "covariates": _covariates, "strata": _strata, "threads": _threads}
@@ -44,7 +44,7 @@ def draw(result: Mapping[str, Any], folder: Path) -> None:
                 axes.grid(visible=True, which="major", color="#ececec")
                 axes.legend(frameon=False, fontsize=10)
                 figure.tight_layout()
-                keep(figure, folder / f"scale_{part}.png")
+                keep(figure, folder / f"scale_{part}.svg")
                 plt.close(figure)
 
 
@@ -55,9 +55,7 @@ def _rows(axes: Axes, found: Mapping[str, Any]) -> None:
         _curve(axes, [line["rows"] for line in lines], [line["cpu_nanoseconds_a_row"] for line in lines], label, look)
     for place, line in enumerate(found["projected"]):
         ends, each = [line["projected_from"], line["rows"]], line["cpu"] / line["rows"] * 1e9
-        axes.plot(
-            ends, [each, each], color="#999999", linestyle=":", label=None if place else "projected, not measured"
-        )
+        axes.plot(ends, [each, each], color=GREY, linestyle=":", label=None if place else "projected, not measured")
     _logarithmic(axes)
     axes.set_xlabel("rows")
     axes.set_ylabel(_NANOSECONDS)
@@ -87,7 +85,8 @@ def _threads(axes: Axes, found: Mapping[str, Any]) -> None:
         _curve(axes, numbers, [lines[0]["wall"] / line["wall"] for line in lines], label, look)
         axes.set_xticks(numbers)
     most = max(line["threads"] for line in found["lines"])
-    axes.plot([1, most], [1, most], color="#d0d0d0", linewidth=5, zorder=0, label="as many times as fast as threads")
+    line = {"color": GREY, "linewidth": 1, "linestyle": (0, (6, 2, 1, 2)), "zorder": 0}
+    axes.plot([1, most], [1, most], label="as many times as fast as threads", **line)
     axes.set_ylim(0, 1.05 * most)
     axes.set_xlabel("threads of the engine")
     axes.set_ylabel("times as fast as with one thread, on the wall")

@@ -95,5 +95,5 @@ def test_a_small_run_is_not_published(tmp_path: Path) -> None:
     found = json.loads(file.read_text(encoding="utf-8"))
     assert set(found["cells"]["rare 2000"]) == {OURS, NONE, *PEERS}
     assert len(found["raw"]["rare 2000"][OURS]["half"]) == 3
-    page.draw(found, tmp_path / "figure.png")
+    page.draw(found, tmp_path / "figure.svg")
     assert page.PAGE.read_text(encoding="utf-8") == before

@@ -108,7 +108,7 @@ def test_a_quick_run_prints_draws_and_goes_on(tmp_path: Path, capsys: pytest.Cap
     result = json.loads(capsys.readouterr().out)
     assert {row["contestant"] for row in result["rows"]} >= {NO_PRIVACY, *(each.label for each in CONTESTANTS)}
     assert all(np.isfinite(row["pehe"]) for row in result["rows"])
-    assert {path.name for path in tmp_path.glob("*.png")} == {"pehe.png", "curve_epsilons.png"}
+    assert {path.name for path in tmp_path.glob("*.svg")} == {"pehe.svg", "curve_epsilons.svg"}
     written = kept.read_text()
     saved = tmp_path / "result.json"
     saved.write_text(json.dumps(result))

@@ -60,7 +60,7 @@ def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert {line["contestant"] for line in first["lines"]} == {each.label for each in CONTESTANTS}
     assert all(np.isfinite(line["error"]) for line in first["lines"])
     draw(first, tmp_path)
-    assert {path.name for path in tmp_path.glob("*.png")} >= {"leaderboard_n.png", "leaderboard_epsilon.png"}
+    assert {path.name for path in tmp_path.glob("*.svg")} >= {"leaderboard_n.svg", "leaderboard_epsilon.svg"}
 
 
 def test_a_new_run_replaces_its_own_lines_and_remembers_theirs() -> None:

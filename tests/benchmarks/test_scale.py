@@ -240,7 +240,7 @@ def test_costs_grow_and_are_drawn(options: Options, tmp_path: Path, monkeypatch:
         (query, number) for query in growth.QUERIES for number in (1, 2)
     ]
     draw(found, tmp_path / "figures")
-    assert {path.name for path in (tmp_path / "figures").iterdir()} == {f"scale_{part}.png" for part in parts}
+    assert {path.name for path in (tmp_path / "figures").iterdir()} == {f"scale_{part}.svg" for part in parts}
 
 
 def test_every_cost_of_a_long_ledger_is_measured() -> None:

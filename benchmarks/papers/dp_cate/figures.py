@@ -14,26 +14,26 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from benchmarks.papers.dp_cate.printed import Fit, Kernel
 from benchmarks.papers.dp_cate.runs import NO_PRIVACY, PEERS
 from benchmarks.papers.dp_cate.wide import TEN_COLUMNS
-from benchmarks.pictures import STYLE, keep
+from benchmarks.pictures import BAND, BLUE, GREEN, GREY, INK, PURPLE, STYLE, VERMILLION, keep
 
 Line = dict[str, Any]
 
 LOOKS: dict[str, dict[str, Any]] = {
-    "printed R, forest": {"color": "#882255", "linestyle": "--", "marker": "v"},
-    "printed R, network": {"color": "#d55e00", "linestyle": "--", "marker": "s"},
-    "printed R, linear": {"color": "#009e73", "linestyle": "--", "marker": "^"},
-    "printed R, kernel, ridge of the mean": {"color": "#cc79a7", "linestyle": ":", "marker": "P"},
-    "printed R, kernel, ridge of the mixed": {"color": "#777777", "linestyle": ":", "marker": "X"},
-    "printed DR, forest": {"color": "#56b4e9", "linestyle": "-.", "marker": "v"},
-    "R-learner": {"color": "#0072b2", "marker": "o"},
-    "DR-learner": {"color": "#d55e00", "marker": "s", "markerfacecolor": "white"},
-    "kernel learner": {"color": "#009e73", "marker": "^"},
-    "kernel learner, DR": {"color": "#cc79a7", "marker": "v", "markerfacecolor": "white"},
-    "block ensemble": {"color": "#b5651d", "marker": "D", "markerfacecolor": "white"},
-    "difference in means": {"color": "black", "linewidth": 1.2},
-    PEERS[0]: {"color": "#777777", "linestyle": "--", "marker": "P"},
-    PEERS[1]: {"color": "#777777", "linestyle": ":", "marker": "X"},
-    NO_PRIVACY: {"color": "black", "linestyle": "-."},
+    "printed R, forest": {"color": INK, "linestyle": "--", "marker": "v"},
+    "printed R, network": {"color": VERMILLION, "linestyle": "--", "marker": "s"},
+    "printed R, linear": {"color": GREEN, "linestyle": "--", "marker": "^"},
+    "printed R, kernel, ridge of the mean": {"color": PURPLE, "linestyle": ":", "marker": "P"},
+    "printed R, kernel, ridge of the mixed": {"color": GREY, "linestyle": ":", "marker": "X"},
+    "printed DR, forest": {"color": BLUE, "linestyle": "-.", "marker": "v"},
+    "R-learner": {"color": BLUE, "marker": "o"},
+    "DR-learner": {"color": VERMILLION, "marker": "s", "markerfacecolor": "white"},
+    "kernel learner": {"color": GREEN, "marker": "^"},
+    "kernel learner, DR": {"color": PURPLE, "marker": "v", "markerfacecolor": "white"},
+    "block ensemble": {"color": GREY, "marker": "D", "markerfacecolor": "white"},
+    "difference in means": {"color": INK, "linewidth": 1.2},
+    PEERS[0]: {"color": GREY, "linestyle": "--", "marker": "P"},
+    PEERS[1]: {"color": GREY, "linestyle": ":", "marker": "X"},
+    NO_PRIVACY: {"color": INK, "linestyle": "-."},
 }
 
 NAMES = {
@@ -51,9 +51,9 @@ NAMES = {
 }
 
 _EPSILON_LOOKS: tuple[dict[str, Any], ...] = (
-    {"color": "#e69f00", "marker": "."},
-    {"color": "#56b4e9", "marker": "+"},
-    {"color": "#0b3d2e", "marker": "x"},
+    {"color": PURPLE, "marker": "."},
+    {"color": BLUE, "marker": "+"},
+    {"color": GREEN, "marker": "x"},
 )
 
 
@@ -75,15 +75,15 @@ def draw(result: Mapping[str, Any], folder: Path) -> None:
             ("wide", _wide(result["wide"])),
             *((("medical", _medical(result["nhefs"])),) if result["nhefs"] else ()),
         ):
-            keep(figure, folder / f"papers_dp_cate_{name}.png")
+            keep(figure, folder / f"papers_dp_cate_{name}.svg")
             plt.close(figure)
 
 
 def _points(axes: Axes, x: Sequence[float], by_epsilon: Mapping[float, Any], truth: Sequence[float]) -> None:
     order = np.argsort(x)
-    axes.plot(np.array(x)[order], np.array(truth)[order], color="black", linewidth=1.5, label="true effect", zorder=3)
+    axes.plot(np.array(x)[order], np.array(truth)[order], color=INK, linewidth=1.5, label="true effect", zorder=3)
     for look, (epsilon, effects) in zip(_EPSILON_LOOKS, by_epsilon.items(), strict=False):
-        axes.scatter(x, effects, s=14, linewidths=0.8, alpha=0.7, label=f"epsilon {epsilon:g}", **look)
+        axes.scatter(x, effects, s=14, linewidths=0.8, label=f"epsilon {epsilon:g}", **look)
 
 
 def _legend(figure: Figure, axes: Axes, columns: int, below: float) -> None:
@@ -105,7 +105,7 @@ def _finite(result: Mapping[str, Any]) -> Figure:
             held = predictions["printed"][f"printed {meta}, {stage}"]
             fit = Fit(np.array(held["effects"]), held["sd"])
             noisy = {at: fit.noisy(at, np.random.default_rng(round(1000 * at))) for at in _epsilons(predictions)}
-            axes.scatter(predictions["x0"], fit.effects, s=5, color="#d55e00", label="fit without noise")
+            axes.scatter(predictions["x0"], fit.effects, s=5, color=VERMILLION, label="fit without noise")
             _points(axes, predictions["x0"], noisy, predictions["truth"])
             axes.set_title(f"{meta}-learner, {stage}")
             axes.set_xlabel("x0")
@@ -126,7 +126,7 @@ def _functional(result: Mapping[str, Any]) -> Figure:
             noisy = {
                 each: fit.noisy(each, np.random.default_rng((1, round(1000 * each)))) for each in _epsilons(predictions)
             }
-            axes.scatter(at, fit.effects, s=5, color="#d55e00", label="fit without noise")
+            axes.scatter(at, fit.effects, s=5, color=VERMILLION, label="fit without noise")
             _points(axes, at.tolist(), noisy, predictions["truth"])
             way = "ridge as written" if reading == "mean" else "noise too small by n"
             axes.set_title(f"{meta}-learner, printed, {way}")
@@ -162,7 +162,7 @@ def _errors(axes: Axes, rows: Sequence[Line], methods: Sequence[str]) -> None:
             if not level:
                 continue
             places, errors = [epsilons[0], epsilons[-1]], level * 2
-        axes.plot(places, errors, markersize=5, label=name_of(method), **LOOKS.get(method, {"color": "#999999"}))
+        axes.plot(places, errors, markersize=5, label=name_of(method), **LOOKS.get(method, {"color": GREY}))
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
@@ -207,8 +207,10 @@ def _baselines(result: Mapping[str, Any]) -> Figure:
         axes.legend(frameon=False, fontsize=8.5)
     last = grid[-1]
     _errors(last, rows, ["printed R, forest", "R-learner", *PEERS, "difference in means"])
-    for style, row in zip(("-", "--", ":"), (row for row in rows if "anonymous" in row["method"]), strict=False):
-        last.axhline(row["pehe"], color="#e69f00", linestyle=style, label=row["method"].partition(",")[0])
+    for style, row in zip(
+        ((0, (5, 1)), "--", ":"), (row for row in rows if "anonymous" in row["method"]), strict=False
+    ):
+        last.axhline(row["pehe"], color=VERMILLION, linestyle=style, label=row["method"].partition(",")[0])
     last.set_ylabel("PEHE")
     last.legend(frameon=False, fontsize=8)
     figure.tight_layout()
@@ -243,14 +245,14 @@ def _medical(curves: Sequence[Line]) -> Figure:
         fit = Fit(np.array(printed["effect"]), printed["sd"])
         for axes, line in zip(row, curve["lines"], strict=True):
             if line["band"]:
-                axes.fill_between(curve["places"], *line["band"], color="#d3e0ea", label="95 % interval")
-            axes.plot(curve["places"], line["effect"], color="#0072b2", linewidth=2.2, label="RLearner")
-            axes.plot(curve["places"], bare["effect"], color="black", linestyle="--", label="no privacy, with interval")
+                axes.fill_between(curve["places"], *line["band"], color=BAND, label="95 % interval")
+            axes.plot(curve["places"], line["effect"], color=BLUE, linewidth=2.2, label="RLearner")
+            axes.plot(curve["places"], bare["effect"], color=INK, linestyle="--", label="no privacy, with interval")
             for end in ("low", "high"):
-                axes.plot(curve["places"], bare[end], color="black", linestyle=":", linewidth=1)
+                axes.plot(curve["places"], bare[end], color=INK, linestyle=":", linewidth=1)
             noisy = fit.noisy(line["epsilon"], np.random.default_rng(5))
             axes.scatter(
-                curve["places"], noisy, s=14, marker="x", color="#d55e00", label="printed, forest (not private)"
+                curve["places"], noisy, s=14, marker="x", color=VERMILLION, label="printed, forest (not private)"
             )
             axes.set_ylim(-40, 40)
             axes.set_title(f"epsilon {line['epsilon']:g}")

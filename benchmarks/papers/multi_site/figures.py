@@ -13,12 +13,12 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from benchmarks.papers.multi_site.results import GLOBAL, MEANS, NAMES, RULES, SMOOTH, Row, row, rows
 from benchmarks.papers.paper import Result
-from benchmarks.pictures import STYLE, keep
+from benchmarks.pictures import BLUE, GREEN, GREY, PURPLE, STYLE, VERMILLION, keep
 
 Curve = tuple[str, Sequence[float], dict[str, Any]]
 """A curve's label, its values, and how it is drawn."""
 
-_LOOKS = dict(zip(RULES, (("#0072b2", "o"), ("#d55e00", "s"), ("#009e73", "^"), ("#cc79a7", "x")), strict=True))
+_LOOKS = dict(zip(RULES, ((BLUE, "o"), (VERMILLION, "s"), (GREEN, "^"), (PURPLE, "x")), strict=True))
 _WHOSE = {
     "paper": ("as printed", {"linestyle": "--", "markerfacecolor": "white", "linewidth": 1.0}),
     "ours": ("dpcausal", {"linestyle": "-", "linewidth": 1.5}),
@@ -37,11 +37,11 @@ def draw(result: Result, folder: Path) -> None:
             chosen = [each for each in rows(result, estimator) if estimator != MEANS or each.table in {"IST", "STAR"}]
             if chosen:
                 panels = [(each, _rules(each)) for each in chosen]
-                keep(_errors(result, panels, title), folder / f"papers_multi_site_{name}.png", dpi=90)
+                keep(_errors(result, panels, title), folder / f"papers_multi_site_{name}.svg")
         matched = [(each, _estimators(result, each)) for each in rows(result, SMOOTH)]
         title = "What sites do, by MVAgg: error from the true effect"
-        keep(_errors(result, matched, title), folder / "papers_multi_site_estimators.png", dpi=90)
-        keep(_sensitivity(result), folder / "papers_multi_site_sensitivity.png", dpi=100)
+        keep(_errors(result, matched, title), folder / "papers_multi_site_estimators.svg")
+        keep(_sensitivity(result), folder / "papers_multi_site_sensitivity.svg")
 
 
 def _rules(each: Row) -> list[Curve]:
@@ -57,12 +57,12 @@ def _estimators(result: Result, each: Row) -> list[Curve]:
     """Return SmoothDPMatching as printed, and what else sites may do."""
     printed = each.errors("paper", "minimum_variance")
     curves: list[Curve] = [
-        ("SmoothDPMatching, as printed", printed, {"color": "#0072b2", "marker": "o"} | _WHOSE["paper"][1])
+        ("SmoothDPMatching, as printed", printed, {"color": BLUE, "marker": "o"} | _WHOSE["paper"][1])
     ]
     looks = {
-        SMOOTH: ("#0072b2", "o"),
-        "stratification, record": ("#d55e00", "D"),
-        "difference in means, record": ("#7a7a7a", "x"),
+        SMOOTH: (BLUE, "o"),
+        "stratification, record": (VERMILLION, "D"),
+        "difference in means, record": (GREY, "x"),
     }
     for estimator, (colour, marker) in looks.items():
         other = row(result, each.table, each.split, estimator)
@@ -116,10 +116,10 @@ def _log(panel: Axes) -> None:
 def _sensitivity(result: Result) -> Figure:
     figure, axes = _panels(2, "Sensitivity of exact matching, outcomes within 0 and 1 (figures 6 and 7)", 5.2, 3.9)
     looks = {
-        "global": ("global", {"color": "#7a7a7a", "marker": "x"}),
-        "corrected": ("smooth, corrected (a new stratum may appear)", {"color": "#d55e00", "marker": "s"}),
-        "printed": ("smooth, as printed", {"color": "#0072b2", "marker": "o", "linestyle": "--"}),
-        "ours": ("smooth, dpcausal (public list of strata)", {"color": "#009e73", "marker": "D"}),
+        "global": ("global", {"color": GREY, "marker": "x"}),
+        "corrected": ("smooth, corrected (a new stratum may appear)", {"color": VERMILLION, "marker": "s"}),
+        "printed": ("smooth, as printed", {"color": BLUE, "marker": "o", "linestyle": "--"}),
+        "ours": ("smooth, dpcausal (public list of strata)", {"color": GREEN, "marker": "D"}),
     }
     for panel, against in zip(axes, ("units", "imbalance"), strict=True):
         chosen = [line for line in result["sensitivities"] if line["against"] == against]

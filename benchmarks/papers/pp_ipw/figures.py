@@ -12,15 +12,14 @@ from benchmarks.papers.paper import Result
 from benchmarks.papers.pp_ipw.algorithm import EPSILONS
 from benchmarks.papers.pp_ipw.real import PRINTED
 from benchmarks.papers.pp_ipw.synthetic import CORRECTED, EFFECTS, FIXED_EPSILON, FIXED_FITTED_ON, MEANS, OURS
-from benchmarks.pictures import keep
+from benchmarks.pictures import BLUE, GREEN, GREY, INK, PURPLE, VERMILLION, keep
 
 Line = dict[str, Any]
 
-BLUE, RED, GREEN, PINK, SKY, ORANGE = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00"
 VAULTS = {
     CORRECTED: ("PP-IPW corrected, split (vaults)", BLUE, "s"),
     OURS: ("InverseWeighting (vaults)", GREEN, "D"),
-    MEANS: ("difference in means (vaults)", SKY, "v"),
+    MEANS: ("difference in means (vaults)", PURPLE, "v"),
 }
 
 
@@ -30,7 +29,7 @@ def draw(result: Result, folder: Path) -> None:
     if result["tables"]:
         drawings["tables"] = _tables
     for name, drawing in drawings.items():
-        keep(drawing(result), folder / f"papers_pp_ipw_{name}.png", dpi=100)
+        keep(drawing(result), folder / f"papers_pp_ipw_{name}.svg")
 
 
 def _panels(rows: int, columns: int, title: str, height: float = 3.4) -> tuple[Figure, list[Axes]]:
@@ -56,8 +55,8 @@ def _bias(result: Result) -> Figure:
     figure, axes = _panels(2, 2, f"Figure 1: bias g that noise in the score gives the estimate, {trials} trials")
     styles: dict[str, tuple[str, dict[str, Any]]] = {
         "corrected_bias": ("Lemma 3, corrected", {"color": BLUE}),
-        "printed_bias": ("Lemma 3, as printed", {"color": RED, "linestyle": "--"}),
-        "bias": ("simulated", {"color": "black", "marker": "o", "linestyle": "none", "markersize": 6}),
+        "printed_bias": ("Lemma 3, as printed", {"color": VERMILLION, "linestyle": "--"}),
+        "bias": ("simulated", {"color": INK, "marker": "o", "linestyle": "none", "markersize": 6}),
         "bias_of_debiased": (
             "simulated, weights corrected",
             {"color": GREEN, "marker": "D", "linestyle": "none", "markersize": 5},
@@ -68,7 +67,7 @@ def _bias(result: Result) -> Figure:
         lines = _printed_by(result, effect, x)
         for name, (words, style) in styles.items():
             panel.plot([line[x] for line in lines], [line[name] for line in lines], label=words, **style)
-        panel.axhline(0, color="grey", linewidth=0.8)
+        panel.axhline(0, color=GREY, linewidth=0.8)
         panel.set_ylabel("bias g")
         fixed = f"ε = {FIXED_EPSILON:g}" if x == "fitted_on" else f"m = {FIXED_FITTED_ON:,}"
         _finish(panel, f"τ = {effect:g}, {fixed}", x)
@@ -91,8 +90,8 @@ def _signs(result: Result) -> Figure:
     for panel, effect, place in zip(axes, EFFECTS, "ab", strict=True):
         lines = _printed_by(result, effect, "epsilon")
         at = [line["epsilon"] for line in lines]
-        panel.plot(at, [line["score_only_wrong"] for line in lines], "o-", color=ORANGE, label="as printed, τ̂n")
-        panel.plot(at, [line["fully_wrong"] for line in lines], "^-", color=RED, label="as printed, τ̂εn")
+        panel.plot(at, [line["score_only_wrong"] for line in lines], "o-", color=GREY, label="as printed, τ̂n")
+        panel.plot(at, [line["fully_wrong"] for line in lines], "^-", color=VERMILLION, label="as printed, τ̂εn")
         for name, (words, colour, marker) in VAULTS.items():
             chosen = _by_epsilon(result["vaults"], effect, name)
             wrong = [line["wrong"] for line in chosen]
@@ -110,7 +109,7 @@ def _estimates(result: Result) -> Figure:
     for place, effect in enumerate(EFFECTS):
         above, below = axes[place], axes[2 + place]
         lines = _printed_by(result, effect, "fitted_on")
-        shown = (("plain", "τ̂", "black", "x"), ("one_score_only", "τ̂n", ORANGE, "o"), ("one_fully", "τ̂εn", RED, "^"))
+        shown = (("plain", "τ̂", INK, "x"), ("one_score_only", "τ̂n", GREY, "o"), ("one_fully", "τ̂εn", VERMILLION, "^"))
         for shift, (name, words, colour, marker) in enumerate(shown):
             _bars(above, lines, name, shift, {"label": f"as printed, {words}", "color": colour, "marker": marker})
         words, colour, marker = VAULTS[CORRECTED]
@@ -122,7 +121,7 @@ def _estimates(result: Result) -> Figure:
         chosen.sort(key=lambda line: line["fitted_on"])
         _bars(below, chosen, "mean", 1, {"label": words, "color": colour, "marker": marker})
         for panel, who in ((above, f"{lines[0]['trials']} trials"), (below, f"{chosen[0]['tables']} tables")):
-            panel.axhline(effect, color="grey", linestyle=":", label="true effect")
+            panel.axhline(effect, color=GREY, linestyle=":", label="true effect")
             panel.set_ylabel("estimate")
             _finish(panel, f"2{'cd'[place]}: τ = {effect:g}, {who}", "fitted_on")
             panel.legend(fontsize=8)
@@ -139,23 +138,23 @@ def _tables(result: Result) -> Figure:
     figure, axes = _panels(1, 2, "Tables 2 and 3: wrong signs, the paper's numbers beside ours", height=4.4)
     rows = {
         "IHDP": {
-            "score only, covariates as they are": ("ours, τ̂n, X as it is", ORANGE, "o", "--"),
-            "score only, covariates in the unit ball": ("ours, τ̂n, X in the unit ball", SKY, "v", "--"),
-            "fully, real C_y, covariates in the unit ball": ("ours, τ̂εn, unit ball, real C_y", RED, "^", "--"),
+            "score only, covariates as they are": ("ours, τ̂n, X as it is", GREY, "o", "--"),
+            "score only, covariates in the unit ball": ("ours, τ̂n, X in the unit ball", PURPLE, "v", "--"),
+            "fully, real C_y, covariates in the unit ball": ("ours, τ̂εn, unit ball, real C_y", VERMILLION, "^", "--"),
             "corrected": ("corrected", BLUE, "s", "-"),
             "difference in means": ("difference in means (vaults)", GREEN, "D", "-"),
         },
         "Lalonde": {
-            "score only, covariates in the unit ball": ("ours, τ̂n", ORANGE, "o", "--"),
-            "fully, C_y = 1, covariates in the unit ball": ("ours, τ̂εn, C_y = 1", PINK, "P", "--"),
-            "fully, real C_y, covariates in the unit ball": ("ours, τ̂εn, real C_y", RED, "^", "--"),
+            "score only, covariates in the unit ball": ("ours, τ̂n", GREY, "o", "--"),
+            "fully, C_y = 1, covariates in the unit ball": ("ours, τ̂εn, C_y = 1", PURPLE, "P", "--"),
+            "fully, real C_y, covariates in the unit ball": ("ours, τ̂εn, real C_y", VERMILLION, "^", "--"),
             "corrected": ("corrected", BLUE, "s", "-"),
             "difference in means": ("difference in means (vaults)", GREEN, "D", "-"),
         },
     }
     for panel, (name, drawn), number in zip(axes, rows.items(), (2, 3), strict=True):
-        panel.plot(EPSILONS, PRINTED[name]["score_only_wrong"], "x-", color="black", label="paper, τ̂n")
-        panel.plot(EPSILONS, PRINTED[name]["fully_wrong"], "+:", color="black", markersize=9, label="paper, τ̂εn")
+        panel.plot(EPSILONS, PRINTED[name]["score_only_wrong"], "x-", color=INK, label="paper, τ̂n")
+        panel.plot(EPSILONS, PRINTED[name]["fully_wrong"], "+:", color=INK, markersize=9, label="paper, τ̂εn")
         for line in (line for line in result["tables"] if line["table"] == name and line["row"] in drawn):
             words, colour, marker, style = drawn[line["row"]]
             panel.plot(EPSILONS, line["wrong"], f"{marker}{style}", color=colour, label=words)

@@ -21,12 +21,12 @@ from benchmarks.papers.private.grid import (
     adaptive,
 )
 from benchmarks.papers.private.methods import METHODS
-from benchmarks.pictures import keep
+from benchmarks.pictures import BLUE, GREEN, GREY, INK, PURPLE, VERMILLION, keep
 
 Result = Mapping[str, Any]
 Look = dict[str, Any]
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#999999")
+COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, BLUE, GREEN, INK, GREY)
 MARKERS = "osD^vPX*"
 ERROR = "relative error"
 
@@ -36,7 +36,7 @@ def draw(result: Result, folder: Path) -> None:
     for name, drawing in DRAWINGS.items():
         figure = drawing(result)
         if figure is not None:
-            keep(figure, folder / f"papers_private_{name}.png", dpi=90)
+            keep(figure, folder / f"papers_private_{name}.svg")
 
 
 def _panels(rows: int, names: Sequence[str], title: str, height: float = 2.7) -> tuple[Figure, list[list[Axes]]]:
@@ -183,7 +183,7 @@ def _coefficients(level: Level) -> Callable[[Result], Figure | None]:
                         errors = [curves[key][at] for key in keys]
                         panel.plot(COEFFICIENTS, errors, **_look(place, dashed=dashed))
             panel.set_xscale("log")
-            panel.axvline(PAPER_COEFFICIENT[level], color="grey", linewidth=0.8, linestyle=":")
+            panel.axvline(PAPER_COEFFICIENT[level], color=GREY, linewidth=0.8, linestyle=":")
 
         letter, figures = {"label": ("c", "Figs 4, 9"), "sample": ("h", "Figs 6, 11")}[level]
         title = f"The error coefficient {letter}, {level} level ({figures}); dotted: the paper's choice"

@@ -21,8 +21,8 @@ def drawn(attacks: Sequence[Finding]) -> Figure:
         lines = sorted((each for each in attacks if each.target == name), key=lambda each: each.numbers["exact"])
         places = range(len(lines))
         epsilon = lines[0].numbers["epsilon"]
-        panel.axvline(epsilon, color="tab:red", linewidth=1.5, label="claimed epsilon")
-        panel.barh(places, [each.numbers["bound"] for each in lines], color="tab:blue", label="shown by attack")
+        panel.axvline(epsilon, color="#d55e00", linestyle="--", linewidth=1.5, label="claimed epsilon")
+        panel.barh(places, [each.numbers["bound"] for each in lines], color="#0072b2", label="shown by attack")
         known = [each.numbers["exact"] for each in lines]
         panel.plot(known, places, "D", color="black", markersize=4, label="known exactly")
         panel.set_yticks(places, [each.detail.partition(":")[0] for each in lines], fontsize=7)

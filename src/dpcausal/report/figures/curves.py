@@ -43,7 +43,7 @@ def forest_plot(curve: EffectCurve, *, alpha: float = 0.05) -> "Figure":
         axes.hlines(places, effects - 2 * privacy, effects + 2 * privacy, color="0.45", linewidth=1.2)
         label = "lines: ± 2 sd of the privacy noise; no intervals"
     axes.plot(effects, places, "o", color="black", markerfacecolor="white", markersize=6)
-    axes.axvline(0.0, color="0.6", linewidth=0.8, linestyle="--")
+    axes.axvline(0.0, color="0.5", linewidth=0.8, linestyle="--")
     axes.set_yticks(places, names, parse_math=False)
     axes.set_ylim(-0.6, len(names) - 0.4)
     axes.set_xlabel(f"effect of {curve.arms[1]} against {curve.arms[0]} on {curve.outcome}\n{label}")

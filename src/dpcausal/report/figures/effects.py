@@ -76,7 +76,7 @@ def site_forest_plot(effect: Effect, interval: tuple[float, float] | None = None
     if not effect.no_interval:
         axes.plot(interval or effect.interval(), [0, 0], color="black", linewidth=3)
     axes.plot(effect.estimate, 0, "D", color="black", markersize=9)
-    axes.axvline(0.0, color="0.6", linewidth=0.8, linestyle="--")
+    axes.axvline(0.0, color="0.5", linewidth=0.8, linestyle="--")
     axes.set_yticks(range(len(sites), -1, -1), names, parse_math=False)
     axes.set_ylim(-0.6, len(sites) + 0.6)
     axes.set_xlabel(

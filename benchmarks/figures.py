@@ -1,0 +1,105 @@
+"""Redraw the figures of the documentation: `python -m benchmarks.figures`.
+
+Figures of measurements come from the stored results. Figures of pages whose own code draws them are drawn by running
+that code, with new noise. The figure of survival curves needs lifelines: `python -m benchmarks.survival_tables --figure`.
+"""
+
+import contextlib
+import json
+import math
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+
+import dpcausal as dpc
+from benchmarks.bakeoff import page as bakeoff
+from benchmarks.heterogeneity import figures as heterogeneity_figures
+from benchmarks.leaderboard import figures as leaderboard_figures
+from benchmarks.papers.index import PAPERS, paper_of, stored
+from benchmarks.parts import PUBLISHED
+from benchmarks.pictures import GREEN, GREY, INK, RENDERING, STYLE, VERMILLION, compact, keep
+from benchmarks.scale import pictures as scale_figures
+from checks import documents
+from dpcausal.audit.figure import drawn
+from dpcausal.audit.finding import Finding
+
+DOCS = Path(__file__).parents[1] / "docs"
+FOLDER = DOCS / "figures"
+PAGES = ("conditional.md", "diagnostics.md", "gallery.md")
+"""Pages whose code saves their figures."""
+
+
+def main() -> None:
+    """Redraw all."""
+    heterogeneity_figures.draw(_result("heterogeneity"), FOLDER)
+    leaderboard_figures.draw(_result("leaderboard"), FOLDER)
+    scale_figures.draw(_result("scale"), FOLDER)
+    bakeoff.draw(_result("bakeoff"), bakeoff.FIGURE)
+    for name in PAPERS:
+        paper_of(name).draw(stored(name), FOLDER)
+    keep(audit(), FOLDER / "audit.svg")
+    keep(bounds(), FOLDER / "choosing_bounds.svg")
+    for page in PAGES:
+        draw_page(DOCS / page, FOLDER)
+
+
+def _result(name: str) -> Any:  # noqa: ANN401 (JSON)
+    return json.loads((PUBLISHED / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def audit() -> Figure:
+    """Draw the attacks of the stored audit."""
+    findings = [each for each in _result("audit")["findings"] if each["check"] == "epsilon"]
+    return drawn(
+        [Finding("epsilon", each["subject"], each["passed"], each["detail"], each["numbers"]) for each in findings]
+    )
+
+
+def bounds() -> Figure:
+    """Draw the error of a difference in means against the declared upper bound, as in docs/choosing.md."""
+    random = np.random.default_rng(0)
+    control, treated = (random.gamma(shape, 5_000, 1_000_000) for shape in (4.0, 4.4))
+    truth = treated.mean() - control.mean()
+    highs = np.geomspace(15_000, 400_000, 40)
+    bias, sampling, privacy = [], [], []
+    for high in highs:
+        cut = [np.minimum(costs, high) for costs in (control, treated)]
+        schema = dpc.Schema(treatment=dpc.Treatment("treat"), outcome=dpc.Real("cost", 0, float(high)))
+        likely = dpc.Rehearsal(schema, n=2_000, outcome_mean=cut[0].mean(), outcome_sd=cut[0].std())
+        effect = dpc.DifferenceInMeans().estimate(likely, epsilon=1.0)
+        bias.append(abs(cut[1].mean() - cut[0].mean() - truth))
+        sampling.append(effect.sampling_sd)
+        privacy.append(effect.privacy_sd)
+    whole = [math.hypot(*errors) for errors in zip(bias, sampling, privacy, strict=True)]
+    with rc_context(STYLE):
+        figure = Figure(figsize=(7.6, 3.9), layout="constrained")
+        axes = figure.subplots()
+        axes.plot(highs, whole, color=INK, linewidth=2.4, label="whole error")
+        axes.plot(highs, bias, color=VERMILLION, linestyle="--", label="bias from cut-off values")
+        axes.plot(highs, privacy, color=GREEN, linestyle="-.", label="privacy noise")
+        axes.plot(highs, sampling, color=GREY, linestyle=":", label="sampling error")
+        axes.set(xscale="log", xlim=(highs[0], highs[-1]), ylim=(0, 2_000))
+        ticks = (20_000, 40_000, 60_000, 120_000, 240_000, 400_000)
+        axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
+        axes.set_xticks([], minor=True)
+        axes.set_xlabel("declared upper bound of the outcome, in dollars")
+        axes.set_ylabel("error of the effect, in dollars")
+        axes.legend(frameon=False, loc="upper center")
+    return figure
+
+
+def draw_page(page: Path, folder: Path) -> None:
+    """Run a page's code and copy the figures that it saves."""
+    style = RENDERING | {"savefig.transparent": True}
+    with tempfile.TemporaryDirectory() as name, contextlib.chdir(name), rc_context(style):
+        documents.run(page)
+        for figure in Path(name).glob("*.svg"):
+            (folder / figure.name).write_text(compact(figure.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
