@@ -25,7 +25,7 @@ def test_incomplete_stale_and_wrong_catalogues_are_caught(tmp_path: Path) -> Non
     assert any("not translated: 'Reasons'" in fault for fault in translations.faults("de", WANTED, tmp_path))
     path, binary = translations.files("de", tmp_path)
     path.write_text(translations.files("de")[0].read_text("utf-8"), "utf-8")
-    assert [fault for fault in translations.faults("de", WANTED, tmp_path)] == [
+    assert list(translations.faults("de", WANTED, tmp_path)) == [
         "de: the compiled catalogue is not current: run python -m checks.translations --write"
     ]
     binary.write_bytes(translations.compiled(translations.read("de", tmp_path)))

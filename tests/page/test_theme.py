@@ -43,7 +43,7 @@ def test_theme_file_colours_the_page_and_embeds_the_logo(folder: Path) -> None:
         ('accent = "red"', "#rrggbb"),
         ('accent = "#00695c; } body { display: none"', "#rrggbb"),
         ("accent = 3", "each a text"),
-        ('colour = "#00695c"', "got: colour"),
+        ('colour = "#00695c"', "got colour"),
         ('logo = "missing.svg"', "no such file"),
         ('logo = "theme.toml"', "no such file"),
         ("accent = ", "TOML"),

@@ -7,7 +7,7 @@ from dpcausal.interval import NoiseTerm
 from dpcausal.page.axis import Axis
 from dpcausal.page.interval_figure import PARTS, IntervalFigure, named_widths, notebook_figure
 from dpcausal.page.language import ENGLISH
-from dpcausal.planning import plan
+from dpcausal.planning.plan import plan
 from tests.report.conftest import Made
 from tests.report.examples import EXAMPLES, federated
 
