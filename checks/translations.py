@@ -102,7 +102,7 @@ def write(code: str, wanted: dict[str, str], locale: Path = LOCALE) -> None:
         locale=code, header_comment=HEADER, project=DOMAIN, last_translator="", language_team=code, fuzzy=False
     )
     for text, file in wanted.items():
-        catalogue.add(text, old.get(text, ""), locations=[(file, None)])
+        catalogue.add(text, old.get(text, ""), locations=[(file, 0)])
     path, binary = files(code, locale)
     path.parent.mkdir(parents=True, exist_ok=True)
     output = BytesIO()
