@@ -8,6 +8,8 @@ from dpcausal.effect import SiteShare
 from dpcausal.interval import NoiseTerm
 from dpcausal.joint_estimate import JointEstimate
 from dpcausal.release import Receipt
+from dpcausal.report import Report
+from dpcausal.report.section import Section
 
 Made = Callable[..., dpc.Effect]
 
@@ -40,6 +42,12 @@ def made(schema: dpc.Schema) -> Made:
 
 def interval_of(effect: dpc.Effect) -> tuple[float, float] | None:
     return None if effect.no_interval else effect.interval()
+
+
+def part(report: Report, key: str) -> Section:
+    """The section of a report with this key."""
+    (found,) = (section for section in report.sections if section.key == key)
+    return found
 
 
 @pytest.fixture

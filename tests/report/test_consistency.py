@@ -11,7 +11,7 @@ import dpcausal as dpc
 from dpcausal.effect import SiteShare
 from dpcausal.errors import StudyError
 from dpcausal.report import Picture, Report
-from tests.report.conftest import Made
+from tests.report.conftest import Made, part
 
 DAY = date(2026, 1, 31)
 
@@ -24,9 +24,9 @@ def test_consistent_parts_make_a_report(vault: dpc.Vault, study: dpc.Study) -> N
     effect = study.estimator.estimate(vault, epsilon=1.0)
     overlap = dpc.Overlap(by=["race"]).estimate(vault, epsilon=1.0)
     report = Report.of(effect, study, vault.ledger, diagnoses=[overlap], date=DAY)
-    assert dict(report.sections[9].items)["receipts in this ledger"] == "2 of 2"
-    assert len(report.sections[9].tables[0].lines) == 2
-    assert dict(report.sections[5].items)["everything ever released"] == "epsilon 2, delta 0, in 2 answers"
+    assert dict(part(report, "audit_trail").items)["receipts in this ledger"] == "2 of 2"
+    assert len(part(report, "audit_trail").tables[0].lines) == 2
+    assert dict(part(report, "privacy").items)["everything ever released"] == "epsilon 2, delta 0, in 2 answers"
     assert "in 2 answers; budget" in report.to_registry()
     rehearsal = dpc.Overlap(by=["race"]).estimate(dpc.Rehearsal(study.schema, n=1_000), epsilon=1.0)
     assert Report.of(study.rehearsed(1_000), study, vault.ledger, diagnoses=[rehearsal], date=DAY).effect.rehearsed
@@ -113,13 +113,13 @@ def test_pooled_effect_belongs_to_its_study(table: pa.Table, study: dpc.Study, s
     effects = {site: study.estimator.estimate(vault, epsilon=1.0) for site, vault in vaults.items()}
     pooled = dpc.pool(effects)
     report = Report.of(pooled, study, vaults["north"].ledger, date=DAY)
-    assert dict(report.sections[9].items)["receipts in this ledger"] == "1 of 2"
+    assert dict(part(report, "audit_trail").items)["receipts in this ledger"] == "1 of 2"
 
 
 def test_ledger_that_did_not_pay_is_refused(vault: dpc.Vault, table: pa.Table, study: dpc.Study) -> None:
     effect = study.estimator.estimate(vault, epsilon=1.0)
     paid = Report.of(effect, study, vault.ledger, date=DAY)
-    assert dict(paid.sections[5].items)["everything ever released"] == "epsilon 1, delta 0, in 1 answer"
+    assert dict(part(paid, "privacy").items)["everything ever released"] == "epsilon 1, delta 0, in 1 answer"
     other = other_vault(table, study.schema)
     with pytest.raises(StudyError, match="all 1 receipts, got one with 0 of them"):
         Report.of(effect, study, other.ledger, date=DAY)
@@ -135,4 +135,4 @@ def test_estimator_is_described_without_its_defaults(made: Made, study: dpc.Stud
         (dpc.DoublyRobust(covariates=["age"], clip=0.2), "DoublyRobust (covariates age, clip 0.2)"),
     ):
         report = Report.of(made(), dataclasses.replace(study, estimator=estimator, confounders={}), date=DAY)
-        assert dict(report.sections[6].items)["estimator"] == text
+        assert dict(part(report, "inputs").items)["estimator"] == text

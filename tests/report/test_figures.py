@@ -8,7 +8,6 @@ import dpcausal as dpc
 from dpcausal.arm_curves import ArmCurves
 from dpcausal.effect import SiteShare
 from dpcausal.errors import MissingExtraError
-from dpcausal.interval import half_width
 from dpcausal.joint_estimate import JointEstimate
 from dpcausal.report import (
     LedgerSummary,
@@ -25,7 +24,7 @@ from dpcausal.report import (
     uncertainty_alt,
     uncertainty_plot,
 )
-from dpcausal.report.figures.effects import privacy_share, variance_shares
+from dpcausal.report.figures.effects import variance_shares
 from dpcausal.report.section import Picture
 from tests.report.conftest import Made
 
@@ -37,12 +36,6 @@ def test_variance_shares_sum_to_one(made: Made) -> None:
     assert list(shares) == ["sampling", "privacy noise", "between sites"]
     assert sum(shares.values()) == pytest.approx(1.0)
     assert variance_shares(made(sampling_sd=None)) == {}
-
-
-def test_privacy_share_is_the_width_that_noise_adds(made: Made) -> None:
-    low, high = made().interval()
-    assert (1 - privacy_share(made(), made().interval())) * (high - low) / 2 == pytest.approx(half_width(0.3, (), 0.95))
-    assert privacy_share(made(noise=()), made(noise=()).interval()) == pytest.approx(0.0)
 
 
 def test_alt_texts_state_the_numbers(made: Made, sites: tuple[SiteShare, ...], vault: dpc.Vault) -> None:

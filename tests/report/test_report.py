@@ -16,7 +16,7 @@ from dpcausal.effect import SiteShare
 from dpcausal.interval import NoiseTerm
 from dpcausal.release import Receipt
 from dpcausal.report import Picture, Report
-from tests.report.conftest import Made
+from tests.report.conftest import Made, part
 
 DAY = date(2026, 1, 31)
 HOSTILE = "</style></title><script>alert(1)</script><img src=x onerror=alert(1)>\"'&$\\frac"
@@ -136,11 +136,17 @@ def test_page_is_complete_and_accessible(report: Report) -> None:
     found = tags(html)
     assert ("html", {"lang": "en"}) in found
     assert all(attributes.get("alt") for tag, attributes in found if tag == "img")
+    assert all(
+        attributes.get("aria-label") or attributes.get("aria-hidden") or "x" in attributes
+        for tag, attributes in found
+        if tag == "svg"
+    )
     assert all(attributes == {"scope": "col"} for tag, attributes in found if tag == "th")
-    assert [tag for tag, _ in found if tag in {"h1", "h2"}] == ["h1"] + ["h2"] * 11
-    anchors = {attributes["id"] for tag, attributes in found if tag == "section"}
-    links = {str(attributes["href"])[1:] for tag, attributes in found if tag == "a"}
-    assert anchors == links
+    headings = [tag for tag, _ in found if tag in {"h1", "h2", "h3"}]
+    assert headings == ["h1", "h2", "h2", "h2"] + ["h3"] * 10
+    anchors = [attributes["id"] for tag, attributes in found if tag == "section"]
+    links = [str(attributes["href"])[1:] for tag, attributes in found if tag == "a"]
+    assert anchors == ["summary", "methods", *links]
 
 
 def test_page_is_reproducible_to_the_byte(report: Report) -> None:
@@ -164,41 +170,52 @@ def test_json_and_page_have_the_same_text(report: Report) -> None:
     assert dpc.Study.from_toml(document["study"]) == report.study
 
 
-def test_summary_states_verdict_question_finding_noise_and_guarantee(report: Report) -> None:
-    verdict, question, finding, *rest = report.sections[0].paragraphs
-    assert verdict == "Mean score is higher with training than with usual care."
-    assert question == "Question: Does training help?"
-    assert finding.startswith(
-        "The estimated mean of score is 2.000 higher with training than with usual care (95 % interval "
+def test_first_page_has_verdict_picture_reasons_and_methods_in_this_order(report: Report) -> None:
+    html = report.to_html()
+    places = [
+        html.index(each)
+        for each in ('class="verdict"', "<figure>", ">Reasons<", ">Methods paragraph, to paste<", 'id="appendix"')
+    ]
+    assert places == sorted(places)
+    assert report.verdict.text == (
+        "Mean score is 2.00 higher with training than with usual care (95 % interval 1.18 to 2.82); no smallest "
+        "worthwhile effect was given."
     )
-    assert any("of the interval's width: without it, the interval would be at most ± " in text for text in rest)
-    assert rest[-1] == (
-        "Privacy: replacing any one unit's record changes the probability of this result by at most a factor of 2.72."
+
+
+def test_reasons_state_question_design_noise_and_guarantee(report: Report) -> None:
+    items = dict(part(report, "summary").items)
+    assert items["Question"] == "Does training help?"
+    assert items["Design"].startswith("Observational study, adjusted for race.")
+    assert items["Precision"].startswith("Privacy noise widens the interval from at most ± 0.59 to ± 0.82.")
+    assert items["Privacy"] == (
+        "Replacing any one unit's record changes the probability of this result by at most a factor of 2.72 "
+        "(epsilon 1)."
     )
 
 
 def test_inconclusive_verdict_comes_with_the_cheapest_remedy(made: Made, study: dpc.Study) -> None:
     report = Report.of(made(estimate=0.5, noise=(NoiseTerm("laplace", 1.0),), sampling_sd=0.1), study, date=DAY)
-    assert any(text.startswith("Cheapest remedy: More epsilon") for text in report.sections[0].paragraphs)
+    assert dict(part(report, "summary").items)["What would help"].startswith("More epsilon")
 
 
 def test_impossible_estimate_comes_with_the_nearest_possible_value(made: Made, study: dpc.Study) -> None:
-    items = dict(Report.of(made(estimate=-12.5), study, date=DAY).sections[2].items)
-    assert items["estimate"].startswith("-12.50 (as released")
-    assert items["nearest possible value"] == "-10.00"
-    assert "nearest possible value" not in dict(Report.of(made(), study, date=DAY).sections[2].items)
+    items = dict(part(Report.of(made(estimate=-12.5), study, date=DAY), "result").items)
+    assert items["estimate"].startswith("\N{MINUS SIGN}12.50 (as released")
+    assert items["nearest possible value"] == "\N{MINUS SIGN}10.00"
+    assert "nearest possible value" not in dict(part(Report.of(made(), study, date=DAY), "result").items)
 
 
 def test_result_compares_planned_and_actual_precision(report: Report, study: dpc.Study) -> None:
     low, high = study.rehearsed(1_000).interval()
     assert report.planned == pytest.approx((high - low) / 2)
-    assert "precision" in dict(report.sections[2].items)
+    assert "precision" in dict(part(report, "result").items)
 
 
 def test_trial_has_no_sensitivity_to_confounding(made: Made, study: dpc.Study) -> None:
     trial = Report.of(made(), dataclasses.replace(study, design="trial"), date=DAY)
     assert trial.confounding is None
-    assert trial.sections[4].paragraphs == ("Not computed: treatment was randomised.",)
+    assert part(trial, "confounding").paragraphs == ("Not computed: treatment was randomised.",)
     assert Report.of(made(), study, date=DAY).confounding is not None
 
 
@@ -212,15 +229,20 @@ def test_report_needs_only_an_effect(made: Made) -> None:
 def test_rehearsal_is_marked(study: dpc.Study) -> None:
     report = Report.of(study.rehearsed(n=500), study, date=DAY)
     assert report.title.startswith("Rehearsal: ")
-    assert "estimate" not in dict(report.sections[2].items)
+    assert "estimate" not in dict(part(report, "result").items)
     assert "Expected cost" in report.to_html()
 
 
-def test_page_without_matplotlib_says_what_to_install(report: Report, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_without_matplotlib_says_what_to_install(
+    vault: dpc.Vault, study: dpc.Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    effect = dpc.DifferenceInMeans().estimate(vault, epsilon=1.0)
+    report = Report.of(effect, study, vault.ledger, date=DAY)
     assert "<img" in report.to_html()
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     html = report.to_html()
     assert "<img" not in html
+    assert '<svg width="100%"' in html  # the picture of the first page needs no library
     assert "pip install &#x27;dpcausal[plots]&#x27;" in html
 
 
@@ -244,10 +266,10 @@ def test_ledger_summary_has_the_total(vault: dpc.Vault, study: dpc.Study) -> Non
         1,
     )
     assert [payment.query for payment in report.ledger_summary.payments] == ["arm_moments"] * 2
-    items = dict(report.sections[5].items)
+    items = dict(part(report, "privacy").items)
     assert items["this effect"].startswith("epsilon 1, delta 0")
     assert items["everything ever released"] == "epsilon 3, delta 0, in 2 answers"
-    assert dict(report.sections[9].items)["receipts in this ledger"] == "1 of 1"
+    assert dict(part(report, "audit_trail").items)["receipts in this ledger"] == "1 of 1"
 
 
 def test_diagnoses_are_listed_drawn_and_priced(made: Made, study: dpc.Study, schema: dpc.Schema) -> None:
@@ -262,12 +284,12 @@ def test_diagnoses_are_listed_drawn_and_priced(made: Made, study: dpc.Study, sch
     reports = {
         name: Report.of(effect, study, date=DAY, diagnoses=each) for name, each in (("yes", passed), ("no", failed))
     }
-    summaries = {name: " ".join(each.sections[0].paragraphs) for name, each in reports.items()}
+    summaries = {name: " ".join(text for _, text in part(each, "summary").items) for name, each in reports.items()}
     assert "a private check failed (overlap)" in summaries["no"]
     assert "a private check failed" not in summaries["yes"]
-    assert [line[0] for line in reports["no"].sections[3].tables[0].lines] == ["overlap", "balance"]
-    assert [line[2] for line in reports["no"].sections[3].tables[0].lines] == ["fails", "passes"]
-    assert dict(reports["no"].sections[5].items)["diagnostics"].startswith("epsilon 0.75, delta 0; together")
+    assert [line[0] for line in part(reports["no"], "diagnostics").tables[0].lines] == ["overlap", "balance"]
+    assert [line[2] for line in part(reports["no"], "diagnostics").tables[0].lines] == ["fails", "passes"]
+    assert dict(part(reports["no"], "privacy").items)["diagnostics"].startswith("epsilon 0.75, delta 0; together")
     assert "arm_moments epsilon 1; " in reports["no"].to_registry()
     assert "covariate_sums epsilon 0.25" in reports["no"].to_registry()
     assert reports["no"].to_html().count("<img") == 2 + Report.of(effect, study, date=DAY).to_html().count("<img")
@@ -275,26 +297,40 @@ def test_diagnoses_are_listed_drawn_and_priced(made: Made, study: dpc.Study, sch
     assert kinds == ["overlap", "balance"]
 
 
-def test_guidelines_refer_to_existing_sections(report: Report) -> None:
-    *sections, guidelines = report.sections
-    for table in guidelines.tables:
+@pytest.mark.parametrize(
+    ("design", "names"),
+    [
+        ("trial", ["CONSORT 2025, by item", "NIST SP 800-226, by topic"]),
+        ("observational", ["STROBE, by item", "TARGET, by topic", "NIST SP 800-226, by topic"]),
+    ],
+)
+def test_guidelines_fit_the_design_and_refer_to_existing_sections(
+    made: Made, study: dpc.Study, design: Any, names: list[str]
+) -> None:
+    report = Report.of(made(), dataclasses.replace(study, design=design), date=DAY)
+    known = {f"A{section.number}" for section in report.sections if section.number} | {"page 1"}
+    tables = part(report, "guidelines").tables
+    assert [table.caption for table in tables] == names
+    for table in tables:
         for _, places in table.lines:
-            numbers = places.split(", ") if places[0].isdigit() else []
-            assert all(1 <= int(number) <= len(sections) for number in numbers)
+            assert places == "left to the authors" or set(places.split(", ")) <= known
 
 
 def test_study_digest_is_the_one_that_sites_approve(made: Made, study: dpc.Study) -> None:
     """The digest of the file's exact text, comments included."""
     text = f"# approved on Monday\n{study.to_toml()}"
     report = Report.of(made(), dpc.Study.from_toml(text), date=DAY)
-    assert hashlib.sha256(text.encode()).hexdigest() in dict(report.sections[9].items)["SHA-256 of the study file"]
+    assert (
+        hashlib.sha256(text.encode()).hexdigest()
+        in dict(part(report, "audit_trail").items)["SHA-256 of the study file"]
+    )
     assert json.loads(report.to_json())["study"] == text
 
 
 def test_adjustment_is_taken_from_the_estimator(made: Made, study: dpc.Study) -> None:
     def adjusted(**changes: Any) -> list[tuple[str, str]]:
         report = Report.of(made(), dataclasses.replace(study, **changes), date=DAY)
-        return [item for item in report.sections[1].items if item[0].startswith("adjusted for")]
+        return [item for item in part(report, "question").items if item[0].startswith("adjusted for")]
 
     assert adjusted() == [("adjusted for race", "who is trained differs, and so do outcomes")]
     assert adjusted(confounders={}) == [("adjusted for race", "no reason given")]
@@ -329,15 +365,17 @@ def test_effect_has_the_means_that_it_compares(vault: dpc.Vault, estimator: Any)
 
 def test_warnings_follow_the_verdict(made: Made, study: dpc.Study) -> None:
     report = Report.of(made(warnings=("every age is 38",)), study, date=DAY)
-    assert report.sections[0].paragraphs[1] == "Warning: every age is 38"
+    assert part(report, "summary").items[0] == ("Warning", "every age is 38")
     assert json.loads(report.to_json())["effect"]["warnings"][0] == "every age is 38"
 
 
 def test_sections_are_numbered_in_one_place(report: Report) -> None:
-    assert [section.number for section in report.sections] == list(range(1, len(report.sections) + 1))
-    for section in report.sections:
-        assert f">{section.number}. {html_page.html_text(section.title)}</h2>" in report.to_html()
-        assert not any(re.search(r"[Ss]ection \d", text) for text in section.paragraphs)
+    first_page, appendix = report.sections[:2], report.sections[2:]
+    assert [section.number for section in first_page] == [0, 0]
+    assert [section.number for section in appendix] == list(range(1, len(appendix) + 1))
+    for section in appendix:
+        assert f">A{section.number}. {html_page.html_text(section.title)}</h3>" in report.to_html()
+        assert not any(re.search(r"[Ss]ection A?\d", text) for text in section.paragraphs)
 
 
 def test_interval_is_computed_once(

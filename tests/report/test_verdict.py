@@ -8,6 +8,9 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.interval import NoiseTerm
+from dpcausal.page.language import ENGLISH
+from dpcausal.report.remedies import planned_precision
+from dpcausal.report.scale import Scale
 from dpcausal.report.verdict import Verdict, verdict_on
 from tests.report.conftest import Made, interval_of
 
@@ -36,7 +39,9 @@ def test_verdict_follows_the_interval(made: Made, estimate: float, smallest: flo
 
 
 def test_verdict_names_the_arms(made: Made) -> None:
-    assert verdict_of(made()).text == "Mean score is higher with training than with usual care."
+    verdict = verdict_of(made())
+    assert verdict.heading == "Higher with training"
+    assert verdict.text.startswith("Mean score is 2.00 higher with training than with usual care (95 % interval ")
 
 
 def test_verdict_without_an_interval_is_no_interval(made: Made) -> None:
@@ -119,7 +124,66 @@ def test_tighter_bounds_come_first_if_slightly_tighter_is_enough(made: Made, sch
 
 def test_verdict_names_what_the_arms_differ_in(made: Made) -> None:
     effect = made(quantity="cumulative incidence of relapse at 60")
-    assert verdict_of(effect).text.startswith("The cumulative incidence of relapse at 60 is higher with training")
+    assert verdict_of(effect).text.startswith("The cumulative incidence of relapse at 60 is 2.00 higher with")
     report = dpc.Report.of(effect, date=date(2026, 1, 31)).to_html()
-    assert "The estimated cumulative incidence of relapse at 60 is" in report
-    assert "mean of score" not in report
+    assert "The cumulative incidence of relapse at 60 is" in report
+    assert "Mean score" not in report
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"sampling_sd": 0.3, "noise": ()}, "sample"),
+        ({"sampling_sd": 0.3, "noise": (NoiseTerm("laplace", 1.0),)}, "sample"),
+        ({"sampling_sd": 0.1, "noise": (NoiseTerm("laplace", 1.0),)}, "budget"),
+        ({"sampling_sd": 0.1, "noise": (), "between_sd": 0.5}, "sites"),
+        ({"no_interval": "noise may leave residual confounding"}, "confounding"),
+        ({"no_interval": "too noisy"}, "noise"),
+    ],
+)
+def test_inconclusive_verdict_names_its_reason(made: Made, changes: dict[str, Any], reason: str) -> None:
+    verdict = verdict_of(made(estimate=0.5, **changes))
+    assert verdict.reason == reason
+    assert verdict.heading.startswith("Inconclusive: ")
+
+
+def test_conclusive_verdict_has_no_reason(made: Made) -> None:
+    assert verdict_of(made()).reason == ""
+
+
+@pytest.mark.parametrize("what", ["units", "epsilon"])
+def test_advice_reaches_the_planned_precision_and_little_more(made: Made, what: str) -> None:
+    effect = made(noise=(NoiseTerm("laplace", 0.5),), sampling_sd=0.1)
+    planned = 0.8
+    scale = Scale.of(effect, effect.interval(), None, ENGLISH)
+    text = planned_precision(effect, effect.interval(), planned, scale)
+    units, epsilon = re.findall(r"about ([\d,]+) units at this epsilon, or epsilon ([\d.]+) with", text)[0]
+
+    def half(share: float) -> float:
+        if what == "epsilon":
+            changed = with_epsilon(effect, share * float(epsilon))
+        else:
+            times = share * float(units.replace(",", "")) / effect.n
+            changed = dataclasses.replace(with_epsilon(effect, times), sampling_sd=0.1 / math.sqrt(times))
+        low, high = changed.interval()
+        return (high - low) / 2
+
+    assert half(1.0) <= planned < half(0.85)
+
+
+def test_precision_as_planned_needs_no_advice(made: Made) -> None:
+    effect = made()
+    assert planned_precision(effect, effect.interval(), 2.0, Scale.of(effect, None, None, ENGLISH)) == ""
+
+
+def test_risks_are_percentages_with_the_same_decimals(made: Made, schema: dpc.Schema) -> None:
+    binary = dataclasses.replace(schema, outcome=dpc.Binary("died"))
+    effect = made(outcome="died", estimate=-0.0312, sampling_sd=0.0077, noise=())
+    text = verdict_of(effect, schema=binary, smallest=0.01).text
+    found = re.fullmatch(
+        r"The risk of died is (3\.1) percentage points lower with training than with usual care \(95 % interval "
+        r"\N{MINUS SIGN}(4\.\d) to \N{MINUS SIGN}(1\.\d)\), beyond 1 percentage point, the smallest worthwhile "
+        r"effect\.",
+        text,
+    )
+    assert found is not None, text

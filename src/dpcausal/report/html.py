@@ -48,7 +48,10 @@ figure > img { max-width: 100%; height: auto; background: #fff; padding: 0.4rem;
   #appendix > h2 { font-size: 12pt; margin: 0 0 0.2rem; }
   #appendix p, #appendix ul { margin: 0.2rem 0; }
   h3 { font-size: 9.5pt; margin: 0.7rem 0 0.2rem; }
-  dl { grid-template-columns: 9rem 1fr; margin: 0.2rem 0; }
+  dl { grid-template-columns: 13rem 1fr; margin: 0.2rem 0; }
+  #guidelines { columns: 2; }
+  #guidelines h3, #guidelines > p { column-span: all; }
+  #guidelines .wide { break-inside: avoid; }
   dt, dd, th, td { padding-top: 0.08rem; padding-bottom: 0.08rem; }
   table { font-size: 8.4pt; margin: 0.35rem 0; }
   caption { padding-bottom: 0.1rem; }

@@ -1,11 +1,9 @@
 """Figures of an effect: the sources of its uncertainty, and its sites."""
 
-import math
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from dpcausal.effect import Effect
-from dpcausal.interval import half_width
 from dpcausal.report.figures.canvas import blank_figure, shorten
 from dpcausal.text import format_number
 
@@ -26,13 +24,6 @@ def variance_shares(effect: Effect) -> dict[str, float]:
     if effect.between_sd:
         parts["between sites"] = effect.between_sd
     return {name: sd**2 / total for name, sd in parts.items()}
-
-
-def privacy_share(effect: Effect, interval: tuple[float, float]) -> float:
-    """Return the share of the 95 % interval's width that is due to privacy noise."""
-    low, high = interval
-    without = half_width(math.hypot(effect.sampling_sd or 0.0, effect.between_sd), (), 0.95)
-    return 1 - 2 * without / (high - low) if high > low else 0.0
 
 
 def uncertainty_plot(effect: Effect) -> "Figure":

@@ -1,0 +1,61 @@
+"""The report on paper: at most four pages, the first of them complete, and no heading at the bottom of a page."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.report.examples import EXAMPLES
+from tests.report.test_browser import CHROMIUM
+
+GHOSTSCRIPT = shutil.which("gs")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="no chromium or chrome on this machine to print the page with"),
+    pytest.mark.skipif(GHOSTSCRIPT is None, reason="no ghostscript on this machine to read the pages with"),
+]
+
+
+def printed(html: str, folder: Path) -> list[str]:
+    """Print a page, and return the text of each sheet."""
+    path, out = folder / "page.html", folder / "page.pdf"
+    path.write_text(html, encoding="utf-8")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer", f"--print-to-pdf={out}"]
+    subprocess.run(  # noqa: S603 (our own page)
+        [str(CHROMIUM), *options, f"--user-data-dir={folder / 'profile'}", path.as_uri()],
+        capture_output=True,
+        timeout=120,
+        check=True,
+    )
+    read = [str(GHOSTSCRIPT), "-q", "-sDEVICE=txtwrite", f"-sOutputFile={folder / 'sheet-%d.txt'}", "-dBATCH"]
+    subprocess.run([*read, "-dNOPAUSE", str(out)], capture_output=True, timeout=120, check=True)  # noqa: S603
+    sheets = sorted(folder.glob("sheet-*.txt"), key=lambda sheet: int(re.findall(r"\d+", sheet.name)[0]))
+    return [sheet.read_text(encoding="utf-8", errors="replace") for sheet in sheets]
+
+
+def orphans(sheets: list[str], headings: list[str]) -> list[str]:
+    """Return the headings that are the last line of a sheet."""
+    last = [[line.strip() for line in sheet.splitlines() if line.strip()][-1] for sheet in sheets]
+    squeezed = {"".join(heading.split()) for heading in headings}
+    return [line for line in last if "".join(line.split()) in squeezed]
+
+
+@pytest.mark.parametrize(("name", "language"), [*((name, "en") for name in EXAMPLES), ("observational", "de")])
+def test_report_prints_on_four_sheets_without_orphaned_headings(name: str, language: str, tmp_path: Path) -> None:
+    report = EXAMPLES[name](language=language)
+    sheets = printed(report.to_html(), tmp_path)
+    assert 3 <= len(sheets) <= 4
+    appendix = report.say("Appendix")
+    assert appendix not in sheets[0]  # the first page holds verdict, picture, reasons and methods, and nothing else
+    assert appendix in sheets[1]
+    headings = [f"A{section.number}. {section.title}" for section in report.sections if section.number]
+    headings += [table.caption for section in report.sections for table in section.tables]
+    assert orphans(sheets, headings) == []
+
+
+def test_orphaned_heading_is_caught(tmp_path: Path) -> None:
+    report = EXAMPLES["trial"]()
+    broken = report.to_html().replace("</style>", "@media print { #result dl { break-before: page; } }</style>")
+    sheets = printed(broken.replace("break-after: avoid", "break-after: auto"), tmp_path)
+    assert orphans(sheets, ["A2. Result"]) == ["A2. Result"]
