@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 import dpcausal as dpc
 from benchmarks.array_engine import ArrayEngine, ticks
@@ -95,7 +94,7 @@ class SecureSites:
 
 def engine_of(columns: Columns, schema: dpc.Schema) -> ArrayEngine:
     """Return a table as an engine."""
-    codes: dict[str, NDArray[np.int64]] = {"treatment": columns["arm"].astype(np.int64)}
+    codes = {"treatment": columns["arm"].astype(np.int64)}
     if schema.covariates:
         codes["covariate_0"] = ticks(columns["x"].astype(float), X) if schema is NUMBER else columns["x"]
     return ArrayEngine(columns["y"], codes, OUTCOME)
