@@ -20,6 +20,16 @@ from dpcausal.schema import Schema
 # OpenDP's name for all constructors whose proofs have not passed its last vetting stage; there is no other kind.
 enable_features("contrib")
 
+_INFLATED = tuple(1 + Fraction(1, 2**power) for power in (40, 20, 10, 7))
+"""By how much shares of Gaussian noise may be larger than a share of the variance, because their sum is not quite a
+discrete Gaussian. The first that covers the difference is taken."""
+
+_LARGEST_EXPONENT = 4096
+"""Where the bound on that difference is cut: 2^-4096 is small enough for any number of sites and coordinates."""
+
+_LARGEST_SCALE = 2**52
+"""In ticks. Sums with larger noise would not fit into 64 bits."""
+
 _NEAR = 1e-10
 """How near the standard deviation in floats is to that which OpenDP allows, as a share of it."""
 
@@ -77,6 +87,71 @@ def calibrate(query: Query, schema: Schema, guarantee: Guarantee) -> Noise:
         size = Fraction(gaussian_sd(epsilon, delta))
         event = Event(family="gaussian", epsilon=epsilon, delta=delta, mu=float_above(1 / size))
     return Noise(sensitivity, _scales(sensitivity, size), event)
+
+
+@dataclass(frozen=True)
+class NoiseShare:
+    """One site's share of a noise. The sum of `honest` independent shares is as private as the whole noise.
+
+    Attributes:
+        family: The distribution of the whole noise.
+        scales: For each coordinate, in ticks: the scale of the whole Laplace noise, of which a share is the difference
+            of two negative binomials of size 1 / `honest`; or the standard deviation of one share of a Gaussian.
+        honest: How many shares are the whole noise.
+    """
+
+    family: Literal["laplace", "gaussian"]
+    scales: tuple[float, ...]
+    honest: int
+
+
+def share_of(noise: Noise, honest: int) -> NoiseShare:
+    """Return the share of a noise that each site adds, where `honest` shares together are the whole noise.
+
+    Laplace shares add up to Laplace noise exactly. The sum of Gaussian shares is close to a discrete Gaussian; each
+    share is a little larger, which covers the difference. Proof: docs/proofs/noise_shares.md.
+
+    Raises:
+        QueryError: If the noise cannot be shared: its scales are private, too large, or for a Gaussian too small.
+    """
+    scales = [scale for scale in noise.scales if scale is not None and scale <= _LARGEST_SCALE]
+    if noise.event.family not in ("laplace", "gaussian") or len(scales) < len(noise.scales):
+        raise QueryError(
+            expected="noise whose size is public and at most 2^52 ticks, for a secure sum",
+            got="another noise",
+            hint='leave out aggregation = "secure", or ask another query.',
+        )
+    if noise.family == "laplace":
+        return NoiseShare("laplace", tuple(scales), honest)
+    for inflated in _INFLATED:
+        shares = {scale: _root_above((Fraction(scale) * inflated) ** 2 / honest) for scale in set(scales)}
+        room = Fraction(noise.event.mu) * (1 - 1 / inflated) / 2
+        excess = sum(scales.count(scale) * _excess(share, honest) ** 2 for scale, share in shares.items())
+        if min(shares.values()) >= 0.5 and excess <= room**2:
+            return NoiseShare("gaussian", tuple(shares[scale] for scale in scales), honest)
+    raise QueryError(
+        expected="Gaussian noise of a tick or more in each share, for a secure sum",
+        got=f"shares of {min(shares.values()):.3g} ticks",
+        hint="set delta to 0: Laplace noise of any size can be shared. Or ask for a smaller epsilon.",
+    )
+
+
+def _excess(share: float, honest: int) -> Fraction:
+    """Return a bound on how much more the sum of discrete Gaussians loses than one of the same variance.
+
+    It is tau in Proposition 14 of Kairouz, Liu and Steinke (2021), 10 times the sum of exp(-2 pi² share² k / (k + 1))
+    for k from 1 to below the number of shares; exp(-2 pi²) is below 2^-28.4.
+    """
+    exponents = (Fraction(284, 10) * Fraction(share) ** 2 * k / (k + 1) for k in range(1, honest))
+    return 10 * sum((Fraction(1, 2 ** int(min(each, _LARGEST_EXPONENT))) for each in exponents), Fraction(0))
+
+
+def _root_above(number: Fraction) -> float:
+    """Return a float whose square is not below a positive fraction, and hardly above it."""
+    root = math.sqrt(number)
+    while Fraction(root) ** 2 < number:
+        root = math.nextafter(root, math.inf)
+    return root
 
 
 def _scales(sensitivity: Sensitivity, size: Fraction) -> tuple[float | None, ...]:

@@ -9,6 +9,7 @@ from dpcausal import queries
 from dpcausal.calibration import Noise
 from dpcausal.errors import QueryError
 from dpcausal.guarantee import Guarantee
+from dpcausal.hash_chain import digest_of
 from dpcausal.interval import NoiseTerm
 from dpcausal.joint_estimate import JointNoise
 from dpcausal.queries import Query
@@ -120,7 +121,9 @@ class Release:
             where only the table knows it.
         public_values: Numbers without noise, made of columns that are public or of what was made noisy before.
         receipt: The debit that paid for it.
-        parts: Of how many independent parts of one size the noise in each number is the sum; one for each site.
+        parts: Of how many independent parts of one size the noise in each number is the sum: one for each site that
+            added its own noise; of shares of noise, their number over how many of them are the whole noise.
+        sites: The number of sites whose answers it is the sum of.
     """
 
     query: Query
@@ -131,7 +134,8 @@ class Release:
     scales: tuple[float | None, ...]
     public_values: Mapping[str, float]
     receipt: Receipt
-    parts: int = 1
+    parts: float = 1
+    sites: int = 1
 
     @classmethod
     def of(  # noqa: PLR0913 (all but three have names)
@@ -202,9 +206,8 @@ class Release:
 
     def to_json(self) -> str:
         """Return the release as JSON, without loss."""
-        document = {
-            name: getattr(self, name) for name in ("names", "values", "family", "scales", "public_values", "parts")
-        }
+        named = ("names", "values", "family", "scales", "public_values", "parts", "sites")
+        document = {name: getattr(self, name) for name in named}
         document |= {"query": queries.to_dict(self.query), "guarantee": self.guarantee.to_dict()}
         return json.dumps(document | {"receipt": asdict(self.receipt)}, sort_keys=True, allow_nan=False)
 
@@ -222,4 +225,35 @@ class Release:
             public_values=document["public_values"],
             receipt=Receipt(**document["receipt"]),
             parts=document.get("parts", 1),
+            sites=document.get("sites", 1),
         )
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """One site's masked numbers for a secure sum. They say nothing by themselves: see docs/proofs/noise_shares.md.
+
+    Attributes:
+        masked: For each coordinate, the integer with its share of noise and its mask, modulo 2^64.
+        question: The digest of what was asked.
+        receipt: The debit that paid for it.
+    """
+
+    masked: tuple[int, ...]
+    question: str
+    receipt: Receipt
+
+    def to_json(self) -> str:
+        """Return the masked numbers and their receipt as JSON."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read what `to_json` wrote."""
+        document: dict[str, Any] = json.loads(text)
+        return cls(tuple(document["masked"]), document["question"], Receipt(**document["receipt"]))
+
+
+def session_request(session: str) -> str:
+    """Return the ledger's request of a session of secure sums, so that each session is paid for and answered once."""
+    return digest_of({"secure session": session})

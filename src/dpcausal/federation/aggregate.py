@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from dpcausal import queries
-from dpcausal.calibration import Noise
+from dpcausal.calibration import Noise, calibrate
 from dpcausal.effect import Effect
 from dpcausal.errors import TransportError
 from dpcausal.federation.protocol import Message
@@ -37,7 +37,35 @@ def sum_releases(query: Query, guarantee: Guarantee, noise: Noise, releases: Map
     noisy = Noisy(tuple(map(sum, zip(*ticks, strict=True))))
     one = Release.of(query, guarantee, noise, noisy=noisy, public_values=(), receipt=receipt)
     scales = tuple(None if scale is None else scale * math.sqrt(len(sites)) for scale in one.scales)
-    return replace(one, scales=scales, parts=len(sites))
+    return replace(one, scales=scales, parts=len(sites), sites=len(sites))
+
+
+def summed_release(  # noqa: PLR0913 (all but four have names)
+    query: Query,
+    schema: Schema,
+    guarantee: Guarantee,
+    ticks: Sequence[int],
+    *,
+    sites: int,
+    honest: int,
+    receipt: Receipt,
+) -> Release:
+    """Return the release that a secure sum over sites is: each site added a share of the noise.
+
+    Args:
+        query: What was asked of each site.
+        schema: What is public about the tables.
+        guarantee: What is promised about the sum.
+        ticks: The opened sums, one for each number of the query.
+        sites: How many sites are in the sum.
+        honest: How many sites' shares are the whole noise. More sites than that bring more noise.
+        receipt: The receipt of all sites.
+    """
+    noise = calibrate(query, schema, guarantee)
+    one = Release.of(query, guarantee, noise, noisy=Noisy(tuple(ticks)), public_values=(), receipt=receipt)
+    parts = sites / honest
+    scales = tuple(None if scale is None else scale * math.sqrt(parts) for scale in one.scales)
+    return replace(one, scales=scales, parts=parts, sites=sites)
 
 
 def ticks_of(values: Sequence[float], coordinates: Sequence[Coordinate]) -> tuple[int, ...]:

@@ -221,7 +221,7 @@ class Ledger(Journal[RunningTotal]):
             made = self._request(connection, request)
             if "grant" in made:
                 self._check_unanswered_since(connection, made["grant"])
-                refusals.check_price(made["grant"].event, event)
+                refusals.check_granted(made["grant"], event, question)
                 return
             self._check_open()
             if not self.budget.covers(self._running.total.plus(event)):

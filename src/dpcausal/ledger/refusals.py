@@ -1,9 +1,13 @@
 """The errors of a ledger that refuses: what was expected, what was found, and what to do."""
 
+from typing import Any
+
 from dpcausal.errors import LedgerError
 from dpcausal.guarantee import Event
+from dpcausal.hash_chain import digest_of
 from dpcausal.ledger.allocation import Allocation
 from dpcausal.ledger.budget import Budget
+from dpcausal.ledger.chain import Entry
 from dpcausal.ledger.data_set import DataSet
 from dpcausal.ledger.running_total import RunningTotal
 from dpcausal.ledger.store import Store
@@ -172,9 +176,15 @@ def out_of_order() -> LedgerError:
     )
 
 
-def check_price(reserved: Event, event: Event) -> None:
-    """Raise unless a request costs what was reserved for it: another version of dpcausal may price it differently."""
-    if reserved != event:
+def check_granted(grant: Entry, event: Event, question: dict[str, Any]) -> None:
+    """Raise unless a request asks and costs what was reserved: another version of dpcausal may price it differently."""
+    if digest_of(grant.content["question"]) != digest_of(question):
+        raise LedgerError(
+            expected="the question that was reserved for this request",
+            got="another one",
+            hint="a session of secure sums asks one question; a new study begins another session.",
+        )
+    if (reserved := grant.event) != event:
         raise LedgerError(
             expected=f"the price that was reserved for this request, {reserved}",
             got=str(event),

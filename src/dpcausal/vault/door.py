@@ -1,5 +1,7 @@
 """The one door. Read this file first: everything that leaves a table leaves through `Vault.release`.
 
+Or it leaves masked, as a part of a secure sum over sites, through `Vault.contribute`.
+
 The door owns the sampler, and is the only file that imports it. An answer draws through the sampler that the door hands
 to it; the noise on the answer is added here.
 """
@@ -15,7 +17,7 @@ from dpcausal.guarantee import Guarantee, Rule
 from dpcausal.hash_chain import digest_of
 from dpcausal.ledger import Budget, DataSet, Ledger, refusals
 from dpcausal.queries import Query
-from dpcausal.release import Receipt, Release
+from dpcausal.release import Contribution, Receipt, Release, session_request
 from dpcausal.schema import Schema
 from dpcausal.text import html_table
 from dpcausal.vault.answers import ANSWERS
@@ -24,7 +26,15 @@ from dpcausal.vault.engines import check_workers, with_schema
 from dpcausal.vault.engines.resources import Resources
 from dpcausal.vault.noise import Sampler
 from dpcausal.vault.numerics.learners import Learner, find_learner, own_learners
-from dpcausal.vault.preconditions import check_arguments, check_declared, check_request, check_size, opened_ledger
+from dpcausal.vault.preconditions import (
+    check_answered_once,
+    check_arguments,
+    check_contribution,
+    check_declared,
+    check_request,
+    check_size,
+    opened_ledger,
+)
 from dpcausal.vault.table import open_table
 
 if TYPE_CHECKING:
@@ -168,23 +178,68 @@ class Vault:
             previous = self._previous(query, guarantee)
             bought = queries.payment(query, question)
             paid = digest_of(bought)
-            self._ledger.grant(paid, noise.event, bought)
-            debit = self._ledger.debit(paid)
-            receipt = Receipt(
-                query.name,
-                guarantee.epsilon,
-                guarantee.delta,
-                debit.number,
-                debit.digest,
-                on=debit.content["at"],
-                as_of=self._as_of,
-            )
+            receipt = self._paid(paid, query, guarantee, noise, bought)
             answer = self._answer(query, guarantee, noise, receipt).to_json()
             if query.prepaid:
                 stored = self._ledger.store_look(paid, request, previous, answer)
             else:
                 stored = self._ledger.store(request, answer)
         return Release.from_json(stored)
+
+    def contribute(  # noqa: PLR0913 (all but two have names)
+        self, query: Query, guarantee: Guarantee, *, session: str, members: str, honest: int, mask: Sequence[int]
+    ) -> Contribution:
+        """Return this table's masked part of a secure sum over sites: debited first, then read, noised and masked.
+
+        The full price is paid. The noise is a share: that of `honest` sites together is the whole noise. Only the
+        masked integers leave, and only they are stored. The same session gives the stored contribution and spends
+        nothing; it is never answered a second question. Proof: docs/proofs/noise_shares.md.
+
+        Args:
+            query: A query whose answers add up.
+            guarantee: What is promised to each unit if that many sites are honest.
+            session: The digest of the study, which has one session.
+            members: The digest of the sites whose masks cancel out.
+            honest: How many honest sites' shares are the whole noise.
+            mask: For each number, an integer below 2^64 that is used for nothing else.
+
+        Raises:
+            BudgetExceededError: If the budget does not have this much left. Nothing was read.
+            QueryError: If the session was asked something else before, or the query does not add up.
+        """
+        self._check(query, guarantee)
+        noise = calibrate(query, self._schema, guarantee)
+        share = check_contribution(query, noise, honest, mask)
+        secure = {"session": session, "members": members, "honest": honest}
+        question = self.question(query, guarantee) | {"secure": secure}
+        request = session_request(session)
+        stored = self._ledger.stored(request)
+        if stored is None:
+            self.check_ready(query)
+            receipt = self._paid(request, query, guarantee, noise, question)
+            answer = ANSWERS[type(query)](self._context(query, guarantee))
+            shared = self._sampler.add_noise_share(answer.in_order(noise), share)
+            masked = tuple((tick + each) % 2**64 for tick, each in zip(shared, mask, strict=True))
+            stored = self._ledger.store(request, Contribution(masked, digest_of(question), receipt).to_json())
+        contribution = Contribution.from_json(stored)
+        check_answered_once(contribution, digest_of(question))
+        return contribution
+
+    def _paid(
+        self, request: str, query: Query, guarantee: Guarantee, noise: Noise, question: dict[str, Any]
+    ) -> Receipt:
+        """Reserve and spend the price of a request, and return the receipt."""
+        self._ledger.grant(request, noise.event, question)
+        debit = self._ledger.debit(request)
+        return Receipt(
+            query.name,
+            guarantee.epsilon,
+            guarantee.delta,
+            debit.number,
+            debit.digest,
+            on=debit.content["at"],
+            as_of=self._as_of,
+        )
 
     def check_ready(self, query: Query) -> None:
         """Raise if the machines where the table is lack what the answer to a query needs there. No table is read."""

@@ -15,7 +15,7 @@ from opendp.measurements import make_gaussian, make_laplace
 from opendp.metrics import l1_distance, l2_distance
 
 from dpcausal.arrays import Array, Int64s
-from dpcausal.calibration import Noise, float_above
+from dpcausal.calibration import Noise, NoiseShare, float_above
 from dpcausal.errors import EngineError
 from dpcausal.release import Noisy
 
@@ -47,6 +47,30 @@ class Sampler:
             for place, value in zip(places, drawn, strict=True):
                 noisy[place] = value
         return Noisy(tuple(noisy))
+
+    def add_noise_share(self, ticks: Sequence[int], share: NoiseShare) -> list[int]:
+        """Return the integers with one site's share of the noise on each, for a sum over sites that nobody sees apart.
+
+        A share of Laplace noise is the difference of two negative binomials; of Gaussian noise, a smaller discrete
+        Gaussian. Proof: docs/proofs/noise_shares.md.
+        """
+        if not all(abs(tick) < _LIMIT for tick in ticks) or len(ticks) != len(share.scales):
+            raise EngineError(
+                expected="as many 64-bit sums as shares of noise",
+                got="something else",
+                hint="this is a defect in dpcausal: please report it. The budget is spent; nothing was released.",
+            )
+        noisy = list(ticks)
+        for scale in set(share.scales):
+            places = [place for place, each in enumerate(share.scales) if each == scale]
+            if share.family == "gaussian":
+                drawn = _drawn([0] * len(places), scale, "gaussian")
+            else:
+                one, other = (_negative_binomials(len(places), scale, share.honest) for _ in range(2))
+                drawn = (one - other).tolist()
+            for place, noise in zip(places, drawn, strict=True):
+                noisy[place] += noise
+        return noisy
 
     def laplace(self, ticks: Sequence[int], scale: float) -> list[int]:
         """Return every integer with discrete Laplace noise of one scale."""
@@ -93,3 +117,42 @@ def _drawn(ticks: Sequence[int], scale: float, family: str) -> list[int]:
         sample = make_gaussian(integers, l2_distance(T="i64"), scale=scale)
     noisy: list[int] = sample(list(ticks))
     return noisy
+
+
+def _negative_binomials(count: int, scale: float, honest: int) -> Int64s:
+    """Draw negative binomials of size 1 / honest: as many together as are honest make one geometric number.
+
+    A geometric number is a Poisson number of jumps. Given their sum, the jumps are the cycle lengths of a random
+    permutation; keeping each with probability 1 / honest leaves a Poisson number with that share of the mean.
+    """
+    left = _geometrics(count, scale)
+    kept = np.zeros(count, dtype=np.int64)
+    while len(places := left.nonzero()[0]):
+        cycles = _below(left[places]) + 1
+        kept[places] += cycles * (_below(np.full(len(places), honest)) == 0)
+        left[places] -= cycles
+    return kept
+
+
+def _geometrics(count: int, scale: float) -> Int64s:
+    """Draw numbers from 0 on, each less likely by exp(-1 / scale) than the one before.
+
+    Laplace noise given that it is not negative is such a number; and given that it is negative, -1 less the noise is.
+    """
+    draws = np.array(_drawn([0] * count, scale, "laplace"), dtype=np.int64)
+    return np.where(draws < 0, ~draws, draws)
+
+
+def _below(limits: Int64s) -> Int64s:
+    """Draw integers from 0 to below each positive limit, all alike: random bits, drawn again where they are beyond."""
+    bits = limits - 1
+    for shift in (1, 2, 4, 8, 16, 32):
+        bits |= bits >> shift
+    found = _random(len(limits)) & bits
+    while len(beyond := (found >= limits).nonzero()[0]):
+        found[beyond] = _random(len(beyond)) & bits[beyond]
+    return found
+
+
+def _random(count: int) -> Int64s:
+    return np.frombuffer(secrets.token_bytes(8 * count), dtype=np.int64)

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dpcausal import queries
+from dpcausal.calibration import Noise, NoiseShare, share_of
 from dpcausal.errors import EngineError, GuaranteeError, LedgerError, QueryError, TableError
 from dpcausal.guarantee import Guarantee
 from dpcausal.ledger import IN_MEMORY, Budget, Ledger
 from dpcausal.queries import Query
-from dpcausal.release import PublicValue
+from dpcausal.release import Contribution, PublicValue
 from dpcausal.schema import PROTECTS, Schema
 from dpcausal.vault.context import ANSWERS
 from dpcausal.vault.engines.resources import Resources
@@ -98,6 +99,39 @@ def check_request(query: Query, guarantee: Guarantee, schema: Schema, n: int, al
             expected=f"a query that is proved, or one that this data set allows without: {allowed}",
             got=query.name,
             hint=f"it has no proof; the table's owner may allow it all the same: allow_unproved=[{query.name!r}].",
+        )
+
+
+def check_contribution(query: Query, noise: Noise, honest: int, mask: Sequence[int]) -> NoiseShare:
+    """Return the share of noise for a secure sum; raise unless a query's answers add up and the mask fits."""
+    if not query.adds_up or query.prepaid or query.public_values or query.draws:
+        raise QueryError(
+            expected="a query whose answers add up over sites",
+            got=query.name,
+            hint="use difference_in_means, regression_adjustment or stratification with a cap for secure sums.",
+        )
+    if not isinstance(honest, int) or honest < 2:
+        raise QueryError(
+            expected="at least 2 honest sites for a secure sum",
+            got=repr(honest),
+            hint='with fewer, leave out aggregation = "secure": each site then adds all of the noise.',
+        )
+    if len(mask) != len(noise.scales) or not all(isinstance(each, int) and 0 <= each < 2**64 for each in mask):
+        raise QueryError(
+            expected=f"a mask of {len(noise.scales)} integers from 0 to 2^64 - 1, one for each number",
+            got="another mask",
+            hint="draw the mask for this query.",
+        )
+    return share_of(noise, honest)
+
+
+def check_answered_once(contribution: Contribution, question: str) -> None:
+    """Raise if the contribution of a session answers another question than the one that is asked now."""
+    if contribution.question != question:
+        raise QueryError(
+            expected="the question that this session of secure sums was answered",
+            got="another one",
+            hint="a session is answered once; a new study, with its own price, begins another session.",
         )
 
 
