@@ -1,5 +1,6 @@
 """Shamir's secret sharing of 32-byte secrets: any `threshold` shares give the secret, fewer say nothing about it."""
 
+import math
 from collections.abc import Mapping, Sequence
 
 from dpcausal.errors import MissingExtraError, SessionError, redact_errors
@@ -53,13 +54,21 @@ def join(shares: Mapping[str, bytes], threshold: int) -> bytes:
     Raises:
         SessionError: If there are too few shares, or they cannot belong together.
     """
-    points = [(int.from_bytes(each[:_INDEX_BYTES], "big"), each[_INDEX_BYTES:]) for each in shares.values()][:threshold]
-    whole = all(len(value) == _VALUE_BYTES for _, value in points)
-    if len(points) < threshold or not whole or len({index for index, _ in points}) < threshold:
+    points = {
+        int.from_bytes(each[:_INDEX_BYTES], "big"): int.from_bytes(each[_INDEX_BYTES:], "big")
+        for each in list(shares.values())[:threshold]
+        if len(each) == SHARE_BYTES
+    }
+    if len(points) < threshold or 0 in points:
         raise _no_secret(len(shares), threshold)
-    with redact_errors(ValueError, OverflowError, instead=lambda _: _no_secret(len(shares), threshold)):
-        parts = [shamirs.share(index, int.from_bytes(value, "big"), _PRIME) for index, value in points]
-        return int(shamirs.interpolate(parts, threshold=threshold)).to_bytes(SECRET_BYTES, "big")
+    # Lagrange's formula at 0. The library's own takes a hundred times as long for 34 shares.
+    secret = 0
+    for index, value in points.items():
+        others = [each for each in points if each != index]
+        weight = math.prod(others) * pow(math.prod(each - index for each in others), -1, _PRIME)
+        secret += value * weight
+    with redact_errors(OverflowError, instead=lambda _: _no_secret(len(shares), threshold)):
+        return (secret % _PRIME).to_bytes(SECRET_BYTES, "big")
 
 
 def _no_secret(count: int, threshold: int) -> SessionError:
