@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks import pooling
 from benchmarks.data.files import add_data_option
-from benchmarks.federation import attacks, faults, mailbox, many, sums, wire
+from benchmarks.federation import attacks, faults, mailbox, many, secure, sums, wire
 from benchmarks.parts import add_result_options, done, kept, result_file, shown
 
 
@@ -47,6 +47,7 @@ def _parts(runs: int, sites: int, data: Path | None) -> dict[str, Callable[[Path
         "wire": lambda folder: wire.measure(folder, data) if data else {"skipped": "--data names no folder"},
         "many": lambda folder: many.measure(folder, sites),
         "mailbox": lambda folder: mailbox.measure(folder, 20 * sites),
+        "secure": lambda folder: secure.measure(folder, sites),
     }
 
 

@@ -148,6 +148,29 @@ def admit(  # noqa: PLR0913, PLR0917
 
 
 @federation.command()
+def sites(folder: Folder) -> None:
+    """Print the tables [sites] and [secure] of a study with secure sums, from the roster."""
+    require_extra("cryptography", "federation")
+    from dpcausal.federation.workspace import Workspace  # noqa: PLC0415 (an extra)
+
+    keys = Workspace(folder).roster.keys
+    if len(keys) < 2:
+        raise StudyError(
+            expected="a roster with at least 2 sites",
+            got=f"{len(keys)}",
+            hint="add the sites first: dpcausal federation admit.",
+        )
+    honest = max(2, -(-2 * len(keys) // 3))
+    typer.echo('aggregation = "secure"   # among the first lines of the study, with pooling = "sums"\n')
+    typer.echo("[secure]")
+    typer.echo(f"honest = {honest}   # the noise of so many honest sites is the whole noise: two thirds of all")
+    typer.echo("colluding = 0   # sites that may collude with the coordinator; fewer may then fall silent\n")
+    typer.echo("[sites]")
+    for site, public in sorted(keys.items()):
+        typer.echo(f'{site} = "{public}"')
+
+
+@federation.command()
 def serve(folder: Folder) -> None:
     """Run the server of the network, until stopped.
 

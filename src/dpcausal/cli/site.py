@@ -276,4 +276,6 @@ _REMEDIES: dict["Code", str] = {
     "no_budget": "dpcausal ledger show prints what was spent; a budget cannot be raised.",
     "failed": "check the table and the ledger with: {review}.",
     "stopped": "raise seconds or memory in policy.toml, and answer again.",
+    "refused_step": "this site answers each round of a secure sum once, for sites whose keys the study lists; a new "
+    "attempt needs a new study text.",
 }

@@ -115,7 +115,7 @@ class CoordinatorFolder:
                 study = Study.from_toml(asked.study)
             except DpcausalError:  # of another version of dpcausal
                 continue
-            if asked.ask == "releases":
+            if asked.ask in ("releases", "masked"):
                 attempts = store.attempts(request)
                 cells = self._cells(store.messages(request), asked=attempts > 0)
                 found.append(AskedStudy(request, digest, study, at, attempts, cells))

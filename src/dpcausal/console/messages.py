@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from dpcausal.errors import StudyError, redact_errors
 from dpcausal.federation.protocol import VERSION
-from dpcausal.release import Receipt, receipts_in
+from dpcausal.release import Receipt, Release, receipts_in
 from dpcausal.site.audit_log import LogEntry
 from dpcausal.site.policy import Policy
 from dpcausal.study import Study
@@ -74,7 +74,11 @@ class SentMessage:
     @property
     def answers(self) -> tuple[Answer, ...]:
         """The answers in it."""
-        return tuple(_answer(release) for release in self.content["answer"]["releases"])
+        answer = self.content["answer"]
+        if "masked" not in answer:
+            return tuple(_answer(release) for release in answer["releases"])
+        masked = tuple(Number(f"masked number {place + 1}", each, None) for place, each in enumerate(answer["masked"]))
+        return (Answer(str(answer["receipt"]["query"]), "share of the", masked, {}, Receipt(**answer["receipt"])),)
 
 
 @dataclass(frozen=True)
@@ -141,6 +145,9 @@ def example(study: Study, digest: str, policy: Policy, n: int | None) -> tuple[t
         )
         for release in releases
     )
+    settings = study.secure_settings
+    if settings:
+        answers = tuple(_shared(answer, settings.honest) for answer in answers)
     message = {
         "request": "…",
         "study": digest,
@@ -149,17 +156,35 @@ def example(study: Study, digest: str, policy: Policy, n: int | None) -> tuple[t
         "n": "…" if n is None else n,
         "arm_sizes": None if study.schema.protects == "record" else ["…", "…"],
         "as_of": policy.as_of,
-        "answer": {"releases": [_without_values(json.loads(release.to_json())) for release in releases]},
+        "answer": _masked(releases[0]) if settings else {"releases": list(map(_without_values, releases))},
         "version": VERSION,
     }
     return answers, json.dumps(message, indent=2, ensure_ascii=False)
 
 
-def _without_values(release: dict[str, Any]) -> dict[str, Any]:
+def _shared(answer: Answer, honest: int) -> Answer:
+    """Return an answer with the noise of one site's share: its standard deviation."""
+    unit = (2.0 if answer.family == "laplace" else 1.0) / honest
+    numbers = tuple(
+        replace(each, scale=None if each.scale is None else each.scale * unit**0.5) for each in answer.numbers
+    )
+    return replace(answer, family=f"share of {answer.family}", numbers=numbers)
+
+
+def _masked(release: Release) -> dict[str, Any]:
+    return {"masked": ["…"] * len(release.names), "receipt": _hidden(asdict(release.receipt)), "header": "…"}
+
+
+def _hidden(receipt: dict[str, Any]) -> dict[str, Any]:
+    return {**receipt, "entry": "…", "digest": "…", "on": "…"}
+
+
+def _without_values(given: Release) -> dict[str, Any]:
+    release: dict[str, Any] = json.loads(given.to_json())
     hidden = {
         "values": ["…"] * len(release["values"]),
         "public_values": dict.fromkeys(release["public_values"], "…"),
-        "receipt": {**release["receipt"], "entry": "…", "digest": "…", "on": "…"},
+        "receipt": _hidden(release["receipt"]),
     }
     return release | hidden
 

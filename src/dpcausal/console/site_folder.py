@@ -16,6 +16,7 @@ from dpcausal.errors import DpcausalError, LedgerError, StudyError
 from dpcausal.federation.signatures import Key
 from dpcausal.hash_chain import digest_of
 from dpcausal.ledger import Ledger, Spending
+from dpcausal.release import session_request
 from dpcausal.site.audit_log import LogEntry
 from dpcausal.site.decisions import StudyStatus, sign_decision, verified_decision
 from dpcausal.site.people import Person, identity
@@ -357,6 +358,8 @@ def _grouped(lines: Iterable[tuple[str, str]]) -> tuple[tuple[str, tuple[str, ..
 def _requests(text: str, units: int, site: str, as_of: str) -> tuple[str, ...]:
     """Return the digests under which a ledger stores the answers to a study's questions."""
     study = _study(text)
+    if study.secure_settings:
+        return (session_request(study.digest),)
     asked = study.questions(units, site)
     return tuple(digest_of(queries.question(query, each, study.schema, as_of)) for query, each in asked)
 

@@ -11,6 +11,7 @@ from dpcausal.hash_chain import digest_of
 from dpcausal.ledger import Ledger, Spending
 from dpcausal.plain_text import is_plain_text
 from dpcausal.queries import Query
+from dpcausal.release import session_request
 from dpcausal.site.policy import Policy
 from dpcausal.study import Study
 
@@ -40,7 +41,8 @@ class Consequences:
         message = json.loads(self.message)
         lines = [f"public: {', '.join(message['public'])}"]
         for release in message["releases"]:
-            lines.append(f"{release['query']}, with noise: {', '.join(release['noisy'])}")
+            noise = "masked, with a share of the noise" if message["masked"] else "with noise"
+            lines.append(f"{release['query']}, {noise}: {', '.join(release['noisy'])}")
             if release["without noise"]:
                 lines.append(f"{release['query']}, without noise: {', '.join(release['without noise'])}")
         return tuple(lines)
@@ -76,7 +78,8 @@ def example_message(study: Study, site: str, n: int | None = None) -> str:
         for query, guarantee in study.questions(n or _ANY_UNITS, site)
     ]
     public = ["n", "as_of"] if study.schema.protects == "record" else ["n", "arm_sizes", "as_of"]
-    return json.dumps({"site": site, "public": public, "releases": releases}, indent=2)
+    masked = study.secure_settings is not None
+    return json.dumps({"site": site, "public": public, "masked": masked, "releases": releases}, indent=2)
 
 
 def changed_lines(before: str, after: str) -> tuple[str, ...]:
@@ -99,4 +102,5 @@ def _printable(line: str) -> str:
 
 def _is_stored(ledger: Ledger, study: Study, policy: Policy, asked: tuple[Query, Guarantee]) -> bool:
     question = queries.question(*asked, study.schema, policy.as_of)
-    return ledger.stored(digest_of(question)) is not None
+    request = session_request(study.digest) if study.secure_settings else digest_of(question)
+    return ledger.stored(request) is not None

@@ -9,6 +9,7 @@ from dpcausal.columns import Binary, Indicator, Unit
 from dpcausal.ledger import Ledger
 from dpcausal.real import Real
 from dpcausal.release import format_receipt
+from dpcausal.secure_settings import SecureSettings
 from dpcausal.site.audit_log import LogEntry
 from dpcausal.site.consequences import Consequences
 from dpcausal.site.decisions import StudyStatus
@@ -40,6 +41,10 @@ def objections(policy: Policy, study: Study) -> tuple[str, ...]:
         (
             (unit.identity if unit else None) == policy.unit,
             f"units are {_unit(unit)}, the policy has {_unit(policy.unit)}",
+        ),
+        (
+            study.secure_settings is None or policy.site in study.sites,
+            f"its table [sites] does not list {policy.site}",
         ),
         (not study.requires, "it requires diagnostics, which need a single table"),
         (guarantee.epsilon <= policy.epsilon_per_study, f"epsilon is above {policy.epsilon_per_study:g}"),
@@ -121,6 +126,7 @@ class Review:
             ("parameters", estimator),
             ("pooling", study.pooling_in_words),
         ]
+        table += table_rows("secure sums", _secure_words(study.secure_settings) if study.secure_settings else ())
         table += table_rows("queries", tuple(map(format_receipt, effect.receipts)))
         table.append(("privacy", str(study.guarantee(site))))
         if self.n is not None:
@@ -153,6 +159,19 @@ class Review:
             words = f"an earlier version, {self.earlier[:12]}, in these lines:"
             table += table_rows("differs from", (words, *self.changes))
         return table
+
+
+def _secure_words(settings: SecureSettings) -> tuple[str, ...]:
+    """Return what a study with secure sums means for a site."""
+    honest, colluding = settings.honest, settings.colluding
+    return (
+        f"the coordinator sees the sum over at least {settings.threshold} sites, and no site's own numbers",
+        f"each site adds a share of the noise: the shares of {honest} honest sites are the whole noise",
+        f"the guarantee holds if at most {colluding} of these sites collude with the coordinator",
+        "with more of them, the units of this site have less noise than the guarantee needs",
+        "the price is spent when the masked numbers leave, also if the sum is never opened",
+        *(f"{site}: public key {key[:16]}…" for site, key in sorted(settings.sites.items())),
+    )
 
 
 def _described(column: TableColumn) -> str:

@@ -178,11 +178,11 @@ class Site:
             mask, members = self._sessions.mask(asked, settings, count)
         except TransportError:
             raise _RefusalError("refused_step") from None
-        contribution = vault.contribute(
+        part = vault.contribute(
             query, guarantee, session=study.digest, members=members, honest=settings.honest, mask=mask
         )
         header = seal_header(self._key, study.digest, members)
-        return masked_answer(contribution.masked, contribution.receipt, header)
+        return masked_answer(part.masked, part.receipt, header)
 
     def create_ledger(self) -> Ledger:
         """Create the ledger that the policy describes, once."""

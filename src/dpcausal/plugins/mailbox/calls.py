@@ -22,7 +22,7 @@ SCHEME = "Dpcausal-Ed25519"
 WINDOW = 300.0
 """The largest difference between the clocks of caller and server, in seconds."""
 
-LONGEST_REQUEST = 1_000_000
+LONGEST_REQUEST = 4_000_000
 LONGEST_MESSAGE = 4_000_000
 """The largest sizes of a request's and of a message's body, in bytes."""
 
