@@ -9,6 +9,7 @@ import json
 import logging
 import shutil
 import sqlite3
+import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -240,19 +241,24 @@ class _Lines(logging.Handler):
 
 @contextlib.contextmanager
 def _full_disk(full: bool) -> Iterator[None]:
-    """Let no file grow any more; where the system cannot do that (Windows), the disk is not full."""
+    """Let no file grow any more; where the system cannot do that (Windows), the disk is not full.
+
+    Python does not notice that it wrote half of a module's bytecode (python/cpython#126606): it writes none meanwhile.
+    """
     try:
         import resource  # noqa: PLC0415 (not there on Windows)
     except ImportError:
         yield
         return
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before, writes_none = resource.getrlimit(resource.RLIMIT_FSIZE), sys.dont_write_bytecode
     if full:
+        sys.dont_write_bytecode = True
         resource.setrlimit(resource.RLIMIT_FSIZE, (1_024, before[1]))
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        sys.dont_write_bytecode = writes_none
 
 
 def seen(act: Callable[[], object], folder: Path, *, full_disk: bool = False) -> tuple[object, ...]:
