@@ -241,10 +241,7 @@ class _Lines(logging.Handler):
 
 @contextlib.contextmanager
 def _full_disk(full: bool) -> Iterator[None]:
-    """Let no file grow any more; where the system cannot do that (Windows), the disk is not full.
-
-    Python does not notice that it wrote half of a module's bytecode (python/cpython#126606): it writes none meanwhile.
-    """
+    """Let no file grow any more; where the system cannot do that (Windows), the disk is not full."""
     try:
         import resource  # noqa: PLC0415 (not there on Windows)
     except ImportError:
@@ -252,7 +249,7 @@ def _full_disk(full: bool) -> Iterator[None]:
         return
     before, writes_none = resource.getrlimit(resource.RLIMIT_FSIZE), sys.dont_write_bytecode
     if full:
-        sys.dont_write_bytecode = True
+        sys.dont_write_bytecode = True  # which would be cut off unnoticed: python/cpython#126606
         resource.setrlimit(resource.RLIMIT_FSIZE, (1_024, before[1]))
     try:
         yield
