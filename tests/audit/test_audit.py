@@ -1,6 +1,8 @@
 """The whole audit: from the command line, at its smallest size, and as it prints."""
 
+import importlib
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,7 @@ from typer.testing import CliRunner
 
 from dpcausal.audit import CHECKS, NOT_AUDITED, AuditReport, Finding, audit, lower_bound, worst_pairs
 from dpcausal.audit.losses import claims
+from dpcausal.audit.opening import _full_disk
 from dpcausal.audit.run import Watcher
 from dpcausal.audit.tables import Unmetered, catalogue_of
 from dpcausal.audit.targets import PLAIN, TARGETS
@@ -116,6 +119,17 @@ def test_a_check_that_breaks_down_is_a_failed_check(monkeypatch: pytest.MonkeyPa
 
 def breaks_down() -> list[Finding]:
     raise ZeroDivisionError
+
+
+def test_full_disk_leaves_no_truncated_bytecode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "imported_meanwhile.py").write_text(f"VALUES = {list(range(2_000))}\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "pycache_prefix", None)
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    with _full_disk(full=True):
+        importlib.import_module("imported_meanwhile")
+    assert not list(tmp_path.rglob("*.pyc"))
+    assert not sys.dont_write_bytecode
 
 
 def test_a_check_that_was_not_made_has_not_passed() -> None:

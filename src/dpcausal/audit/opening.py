@@ -9,6 +9,7 @@ import json
 import logging
 import shutil
 import sqlite3
+import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -246,13 +247,15 @@ def _full_disk(full: bool) -> Iterator[None]:
     except ImportError:
         yield
         return
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before, writes_none = resource.getrlimit(resource.RLIMIT_FSIZE), sys.dont_write_bytecode
     if full:
+        sys.dont_write_bytecode = True  # which would be cut off unnoticed: python/cpython#126606
         resource.setrlimit(resource.RLIMIT_FSIZE, (1_024, before[1]))
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        sys.dont_write_bytecode = writes_none
 
 
 def seen(act: Callable[[], object], folder: Path, *, full_disk: bool = False) -> tuple[object, ...]:
