@@ -1,7 +1,7 @@
 """Flesch reading ease of every page: `python -m checks.readability`.
 
 Only prose is measured: paragraphs and list items, without code, tables, headings, formulas and HTML.
-A name in code counts as one word of two syllables, a number or a single letter not at all.
+A name in code counts as one word of two syllables, a number, a formula or a single letter not at all.
 Reading ease is 206.835 minus 1.015 times the words per sentence minus 84.6 times the syllables per word.
 Higher is easier. Syllables are estimated from letters, so compare pages and versions, not tools.
 
@@ -36,7 +36,8 @@ LEFT_OUT = re.compile(
 INLINE = [
     (re.compile(r"!\[[^\]]*\]\([^)]*\)"), " "),
     (re.compile(r"\[([^\]]*)\]\([^)]*\)"), r"\1"),
-    (re.compile(r"`[^`]+`|\\\(.*?\\\)|\$[^$\n]+\$"), " symbol "),
+    (re.compile(r"`[^`]+`"), " symbol "),
+    (re.compile(r"\\\(.*?\\\)|\$[^$]+\$"), " "),
     (re.compile(r"<[^>\n]+>|&\w+;"), " "),
     (re.compile(r"https?://\S+"), " symbol "),
     (re.compile(r"\be\.g\."), "eg"),
