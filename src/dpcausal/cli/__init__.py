@@ -1,11 +1,11 @@
 """The command line: `dpcausal`."""
 
+from importlib.metadata import version as version_of
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from dpcausal import __version__
 from dpcausal.cli import certificates, operation  # noqa: F401 (add commands to federation and site)
 from dpcausal.cli.audit import audit
 from dpcausal.cli.check import check
@@ -58,7 +58,7 @@ federation.add_typer(mailbox)
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"dpcausal {__version__}")
+        typer.echo(f"dpcausal {version_of('dpcausal')}")
         raise typer.Exit
 
 
