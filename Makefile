@@ -3,7 +3,7 @@ PYTHON ?= python
 # Hundreds of processes import the same libraries: the first one compiles them, whatever the machine's default is.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: check format lint types architecture test docs packaging release tutorials commands proofs formal statistical audit long
+.PHONY: check format lint types architecture test docs packaging release licences tutorials commands proofs formal statistical audit long
 
 check:  ## everything that CI runs: the tests, and beside them types, docs, packaging, architecture and lint
 	$(PYTHON) -m checks.gate
@@ -38,6 +38,9 @@ packaging:  ## the release check, where packaging changed since it last passed
 
 release:  ## wheel and sdist, in an empty environment with the oldest versions; by hand also --all
 	$(PYTHON) -m checks.release
+
+licences:  ## write the table of licences of dependencies afresh
+	$(PYTHON) -m checks.supply_chain
 
 tutorials:  ## run the notebooks afresh and write them back
 	$(PYTHON) -m checks.tutorials

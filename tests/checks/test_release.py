@@ -120,6 +120,8 @@ def test_an_issue_template_can_be_filled_in(path: Path) -> None:
     assert named
     assert len(named) == len(set(named))
     assert all(field["attributes"].get("label") for field in form["body"] if field["type"] != "markdown")
+    (no_records,) = (field for field in form["body"] if field.get("id") == "no_records")
+    assert all(option["required"] for option in no_records["attributes"]["options"])
 
 
 def test_names_used_of_libraries_are_found() -> None:

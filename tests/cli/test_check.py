@@ -98,6 +98,15 @@ def test_check_suggests_signs_in_place_of_declared_ones(tmp_path: Path) -> None:
     assert 'outcome cost: 1 more cells are numbers if you declare decimal = "." and thousands = ","' in done.output
 
 
+def test_check_reads_a_schema_alone(tmp_path: Path) -> None:
+    write(tmp_path)
+    of_study = run(tmp_path).output
+    (tmp_path / "study.toml").write_text(SCHEMA.to_toml(), encoding="utf-8")
+    assert run(tmp_path).output == of_study
+    (tmp_path / "study.toml").write_text("no toml", encoding="utf-8")
+    assert run(tmp_path).exit_code == 2
+
+
 def test_every_line_is_marked_as_not_private(tmp_path: Path) -> None:
     write(tmp_path)
     lines = run(tmp_path).output.splitlines()

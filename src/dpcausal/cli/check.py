@@ -1,20 +1,26 @@
 """`dpcausal check`."""
 
+import tomllib
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpcausal.cli.options import StudyFile, read_study
+from dpcausal.cli.options import read_study
 from dpcausal.cli.requirements import require_extra
 from dpcausal.errors import StudyError
+
+if TYPE_CHECKING:
+    from dpcausal.schema import Schema
 
 MARK = "[not private, not for sharing]"
 _POLICY = "policy.toml"
 
 
 def check(
-    study: StudyFile,
+    study: Annotated[
+        Path, typer.Argument(exists=True, dir_okay=False, help="The study file, or a schema written by Schema.to_toml.")
+    ],
     table: Annotated[
         str, typer.Option(help="The table: a .parquet or .csv file, warehouse.duckdb#visits, postgresql://…#visits.")
     ],
@@ -36,11 +42,22 @@ def check(
     """
     from dpcausal.vault.readers.inspection import inspect  # noqa: PLC0415 (slow to load)
 
-    read = read_study(study)
+    schema = _schema(study)
     for file in _policies(policy, table):
         _check_allowed(file)
-    for line in inspect(table, read.schema):
+    for line in inspect(table, schema):
         typer.echo(f"{MARK} {line}")
+
+
+def _schema(file: Path) -> "Schema":
+    """Return the schema of a study file, or of a file that holds nothing else."""
+    from dpcausal.schema import Schema  # noqa: PLC0415 (slow to load)
+
+    try:
+        alone = {"treatment", "outcome"} <= tomllib.loads(file.read_text(encoding="utf-8")).keys()
+    except ValueError:  # neither; the error of a study says what is wrong
+        alone = False
+    return Schema.from_toml(file) if alone else read_study(file).schema
 
 
 def _policies(given: Path | None, table: str) -> list[Path]:
