@@ -15,6 +15,7 @@ import dpcausal as dpc
 from dpcausal.queries import GRID
 from dpcausal.queries.profiles import grid
 from dpcausal.vault.answers.arm_moments import DEFICIT
+from dpcausal.vault.answers.stratum_contrasts import SQUARE
 from dpcausal.vault.engines import Batch, ExactInts, exact_ints
 
 _BELOW = re.compile(r"CASE WHEN outcome < (-?\d+) THEN 1 ELSE 0 END")
@@ -56,6 +57,9 @@ class ArrayEngine:
         else:
             values = {"1": np.ones_like(self._ticks), "outcome": self._ticks, DEFICIT: self._deficits}
             for at, each in enumerate(sums):
+                if each == SQUARE:
+                    found[:, at] = self._squares(place, groups)
+                    continue
                 # Sums of whole numbers below 2^53 are exact in floating point.
                 found[:, at] = np.bincount(place, weights=values[each], minlength=groups).astype(np.int64)
         return found.reshape(*cells.values(), len(sums))
@@ -75,6 +79,11 @@ class ArrayEngine:
         """See `Engine.collect`."""
         units = {name: self._ticks if name == "outcome" else self._columns[name] for name in columns}
         return kernel(units) if kernel else units
+
+    def _squares(self, place: NDArray[np.int64], groups: int) -> NDArray[np.int64]:
+        total = np.zeros(groups, dtype=np.int64)
+        np.add.at(total, place, self._ticks**2)
+        return total
 
     @property
     def _deficits(self) -> NDArray[np.int64]:

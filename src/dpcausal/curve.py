@@ -1,7 +1,6 @@
 """A heterogeneous treatment effect, as a public function of covariates."""
 
 import json
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, NoReturn, Protocol, Self
@@ -15,7 +14,7 @@ from dpcausal.columns import Column
 from dpcausal.effect import printed_texts
 from dpcausal.errors import QueryError, RefusedError
 from dpcausal.guarantee import Guarantee
-from dpcausal.interval import Family, critical_values, simulated
+from dpcausal.interval import Family, critical_values, simulated, standard_noise
 from dpcausal.other_names import OtherNames
 from dpcausal.plain_text import check_plain_text
 from dpcausal.queries import Basis, Cells, Points
@@ -84,7 +83,7 @@ class EffectCurve(OtherNames):
     receipts: tuple[Receipt, ...]
     notes: tuple[str, ...] = ()
     no_interval: str = ""
-    parts: int = 1
+    parts: float = 1
 
     def __post_init__(self) -> None:
         check_plain_text("texts of a curve", printed_texts(self))
@@ -254,9 +253,7 @@ class EffectCurve(OtherNames):
     def _simultaneous(self, profiles: object, alpha: float) -> float:
         """Return the quantile of the largest standardised error over all profiles."""
         normal = simulated("gaussian", [1.0] * len(self.weights), 2 * _DRAWS)[:_DRAWS]
-        size = (0.5 if self.family == "laplace" else 1.0) / self.parts  # of one part's variance
-        noise = simulated(self.family, [math.sqrt(size)] * len(self.weights), (1 + self.parts) * _DRAWS)[_DRAWS:]
-        noise = noise.reshape(self.parts, _DRAWS, -1).sum(axis=0)
+        noise = standard_noise(self.family, self.parts, len(self.weights), _DRAWS)
         drawn = normal @ _root(self.sampling).T + noise @ _root(self.privacy).T
         worst = np.zeros(_DRAWS)
         total = np.array(self.sampling) + np.array(self.privacy)

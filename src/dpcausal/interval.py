@@ -45,12 +45,14 @@ class NoiseTerm:
     Attributes:
         family: Its distribution.
         scale: The scale of a Laplace, the standard deviation of a Gaussian, in the estimate's units.
-        parts: The number of independent parts of one size that it is the sum of; their variances add up to its own.
+        parts: The number of independent parts of one size that it is the sum of; their variances add up to its own. A
+            sum of shares of Laplace noise need not be a whole number of parts: it is the difference of two Gamma
+            variables of this shape.
     """
 
     family: Family
     scale: float
-    parts: int = 1
+    parts: float = 1
 
     @property
     def variance(self) -> float:
@@ -77,6 +79,41 @@ def simulated(family: Family, scales: Sequence[float], draws: int) -> NDArray[np
     draw = generator.laplace if family == "laplace" else generator.normal
     noise: NDArray[np.float64] = draw(0.0, 1.0, (draws, len(scales))) * np.array(scales)
     return noise
+
+
+def simulated_sums(parts: Sequence[float], draws: int) -> NDArray[np.float64]:
+    """Simulate sums of so many independent Laplace parts, each of the variance of one of scale 1, one draw a line."""
+    generator = np.random.default_rng(_SEED)  # a simulation from public sizes; it protects nothing
+    few = [min(each, _MANY) for each in parts]
+    whole = [int(each) for each in few]
+    unit = generator.laplace(0.0, 1.0, (draws, sum(whole)))
+    ends = np.cumsum(whole)
+    summed = [unit[:, end - each : end].sum(axis=1) for end, each in zip(ends, whole, strict=True)]
+    for place, rest in enumerate(each - count for each, count in zip(few, whole, strict=True)):
+        summed[place] = summed[place] + laplace_part(generator, rest, draws) if rest else summed[place]
+    return np.stack([each / count**0.5 for each, count in zip(summed, few, strict=True)], axis=1)
+
+
+def standard_noise(family: Family, parts: float, count: int, draws: int) -> NDArray[np.float64]:
+    """Simulate noise of variance 1 that is the sum of so many parts, `count` numbers a line.
+
+    It does not repeat what `simulated` gives for as many draws.
+    """
+    whole = int(parts)
+    size = math.sqrt(0.5 / parts if family == "laplace" else 1 / whole)  # a sum of Gaussians is Gaussian
+    noise = simulated(family, [size] * count, (1 + whole) * draws)[draws:].reshape(whole, draws, count).sum(axis=0)
+    if family == "laplace" and parts > whole:
+        generator = np.random.default_rng(_SEED + 1)  # a simulation from public sizes; it protects nothing
+        noise = noise + size * laplace_part(generator, parts - whole, noise.shape)
+    return noise
+
+
+def laplace_part(
+    generator: np.random.Generator, part: float, size: int | tuple[int, ...] = DRAWS
+) -> NDArray[np.float64]:
+    """Simulate so large a part of Laplace noise of scale 1: independent parts of which the sum is 1 add up to it."""
+    drawn: NDArray[np.float64] = generator.gamma(part, 1.0, size) - generator.gamma(part, 1.0, size)
+    return drawn
 
 
 def few_terms(noise: Sequence[NoiseTerm]) -> tuple[NoiseTerm, ...]:
@@ -114,13 +151,19 @@ def half_width(sampling_sd: float, noise: Sequence[NoiseTerm], level: float, bia
 @lru_cache(_REMEMBERED)
 def _half_width(sampling_sd: float, noise: tuple[NoiseTerm, ...], level: float, bias: float) -> float:
     terms = [(term, min(term.parts, _MANY) if term.family == "laplace" else 1) for term in noise]
-    families = tuple(term.family for term, parts in terms for _ in range(parts))
-    draws = iter(_few_draws(families)) if len(families) <= _FEW else _unit_draws(families)
+    kinds = [(term.scale / parts**0.5, kind) for term, parts in terms for kind in _kinds(term.family, parts)]
+    drawn = tuple(kind for _, kind in kinds)
+    draws = iter(_few_draws(drawn)) if len(drawn) <= _FEW else _unit_draws(drawn)
     error = next(draws) * sampling_sd
-    for term, parts in terms:
-        for _ in range(parts):
-            error += next(draws) * (term.scale / parts**0.5)
+    for scale, _ in kinds:
+        error += next(draws) * scale
     return float(np.quantile(np.abs(error + bias), level))
+
+
+def _kinds(family: Family, parts: float) -> tuple[Family | float, ...]:
+    """Return what is drawn for so many parts of a family: as many draws, and what is left over as a part of a draw."""
+    whole = int(parts)
+    return (family,) * whole + ((parts - whole,) if parts > whole else ())
 
 
 def beyond(distance: float, sampling_sd: float, noise: Sequence[NoiseTerm]) -> float:
@@ -218,20 +261,23 @@ def _inversion(
 
 
 @lru_cache(4)
-def _few_draws(families: tuple[Family, ...]) -> tuple[NDArray[np.float64], ...]:
+def _few_draws(kinds: tuple[Family | float, ...]) -> tuple[NDArray[np.float64], ...]:
     """Return the same draws in one go, and remember them: a plan asks for them often."""
-    return tuple(_unit_draws(families))
+    return tuple(_unit_draws(kinds))
 
 
-def _unit_draws(families: tuple[Family, ...]) -> Iterator[NDArray[np.float64]]:
-    """Yield normal draws, and draws of scale 1 from each of these families."""
+def _unit_draws(kinds: tuple[Family | float, ...]) -> Iterator[NDArray[np.float64]]:
+    """Yield normal draws, and draws of scale 1 from each of these families, or of so large a part of a Laplace."""
     generator = np.random.default_rng(_SEED)  # a simulation from public sizes; it protects nothing
     yield generator.normal(0.0, 1.0, DRAWS)
-    for family in families:
-        yield (generator.laplace if family == "laplace" else generator.normal)(0.0, 1.0, DRAWS)
+    for kind in kinds:
+        if isinstance(kind, float):
+            yield laplace_part(generator, kind)
+        else:
+            yield (generator.laplace if kind == "laplace" else generator.normal)(0.0, 1.0, DRAWS)
 
 
-def critical_values(family: Family, shares: NDArray[np.float64], level: float, parts: int = 1) -> NDArray[np.float64]:
+def critical_values(family: Family, shares: NDArray[np.float64], level: float, parts: float = 1) -> NDArray[np.float64]:
     """Return how many standard errors an error stays within, with probability `level`, for shares of privacy noise.
 
     An error is the sum of a normal part and of privacy noise, which has so many independent `parts` of one size. A
@@ -245,7 +291,9 @@ def critical_values(family: Family, shares: NDArray[np.float64], level: float, p
         return np.full(len(shares), NormalDist().inv_cdf((1 + level) / 2))
     known = np.linspace(0, 1, 11)
     generator = np.random.default_rng(_SEED)  # a simulation from public sizes; it protects nothing
-    normal, noise = generator.normal(0, 1, DRAWS), generator.laplace(0, (2 * parts) ** -0.5, (parts, DRAWS)).sum(axis=0)
+    size, whole = (2 * parts) ** -0.5, int(parts)
+    normal, noise = generator.normal(0, 1, DRAWS), generator.laplace(0, size, (whole, DRAWS)).sum(axis=0)
+    noise = noise + size * laplace_part(generator, parts - whole) if parts > whole else noise
     errors = [np.abs(np.sqrt(1 - share**2) * normal + share * noise) for share in known]
     values: NDArray[np.float64] = np.interp(shares, known, [np.quantile(each, level) for each in errors])
     return values

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpcausal.arrays import Array
 from dpcausal.errors import QueryError
-from dpcausal.interval import Family, NoiseTerm, beyond, few_terms, half_width, simulated
+from dpcausal.interval import Family, NoiseTerm, beyond, few_terms, half_width, simulated, simulated_sums
 
 _DRAWS = 20_000
 """Simulated errors behind a simultaneous critical value; its own error is below 1 %."""
@@ -30,7 +30,7 @@ class JointNoise:
 
     family: Family
     scales: tuple[float, ...]
-    parts: int = 1
+    parts: float = 1
 
 
 @dataclass(frozen=True)
@@ -142,11 +142,8 @@ class JointEstimate:
         if gaussian:
             draws = draws + normal[:, len(self.names) :] @ np.array([each.scales for each in gaussian])
         if laplace:
-            few = [min(each.parts, 20) for each in laplace]
-            unit = simulated("laplace", [1.0] * sum(few), _DRAWS)
-            ends = np.cumsum(few)
-            summed = [unit[:, end - each : end].sum(axis=1) / each**0.5 for end, each in zip(ends, few, strict=True)]
-            draws = draws + np.stack(summed, axis=1) @ np.array([each.scales for each in laplace])
+            summed = simulated_sums([each.parts for each in laplace], _DRAWS)
+            draws = draws + summed @ np.array([each.scales for each in laplace])
         return float(np.quantile(np.abs(draws / errors).max(axis=1), level))
 
     def intervals(self, level: float = 0.95) -> tuple[tuple[float, float], ...]:

@@ -1,6 +1,7 @@
 """Releases, and the receipts that show they were paid for."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, Self
@@ -203,6 +204,11 @@ class Release:
         found = [at[name] if name else (0.0, 0.0) for name in own_names]
         values, scales = zip(*found, strict=True)
         return replace(self, query=query, names=tuple(names), values=values, scales=scales)
+
+    def of_sites(self, sites: int, parts: float) -> Self:
+        """Return this release as the sum of the answers of so many sites, with so many parts of its noise."""
+        scales = tuple(None if scale is None else scale * math.sqrt(parts) for scale in self.scales)
+        return replace(self, scales=scales, parts=parts, sites=sites)
 
     def to_json(self) -> str:
         """Return the release as JSON, without loss."""

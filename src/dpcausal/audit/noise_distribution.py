@@ -42,8 +42,8 @@ def check_noise(name: str, claim: Claim, runs: int, at_once: int | None = None) 
     exact = np.array(answer.in_order(claim.noise), dtype=float)
     scales = np.array(answer.sized(claim.noise).scales, dtype=float)
     many = 40 * runs if at_once is None else at_once
-    faults = [*_faults(np.rint(values / grid) - exact, scales, claim.noise.family)]
-    faults += _faults(vault.many(claim.query, claim.guarantee, many) - exact, scales, claim.noise.family)
+    faults = [*noise_faults(np.rint(values / grid) - exact, scales, claim.noise.family)]
+    faults += noise_faults(vault.many(claim.query, claim.guarantee, many) - exact, scales, claim.noise.family)
     if (np.rint(values / grid) * grid != values).any():
         faults.append("numbers lie off the public grid")
     public = tuple(None if at is None else at * tick for at, tick in zip(claim.noise.scales, grid, strict=True))
@@ -78,7 +78,8 @@ def _numbers(releases: list[Release]) -> list[object]:
     return [(release.values, release.public_values) for release in releases]
 
 
-def _faults(drawn: Array, scales: Array, family: str) -> Iterator[str]:
+def noise_faults(drawn: Array, scales: Array, family: str) -> Iterator[str]:
+    """Yield what is wrong with draws of noise, one release a line, of these claimed scales."""
     runs = len(drawn)
     if scales.max() > runs and len(np.unique(drawn, axis=0)) < runs / 2:
         yield "the same noise comes again and again"

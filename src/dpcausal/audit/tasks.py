@@ -14,8 +14,10 @@ from dpcausal.audit.noise_distribution import check_draws, check_noise
 from dpcausal.audit.opening import by_command, check_commands, check_opening, openings
 from dpcausal.audit.payment import check_debit, check_refusal, check_retry
 from dpcausal.audit.public_outputs import check_public_outputs
+from dpcausal.audit.secure_sums import check_session, check_shares
 from dpcausal.audit.sensitivity import check_sensitivity, check_totals
 from dpcausal.audit.targets import TARGETS, Target
+from dpcausal.guarantee import Guarantee
 
 CHECKS = {
     "epsilon": "an attack on released numbers shows no more than the claimed epsilon",
@@ -145,6 +147,9 @@ def tasks(effort: Effort) -> Iterator[Task]:
         yield partial(_one, partial(check_draws, target))
     for epsilon in (0.1, 1.0, 4.0):
         yield partial(_one, partial(check_density, epsilon, effort.slow_worst, (1, *effort.sizes[:2])))
+    for guarantee in (Guarantee(epsilon=1.0), Guarantee(epsilon=1.0, delta=1e-6)):
+        yield partial(_one, partial(check_shares, guarantee, 40 * effort.draws))
+    yield partial(_one, check_session)
     yield partial(_one, check_totals)
     yield partial(_one, partial(check_debit, targets))
     yield partial(_one, check_retry)

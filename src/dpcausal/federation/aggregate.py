@@ -36,8 +36,7 @@ def sum_releases(query: Query, guarantee: Guarantee, noise: Noise, releases: Map
     receipt = Receipt(query.name, guarantee.epsilon, guarantee.delta, digest=digest, as_of=version)
     noisy = Noisy(tuple(map(sum, zip(*ticks, strict=True))))
     one = Release.of(query, guarantee, noise, noisy=noisy, public_values=(), receipt=receipt)
-    scales = tuple(None if scale is None else scale * math.sqrt(len(sites)) for scale in one.scales)
-    return replace(one, scales=scales, parts=len(sites), sites=len(sites))
+    return one.of_sites(len(sites), parts=len(sites))
 
 
 def summed_release(  # noqa: PLR0913 (all but four have names)
@@ -63,9 +62,7 @@ def summed_release(  # noqa: PLR0913 (all but four have names)
     """
     noise = calibrate(query, schema, guarantee)
     one = Release.of(query, guarantee, noise, noisy=Noisy(tuple(ticks)), public_values=(), receipt=receipt)
-    parts = sites / honest
-    scales = tuple(None if scale is None else scale * math.sqrt(parts) for scale in one.scales)
-    return replace(one, scales=scales, parts=parts, sites=sites)
+    return one.of_sites(sites, parts=sites / honest)
 
 
 def ticks_of(values: Sequence[float], coordinates: Sequence[Coordinate]) -> tuple[int, ...]:

@@ -120,11 +120,13 @@ def with_noise(sampling_sd: float, limit: float, noise: Sequence[NoiseTerm], lev
     spectrum *= _spectrum(_normal(edges, normal_sd))
     rounded = 2
     for scale, count in parts:
-        if count > _MANY:
-            spectrum *= (1 + (2 * np.pi * np.arange(_CELLS // 2 + 1) / (_CELLS * width) * scale) ** 2) ** -float(count)
-        else:
-            spectrum *= _spectrum(np.sign(edges) * -np.expm1(-np.abs(edges) / scale) / 2) ** count
-            rounded += count
+        whole = int(count) if count <= _MANY else 0
+        if count > whole:
+            turned = 2 * np.pi * np.arange(_CELLS // 2 + 1) / (_CELLS * width) * scale
+            spectrum *= (1 + turned**2) ** -float(count - whole)
+        if whole:
+            spectrum *= _spectrum(np.sign(edges) * -np.expm1(-np.abs(edges) / scale) / 2) ** whole
+            rounded += math.ceil(count)
     shares = np.fft.fftshift(np.fft.irfft(spectrum, _CELLS))
     half = _CELLS // 2
     tails = np.cumsum(shares[:half] + np.append(0.0, shares[:half:-1]))  # beyond half, half - 1, … cells

@@ -47,6 +47,7 @@ class EffectMoments(Modelled):
     """
 
     name: ClassVar[str] = "effect_moments"
+    adds_up: ClassVar[bool] = True
     most_units: ClassVar[int] = 2**39
     weights: ClassVar[dict[str, int]] = {"gram": 1, "along": 1, "deficit": 4, "clipped": 4}
     """How large the noise of each kind of sum is, in proportion to the largest that one unit can add to it."""

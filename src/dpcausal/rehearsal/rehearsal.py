@@ -29,6 +29,9 @@ class Rehearsal(Expectations):
         compared_share: The expected share of units that are in one of the two compared arms.
         rule: How the budget will add up prices. Under `zcdp` estimators with a delta always use Gaussian noise, which
             costs less there; otherwise they use the smaller noise.
+        parts: Of how many parts the noise will be the sum: for a secure sum, how many sites will answer over how many
+            sites' shares are the whole noise.
+        sites: Over how many sites answers will be summed.
 
     Example:
         >>> from dpcausal import DifferenceInMeans, Real, Schema, Treatment
@@ -42,6 +45,8 @@ class Rehearsal(Expectations):
     """
 
     rule: Rule = "additive"
+    parts: float = 1
+    sites: int = 1
 
     @property
     def arm_sizes(self) -> tuple[int, int] | None:
@@ -88,4 +93,5 @@ class Rehearsal(Expectations):
         values = query.expected(self, guarantee)
         ticks = tuple(round(values[at.name] / at.tick) for at in noise.sensitivity.coordinates)
         public = [PublicValue(name, values[name], because="expected, not read") for name in query.public_values]
-        return Release.of(query, guarantee, noise, noisy=Noisy(ticks), public_values=public, receipt=receipt)
+        one = Release.of(query, guarantee, noise, noisy=Noisy(ticks), public_values=public, receipt=receipt)
+        return one.of_sites(self.sites, self.parts)

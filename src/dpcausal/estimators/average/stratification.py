@@ -96,7 +96,7 @@ class Stratification(BaseEstimator):
         allowed = guarantee_for(source, epsilon, delta)
         query, second, asked = self._query(cuts, source, allowed)
         release = source.release(query, second)
-        strata = release.parts * math.prod(bins(cuts, source.schema))  # each site has strata of its own
+        strata = release.sites * math.prod(bins(cuts, source.schema))  # each site has strata of its own
         units = units_compared(source, release)
         size = min(max(release.value("size"), units * _MIN_SHARE), units)
         estimate = release.value("effect") / size

@@ -1,0 +1,231 @@
+"""Secure sums over sites beside one table: privacy error, coverage, widths: `python -m benchmarks.secure_sums --json`.
+
+Sites' exact answers get their shares of noise from the vault's sampler and are added up. There are no masks and no
+ledger here: masks cancel out, and the law of the sum does not depend on them.
+"""
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+
+import dpcausal as dpc
+from benchmarks.array_engine import ArrayEngine, ticks
+from benchmarks.coverage import STRATA, Columns, Study, confounded, even, risky, skewed, varied, yes_or_no
+from dpcausal.audit.tables import Unmetered, exact_answer
+from dpcausal.calibration import NoiseShare, calibrate, share_of
+from dpcausal.effect import Effect, Estimator
+from dpcausal.federation.aggregate import summed_release
+from dpcausal.guarantee import Guarantee, Rule
+from dpcausal.queries import Query
+from dpcausal.release import Receipt, Release
+from dpcausal.source import Source
+from dpcausal.vault.door import Sampler
+
+EPSILON = 1.0
+
+SITES = (3, 12, 50)
+
+HARDLY_ANY_NOISE = 100.0
+"""An epsilon at which the noise is a hundredth: what stands for no noise."""
+
+OUTCOME, X = dpc.Real("y", 0, 1), dpc.Real("x", 0, STRATA - 1)
+PLAIN = dpc.Schema(treatment=dpc.Treatment("arm"), outcome=OUTCOME)
+NUMBER = dpc.Schema(treatment=dpc.Treatment("arm"), outcome=OUTCOME, covariates=[X])
+STRATUM = dpc.Schema(
+    treatment=dpc.Treatment("arm"), outcome=OUTCOME, covariates=[dpc.Category("x", list(map(str, range(STRATA))))]
+)
+
+CASES: dict[str, tuple[Estimator, dpc.Schema, int, tuple[Any, ...]]] = {
+    "difference_in_means": (dpc.DifferenceInMeans(), PLAIN, 3_000, (even, skewed, yes_or_no)),
+    "stratification": (dpc.Stratification(by=["x"], cap=4), STRATUM, 24_000, (confounded, risky)),
+    "regression_adjustment": (dpc.RegressionAdjustment(covariates=["x"]), NUMBER, 6_000, (confounded, varied)),
+}
+"""For each estimator, what its tables declare, the units of all sites together, and how tables are drawn."""
+
+
+def honest_of(sites: int) -> int:
+    """Return how many sites' shares are the whole noise here: two thirds of them, rounded up."""
+    return math.ceil(2 * sites / 3)
+
+
+class SecureSites:
+    """A source that adds up sites' answers, each with its share of the noise; it draws anew at each release.
+
+    Args:
+        engines: The sites' tables.
+        schema: What is public about them.
+        honest: How many sites' shares are the whole noise.
+    """
+
+    rule: Rule = "additive"
+    arm_sizes = None
+    caveats: tuple[str, ...] = ()
+
+    def __init__(self, engines: Sequence[ArrayEngine], schema: dpc.Schema, honest: int) -> None:
+        self._engines, self.schema, self._honest = engines, schema, honest
+        self.n = sum(int(engine.aggregate({}, ["1"])[0]) for engine in engines)
+        self._exact: dict[tuple[Query, Guarantee], list[tuple[int, ...]]] = {}
+
+    def release(self, query: Query, guarantee: Guarantee) -> Release:
+        """Return the sum of the sites' answers."""
+        noise = calibrate(query, self.schema, guarantee)
+        share = share_of(noise, self._honest)
+        if (query, guarantee) not in self._exact:
+            self._exact[query, guarantee] = [
+                exact_answer(query, self.schema, engine, guarantee).in_order(noise) for engine in self._engines
+            ]
+        exact = self._exact[query, guarantee]
+        every = NoiseShare(share.family, share.scales * len(exact), share.honest)
+        noisy = np.array(Sampler().add_noise_share([tick for ticks in exact for tick in ticks], every))
+        return summed_release(
+            query,
+            self.schema,
+            guarantee,
+            noisy.reshape(len(exact), -1).sum(axis=0).tolist(),
+            sites=len(exact),
+            honest=self._honest,
+            receipt=Receipt(query.name, guarantee.epsilon, guarantee.delta),
+        )
+
+
+def engine_of(columns: Columns, schema: dpc.Schema) -> ArrayEngine:
+    """Return a table as an engine."""
+    codes = {"treatment": columns["arm"].astype(np.int64)}
+    if schema.covariates:
+        codes["covariate_0"] = ticks(columns["x"].astype(float), X) if schema is NUMBER else columns["x"]
+    return ArrayEngine(columns["y"], codes, OUTCOME)
+
+
+def sources(study: Study, schema: dpc.Schema, sites: int) -> tuple[SecureSites, Unmetered]:
+    """Return a table divided among sites, and all of it as one table."""
+    columns = study[0]
+    places = np.array_split(np.arange(len(columns["y"])), sites)
+    engines = [engine_of({name: column[place] for name, column in columns.items()}, schema) for place in places]
+    return SecureSites(engines, schema, honest_of(sites)), Unmetered(engine_of(columns, schema), schema)
+
+
+def drawn(kind: Any, generator: Generator, units: int) -> Study:  # noqa: ANN401 (a maker of tables)
+    study: Study = kind(generator, units, "record")
+    return study
+
+
+def privacy_errors(tables: int, draws: int, delta: float) -> Iterator[dict[str, Any]]:
+    """Yield, for each number of sites, the privacy error of a difference in means over that of one table."""
+    studies = [drawn(even, np.random.default_rng((1, table)), 3_000) for table in range(tables)]
+    one_table = _rmse([sources(study, PLAIN, 1)[1] for study in studies], 4 * draws, delta)
+    for sites in SITES:
+        secure = _rmse([sources(study, PLAIN, sites)[0] for study in studies], draws, delta)
+        yield {
+            "sites": sites,
+            "honest": honest_of(sites),
+            "delta": delta,
+            "tables": tables,
+            "draws": tables * draws,
+            "privacy_sd_ratio": round(secure / one_table, 3),
+            "expected_ratio": round(math.sqrt(sites / honest_of(sites)), 3),
+            "own_noise_ratio": round(math.sqrt(sites), 3),
+        }
+
+
+def _rmse(tables: Sequence[Source], draws: int, delta: float) -> float:
+    """Return the root mean square of privacy errors: of estimates less what they are on average on the same table."""
+    squares = []
+    for source in tables:
+        estimates = [
+            dpc.DifferenceInMeans(with_interval=False).estimate(source, epsilon=EPSILON, delta=delta).estimate
+            for _ in range(draws)
+        ]
+        squares.append(float(np.var(estimates, ddof=1)))
+    return math.sqrt(float(np.mean(squares)))
+
+
+def coverage(name: str, sites: int, runs: int) -> Iterator[dict[str, Any]]:
+    """Yield how often the truth is not rejected at 5 %, intervals are refused, and how wide beside no noise they are.
+
+    A 95 % interval covers the truth where its p-value is at least 5 %; the p-value is the faster of the two.
+    """
+    estimator, schema, units, kinds = CASES[name]
+    for kind in kinds:
+        covered, refused, widths = [], 0, []
+        for run in range(runs):
+            study = drawn(kind, np.random.default_rng((2, sites, run)), units)
+            secure, one = sources(study, schema, sites)
+            effect = estimator.estimate(secure, epsilon=EPSILON)
+            if effect.no_interval:
+                refused += 1
+                continue
+            covered.append(effect.p_value(study[1]) >= 0.05)
+            if run % 10 == 0:
+                widths.append(_width(effect) / _width(estimator.estimate(one, epsilon=HARDLY_ANY_NOISE)))
+        yield {
+            "estimator": name,
+            "tables": kind.__name__,
+            "sites": sites,
+            "units": units,
+            "runs": runs,
+            "coverage": round(float(np.mean(covered)), 4) if covered else None,
+            "refused": round(refused / runs, 4),
+            "width_over_no_noise": round(float(np.mean(widths)), 3) if widths else None,
+        }
+
+
+def _width(effect: Effect) -> float:
+    low, high = effect.interval(0.95)
+    return high - low
+
+
+def curves(sites: int, runs: int, units: int = 24_000) -> dict[str, Any]:
+    """Return how far curves over sites and of one table are from each other, in standard errors, and from the truth."""
+    learner = dpc.RLearner(covariates=["x"], basis=dpc.Polynomial(["x"]), propensity=0.5)
+    at = {"x": [2.0, 10.0, 17.0]}
+    apart, errors = [], []
+    for run in range(runs):
+        generator = np.random.default_rng((3, run))
+        x = generator.integers(0, STRATA, units)
+        arm = generator.integers(0, 2, units)
+        share = x / (STRATA - 1)
+        y = 0.3 + 0.3 * share + 0.2 * share * arm + generator.uniform(-0.1, 0.1, units)
+        secure, one = sources(({"arm": arm, "x": x, "y": y}, 0.0), NUMBER, sites)
+        found = [learner.estimate(source, epsilon=EPSILON, delta=1e-6) for source in (secure, one)]
+        (effects, other), sds = (each.effect(at) for each in found), [each.standard_errors(at) for each in found]
+        privacy = np.hypot(sds[0][1], sds[1][1])
+        apart += ((effects - other) / privacy).tolist()
+        errors += (effects - 0.2 * np.array(at["x"]) / (STRATA - 1)).tolist()
+    return {
+        "sites": sites,
+        "runs": runs,
+        "rms_distance_in_privacy_sds": round(float(np.sqrt(np.mean(np.square(apart)))), 3),
+        "rmse": round(float(np.sqrt(np.mean(np.square(errors)))), 4),
+    }
+
+
+def measure(runs: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the part that a line of the result belongs to, and the line."""
+    for delta in (0.0, 1e-6):
+        yield from (("privacy", line) for line in privacy_errors(max(runs, 2), 20, delta))
+    yield "curves", curves(12, max(runs // 4, 2))
+    for sites in SITES[1], SITES[0], SITES[2]:
+        yield from (("coverage", line) for name in CASES for line in coverage(name, sites, runs))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=200, help="simulated tables for each setting")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    chosen = parser.parse_args()
+    result: dict[str, list[dict[str, Any]]] = {}
+    for part, line in measure(chosen.runs):
+        result.setdefault(part, []).append(line)
+        print(part, *(f"{name} {value}" for name, value in line.items()), sep="  ", file=sys.stderr, flush=True)
+    if chosen.json:
+        print(json.dumps(result, indent=1))
+
+
+if __name__ == "__main__":
+    main()
