@@ -43,7 +43,7 @@ figure > img { max-width: 100%; height: auto; background: #fff; padding: 0.4rem;
 @media print {
   nav { display: none; }
   h2 { margin: 0.9rem 0 0.3rem; }
-  .verdict p { font-size: 12.5pt; }
+  div.verdict p { font-size: 12.5pt; }
   #appendix { break-before: page; font-size: 8.4pt; line-height: 1.32; border: 0; margin: 0; padding: 0; }
   #appendix > h2 { font-size: 12pt; margin: 0 0 0.2rem; }
   #appendix p, #appendix ul { margin: 0.2rem 0; }
