@@ -33,7 +33,8 @@ h2 { font-size: 1.15rem; line-height: 1.3; margin: 2rem 0 0.5rem; color: var(--a
 p, ul { margin: 0.5rem 0; }
 a { color: var(--accent); }
 .quiet { color: var(--quiet); font-size: 0.92em; }
-div.verdict { background: var(--card); border-left: 6px solid var(--accent); padding: 0.8rem 1.1rem; margin: 0 0 1.2rem; }
+div.verdict { background: var(--card); border-left: 6px solid var(--accent); padding: 0.8rem 1.1rem;
+  margin: 0 0 1.2rem; }
 div.verdict strong { display: block; color: var(--accent); font-size: 1.15rem; margin-bottom: 0.15rem; }
 div.verdict p { font-size: 1.3rem; line-height: 1.35; margin: 0; }
 .alarm { border-left: 6px solid var(--bad); background: var(--card); padding: 0.6rem 0.9rem; font-weight: 600; }
