@@ -68,7 +68,7 @@ def test_notebook_shows_effect_and_plan_with_a_figure(made: Made, schema: dpc.Sc
     assert "<table>" in effect._repr_html_()
     assert 'role="img"' not in made(no_interval="too noisy")._repr_html_()
     planned = plan(dpc.DifferenceInMeans(), dpc.Rehearsal(schema, n=1_000), dpc.Guarantee(epsilon=1.0), covariates=[])
-    assert "95 % interval: expect ±" in planned._repr_html_()
+    assert "interval: expect ±" in planned._repr_html_()
 
 
 def test_notebook_figure_needs_a_finite_interval() -> None:

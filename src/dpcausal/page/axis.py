@@ -86,9 +86,10 @@ class Axis:
         )
         return "".join(parts)
 
-    def vertical(self, value: float, height: float, *, dashed: bool = False) -> str:
-        """Return a vertical line at a value."""
+    def vertical(self, value: float, bottom: float, *, top: float = 0, dashed: bool = False) -> str:
+        """Return a vertical line at a value, from one height to another."""
         dashes = ' stroke-dasharray="5 4"' if dashed else ""
         at = self.at(value)
         width = 2 if dashed else 1
-        return f'<line x1="{at}" x2="{at}" y1="0" y2="{height}" stroke="currentColor" stroke-width="{width}"{dashes}/>'
+        ends = f'x1="{at}" x2="{at}" y1="{top}" y2="{bottom}"'
+        return f'<line {ends} stroke="currentColor" stroke-width="{width}"{dashes}/>'

@@ -22,7 +22,7 @@ _PATTERNS = (
     '<pattern id="dpc-dots" width="5" height="5" patternUnits="userSpaceOnUse">'
     f'<circle cx="2.5" cy="2.5" r="1.4" style="fill:{ACCENT}"/></pattern></defs>'
 )
-_BAR = 20
+_BAR, _TOP = 20, 19
 _FONT = 'style="font:13px system-ui,sans-serif;overflow:visible"'
 HALO = "paint-order:stroke;stroke:var(--paper,transparent);stroke-width:5px"
 """Keeps text legible where it crosses a line, on pages with a known background."""
@@ -66,7 +66,7 @@ class IntervalFigure:
         axis = Axis.around(shown, self.language)
         bottom = 58 if self.planned is None else 106
         height = bottom + (44 if self.axis_title else 24)
-        parts = [_PATTERNS, *self._threshold(axis, bottom), axis.vertical(0.0, bottom)]
+        parts = [_PATTERNS, *self._threshold(axis, bottom), axis.vertical(0.0, bottom, top=_TOP)]
         parts += [
             f'<text x="0" y="14" font-weight="600" fill="currentColor" style="{HALO}">{html_text(self.label)}</text>'
         ]
@@ -80,9 +80,10 @@ class IntervalFigure:
         """Yield the range of effects that are not worthwhile, with its limits."""
         if self.smallest:
             start, wide = axis.at(-self.smallest), axis.length(-self.smallest, self.smallest)
-            yield f'<rect x="{start}" width="{wide}" y="0" height="{bottom}" fill="currentColor" fill-opacity=".09"/>'
-            yield axis.vertical(-self.smallest, bottom, dashed=True)
-            yield axis.vertical(self.smallest, bottom, dashed=True)
+            box = f'x="{start}" width="{wide}" y="{_TOP}" height="{bottom - _TOP}"'
+            yield f'<rect {box} fill="currentColor" fill-opacity=".09"/>'
+            yield axis.vertical(-self.smallest, bottom, top=_TOP, dashed=True)
+            yield axis.vertical(self.smallest, bottom, top=_TOP, dashed=True)
 
     def _bars(self, axis: Axis, y: float) -> Iterator[str]:
         """Yield the interval, divided into its sources of uncertainty from the middle outwards."""

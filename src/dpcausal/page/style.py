@@ -33,9 +33,10 @@ h2 { font-size: 1.15rem; line-height: 1.3; margin: 2rem 0 0.5rem; color: var(--a
 p, ul { margin: 0.5rem 0; }
 a { color: var(--accent); }
 .quiet { color: var(--quiet); font-size: 0.92em; }
-.verdict { background: var(--card); border-left: 6px solid var(--accent); padding: 0.8rem 1.1rem; margin: 0 0 1.2rem; }
-.verdict strong { display: block; color: var(--accent); font-size: 1.15rem; margin-bottom: 0.15rem; }
-.verdict p { font-size: 1.3rem; line-height: 1.35; margin: 0; }
+div.verdict { background: var(--card); border-left: 6px solid var(--accent); padding: 0.8rem 1.1rem;
+  margin: 0 0 1.2rem; }
+div.verdict strong { display: block; color: var(--accent); font-size: 1.15rem; margin-bottom: 0.15rem; }
+div.verdict p { font-size: 1.3rem; line-height: 1.35; margin: 0; }
 .alarm { border-left: 6px solid var(--bad); background: var(--card); padding: 0.6rem 0.9rem; font-weight: 600; }
 .key { display: inline-flex; align-items: center; gap: 0.4rem; margin: 0 1.3rem 0 0; font-size: 0.9rem; }
 .key svg { flex: none; }
@@ -44,7 +45,7 @@ svg { print-color-adjust: exact; -webkit-print-color-adjust: exact; display: blo
 table { border-collapse: collapse; width: 100%; font-size: 0.92em; font-variant-numeric: tabular-nums; }
 @media print {
   :root { color-scheme: light; font-size: 9.5pt; }
-  .verdict, header { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+  div.verdict, header { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   body { max-width: none; padding: 0; }
   h1, h2, h3, caption { break-after: avoid; }
 }

@@ -43,7 +43,7 @@ figure > img { max-width: 100%; height: auto; background: #fff; padding: 0.4rem;
 @media print {
   nav { display: none; }
   h2 { margin: 0.9rem 0 0.3rem; }
-  .verdict p { font-size: 12.5pt; }
+  div.verdict p { font-size: 12.5pt; }
   #appendix { break-before: page; font-size: 8.4pt; line-height: 1.32; border: 0; margin: 0; padding: 0; }
   #appendix > h2 { font-size: 12pt; margin: 0 0 0.2rem; }
   #appendix p, #appendix ul { margin: 0.2rem 0; }
@@ -51,13 +51,12 @@ figure > img { max-width: 100%; height: auto; background: #fff; padding: 0.4rem;
   dl { grid-template-columns: 13rem 1fr; margin: 0.2rem 0; }
   #guidelines { columns: 2; }
   #guidelines h3, #guidelines > p { column-span: all; }
-  #guidelines .wide { break-inside: avoid; }
   dt, dd, th, td { padding-top: 0.08rem; padding-bottom: 0.08rem; }
   table { font-size: 8.4pt; margin: 0.35rem 0; }
   caption { padding-bottom: 0.1rem; }
   tr, dt, dd { break-inside: avoid; }
   p, li { orphans: 3; widows: 3; }
-  .wide { overflow-x: visible; }
+  .wide { overflow-x: visible; break-inside: avoid; }
   figure { margin: 0.5rem 0; }
   #appendix figure > img { max-height: 4.2cm; }
   #audit_trail td:last-child { font-size: 6.4pt; }
