@@ -6,9 +6,16 @@ import numpy as np
 import pytest
 
 import dpcausal as dpc
-from dpcausal.curve import critical_values
 from dpcausal.inference.anytime import with_noise
-from dpcausal.interval import NoiseTerm, beyond, half_width, inverted_half_width, simulated_sums, standard_noise
+from dpcausal.interval import (
+    NoiseTerm,
+    beyond,
+    critical_values,
+    half_width,
+    inverted_half_width,
+    simulated_sums,
+    standard_noise,
+)
 from dpcausal.joint_estimate import JointEstimate, JointNoise
 
 PARTS = [1.25, 1.5, 3.4, 12.5]
