@@ -1,7 +1,7 @@
 """Redraw the figures of the documentation: `python -m benchmarks.figures`.
 
 Figures of measurements come from the stored results. Figures of pages whose own code draws them are drawn by running
-that code, with new noise. The figure of survival curves needs lifelines: `python -m benchmarks.survival_tables --figure`.
+that code, with new noise. Survival curves need lifelines: `python -m benchmarks.survival_tables --figure`.
 """
 
 import contextlib

@@ -16,6 +16,8 @@ BLUE, VERMILLION, GREEN, PURPLE, GREY, INK = "#0072b2", "#d55e00", "#009e73", "#
 BAND = "#d3e0ea"
 """The fill of a band behind a curve."""
 
+_NUMBER = re.compile(r"-?\d+\.\d{3,}")
+
 STYLE: dict[Any, Any] = {"font.size": 11, "axes.titlesize": 12, "axes.spines.top": False, "axes.spines.right": False}
 
 
@@ -36,8 +38,12 @@ def keep(figure: Figure, path: Path) -> None:
 
 
 def compact(svg: str) -> str:
-    """Return an SVG with coordinates to a hundredth of a point, and without metadata, comments and indentation."""
+    """Return an SVG with coordinates rounded to a hundredth of a point, without metadata, comments and indentation."""
     svg = re.sub(r"'DejaVu Sans'(?!,)", "'DejaVu Sans', Verdana, sans-serif", svg)
     svg = re.sub(r" *<metadata>.*?</metadata>\n|<!--.*?-->", "", svg, flags=re.DOTALL)
     svg = re.sub(r"\s*\n\s*", "\n", svg)
-    return re.sub(r"-?\d+\.\d{3,}", lambda match: f"{float(match[0]):.2f}".rstrip("0").rstrip("."), svg)
+    return re.sub(r'="[^"]*"', lambda attribute: _NUMBER.sub(_rounded, attribute[0]), svg)
+
+
+def _rounded(number: re.Match[str]) -> str:
+    return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")

@@ -34,6 +34,9 @@ LIGHT, DARK, LIGHT_INK, DARK_INK = "#ffffff", "#12191c", "#000000", "#e3e9ea"
 TEXT, DATA, DISTANCE, QUIET = 4.5, 3.0, 7.0, 1.6
 """The least contrast of text and of data, the least distance (OKLab, times 100), the most contrast of a quiet fill."""
 
+WORDS = 6
+"""The least number of words of an alt text."""
+
 THIN = 1.2
 """Lines up to this width, in points, are thin."""
 
@@ -43,10 +46,17 @@ DEFICIENCIES = {
     "deuteranopia": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.01182, 0.04294, 0.968881)),
     "tritanopia": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.3039)),
 }
-_TO_CONES = ((0.4122214708, 0.5363325363, 0.0514459929), (0.2119034982, 0.6806995451, 0.1073969566))
-_TO_CONES = (*_TO_CONES, (0.0883024619, 0.2817188376, 0.6299787005))
-_TO_LAB = ((0.2104542553, 0.793617785, -0.0040720468), (1.9779984951, -2.428592205, 0.4505937099))
-_TO_LAB = (*_TO_LAB, (0.0259040371, 0.7827717662, -0.808675766))
+_TO_CONES = (
+    (0.4122214708, 0.5363325363, 0.0514459929),
+    (0.2119034982, 0.6806995451, 0.1073969566),
+    (0.0883024619, 0.2817188376, 0.6299787005),
+)
+_TO_LAB = (
+    (0.2104542553, 0.793617785, -0.0040720468),
+    (1.9779984951, -2.428592205, 0.4505937099),
+    (0.0259040371, 0.7827717662, -0.808675766),
+)
+"""From linear red, green and blue to OKLab (Ottosson 2020)."""
 
 _COLOUR = re.compile(r"#[0-9a-fA-F]{6}\b")
 _CAP = re.compile(r"\w+ M \S+ \S+\s+L \S+ \S+\s*")
@@ -182,6 +192,10 @@ def _panel_faults(axes: ET.Element, shapes: dict[str, str], ink: str, background
         value = contrast(colour, background)
         if value < DATA:
             yield f"{colour} has a contrast of {value:.1f} on {background}; at least {DATA} is needed"
+    yield from _pair_faults(series)
+
+
+def _pair_faults(series: list[Series]) -> Iterator[str]:
     for first, second in itertools.combinations(dict.fromkeys(series), 2):
         if first.colour == second.colour or "bar" in (first.shape, second.shape):
             continue
@@ -229,7 +243,7 @@ def images(page: str) -> list[tuple[str, str]]:
 
 def alt_fault(alt: str, address: str) -> str | None:
     """Return what is wrong with an alt text."""
-    if len(alt.split()) < 6:  # noqa: PLR2004
+    if len(alt.split()) < WORDS:
         return f"the alt text of {address} does not say what is seen: {alt!r}"
     return None
 

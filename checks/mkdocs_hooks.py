@@ -1,5 +1,4 @@
-"""Hooks of mkdocs: notebooks become pages, queries, proofs and references are listed, figures get dark versions, and
-no page fetches from elsewhere.
+"""Hooks of mkdocs: notebooks become pages, lists are filled in, figures get dark versions, nothing is fetched.
 
 A notebook becomes Markdown, so that it looks, links and is searched like any other page, without a script of its own.
 Some files above the docs, such as CONTRIBUTING.md, are pages too.
@@ -109,7 +108,18 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
 
 def _version(image: re.Match[str], scheme: str) -> str:
     source = image["source"] if scheme == "light" else image["source"].removesuffix(".svg") + ".dark.svg"
-    return f'<img class="figure {scheme}" loading="lazy"{image["before"]}src="{source}"{image["after"]}>'
+    size = _size(image["source"])
+    return f'<img class="figure {scheme}" loading="lazy"{size}{image["before"]}src="{source}"{image["after"]}>'
+
+
+def _size(source: str) -> str:
+    """Return the width and height of a figure in pixels, so that the page does not jump when it is loaded."""
+    head = (figures.FOLDER / Path(source).name).read_text(encoding="utf-8")[:2000]
+    sides = re.search(r'<svg[^>]*\bviewBox="0 0 (?P<width>[\d.]+) (?P<height>[\d.]+)"', head)
+    points = 4 / 3 if re.search(r'<svg[^>]*\bwidth="[\d.]+pt"', head) else 1
+    return (
+        f' width="{points * float(sides["width"]):.0f}" height="{points * float(sides["height"]):.0f}"' if sides else ""
+    )
 
 
 def on_page_read_source(page: Page, config: MkDocsConfig) -> str | None:  # noqa: ARG001 (mkdocs passes it)
@@ -142,16 +152,17 @@ def markdown(notebook: str, name: str) -> str:
         if cell["cell_type"] == "markdown":
             parts.append(source)
         elif cell["cell_type"] == "code":
-            parts += [_fence("python", source), *(_output(output) for output in cell["outputs"])]
+            alt = cell.get("metadata", {}).get("alt", "")
+            parts += [_fence("python", source), *(_output(output, alt) for output in cell["outputs"])]
     title, _, rest = "\n\n".join(parts).partition("\n")
     return f'{title}\n\n<a href="{name}.ipynb" download>This page as a notebook</a>\n{rest}\n'
 
 
-def _output(output: dict[str, Any]) -> str:
+def _output(output: dict[str, Any], alt: str) -> str:
     data = output.get("data", {})
     if "image/png" in data:
         picture = "".join(data["image/png"]).replace("\n", "")
-        return f'<img class="output" alt="What the code above draws" src="data:image/png;base64,{picture}">'
+        return f'<img class="output" alt="{alt}" src="data:image/png;base64,{picture}">'
     if "image/svg+xml" in data:
         return f'<div class="output">{_raw(data["image/svg+xml"])}</div>'
     if "text/html" in data:

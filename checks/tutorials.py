@@ -85,7 +85,8 @@ def stripped(notebook: Any) -> Any:  # noqa: ANN401
     """Return the same notebook without what differs from one machine or run to the next for no reader's good."""
     notebook.metadata = nbformat.from_dict(METADATA)  # type: ignore[no-untyped-call]
     for cell in notebook.cells:
-        cell.metadata = nbformat.from_dict({})  # type: ignore[no-untyped-call]
+        alt = {"alt": cell.metadata.alt} if "alt" in cell.metadata else {}  # of the picture that the cell draws
+        cell.metadata = nbformat.from_dict(alt)  # type: ignore[no-untyped-call]
         if cell.cell_type == "code":
             cell.execution_count = None
             cell.outputs = _stripped(cell.outputs)

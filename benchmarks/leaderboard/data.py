@@ -44,7 +44,8 @@ def as_csv(result: Mapping[str, Any]) -> str:
 def as_json(result: Mapping[str, Any]) -> str:
     """Return the result as JSON: the names of columns, and a list for each line."""
     lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows(result))
-    return f'{{"delta": {json.dumps(result["delta"])},\n"columns": {json.dumps(list(COLUMNS.values()))},\n"rows": [\n{lines}\n]}}\n'
+    head = json.dumps({"delta": result["delta"], "columns": list(COLUMNS.values())})
+    return f'{head[:-1]},\n"rows": [\n{lines}\n]}}\n'
 
 
 def write(result: Mapping[str, Any], docs: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.leaderboard import page
+from benchmarks.leaderboard import data, page
 from benchmarks.leaderboard.__main__ import main
 from benchmarks.leaderboard.contestants import _RANKINGS, CONTESTANTS, NO_PRIVACY, ranking, scene_of
 from benchmarks.leaderboard.figures import draw
@@ -88,6 +88,14 @@ def test_a_new_run_replaces_its_own_lines_and_remembers_theirs() -> None:
 def test_pages_agree_with_the_stored_result(name: str) -> None:
     text = (page.DOCS / name).read_text(encoding="utf-8")
     assert page.rewritten(text, STORED) == text
+
+
+def test_leaderboard_as_data_agrees_with_the_stored_result() -> None:
+    assert (page.DOCS / "leaderboard.csv").read_text(encoding="utf-8") == data.as_csv(STORED)
+    held = json.loads((page.DOCS / "leaderboard.json").read_text(encoding="utf-8"))
+    assert held["columns"] == list(data.COLUMNS.values())
+    assert held["rows"] == data.rows(STORED)
+    assert held["delta"] == STORED["delta"]
 
 
 def test_every_line_says_when_and_with_which_code_it_was_run() -> None:

@@ -23,7 +23,12 @@ NOTEBOOK = json.dumps(
             cell("code", "print('```')", outputs=[{"output_type": "stream", "text": ["one\n", "<b>two</b>\n"]}]),
             cell("code", "effect", outputs=[{"data": {"text/html": ["<p>\n", "\n", "an effect"], "text/plain": "no"}}]),
             cell("code", "1 + 1", outputs=[{"data": {"text/plain": ["2"]}}]),
-            cell("code", "plot()", outputs=[{"data": {"image/png": "aGk=\n", "text/plain": "no"}}]),
+            cell(
+                "code",
+                "plot()",
+                metadata={"alt": "Two lines that cross"},
+                outputs=[{"data": {"image/png": "aGk=\n", "text/plain": "no"}}],
+            ),
         ]
     }
 )
@@ -61,7 +66,7 @@ an effect</div>
 plot()
 ```
 
-<img class="output" alt="What the code above draws" src="data:image/png;base64,aGk=">
+<img class="output" alt="Two lines that cross" src="data:image/png;base64,aGk=">
 """
 
 
