@@ -151,6 +151,18 @@ def test_lost_or_restored_session_is_not_begun_again_once_it_was_paid_for(three:
     assert three.debits("east") == 1
 
 
+def test_older_copy_of_a_session_would_confirm_two_sums(three: Three) -> None:
+    """The reason why no backup holds a session: put back, it confirms another set of sites."""
+    keys = three.round("keys")
+    masked = three.round("masked", three.round("shares", keys))
+    file = three.folder / "east" / "sessions" / f"{three.study.digest}.json"
+    older = file.read_text()
+    assert code(three.ask("east", "confirm", headers(masked))) == "answered"
+    assert code(three.ask("east", "confirm", headers(masked[:2]))) == "refused_step"
+    file.write_text(older)
+    assert code(three.ask("east", "confirm", headers(masked[:2]))) == "answered"
+
+
 def test_study_that_lists_another_key_for_the_site_is_refused(three: Three) -> None:
     (three.folder / "east" / KEY).unlink()
     Key.make("east", three.folder / "east" / KEY)
