@@ -25,7 +25,7 @@ def test_page_reports_the_stored_figures() -> None:
         f"{run['sites_that_paid']} ledgers have one debit",
         f"had {run['bytes_of_requests']['masked'] / 1000:.0f} kB",
         f"{run['privacy_sd_over_one_table']:.2f} times that of one table",
-        f"with plain sums it is {run['in_the_sum'] ** 0.5:.1f} times",
+        f"have {run['in_the_sum'] ** 0.5:.1f} times by theory",
     ):
         assert says("secure-sums.md", words), words
 
