@@ -11,9 +11,9 @@ import tenseal
 def paillier(count: int, sites: int, number: int) -> Iterator[dict[str, Any]]:
     """Yield time and bytes of a site that encrypts numbers under one key of 3,072 bits."""
     public, private = phe.generate_paillier_keypair(n_length=3_072)
-    start = time.perf_counter()
+    start = time.process_time()
     encrypted = [public.encrypt(number) for _ in range(count)]
-    taken = time.perf_counter() - start
+    taken = time.process_time() - start
     size = sum((each.ciphertext().bit_length() + 7) // 8 for each in encrypted)
     total = private.decrypt(sum([encrypted[0]] * (sites - 1), encrypted[0]))
     yield _line("Paillier", count, taken, size, abs(total - sites * number))
@@ -27,10 +27,10 @@ def ckks(counts: Sequence[int], sites: int, number: int) -> Iterator[dict[str, A
         size, error, taken = 0, 0.0, 0.0
         for start_at in range(0, count, 4_096):
             part = [number + index for index in range(min(4_096, count - start_at))]
-            start = time.perf_counter()
+            start = time.process_time()
             encrypted = tenseal.ckks_vector(context, part)
             text = encrypted.serialize()
-            taken += time.perf_counter() - start
+            taken += time.process_time() - start
             size += len(text)
             total = encrypted
             for _ in range(sites - 1):

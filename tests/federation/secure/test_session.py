@@ -269,14 +269,35 @@ def test_a_name_outside_the_study_has_no_session() -> None:
         SiteSession.new(STUDY, "stranger", site_names(3), 2)
 
 
-def test_masks_are_new_in_every_session_and_for_every_site() -> None:
-    runs = [SecureSum(SITES, THRESHOLD), SecureSum(SITES, THRESHOLD), SecureSum(SITES, THRESHOLD, OTHER_STUDY)]
-    seen: set[int] = set()
-    for run in runs:
+def differences(first: SecureSum, second: SecureSum) -> list[int]:
+    """Return what is left of one site's masked numbers, 7 in one study and 5 in another, in their difference."""
+    sent = []
+    for run, number in ((first, 7), (second, 5)):
         run.share()
-        for numbers in run.mask({name: [0] * 10 for name in run.names}).values():
-            seen |= set(numbers)
-    assert len(seen) == 3 * SITES * 10
+        sent.append(run.mask({"site00": [number] * 10})["site00"])
+    return [(one - other) % 2**64 for one, other in zip(*sent, strict=True)]
+
+
+def test_masks_of_two_sessions_do_not_cancel() -> None:
+    for study in (STUDY, OTHER_STUDY):
+        left = differences(SecureSum(SITES, THRESHOLD), SecureSum(SITES, THRESHOLD, study))
+        assert len(set(left)) == 10
+        assert 2 not in left
+
+
+def test_reused_masks_would_cancel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mutant: secrets that are drawn once for all sessions. The difference of two masked numbers is open."""
+    drawn = {name: SiteSession.new(STUDY, name, site_names(SITES), THRESHOLD) for name in site_names(SITES)}
+    stored = {name: session.to_json() for name, session in drawn.items()}
+    monkeypatch.setattr(SiteSession, "new", lambda _, name, *__: SiteSession.from_json(stored[name]))
+    assert differences(SecureSum(SITES, THRESHOLD), SecureSum(SITES, THRESHOLD)) == [2] * 10
+
+
+def test_masks_are_new_for_every_site() -> None:
+    run = SecureSum(SITES, THRESHOLD)
+    run.share()
+    masked = run.mask({name: [0] * 10 for name in run.names})
+    assert len({number for numbers in masked.values() for number in numbers}) == SITES * 10
 
 
 def test_a_session_prints_no_secret() -> None:
