@@ -131,7 +131,7 @@ def share_of(noise: Noise, honest: int) -> NoiseShare:
             return NoiseShare("gaussian", tuple(shares[scale] for scale in scales), honest)
     raise QueryError(
         expected="Gaussian noise of a tick or more in each share, for a secure sum",
-        got=f"shares of {min(shares.values()):.3g} ticks",
+        got=f"shares of {min(scales) / math.sqrt(honest):.3g} ticks",
         hint="set delta to 0: Laplace noise of any size can be shared. Or ask for a smaller epsilon.",
     )
 
@@ -143,7 +143,7 @@ def _excess(share: float, honest: int) -> Fraction:
     for k from 1 to below the number of shares; exp(-2 pi²) is below 2^-28.4.
     """
     exponents = (Fraction(284, 10) * Fraction(share) ** 2 * k / (k + 1) for k in range(1, honest))
-    return 10 * sum((Fraction(1, 2 ** int(min(each, _LARGEST_EXPONENT))) for each in exponents), Fraction(0))
+    return 10 * sum((Fraction(1, 2 ** min(int(each), _LARGEST_EXPONENT)) for each in exponents), Fraction(0))
 
 
 def _root_above(number: Fraction) -> float:

@@ -91,7 +91,8 @@ def simulated_sums(parts: Sequence[float], draws: int) -> NDArray[np.float64]:
     summed = [unit[:, end - each : end].sum(axis=1) for end, each in zip(ends, whole, strict=True)]
     for place, rest in enumerate(each - count for each, count in zip(few, whole, strict=True)):
         summed[place] = summed[place] + laplace_part(generator, rest, draws) if rest else summed[place]
-    return np.stack([each / count**0.5 for each, count in zip(summed, few, strict=True)], axis=1)
+    scaled: NDArray[np.float64] = np.stack([each / count**0.5 for each, count in zip(summed, few, strict=True)], axis=1)
+    return scaled
 
 
 def standard_noise(family: Family, parts: float, count: int, draws: int) -> NDArray[np.float64]:

@@ -19,7 +19,7 @@ from tests.support.engines import fresh_noise
 
 ONE = dpc.Guarantee(epsilon=1.0)
 SESSION, MEMBERS = "a" * 64, "b" * 64
-MASK = [2**64 - 1, 1, 2**63, 12_345, 0, 99]
+MASK = [2**64 - 1, 2**40 + 1, 2**63, 2**50 + 12_345, 2**45, 2**61 + 99]
 
 
 class NoShare(Sampler):

@@ -36,8 +36,9 @@ def p_value(draws: NDArray[np.int64], law: Law) -> float:
 
 
 def laplace_law(scale: float) -> Law:
-    law = np.exp(-np.abs(SUPPORT) / scale)
-    return law / law.sum()
+    law: Law = np.exp(-np.abs(SUPPORT) / scale)
+    law /= law.sum()
+    return law
 
 
 def shares_law(parts: float, scale: float) -> Law:

@@ -147,7 +147,7 @@ def _why_release_invalid(release: Release, n: int, schema: Schema) -> str:
     coordinates = noise.sensitivity.coordinates
     pairs = list(zip(noise.scales, coordinates, strict=True))
     known = tuple(None if scale is None else scale * at.tick for scale, at in pairs)
-    if (release.family, release.scales, release.parts) != (noise.family, known, 1):
+    if (release.family, release.scales, release.parts, release.sites) != (noise.family, known, 1, 1):
         return "its noise is not of the size that the guarantee needs"
     if release.names != tuple(at.name for at in coordinates) or not all(map(is_number, release.values)):
         return "its numbers are not those that the query asks for"
