@@ -12,6 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -151,7 +152,8 @@ class _Run:
             refused = f"expected {error.expected}, got {error.got}"
         took = time.monotonic() - began
         shares = effect.sites if effect else ()
-        one_table = self._study.rehearsed(effect.n).privacy_sd if effect else None
+        plain = replace(self._study, aggregation="plain", secure={}, sites={})
+        one_table = plain.rehearsed(effect.n).privacy_sd if effect else None
         return {
             "outcome": "answered" if effect else "refused",
             "refused": refused,

@@ -316,10 +316,15 @@ class Study:
         return self._estimate(self.rehearsal(n), site)
 
     def rehearsal(self, n: int, **expected: float | None) -> Rehearsal:
-        """Return the rehearsal of a table with so many units; arguments override the study's own expectations."""
+        """Return the rehearsal of a table with so many units; arguments override the study's own expectations.
+
+        For secure sums it is that of all sites together, if all answer.
+        """
         given = {name: value for name, value in expected.items() if value is not None}
         trial = {"confounding": 0.0} if self.design == "trial" else {}
         numbers: dict[str, Any] = {**trial, **self.expected, **given}
+        if settings := self.secure_settings:  # all sites together
+            numbers |= {"parts": len(settings.sites) / settings.honest, "sites": len(settings.sites)}
         return Rehearsal(self.schema, n, **numbers)
 
     def warned(self, effect: Effect, site: str = "") -> Effect:

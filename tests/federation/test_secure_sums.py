@@ -9,10 +9,11 @@ import pytest
 
 from dpcausal import Study
 from dpcausal.errors import RefusedError, StudyError
+from dpcausal.federation import secure_messages
 from dpcausal.federation.protocol import STEPS, Message, Request
 from dpcausal.federation.requests import Requests
 from dpcausal.federation.roster import Member, Roster
-from dpcausal.federation.signatures import Key, claimed_body
+from dpcausal.federation.signatures import Key, claimed_body, claimed_signer
 from dpcausal.hash_chain import digest_of_text
 from dpcausal.ledger import Ledger
 from dpcausal.testing import standard_schema, synthetic_table
@@ -158,6 +159,20 @@ def test_texts_that_a_site_did_not_sign_are_refused(four: Federation, tmp_path: 
         request = Request(study=study.text, ask="shares", carries=carries)
         assert message_in(four.honest("west")(four.anna.seal(request.to_json()))).code == "refused_step", name
     assert paid(four)["west"] == 0
+
+
+def test_check_of_signatures_has_teeth(four: Federation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mutant that reads texts without verifying them takes keys that somebody else signed."""
+    study, store = secure_study(four), tmp_path / "requests.db"
+    silent_from(four, "west", "shares")
+    four.coordinator(study, store=store).run()
+    texts = carried(store, study)["shares"].carries
+    signer = json.loads(texts[0])["signer"]
+    carries = forged(texts, lambda _: None, Key.make(signer, tmp_path / "other.key"))
+    request = four.anna.seal(Request(study=study.text, ask="shares", carries=carries).to_json())
+    assert message_in(four.honest("west")(request)).code == "refused_step"
+    monkeypatch.setattr(secure_messages, "opened", lambda text, _: (claimed_signer(text), claimed_body(text)))
+    assert message_in(four.honest("west")(request)).code == "answered"
 
 
 def test_masked_numbers_say_nothing_by_themselves(four: Federation, tmp_path: Path) -> None:

@@ -147,7 +147,7 @@ def example(study: Study, digest: str, policy: Policy, n: int | None) -> tuple[t
     )
     settings = study.secure_settings
     if settings:
-        answers = tuple(_shared(answer, settings.honest) for answer in answers)
+        answers = tuple(_shared(answer, len(settings.sites)) for answer in answers)
     message = {
         "request": "…",
         "study": digest,
@@ -162,12 +162,10 @@ def example(study: Study, digest: str, policy: Policy, n: int | None) -> tuple[t
     return answers, json.dumps(message, indent=2, ensure_ascii=False)
 
 
-def _shared(answer: Answer, honest: int) -> Answer:
-    """Return an answer with the noise of one site's share: its standard deviation."""
-    unit = (2.0 if answer.family == "laplace" else 1.0) / honest
-    numbers = tuple(
-        replace(each, scale=None if each.scale is None else each.scale * unit**0.5) for each in answer.numbers
-    )
+def _shared(answer: Answer, sites: int) -> Answer:
+    """Return an answer of so many sites together with the noise of one site's share: its standard deviation."""
+    unit = ((2.0 if answer.family == "laplace" else 1.0) / sites) ** 0.5
+    numbers = tuple(replace(each, scale=None if each.scale is None else each.scale * unit) for each in answer.numbers)
     return replace(answer, family=f"share of {answer.family}", numbers=numbers)
 
 

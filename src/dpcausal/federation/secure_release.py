@@ -90,7 +90,9 @@ def secure_caveats(settings: SecureSettings, count: int) -> tuple[str, ...]:
         count: The number of sites in the sum.
     """
     noise = f"each site added a share of the noise, and the shares of {settings.honest} honest sites are one table's"
-    against = f"the coordinator together with up to {settings.colluding} sites"
+    against = "the coordinator" + (
+        f" together with up to {settings.colluding} sites" if settings.colluding else " alone"
+    )
     return (
         f"only the sum over {count} sites was opened; {noise}",
         f"the privacy guarantee holds against {against}, and rests on the cryptography of the masks",

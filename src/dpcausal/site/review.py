@@ -129,7 +129,7 @@ class Review:
         table += table_rows("secure sums", _secure_words(study.secure_settings) if study.secure_settings else ())
         table += table_rows("queries", tuple(map(format_receipt, effect.receipts)))
         table.append(("privacy", str(study.guarantee(site))))
-        if self.n is not None:
+        if self.n is not None and study.secure_settings is None:
             sampling = "unknown" if effect.sampling_sd is None else format_number(effect.sampling_sd)
             errors = f"sampling {sampling}, privacy noise {format_number(effect.privacy_sd)}"
             table.append(("standard error", f"expected with {self.n:,} units: {errors}"))
