@@ -72,7 +72,7 @@ def bounds() -> Figure:
         likely = dpc.Rehearsal(schema, n=2_000, outcome_mean=cut[0].mean(), outcome_sd=cut[0].std())
         effect = dpc.DifferenceInMeans().estimate(likely, epsilon=1.0)
         bias.append(abs(cut[1].mean() - cut[0].mean() - truth))
-        sampling.append(effect.sampling_sd)
+        sampling.append(effect.sampling_sd or 0.0)
         privacy.append(effect.privacy_sd)
     whole = [math.hypot(*errors) for errors in zip(bias, sampling, privacy, strict=True)]
     with rc_context(STYLE):
