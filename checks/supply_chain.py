@@ -19,7 +19,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import dpcausal
-from checks.release import PROJECT, ROOT
+from checks.documents import ROOT
+from checks.release import PROJECT
 
 PAGE = ROOT / "docs" / "licences.md"
 
@@ -97,9 +98,10 @@ def licence_of(package: Distribution) -> str:
         for line in stated.get_all("Classifier") or []
         if line.startswith("License ::") and (name := line.rpartition(" :: ")[2]) in CLASSIFIERS
     ]
-    written = (stated.get("License") or "").strip()
+    (written,), (expression,) = ((stated.get_all(key) or [""])[:1] for key in ("License", "License-Expression"))
+    written = written.strip()
     known = NAMES.get(written.lower(), written if is_allowed(written) else "")
-    return stated.get("License-Expression") or known or " AND ".join(dict.fromkeys(classified))
+    return expression or known or " AND ".join(dict.fromkeys(classified))
 
 
 def is_allowed(expression: str) -> bool:
