@@ -17,14 +17,14 @@ from numpy.random import Generator
 import dpcausal as dpc
 from benchmarks.array_engine import ArrayEngine, ticks
 from benchmarks.coverage import STRATA, Columns, Study, confounded, even, risky, skewed, varied, yes_or_no
+from dpcausal.arrays import Int64s
 from dpcausal.audit.tables import Unmetered, exact_answer
 from dpcausal.calibration import NoiseShare, calibrate, share_of
 from dpcausal.effect import Effect, Estimator
 from dpcausal.federation.aggregate import summed_release
 from dpcausal.guarantee import Guarantee, Rule
-from dpcausal.queries import Query
+from dpcausal.queries import ArmTotals, Query
 from dpcausal.release import Receipt, Release
-from dpcausal.source import Source
 from dpcausal.vault.door import Sampler
 
 EPSILON = 1.0
@@ -70,25 +70,25 @@ class SecureSites:
     def __init__(self, engines: Sequence[ArrayEngine], schema: dpc.Schema, honest: int) -> None:
         self._engines, self.schema, self._honest = engines, schema, honest
         self.n = sum(int(engine.aggregate({}, ["1"])[0]) for engine in engines)
-        self._exact: dict[tuple[Query, Guarantee], list[tuple[int, ...]]] = {}
+
+    def many(self, query: Query, guarantee: Guarantee, runs: int) -> Int64s:
+        """Return so many sums, in ticks, one line each: the same exact answers, shares of noise drawn anew."""
+        noise = calibrate(query, self.schema, guarantee)
+        share = share_of(noise, self._honest)
+        exact = [exact_answer(query, self.schema, engine, guarantee).in_order(noise) for engine in self._engines]
+        flat = [tick for ticks in exact for tick in ticks]
+        every = NoiseShare(share.family, share.scales * len(exact) * runs, share.honest)
+        noisy = np.array(Sampler().add_noise_share(flat * runs, every), dtype=np.int64)
+        return noisy.reshape(runs, len(exact), -1).sum(axis=1)
 
     def release(self, query: Query, guarantee: Guarantee) -> Release:
         """Return the sum of the sites' answers."""
-        noise = calibrate(query, self.schema, guarantee)
-        share = share_of(noise, self._honest)
-        if (query, guarantee) not in self._exact:
-            self._exact[query, guarantee] = [
-                exact_answer(query, self.schema, engine, guarantee).in_order(noise) for engine in self._engines
-            ]
-        exact = self._exact[query, guarantee]
-        every = NoiseShare(share.family, share.scales * len(exact), share.honest)
-        noisy = np.array(Sampler().add_noise_share([tick for ticks in exact for tick in ticks], every))
         return summed_release(
             query,
             self.schema,
             guarantee,
-            noisy.reshape(len(exact), -1).sum(axis=0).tolist(),
-            sites=len(exact),
+            self.many(query, guarantee, 1)[0].tolist(),
+            sites=len(self._engines),
             honest=self._honest,
             receipt=Receipt(query.name, guarantee.epsilon, guarantee.delta),
         )
@@ -118,9 +118,10 @@ def drawn(kind: Any, generator: Generator, units: int) -> Study:  # noqa: ANN401
 def privacy_errors(tables: int, draws: int, delta: float) -> Iterator[dict[str, Any]]:
     """Yield, for each number of sites, the privacy error of a difference in means over that of one table."""
     studies = [drawn(even, np.random.default_rng((1, table)), 3_000) for table in range(tables)]
-    one_table = _rmse([sources(study, PLAIN, 1)[1] for study in studies], 4 * draws, delta)
+    guarantee = Guarantee(epsilon=EPSILON, delta=delta)
+    one_table = _error([sources(study, PLAIN, 1)[1] for study in studies], guarantee, 4 * draws)
     for sites in SITES:
-        secure = _rmse([sources(study, PLAIN, sites)[0] for study in studies], draws, delta)
+        secure = _error([sources(study, PLAIN, sites)[0] for study in studies], guarantee, draws)
         yield {
             "sites": sites,
             "honest": honest_of(sites),
@@ -133,16 +134,10 @@ def privacy_errors(tables: int, draws: int, delta: float) -> Iterator[dict[str, 
         }
 
 
-def _rmse(tables: Sequence[Source], draws: int, delta: float) -> float:
-    """Return the root mean square of privacy errors: of estimates less what they are on average on the same table."""
-    squares = []
-    for source in tables:
-        estimates = [
-            dpc.DifferenceInMeans(with_interval=False).estimate(source, epsilon=EPSILON, delta=delta).estimate
-            for _ in range(draws)
-        ]
-        squares.append(float(np.var(estimates, ddof=1)))
-    return math.sqrt(float(np.mean(squares)))
+def _error(tables: Sequence[SecureSites | Unmetered], guarantee: Guarantee, draws: int) -> float:
+    """Return the standard deviation of privacy errors, in ticks of the outcome, of the treated total less the other."""
+    totals = (source.many(ArmTotals(), guarantee, draws) for source in tables)
+    return math.sqrt(float(np.mean([np.var(each[:, 1] - each[:, 0], ddof=1) for each in totals])))
 
 
 def coverage(name: str, sites: int, runs: int) -> Iterator[dict[str, Any]]:
@@ -205,24 +200,29 @@ def curves(sites: int, runs: int, units: int = 24_000) -> dict[str, Any]:
     }
 
 
-def measure(runs: int) -> Iterator[tuple[str, dict[str, Any]]]:
+def measure(runs: int, parts: Sequence[str], sites: Sequence[int]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the part that a line of the result belongs to, and the line."""
-    for delta in (0.0, 1e-6):
-        yield from (("privacy", line) for line in privacy_errors(max(runs, 2), 20, delta))
-    yield "curves", curves(12, max(runs // 4, 2))
-    for sites in SITES[1], SITES[0], SITES[2]:
-        yield from (("coverage", line) for name in CASES for line in coverage(name, sites, runs))
+    if "privacy" in parts:
+        for delta in (0.0, 1e-6):
+            yield from (("privacy", line) for line in privacy_errors(200, max(runs // 8, 2), delta))
+    if "curves" in parts:
+        yield "curves", curves(12, max(runs // 4, 2))
+    if "coverage" in parts:
+        for each in sites:
+            yield from (("coverage", line) for name in CASES for line in coverage(name, each, runs))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=200, help="simulated tables for each setting")
+    parser.add_argument("--runs", type=int, default=400, help="simulated tables for each setting")
+    parser.add_argument("--part", nargs="+", default=["privacy", "curves", "coverage"], help="what to measure")
+    parser.add_argument("--sites", type=int, nargs="+", default=SITES, help="the numbers of sites for coverage")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     chosen = parser.parse_args()
     result: dict[str, list[dict[str, Any]]] = {}
-    for part, line in measure(chosen.runs):
+    for part, line in measure(chosen.runs, chosen.part, chosen.sites):
         result.setdefault(part, []).append(line)
-        print(part, *(f"{name} {value}" for name, value in line.items()), sep="  ", file=sys.stderr, flush=True)
+        print(json.dumps({part: line}), file=sys.stderr, flush=True)
     if chosen.json:
         print(json.dumps(result, indent=1))
 

@@ -67,4 +67,4 @@ def test_rehearsal_of_a_secure_sum_has_its_noise(estimator: dpc.DifferenceInMean
     one = estimator.estimate(dpc.Rehearsal(schema, n=5_000), epsilon=1.0)
     secure = estimator.estimate(dpc.Rehearsal(schema, n=5_000, parts=1.5, sites=12), epsilon=1.0)
     assert secure.privacy_sd == pytest.approx(math.sqrt(1.5) * (one.privacy_sd or 0), rel=0.01)
-    assert {term.parts for term in secure.noise} == {1.5}
+    assert max(term.parts for term in secure.noise) == 1.5  # small terms may be merged into one with heavier tails

@@ -78,7 +78,7 @@ def test_repeated_session_gives_the_stored_numbers_for_nothing(vault: SpyVault) 
     [
         {"members": "c" * 64},
         {"honest": 3},
-        {"query": ArmTotals(), "mask": MASK[:2]},
+        {"query": ArmTotals(), "mask": MASK[:4]},
         {"guarantee": dpc.Guarantee(epsilon=0.5)},
     ],
     ids=str,

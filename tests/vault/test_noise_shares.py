@@ -1,5 +1,6 @@
 """Shares of noise add up to the noise that was paid for. Proof: docs/proofs/noise_shares.md."""
 
+from dataclasses import replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
@@ -11,7 +12,7 @@ from scipy import stats
 import dpcausal as dpc
 from dpcausal.calibration import NoiseShare, calibrate, share_of
 from dpcausal.errors import EngineError, QueryError
-from dpcausal.queries import ArmMoments, StratumMatches
+from dpcausal.queries import ArmMoments
 from dpcausal.testing import standard_schema
 from dpcausal.vault.noise import Sampler
 
@@ -107,9 +108,12 @@ def test_laplace_shares_keep_the_scale_of_the_whole() -> None:
 
 def test_noise_that_cannot_be_shared_is_refused() -> None:
     schema = standard_schema()
-    private = next(query for query in StratumMatches.examples(schema) if query.noise == "smooth")
+    noise = calibrate(ArmMoments(), schema, dpc.Guarantee(epsilon=1.0))
+    for scale in (None, 2.0**53):
+        with pytest.raises(QueryError, match="public"):
+            share_of(replace(noise, scales=(scale, *noise.scales[1:])), 8)
     with pytest.raises(QueryError, match="public"):
-        share_of(calibrate(private, schema, dpc.Guarantee(epsilon=1.0, delta=1e-6)), 8)
+        share_of(replace(noise, event=replace(noise.event, family="smooth")), 8)
     with pytest.raises(QueryError, match="tick"):
         share_of(calibrate(ArmMoments(), schema, dpc.Guarantee(epsilon=3.0, delta=1e-6)), 100)
 
