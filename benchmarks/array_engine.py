@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 import dpcausal as dpc
 from dpcausal.queries import GRID
 from dpcausal.queries.profiles import grid
-from dpcausal.vault.answers.arm_moments import DEFICIT
-from dpcausal.vault.answers.stratum_contrasts import SQUARE
+from dpcausal.vault.answers.arm_moments import DEFICIT, SQUARE
 from dpcausal.vault.engines import Batch, ExactInts, exact_ints
 
 _BELOW = re.compile(r"CASE WHEN outcome < (-?\d+) THEN 1 ELSE 0 END")

@@ -79,7 +79,8 @@ class SecureSites:
         flat = [tick for ticks in exact for tick in ticks]
         every = NoiseShare(share.family, share.scales * len(exact) * runs, share.honest)
         noisy = np.array(Sampler().add_noise_share(flat * runs, every), dtype=np.int64)
-        return noisy.reshape(runs, len(exact), -1).sum(axis=1)
+        summed: Int64s = noisy.reshape(runs, len(exact), -1).sum(axis=1)
+        return summed
 
     def release(self, query: Query, guarantee: Guarantee) -> Release:
         """Return the sum of the sites' answers."""

@@ -85,7 +85,7 @@ def _threads(axes: Axes, found: Mapping[str, Any]) -> None:
         _curve(axes, numbers, [lines[0]["wall"] / line["wall"] for line in lines], label, look)
         axes.set_xticks(numbers)
     most = max(line["threads"] for line in found["lines"])
-    line = {"color": GREY, "linewidth": 1, "linestyle": (0, (6, 2, 1, 2)), "zorder": 0}
+    line: dict[str, Any] = {"color": GREY, "linewidth": 1, "linestyle": (0, (6, 2, 1, 2)), "zorder": 0}
     axes.plot([1, most], [1, most], label="as many times as fast as threads", **line)
     axes.set_ylim(0, 1.05 * most)
     axes.set_xlabel("threads of the engine")

@@ -102,7 +102,8 @@ def standard_noise(family: Family, parts: float, count: int, draws: int) -> NDAr
     """
     whole = int(parts)
     size = math.sqrt(0.5 / parts if family == "laplace" else 1 / whole)  # a sum of Gaussians is Gaussian
-    noise = simulated(family, [size] * count, (1 + whole) * draws)[draws:].reshape(whole, draws, count).sum(axis=0)
+    drawn = simulated(family, [size] * count, (1 + whole) * draws)[draws:].reshape(whole, draws, count)
+    noise: NDArray[np.float64] = drawn.sum(axis=0)
     if family == "laplace" and parts > whole:
         generator = np.random.default_rng(_SEED + 1)  # a simulation from public sizes; it protects nothing
         noise = noise + size * laplace_part(generator, parts - whole, noise.shape)

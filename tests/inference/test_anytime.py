@@ -35,7 +35,7 @@ def test_distance_with_noise_is_exceeded_as_often_as_it_says(noise: list[NoiseTe
     sampling = random.normal(0, 1, 400_000)
     error = sampling.copy()
     for term in noise:
-        for _ in range(term.parts if term.family == "laplace" else 1):
+        for _ in range(int(term.parts) if term.family == "laplace" else 1):
             draw = random.laplace if term.family == "laplace" else random.normal
             error += draw(0, term.scale / term.parts**0.5, len(error))
     beyond = (np.abs(error) > with_noise(1.0, 3.0, noise, level)) & (np.abs(sampling) <= 3.0)

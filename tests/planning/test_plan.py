@@ -70,7 +70,7 @@ def test_wrong_sign_and_type_s_error_are_those_of_simulated_estimates(epsilon: f
     estimates = size + generator.normal(0, effect.sampling_sd, 200_000)
     for term in effect.noise:
         draw = generator.laplace if term.family == "laplace" else generator.normal
-        estimates += draw(0, term.scale / term.parts**0.5, (term.parts, 200_000)).sum(axis=0)
+        estimates += draw(0, term.scale / term.parts**0.5, (int(term.parts), 200_000)).sum(axis=0)
     assert wrong_sign(effect, size) == pytest.approx((estimates <= 0).mean(), abs=0.004)
     seen = estimates[np.abs(estimates) > half_width(effect)]
     assert type_s_error(effect, size) == pytest.approx((seen <= 0).mean(), abs=0.015)

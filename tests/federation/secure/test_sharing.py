@@ -13,7 +13,7 @@ from dpcausal.federation.secure import sharing
 NAMES = ["east", "north", "south", "west"]
 
 
-@pytest.mark.parametrize("secret", [bytes(32), b"\xff" * 32, secrets.token_bytes(32)])
+@pytest.mark.parametrize("secret", [bytes(32), b"\xff" * 32, bytes(range(32))], ids=["zeros", "ones", "range"])
 def test_any_threshold_of_shares_gives_the_secret(secret: bytes) -> None:
     for threshold in (2, 3, 4):
         shares = sharing.split(secret, threshold, NAMES)

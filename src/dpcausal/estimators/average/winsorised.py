@@ -247,8 +247,14 @@ def _noise_slope(
     spread = min(math.sqrt(max(square - mean**2, 0.0)), 0.5 * half)
     sizes = source.arm_sizes
     treated = min(max(sizes[1] / max(sum(sizes), 1), 0.01), 0.99) if sizes else 0.5
-    expected = {"treated_share": treated, "outcome_mean": centre, "outcome_sd": spread}
-    table = Rehearsal(source.schema, source.n, rule=source.rule, **expected)
+    table = Rehearsal(
+        source.schema,
+        source.n,
+        rule=source.rule,
+        treated_share=treated,
+        outcome_mean=centre,
+        outcome_sd=spread,
+    )
     plan = estimator.estimate(table, epsilon=guarantee.epsilon, delta=guarantee.delta)
     return plan.privacy_sd / (grid.high - grid.low)
 
