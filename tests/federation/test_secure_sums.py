@@ -123,6 +123,22 @@ def test_too_few_sites_are_refused_and_a_later_run_continues(four: Federation, s
     assert len(four.asked) == asked  # all of it is stored
 
 
+def test_sum_with_a_wrong_share_is_opened_once_another_site_answers(four: Federation, tmp_path: Path) -> None:
+    study, store = secure_study(four), tmp_path / "requests.db"
+
+    def wrong(body: dict[str, Any]) -> None:
+        seeds = body["answer"].get("unmask", {}).get("seeds", {})
+        seeds |= {name: "0" * len(share) for name, share in seeds.items()}
+
+    four.lie("north", wrong)
+    silent_from(four, "west", "unmask")
+    with pytest.raises(RefusedError, match="shares that give the announced secret"):
+        four.coordinator(study, store=store, attempts=1).run()
+    four.sites["west"] = four.honest("west")
+    assert four.coordinator(study, store=store, attempts=1).run().n == 1000
+    assert paid(four) == dict.fromkeys(NAMES, 1)
+
+
 def test_sites_answer_each_round_for_one_set_only(four: Federation, tmp_path: Path) -> None:
     study, store = secure_study(four), tmp_path / "requests.db"
     four.coordinator(study, store=store).run()
