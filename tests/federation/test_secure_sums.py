@@ -99,6 +99,7 @@ def test_sum_is_opened_without_a_site_that_falls_silent(four: Federation, step: 
     inside = step in ("confirm", "unmask")
     assert effect.n == (1000 if inside else 700)
     assert {term.parts for term in effect.noise} == {(4 if inside else 3) / HONEST}
+    assert ("2 of 3 shares, less than the guarantee needs" in str(effect.notes)) == (not inside)
     statuses = {share.site: share.status for share in effect.sites}
     assert statuses["north"] == ("answered" if inside else f"did not answer in round {STEPS.index(step) + 1} of 5")
     assert paid(four) == dict.fromkeys(NAMES, 1) | ({} if inside else {"north": 0})
