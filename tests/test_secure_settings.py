@@ -6,7 +6,7 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal import Study
-from dpcausal.errors import StudyError
+from dpcausal.errors import QueryError, StudyError
 from dpcausal.testing import standard_schema
 
 SITES = {name: f"{place:064x}" for place, name in enumerate(("east", "north", "south", "west"))}
@@ -52,6 +52,13 @@ def secure(**changes: Any) -> Study:
 def test_inconsistent_terms_are_refused(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(StudyError, match=words):
         secure(**changes)
+
+
+def test_noise_that_cannot_be_shared_is_refused_when_the_study_is_read() -> None:
+    sites = {f"site{place}": f"{place:064x}" for place in range(60)}
+    assert secure(sites=sites, secure={"honest": 50}).secure_settings is not None
+    with pytest.raises(QueryError, match="Gaussian noise of a tick or more in each share"):
+        secure(sites=sites, secure={"honest": 50}, delta=0.4)
 
 
 @pytest.mark.parametrize(

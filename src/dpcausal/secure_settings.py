@@ -22,8 +22,8 @@ class SecureSettings:
 
     Example:
         >>> terms = SecureSettings({name: digit * 64 for name, digit in (("a", "1"), ("b", "2"), ("c", "3"))}, 2)
-        >>> terms.threshold, terms.silent
-        (2, 1)
+        >>> terms.threshold, terms.silent, terms.exposing
+        (2, 1, 1)
     """
 
     sites: Mapping[str, str]
@@ -69,6 +69,14 @@ class SecureSettings:
     def silent(self) -> int:
         """The number of sites that may fall silent."""
         return len(self.sites) - self.threshold
+
+    @property
+    def exposing(self) -> int:
+        """The number of colluding sites with which a lying coordinator can open every single site's numbers.
+
+        They confirm two different sums, each with half of the other sites. It always exceeds `colluding`.
+        """
+        return 2 * self.threshold - len(self.sites)
 
 
 def secure_settings(aggregation: object, secure: object, sites: object) -> SecureSettings | None:

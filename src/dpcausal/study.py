@@ -8,7 +8,7 @@ from typing import Any, Literal, Self, get_args
 
 import tomli_w
 
-from dpcausal.calibration import calibrate
+from dpcausal.calibration import calibrate, share_of
 from dpcausal.diagnostics import Balance, Diagnosis, Overlap
 from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import StudyError
@@ -141,8 +141,8 @@ class Study:
             self.guarantee(site)
         for diagnostic, epsilon in self.diagnostics().values():
             diagnostic.estimate(self.rehearsal(10_000), epsilon=epsilon)
-        if self.secure_settings is not None:
-            self._check_secure()
+        if (settings := self.secure_settings) is not None:
+            self._check_secure(settings.honest)
         asked = [query.name for query, _ in self.questions()]
         if self.pooling == "sums" and (self.epsilons or not self._adds_up):
             raise StudyError(
@@ -151,7 +151,7 @@ class Study:
                 hint="use difference_in_means, regression_adjustment or stratification with a cap, or another pooling.",
             )
 
-    def _check_secure(self) -> None:
+    def _check_secure(self, honest: int) -> None:
         if self.pooling != "sums" or self.requires or self.advice_for_sites:
             raise StudyError(
                 expected='for secure sums, pooling = "sums", no required diagnostics, and the same estimand everywhere',
@@ -167,6 +167,8 @@ class Study:
                 got=f"{self.method}, whose query depends on the number of units, on earlier looks or on private sizes",
                 hint="use difference_in_means, regression_adjustment, survival or stratification with a cap.",
             )
+        for noise in noises:
+            share_of(noise, honest)  # raises where it cannot be shared: sites would refuse in their third round
 
     def _check_words(self) -> None:
         for what in ("name", "question", "eligibility", "time_zero", "requester"):

@@ -99,6 +99,7 @@ def test_sum_is_opened_without_a_site_that_falls_silent(four: Federation, step: 
     inside = step in ("confirm", "unmask")
     assert effect.n == (1000 if inside else 700)
     assert {term.parts for term in effect.noise} == {(4 if inside else 3) / HONEST}
+    assert ("2 of 3 shares, less than the guarantee needs" in str(effect.notes)) == (not inside)
     statuses = {share.site: share.status for share in effect.sites}
     assert statuses["north"] == ("answered" if inside else f"did not answer in round {STEPS.index(step) + 1} of 5")
     assert paid(four) == dict.fromkeys(NAMES, 1) | ({} if inside else {"north": 0})
@@ -121,6 +122,22 @@ def test_too_few_sites_are_refused_and_a_later_run_continues(four: Federation, s
     asked = len(four.asked)
     assert four.coordinator(study, store=store).run().estimate == effect.estimate
     assert len(four.asked) == asked  # all of it is stored
+
+
+def test_sum_with_a_wrong_share_is_opened_once_another_site_answers(four: Federation, tmp_path: Path) -> None:
+    study, store = secure_study(four), tmp_path / "requests.db"
+
+    def wrong(body: dict[str, Any]) -> None:
+        seeds = body["answer"].get("unmask", {}).get("seeds", {})
+        seeds |= {name: "0" * len(share) for name, share in seeds.items()}
+
+    four.lie("north", wrong)
+    silent_from(four, "west", "unmask")
+    with pytest.raises(RefusedError, match="shares that give the announced secret"):
+        four.coordinator(study, store=store, attempts=1).run()
+    four.sites["west"] = four.honest("west")
+    assert four.coordinator(study, store=store, attempts=1).run().n == 1000
+    assert paid(four) == dict.fromkeys(NAMES, 1)
 
 
 def test_sites_answer_each_round_for_one_set_only(four: Federation, tmp_path: Path) -> None:

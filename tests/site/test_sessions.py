@@ -181,6 +181,13 @@ def test_study_without_the_site_is_not_allowed(three: Three, tmp_path: Path) -> 
 
 def test_review_says_who_takes_part_and_when_the_price_is_spent(three: Three) -> None:
     review = str(Site(three.folder / "east").review(three.study.digest))
-    for words in ("at least 2 sites", "2 honest sites", "at most 0 of these", "never opened", "west: public key"):
+    for words in (
+        "at least 2 sites",
+        "2 honest sites",
+        "at most 0 of these",
+        "from 1 on",
+        "never opened",
+        "west: public key",
+    ):
         assert words in " ".join(review.split()), words
     assert "masked, with a share of the noise" in " ".join(review.split())

@@ -164,7 +164,7 @@ def sites(folder: Folder) -> None:
     typer.echo('aggregation = "secure"   # among the first lines of the study, with pooling = "sums"\n')
     typer.echo("[secure]")
     typer.echo(f"honest = {honest}   # the noise of so many honest sites is the whole noise: two thirds of all")
-    typer.echo("colluding = 0   # sites that may collude with the coordinator; fewer may then fall silent\n")
+    typer.echo("colluding = 0   # sites that may collude with the coordinator; 1 or more if sites read the result\n")
     typer.echo("[sites]")
     for site, public in sorted(keys.items()):
         typer.echo(f'{site} = "{public}"')

@@ -93,8 +93,13 @@ def secure_caveats(settings: SecureSettings, count: int) -> tuple[str, ...]:
     against = "the coordinator" + (
         f" together with up to {settings.colluding} sites" if settings.colluding else " alone"
     )
+    few = (
+        "a site in the sum knows its own share of the noise; if it reads this result, the units of other sites have "
+        f"{settings.honest - 1} of {settings.honest} shares, less than the guarantee needs"
+    )
     return (
         f"only the sum over {count} sites was opened; {noise}",
         f"the privacy guarantee holds against {against}, and rests on the cryptography of the masks",
+        *((few,) if count == settings.honest else ()),
         "no single site's numbers can be seen, so a site that sends wrong numbers within the bounds is not noticed",
     )

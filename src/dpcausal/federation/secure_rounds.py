@@ -90,11 +90,15 @@ class SecureRounds:
         opened = self._round("unmask", summed, _texts(confirmed.values()), responses, members, summed)
         numbers = {site: _answer(masked[site])["masked"] for site in summed if site in masked}
         bodies = {site: _answer(each)["keys"] for site, each in keys.items()}
-        shares_of = {site: _answer(each)["unmask"] for site, each in opened.items()}
         try:
-            ticks = open_sum(numbers, bodies, shares_of, self._settings.threshold)
-        except SessionError as error:
-            raise RefusedError(expected=error.expected, got=error.got, hint=error.hint) from None
+            ticks = self._opened(numbers, bodies, opened)
+        except SessionError:  # a share is wrong: those who have not answered yet may have a right one
+            found = self._dispatcher.ask(Question(self._study, self._begun["unmask"], members, summed), summed)
+            opened = {site: response for site, response in found.items() if response.answered}
+            try:
+                ticks = self._opened(numbers, bodies, opened)
+            except SessionError as error:
+                raise RefusedError(expected=error.expected, got=error.got, hint=error.hint) from None
         late = {site: SiteResponse(site, "answered too late") for site in members if site not in numbers}
         silent = {site: each for site, each in responses.items() if each.words != "answered"}
         return OpenedSum(tuple(ticks), dict(sorted((late | silent | {site: masked[site] for site in numbers}).items())))
@@ -124,6 +128,13 @@ class SecureRounds:
         answers = {site: response for site, response in found.items() if response.answered and site in asked}
         self._check_enough(step, answers, [responses[site] for site in asked])
         return answers
+
+    def _opened(
+        self, numbers: Mapping[str, Any], keys: Mapping[str, Any], answers: Mapping[str, SiteResponse]
+    ) -> list[int]:
+        """Open the sum with the answers to the last round."""
+        shares = {site: _answer(each)["unmask"] for site, each in answers.items()}
+        return open_sum(numbers, keys, shares, self._settings.threshold)
 
     def _is_over(self, step: Step, found: Collection[str]) -> bool:
         """Return whether a later round has begun, or enough sites answered the last one: then nobody is asked again."""

@@ -168,7 +168,9 @@ def _secure_words(settings: SecureSettings) -> tuple[str, ...]:
         f"the coordinator sees the sum over at least {settings.threshold} sites, and no site's own numbers",
         f"each site adds a share of the noise: the shares of {honest} honest sites are the whole noise",
         f"the guarantee holds if at most {colluding} of these sites collude with the coordinator",
+        "a site that reads the result counts as one of them",
         "with more of them, the units of this site have less noise than the guarantee needs",
+        f"from {settings.exposing} on, they can open this site's own numbers, with 1/{honest} of the noise",
         "the price is spent when the masked numbers leave, also if the sum is never opened",
         *(f"{site}: public key {key[:16]}…" for site, key in sorted(settings.sites.items())),
     )

@@ -201,7 +201,8 @@ class Vault:
             session: The digest of the study, which has one session.
             members: The digest of the sites whose masks cancel out.
             honest: How many honest sites' shares are the whole noise.
-            mask: For each number, an integer below 2^64 that is used for nothing else.
+            mask: For each number, an integer below 2^64 that is used for nothing else. It must stay secret: with it,
+                this table's numbers can be seen with a share of the noise only.
 
         Raises:
             BudgetExceededError: If the budget does not have this much left. Nothing was read.

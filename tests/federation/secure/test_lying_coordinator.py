@@ -8,7 +8,9 @@ import pytest
 
 from dpcausal.errors import SessionError
 from dpcausal.federation.secure.session import Body, SiteSession
+from dpcausal.secure_settings import SecureSettings
 from tests.support.lying_coordinator import Choice, LyingCoordinator, Setting
+from tests.support.secure_sums import site_names
 
 
 class ConfirmsAgain(SiteSession):
@@ -127,6 +129,29 @@ def test_too_low_a_threshold_opens_two_sums() -> None:
     halves = [("site00", "site01", "site04"), ("site02", "site03", "site04")]
     schedule = {name: (half, half) for half in halves for name in half[:2]}
     assert breaches(Setting(5, 2, 1), [schedule], retry=False) == ["2 sums are open"]
+
+
+@pytest.mark.parametrize(("sites", "threshold"), [(3, 2), (4, 3), (5, 3), (5, 4)])
+def test_more_colluding_sites_than_declared_open_every_single_site(sites: int, threshold: int) -> None:
+    """Two halves of the others confirm two sums of the same members; each half reveals what the other half does not."""
+    declared = SecureSettings({name: f"{place:064x}" for place, name in enumerate(site_names(sites))}, threshold)
+    setting = Setting(sites, threshold - declared.exposing, declared.exposing)
+    half, accomplices = setting.honest, tuple(setting.names[len(setting.victims) :])
+    halves = [tuple(setting.victims[:half]), tuple(setting.victims[half:])]
+    schedule = {name: (tuple(setting.names), (*each, *accomplices)) for each in halves for name in each}
+    known = LyingCoordinator(setting).attack(schedule, retry=False)
+    assert sorted(map(len, known.opened(setting))) == [1] * len(setting.victims)
+
+
+@pytest.mark.parametrize(("sites", "threshold"), [(4, 4), (5, 4)])
+def test_one_colluding_site_fewer_than_that_opens_one_sum(sites: int, threshold: int) -> None:
+    """The noise is then that of fewer honest sites than the guarantee needs, but no second sum is opened."""
+    declared = SecureSettings({name: f"{place:064x}" for place, name in enumerate(site_names(sites))}, threshold)
+    colluding = declared.exposing - 1
+    setting = Setting(sites, threshold - colluding, colluding)
+    coordinator = LyingCoordinator(setting)
+    for schedule in setting.schedules():
+        assert not coordinator.attack(schedule, retry=False).breaches(setting)
 
 
 def test_a_sum_of_few_is_opened_if_sizes_are_not_checked() -> None:

@@ -315,15 +315,17 @@ def test_a_session_of_another_version_is_refused() -> None:
         SiteSession.from_json(json.dumps(document | {"version": 2}))
 
 
-def test_one_wrong_share_is_passed_over_if_there_are_more_answers() -> None:
+@pytest.mark.parametrize("liar", range(SITES))
+def test_one_sites_wrong_shares_are_passed_over_if_there_are_more_answers(liar: int) -> None:
     run, numbers, sent = masked_run()
     run.confirm(run.names)
     answers = json.loads(json.dumps(run.unmask(run.names)))
+    liars = [run.names[liar], run.names[liar - 1]]
     for name in run.names:
-        answers["site00"]["seeds"][name] = answers["site00"]["seeds"][name][:-1] + "x"
+        answers[liars[0]]["seeds"][name] = answers[liars[0]]["seeds"][name][:-1] + "x"
     assert run.open(sent, answers) == totals(numbers, run.names)
-    wrong = answers["site01"]["seeds"]["site02"]
-    answers["site01"]["seeds"]["site02"] = wrong[:-1] + ("0" if wrong[-1] != "0" else "1")
+    wrong = answers[liars[1]]["seeds"]["site02"]
+    answers[liars[1]]["seeds"]["site02"] = wrong[:-1] + ("0" if wrong[-1] != "0" else "1")
     with pytest.raises(SessionError, match="announced secret of site02"):
         run.open(sent, answers)
 

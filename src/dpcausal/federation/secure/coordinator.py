@@ -54,12 +54,16 @@ def open_sum(
 
 
 def _candidates(unmasked: Mapping[str, Body], kind: str, name: str, threshold: int) -> Iterator[bytes]:
-    """Yield a secret of a site as different sites' shares give it: all the same unless a share is wrong."""
+    """Yield a secret of a site as different sites' shares give it: all the same unless a share is wrong.
+
+    Neighbours are taken together, and the last with the first: so there is always a set without one given site.
+    """
     shares = {site: _bytes(_shares(body, kind)[name]) for site, body in sorted(unmasked.items())}
     sites = list(shares)
-    for start in range(max(1, len(sites) - threshold + 1)):
+    for start in range(len(sites) if len(sites) > threshold else 1):
+        taken = (sites[start:] + sites[:start])[:threshold]
         with suppress(SessionError):  # other shares may give it
-            yield sharing.join({site: shares[site] for site in sites[start : start + threshold]}, threshold)
+            yield sharing.join({site: shares[site] for site in taken}, threshold)
 
 
 def _announced(name: str, found: Iterator[bytes]) -> bytes:
