@@ -21,7 +21,7 @@ def secure(**changes: Any) -> Study:
         "epsilon": 1.0,
         "pooling": "sums",
         "aggregation": "secure",
-        "secure": {"honest": 3},
+        "secure": {"honest": 3, "colluding": 0},
         "sites": SITES,
     }
     return Study(**usual | changes)
@@ -30,11 +30,12 @@ def secure(**changes: Any) -> Study:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"secure": {"honest": 2}}, "2 honest \\+ colluding > 4"),
+        ({"secure": {"honest": 2, "colluding": 0}}, "2 honest \\+ colluding > 4"),
         ({"secure": {"honest": 1, "colluding": 3}}, "2 <= honest"),
         ({"secure": {"honest": 3, "colluding": 2}}, "<= 4"),
         ({"secure": {"honest": 3, "colluding": -1}}, "0 <= colluding"),
-        ({"secure": {"honest": 3.0}}, "honest 3.0"),
+        ({"secure": {"honest": 3.0, "colluding": 0}}, "honest 3.0"),
+        ({"secure": {"honest": 3}}, "honest and colluding"),
         ({"secure": {}}, "table \\[secure\\]"),
         ({"secure": {"honest": 3, "other": 1}}, "table \\[secure\\]"),
         ({"sites": {"east": "00"}}, "own public key"),
@@ -56,9 +57,9 @@ def test_inconsistent_terms_are_refused(changes: dict[str, Any], words: str) -> 
 
 def test_noise_that_cannot_be_shared_is_refused_when_the_study_is_read() -> None:
     sites = {f"site{place}": f"{place:064x}" for place in range(60)}
-    assert secure(sites=sites, secure={"honest": 50}).secure_settings is not None
+    assert secure(sites=sites, secure={"honest": 50, "colluding": 0}).secure_settings is not None
     with pytest.raises(QueryError, match="Gaussian noise of a tick or more in each share"):
-        secure(sites=sites, secure={"honest": 50}, delta=0.4)
+        secure(sites=sites, secure={"honest": 50, "colluding": 0}, delta=0.4)
 
 
 @pytest.mark.parametrize(

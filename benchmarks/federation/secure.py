@@ -70,7 +70,7 @@ def _study(keys: Mapping[str, str], honest: int) -> dpc.Study:
         epsilon=1.0,
         pooling="sums",
         aggregation="secure",
-        secure={"honest": honest},
+        secure={"honest": honest, "colluding": 0},
         sites=keys,
     )
 

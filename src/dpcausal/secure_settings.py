@@ -21,14 +21,14 @@ class SecureSettings:
         colluding: The number of sites that may collude with the coordinator.
 
     Example:
-        >>> terms = SecureSettings({name: digit * 64 for name, digit in (("a", "1"), ("b", "2"), ("c", "3"))}, 2)
+        >>> terms = SecureSettings({name: digit * 64 for name, digit in (("a", "1"), ("b", "2"), ("c", "3"))}, 2, 0)
         >>> terms.threshold, terms.silent, terms.exposing
         (2, 1, 1)
     """
 
     sites: Mapping[str, str]
     honest: int
-    colluding: int = 0
+    colluding: int
 
     def __post_init__(self) -> None:
         named = isinstance(self.sites, Mapping) and all(
@@ -46,7 +46,8 @@ class SecureSettings:
                 expected=f"in [secure], with {len(self.sites)} sites: 2 <= honest, 0 <= colluding, honest + colluding "
                 f"<= {len(self.sites)} and 2 honest + colluding > {len(self.sites)}",
                 got=f"honest {self.honest!r}, colluding {self.colluding!r}"[:100],
-                hint=f"for instance honest = {max(2, -(-2 * len(self.sites) // 3))} and colluding = 0. With fewer "
+                hint=f"for instance honest = {max(2, -(-2 * len(self.sites) // 3))} and colluding = "
+                f"{1 if len(self.sites) > 2 else 0}. With fewer "
                 "honest sites, two different sets of sites could be opened, and their difference shows one site.",
             )
 
@@ -97,10 +98,11 @@ def secure_settings(aggregation: object, secure: object, sites: object) -> Secur
                 hint='write aggregation = "secure", or leave both tables out.',
             )
         return None
-    if not isinstance(secure, Mapping) or not {"honest"} <= set(secure) <= {"honest", "colluding"}:
+    if not isinstance(secure, Mapping) or set(secure) != {"honest", "colluding"}:
         raise StudyError(
-            expected="a table [secure] with honest and, where wanted, colluding",
+            expected="a table [secure] with honest and colluding",
             got=repr(secure)[:100],
-            hint="honest is the number of honest sites whose noise is enough, for instance two thirds of all sites.",
+            hint="honest is the number of honest sites whose noise is enough, for instance two thirds of all sites; "
+            "colluding is 1 or more where sites read the result.",
         )
     return SecureSettings(cast("Mapping[str, str]", sites), **secure)

@@ -36,7 +36,7 @@ def secure_study(federation: Federation, **changes: Any) -> Study:
     """Return a study with secure sums of all sites, which they have approved."""
     terms: dict[str, Any] = {
         "aggregation": "secure",
-        "secure": {"honest": HONEST},
+        "secure": {"honest": HONEST, "colluding": 0},
         "sites": federation.roster.keys,
         "epsilon": 5.0,
     }

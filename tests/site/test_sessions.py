@@ -37,7 +37,7 @@ class Three:
             for place, name in enumerate(NAMES)
         }
         usual: dict[str, Any] = {"schema": schema, "estimator": DifferenceInMeans(), "epsilon": 1.0, "pooling": "sums"}
-        terms: dict[str, Any] = {"aggregation": "secure", "secure": {"honest": 2}, "sites": keys}
+        terms: dict[str, Any] = {"aggregation": "secure", "secure": {"honest": 2, "colluding": 0}, "sites": keys}
         self.study = Study(name="scores", question="?", requester="anna", **usual, **terms)
         for name in NAMES:
             approve_study(folder / name, self.study)

@@ -164,7 +164,8 @@ def sites(folder: Folder) -> None:
     typer.echo('aggregation = "secure"   # among the first lines of the study, with pooling = "sums"\n')
     typer.echo("[secure]")
     typer.echo(f"honest = {honest}   # the noise of so many honest sites is the whole noise: two thirds of all")
-    typer.echo("colluding = 0   # sites that may collude with the coordinator; 1 or more if sites read the result\n")
+    colluding = 1 if honest < len(keys) else 0
+    typer.echo(f"colluding = {colluding}   # sites that may collude; one that reads the result counts as such\n")
     typer.echo("[sites]")
     for site, public in sorted(keys.items()):
         typer.echo(f'{site} = "{public}"')
