@@ -134,7 +134,7 @@ def test_too_low_a_threshold_opens_two_sums() -> None:
 @pytest.mark.parametrize(("sites", "threshold"), [(3, 2), (4, 3), (5, 3), (5, 4)])
 def test_more_colluding_sites_than_declared_open_every_single_site(sites: int, threshold: int) -> None:
     """Two halves of the others confirm two sums of the same members; each half reveals what the other half does not."""
-    declared = SecureSettings({name: f"{place:064x}" for place, name in enumerate(site_names(sites))}, threshold)
+    declared = SecureSettings({name: f"{place:064x}" for place, name in enumerate(site_names(sites))}, threshold, 0)
     setting = Setting(sites, threshold - declared.exposing, declared.exposing)
     half, accomplices = setting.honest, tuple(setting.names[len(setting.victims) :])
     halves = [tuple(setting.victims[:half]), tuple(setting.victims[half:])]
@@ -146,7 +146,7 @@ def test_more_colluding_sites_than_declared_open_every_single_site(sites: int, t
 @pytest.mark.parametrize(("sites", "threshold"), [(4, 4), (5, 4)])
 def test_one_colluding_site_fewer_than_that_opens_one_sum(sites: int, threshold: int) -> None:
     """The noise is then that of fewer honest sites than the guarantee needs, but no second sum is opened."""
-    declared = SecureSettings({name: f"{place:064x}" for place, name in enumerate(site_names(sites))}, threshold)
+    declared = SecureSettings({name: f"{place:064x}" for place, name in enumerate(site_names(sites))}, threshold, 0)
     colluding = declared.exposing - 1
     setting = Setting(sites, threshold - colluding, colluding)
     coordinator = LyingCoordinator(setting)
