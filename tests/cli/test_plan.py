@@ -114,6 +114,8 @@ def test_what_the_study_expects_counts_unless_an_option_says_otherwise(study: Pa
         "covariate_sd": 0.5,
         "compared_share": 1.0,
         "rule": "additive",
+        "parts": 1,
+        "sites": 1,
     }
 
 

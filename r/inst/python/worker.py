@@ -27,7 +27,8 @@ from dpcausal.errors import DpcausalError, RefusedError
 from dpcausal.estimators.average import ESTIMATORS
 from dpcausal.planning.plan import plan as plan_of
 from dpcausal.report.ledger_summary import LedgerSummary
-from dpcausal.study import DIAGNOSTICS, Study
+from dpcausal.study import Study
+from dpcausal.study_diagnostics import DIAGNOSTICS
 from dpcausal.study_file import read_estimator, read_parameters
 
 Document = dict[str, Any]

@@ -38,7 +38,7 @@ CHECKS = {
 """The named checks, and what each shows."""
 
 NOT_AUDITED = (
-    "time: how long an answer takes depends on the table, most of all where covariates nearly tell the arms apart",
+    "time: how long an answer takes depends on the table, most of all where covariates nearly determine the arm",
     "readings by regressions beyond 131,072 units: one for each step of a solver, whose number depends on the table",
     "the ledger under kills, races and restarts: python -m benchmarks.ledger_faults does that",
     "OpenDP's samplers beyond some thousand draws each, the operating system's entropy, and whether processes share it",
