@@ -55,6 +55,26 @@ def test_commands_lead_from_a_study_to_an_effect(workspace: Path, federation: Fe
     assert Effect.from_json(json.dumps(json.loads(three.stdout))).n == 600
 
 
+def test_files_carried_by_hand_open_a_secure_sum(workspace: Path, federation: Federation, tmp_path: Path) -> None:
+    study, exchange = tmp_path / "study.toml", tmp_path / "exchange"
+    terms = {"honest": 2, "colluding": 1}
+    secure = federation.study(aggregation="secure", secure=terms, sites=federation.roster.keys)
+    study.write_text(secure.to_toml(), encoding="utf-8")
+    carried = set[Path]()
+    for place in range(1, 6):
+        waiting = run("run", workspace, study, "--files", exchange)
+        assert waiting.exit_code == 1
+        assert f"round {place} of 5" in waiting.output
+        assert "does not count" not in waiting.output
+        (request,) = set((exchange / "out").iterdir()) - carried
+        carried.add(request)
+        for name, answer in federation.sites.items():
+            (exchange / "in" / f"{name}{place}.message.json").write_text(answer(request.read_text()))
+    opened = run("run", workspace, study, "--files", exchange)
+    assert opened.exit_code == 0, opened.output
+    assert "secure sums of 3 of 3 sites" in opened.output.replace("\n", " ")
+
+
 def test_run_names_files_that_do_not_count(workspace: Path, federation: Federation, tmp_path: Path) -> None:
     study, other, exchange = tmp_path / "study.toml", tmp_path / "other.toml", tmp_path / "exchange"
     study.write_text(federation.study().to_toml(), encoding="utf-8")

@@ -1,7 +1,7 @@
 """`dpcausal federation`: send a study to many sites, over a network or by files."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +14,6 @@ from dpcausal.cli.passphrase import unlock
 from dpcausal.cli.private_files import PrivateFiles
 from dpcausal.cli.requirements import check_folder_exists, require_extra
 from dpcausal.errors import RefusedError, StudyError, TransportError
-from dpcausal.hash_chain import digest_of_text
 from dpcausal.plain_text import is_plain_text
 
 if TYPE_CHECKING:
@@ -237,7 +236,7 @@ def run(  # noqa: PLR0913, PLR0917
             often = 1 if files else attempts
             settings = {"timeout": waits, "attempts": often, "min_sites": min_sites, "on_response": print_response}
             coordinator = _coordinator(folder, study, transport, **settings)
-            for words in _stray_files(files / "in", coordinator.sealed) if files else ():
+            for words in _stray_files(files / "in", coordinator.request_ids) if files else ():
                 progress.console.print(words, highlight=False, markup=False, soft_wrap=True)
             effect = coordinator.run()
         except RefusedError as error:
@@ -289,13 +288,12 @@ def _coordinator(folder: Path, study: Path, transport: "Transport", **settings: 
     return Coordinator(study, workspace.roster, key, transport, store=workspace.store, **settings)
 
 
-def _stray_files(folder: Path, request: str) -> Iterator[str]:
-    """Yield a line for each file that is not a message to a request, with the reason."""
+def _stray_files(folder: Path, requests: Collection[str]) -> Iterator[str]:
+    """Yield a line for each file that is not a message to one of these requests, with the reason."""
     from dpcausal.federation.protocol import Message  # noqa: PLC0415 (an extra)
     from dpcausal.federation.signatures import claimed_body  # noqa: PLC0415
     from dpcausal.federation.transport import read_bounded  # noqa: PLC0415
 
-    asked = digest_of_text(claimed_body(request))
     for file in sorted(folder.glob("*")):
         name = str(file) if is_plain_text(str(file)) else ascii(str(file))
         try:
@@ -303,7 +301,7 @@ def _stray_files(folder: Path, request: str) -> Iterator[str]:
         except (OSError, TransportError):
             yield f"{name} does not count: it holds no message of a site"
             continue
-        if answered != asked:
+        if answered not in requests:
             yield f"{name} does not count: it answers another study, or another version of this one"
         elif not file.name.endswith(".message.json"):
             yield f"{name} does not count: its name does not end in .message.json"

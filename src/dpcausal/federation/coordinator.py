@@ -17,9 +17,10 @@ from dpcausal.federation.responses import SiteResponse, releases_of
 from dpcausal.federation.roster import Roster
 from dpcausal.federation.secure_release import check_range, check_sites, opened_release, secure_caveats
 from dpcausal.federation.secure_rounds import SecureRounds, summary
-from dpcausal.federation.signatures import Key
+from dpcausal.federation.signatures import Key, claimed_body
 from dpcausal.federation.transport import Transport
 from dpcausal.guarantee import Guarantee, Rule
+from dpcausal.hash_chain import digest_of_text
 from dpcausal.pooling import pool
 from dpcausal.queries import Query, StratumContrasts
 from dpcausal.release import Receipt, Release, receipts_in
@@ -85,6 +86,12 @@ class Coordinator:
     def sealed(self) -> str:
         """The signed request: the text that travels."""
         return self._dispatcher.key.seal(self.request.to_json())
+
+    @property
+    def request_ids(self) -> frozenset[str]:
+        """The ids of all requests about the study: the first one, and those in the store."""
+        stored = self._dispatcher.requests.texts_of(digest_of_text(self._text))
+        return frozenset({self.request.id, *(digest_of_text(claimed_body(text)) for text in stored)})
 
     def run(self) -> Effect:
         """Ask all sites that have not answered yet, and compute one effect from all answers.
