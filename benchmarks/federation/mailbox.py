@@ -81,7 +81,7 @@ def _measure(
             for place, name in enumerate(names):
                 create(server, folder / name, place)
             began = time.monotonic()
-            _join(server, folder, names)
+            join_sites(server, folder, names)
             joined = time.monotonic() - began
             with start(server, folder, names) as report:
                 prepared = time.monotonic() - began - joined
@@ -116,7 +116,7 @@ def _create_real_site(server: MailboxServer, folder: Path, place: int) -> None:
     approve_study(folder, _study())
 
 
-def _join(server: MailboxServer, folder: Path, names: list[str]) -> None:
+def join_sites(server: MailboxServer, folder: Path, names: list[str]) -> None:
     """Let each site join by a token, one after another, as fast as the server admits."""
     for name in names:
         while True:

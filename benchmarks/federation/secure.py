@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import dpcausal as dpc
+from benchmarks.federation.mailbox import join_sites
 from dpcausal.errors import RefusedError
 from dpcausal.federation.protocol import STEPS, Message, Request
 from dpcausal.federation.requests import Requests
 from dpcausal.federation.signatures import Key, claimed_body
-from dpcausal.plugins.mailbox.calls import CallFailedError
 from dpcausal.plugins.mailbox.poller import Outbox, Poller, client_in
-from dpcausal.plugins.mailbox.transport import MailboxTransport, admit_joined
+from dpcausal.plugins.mailbox.transport import MailboxTransport
 from dpcausal.site.site import Site
 from dpcausal.testing import standard_schema, synthetic_table
 from tests.support.mailbox_server import MailboxServer
@@ -45,7 +45,7 @@ def measure(
     server = MailboxServer(folder / "workspace", workers=2, threads=8)
     with server:
         keys = {name: _create(server, folder / name, place) for place, name in enumerate(names)}
-        _join(server, folder, names)
+        join_sites(server, folder, names)
         study = _study(keys, honest)
         processes = {name: _started(folder / name, study) for name in names}
         try:
@@ -79,20 +79,6 @@ def _create(server: MailboxServer, folder: Path, place: int) -> str:
     schema = standard_schema()
     table = synthetic_table(schema, UNITS, seed=place)
     return make_site_folder(folder, folder.name, table, schema, {"anna": server.anna.public})
-
-
-def _join(server: MailboxServer, folder: Path, names: list[str]) -> None:
-    for name in names:
-        while True:
-            try:
-                server.join(Key.read(name, folder / name / "site.key"), folder / name / "mailbox")
-            except CallFailedError as error:
-                if error.reason != "busy":
-                    raise
-                time.sleep(error.retry_after)
-            else:
-                break
-    admit_joined(server.client, folder / "workspace" / "mailbox" / "invitations", server.workspace)
 
 
 def _started(folder: Path, study: dpc.Study) -> BaseProcess:

@@ -12,7 +12,7 @@ from flask.testing import FlaskClient
 from werkzeug.security import generate_password_hash
 from werkzeug.test import TestResponse
 
-from dpcausal import DifferenceInMeans, Study
+from dpcausal import Study
 from dpcausal.console import accounts
 from dpcausal.console.accounts import Accounts
 from dpcausal.console.application import site_console
@@ -22,7 +22,7 @@ from dpcausal.federation.signatures import Key
 from dpcausal.site.people import Person, add_person, set_console_key
 from dpcausal.site.site import Site
 from dpcausal.testing import standard_schema, synthetic_table
-from tests.support.site_folders import make_site_folder
+from tests.support.site_folders import example_study, make_site_folder
 
 SCHEMA = standard_schema()
 ADDRESS = "http://127.0.0.1:8480"
@@ -111,15 +111,7 @@ def requester(made: Path) -> Key:
 
 @pytest.fixture
 def study() -> Study:
-    return Study(
-        name="scores",
-        question="Does treatment raise the score?",
-        requester="anna",
-        schema=SCHEMA,
-        estimator=DifferenceInMeans(),
-        epsilon=1.0,
-        pooling="minimum_variance",
-    )
+    return example_study(SCHEMA)
 
 
 @pytest.fixture

@@ -2,11 +2,11 @@ from pathlib import Path
 
 import pytest
 
-from dpcausal import DifferenceInMeans, Study
+from dpcausal import Study
 from dpcausal.federation.signatures import Key
 from dpcausal.site.site import Site
 from dpcausal.testing import standard_schema, synthetic_table
-from tests.support.site_folders import make_site_folder
+from tests.support.site_folders import example_study, make_site_folder
 
 SCHEMA = standard_schema()
 
@@ -38,12 +38,4 @@ def north(folder: Path) -> Site:
 
 @pytest.fixture
 def study() -> Study:
-    return Study(
-        name="scores",
-        question="Does treatment raise the score?",
-        requester="anna",
-        schema=SCHEMA,
-        estimator=DifferenceInMeans(),
-        epsilon=1.0,
-        pooling="minimum_variance",
-    )
+    return example_study(SCHEMA)

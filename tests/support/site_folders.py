@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import tomli_w
 
-from dpcausal.estimators.average import ESTIMATORS
+from dpcausal.estimators.average import ESTIMATORS, DifferenceInMeans
 from dpcausal.federation.signatures import Key
 from dpcausal.ledger import Budget, Ledger
 from dpcausal.schema import Schema
@@ -47,6 +47,19 @@ def make_site_folder(
     (folder / FILE).write_text(tomli_w.dumps(policy | changes), encoding="utf-8")
     Ledger.create(f"sqlite:///{folder / 'ledger.db'}", Budget(**(policy | changes)["budget"]), as_of=AS_OF)  # type: ignore[arg-type]
     return Key.make(name, folder / KEY).public
+
+
+def example_study(schema: Schema) -> Study:
+    """Return a study of a difference in means, requested by anna."""
+    return Study(
+        name="scores",
+        question="Does treatment raise the score?",
+        requester="anna",
+        schema=schema,
+        estimator=DifferenceInMeans(),
+        epsilon=1.0,
+        pooling="minimum_variance",
+    )
 
 
 def person_key(folder: Path, name: str) -> Path:

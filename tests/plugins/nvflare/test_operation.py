@@ -15,11 +15,11 @@ import psutil
 import pytest
 from typer.testing import CliRunner
 
-from dpcausal import DifferenceInMeans, Study
+from dpcausal import Study
 from dpcausal.cli import app
 from dpcausal.federation.workspace import Workspace
 from dpcausal.testing import standard_schema, synthetic_table
-from tests.support.site_folders import approve_study, make_site_folder
+from tests.support.site_folders import approve_study, example_study, make_site_folder
 
 pytestmark = [pytest.mark.xdist_group("federation"), pytest.mark.timeout(600)]
 
@@ -78,15 +78,7 @@ def test_life_of_a_coordinator_and_a_site(tmp_path: Path) -> None:
     (signed,) = north.glob("nvflare/key/*.signed.zip")
     fingerprint = run("federation", "fingerprint", workspace).strip()
     run("site", "install-kit", north, signed, fingerprint)
-    study = Study(
-        name="scores",
-        question="Does treatment raise the score?",
-        requester="anna",
-        schema=schema,
-        estimator=DifferenceInMeans(),
-        epsilon=1.0,
-        pooling="minimum_variance",
-    )
+    study = example_study(schema)
     (tmp_path / "study.toml").write_text(study.to_toml(), encoding="utf-8")
     approve_study(north, study)
     at_server, at_site = tmp_path / "server.log", tmp_path / "north.log"
