@@ -1,11 +1,13 @@
 """A study that is priced and ready to run on a vault."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from dpcausal.curve import EffectCurve
 from dpcausal.diagnostics import Diagnosis
 from dpcausal.effect import Effect
+from dpcausal.experiment import Scorecard
 from dpcausal.guarantee import Event
 from dpcausal.rehearsal.pricing import MeteredSource, outstanding_cost
 from dpcausal.release import Release
@@ -23,11 +25,13 @@ class StudyResult:
         effect: The effect; None where a required diagnostic failed, and the effect was not asked for.
         diagnoses: The required diagnostics, by name.
         releases: Everything that was released for it, in order.
+        secondary: The secondary analyses, by label: effect curves and scorecards.
     """
 
     effect: Effect | None
     diagnoses: Mapping[str, Diagnosis]
     releases: tuple[Release, ...]
+    secondary: Mapping[str, EffectCurve | Scorecard] = field(default_factory=dict)
 
     @property
     def failed(self) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ def check_shares(guarantee: Guarantee, draws: int) -> Finding:
     The share is the one that the door draws. Noise as claimed fails with a probability of at most 1e-9.
     """
     noise = calibrate(ArmMoments(), standard_schema(), guarantee)
-    share = check_contribution(ArmMoments(), noise, _HONEST, [0] * len(noise.scales))
+    (share,) = check_contribution([ArmMoments()], [noise], _HONEST, [0] * len(noise.scales))
     many = NoiseShare(share.family, share.scales * draws, share.honest)
     shares = [Sampler().add_noise_share([0] * len(many.scales), many) for _ in range(_HONEST)]
     summed = np.sum(shares, axis=0, dtype=float).reshape(draws, -1)
@@ -40,7 +40,9 @@ def check_session() -> Finding:
 
     def contribute(query: ArmMoments | ArmTotals, session: str = _SESSION) -> Contribution:
         count = len(calibrate(query, vault.schema, guarantee).scales)
-        return vault.contribute(query, guarantee, session=session, members="1" * 64, honest=_HONEST, mask=mask[:count])
+        return vault.contribute(
+            [(query, guarantee)], session=session, members="1" * 64, honest=_HONEST, mask=mask[:count]
+        )
 
     answers = {contribute(ArmMoments()).masked for _ in range(3)}
     faults = [] if len(answers) == 1 else ["a session has several answers"]

@@ -1,5 +1,6 @@
 """Secure sums with too little noise, or with masks that hide nothing."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,7 @@ import dpcausal as dpc
 from dpcausal.audit.finding import Finding
 from dpcausal.audit.secure_sums import check_session, check_shares
 from dpcausal.calibration import Noise, NoiseShare, share_of
-from dpcausal.queries import Query
+from dpcausal.release import Asked
 from dpcausal.vault import noise, preconditions
 from dpcausal.vault.answers import ANSWERS
 from tests.audit.mutants.mutant import mutant
@@ -48,8 +49,8 @@ def reused_mask(patch: pytest.MonkeyPatch) -> None:
     """Sessions are found by their questions, so that one session may be asked several."""
     contribute = dpc.Vault.contribute
 
-    def by_question(vault: dpc.Vault, query: Query, guarantee: dpc.Guarantee, **named: Any) -> Any:
-        return contribute(vault, query, guarantee, **named | {"session": f"{named['session']} {query.name}"})
+    def by_question(vault: dpc.Vault, asked: Sequence[Asked], **named: Any) -> Any:
+        return contribute(vault, asked, **named | {"session": f"{named['session']} {asked[0][0].name}"})
 
     patch.setattr(dpc.Vault, "contribute", by_question)
 
@@ -58,8 +59,8 @@ def reused_mask(patch: pytest.MonkeyPatch) -> None:
 def contributes_first(patch: pytest.MonkeyPatch) -> None:
     contribute = dpc.Vault.contribute
 
-    def read_first(vault: dpc.Vault, query: Query, guarantee: dpc.Guarantee, **named: Any) -> Any:
-        ANSWERS[type(query)](vault._context(query, guarantee))
-        return contribute(vault, query, guarantee, **named)
+    def read_first(vault: dpc.Vault, asked: Sequence[Asked], **named: Any) -> Any:
+        ANSWERS[type(asked[0][0])](vault._context(*asked[0]))
+        return contribute(vault, asked, **named)
 
     patch.setattr(dpc.Vault, "contribute", read_first)
