@@ -41,7 +41,10 @@ def secure(**changes: Any) -> Study:
         ({"sites": {"east": "00"}}, "own public key"),
         ({"sites": dict.fromkeys(SITES, "ab" * 32)}, "own public key"),
         ({"pooling": "automatic"}, 'pooling = "sums"'),
-        ({"requires": {"overlap": {"epsilon": 0.1, "covariates": ["age"]}}}, "logistic, whose answers .* do not add up"),
+        (
+            {"requires": {"overlap": {"epsilon": 0.1, "covariates": ["age"]}}},
+            "logistic, whose answers .* do not add up",
+        ),
         ({"estimator": dpc.Winsorised()}, "same estimand"),
         ({"estimator": dpc.Stratification(by=["ward"])}, "same estimand"),
         ({"estimator": dpc.DoublyRobust(covariates=["age"])}, "logistic, whose answers .* do not add up"),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from dpcausal.curve import EffectCurve
 from dpcausal.diagnostics import Diagnosis
 from dpcausal.effect import Effect
+from dpcausal.errors import RefusedError
 from dpcausal.experiment import Scorecard
 from dpcausal.guarantee import Event
 from dpcausal.rehearsal.pricing import MeteredSource, outstanding_cost
@@ -37,6 +38,21 @@ class StudyResult:
     def failed(self) -> tuple[str, ...]:
         """The names of the required diagnostics that failed."""
         return tuple(name for name, diagnosis in self.diagnoses.items() if diagnosis.passes is False)
+
+    def checked_effect(self) -> Effect:
+        """Return the effect.
+
+        Raises:
+            RefusedError: If a required diagnostic failed.
+        """
+        if self.effect is None:
+            failed = {name: self.diagnoses[name] for name in self.failed}
+            raise RefusedError(
+                expected=f"required diagnostics that do not fail: {', '.join(self.diagnoses)}",
+                got="; ".join(f"{name} failed: {each.found}" for name, each in failed.items()),
+                hint=" ".join(each.remedy for each in failed.values()),
+            )
+        return self.effect
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ Ask = Callable[[Source], object]
 _GOLDEN = (math.sqrt(5) - 1) / 2
 """Multiples of it, modulo 1, are spread evenly and never repeat."""
 
-_MOVES = (3.0, -5.0)
-"""By how many sizes of their noise rehearsed answers are moved, to see whether later queries depend on them."""
+_MOVE = 3.0
+"""By up to how many sizes of its noise a rehearsed number is moved, to see whether later queries depend on it."""
 
 
 def session_questions(asks: Sequence[Ask], source: Source) -> tuple[Asked, ...]:
@@ -52,11 +52,9 @@ def check_session(asks: Sequence[Ask], rehearse: Callable[[int], Source], schema
         noise = calibrate(query, schema, guarantee)
         if not is_summable(query) or any(scale is None for scale in noise.scales):
             raise _no_sum(query)
-    for move in _MOVES:
-        if other := _first_other(asked, session_questions(asks, _MovedSource(rehearse(10_000), move))):
-            raise _not_fixed(other, "an earlier answer")
-    if other := _first_other(asked, session_questions(asks, rehearse(1_000))):
-        raise _not_fixed(other, "the number of units")
+    if other := _first_other(asked, session_questions(asks, _MovedSource(rehearse(1_000)))):
+        answered = _first_other(asked, session_questions(asks, _MovedSource(rehearse(10_000))))
+        raise _not_fixed(answered or other, "an earlier answer" if answered else "the number of units")
     for query, guarantee in asked:
         share_of(calibrate(query, schema, guarantee), honest)  # sites would refuse in their third round
 
@@ -64,9 +62,9 @@ def check_session(asks: Sequence[Ask], rehearse: Callable[[int], Source], schema
 class _MovedSource(WrappedSource):
     """A source whose answers are moved, each number by another multiple of the size of its noise."""
 
-    def __init__(self, source: Source, move: float) -> None:
+    def __init__(self, source: Source) -> None:
         super().__init__(source)
-        self._move, self._place = move, 0
+        self._place = 0
 
     def release(self, query: Query, guarantee: Guarantee) -> Release:
         """Return the other source's answer, moved."""
@@ -74,7 +72,7 @@ class _MovedSource(WrappedSource):
         moved = []
         for value, scale in zip(release.values, release.scales, strict=True):
             self._place += 1
-            moved.append(value + (scale or 0.0) * self._move * (self._place * _GOLDEN % 1))
+            moved.append(value + (scale or 0.0) * _MOVE * (self._place * _GOLDEN % 1))
         return replace(release, values=tuple(moved))
 
 
@@ -105,6 +103,6 @@ def _not_fixed(name: str, what: str) -> StudyError:
     return StudyError(
         expected="for secure sums, queries that the study's text fixes: one session asks all of them at once",
         got=f"{name}, which depends on {what}",
-        hint="leave out what needs two steps. For an effect curve of a trial, give r_learner the known propensity and "
-        "no covariates.",
+        hint="leave out what needs two steps. For an effect curve of a trial, give r_learner its propensity and "
+        "outcome_models = false.",
     )

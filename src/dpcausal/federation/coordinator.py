@@ -102,17 +102,7 @@ class Coordinator:
                 failed.
         """
         if self.study.pooling == "sums":
-            result = self.result()
-            if result.effect is None:
-                failed = [result.diagnoses[name] for name in result.failed]
-                raise RefusedError(
-                    expected=f"required diagnostics that do not fail: {', '.join(result.diagnoses)}",
-                    got="; ".join(
-                        f"{name} failed: {each.found}" for name, each in zip(result.failed, failed, strict=True)
-                    ),
-                    hint=" ".join(each.remedy for each in failed),
-                )
-            return result.effect
+            return self.result().checked_effect()
         self._found = None
         effects = self.effects()
         absent = {site: response.words for site, response in self._asked().items() if not response.answered}
