@@ -3,6 +3,7 @@
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any, Literal, Self, get_args
 
 import tomli_w
@@ -171,7 +172,7 @@ class Study:
                 got=f"pooling {self.pooling}, {self.method}",
                 hint=self.advice_for_sites or 'write pooling = "sums".',
             )
-        check_session(self._asks, self.rehearsal, self.schema, honest)
+        check_session(self._session, self._asks, self.rehearsal, self.schema, honest)
 
     def _covariates(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.schema.covariates) if isinstance(self.schema, Schema) else ()
@@ -326,11 +327,12 @@ class Study:
         With secure sums they include required diagnostics, which come first, and secondary analyses, which come last.
         Numbers are masked in this order.
         """
-        return (
-            self.questions(n, site)
-            if self.secure_settings is None
-            else session_questions(self._asks, self.rehearsal(n))
-        )
+        return self.questions(n, site) if self.secure_settings is None else self._session
+
+    @cached_property
+    def _session(self) -> tuple[Asked, ...]:
+        """The queries of secure sums, which no number of units changes."""
+        return session_questions(self._asks, self.rehearsal(10_000))
 
     @property
     def _asks(self) -> tuple[Ask, ...]:

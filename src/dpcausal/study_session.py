@@ -34,10 +34,13 @@ def session_questions(asks: Sequence[Ask], source: Source) -> tuple[Asked, ...]:
     return tuple(found)
 
 
-def check_session(asks: Sequence[Ask], rehearse: Callable[[int], Source], schema: Schema, honest: int) -> None:
+def check_session(
+    asked: Sequence[Asked], asks: Sequence[Ask], rehearse: Callable[[int], Source], schema: Schema, honest: int
+) -> None:
     """Raise unless one session of secure sums can carry all queries of a study.
 
     Args:
+        asked: The queries, as 10,000 units are asked.
         asks: The parts of the study.
         rehearse: Returns the rehearsal of tables with so many units.
         schema: What is public about the tables.
@@ -47,7 +50,6 @@ def check_session(asks: Sequence[Ask], rehearse: Callable[[int], Source], schema
         StudyError: If an answer is not a fixed sum, or a query depends on an earlier answer or on the number of units.
         QueryError: If the noise of a query cannot be shared.
     """
-    asked = session_questions(asks, rehearse(10_000))
     for query, guarantee in asked:
         noise = calibrate(query, schema, guarantee)
         if not is_summable(query) or any(scale is None for scale in noise.scales):
