@@ -5,6 +5,7 @@ ledger here: masks cancel out, and the law of the sum does not depend on them.
 """
 
 import argparse
+import itertools
 import json
 import math
 import sys
@@ -141,31 +142,36 @@ def _error(tables: Sequence[SecureSites | Unmetered], guarantee: Guarantee, draw
     return math.sqrt(float(np.mean([np.var(each[:, 1] - each[:, 0], ddof=1) for each in totals])))
 
 
-def coverage(name: str, sites: int, runs: int) -> Iterator[dict[str, Any]]:
+def coverage(name: str, sites: int, runs: int, delta: float) -> Iterator[dict[str, Any]]:
     """Yield how often the truth is not rejected at 5 %, intervals are refused, and how wide beside no noise they are.
 
     A 95 % interval covers the truth where its p-value is at least 5 %; the p-value is the faster of the two.
     """
     estimator, schema, units, kinds = CASES[name]
     for kind in kinds:
-        covered, refused, widths = [], 0, []
+        covered, refused, widths, shares = [], 0, [], []
         for run in range(runs):
             study = drawn(kind, np.random.default_rng((2, sites, run)), units)
             secure, one = sources(study, schema, sites)
-            effect = estimator.estimate(secure, epsilon=EPSILON)
+            effect = estimator.estimate(secure, epsilon=EPSILON, delta=delta)
             if effect.no_interval:
                 refused += 1
                 continue
             covered.append(effect.p_value(study[1]) >= 0.05)
+            shares.append(effect.privacy_sd / math.hypot(effect.privacy_sd, effect.sampling_sd or 0.0))
             if run % 10 == 0:
                 widths.append(_width(effect) / _width(estimator.estimate(one, epsilon=HARDLY_ANY_NOISE)))
+        share = float(np.mean(covered)) if covered else 0.0
         yield {
             "estimator": name,
             "tables": kind.__name__,
             "sites": sites,
             "units": units,
+            "delta": delta,
             "runs": runs,
-            "coverage": round(float(np.mean(covered)), 4) if covered else None,
+            "coverage": round(share, 4) if covered else None,
+            "coverage_se": round(math.sqrt(share * (1 - share) / len(covered)), 4) if covered else None,
+            "privacy_share_of_error": round(float(np.median(shares)), 3) if covered else None,
             "refused": round(refused / runs, 4),
             "width_over_no_noise": round(float(np.mean(widths)), 3) if widths else None,
         }
@@ -201,16 +207,18 @@ def curves(sites: int, runs: int, units: int = 24_000) -> dict[str, Any]:
     }
 
 
-def measure(runs: int, parts: Sequence[str], sites: Sequence[int]) -> Iterator[tuple[str, dict[str, Any]]]:
+def measure(
+    runs: int, parts: Sequence[str], sites: Sequence[int], deltas: Sequence[float]
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the part that a line of the result belongs to, and the line."""
     if "privacy" in parts:
-        for delta in (0.0, 1e-6):
+        for delta in deltas:
             yield from (("privacy", line) for line in privacy_errors(200, max(runs // 8, 2), delta))
     if "curves" in parts:
         yield "curves", curves(12, max(runs // 4, 2))
     if "coverage" in parts:
-        for each in sites:
-            yield from (("coverage", line) for name in CASES for line in coverage(name, each, runs))
+        for each, delta in itertools.product(sites, deltas):
+            yield from (("coverage", line) for name in CASES for line in coverage(name, each, runs, delta))
 
 
 def main() -> None:
@@ -218,10 +226,13 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=400, help="simulated tables for each setting")
     parser.add_argument("--part", nargs="+", default=["privacy", "curves", "coverage"], help="what to measure")
     parser.add_argument("--sites", type=int, nargs="+", default=SITES, help="the numbers of sites for coverage")
+    parser.add_argument(
+        "--delta", type=float, nargs="+", default=[0.0, 1e-6], help="0 for Laplace noise, else Gaussian"
+    )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     chosen = parser.parse_args()
     result: dict[str, list[dict[str, Any]]] = {}
-    for part, line in measure(chosen.runs, chosen.part, chosen.sites):
+    for part, line in measure(chosen.runs, chosen.part, chosen.sites, chosen.delta):
         result.setdefault(part, []).append(line)
         print(json.dumps({part: line}), file=sys.stderr, flush=True)
     if chosen.json:
