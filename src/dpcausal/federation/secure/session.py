@@ -191,14 +191,15 @@ class SiteSession:
         self._check_names(confirmations, self.summed, "the sum", own=False)
         if any(body.get("summed_digest") != confirmed for body in confirmations.values()):
             raise _other_input("confirmations of the sum that this site confirmed")
-        if not self.revealed:
-            self._check_secrets()
-            silent = [name for name in self.members if name not in self.summed]
-            self.revealed = {
-                "study": self.study,
-                "seeds": {name: self.held[name][0] for name in self.summed},
-                "mask_keys": {name: self.held[name][1] for name in silent},
-            }
+        if self.is_erased and self.revealed:
+            return self.revealed
+        self._check_secrets()
+        silent = [name for name in self.members if name not in self.summed]
+        self.revealed = {
+            "study": self.study,
+            "seeds": {name: self.held[name][0] for name in self.summed},
+            "mask_keys": {name: self.held[name][1] for name in silent},
+        }
         return self.revealed
 
     @property
