@@ -1,10 +1,12 @@
 """Secure sums over sites beside one table: privacy error, coverage, widths: `python -m benchmarks.secure_sums --json`.
 
 Sites' exact answers get their shares of noise from the vault's sampler and are added up. There are no masks and no
-ledger here: masks cancel out, and the law of the sum does not depend on them.
+ledger here: masks cancel out, and the law of the sum does not depend on them. For coverage, all units are read as one
+table, since the exact answers of sites add up to that of their units together; tests check both.
 """
 
 import argparse
+import itertools
 import json
 import math
 import sys
@@ -30,6 +32,9 @@ from dpcausal.vault.door import Sampler
 EPSILON = 1.0
 
 SITES = (3, 12, 50)
+
+BLOCK = 50
+"""How many sums of shares are drawn at once."""
 
 HARDLY_ANY_NOISE = 100.0
 """An epsilon at which the noise is a hundredth: what stands for no noise."""
@@ -84,15 +89,66 @@ class SecureSites:
 
     def release(self, query: Query, guarantee: Guarantee) -> Release:
         """Return the sum of the sites' answers."""
-        return summed_release(
-            query,
-            self.schema,
-            guarantee,
-            self.many(query, guarantee, 1)[0].tolist(),
-            sites=len(self._engines),
-            honest=self._honest,
-            receipt=Receipt(query.name, guarantee.epsilon, guarantee.delta),
-        )
+        ticks = self.many(query, guarantee, 1)[0].tolist()
+        return _released(self, query, guarantee, ticks, len(self._engines), self._honest)
+
+
+class ShareSums:
+    """Sums of one share of noise from each site, drawn in blocks: one call for each sum would take far longer.
+
+    Args:
+        sites: How many sites there are.
+    """
+
+    def __init__(self, sites: int) -> None:
+        self._sites, self._left = sites, dict[NoiseShare, list[Int64s]]()
+
+    def draw(self, share: NoiseShare) -> Int64s:
+        """Return the sum of so many sites' shares, in ticks. No sum is returned twice."""
+        left = self._left.setdefault(share, [])
+        if not left:
+            every = NoiseShare(share.family, share.scales * self._sites * BLOCK, share.honest)
+            noise = np.array(Sampler().add_noise_share([0] * len(every.scales), every), dtype=np.int64)
+            left.extend(noise.reshape(BLOCK, self._sites, -1).sum(axis=1))
+        return left.pop()
+
+
+class SummedSites:
+    """A source that answers from the units of all sites together, with the sum of the sites' shares of noise.
+
+    Args:
+        engine: The units of all sites.
+        schema: What is public about them.
+        sites: How many sites there are.
+        shares: Where the sums of shares come from.
+    """
+
+    rule: Rule = "additive"
+    arm_sizes = None
+    caveats: tuple[str, ...] = ()
+
+    def __init__(self, engine: ArrayEngine, schema: dpc.Schema, sites: int, shares: ShareSums) -> None:
+        self._engine, self.schema, self._sites, self._shares = engine, schema, sites, shares
+        self.n = int(engine.aggregate({}, ["1"])[0])
+
+    def release(self, query: Query, guarantee: Guarantee) -> Release:
+        """Return the sum of the sites' answers."""
+        noise, honest = calibrate(query, self.schema, guarantee), honest_of(self._sites)
+        exact = exact_answer(query, self.schema, self._engine, guarantee).in_order(noise)
+        noisy = np.array(exact, dtype=np.int64) + self._shares.draw(share_of(noise, honest))
+        return _released(self, query, guarantee, noisy.tolist(), self._sites, honest)
+
+
+def _released(  # noqa: PLR0913, PLR0917 (what a release consists of)
+    source: SecureSites | SummedSites,
+    query: Query,
+    guarantee: Guarantee,
+    ticks: Sequence[int],
+    sites: int,
+    honest: int,
+) -> Release:
+    receipt = Receipt(query.name, guarantee.epsilon, guarantee.delta)
+    return summed_release(query, source.schema, guarantee, ticks, sites=sites, honest=honest, receipt=receipt)
 
 
 def engine_of(columns: Columns, schema: dpc.Schema) -> ArrayEngine:
@@ -141,31 +197,39 @@ def _error(tables: Sequence[SecureSites | Unmetered], guarantee: Guarantee, draw
     return math.sqrt(float(np.mean([np.var(each[:, 1] - each[:, 0], ddof=1) for each in totals])))
 
 
-def coverage(name: str, sites: int, runs: int) -> Iterator[dict[str, Any]]:
+def coverage(name: str, sites: int, runs: int, delta: float) -> Iterator[dict[str, Any]]:
     """Yield how often the truth is not rejected at 5 %, intervals are refused, and how wide beside no noise they are.
 
     A 95 % interval covers the truth where its p-value is at least 5 %; the p-value is the faster of the two.
     """
     estimator, schema, units, kinds = CASES[name]
+    sums = ShareSums(sites)
     for kind in kinds:
-        covered, refused, widths = [], 0, []
+        covered, refused, widths, shares = [], 0, [], []
         for run in range(runs):
             study = drawn(kind, np.random.default_rng((2, sites, run)), units)
-            secure, one = sources(study, schema, sites)
-            effect = estimator.estimate(secure, epsilon=EPSILON)
+            engine = engine_of(study[0], schema)
+            secure = SummedSites(engine, schema, sites, sums)
+            effect = estimator.estimate(secure, epsilon=EPSILON, delta=delta)
             if effect.no_interval:
                 refused += 1
                 continue
             covered.append(effect.p_value(study[1]) >= 0.05)
+            shares.append(effect.privacy_sd / math.hypot(effect.privacy_sd, effect.sampling_sd or 0.0))
             if run % 10 == 0:
-                widths.append(_width(effect) / _width(estimator.estimate(one, epsilon=HARDLY_ANY_NOISE)))
+                exact = estimator.estimate(Unmetered(engine, schema), epsilon=HARDLY_ANY_NOISE)
+                widths.append(_width(effect) / _width(exact))
+        share = float(np.mean(covered)) if covered else 0.0
         yield {
             "estimator": name,
             "tables": kind.__name__,
             "sites": sites,
             "units": units,
+            "delta": delta,
             "runs": runs,
-            "coverage": round(float(np.mean(covered)), 4) if covered else None,
+            "coverage": round(share, 4) if covered else None,
+            "coverage_se": round(math.sqrt(share * (1 - share) / len(covered)), 4) if covered else None,
+            "privacy_share_of_error": round(float(np.median(shares)), 3) if covered else None,
             "refused": round(refused / runs, 4),
             "width_over_no_noise": round(float(np.mean(widths)), 3) if widths else None,
         }
@@ -201,16 +265,18 @@ def curves(sites: int, runs: int, units: int = 24_000) -> dict[str, Any]:
     }
 
 
-def measure(runs: int, parts: Sequence[str], sites: Sequence[int]) -> Iterator[tuple[str, dict[str, Any]]]:
+def measure(
+    runs: int, parts: Sequence[str], sites: Sequence[int], deltas: Sequence[float]
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the part that a line of the result belongs to, and the line."""
     if "privacy" in parts:
-        for delta in (0.0, 1e-6):
+        for delta in deltas:
             yield from (("privacy", line) for line in privacy_errors(200, max(runs // 8, 2), delta))
     if "curves" in parts:
         yield "curves", curves(12, max(runs // 4, 2))
     if "coverage" in parts:
-        for each in sites:
-            yield from (("coverage", line) for name in CASES for line in coverage(name, each, runs))
+        for each, delta in itertools.product(sites, deltas):
+            yield from (("coverage", line) for name in CASES for line in coverage(name, each, runs, delta))
 
 
 def main() -> None:
@@ -218,10 +284,13 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=400, help="simulated tables for each setting")
     parser.add_argument("--part", nargs="+", default=["privacy", "curves", "coverage"], help="what to measure")
     parser.add_argument("--sites", type=int, nargs="+", default=SITES, help="the numbers of sites for coverage")
+    parser.add_argument(
+        "--delta", type=float, nargs="+", default=[0.0, 1e-6], help="0 for Laplace noise, else Gaussian"
+    )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     chosen = parser.parse_args()
     result: dict[str, list[dict[str, Any]]] = {}
-    for part, line in measure(chosen.runs, chosen.part, chosen.sites):
+    for part, line in measure(chosen.runs, chosen.part, chosen.sites, chosen.delta):
         result.setdefault(part, []).append(line)
         print(json.dumps({part: line}), file=sys.stderr, flush=True)
     if chosen.json:

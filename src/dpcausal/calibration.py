@@ -98,11 +98,14 @@ class NoiseShare:
         scales: For each coordinate, in ticks: the scale of the whole Laplace noise, of which a share is the difference
             of two negative binomials of size 1 / `honest`; or the standard deviation of one share of a Gaussian.
         honest: How many shares are the whole noise.
+        inflation: The standard deviation of so many shares over that of the whole noise: a little above 1 for a
+            Gaussian.
     """
 
     family: Literal["laplace", "gaussian"]
     scales: tuple[float, ...]
     honest: int
+    inflation: float = 1.0
 
 
 def share_of(noise: Noise, honest: int) -> NoiseShare:
@@ -128,7 +131,7 @@ def share_of(noise: Noise, honest: int) -> NoiseShare:
         room = Fraction(noise.event.mu) * (1 - 1 / inflated) / 2
         excess = sum(scales.count(scale) * _excess(share, honest) ** 2 for scale, share in shares.items())
         if min(shares.values()) >= 0.5 and excess <= room**2:
-            return NoiseShare("gaussian", tuple(shares[scale] for scale in scales), honest)
+            return NoiseShare("gaussian", tuple(shares[scale] for scale in scales), honest, float(inflated))
     raise QueryError(
         expected="Gaussian noise of a tick or more in each share, for a secure sum",
         got=f"shares of {min(scales) / math.sqrt(honest):.3g} ticks",

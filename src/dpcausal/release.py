@@ -150,7 +150,7 @@ class Release:
         public_values: Numbers without noise, made of columns that are public or of what was made noisy before.
         receipt: The debit that paid for it.
         parts: Of how many independent parts of one size the noise in each number is the sum: one for each site that
-            added its own noise; of shares of noise, their number over how many of them are the whole noise.
+            added its own noise; of shares of noise, their variance over that of the whole noise.
         sites: The number of sites whose answers it is the sum of.
     """
 

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 import dpcausal as dpc
-from dpcausal.calibration import Noise, calibrate
+from dpcausal.calibration import Noise, calibrate, share_of
 from dpcausal.columns import Category
 from dpcausal.effect import Estimator
 from dpcausal.errors import TransportError
-from dpcausal.federation.aggregate import sum_releases, ticks_of
+from dpcausal.federation.aggregate import sum_releases, summed_release, ticks_of
 from dpcausal.queries import ArmMoments, Cut
 from dpcausal.release import Noisy, Receipt, Release
 from dpcausal.schema import PROTECTS, Protects
@@ -173,3 +173,20 @@ def test_summed_noise_is_that_of_all_sites() -> None:
     spread = sum(each.value("total_0") ** 2 for each in sums) / runs
     assert spread == pytest.approx(sums[0].variance("total_0"), rel=0.3)
     assert spread != pytest.approx(release((0, 0, 0, 0, 0, 0), 0).variance("total_0"), rel=0.3)
+
+
+@pytest.mark.parametrize(("epsilon", "honest", "inflation"), [(2.5, 8, 1 + 2**-7), (1.0, 34, 1 + 2**-10)])
+def test_reported_gaussian_scale_is_that_of_the_shares_in_a_secure_sum(
+    epsilon: float, honest: int, inflation: float
+) -> None:
+    schema, guarantee, sites = standard_schema(), dpc.Guarantee(epsilon=epsilon, delta=1e-6), 50
+    noise = calibrate(ArmMoments(), schema, guarantee)
+    share = share_of(noise, honest)
+    receipt = Receipt("arm_moments", epsilon, 1e-6)
+    found = summed_release(ArmMoments(), schema, guarantee, [0] * 6, sites=sites, honest=honest, receipt=receipt)
+    assert share.inflation == inflation
+    for at, scale, part, whole in zip(
+        noise.sensitivity.coordinates, found.scales, share.scales, noise.scales, strict=True
+    ):
+        assert scale == pytest.approx(math.sqrt(sites) * part * at.tick, rel=1e-12)
+        assert scale > math.sqrt(sites / honest) * (whole or 0) * at.tick * (1 + 2**-11)  # without it, it is too small

@@ -1,21 +1,27 @@
 """A site's sessions of secure sums: private, on disk before an answer leaves, and never in a backup."""
 
 import json
+import os
 import stat
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from dpcausal import DifferenceInMeans, Study
+from dpcausal.cli import app
 from dpcausal.errors import StudyError
 from dpcausal.federation.protocol import Message, Request, Step
+from dpcausal.federation.secure.session import SiteSession
 from dpcausal.federation.signatures import Key, claimed_body
 from dpcausal.ledger import Ledger
 from dpcausal.site.backup import backup_site, restore_site
 from dpcausal.site.policy import KEY
 from dpcausal.site.review import objections
 from dpcausal.site.site import Site
+from dpcausal.site.status import site_status
 from dpcausal.testing import standard_schema, synthetic_table
 from dpcausal.vault import Vault
 from tests.support.site_folders import approve_study, make_site_folder
@@ -51,6 +57,10 @@ class Three:
         """Return the messages of all sites."""
         return tuple(self.ask(name, step, carries) for name in NAMES)
 
+    def session(self, name: str) -> Path:
+        """Return the file of a site's session."""
+        return self.folder / name / "sessions" / f"{self.study.digest}.json"
+
     def debits(self, name: str) -> int:
         entries = Ledger(f"sqlite:///{self.folder / name / 'ledger.db'}").entries()
         return [entry.kind for entry in entries].count("debit")
@@ -72,7 +82,7 @@ def headers(messages: tuple[str, ...]) -> tuple[str, ...]:
 
 def test_session_is_private_and_stored_before_each_answer(three: Three, monkeypatch: pytest.MonkeyPatch) -> None:
     keys = three.round("keys")
-    file = three.folder / "east" / "sessions" / f"{three.study.digest}.json"
+    file = three.session("east")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
     assert three.ask("east", "keys") == keys[0]  # the same secrets, in a new process
@@ -151,16 +161,127 @@ def test_lost_or_restored_session_is_not_begun_again_once_it_was_paid_for(three:
     assert three.debits("east") == 1
 
 
-def test_older_copy_of_a_session_would_confirm_two_sums(three: Three) -> None:
-    """The reason why no backup holds a session: put back, it confirms another set of sites."""
+def put_back_after_a_confirmation(three: Three) -> str:
+    """Let east confirm a sum, put its session back as it was before, and ask it to confirm another; return its code."""
     keys = three.round("keys")
     masked = three.round("masked", three.round("shares", keys))
-    file = three.folder / "east" / "sessions" / f"{three.study.digest}.json"
+    file = three.session("east")
     older = file.read_text()
-    assert code(three.ask("east", "confirm", headers(masked))) == "answered"
+    confirmed = three.ask("east", "confirm", headers(masked))
+    assert code(confirmed) == "answered"
     assert code(three.ask("east", "confirm", headers(masked[:2]))) == "refused_step"
     file.write_text(older)
-    assert code(three.ask("east", "confirm", headers(masked[:2]))) == "answered"
+    other = code(three.ask("east", "confirm", headers(masked[:2])))
+    assert other == "answered" or three.ask("east", "confirm", headers(masked)) == confirmed
+    return other
+
+
+def test_older_copy_of_a_session_confirms_no_other_sum(three: Three) -> None:
+    assert put_back_after_a_confirmation(three) == "refused_step"
+    entries = Ledger(f"sqlite:///{three.folder / 'east' / 'ledger.db'}").entries()
+    assert [entry.kind for entry in entries].count("confirm") == 1
+
+
+def test_check_of_the_recorded_sum_has_teeth(three: Three, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mutant: a ledger that records no confirmation. The older copy confirms a second sum."""
+    monkeypatch.setattr(Ledger, "store_confirmation", lambda _, __, summed: summed)
+    assert put_back_after_a_confirmation(three) == "answered"
+
+
+def test_sum_confirmed_without_its_ledger_is_not_opened(three: Three, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = three.round("keys")
+    masked = three.round("masked", three.round("shares", keys))
+    older = three.session("east").read_text()
+    three.ask("east", "confirm", headers(masked))
+    three.session("east").write_text(older)
+    with monkeypatch.context() as mutant:
+        mutant.setattr(Ledger, "store_confirmation", lambda _, __, summed: summed)
+        confirmed = [three.ask(name, "confirm", headers(masked[:2])) for name in NAMES[:2]]
+    assert set(map(code, confirmed)) == {"answered"}
+    assert code(three.ask("east", "unmask", tuple(confirmed))) == "refused_step"
+
+
+def test_session_is_not_confirmed_after_its_ledger_was_restored(three: Three) -> None:
+    keys = three.round("keys")
+    masked = three.round("masked", three.round("shares", keys))
+    ledger = f"sqlite:///{three.folder / 'east' / 'ledger.db'}"
+    Ledger.restore(ledger, by="a person", reason="disk failure", lost_epsilon=0.0)
+    assert code(three.ask("east", "confirm", headers(masked))) == "failed"
+    assert code(three.ask("north", "confirm", headers(masked))) == "answered"
+
+
+def secrets_of(file: Path) -> list[str]:
+    """Return the secrets in a session: its keys, its seed and the shares that it holds."""
+    session = json.loads(file.read_text())
+    own = [session[name] for name in ("channel_key", "mask_key", "seed")]
+    return [text for text in [*own, *(share for pair in session["held"].values() for share in pair)] if text]
+
+
+def finish(three: Three) -> tuple[list[str], bytes]:
+    """Run all rounds; return the secrets that east did not reveal, and what is left of the file that held them."""
+    keys = three.round("keys")
+    shares = three.round("shares", keys)
+    masked = three.round("masked", shares)
+    confirmed = three.round("confirm", headers(masked))
+    file = three.session("east")
+    secrets = secrets_of(file)
+    with file.open("rb") as opened:
+        unmasked = three.ask("east", "unmask", confirmed)
+        replaced = opened.read()
+    assert code(unmasked) == "answered"
+    asked: dict[Step, tuple[str, ...]] = {"keys": (), "shares": keys, "masked": shares, "confirm": headers(masked)}
+    answers = (keys, shares, masked, confirmed)
+    for (step, carries), answer in zip(asked.items(), answers, strict=True):
+        assert three.ask("east", step, carries) == answer[0], step
+    assert three.ask("east", "unmask", confirmed) == unmasked
+    assert three.ask("east", "unmask", confirmed[:2]) != unmasked  # another request, and the same shares
+    revealed = json.loads(claimed_body(unmasked))["answer"]["unmask"]["seeds"].values()
+    return [secret for secret in secrets if secret not in revealed], replaced
+
+
+def test_secrets_are_erased_before_the_last_answer_and_all_answers_stay(three: Three) -> None:
+    secrets, replaced = finish(three)
+    assert len(secrets) == 3 + len(NAMES)  # its own, and a share of each site's mask key
+    assert set(replaced) == {0}
+    everything = b"".join(file.read_bytes() for file in (three.folder / "east").rglob("*") if file.is_file())
+    assert not [secret for secret in secrets if secret.encode() in everything]
+
+
+def test_search_for_secrets_has_teeth(three: Three, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mutant: a session that stays as it is."""
+    monkeypatch.setattr(SiteSession, "erase", lambda _: None)
+    secrets, _ = finish(three)
+    assert set(secrets) <= set(secrets_of(three.session("east")))
+
+
+def test_ended_session_holds_no_secrets_and_takes_no_further_part(three: Three) -> None:
+    keys = three.round("keys")
+    shares = three.round("shares", keys)
+    folder = three.folder / "east"
+    assert checks_of(folder)["sessions"]["words"] == "not finished: 1, the oldest for 0 days"
+    days = 40 * 86_400
+    os.utime(three.session("east"), (time.time() - days, time.time() - days))
+    assert checks_of(folder)["sessions"]["level"] == "attention"
+    ended = CliRunner().invoke(app, ["site", "end-session", str(folder), three.study.digest[:12]])
+    assert ended.exit_code == 0, ended.output
+    assert secrets_of(three.session("east")) == []
+    assert "sessions" not in checks_of(folder)
+    assert three.ask("east", "shares", keys) == shares[0]
+    assert code(three.ask("east", "masked", shares)) == "refused_step"
+    assert three.debits("east") == 0
+
+
+def test_session_that_ended_after_its_debit_confirms_nothing(three: Three) -> None:
+    keys = three.round("keys")
+    masked = three.round("masked", three.round("shares", keys))
+    Site(three.folder / "east").end_session(three.study.digest)
+    assert code(three.ask("east", "confirm", headers(masked))) == "refused_step"
+    assert code(three.ask("east", "keys")) == "answered"
+
+
+def checks_of(folder: Path) -> dict[str, dict[str, Any]]:
+    checks: dict[str, dict[str, Any]] = json.loads(site_status(folder).to_json())["checks"]
+    return checks
 
 
 def test_study_that_lists_another_key_for_the_site_is_refused(three: Three) -> None:

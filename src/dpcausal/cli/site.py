@@ -131,6 +131,15 @@ def answer(
         raise typer.Exit(1)
 
 
+@site.command("end-session")
+def end_session(
+    folder: Folder, study: Annotated[str, typer.Argument(help="The first digits of the study's digest.")]
+) -> None:
+    """Erase the secrets of a secure sum that will not be finished. This site takes no further part in it."""
+    digest = open_site(folder).end_session(study)
+    typer.echo(f"Erased the secrets of study {digest[:12]}. What was paid for it is spent.")
+
+
 @site.command("request-kit")
 def request_network_kit(
     folder: Folder,

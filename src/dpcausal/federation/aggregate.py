@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from dpcausal import queries
-from dpcausal.calibration import Noise, calibrate
+from dpcausal.calibration import Noise, calibrate, share_of
 from dpcausal.effect import Effect
 from dpcausal.errors import TransportError
 from dpcausal.federation.protocol import Message
@@ -62,7 +62,7 @@ def summed_release(  # noqa: PLR0913 (all but four have names)
     """
     noise = calibrate(query, schema, guarantee)
     one = Release.of(query, guarantee, noise, noisy=Noisy(tuple(ticks)), public_values=(), receipt=receipt)
-    return one.of_sites(sites, parts=sites / honest)
+    return one.of_sites(sites, parts=sites / honest * share_of(noise, honest).inflation ** 2)
 
 
 def ticks_of(values: Sequence[float], coordinates: Sequence[Coordinate]) -> tuple[int, ...]:

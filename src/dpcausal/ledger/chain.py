@@ -15,11 +15,23 @@ FORMAT = 1
 """The version of the format of a ledger's entries."""
 
 Kind = Literal[
-    "open", "version", "bind", "grant", "debit", "release", "look", "restore", "checkpoint", "allocate", "close"
+    "open",
+    "version",
+    "bind",
+    "grant",
+    "debit",
+    "release",
+    "confirm",
+    "look",
+    "restore",
+    "checkpoint",
+    "allocate",
+    "close",
 ]
 
-REQUEST_ORDER: tuple[Kind, ...] = ("grant", "debit", "release")
-"""The entries of one request, in order. A schedule of looks is granted and debited; each of its looks is one entry."""
+REQUEST_ORDER: tuple[Kind, ...] = ("grant", "debit", "release", "confirm")
+"""The entries of one request, in order; only a session of secure sums has the last. A schedule of looks is granted and
+debited; each of its looks is one entry."""
 
 REQUEST_KINDS: tuple[Kind, ...] = (*REQUEST_ORDER, "look")
 
@@ -32,10 +44,11 @@ class Entry(ChainEntry):
         number: Its place in the ledger, from 0, without gaps.
         kind: `open` (budget, first version and witness), `version` (another version of the data), `bind` (what is
             public about the data, and how many units this version has), `grant` (budget reserved), `debit` (budget
-            spent for good), `release` (the answer that was paid for), `look` (the answer at one look of a schedule
-            that was paid for), `restore` (an older copy was put back), `checkpoint` (the running total of all entries
-            before it), `allocate` (of a population: the budget of one experiment), or `close` (of an experiment:
-            nothing is granted any more; of a population: an experiment returned what it never granted).
+            spent for good), `release` (the answer that was paid for), `confirm` (the one sum over sites of which this
+            answer may be a part), `look` (the answer at one look of a schedule that was paid for), `restore` (an older
+            copy was put back), `checkpoint` (the running total of all entries before it), `allocate` (of a population:
+            the budget of one experiment), or `close` (of an experiment: nothing is granted any more; of a population:
+            an experiment returned what it never granted).
         request: The digest of the request it belongs to; of a version or an experiment its name; of a checkpoint or
             restore its number.
         body: The content of the entry, as JSON.
@@ -60,6 +73,11 @@ class Entry(ChainEntry):
         """The content of the entry, as plain values."""
         content: dict[str, Any] = json.loads(self.body)
         return content
+
+    @property
+    def answer(self) -> str:
+        """The answer that a release or a look stores, as JSON."""
+        return json.dumps(self.content["release"], sort_keys=True)
 
     @property
     def events(self) -> list[Event]:
@@ -87,10 +105,10 @@ def _number_after(entry: Entry | None) -> int:
 
 
 def check_order(kinds: Sequence[str]) -> None:
-    """Raise unless the entries of one request are a beginning of grant, debit, release, each once; or one look."""
+    """Raise unless the entries of one request are a beginning of `REQUEST_ORDER`, each once; or one look."""
     if tuple(kinds) not in (REQUEST_ORDER[: len(kinds)], ("look",)):
         raise LedgerError(
-            expected="grant, debit and release of each request once and in this order",
+            expected="grant, debit, release and confirmation of each request once and in this order",
             got=f"{', '.join(kinds)} of one request",
             hint="restore the ledger from a copy that verifies; do not release anything before.",
         )

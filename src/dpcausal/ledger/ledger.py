@@ -1,6 +1,5 @@
 """The ledger of one data set."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
@@ -13,10 +12,11 @@ from dpcausal.guarantee import Event, ProofStatus
 from dpcausal.ledger import refusals, verification
 from dpcausal.ledger.accounting import tight_epsilon
 from dpcausal.ledger.allocation import Allocation
+from dpcausal.ledger.answers import Answers
 from dpcausal.ledger.budget import Budget, Spending, Total
 from dpcausal.ledger.chain import Entry, broken_at
 from dpcausal.ledger.data_set import DataSet, check_version
-from dpcausal.ledger.journal import Journal, begin
+from dpcausal.ledger.journal import begin
 from dpcausal.ledger.restoring import Lost, check_line, stated_event
 from dpcausal.ledger.running_total import RunningTotal
 from dpcausal.ledger.store import Store
@@ -25,7 +25,7 @@ from dpcausal.release import Receipt
 from dpcausal.text import html_bar, html_table
 
 
-class Ledger(Journal[RunningTotal]):
+class Ledger(Answers):
     """The budget of one data set, and everything spent from it.
 
     A request is granted (its price is reserved), debited (spent for good, durably, before any record is read) and
@@ -267,58 +267,6 @@ class Ledger(Journal[RunningTotal]):
                 self.allocation.check_day()
             return self._append(connection, "debit", request, {"study": self.study} if self.study else {})
 
-    def store(self, request: str, release: str) -> str:
-        """Store the answer to a request, and return the stored answer: always the first one."""
-        with self._transaction() as connection:
-            made = self._request(connection, request)
-            if "release" in made:
-                return _stored_answer(made["release"])
-            if "debit" not in made:
-                raise LedgerError(
-                    expected="a request that was debited", got="one that was not", hint="debit it before the answer."
-                )
-            if self.allocation:  # what was paid for in one period is not told in another
-                self.allocation.check_day()
-            self._append(connection, "release", request, {"release": json.loads(release)})
-            return release
-
-    def store_look(self, schedule: str, look: str, previous: str | None, release: str) -> str:
-        """Store the answer at one look of a schedule, and return the stored answer: always the first one.
-
-        Args:
-            schedule: The request that was granted and debited for all looks together.
-            look: The request of this look.
-            previous: The request of the look before it, which must be answered; None for the first.
-            release: The answer.
-        """
-        with self._transaction() as connection:
-            made = self._request(connection, look)
-            if "look" in made:
-                return _stored_answer(made["look"])
-            if self.allocation:  # what was paid for in one period is not told in another
-                self.allocation.check_day()
-            if "debit" not in self._request(connection, schedule):
-                raise LedgerError(
-                    expected="a schedule that was debited", got="one that was not", hint="debit it before the answer."
-                )
-            if previous is not None and "look" not in self._request(connection, previous):
-                raise refusals.out_of_order()
-            content = {"schedule": schedule, "previous": previous, "release": json.loads(release)}
-            self._append(connection, "look", look, content)
-            return release
-
-    def stored(self, request: str) -> str | None:
-        """Return the stored answer to a request or to a look, or None."""
-        with self._transaction() as connection:
-            made = self._request(connection, request)
-            found = made.get("release") or made.get("look")
-            return _stored_answer(found) if found else None
-
-    def is_debited(self, request: str) -> bool:
-        """Return whether a request was paid for."""
-        with self._transaction() as connection:
-            return "debit" in self._request(connection, request)
-
     def check_receipts(self, receipts: Iterable[Receipt]) -> tuple[Receipt, ...]:
         """Return the receipts whose debits this ledger does not hold; none, if all is well.
 
@@ -378,7 +326,3 @@ class Ledger(Journal[RunningTotal]):
         """Return the same for a notebook, with the spent share of epsilon as a bar."""
         share = self.budget.spent(self._running.total).epsilon / self.budget.epsilon
         return html_table("Ledger", [("", repr(self).removeprefix("Ledger")[1:-1])]) + html_bar(share)
-
-
-def _stored_answer(release: Entry) -> str:
-    return json.dumps(release.content["release"], sort_keys=True)

@@ -2,12 +2,13 @@
 
 A session's secrets are used once. An older copy of a session would answer a round a second time, for other sites, and
 two answers can open what one cannot. So sessions are never part of a backup, and a site that lost one begins no other
-session that its ledger has paid for: the ledger holds the members of each session.
+session that its ledger has paid for: the ledger holds the members of each session, and the sum that it confirmed.
+
+Its secrets are erased before the last answer leaves.
 """
 
 import fcntl
 import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,8 @@ from dpcausal.federation.protocol import Request
 from dpcausal.federation.secure.session import SiteSession
 from dpcausal.federation.secure_messages import verified_bodies
 from dpcausal.hash_chain import digest_of_text
+from dpcausal.ledger import Ledger
+from dpcausal.release import session_request
 from dpcausal.secure_settings import SecureSettings
 
 SESSIONS = "sessions"
@@ -36,12 +39,13 @@ class Sessions:
     def __init__(self, folder: Path, site: str, public_key: str) -> None:
         self._folder, self._site, self._public_key = folder, site, public_key
 
-    def answer(self, request: Request, settings: SecureSettings, *, may_begin: bool) -> dict[str, Any]:
+    def answer(self, request: Request, settings: SecureSettings, ledger: Ledger, *, may_begin: bool) -> dict[str, Any]:
         """Return the answer to a round that reads no table: `keys`, `shares`, `confirm` or `unmask`.
 
         Args:
             request: The request.
             settings: The terms of its study.
+            ledger: Where the sum is recorded that the site confirms, before the confirmation leaves.
             may_begin: Whether a new session may begin. It may not once the ledger has paid for one.
 
         Raises:
@@ -49,12 +53,18 @@ class Sessions:
             TransportError: If the request carries something that the study's sites did not sign.
         """
         carried = {} if request.ask == "keys" else verified_bodies(request, settings.sites)
-        with self._session(digest_of_text(request.study), settings, new=may_begin) as session:
+        study = digest_of_text(request.study)
+        with self._session(study, settings, new=may_begin) as session:
             if request.ask == "keys":
                 return session.keys()
             if request.ask == "shares":
                 return session.shares(carried)
-            return session.confirm(carried) if request.ask == "confirm" else session.unmask(carried)
+            answer = session.confirm(carried) if request.ask == "confirm" else session.unmask(carried)
+            if ledger.store_confirmation(session_request(study), session.summed_digest) != session.summed_digest:
+                raise _other_sum()
+            if request.ask == "unmask":
+                session.erase()
+            return answer
 
     def mask(self, request: Request, settings: SecureSettings, count: int) -> tuple[list[int], str]:
         """Return the mask of the round `masked`, and the digest of the members with which it cancels.
@@ -67,45 +77,90 @@ class Sessions:
         with self._session(digest_of_text(request.study), settings, new=False) as session:
             return session.mask(carried, count), session.members_digest
 
+    def end(self, study: str) -> None:
+        """End the session of a study: erase its secrets. It answers nothing new from then on, and none other begins.
+
+        Raises:
+            SessionError: If there is none.
+        """
+        with self._lock():
+            file = self._folder / f"{study}.json"
+            session = _stored(file)
+            session.erase()
+            _write(file, session.to_json())
+
     @contextmanager
     def _session(self, study: str, settings: SecureSettings, *, new: bool) -> Iterator[SiteSession]:
         """Give the session of a study, and store it, durably, before the answer is returned."""
         if settings.sites.get(self._site) != self._public_key:
             raise _not_listed(self._site)
+        with self._lock():
+            file = self._folder / f"{study}.json"
+            if new and not file.exists():
+                session = SiteSession.new(study, self._site, settings.sites, settings.threshold)
+            else:
+                session = _stored(file)
+            yield session
+            _write(file, session.to_json())
+
+    @contextmanager
+    def _lock(self) -> Iterator[None]:
+        """Exclude all other processes from the sessions."""
         self._folder.mkdir(mode=0o700, exist_ok=True)
-        file = self._folder / f"{study}.json"
         lock = os.open(self._folder / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            session = self._read(file, study, settings, new=new)
-            yield session
-            _write(file, session.to_json())
+            yield
         finally:
             os.close(lock)
 
-    def _read(self, file: Path, study: str, settings: SecureSettings, *, new: bool) -> SiteSession:
-        if file.exists():
-            return SiteSession.from_json(file.read_text(encoding="ascii"))
-        if not new:
-            raise SessionError(
-                expected="a session that began with the round keys",
-                got="none for this study",
-                hint="the session was lost, or never began; a new attempt needs a new study text.",
-            )
-        return SiteSession.new(study, self._site, settings.sites, settings.threshold)
+
+def unfinished_sessions(folder: Path) -> dict[str, float]:
+    """Return the studies whose sessions in a folder hold secrets, with the time of their last round."""
+    return {file.stem: file.stat().st_mtime for file in sorted(folder.glob("*.json")) if not _stored(file).is_erased}
+
+
+def _stored(file: Path) -> SiteSession:
+    if not file.exists():
+        raise SessionError(
+            expected="a session that began with the round keys",
+            got="none for this study",
+            hint="the session was lost, or never began; a new attempt needs a new study text.",
+        )
+    return SiteSession.from_json(file.read_text(encoding="ascii"))
 
 
 def _write(file: Path, text: str) -> None:
-    """Replace a file, durably and completely or not at all; its owner alone can read it."""
-    descriptor, partial = tempfile.mkstemp(dir=file.parent, prefix=".")
-    with os.fdopen(descriptor, "w", encoding="ascii") as output:
-        output.write(text)
-        output.flush()
-        os.fsync(output.fileno())
-    Path(partial).replace(file)
+    """Replace a file, durably and completely or not at all, and overwrite what it held; its owner alone can read it.
+
+    The lock must be held: the new text is written beside the file under one name. What was replaced is overwritten
+    where it was on disk, as far as the disk and its file system do so.
+    """
+    partial = file.with_suffix(".partial")
+    _write_through(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), text.encode("ascii"))
+    replaced = os.open(file, os.O_WRONLY) if file.exists() else None
+    partial.replace(file)
     folder = os.open(file.parent, os.O_RDONLY)
     os.fsync(folder)
     os.close(folder)
+    if replaced is not None:
+        _write_through(replaced, bytes(os.fstat(replaced).st_size))
+
+
+def _write_through(descriptor: int, content: bytes) -> None:
+    """Write to an open file, wait until it is on disk, and close it."""
+    with os.fdopen(descriptor, "wb") as output:
+        output.write(content)
+        output.flush()
+        os.fsync(output.fileno())
+
+
+def _other_sum() -> SessionError:
+    return SessionError(
+        expected="the sum that this site's ledger recorded for the session",
+        got="another set of sites",
+        hint="the session was put back from an older copy; a new attempt needs a new study text.",
+    )
 
 
 def _not_listed(site: str) -> SessionError:

@@ -166,7 +166,7 @@ class Site:
             if ledger.remaining_after(events) is None:
                 raise _RefusalError("no_budget")
         try:
-            return {"answer": {asked.ask: self._sessions.answer(asked, settings, may_begin=begins)}}
+            return {"answer": {asked.ask: self._sessions.answer(asked, settings, ledger, may_begin=begins)}}
         except TransportError:
             raise _RefusalError("refused_step") from None
 
@@ -182,6 +182,18 @@ class Site:
         part = vault.contribute(questions, session=study.digest, members=members, honest=settings.honest, mask=mask)
         header = seal_header(self._key, study.digest, members)
         return masked_answer(part.masked, part.receipt, header)
+
+    def end_session(self, prefix: str) -> str:
+        """Erase the secrets of a secure sum, given the first digits of its study's digest; return the digest.
+
+        This site takes no further part in the sum. What it paid is spent.
+
+        Raises:
+            SessionError: If this site took no part in it.
+        """
+        digest = digest_of_text(self.inbox.text(prefix))
+        self._sessions.end(digest)
+        return digest
 
     def create_ledger(self) -> Ledger:
         """Create the ledger that the policy describes, once."""

@@ -1,5 +1,6 @@
 """The health of a site. Nothing here opens its table or needs its key."""
 
+import time
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -23,7 +24,11 @@ from dpcausal.site.audit_log import AUDIT_LOG, AuditLog
 from dpcausal.site.audit_log import VERSION as AUDIT_LOG_FORMAT
 from dpcausal.site.policy import VERSION as POLICY_FORMAT
 from dpcausal.site.policy import Policy
+from dpcausal.site.sessions import SESSIONS, unfinished_sessions
 from dpcausal.site.site_ledger import open_ledger
+
+SESSION_DAYS = 30
+"""A secure sum that waits for its next round for longer needs attention: its session holds secrets."""
 
 
 def site_status(folder: Path) -> Status:
@@ -33,7 +38,7 @@ def site_status(folder: Path) -> Status:
         StudyError: If there is no readable policy in the folder.
     """
     policy = Policy.read(folder)
-    checks = (*_network(folder), _waiting(folder), *_ledger(folder, policy), _audit_log(folder))
+    checks = (*_network(folder), _waiting(folder), *_ledger(folder, policy), _audit_log(folder), *_sessions(folder))
     rest = (check_disk(folder), check_backup(folder), _versions(folder))
     return Status("site", policy.site, (*checks, *rest))
 
@@ -87,6 +92,22 @@ def _audit_log(folder: Path) -> Check:
     except DpcausalError as error:
         return Check("audit_log", BROKEN, f"expected {error.expected}, got {error.got}")
     return Check("audit_log", HEALTHY, f"whole, {count} entries", count)
+
+
+def _sessions(folder: Path) -> Iterator[Check]:
+    """Yield how many secure sums are not finished: their sessions hold secrets. Nothing where there are none."""
+    try:
+        unfinished = unfinished_sessions(folder / SESSIONS)
+    except DpcausalError as error:
+        yield Check("sessions", ATTENTION, f"unknown: expected {error.expected}, got {error.got}")
+        return
+    if not unfinished:
+        return
+    days = int((time.time() - min(unfinished.values())) // 86_400)
+    words = f"not finished: {len(unfinished)}, the oldest for {days} days"
+    old = days > SESSION_DAYS
+    hint = "; erase their secrets with: dpcausal site end-session" if old else ""
+    yield Check("sessions", ATTENTION if old else HEALTHY, words + hint, len(unfinished))
 
 
 def _versions(folder: Path) -> Check:

@@ -22,7 +22,8 @@ class SiteSession:
     The exchanges come in the order `keys`, `shares`, `mask`, `confirm`, `unmask`. Each is answered for one input: the
     same input gets the same answer, another one raises `SessionError` and changes nothing. The caller verifies the
     signatures of all bodies, and stores `to_json()` durably before an answer leaves. A session must never be restored
-    from an older copy: it would answer a second input.
+    from an older copy: it would answer a second input. `erase` ends it: what was answered before is answered again, but
+    for the mask, and nothing new.
 
     Attributes:
         study: The digest of the study.
@@ -38,6 +39,7 @@ class SiteSession:
         held: For each member, the shares that this site holds of its seed and of its private mask key.
         count: The length of the mask.
         summed: The names of the sites whose sum this site confirmed.
+        revealed: The answer to `unmask`.
     """
 
     study: str
@@ -53,6 +55,7 @@ class SiteSession:
     held: dict[str, tuple[str, str]] = field(default_factory=dict, repr=False)
     count: int = 0
     summed: tuple[str, ...] = ()
+    revealed: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
     def new(cls, study: str, name: str, sites: Collection[str], threshold: int) -> Self:
@@ -75,6 +78,9 @@ class SiteSession:
 
     def keys(self) -> dict[str, Any]:
         """Return the site's one-time public keys and what it announces of its seed. No table is read for it."""
+        if self.is_erased and self.peers:
+            return dict(self.peers[self.name])
+        self._check_secrets()
         return {
             "study": self.study,
             "channel": masks.public_key(self.channel_key),
@@ -96,6 +102,7 @@ class SiteSession:
             if bodies != self.peers:
                 raise _other_input("the keys of the same sites as before")
             return self.sent
+        self._check_secrets()
         names = sorted(keys)
         seeds = sharing.split(self.seed, self.threshold, names)
         mask_keys = sharing.split(self.mask_key, self.threshold, names)
@@ -121,6 +128,7 @@ class SiteSession:
             shares: The `shares` bodies of the members: the sites that mask together, this one included.
             count: How many numbers there are.
         """
+        self._check_secrets()
         self._check_names(shares, self.peers, "the keys that this site received")
         ciphertexts = {name: self._ciphertexts_of(name, body) for name, body in shares.items()}
         if type(count) is not int or count < 1 or ciphertexts[self.name] != self.sent["ciphertexts"]:
@@ -161,8 +169,17 @@ class SiteSession:
         summed = tuple(sorted(headers))
         if self.summed and summed != self.summed:
             raise _other_input("the same sites in the sum as before")
+        if not self.summed:
+            self._check_secrets()
         self.summed = summed
         return self._confirmation()
+
+    @property
+    def summed_digest(self) -> str:
+        """The digest of the members and of the sites whose sum this site confirmed."""
+        if not self.summed:
+            raise _too_early("confirm")
+        return digest_of("sum", self.study, self.members_digest, self.summed)
 
     def unmask(self, confirmations: Mapping[str, Body]) -> dict[str, Any]:
         """Reveal shares: of the seeds of sites in the sum, and of the mask keys of members that fell silent.
@@ -170,18 +187,30 @@ class SiteSession:
         Args:
             confirmations: The `confirm` bodies of at least `threshold` sites in the sum.
         """
-        if not self.summed:
-            raise _too_early("confirm")
+        confirmed = self.summed_digest
         self._check_names(confirmations, self.summed, "the sum", own=False)
-        confirmed = self._confirmation()
-        if any(body.get("summed_digest") != confirmed["summed_digest"] for body in confirmations.values()):
+        if any(body.get("summed_digest") != confirmed for body in confirmations.values()):
             raise _other_input("confirmations of the sum that this site confirmed")
+        if self.is_erased and self.revealed:
+            return self.revealed
+        self._check_secrets()
         silent = [name for name in self.members if name not in self.summed]
-        return {
+        self.revealed = {
             "study": self.study,
             "seeds": {name: self.held[name][0] for name in self.summed},
             "mask_keys": {name: self.held[name][1] for name in silent},
         }
+        return self.revealed
+
+    @property
+    def is_erased(self) -> bool:
+        """Whether the session holds no secrets any more."""
+        return not self.seed
+
+    def erase(self) -> None:
+        """Remove the keys, the seed and all shares that were not revealed; nothing new is answered from then on."""
+        self.channel_key = self.mask_key = self.seed = b""
+        self.held = {}
 
     def to_json(self) -> str:
         """Write the session, secrets included, as JSON text."""
@@ -204,7 +233,15 @@ class SiteSession:
         return cls(**document | {name: tuple(document[name]) for name in ("sites", "summed")})
 
     def _confirmation(self) -> dict[str, Any]:
-        return {"study": self.study, "summed_digest": digest_of("sum", self.study, self.members_digest, self.summed)}
+        return {"study": self.study, "summed_digest": self.summed_digest}
+
+    def _check_secrets(self) -> None:
+        if self.is_erased:
+            raise SessionError(
+                expected="a session that has its secrets",
+                got="one that ended, and whose secrets were erased",
+                hint="a new attempt needs a new study text.",
+            )
 
     def _keys_of(self, sender: str, body: Body) -> dict[str, str]:
         """Return what a site's `keys` body must hold, and nothing else."""

@@ -1,0 +1,94 @@
+"""The answers in a ledger: each is stored once, after its debit, and the first one stands."""
+
+import json
+
+from dpcausal.errors import LedgerError
+from dpcausal.ledger import refusals
+from dpcausal.ledger.allocation import Allocation
+from dpcausal.ledger.journal import Journal
+from dpcausal.ledger.running_total import RunningTotal
+
+
+class Answers(Journal[RunningTotal]):
+    """The part of a ledger that stores answers."""
+
+    allocation: Allocation | None
+
+    def store(self, request: str, release: str) -> str:
+        """Store the answer to a request, and return the stored answer: always the first one."""
+        with self._transaction() as connection:
+            made = self._request(connection, request)
+            if "release" in made:
+                return made["release"].answer
+            if "debit" not in made:
+                raise LedgerError(
+                    expected="a request that was debited", got="one that was not", hint="debit it before the answer."
+                )
+            if self.allocation:  # what was paid for in one period is not told in another
+                self.allocation.check_day()
+            self._append(connection, "release", request, {"release": json.loads(release)})
+            return release
+
+    def store_look(self, schedule: str, look: str, previous: str | None, release: str) -> str:
+        """Store the answer at one look of a schedule, and return the stored answer: always the first one.
+
+        Args:
+            schedule: The request that was granted and debited for all looks together.
+            look: The request of this look.
+            previous: The request of the look before it, which must be answered; None for the first.
+            release: The answer.
+        """
+        with self._transaction() as connection:
+            made = self._request(connection, look)
+            if "look" in made:
+                return made["look"].answer
+            if self.allocation:  # what was paid for in one period is not told in another
+                self.allocation.check_day()
+            if "debit" not in self._request(connection, schedule):
+                raise LedgerError(
+                    expected="a schedule that was debited", got="one that was not", hint="debit it before the answer."
+                )
+            if previous is not None and "look" not in self._request(connection, previous):
+                raise refusals.out_of_order()
+            content = {"schedule": schedule, "previous": previous, "release": json.loads(release)}
+            self._append(connection, "look", look, content)
+            return release
+
+    def store_confirmation(self, session: str, summed: str) -> str:
+        """Record which sum a site confirms in a session of secure sums, and return the recorded one: always the first.
+
+        It has no price. It is in the chain, so that a session put back from an older copy cannot confirm another sum.
+
+        Args:
+            session: The request of the session, whose masked numbers are stored.
+            summed: The digest of the sum.
+
+        Raises:
+            LedgerError: If the session has no stored numbers, or if an older copy of this ledger was restored after the
+                session was paid for: nobody can tell then whether another sum was confirmed.
+        """
+        with self._transaction() as connection:
+            made = self._request(connection, session)
+            if "confirm" in made:
+                return str(made["confirm"].content["summed"])
+            restores = self._store.entries_of_kind(connection, "restore")
+            if "release" not in made or any(each.number > made["debit"].number for each in restores):
+                raise LedgerError(
+                    expected="a session whose masked numbers are stored, in a ledger that was not restored since",
+                    got="another",
+                    hint="a session is not confirmed after a restore; a new attempt needs a new study text.",
+                )
+            self._append(connection, "confirm", session, {"summed": summed})
+            return summed
+
+    def stored(self, request: str) -> str | None:
+        """Return the stored answer to a request or to a look, or None."""
+        with self._transaction() as connection:
+            made = self._request(connection, request)
+            found = made.get("release") or made.get("look")
+            return found.answer if found else None
+
+    def is_debited(self, request: str) -> bool:
+        """Return whether a request was paid for."""
+        with self._transaction() as connection:
+            return "debit" in self._request(connection, request)
