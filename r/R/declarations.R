@@ -25,8 +25,9 @@
 #' @param date_format How dates are written in a column of text, for instance
 #'   `"%d.%m.%Y"`.
 #' @param decimal,thousands,strip,percent How numbers are written in a column of
-#'   text: the decimal sign, the sign between thousands, units to remove, and
-#'   whether each cell ends in a percent sign.
+#'   text: the decimal sign, the sign between thousands (by default the other
+#'   one of `.` and `,`; `""` for none), units to remove, and whether each cell
+#'   ends in a percent sign.
 #' @param values Every value, as written in the table; two for `dp_binary()`.
 #' @param aliases Other spellings in a column of text, as a named list:
 #'   `list(drug = c("d", "new drug"))`.
@@ -53,11 +54,11 @@ dp_treatment <- function(name, arms = c(0, 1), labels = NULL, reference = NULL, 
 #' @rdname declarations
 #' @export
 dp_real <- function(name, low, high, missing = NULL, indicator = FALSE, since = NULL, date_format = NULL,
-                    decimal = ".", thousands = "", strip = NULL, percent = FALSE) {
+                    decimal = ".", thousands = NULL, strip = NULL, percent = FALSE) {
   declaration("column", "real", list(
     name = name, low = low, high = high, missing = missing, indicator = indicator,
     since = if (!is.null(since)) format(since), date_format = several(date_format),
-    decimal = if (decimal != ".") decimal, thousands = if (nzchar(thousands)) thousands, strip = several(strip),
+    decimal = if (decimal != ".") decimal, thousands = thousands, strip = several(strip),
     percent = percent
   ))
 }

@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 from datetime import date
 from typing import Any
 
-from dpcausal.cells import ISO, check_number_format, checked_day, checked_formats, folded, spaced
+from dpcausal.cells import ISO, check_number_format, checked_day, checked_formats, folded, spaced, usual_thousands
 from dpcausal.errors import SchemaError
 from dpcausal.plain_text import check_plain_text
 from dpcausal.validation import is_number
@@ -36,7 +36,8 @@ class Real:
         high: A public upper bound.
         missing: What an absent value counts as.
         decimal: The decimal sign of numbers in text, "." or ",".
-        thousands: The sign between thousands in text; a number whose groups are not of three digits counts as missing.
+        thousands: The sign between thousands in text; unless declared, the other one of "." and ",". A number without
+            the sign is read too, and one whose groups are not of three digits counts as missing. "" reads none.
         strip: Texts that may stand before or after the number, such as units: `["mg", "€"]`. Capitals are ignored.
         percent: Whether each cell ends in %: `45 %` is 0.45, and a cell without the sign counts as missing. To read
             it as 45, with the sign or without, strip "%" instead.
@@ -59,7 +60,7 @@ class Real:
     missing: float | None = None
     _: KW_ONLY
     decimal: str = "."
-    thousands: str = ""
+    thousands: str | None = None
     strip: Sequence[str] = ()
     percent: bool = False
     since: str | date | None = None
@@ -109,10 +110,15 @@ class Real:
         return tuple(sorted({folded(text) for text in self.strip}, key=lambda text: (-len(text), text)))
 
     @property
+    def grouping(self) -> str:
+        """The sign between thousands in text: the declared one, or else the other one of "." and ","."""
+        return usual_thousands(self.decimal) if self.thousands is None else self.thousands
+
+    @property
     def _numeric_rules(self) -> dict[str, Any]:
         """What is declared about numbers in text, but for the usual."""
-        rules = {"decimal": self.decimal, "thousands": self.thousands, "percent": self.percent}
-        usual = {"decimal": ".", "thousands": "", "percent": False}
+        rules = {"decimal": self.decimal, "thousands": self.grouping, "percent": self.percent}
+        usual = {"decimal": ".", "thousands": usual_thousands(self.decimal), "percent": False}
         units = [text.decode("utf-8", "surrogatepass") for text in self.units]
         return {name: rule for name, rule in rules.items() if rule != usual[name]} | ({"strip": units} if units else {})
 
@@ -122,11 +128,21 @@ class Real:
         return bool(self._numeric_rules)
 
     @property
+    def _written(self) -> str:
+        return f"1{self.grouping}234{self.decimal}5"
+
+    @property
+    def expected_text(self) -> str:
+        """What a cell of text is read as, with how it is written."""
+        return f"date written {' or '.join(self.formats)}" if self.since else f"number as in {self._written}"
+
+    @property
     def rules(self) -> str:
         """How cells of text are read, in words; empty where nothing is declared about it."""
         if self.since:
             return f"dates as days since {self.since}, written {' or '.join(self.formats)}"
-        words = [f"numbers as in 1{self.thousands}234{self.decimal}5"] if self.decimal + self.thousands != "." else []
+        usual = self.decimal + self.grouping == ".,"
+        words = [] if usual else [f"numbers as in {self._written}"]
         words += [f"without {', '.join(self.strip)}"] if self.strip else []
         words += ["percent as hundredths"] if self.percent else []
         return ", ".join(words)

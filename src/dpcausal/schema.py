@@ -210,9 +210,10 @@ class Schema:
                 f"totals lie within {low:,g} and {high:,g}; totals beyond were moved to the bound",
                 *rules,
             )
+        unread = f"a missing outcome, or text that is no {self.outcome.expected_text},"
         return (
             self._arms_read,
-            f"a missing outcome, or one that is no number, counted as {self.outcome.missing_value:,g}",
+            f"{unread} counted as {self.outcome.missing_value:,g}",
             f"outcomes lie within {low:,g} and {high:,g}; values beyond were moved to the bound",
             *rules,
         )

@@ -4,6 +4,7 @@ import datetime as dt
 import math
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -131,15 +132,21 @@ def numbers(column: dpc.Real, cells: list[str | None]) -> list[float | None]:
 
 N = None
 SPELLED: list[tuple[dict[str, Any], dict[str | None, float | None]]] = [
-    ({}, {"7": 7, "\u00a07 \t": 7, "7,5": N, "7 mg": N, "1,234": N, "nan": N, "inf": 2048, "-1": -1, "": N, None: N}),
-    ({"decimal": ","}, {"7,5": 7.5, "7.5": N, "1.234": N, ",5": 0.5, "7,": 7, "5e-1": 0.5, "7,5,5": N, "-0,25": -0.25}),
-    ({"thousands": ","}, {"1,234": 1234, "1234.5": 1234.5, "1,5": N, "1,2345": N, "12,34": N, "1,234.5": 1234.5}),
+    ({}, {"7": 7, "\u00a07 \t": 7, "7,5": N, "7 mg": N, "nan": N, "inf": 2048, "-1": -1, "": N, None: N}),
+    ({}, {"1,234": 1234, "-1,234.5": -1234.5, "+1,000": 1000, "350": 350, "1,5": N, "0,125": N, "012,345": N,
+          "1,2345": N, "12,34": N, "1,234,5": N, ",123": N, "1,": N, "1.234,5": N, "1 234": N, "1,000e0": 1000,
+          "1e3": 1000, ",": N, "1,234 mg": N}),
+    ({"thousands": ""}, {"1,234": N, "1234": 1234}),
+    ({"decimal": ","}, {"7,5": 7.5, "7.5": N, "1.234": 1234, "0.125": N, "1.234,5": 1234.5, ",5": 0.5,
+                        "7,": 7, "5e-1": 0.5, "7,5,5": N, "-0,25": -0.25}),
+    ({"thousands": ","}, {"1,234": 1234, "0,125": N, "1234.5": 1234.5, "1,5": N,
+                          "1,2345": N, "12,34": N, "1,234.5": 1234.5}),
     ({"decimal": ",", "thousands": "."}, {"1.234,5": 1234.5, "1.5": N, "1,5": 1.5, "1.234": 1234, "1,234.5": N}),
     ({"thousands": " "}, {"1 234": 1234, "1\u202f234.5": 1234.5, "1 2": N, "1  234": N}),
     ({"thousands": "\u00a0"}, {"1 234": 1234}),
     ({"thousands": "'"}, {"1'234": 1234, "1\u2019234": N}),
     ({"strip": ["mg", "€", "$", "m2"]}, {"5 MG": 5, "€5": 5, "-$5": -5, "$-5": -5, "-$-5": N, "5 kg": N, "5": 5,
-                                         "5 m2": 5, "m2 5": N, "mg": N, "5 mg mg": N, "$ 5 mg": 5}),
+                                         "5 m2": 5, "m2 5": N, "mg": N, "$1,234": 1234, "5 mg mg": N, "$ 5 mg": 5}),
     ({"strip": ["%"]}, {"45 %": 45, "45": 45}),
     ({"percent": True}, {"50 %": 0.5, "50": N, "0.5": N, "1e1%": N, "-25%": -0.25}),
     ({"since": "2020-01-01"}, {"2020-01-05": 4, "2020-1-5": 4, "2019-12-31": -1, "2020-01-05T23:59:59Z": 4,
@@ -156,6 +163,18 @@ def test_numbers_and_dates_in_text_are_read_as_declared(
     assert numbers(dpc.Real("x", -2048, 2048, **rules), list(cells)) == [
         N if each is N else round(each, 4) for each in cells.values()
     ]
+
+
+def test_signs_between_thousands_in_some_cells_are_read_in_every_kind_of_table(tmp_path: Path) -> None:
+    """Exports write 1,101 in one row and 350 in the next: 1,101 once counted as missing, without a word."""
+    schema = dpc.Schema(dpc.Treatment("t", undeclared=0), dpc.Real("y", -GRID, GRID))
+    columns = {"t": ["0", "1", "1"], "y": ["1,101", "350", "n/a"]}
+    file = tmp_path / "table.csv"
+    file.write_text('t,y\n0,"1,101"\n1,350\n1,n/a\n', encoding="utf-8")
+    arrow = pa.table(columns)
+    tables = [pd.DataFrame(columns), pd.DataFrame(columns, dtype=object), pl.DataFrame(columns), arrow, file]
+    for table in [*tables, duckdb.connect().from_arrow(arrow)]:
+        assert open_table(table, schema).collect(["outcome"], 9)["outcome"].tolist() == [1101, 350, 0]
 
 
 def test_percent_is_the_nearest_number_to_its_hundredth() -> None:
