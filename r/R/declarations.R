@@ -91,13 +91,16 @@ dp_category <- function(name, values, missing = NULL, aliases = NULL, strict = F
 #' @param sum Numbers to add up over all records of a person.
 #' @param count Columns of which to count the records where the cell is not
 #'   empty.
+#' @param date_format How dates are written where `by` is a column of text, for
+#'   instance `"%d.%m.%Y"`; not needed for dates that are written year first.
 #' @return A declaration, for [dp_schema()].
 #' @examples
 #' dp_unit("patient", by = "admitted")
 #' @export
-dp_unit <- function(name, by, keep = c("first", "last"), sum = NULL, count = NULL) {
+dp_unit <- function(name, by, keep = c("first", "last"), sum = NULL, count = NULL, date_format = NULL) {
   declaration("unit", NULL, list(
-    name = name, by = by, keep = match.arg(keep), sum = several(sum), count = several(count)
+    name = name, by = by, keep = match.arg(keep), sum = several(sum), count = several(count),
+    date_format = several(date_format)
   ))
 }
 

@@ -76,7 +76,8 @@ protects = "record"
 [schema.treatment]
 name = "<fill in>"          # a column from the end of this file
 arms = "<fill in>"          # every arm in the table, reference first: [0, 1] or ["placebo", "low", "high"]
-labels = "<fill in>"        # their labels: ["placebo", "drug"]
+labels = "<fill in>"        # their labels: ["placebo", "drug"]; remove this line if the arms say it themselves
+# aliases = { drug = ["d"] }  # other spellings of an arm; capitals and blanks around it do not matter
 # compare = "high"          # where there are more than two arms: the one compared with the reference
 # undeclared = 0            # the arm to which any other value counts; left out, such units are outside the comparison
 
@@ -94,6 +95,7 @@ high = "<fill in>"
 # name = "<fill in>"
 # by = "<fill in>"
 # keep = "first"
+# date_format = "%d.%m.%Y"  # if by holds dates as text that are not written year first
 # sum = ["<fill in>"]       # columns to add up over a person's records instead; low and high bound the total
 
 # The columns of the table. Uncomment those that are confounders: known before treatment, and related to both treatment
@@ -101,7 +103,7 @@ high = "<fill in>"
 """
 
 _REAL = f'kind = "real"\nlow = {_BLANK}\nhigh = {_BLANK}'
-_UNTYPED = f"""kind = {_BLANK}        # "real" with low and high, "binary" or "category" with values
+_UNTYPED = f"""kind = {_BLANK}        # "real" with low and high (dates: and since), "binary" or "category" with values
 # low = {_BLANK}
 # high = {_BLANK}
 # values = {_BLANK}"""

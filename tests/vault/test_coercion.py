@@ -310,3 +310,16 @@ def test_one_record_of_each_unit_counts_whatever_the_order(keep: str) -> None:
     for seed in range(5):
         engine = open_table(table.sample(fraction=1, shuffle=True, seed=seed), schema)
         assert sorted(engine.collect(["outcome"], 10)["outcome"].tolist()) == expected
+
+
+@pytest.mark.parametrize(("keep", "wanted"), [("first", [3, 5]), ("last", [1, 5])])
+def test_dates_written_day_first_order_records_where_they_are_declared(keep: str, wanted: list[int]) -> None:
+    """Letter by letter, 02.03.2021 comes before 15.01.2020. A text that is no date comes last either way."""
+    unit = dpc.Unit("who", by="when", keep=keep, date_format="%d.%m.%Y")  # type: ignore[arg-type]
+    schema = dpc.Schema(dpc.Treatment("t", undeclared=0), dpc.Real("y", -GRID, GRID), unit=unit)
+    when = ["02.03.2021", "n/a", "15.01.2020", "01.02.2020", " 7.7.2021"]
+    table = pa.table({"who": list("aaaab"), "when": when, "t": [0] * 5, "y": [1, 2, 3, 4, 5]})
+    assert sorted(open_table(table, schema).collect(["outcome"], 9)["outcome"].tolist()) == sorted(wanted)
+    assert dpc.Schema.from_toml(schema.to_toml()) == schema
+    undeclared = replace(schema, unit=replace(unit, date_format=None))
+    assert sorted(open_table(table, undeclared).collect(["outcome"], 9)["outcome"].tolist()) != sorted(wanted)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import date
 
 from dpcausal.cells import Value
-from dpcausal.columns import Binary, Category
+from dpcausal.columns import Binary, Category, Unit
 from dpcausal.real import Real
 from dpcausal.treatment import Treatment
 from dpcausal.vault.engines.dialects import Dialect
@@ -52,7 +52,7 @@ def _any(units: Sequence[str]) -> str:
     return f"(?: *+(?:{'|'.join(map(re.escape, units))}))?+" if units else ""
 
 
-def days_in_text(column: Real, folded: str, dialect: Dialect) -> str:
+def days_in_text(column: Real | Unit, folded: str, dialect: Dialect) -> str:
     """Return a folded text read as a date: days since 1970-01-01, a DOUBLE."""
     read = [_days(form, folded, dialect) for form in column.formats]
     return read[0] if len(read) == 1 else f"COALESCE({', '.join(read)})"
