@@ -1,4 +1,5 @@
 import datetime as dt
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -63,6 +64,7 @@ def test_what_changes_how_cells_are_read_changes_the_meaning() -> None:
     real, category = dpc.Real("y", 0, 10), dpc.Category("c", ["a", "b"])
     others = [
         replace(real, decimal=","), replace(real, thousands=""), replace(real, strip=["mg"]),
+        replace(real, missing_codes=[9]),
         replace(real, percent=True), replace(real, since="2020-01-01"), replace(real, since="2020-01-02"),
         replace(real, since="2020-01-01", date_format="%d.%m.%Y"),
     ]  # fmt: skip
@@ -70,6 +72,7 @@ def test_what_changes_how_cells_are_read_changes_the_meaning() -> None:
     assert len(set(meanings)) == len(meanings)
     assert replace(real, strip=["MG ", "kg"]).meaning == replace(real, strip=("kg", "mg", "mg")).meaning
     assert replace(real, thousands=",").meaning == real.meaning
+    assert replace(real, missing_codes=[-9, 9]).meaning == replace(real, missing_codes=(9.0, -9, 9)).meaning
     assert replace(real, decimal=",", thousands=".").meaning == replace(real, decimal=",").meaning
     assert replace(real, thousands=" ").meaning == replace(real, thousands="\u00a0").meaning
     assert replace(real, since=dt.date(2020, 1, 1)).meaning == replace(real, since="2020-01-01").meaning
@@ -82,7 +85,7 @@ def test_what_changes_how_cells_are_read_changes_the_meaning() -> None:
 def test_rules_are_the_same_after_a_round_trip_through_toml() -> None:
     schema = dpc.Schema(
         treatment=dpc.Treatment("t", aliases={1: ["drug"]}, undeclared=0),
-        outcome=dpc.Real("y", 0, 1, decimal=",", thousands=".", strip=["€"], percent=True),
+        outcome=dpc.Real("y", 0, 1, decimal=",", thousands=".", strip=["€"], percent=True, missing_codes=[-9]),
         covariates=[
             dpc.Real("day", 0, 9, since="2020-01-31", date_format=["%d.%m.%Y", "%Y-%m-%d"], indicator=True),
             dpc.Binary("b", values=(False, True), aliases={True: ["ja"]}),
@@ -226,6 +229,9 @@ def test_data_handling_says_what_counts_as_what() -> None:
         lambda: dpc.Real("x", 0, 1, decimal=";"),
         lambda: dpc.Real("x", 0, 1, decimal=",", thousands=","),
         lambda: dpc.Real("x", 0, 1, thousands="x"),
+        lambda: dpc.Real("x", 0, 1, missing_codes=["-9"]),
+        lambda: dpc.Real("x", 0, 1, missing_codes=[math.nan]),
+        lambda: dpc.Real("x", 0, 1, missing_codes=[-9], since="2020-01-01"),
         lambda: dpc.Real("x", 0, 1, strip=["5"]),
         lambda: dpc.Real("x", 0, 1, strip=[" "]),
         lambda: dpc.Real("x", 0, 1, since="31.01.2020"),

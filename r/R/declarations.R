@@ -28,6 +28,8 @@
 #'   text: the decimal sign, the sign between thousands (by default the other
 #'   one of `.` and `,`; `""` for none), units to remove, and whether each cell
 #'   ends in a percent sign.
+#' @param missing_codes Numbers that stand for a missing value, such as
+#'   `c(-9, 999)`.
 #' @param values Every value, as written in the table; two for `dp_binary()`.
 #' @param aliases Other spellings in a column of text, as a named list:
 #'   `list(drug = c("d", "new drug"))`.
@@ -54,12 +56,13 @@ dp_treatment <- function(name, arms = c(0, 1), labels = NULL, reference = NULL, 
 #' @rdname declarations
 #' @export
 dp_real <- function(name, low, high, missing = NULL, indicator = FALSE, since = NULL, date_format = NULL,
-                    decimal = ".", thousands = NULL, strip = NULL, percent = FALSE) {
+                    decimal = ".", thousands = NULL, strip = NULL, percent = FALSE,
+                    missing_codes = NULL) {
   declaration("column", "real", list(
     name = name, low = low, high = high, missing = missing, indicator = indicator,
     since = if (!is.null(since)) format(since), date_format = several(date_format),
     decimal = if (decimal != ".") decimal, thousands = thousands, strip = several(strip),
-    percent = percent
+    percent = percent, missing_codes = several(missing_codes)
   ))
 }
 

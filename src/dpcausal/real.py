@@ -43,6 +43,8 @@ class Real:
             it as 45, with the sign or without, strip "%" instead.
         since: For dates: the day 0. A date becomes the number of days since then, and `low` and `high` are days.
         date_format: How dates are written in text, of %Y, %m and %d; one format, or several of which only one fits.
+        missing_codes: Numbers that stand for a missing value, such as `[-9, 999]`, in columns of numbers and of text.
+            A code that is not declared is a value like any other, and moved to the nearer bound.
         indicator: For a covariate: whether to declare a yes-or-no covariate too, "<name> is missing".
 
     Example:
@@ -65,6 +67,7 @@ class Real:
     percent: bool = False
     since: str | date | None = None
     date_format: str | Sequence[str] = ISO
+    missing_codes: Sequence[float] = ()
     indicator: bool = False
 
     def __post_init__(self) -> None:
@@ -83,15 +86,16 @@ class Real:
         if isinstance(self.thousands, str):
             object.__setattr__(self, "thousands", spaced(self.thousands).decode("utf-8", "surrogatepass"))
         check_number_format(self.name, self.decimal, self.thousands, strip)
+        object.__setattr__(self, "missing_codes", _checked_codes(self.name, self.missing_codes))
         formats = checked_formats(self.name, self.date_format)
         object.__setattr__(self, "date_format", formats[0] if len(formats) == 1 else formats)
         if self.since is not None:
             object.__setattr__(self, "since", checked_day(self.name, self.since))
-        if (self.since is None and formats != (ISO,)) or (self.since and self._numeric_rules):
+        if (self.since is None and formats != (ISO,)) or (self.since and (self._numeric_rules or self.missing_codes)):
             raise SchemaError(
                 expected=f"column {self.name!r} to be read either as numbers or as dates since a day",
                 got=f"since={self.since!r}, date_format={self.date_format!r}, {self._numeric_rules!r}",
-                hint='for dates give since="2020-01-31", and nothing about decimals, thousands, strip or percent.',
+                hint='for dates give since="2020-01-31", and nothing about numbers: signs, strip, percent or codes.',
             )
 
     @property
@@ -141,10 +145,12 @@ class Real:
         """How cells of text are read, in words; empty where nothing is declared about it."""
         if self.since:
             return f"dates as days since {self.since}, written {' or '.join(self.formats)}"
+        codes = ", ".join(f"{code:g}" for code in self.missing_codes)
         usual = self.decimal + self.grouping == ".,"
-        words = [] if usual else [f"numbers as in {self._written}"]
+        words = [] if usual and not codes else [f"numbers as in {self._written}"]
         words += [f"without {', '.join(self.strip)}"] if self.strip else []
         words += ["percent as hundredths"] if self.percent else []
+        words += [f"with {codes} as missing"] if codes else []
         return ", ".join(words)
 
     @property
@@ -152,7 +158,20 @@ class Real:
         """What the declaration comes to, however it was written."""
         dates = {"since": self.since, "formats": sorted(self.formats)} if self.since else {}
         plain = {"name": self.name, "low": self.low, "high": self.high, "missing": self.missing_value}
-        return plain | dates | self._numeric_rules
+        codes = {"missing_codes": list(self.missing_codes)} if self.missing_codes else {}
+        return plain | dates | codes | self._numeric_rules
+
+
+def _checked_codes(name: str, codes: object) -> tuple[float, ...]:
+    """Return the numbers that stand for a missing value, in order."""
+    listed = (codes,) if is_number(codes) else codes
+    if not isinstance(listed, Sequence) or not all(is_number(code) and math.isfinite(code) for code in listed):
+        raise SchemaError(
+            expected=f"numbers that stand for a missing value in column {name!r}",
+            got=repr(codes),
+            hint="write missing_codes=[-9, 999]; text that is no number counts as missing without it.",
+        )
+    return tuple(sorted({float(code) for code in listed}))
 
 
 def _check_bounds(name: str, low: object, high: object) -> None:

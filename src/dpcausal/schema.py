@@ -142,11 +142,14 @@ class Schema:
         unit, columns = self.unit, {column.name: column for column in (self.outcome, *self.covariates)}
         for name in unit.added if unit else ():
             column = columns.get(name)
-            is_number = isinstance(column, Real) and not column.since and not column.indicator
+            is_number = isinstance(column, Real) and not (
+                column.since or column.indicator or (unit and name in unit.count and column.missing_codes)
+            )
             is_answer = isinstance(column, Binary) and not isinstance(column, Indicator)
             if not (is_number or (unit and name in unit.sum and is_answer)):
                 raise SchemaError(
-                    expected=f"{name!r} to be a Real without dates and indicator, or, where it is summed, a Binary",
+                    expected=f"{name!r} to be a Real without dates, indicator and, where it is counted, missing codes; "
+                    "or, where it is summed, a Binary",
                     got=repr(column) if column else "no outcome or covariate of that name",
                     hint="only these have a total over a unit's records; a total is never missing.",
                 )

@@ -84,6 +84,7 @@ labels = "<fill in>"        # their labels: ["placebo", "drug"]; remove this lin
 # A number: kind "real". Values beyond low and high are clipped; the wider the bounds, the more noise.
 # Yes or no: kind "binary", and instead of low and high a line values = ["no", "yes"].
 # How its cells are written, if not as in 1234.5 or 1,234.5: decimal = "," for 1.234,5; strip = ["mg"]; percent = true.
+# Numbers that stand for a missing value: missing_codes = [-9, 999].
 [schema.outcome]
 name = "<fill in>"          # a column from the end of this file
 kind = "<fill in>"

@@ -97,6 +97,13 @@ def test_check_counts_cells_read_with_a_sign_that_nobody_declared(tmp_path: Path
     assert "between thousands" not in run(tmp_path).output
 
 
+def test_check_counts_missing_codes_as_absent(tmp_path: Path) -> None:
+    write(tmp_path, replace(SCHEMA, outcome=replace(SCHEMA.outcome, missing_codes=[-5, 20_000])))
+    output = run(tmp_path).output
+    assert "outcome cost: 2 (40.0%) absent, 2 (40.0%) not read as declared" in output
+    assert "outcome cost: 0 (0.0%) below 0, 0 (0.0%) above 10,000" in output
+
+
 def test_check_suggests_signs_in_place_of_declared_ones(tmp_path: Path) -> None:
     schema = dpc.Schema(
         treatment=dpc.Treatment("arm", arms=("placebo", "drug")),

@@ -148,6 +148,7 @@ SPELLED: list[tuple[dict[str, Any], dict[str | None, float | None]]] = [
     ({"strip": ["mg", "€", "$", "m2"]}, {"5 MG": 5, "€5": 5, "-$5": -5, "$-5": -5, "-$-5": N, "5 kg": N, "5": 5,
                                          "5 m2": 5, "m2 5": N, "mg": N, "$1,234": 1234, "5 mg mg": N, "$ 5 mg": 5}),
     ({"strip": ["%"]}, {"45 %": 45, "45": 45}),
+    ({"missing_codes": [-9, 999]}, {"-9": N, "-9.0": N, "999": N, "9": 9, "-99": -99, "998": 998, "n/a": N}),
     ({"percent": True}, {"50 %": 0.5, "50": N, "0.5": N, "1e1%": N, "-25%": -0.25}),
     ({"since": "2020-01-01"}, {"2020-01-05": 4, "2020-1-5": 4, "2019-12-31": -1, "2020-01-05T23:59:59Z": 4,
                                "5.1.2020": N, "2020-02-30": N, "2020-01-05 1": N, "20200105": N, "9999-12-31": 2048}),
@@ -175,6 +176,19 @@ def test_signs_between_thousands_in_some_cells_are_read_in_every_kind_of_table(t
     tables = [pd.DataFrame(columns), pd.DataFrame(columns, dtype=object), pl.DataFrame(columns), arrow, file]
     for table in [*tables, duckdb.connect().from_arrow(arrow)]:
         assert open_table(table, schema).collect(["outcome"], 9)["outcome"].tolist() == [1101, 350, 0]
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int64(), pa.float64(), pa.decimal128(38, 0), pa.string()], ids=str)
+def test_missing_codes_count_as_missing_in_columns_of_every_type(kind: pa.DataType) -> None:
+    cells = pa.array([-9, 9, 99, 10, None], pa.int64()).cast(kind)
+    assert coerce(dpc.Real("x", -10, 10, missing=0), cells) == [round(-0.9 * GRID), round(0.9 * GRID), GRID, GRID, 0]
+    assert coerce(dpc.Real("x", -10, 10, missing=0, missing_codes=[-9, 99]), cells) == [
+        0,
+        round(0.9 * GRID),
+        0,
+        GRID,
+        0,
+    ]
 
 
 def test_percent_is_the_nearest_number_to_its_hundredth() -> None:

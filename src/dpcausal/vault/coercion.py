@@ -9,6 +9,8 @@ spellings they do not.
 import itertools
 import math
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
 from typing import Literal
 
 from dpcausal.columns import Binary, Category, Indicator, Unit
@@ -192,6 +194,9 @@ def _cell(column: TableColumn, family: Family, dialect: Dialect) -> str:
 def _read(column: TableColumn, family: Family, dialect: Dialect, cell: str) -> str:
     """Return a cell as DOUBLE, or as the bytes of text where text is declared; NULL where it does not read so."""
     _check_family(column, family)
+    if isinstance(column, Real) and column.missing_codes:
+        value = _read(replace(column, missing_codes=()), family, dialect, cell)
+        return reduce(lambda read, code: f"NULLIF({read}, {literal(code)})", column.missing_codes, value)
     if isinstance(column, Real) and column.since:
         return since(column, days_in_text(column, cell, dialect) if family == "text" else dialect.days(cell))
     if isinstance(column, Real) and family == "text":

@@ -67,14 +67,18 @@ def _column(
 ) -> Iterator[str]:
     family = engine.families[table_column(column)]
     source = DUCKDB.column(table_column(column))
-    cell, read = reading(column, family)
+    codes = column.missing_codes if isinstance(column, Real) else ()
+    cell, read = reading(replace(column, missing_codes=()) if isinstance(column, Real) else column, family)
     blank = f" OR {DUCKDB.folded(source)} = ''" if family == "text" else ""
     absent = f"({source} IS NULL{blank})"
     inner = f"(SELECT {source} AS source, {absent} AS absent, {cell} AS cell FROM {SOURCE})"  # noqa: S608 (quoted)
-    cells = f"(SELECT source, absent, {read} AS value FROM {inner})"  # noqa: S608
+    values = f"(SELECT source, absent, {read} AS value FROM {inner})"  # noqa: S608
+    coded = f"COALESCE(value IN ({', '.join(map(literal, codes))}), false)" if codes else "false"
+    cells = f"(SELECT source, absent OR {coded} AS absent, value FROM {values})"  # noqa: S608
     known = _known(column)
     unread = f"NOT absent AND NOT COALESCE({known}, false)"
-    counts = [f"COUNT(*) FILTER (WHERE {each})" for each in ("absent", unread, *_wanted(column))]
+    present = (f"NOT absent AND {each}" for each in _wanted(column))
+    counts = [f"COUNT(*) FILTER (WHERE {each})" for each in ("absent", unread, *present)]
     ((missing, strange, *others),) = engine.look(f"SELECT {', '.join(counts)} FROM {cells}")  # noqa: S608 (no outside text)
     name = f"{role} {column.name}"
     what = "not read as declared" if isinstance(column, Real) else "none of the declared values"
