@@ -178,7 +178,7 @@ def test_data_handling_says_what_counts_as_what() -> None:
     arm, number, answer = dpc.Treatment("arm"), dpc.Real("y", 0, 60_000), dpc.Binary("y", values=("no", "yes"))
     assert dpc.Schema(treatment=arm, outcome=number).data_handling[:2] == (
         "outside the comparison: units whose arm is missing or not declared",
-        "a missing outcome, or text that is no number as in 1,234.5, counted as 30,000",
+        "a missing outcome, or one that is no number, counted as 30,000; numbers in text were read as in 1,234.5",
     )
     kept = dpc.Treatment("arm", arms=("a", "b", "c"), reference="b", compare="c", undeclared="b")
     assert dpc.Schema(treatment=kept, outcome=answer).data_handling == (

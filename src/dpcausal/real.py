@@ -132,13 +132,9 @@ class Real:
         return bool(self._numeric_rules)
 
     @property
-    def _written(self) -> str:
+    def example(self) -> str:
+        """A number as cells of text may write it."""
         return f"1{self.grouping}234{self.decimal}5"
-
-    @property
-    def expected_text(self) -> str:
-        """What a cell of text is read as, with how it is written."""
-        return f"date written {' or '.join(self.formats)}" if self.since else f"number as in {self._written}"
 
     @property
     def rules(self) -> str:
@@ -147,7 +143,7 @@ class Real:
             return f"dates as days since {self.since}, written {' or '.join(self.formats)}"
         codes = ", ".join(f"{code:g}" for code in self.missing_codes)
         usual = self.decimal + self.grouping == ".,"
-        words = [] if usual and not codes else [f"numbers as in {self._written}"]
+        words = [] if usual and not codes else [f"numbers as in {self.example}"]
         words += [f"without {', '.join(self.strip)}"] if self.strip else []
         words += ["percent as hundredths"] if self.percent else []
         words += [f"with {codes} as missing"] if codes else []

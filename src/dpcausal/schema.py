@@ -213,10 +213,10 @@ class Schema:
                 f"totals lie within {low:,g} and {high:,g}; totals beyond were moved to the bound",
                 *rules,
             )
-        unread = f"a missing outcome, or text that is no {self.outcome.expected_text},"
+        missing = f"a missing outcome, or one that is no number, counted as {self.outcome.missing_value:,g}"
         return (
             self._arms_read,
-            f"{unread} counted as {self.outcome.missing_value:,g}",
+            missing if rules else f"{missing}; numbers in text were read as in {self.outcome.example}",
             f"outcomes lie within {low:,g} and {high:,g}; values beyond were moved to the bound",
             *rules,
         )
@@ -267,10 +267,10 @@ class Schema:
             # From names and types: no value was read. ...
             schema = Schema(
             ...
-                    Category("arm", values=[...]),  # text; two values: Binary("arm", values=(..., ...))
+                    Category("arm", values=[...]),  # text
                     Real("age", low=..., high=...),
                 ],
-            )
+            ...
         """
         from dpcausal.schema_draft import draft_of  # noqa: PLC0415 (slow to load, and for a first hour only)
 

@@ -76,7 +76,7 @@ protects = "record"
 [schema.treatment]
 name = "<fill in>"          # a column from the end of this file
 arms = "<fill in>"          # every arm in the table, reference first: [0, 1] or ["placebo", "low", "high"]
-labels = "<fill in>"        # their labels: ["placebo", "drug"]; remove this line if the arms say it themselves
+labels = "<fill in>"        # what results call them: ["placebo", "drug"]; without this line they say arm=drug
 # aliases = { drug = ["d"] }  # other spellings of an arm; capitals and blanks around it do not matter
 # compare = "high"          # where there are more than two arms: the one compared with the reference
 # undeclared = 0            # the arm to which any other value counts; left out, such units are outside the comparison

@@ -175,8 +175,9 @@ def check_columns(needed: Sequence[str], present: Sequence[str]) -> None:
             raise TableError(
                 expected=f"one column named {name!r}",
                 got="one that differs in capitals or blanks" if alike else f"{others}, capitals aside",
-                hint="correct the name in the schema, or rename columns that differ only in capitals; the first line "
-                "of a .csv file must hold names. Whoever may see the table lists them with: dpcausal init TABLE.",
+                hint="correct the name in the schema, or rename columns that differ only in capitals or blanks; "
+                "the first line of a .csv file must hold names. Whoever may see the table lists them with: "
+                "dpcausal init TABLE.",
             )
 
 
