@@ -276,17 +276,20 @@ class Schema:
 
         print(draft_of(frame))  # noqa: T201 (what it is for: a person copies it)
 
+    @property
+    def declared_rows(self) -> list[tuple[str, str]]:
+        """What is declared about the table, in words, by role."""
+        return [
+            ("treatment", f"{self.treatment.name}: {' against '.join(reversed(self.treatment.labels_or_values))}"),
+            ("outcome", _described(self.outcome)),
+            *table_rows("covariates", tuple(map(_described, self.covariates))),
+            *([("unit", str(self.unit))] if self.unit else []),
+            ("protects", self.protects),
+        ]
+
     def _repr_html_(self) -> str:
         """Return every declared column for a notebook."""
-        return html_table(
-            f"Schema: what is public, with privacy unit {self.protects}",
-            [
-                ("treatment", f"{self.treatment.name}: {' against '.join(reversed(self.treatment.labels_or_values))}"),
-                ("outcome", _described(self.outcome)),
-                *table_rows("covariates", tuple(map(_described, self.covariates))),
-                *([("unit", str(self.unit))] if self.unit else []),
-            ],
-        )
+        return html_table("Schema: what is public about a table", self.declared_rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as plain values, without absent ones."""
