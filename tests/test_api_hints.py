@@ -156,6 +156,7 @@ def test_what_is_no_ledger_is_refused_with_what_to_write() -> None:
         ("AIPW", "DoublyRobust"),
         ("IPW", "InverseWeighting"),
         ("CUPED", "RegressionAdjustment"),
+        ("did", "DifferenceInDifferences"),
         ("DiD", "DifferenceInDifferences"),
         ("PropensityScoreMatching", "PropensityMatching"),
         ("Categorical", "Category"),
@@ -193,6 +194,7 @@ def test_schema_draft_prints_names_and_types_and_no_value(capsys: pytest.Capture
     assert 'Category("arm", values=[...])' in printed
     assert 'Real("age", low=..., high=...),  # whole numbers' in printed
     assert 'Binary("old", values=(False, True))' in printed
+    assert 'Real("seen", low=..., high=..., since=...)' in printed
     assert '# "a\\"b" is of a type that cannot be used' in printed
     compile(printed, "draft", "exec")
 

@@ -1,4 +1,5 @@
 import datetime as dt
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -62,13 +63,17 @@ def test_equivalent_declarations_have_the_same_meaning() -> None:
 def test_what_changes_how_cells_are_read_changes_the_meaning() -> None:
     real, category = dpc.Real("y", 0, 10), dpc.Category("c", ["a", "b"])
     others = [
-        replace(real, decimal=","), replace(real, thousands=","), replace(real, strip=["mg"]),
+        replace(real, decimal=","), replace(real, thousands=""), replace(real, strip=["mg"]),
+        replace(real, missing_codes=[9]),
         replace(real, percent=True), replace(real, since="2020-01-01"), replace(real, since="2020-01-02"),
         replace(real, since="2020-01-01", date_format="%d.%m.%Y"),
     ]  # fmt: skip
     meanings = [str(each.meaning) for each in (real, *others)]
     assert len(set(meanings)) == len(meanings)
     assert replace(real, strip=["MG ", "kg"]).meaning == replace(real, strip=("kg", "mg", "mg")).meaning
+    assert replace(real, thousands=",").meaning == real.meaning
+    assert replace(real, missing_codes=[-9, 9]).meaning == replace(real, missing_codes=(9.0, -9, 9)).meaning
+    assert replace(real, decimal=",", thousands=".").meaning == replace(real, decimal=",").meaning
     assert replace(real, thousands=" ").meaning == replace(real, thousands="\u00a0").meaning
     assert replace(real, since=dt.date(2020, 1, 1)).meaning == replace(real, since="2020-01-01").meaning
     assert replace(real, indicator=True).meaning == real.meaning  # which is another column's
@@ -80,7 +85,7 @@ def test_what_changes_how_cells_are_read_changes_the_meaning() -> None:
 def test_rules_are_the_same_after_a_round_trip_through_toml() -> None:
     schema = dpc.Schema(
         treatment=dpc.Treatment("t", aliases={1: ["drug"]}, undeclared=0),
-        outcome=dpc.Real("y", 0, 1, decimal=",", thousands=".", strip=["€"], percent=True),
+        outcome=dpc.Real("y", 0, 1, decimal=",", thousands=".", strip=["€"], percent=True, missing_codes=[-9]),
         covariates=[
             dpc.Real("day", 0, 9, since="2020-01-31", date_format=["%d.%m.%Y", "%Y-%m-%d"], indicator=True),
             dpc.Binary("b", values=(False, True), aliases={True: ["ja"]}),
@@ -173,7 +178,7 @@ def test_data_handling_says_what_counts_as_what() -> None:
     arm, number, answer = dpc.Treatment("arm"), dpc.Real("y", 0, 60_000), dpc.Binary("y", values=("no", "yes"))
     assert dpc.Schema(treatment=arm, outcome=number).data_handling[:2] == (
         "outside the comparison: units whose arm is missing or not declared",
-        "a missing outcome, or one that is no number, counted as 30,000",
+        "a missing outcome, or one that is no number, counted as 30,000; numbers in text were read as in 1,234.5",
     )
     kept = dpc.Treatment("arm", arms=("a", "b", "c"), reference="b", compare="c", undeclared="b")
     assert dpc.Schema(treatment=kept, outcome=answer).data_handling == (
@@ -224,6 +229,9 @@ def test_data_handling_says_what_counts_as_what() -> None:
         lambda: dpc.Real("x", 0, 1, decimal=";"),
         lambda: dpc.Real("x", 0, 1, decimal=",", thousands=","),
         lambda: dpc.Real("x", 0, 1, thousands="x"),
+        lambda: dpc.Real("x", 0, 1, missing_codes=["-9"]),
+        lambda: dpc.Real("x", 0, 1, missing_codes=[math.nan]),
+        lambda: dpc.Real("x", 0, 1, missing_codes=[-9], since="2020-01-01"),
         lambda: dpc.Real("x", 0, 1, strip=["5"]),
         lambda: dpc.Real("x", 0, 1, strip=[" "]),
         lambda: dpc.Real("x", 0, 1, since="31.01.2020"),

@@ -25,8 +25,11 @@
 #' @param date_format How dates are written in a column of text, for instance
 #'   `"%d.%m.%Y"`.
 #' @param decimal,thousands,strip,percent How numbers are written in a column of
-#'   text: the decimal sign, the sign between thousands, units to remove, and
-#'   whether each cell ends in a percent sign.
+#'   text: the decimal sign, the sign between thousands (by default the other
+#'   one of `.` and `,`; `""` for none), units to remove, and whether each cell
+#'   ends in a percent sign.
+#' @param missing_codes Numbers that stand for a missing value, such as
+#'   `c(-9, 999)`.
 #' @param values Every value, as written in the table; two for `dp_binary()`.
 #' @param aliases Other spellings in a column of text, as a named list:
 #'   `list(drug = c("d", "new drug"))`.
@@ -53,12 +56,13 @@ dp_treatment <- function(name, arms = c(0, 1), labels = NULL, reference = NULL, 
 #' @rdname declarations
 #' @export
 dp_real <- function(name, low, high, missing = NULL, indicator = FALSE, since = NULL, date_format = NULL,
-                    decimal = ".", thousands = "", strip = NULL, percent = FALSE) {
+                    decimal = ".", thousands = NULL, strip = NULL, percent = FALSE,
+                    missing_codes = NULL) {
   declaration("column", "real", list(
     name = name, low = low, high = high, missing = missing, indicator = indicator,
     since = if (!is.null(since)) format(since), date_format = several(date_format),
-    decimal = if (decimal != ".") decimal, thousands = if (nzchar(thousands)) thousands, strip = several(strip),
-    percent = percent
+    decimal = if (decimal != ".") decimal, thousands = thousands, strip = several(strip),
+    percent = percent, missing_codes = several(missing_codes)
   ))
 }
 
@@ -90,13 +94,16 @@ dp_category <- function(name, values, missing = NULL, aliases = NULL, strict = F
 #' @param sum Numbers to add up over all records of a person.
 #' @param count Columns of which to count the records where the cell is not
 #'   empty.
+#' @param date_format How dates are written where `by` is a column of text, for
+#'   instance `"%d.%m.%Y"`; not needed for dates that are written year first.
 #' @return A declaration, for [dp_schema()].
 #' @examples
 #' dp_unit("patient", by = "admitted")
 #' @export
-dp_unit <- function(name, by, keep = c("first", "last"), sum = NULL, count = NULL) {
+dp_unit <- function(name, by, keep = c("first", "last"), sum = NULL, count = NULL, date_format = NULL) {
   declaration("unit", NULL, list(
-    name = name, by = by, keep = match.arg(keep), sum = several(sum), count = several(count)
+    name = name, by = by, keep = match.arg(keep), sum = several(sum), count = several(count),
+    date_format = several(date_format)
   ))
 }
 

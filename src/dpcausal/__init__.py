@@ -238,7 +238,8 @@ def _instead_of(name: str) -> str:
     from dpcausal.validation import did_you_mean  # noqa: PLC0415 (only after a typing mistake)
 
     other = _COLUMNS.get(name, "")
-    if name[0].isupper() and not other:  # a class; an import of a module of ours looks for a small name here first
+    is_word = name.isidentifier() and not name.startswith("_")
+    if is_word and not other and find_spec(f"{__name__}.{name}") is None:  # an import of a module looks here first
         from dpcausal.estimators.average import class_also_called  # noqa: PLC0415
 
         other = class_also_called(name)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from typing import Any, Literal
 
-from dpcausal.cells import Aliases, Value, checked_aliases, spellings
+from dpcausal.cells import Aliases, Value, checked_aliases, checked_formats, spellings
 from dpcausal.errors import SchemaError
 from dpcausal.plain_text import check_plain_text
 from dpcausal.real import Real, check_name
@@ -266,11 +266,14 @@ class Unit:
 
     Attributes:
         name: The column that says which person a record belongs to.
-        by: The column that orders one person's records, for instance a date.
+        by: The column that orders one person's records, for instance a date. Text is ordered by the numbers that it
+            holds, and otherwise letter by letter, which is right for dates that are written year first.
         keep: Which of them is used.
         sum: Numbers to add up, for instance revenue: `low` and `high` bound a unit's total, and a cell that is missing
             or no number adds nothing. Of a yes-or-no column the total is whether any of the unit's records says yes.
         count: Columns, declared as `Real`, of which to count the records where the cell is not empty.
+        date_format: How dates in a column of text are written by which records are ordered, as in `Real`. A text that
+            is no such date comes last.
 
     Example:
         >>> Unit("user", by="time", sum=["revenue"]).added
@@ -283,10 +286,14 @@ class Unit:
     _: KW_ONLY
     sum: Sequence[str] = ()
     count: Sequence[str] = ()
+    date_format: str | Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         check_name(self.name)
         check_name(self.by)
+        if self.date_format is not None:
+            formats = checked_formats(self.by, self.date_format)
+            object.__setattr__(self, "date_format", formats[0] if len(formats) == 1 else formats)
         for rule in ("sum", "count"):
             names = getattr(self, rule)
             if isinstance(names, str) or not all(isinstance(name, str) for name in names):
@@ -313,6 +320,11 @@ class Unit:
         return (*self.sum, *self.count)
 
     @property
+    def formats(self) -> tuple[str, ...]:
+        """How dates are written by which records are ordered; empty where nothing is declared about it."""
+        return () if self.date_format is None else checked_formats(self.by, self.date_format)
+
+    @property
     def identity(self) -> "Unit":
         """Whose records these are and which of them is used, whatever else a study adds up over them."""
         return replace(self, sum=(), count=())
@@ -320,7 +332,8 @@ class Unit:
     def __str__(self) -> str:
         rules = (("added up: ", self.sum), ("counted: ", self.count))
         added = "".join(f"; {rule}{', '.join(names)}" for rule, names in rules if names)
-        return f"{self.name} ({self.keep} by {self.by}{added})"
+        dates = f", dates written {' or '.join(self.formats)}" if self.formats else ""
+        return f"{self.name} ({self.keep} by {self.by}{dates}{added})"
 
 
 _KINDS: dict[str, Callable[..., Column]] = {"real": Real, "binary": Binary, "category": Category}

@@ -244,10 +244,10 @@ class Effect(OtherNames):
         return text_table(self._title(), self._table())
 
     def _repr_html_(self) -> str:
-        """Return the same table as HTML for a notebook, below a figure of the interval."""
+        """Return the same table as HTML for a notebook, with a figure of the interval."""
         interval = None if self.no_interval else self.interval()
         figure = notebook_figure(None if self.rehearsed else self.estimate, interval, self.width_by_source)
-        return figure + html_table(self._title(), self._table())
+        return html_table(self._title(), self._table(), figure)
 
     @property
     def width_by_source(self) -> tuple[float, float, float]:

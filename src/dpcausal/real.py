@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 from datetime import date
 from typing import Any
 
-from dpcausal.cells import ISO, check_number_format, checked_day, checked_formats, folded, spaced
+from dpcausal.cells import ISO, check_number_format, checked_day, checked_formats, folded, spaced, usual_thousands
 from dpcausal.errors import SchemaError
 from dpcausal.plain_text import check_plain_text
 from dpcausal.validation import is_number
@@ -36,12 +36,15 @@ class Real:
         high: A public upper bound.
         missing: What an absent value counts as.
         decimal: The decimal sign of numbers in text, "." or ",".
-        thousands: The sign between thousands in text; a number whose groups are not of three digits counts as missing.
+        thousands: The sign between thousands in text; unless declared, the other one of "." and ",". A number without
+            the sign is read too, and one whose groups are not of three digits counts as missing. "" reads none.
         strip: Texts that may stand before or after the number, such as units: `["mg", "€"]`. Capitals are ignored.
         percent: Whether each cell ends in %: `45 %` is 0.45, and a cell without the sign counts as missing. To read
             it as 45, with the sign or without, strip "%" instead.
         since: For dates: the day 0. A date becomes the number of days since then, and `low` and `high` are days.
         date_format: How dates are written in text, of %Y, %m and %d; one format, or several of which only one fits.
+        missing_codes: Numbers that stand for a missing value, such as `[-9, 999]`, in columns of numbers and of text.
+            A code that is not declared is a value like any other, and moved to the nearer bound.
         indicator: For a covariate: whether to declare a yes-or-no covariate too, "<name> is missing".
 
     Example:
@@ -59,11 +62,12 @@ class Real:
     missing: float | None = None
     _: KW_ONLY
     decimal: str = "."
-    thousands: str = ""
+    thousands: str | None = None
     strip: Sequence[str] = ()
     percent: bool = False
     since: str | date | None = None
     date_format: str | Sequence[str] = ISO
+    missing_codes: Sequence[float] = ()
     indicator: bool = False
 
     def __post_init__(self) -> None:
@@ -82,15 +86,16 @@ class Real:
         if isinstance(self.thousands, str):
             object.__setattr__(self, "thousands", spaced(self.thousands).decode("utf-8", "surrogatepass"))
         check_number_format(self.name, self.decimal, self.thousands, strip)
+        object.__setattr__(self, "missing_codes", _checked_codes(self.name, self.missing_codes))
         formats = checked_formats(self.name, self.date_format)
         object.__setattr__(self, "date_format", formats[0] if len(formats) == 1 else formats)
         if self.since is not None:
             object.__setattr__(self, "since", checked_day(self.name, self.since))
-        if (self.since is None and formats != (ISO,)) or (self.since and self._numeric_rules):
+        if (self.since is None and formats != (ISO,)) or (self.since and (self._numeric_rules or self.missing_codes)):
             raise SchemaError(
                 expected=f"column {self.name!r} to be read either as numbers or as dates since a day",
                 got=f"since={self.since!r}, date_format={self.date_format!r}, {self._numeric_rules!r}",
-                hint='for dates give since="2020-01-31", and nothing about decimals, thousands, strip or percent.',
+                hint='for dates give since="2020-01-31", and nothing about numbers: signs, strip, percent or codes.',
             )
 
     @property
@@ -109,10 +114,15 @@ class Real:
         return tuple(sorted({folded(text) for text in self.strip}, key=lambda text: (-len(text), text)))
 
     @property
+    def grouping(self) -> str:
+        """The sign between thousands in text: the declared one, or else the other one of "." and ","."""
+        return usual_thousands(self.decimal) if self.thousands is None else self.thousands
+
+    @property
     def _numeric_rules(self) -> dict[str, Any]:
         """What is declared about numbers in text, but for the usual."""
-        rules = {"decimal": self.decimal, "thousands": self.thousands, "percent": self.percent}
-        usual = {"decimal": ".", "thousands": "", "percent": False}
+        rules = {"decimal": self.decimal, "thousands": self.grouping, "percent": self.percent}
+        usual = {"decimal": ".", "thousands": usual_thousands(self.decimal), "percent": False}
         units = [text.decode("utf-8", "surrogatepass") for text in self.units]
         return {name: rule for name, rule in rules.items() if rule != usual[name]} | ({"strip": units} if units else {})
 
@@ -122,13 +132,21 @@ class Real:
         return bool(self._numeric_rules)
 
     @property
+    def example(self) -> str:
+        """A number as cells of text may write it."""
+        return f"1{self.grouping}234{self.decimal}5"
+
+    @property
     def rules(self) -> str:
         """How cells of text are read, in words; empty where nothing is declared about it."""
         if self.since:
             return f"dates as days since {self.since}, written {' or '.join(self.formats)}"
-        words = [f"numbers as in 1{self.thousands}234{self.decimal}5"] if self.decimal + self.thousands != "." else []
+        codes = ", ".join(f"{code:g}" for code in self.missing_codes)
+        usual = self.decimal + self.grouping == ".,"
+        words = [] if usual and not codes else [f"numbers as in {self.example}"]
         words += [f"without {', '.join(self.strip)}"] if self.strip else []
         words += ["percent as hundredths"] if self.percent else []
+        words += [f"with {codes} as missing"] if codes else []
         return ", ".join(words)
 
     @property
@@ -136,7 +154,20 @@ class Real:
         """What the declaration comes to, however it was written."""
         dates = {"since": self.since, "formats": sorted(self.formats)} if self.since else {}
         plain = {"name": self.name, "low": self.low, "high": self.high, "missing": self.missing_value}
-        return plain | dates | self._numeric_rules
+        codes = {"missing_codes": list(self.missing_codes)} if self.missing_codes else {}
+        return plain | dates | codes | self._numeric_rules
+
+
+def _checked_codes(name: str, codes: object) -> tuple[float, ...]:
+    """Return the numbers that stand for a missing value, in order."""
+    listed = (codes,) if is_number(codes) else codes
+    if not isinstance(listed, Sequence) or not all(is_number(code) and math.isfinite(code) for code in listed):
+        raise SchemaError(
+            expected=f"numbers that stand for a missing value in column {name!r}",
+            got=repr(codes),
+            hint="write missing_codes=[-9, 999]; text that is no number counts as missing without it.",
+        )
+    return tuple(sorted({float(code) for code in listed}))
 
 
 def _check_bounds(name: str, low: object, high: object) -> None:

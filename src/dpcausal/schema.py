@@ -142,11 +142,14 @@ class Schema:
         unit, columns = self.unit, {column.name: column for column in (self.outcome, *self.covariates)}
         for name in unit.added if unit else ():
             column = columns.get(name)
-            is_number = isinstance(column, Real) and not column.since and not column.indicator
+            is_number = isinstance(column, Real) and not (
+                column.since or column.indicator or (unit and name in unit.count and column.missing_codes)
+            )
             is_answer = isinstance(column, Binary) and not isinstance(column, Indicator)
             if not (is_number or (unit and name in unit.sum and is_answer)):
                 raise SchemaError(
-                    expected=f"{name!r} to be a Real without dates and indicator, or, where it is summed, a Binary",
+                    expected=f"{name!r} to be a Real without dates, indicator and, where it is counted, missing codes; "
+                    "or, where it is summed, a Binary",
                     got=repr(column) if column else "no outcome or covariate of that name",
                     hint="only these have a total over a unit's records; a total is never missing.",
                 )
@@ -210,9 +213,10 @@ class Schema:
                 f"totals lie within {low:,g} and {high:,g}; totals beyond were moved to the bound",
                 *rules,
             )
+        missing = f"a missing outcome, or one that is no number, counted as {self.outcome.missing_value:,g}"
         return (
             self._arms_read,
-            f"a missing outcome, or one that is no number, counted as {self.outcome.missing_value:,g}",
+            missing if rules else f"{missing}; numbers in text were read as in {self.outcome.example}",
             f"outcomes lie within {low:,g} and {high:,g}; values beyond were moved to the bound",
             *rules,
         )
@@ -263,26 +267,29 @@ class Schema:
             # From names and types: no value was read. ...
             schema = Schema(
             ...
-                    Category("arm", values=[...]),  # text; two values: Binary("arm", values=(..., ...))
+                    Category("arm", values=[...]),  # text
                     Real("age", low=..., high=...),
                 ],
-            )
+            ...
         """
         from dpcausal.schema_draft import draft_of  # noqa: PLC0415 (slow to load, and for a first hour only)
 
         print(draft_of(frame))  # noqa: T201 (what it is for: a person copies it)
 
+    @property
+    def declared_rows(self) -> list[tuple[str, str]]:
+        """What is declared about the table, in words, by role."""
+        return [
+            ("treatment", f"{self.treatment.name}: {' against '.join(reversed(self.treatment.labels_or_values))}"),
+            ("outcome", _described(self.outcome)),
+            *table_rows("covariates", tuple(map(_described, self.covariates))),
+            *([("unit", str(self.unit))] if self.unit else []),
+            ("protects", self.protects),
+        ]
+
     def _repr_html_(self) -> str:
         """Return every declared column for a notebook."""
-        return html_table(
-            f"Schema: what is public, with privacy unit {self.protects}",
-            [
-                ("treatment", f"{self.treatment.name}: {' against '.join(reversed(self.treatment.labels_or_values))}"),
-                ("outcome", _described(self.outcome)),
-                *table_rows("covariates", tuple(map(_described, self.covariates))),
-                *([("unit", str(self.unit))] if self.unit else []),
-            ],
-        )
+        return html_table("Schema: what is public about a table", self.declared_rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as plain values, without absent ones."""

@@ -8,14 +8,13 @@ import narwhals as nw
 from dpcausal.errors import TableError
 
 _REAL = "Real({name}, low=..., high=...),"
-_CATEGORY = "Category({name}, values=[...]),"
 
 _LINES: dict[str, str] = {
-    "integer": f"{_REAL}  # whole numbers; if they are codes: {_CATEGORY[:-1]}",
+    "integer": f"{_REAL}  # whole numbers, or codes",
     "number": _REAL,
     "boolean": "Binary({name}, values=(False, True)),",
-    "text": f"{_CATEGORY}  # text; two values: Binary({{name}}, values=(..., ...))",
-    "date": '# {name} holds dates; as a number of days: Real({name}, low=..., high=..., since="2020-01-31"),',
+    "text": "Category({name}, values=[...]),  # text",
+    "date": "Real({name}, low=..., high=..., since=...),  # dates, as days since a day",
     "other": "# {name} is of a type that cannot be used",
 }
 """How to declare a covariate of each family of types."""
@@ -23,12 +22,17 @@ _LINES: dict[str, str] = {
 _DRAFT = """\
 # From names and types: no value was read. Replace every "..." and "<column>" by what a codebook, a protocol or the
 # literature says, never by what the table shows. Keep among the covariates only what was known before treatment.
+# Text or codes with many values: Category("x", values=[...]); with two: Binary("x", values=(..., ...)).
+# Text that holds numbers, as in 1,234.5: Real("x", low=..., high=...); that holds dates: since="2020-01-31" too.
+from dpcausal import Binary, Category, Real, Schema, Treatment, Unit
+
 schema = Schema(
     treatment=Treatment("<column>", arms=(..., ...)),  # every arm as the table writes it, the reference first
     outcome=Real("<column>", low=..., high=...),  # yes or no: Binary("<column>", values=(..., ...))
     covariates=[
 {covariates}
     ],
+    # unit=Unit("<column>", by="<column>"),  # if people have several records: whose they are, and their order
 )"""
 
 

@@ -76,13 +76,15 @@ protects = "record"
 [schema.treatment]
 name = "<fill in>"          # a column from the end of this file
 arms = "<fill in>"          # every arm in the table, reference first: [0, 1] or ["placebo", "low", "high"]
-labels = "<fill in>"        # their labels: ["placebo", "drug"]
+labels = "<fill in>"        # what results call them: ["placebo", "drug"]; without this line they say arm=drug
+# aliases = { drug = ["d"] }  # other spellings of an arm; capitals and blanks around it do not matter
 # compare = "high"          # where there are more than two arms: the one compared with the reference
 # undeclared = 0            # the arm to which any other value counts; left out, such units are outside the comparison
 
 # A number: kind "real". Values beyond low and high are clipped; the wider the bounds, the more noise.
 # Yes or no: kind "binary", and instead of low and high a line values = ["no", "yes"].
-# How its cells are written, if not as plain numbers: decimal = ",", thousands = ".", strip = ["mg"], percent = true.
+# How its cells are written, if not as in 1234.5 or 1,234.5: decimal = "," for 1.234,5; strip = ["mg"]; percent = true.
+# Numbers that stand for a missing value: missing_codes = [-9, 999].
 [schema.outcome]
 name = "<fill in>"          # a column from the end of this file
 kind = "<fill in>"
@@ -94,6 +96,7 @@ high = "<fill in>"
 # name = "<fill in>"
 # by = "<fill in>"
 # keep = "first"
+# date_format = "%d.%m.%Y"  # if by holds dates as text that are not written year first
 # sum = ["<fill in>"]       # columns to add up over a person's records instead; low and high bound the total
 
 # The columns of the table. Uncomment those that are confounders: known before treatment, and related to both treatment
@@ -101,7 +104,7 @@ high = "<fill in>"
 """
 
 _REAL = f'kind = "real"\nlow = {_BLANK}\nhigh = {_BLANK}'
-_UNTYPED = f"""kind = {_BLANK}        # "real" with low and high, "binary" or "category" with values
+_UNTYPED = f"""kind = {_BLANK}        # "real" with low and high (dates: and since), "binary" or "category" with values
 # low = {_BLANK}
 # high = {_BLANK}
 # values = {_BLANK}"""

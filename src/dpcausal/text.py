@@ -36,14 +36,15 @@ def text_lines(table: Sequence[tuple[str, str]]) -> list[str]:
     return lines
 
 
-def html_table(title: str, table: Sequence[tuple[str, str]]) -> str:
-    """Format a result as an HTML table for a notebook."""
+def html_table(title: str, table: Sequence[tuple[str, str]], figure: str = "") -> str:
+    """Format a result as an HTML table for a notebook, with a figure, as HTML, below its title."""
     cells = "".join(
         f'<tr><th style="text-align:left;vertical-align:top;white-space:nowrap">{escape(label)}</th>'
         f'<td style="text-align:left">{escape(text)}</td></tr>'
         for label, text in table
     )
-    caption = f'<caption style="text-align:left;font-weight:bold">{escape(title)}</caption>'
+    below = f'<div style="font-weight:normal;padding:.4em 0">{figure}</div>' if figure else ""
+    caption = f'<caption style="text-align:left;font-weight:bold">{escape(title)}{below}</caption>'
     return f"<table>{caption}<tbody>{cells}</tbody></table>"
 
 
@@ -58,7 +59,7 @@ def html_bar(share: float) -> str:
     return (
         f'<svg width="240" height="10" role="img" aria-label="{100 * share:.0f} % spent">'
         '<rect width="240" height="10" rx="3" fill="#8884"/>'
-        f'<rect width="{width:.0f}" height="10" rx="3" fill="#1f77b4"/></svg>'
+        f'<rect width="{width:.0f}" height="10" rx="3" fill="#00897b"/></svg>'
     )
 
 

@@ -23,7 +23,7 @@ class Treatment:
         arms: Every arm, as written in the table.
         reference: The arm that the other is compared with; the first if left out.
         compare: The arm that is compared with the reference. Needed where there are more than two arms.
-        labels: What to call the arms in results, in the order of `arms`; the values themselves if left out.
+        labels: What to call the arms in results, in the order of `arms`; column and value, `arm=drug`, if left out.
         undeclared: The arm to which an absent or undeclared value counts. If left out, such units are outside the
             comparison.
         aliases: Other spellings in a column of text, by arm: `{"placebo": ["plc", "sham"]}`.

@@ -1,6 +1,7 @@
 """`dpcausal check`: a look for whoever keeps the table, marked as such on every line."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -25,11 +26,11 @@ SCHEMA = dpc.Schema(
     ],
 )
 CSV = """arm,cost,sex,age,ill
-placebo,"9,135.61",F,44,yes
+placebo,9 135.61,F,44,yes
 Drug ,12,female,17,no
 drug,-5,M,,1
 usual,20000,f,x,0
-,"1,000",F,nan,maybe
+,1 000,F,nan,maybe
 """
 
 
@@ -56,8 +57,8 @@ def test_check_reports_cells_that_do_not_read_as_declared(tmp_path: Path) -> Non
         "treatment arm: most often 'usual' 1 times",
         "outcome cost: 0 (0.0%) absent, 2 (40.0%) not read as declared",
         "outcome cost: 1 (20.0%) below 0, 1 (20.0%) above 10,000",
-        "outcome cost: most often '1,000' 1 times, '9,135.61' 1 times",
-        'outcome cost: 2 more cells are numbers if you declare decimal = "." and thousands = ","',
+        "outcome cost: most often '1 000' 1 times, '9 135.61' 1 times",
+        'outcome cost: 2 more cells are numbers if you declare decimal = "." and thousands = " "',
         "covariate sex: 0 (0.0%) absent, 4 (80.0%) none of the declared values",
         "covariate sex: most often 'F' 2 times",
         "covariate age: 1 (20.0%) absent, 2 (40.0%) not read as declared",
@@ -73,7 +74,7 @@ def test_check_reports_cells_that_do_not_read_as_declared(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("cells", "declare"),
     [
-        (["1,5", "2,75", "3"], 'decimal = "," and thousands = ""'),
+        (["1,5", "2,75", "3"], 'decimal = "," and thousands = "."'),
         (["1.234,5", "2.000,1", "3"], 'decimal = "," and thousands = "."'),
         (["1 234", "2 000", "3"], 'decimal = "." and thousands = " "'),
         (["1", "2", "about 3"], ""),
@@ -84,6 +85,23 @@ def test_check_suggests_the_signs_by_which_cells_are_numbers(tmp_path: Path, cel
     write(tmp_path, text=f"arm,cost,sex,age,ill\n{rows}")
     told = [line for line in run(tmp_path).output.splitlines() if "more cells are numbers" in line]
     assert [line.partition(" if you declare ")[2] for line in told] == [declare] * bool(declare)
+
+
+def test_check_counts_cells_read_with_a_sign_that_nobody_declared(tmp_path: Path) -> None:
+    """All of them may be decimals in a file that writes 1.234 as 1,234, and none of them is unread."""
+    rows = "".join(f'drug,"{cell}",M,44,1\n' for cell in ("1,234", "350", "2,000.5", "1,5"))
+    write(tmp_path, text=f"arm,cost,sex,age,ill\n{rows}")
+    line = 'outcome cost: 2 (50.0%) with "," between thousands, read as in 1,234 = 1234'
+    assert line in run(tmp_path).output
+    write(tmp_path, replace(SCHEMA, outcome=replace(SCHEMA.outcome, thousands=",")), f"arm,cost,sex,age,ill\n{rows}")
+    assert "between thousands" not in run(tmp_path).output
+
+
+def test_check_counts_missing_codes_as_absent(tmp_path: Path) -> None:
+    write(tmp_path, replace(SCHEMA, outcome=replace(SCHEMA.outcome, missing_codes=[-5, 20_000])))
+    output = run(tmp_path).output
+    assert "outcome cost: 2 (40.0%) absent, 2 (40.0%) not read as declared" in output
+    assert "outcome cost: 0 (0.0%) below 0, 0 (0.0%) above 10,000" in output
 
 
 def test_check_suggests_signs_in_place_of_declared_ones(tmp_path: Path) -> None:

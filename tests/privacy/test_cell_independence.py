@@ -192,11 +192,13 @@ RULES: list[dpc.Real | dpc.Binary | dpc.Category] = [
     dpc.Binary("x"),
     dpc.Category("x", ["a", "b", "c"], aliases={"a": ["1,5 mg"]}),
     dpc.Category("x", [1, 2, 3], aliases={3: ["drei"]}),
+    dpc.Real("x", 0, 10_000, indicator=True),
 ]
-USUAL = ["1,5 mg", "45 %", "03.01.2020", "yes", "B", "drei"]
+USUAL = ["1,234", "350", "1,5 mg", "45 %", "03.01.2020", "yes", "B", "drei"]
 STRANGE = [
     b"", b"\xff", b"\xff" * 40, b"\xc3", b"1,5\xa0", b"\\xff", b"'", b"1.234.5", b"30.02.2020", b"9999-99-99", b"inf",
-    b"%", b"0" * 100_000, b"1." * 50_000, b"\0", b" " * 100_000, "\u00a0".encode() * 9_999, "½ \u2028 \ufeff".encode(),
+    b"%", b"0" * 100_000, b"1." * 50_000, b"1" + b",000" * 25_000, b"," * 100_000, b"1,\xff00",
+    b"\0", b" " * 100_000, "\u00a0".encode() * 9_999, "½ \u2028 \ufeff".encode(),
 ]  # fmt: skip
 
 

@@ -4,6 +4,7 @@ import datetime as dt
 import math
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -131,16 +132,23 @@ def numbers(column: dpc.Real, cells: list[str | None]) -> list[float | None]:
 
 N = None
 SPELLED: list[tuple[dict[str, Any], dict[str | None, float | None]]] = [
-    ({}, {"7": 7, "\u00a07 \t": 7, "7,5": N, "7 mg": N, "1,234": N, "nan": N, "inf": 2048, "-1": -1, "": N, None: N}),
-    ({"decimal": ","}, {"7,5": 7.5, "7.5": N, "1.234": N, ",5": 0.5, "7,": 7, "5e-1": 0.5, "7,5,5": N, "-0,25": -0.25}),
-    ({"thousands": ","}, {"1,234": 1234, "1234.5": 1234.5, "1,5": N, "1,2345": N, "12,34": N, "1,234.5": 1234.5}),
+    ({}, {"7": 7, "\u00a07 \t": 7, "7,5": N, "7 mg": N, "nan": N, "inf": 2048, "-1": -1, "": N, None: N}),
+    ({}, {"1,234": 1234, "-1,234.5": -1234.5, "+1,000": 1000, "350": 350, "1,5": N, "0,125": N, "012,345": N,
+          "1,2345": N, "12,34": N, "1,234,5": N, ",123": N, "1,": N, "1.234,5": N, "1 234": N, "1,000e0": 1000,
+          "1e3": 1000, ",": N, "1,234 mg": N}),
+    ({"thousands": ""}, {"1,234": N, "1234": 1234}),
+    ({"decimal": ","}, {"7,5": 7.5, "7.5": N, "1.234": 1234, "0.125": N, "1.234,5": 1234.5, ",5": 0.5,
+                        "7,": 7, "5e-1": 0.5, "7,5,5": N, "-0,25": -0.25}),
+    ({"thousands": ","}, {"1,234": 1234, "0,125": N, "1234.5": 1234.5, "1,5": N,
+                          "1,2345": N, "12,34": N, "1,234.5": 1234.5}),
     ({"decimal": ",", "thousands": "."}, {"1.234,5": 1234.5, "1.5": N, "1,5": 1.5, "1.234": 1234, "1,234.5": N}),
     ({"thousands": " "}, {"1 234": 1234, "1\u202f234.5": 1234.5, "1 2": N, "1  234": N}),
     ({"thousands": "\u00a0"}, {"1 234": 1234}),
     ({"thousands": "'"}, {"1'234": 1234, "1\u2019234": N}),
     ({"strip": ["mg", "€", "$", "m2"]}, {"5 MG": 5, "€5": 5, "-$5": -5, "$-5": -5, "-$-5": N, "5 kg": N, "5": 5,
-                                         "5 m2": 5, "m2 5": N, "mg": N, "5 mg mg": N, "$ 5 mg": 5}),
+                                         "5 m2": 5, "m2 5": N, "mg": N, "$1,234": 1234, "5 mg mg": N, "$ 5 mg": 5}),
     ({"strip": ["%"]}, {"45 %": 45, "45": 45}),
+    ({"missing_codes": [-9, 999]}, {"-9": N, "-9.0": N, "999": N, "9": 9, "-99": -99, "998": 998, "n/a": N}),
     ({"percent": True}, {"50 %": 0.5, "50": N, "0.5": N, "1e1%": N, "-25%": -0.25}),
     ({"since": "2020-01-01"}, {"2020-01-05": 4, "2020-1-5": 4, "2019-12-31": -1, "2020-01-05T23:59:59Z": 4,
                                "5.1.2020": N, "2020-02-30": N, "2020-01-05 1": N, "20200105": N, "9999-12-31": 2048}),
@@ -155,6 +163,31 @@ def test_numbers_and_dates_in_text_are_read_as_declared(
 ) -> None:
     assert numbers(dpc.Real("x", -2048, 2048, **rules), list(cells)) == [
         N if each is N else round(each, 4) for each in cells.values()
+    ]
+
+
+def test_signs_between_thousands_in_some_cells_are_read_in_every_kind_of_table(tmp_path: Path) -> None:
+    """Exports write 1,101 in one row and 350 in the next: 1,101 once counted as missing, without a word."""
+    schema = dpc.Schema(dpc.Treatment("t", undeclared=0), dpc.Real("y", -GRID, GRID))
+    columns = {"t": ["0", "1", "1"], "y": ["1,101", "350", "n/a"]}
+    file = tmp_path / "table.csv"
+    file.write_text('t,y\n0,"1,101"\n1,350\n1,n/a\n', encoding="utf-8")
+    arrow = pa.table(columns)
+    tables = [pd.DataFrame(columns), pd.DataFrame(columns, dtype=object), pl.DataFrame(columns), arrow, file]
+    for table in [*tables, duckdb.connect().from_arrow(arrow)]:
+        assert open_table(table, schema).collect(["outcome"], 9)["outcome"].tolist() == [1101, 350, 0]
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int64(), pa.float64(), pa.decimal128(38, 0), pa.string()], ids=str)
+def test_missing_codes_count_as_missing_in_columns_of_every_type(kind: pa.DataType) -> None:
+    cells = pa.array([-9, 9, 99, 10, None], pa.int64()).cast(kind)
+    assert coerce(dpc.Real("x", -10, 10, missing=0), cells) == [round(-0.9 * GRID), round(0.9 * GRID), GRID, GRID, 0]
+    assert coerce(dpc.Real("x", -10, 10, missing=0, missing_codes=[-9, 99]), cells) == [
+        0,
+        round(0.9 * GRID),
+        0,
+        GRID,
+        0,
     ]
 
 
@@ -291,3 +324,16 @@ def test_one_record_of_each_unit_counts_whatever_the_order(keep: str) -> None:
     for seed in range(5):
         engine = open_table(table.sample(fraction=1, shuffle=True, seed=seed), schema)
         assert sorted(engine.collect(["outcome"], 10)["outcome"].tolist()) == expected
+
+
+@pytest.mark.parametrize(("keep", "wanted"), [("first", [3, 5]), ("last", [1, 5])])
+def test_dates_written_day_first_order_records_where_they_are_declared(keep: str, wanted: list[int]) -> None:
+    """Letter by letter, 02.03.2021 comes before 15.01.2020. A text that is no date comes last either way."""
+    unit = dpc.Unit("who", by="when", keep=keep, date_format="%d.%m.%Y")  # type: ignore[arg-type]
+    schema = dpc.Schema(dpc.Treatment("t", undeclared=0), dpc.Real("y", -GRID, GRID), unit=unit)
+    when = ["02.03.2021", "n/a", "15.01.2020", "01.02.2020", " 7.7.2021"]
+    table = pa.table({"who": list("aaaab"), "when": when, "t": [0] * 5, "y": [1, 2, 3, 4, 5]})
+    assert sorted(open_table(table, schema).collect(["outcome"], 9)["outcome"].tolist()) == sorted(wanted)
+    assert dpc.Schema.from_toml(schema.to_toml()) == schema
+    undeclared = replace(schema, unit=replace(unit, date_format=None))
+    assert sorted(open_table(table, undeclared).collect(["outcome"], 9)["outcome"].tolist()) != sorted(wanted)

@@ -88,6 +88,7 @@ def rows(engine: Engine, schema: dpc.Schema) -> list[list[int]]:
 
 UNITS = [
     None, dpc.Unit("who", "clock"), dpc.Unit("who", "text"), dpc.Unit("who", "text", "last"), dpc.Unit("clock", "y"),
+    dpc.Unit("who", "text", date_format=["%d.%m.%Y", "%Y%m%d"]),
     dpc.Unit("moment", "weight", "last"), dpc.Unit("day", "wide", "last"), dpc.Unit("weight", "moment"),
 ]  # fmt: skip
 
@@ -179,6 +180,7 @@ RULES: list[dpc.Real | dpc.Binary | dpc.Category] = [
     dpc.Binary("cell", values=(1, 0), aliases={1: ["é", "kg"], 0: ["\ufffd"]}, missing=1),
     dpc.Category("cell", ["a", "É", "\ufffd", "", "k g", "ärzt\\in", "{x}", "it's", '"'], missing="a"),
     dpc.Category("cell", ["a", "A", " a", "\u00a0", "?"], strict=True, aliases={"?": ["\ufffd"]}),
+    dpc.Real("cell", -3, 57, missing_codes=[0, 7, 1234], indicator=True),
 ]
 PIECES = [
     *"0123456789", *"0123456789", *"+-.,eE'\u2019 \t\n\"%\\", "000", "1.234", "1,234", "1 234", "1'234", "inf", "nan",

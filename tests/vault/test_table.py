@@ -78,7 +78,7 @@ def test_no_line_of_a_csv_can_stop_it(tmp_path: Path) -> None:
 
 def test_undeclared_columns_of_a_csv_may_be_called_anything(tmp_path: Path) -> None:
     schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1))
-    for header in (",t,y", "a,t,y", "Unnamed,t,y"):
+    for header in (",t,y", "a,t,y", "Unnamed,t,y", "\ufeffa, t\t,y ", 'a,"t\u00a0",y'):
         (tmp_path / "odd.csv").write_text(f"{header}\n7,0,1\n8,1,0\n", encoding="utf-8")
         arms = open_table(tmp_path / "odd.csv", schema).aggregate({"treatment": 2}, ["outcome", "1"])
         assert arms.tolist() == [[2**20, 1], [-(2**20), 1]]
@@ -91,7 +91,8 @@ def test_undeclared_columns_of_a_csv_may_be_called_anything(tmp_path: Path) -> N
     ("names", "told"),
     [
         (("arms", "y"), "got none of that name"),
-        (("ARM", "y"), "got one that differs in capitals"),
+        (("ARM", "y"), "got one that differs in capitals or blanks"),
+        (("arm ", "y"), "got one that differs in capitals or blanks"),
         (("arm", "Arm", "y"), "got several columns of that name"),
     ],
 )

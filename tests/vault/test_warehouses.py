@@ -126,9 +126,8 @@ def test_numbers_in_texts_are_streamed_by_their_type(put: Place) -> None:
 
 
 def test_other_types_of_numbers_are_the_same_integers(put: Place) -> None:
-    schema = dpc.Schema(
-        dpc.Treatment("t"), dpc.Real("y", 0, 1), [dpc.Binary("b"), dpc.Real("d", 0, 1), dpc.Real("f", 0, 1)]
-    )
+    numbers = [dpc.Real("d", 0, 1), dpc.Real("f", 0, 1), dpc.Real("i", 0, 9, missing_codes=[-9, 3], indicator=True)]
+    schema = dpc.Schema(dpc.Treatment("t"), dpc.Real("y", 0, 1), [dpc.Binary("b"), *numbers])
     random = np.random.default_rng(3)
     size = 1_000
     table = pa.table(
@@ -138,9 +137,10 @@ def test_other_types_of_numbers_are_the_same_integers(put: Place) -> None:
             "b": pa.array(random.integers(0, 3, size), mask=random.random(size) < 0.1),
             "d": pa.array([f"0.{each:05}" for each in random.integers(0, 10**5, size)]).cast(pa.decimal128(12, 5)),
             "f": pa.array([f"0.{each:019}" for each in random.integers(0, 2**63, size)]).cast(pa.decimal128(25, 19)),
+            "i": pa.array(random.integers(-9, 9, size)),
         }
     )
-    query = RegressionMoments(["b", "d", "f"])
+    query = RegressionMoments(["b", "d", "f", "i", "i is missing"])
     engine = open_table(put(table), schema)
     assert said(query, engine, schema) == said(query, open_table(table, schema), schema)
 

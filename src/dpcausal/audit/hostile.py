@@ -187,7 +187,8 @@ def layouts(draw: st.DrawFn) -> Layout:
     schema = _with_rules(schema) if draw(st.booleans()) else schema
     names = [column.name for column in schema.columns]
     if draw(st.integers(0, 3)) == 0:
-        schema = replace(schema, unit=columns.Unit("who", by="when", sum=draw(st.sampled_from([(), ("score",)]))))
+        added, dates = draw(st.sampled_from([(), ("score",)])), draw(st.sampled_from([None, "%d.%m.%Y"]))
+        schema = replace(schema, unit=columns.Unit("who", by="when", sum=added, date_format=dates))
         names.append("when")
     n = draw(st.sampled_from([2, 3, 5, 8]))
     kinds = {name: draw(st.sampled_from(_USUAL[name])) for name in names}
@@ -203,7 +204,7 @@ def layouts(draw: st.DrawFn) -> Layout:
 def _with_rules(schema: Schema) -> Schema:
     """Return a schema that says how cells of text are written, too."""
     rules: dict[type, dict[str, Any]] = {
-        columns.Real: {"decimal": ",", "thousands": ".", "strip": ("years", "€")},
+        columns.Real: {"decimal": ",", "thousands": ".", "strip": ("years", "€"), "missing_codes": (1.0,)},
         columns.Category: {"aliases": {"a": ["1.234,5"]}},
         columns.Binary: {"strict": True},
     }

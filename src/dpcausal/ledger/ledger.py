@@ -325,4 +325,6 @@ class Ledger(Answers):
     def _repr_html_(self) -> str:
         """Return the same for a notebook, with the spent share of epsilon as a bar."""
         share = self.budget.spent(self._running.total).epsilon / self.budget.epsilon
-        return html_table("Ledger", [("", repr(self).removeprefix("Ledger")[1:-1])]) + html_bar(share)
+        place, spent, budget = repr(self).removeprefix("Ledger(").removesuffix(")").rsplit("; ", 2)
+        table = [("spent", spent.removeprefix("spent ")), ("budget", budget.removeprefix("budget ")), ("place", place)]
+        return html_table("Ledger", table, html_bar(share))

@@ -118,9 +118,10 @@ class Plan:
         return f"{table}\n\nEstimators by expected error, each with the delta that it would use\n{self.ranking.table}"
 
     def _repr_html_(self) -> str:
-        """Return the same table for a notebook, below a figure of the expected interval, without the ranking."""
+        """Return the same table for a notebook, with a figure of the expected interval, without the ranking."""
         interval = None if self.effect.no_interval else self.effect.interval()
-        return notebook_figure(None, interval, self.effect.width_by_source) + html_table(self._title(), self._table())
+        figure = notebook_figure(None, interval, self.effect.width_by_source)
+        return html_table(self._title(), self._table(), figure)
 
     def _title(self) -> str:
         arms = f"{self.effect.arms[1]} against {self.effect.arms[0]}"

@@ -71,9 +71,7 @@ class Rehearsal(Expectations):
 
     def _repr_html_(self) -> str:
         """Return the expectations for a notebook."""
-        schema = self.schema
-        asked = f"{schema.treatment.name} on {schema.outcome.name}, {len(schema.covariates)} covariates"
-        table = [("units", f"{self.n:,}"), ("table", asked), *table_rows("expects", self.caveats)]
+        table = [("units", f"{self.n:,}"), *self.schema.declared_rows, *table_rows("expects", self.caveats)]
         return html_table("Rehearsal: no data read, nothing spent", table)
 
     def narrowed(self, low: float, high: float) -> Self:

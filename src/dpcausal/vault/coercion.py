@@ -9,9 +9,11 @@ spellings they do not.
 import itertools
 import math
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
 from typing import Literal
 
-from dpcausal.columns import Binary, Category, Indicator
+from dpcausal.columns import Binary, Category, Indicator, Unit
 from dpcausal.errors import TableError
 from dpcausal.queries import GRID
 from dpcausal.queries.profiles import grid
@@ -88,7 +90,7 @@ def coerced(
         first, then, last = (", ".join(each[name] for name in kept) for each in (cells, read, ticks))
         return f"SELECT {last} FROM (SELECT {then} FROM (SELECT {first} FROM {dialect.source}))"  # noqa: S608
     by = unit.by
-    number = dialect.number(dialect.column(by)) if families[by] == "text" else "CAST(NULL AS DOUBLE)"
+    number = _order(unit, dialect) if families[by] == "text" else "CAST(NULL AS DOUBLE)"
     who, when = (_key(name, families[name], dialect) for name in (unit.name, by))
     keys = f"{who} AS unit, {number} AS number_by, {when} AS place_by"
     keyed = f"SELECT {', '.join(cells.values())}, {keys} FROM {dialect.source}"  # noqa: S608
@@ -142,6 +144,12 @@ def _is_present(cell: str, family: Family) -> str:
     return f"CASE WHEN {present} THEN {literal(1.0)} ELSE {literal(0.0)} END"
 
 
+def _order(unit: Unit, dialect: Dialect) -> str:
+    """Return the day or the number that a text is by which a unit's records are ordered, as DOUBLE; NULL if none."""
+    column = dialect.column(unit.by)
+    return days_in_text(unit, dialect.folded(column), dialect) if unit.formats else dialect.number(column)
+
+
 def _key(name: str, family: Family, dialect: Dialect) -> str:
     """Return a column that names or orders units; text as bytes: DuckDB corrupts rows when it sorts broken text."""
     if family == "other":
@@ -162,12 +170,14 @@ def check_columns(needed: Sequence[str], present: Sequence[str]) -> None:
     for name in needed:
         if name not in present or folded.count(name.casefold()) != 1:
             others = "several columns of that name" if name.casefold() in folded else "none of that name"
-            alike = name not in present and folded.count(name.casefold()) == 1
+            trimmed = [each.strip() for each in folded]
+            alike = name not in present and trimmed.count(name.casefold().strip()) == 1
             raise TableError(
                 expected=f"one column named {name!r}",
-                got="one that differs in capitals" if alike else f"{others}, capitals aside",
-                hint="correct the name in the schema, or rename columns that differ only in capitals; the first line "
-                "of a .csv file must hold names. Whoever may see the table lists them with: dpcausal init TABLE.",
+                got="one that differs in capitals or blanks" if alike else f"{others}, capitals aside",
+                hint="correct the name in the schema, or rename columns that differ only in capitals or blanks; "
+                "the first line of a .csv file must hold names. Whoever may see the table lists them with: "
+                "dpcausal init TABLE.",
             )
 
 
@@ -185,6 +195,9 @@ def _cell(column: TableColumn, family: Family, dialect: Dialect) -> str:
 def _read(column: TableColumn, family: Family, dialect: Dialect, cell: str) -> str:
     """Return a cell as DOUBLE, or as the bytes of text where text is declared; NULL where it does not read so."""
     _check_family(column, family)
+    if isinstance(column, Real) and column.missing_codes:
+        value = _read(replace(column, missing_codes=()), family, dialect, cell)
+        return reduce(lambda read, code: f"NULLIF({read}, {literal(code)})", column.missing_codes, value)
     if isinstance(column, Real) and column.since:
         return since(column, days_in_text(column, cell, dialect) if family == "text" else dialect.days(cell))
     if isinstance(column, Real) and family == "text":

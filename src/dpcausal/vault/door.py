@@ -303,17 +303,13 @@ class Vault:
 
     def _repr_html_(self) -> str:
         """Return what is public about the vault for a notebook."""
-        schema = self._schema
         return html_table(
             "Vault: a table behind its door",
             [
                 ("units", f"{self._n:,}"),
-                ("treatment", f"{schema.treatment.name}: {', '.join(map(str, schema.treatment.arms))}"),
-                ("outcome", schema.outcome.name),
-                ("covariates", ", ".join(column.name for column in schema.covariates) or "none"),
-                ("privacy unit", schema.protects),
+                *self._schema.declared_rows,
                 *([("data as of", self._as_of)] if self._as_of else []),
-                ("ledger", repr(self._ledger)),
+                ("ledger", repr(self._ledger).removeprefix("Ledger")[1:-1]),
             ],
         )
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import date
 
 from dpcausal.cells import Value
-from dpcausal.columns import Binary, Category
+from dpcausal.columns import Binary, Category, Unit
 from dpcausal.real import Real
 from dpcausal.treatment import Treatment
 from dpcausal.vault.engines.dialects import Dialect
@@ -20,11 +20,18 @@ _TIME = r"(?:[t ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]++)?+)?+(?: ?+z| ?+[+-
 
 def number_in_text(column: Real, folded: str, dialect: Dialect) -> str:
     """Return a folded text read as a number, a DOUBLE."""
-    if not column.has_rules:
-        return dialect.number(folded)
-    decimal, thousands = (dialect.written(sign.encode()) for sign in (column.decimal, column.thousands))
+    if column.has_rules:
+        return _written_number(column, folded, dialect)
+    plain, grouped = dialect.number(folded), _written_number(column, folded, dialect)
+    # Few texts have a comma, and a pattern takes longer than a cast.
+    return f"CASE WHEN contains({folded}, {dialect.quoted(column.grouping)}) THEN {grouped} ELSE {plain} END"
+
+
+def _written_number(column: Real, folded: str, dialect: Dialect) -> str:
+    """Return a folded text read by a pattern. Groups do not begin with 0: 0,125 is never 125."""
+    decimal, thousands = (dialect.written(sign.encode()) for sign in (column.decimal, column.grouping))
     point, between = re.escape(decimal), re.escape(thousands)
-    whole = rf"[0-9]{{1,3}}(?:{between}[0-9]{{3}})++|[0-9]++" if thousands else "[0-9]++"
+    whole = rf"[1-9][0-9]{{0,2}}(?:{between}[0-9]{{3}})++|[0-9]++" if thousands else "[0-9]++"
     exponent = "" if column.percent else "(?:e[+-]?+[0-9]++)?+"
     number = rf"(?:(?:{whole})(?:{point}[0-9]*+)?+|{point}[0-9]++){exponent}|inf(?:inity)?+|nan"
     units = [dialect.written(unit) for unit in column.units]
@@ -45,7 +52,7 @@ def _any(units: Sequence[str]) -> str:
     return f"(?: *+(?:{'|'.join(map(re.escape, units))}))?+" if units else ""
 
 
-def days_in_text(column: Real, folded: str, dialect: Dialect) -> str:
+def days_in_text(column: Real | Unit, folded: str, dialect: Dialect) -> str:
     """Return a folded text read as a date: days since 1970-01-01, a DOUBLE."""
     read = [_days(form, folded, dialect) for form in column.formats]
     return read[0] if len(read) == 1 else f"COALESCE({', '.join(read)})"

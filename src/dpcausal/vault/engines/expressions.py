@@ -137,6 +137,7 @@ _RULES: dict[type[sge.Expression], Callable[..., ir.Value]] = {
     sge.Add: _of_two(lambda a, b: a + b),
     sge.Sub: _of_two(lambda a, b: a - b),
     sge.Mul: _of_two(lambda a, b: a * b),
+    sge.Nullif: _of_two(lambda a, b: a.nullif(b)),
     sge.BitwiseRightShift: _of_two(lambda a, b: a >> b),
     sge.EQ: _of_two(lambda a, b: a == b),
     sge.LT: _of_two(lambda a, b: a < b),

@@ -23,12 +23,12 @@ _VALUE = re.compile(rb"%b|%b|%b|[^@ ]+@[^@ ]+" % (_NUMBER, _DATE, _WORD))
 
 
 def header_of(file: str, separator: str = ",") -> list[str]:
-    """Return the cells of the first line; none where they cannot be separated."""
+    """Return the cells of the first line, without blanks around them; none where they cannot be separated."""
     with (gzip.open if file.endswith(".gz") else open)(
         file, "rt", encoding="utf-8-sig", errors="replace", newline=""
     ) as lines:
         try:
-            return next(csv.reader(lines, delimiter=separator), [])
+            return [name.strip() for name in next(csv.reader(lines, delimiter=separator), [])]
         except csv.Error:
             return []  # too long to be names
 
@@ -74,6 +74,7 @@ def check_names(file: str, names: Sequence[str]) -> None:
             expected=f"the names of different columns, with commas between them, in the first line of "
             f"{Path(file).name!r}",
             got="something else, which is not shown because it may be somebody's record",
-            hint="the first line of a .csv file holds the names: add one, with a name of its own for each column; "
-            "save a file with semicolons or tabs with commas.",
+            hint="the first line of a .csv file holds the names: add one, with a name of its own for each column. No "
+            "name may stand twice, be empty, or look like a number, a date or another value. Save a file with "
+            "semicolons or tabs with commas.",
         )

@@ -21,7 +21,7 @@ from dpcausal.vault.readers.files import mistakes_in_headers
 from dpcausal.vault.table import open_table
 
 _SHOWN = 5
-_SIGNS = ((".", ""), (".", ","), (",", ""), (",", "."), (".", " "), (",", " "))
+_SIGNS = ((".", ","), (",", "."), (".", " "), (",", " "))
 """Usual decimal and thousands signs, to compare with the declared ones."""
 
 _LONGEST = 40
@@ -67,14 +67,18 @@ def _column(
 ) -> Iterator[str]:
     family = engine.families[table_column(column)]
     source = DUCKDB.column(table_column(column))
-    cell, read = reading(column, family)
+    codes = column.missing_codes if isinstance(column, Real) else ()
+    cell, read = reading(replace(column, missing_codes=()) if isinstance(column, Real) else column, family)
     blank = f" OR {DUCKDB.folded(source)} = ''" if family == "text" else ""
     absent = f"({source} IS NULL{blank})"
     inner = f"(SELECT {source} AS source, {absent} AS absent, {cell} AS cell FROM {SOURCE})"  # noqa: S608 (quoted)
-    cells = f"(SELECT source, absent, {read} AS value FROM {inner})"  # noqa: S608
+    values = f"(SELECT source, absent, {read} AS value FROM {inner})"  # noqa: S608
+    coded = f"COALESCE(value IN ({', '.join(map(literal, codes))}), false)" if codes else "false"
+    cells = f"(SELECT source, absent OR {coded} AS absent, value FROM {values})"  # noqa: S608
     known = _known(column)
     unread = f"NOT absent AND NOT COALESCE({known}, false)"
-    counts = [f"COUNT(*) FILTER (WHERE {each})" for each in ("absent", unread, *_wanted(column))]
+    present = (f"NOT absent AND {each}" for each in _wanted(column))
+    counts = [f"COUNT(*) FILTER (WHERE {each})" for each in ("absent", unread, *present)]
     ((missing, strange, *others),) = engine.look(f"SELECT {', '.join(counts)} FROM {cells}")  # noqa: S608 (no outside text)
     name = f"{role} {column.name}"
     what = "not read as declared" if isinstance(column, Real) else "none of the declared values"
@@ -92,21 +96,35 @@ def _column(
         often = f"SELECT {text}, COUNT(*) FROM {cells} WHERE {unread} GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT {_SHOWN}"  # noqa: S608
         spelled = (f"{_shown(bytes(cell))} {count:,} times" for cell, count in engine.look(often))
         yield f"{name}: most often {', '.join(spelled)}"
-    if strange and isinstance(column, Real) and not column.since and family == "text":
-        yield from _other_readings(name, column, engine)
+    if isinstance(column, Real) and not column.since and family == "text":
+        if column.thousands is None:
+            yield from _grouped(name, column, engine, size)
+        if strange:
+            yield from _other_readings(name, column, engine)
+
+
+def _grouped(name: str, column: Real, engine: DuckDBEngine, size: int) -> Iterator[str]:
+    """Yield how many cells were read with a sign between thousands that nobody declared; nothing where none was."""
+    sign = column.grouping
+    cell, read = reading(column, "text")
+    cells = f"(SELECT cell, {read} AS value FROM (SELECT {cell} AS cell FROM {SOURCE}))"  # noqa: S608 (quoted)
+    wanted = f"{_known(column)} AND contains(cell, {DUCKDB.quoted(sign)})"
+    ((count,),) = engine.look(f"SELECT COUNT(*) FILTER (WHERE {wanted}) FROM {cells}")  # noqa: S608
+    if count:
+        yield f'{name}: {_share(count, size)} with "{sign}" between thousands, read as in 1{sign}234 = 1234'
 
 
 def _other_readings(name: str, column: Real, engine: DuckDBEngine) -> Iterator[str]:
     """Yield the usual way of writing numbers by which most more cells would be read; nothing where none would."""
     source = DUCKDB.column(column.name)
     readable = {}
-    for decimal, thousands in ((column.decimal, column.thousands), *_SIGNS):
+    for decimal, thousands in ((column.decimal, column.grouping), *_SIGNS):
         cell, read = reading(replace(column, decimal=decimal, thousands=thousands), "text")
         inner = f"(SELECT {source} AS source, {cell} AS cell FROM {SOURCE})"  # noqa: S608 (quoted)
         counted = f"COUNT(*) FILTER (WHERE {_known(column)})"
         ((count,),) = engine.look(f"SELECT {counted} FROM (SELECT source, {read} AS value FROM {inner})")  # noqa: S608
         readable[decimal, thousands] = count
-    declared = readable[column.decimal, column.thousands]
+    declared = readable[column.decimal, column.grouping]
     best = max(readable, key=lambda signs: readable[signs])
     if readable[best] > declared:
         signs = f'decimal = "{best[0]}" and thousands = "{best[1]}"'
