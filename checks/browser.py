@@ -17,13 +17,21 @@ FLAGS = [
 WIDTHS = (1280, 390)
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
+CUT_OFF = """[...document.querySelectorAll("body *")]
+    .filter(each => each.clientWidth && each.scrollWidth > each.clientWidth + 1)
+    .filter(each => ["auto", "scroll"].includes(getComputedStyle(each).overflowX))
+    .map(each => `hidden until scrolled: ${each.className} is ${each.scrollWidth} wide in ${each.clientWidth}`)"""
+"""Parts of a page that are cut off until somebody scrolls sideways."""
+
 
 def launch(playwright: Playwright) -> Browser:
     """Start Chromium."""
     return playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
 
 
-def photograph(context: BrowserContext, views: dict[str, str], axe: str, out: Path) -> dict[str, list[str]]:
+def photograph(
+    context: BrowserContext, views: dict[str, str], axe: str, out: Path, *, scrolling: bool = True
+) -> dict[str, list[str]]:
     """Photograph views and return what axe-core finds in each, by the view's name.
 
     Args:
@@ -31,6 +39,7 @@ def photograph(context: BrowserContext, views: dict[str, str], axe: str, out: Pa
         views: The address of each view, by its name.
         axe: The source of axe-core.
         out: The folder for the photographs.
+        scrolling: Whether parts of a view may need to be scrolled sideways.
     """
     found = dict[str, list[str]]()
     page = context.new_page()
@@ -49,5 +58,6 @@ def photograph(context: BrowserContext, views: dict[str, str], axe: str, out: Pa
                 ]
                 wide = page.evaluate("document.documentElement.scrollWidth")
                 assert wide <= width, f"{name} is {wide} pixels wide at {width}"
+                found[f"{name}-{width}-{scheme}"] += [] if scrolling else page.evaluate(CUT_OFF)
     page.close()
     return found

@@ -21,8 +21,11 @@ from dpcausal.page.theme import Theme
 from tests.report.examples import EXAMPLES, LOGO, scorecard
 
 HOUSE = Theme(name="University Hospital", accent="#7a1f3d", accent_dark="#f0a3bd", logo=LOGO)
-FAULTY = "<html><body><img src='data:,'><p style='color:#aaa;background:#fff'>pale</p></body></html>"
-MUST_FIND = ("image-alt", "color-contrast", "html-has-lang")
+FAULTY = (
+    "<html><body><img src='data:,'><p style='color:#aaa;background:#fff'>pale</p>"
+    "<div style='overflow-x:auto'><p style='width:3000px'>wide</p></div></body></html>"
+)
+MUST_FIND = ("image-alt", "color-contrast", "html-has-lang", "hidden until scrolled")
 
 
 def pages() -> dict[str, str]:
@@ -46,7 +49,7 @@ def main() -> None:
     with sync_playwright() as playwright:
         browser = launch(playwright)
         context = browser.new_context()
-        found = photograph(context, views, axe, out)
+        found = photograph(context, views, axe, out, scrolling=False)
         page = context.new_page()
         for name, address in views.items():
             page.goto(address)

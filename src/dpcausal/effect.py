@@ -51,6 +51,8 @@ class Effect(OtherNames):
         receipts: The queries and their prices.
         notes: Further notes for the reader.
         no_interval: Why there is no interval; empty where there is one.
+        unadjusted: Where there is no interval because noise prevents the adjustment: the covariates, or their values,
+            whose confounding may remain in the estimate by an unknown amount.
         sites: In a federated analysis, the part of each site.
         arm_means: The mean outcome in each arm with joint errors, noisy, the control arm first; for a binary outcome
             the risks. None where the estimator does not give them.
@@ -91,6 +93,7 @@ class Effect(OtherNames):
     receipts: tuple[Receipt, ...]
     notes: tuple[str, ...] = ()
     no_interval: str = ""
+    unadjusted: tuple[str, ...] = ()
     between_sd: float = 0.0
     sites: tuple["SiteShare", ...] = ()
     arm_means: JointEstimate | None = None
@@ -340,6 +343,7 @@ class Effect(OtherNames):
                 "assumptions": tuple(document["assumptions"]),
                 "receipts": tuple(Receipt(**receipt) for receipt in document["receipts"]),
                 "notes": tuple(document["notes"]),
+                "unadjusted": tuple(document.get("unadjusted", ())),
                 "sites": tuple(SiteShare(**site) for site in document.get("sites", ())),
                 "warnings": tuple(document.get("warnings", ())),
                 "curves": tuple(map(ArmCurves.from_dict, document.get("curves", ()))),
