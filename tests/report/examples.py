@@ -34,9 +34,9 @@ def make_effect(schema: dpc.Schema, **changes: Any) -> dpc.Effect:
         "arms": ARMS,
         "outcome": schema.outcome.name,
         "n": 4_000,
-        "method": "difference in means",
+        "method": "difference in means, noisy arm sizes",
         "guarantee": dpc.Guarantee(epsilon=1.0),
-        "assumptions": ("treatment was randomised", *schema.data_handling),
+        "assumptions": ("arms are comparable without adjustment, as in a randomised trial", *schema.data_handling),
         "receipts": (Receipt("arm_moments", 1.0, 0.0, 2, "ab" * 32, on="2026-01-20"),),
     }
     return dpc.Effect(**parts | changes)
@@ -95,8 +95,8 @@ def observational(**given: Any) -> Report:
         noise=(NoiseTerm("laplace", 0.003),),
         arm_means=risks,
         n=9_105,
-        method="doubly robust (AIPW), logistic regression on age, ward",
-        assumptions=("no unmeasured confounding given age, ward", *schema.data_handling),
+        method="ATE by augmented scores with private models of age, ward, propensities clipped to 0.05 and 0.95",
+        assumptions=("no confounders but age, ward", *schema.data_handling),
         receipts=(
             Receipt("objective_perturbed_logistic", 0.5, 0.0, 2, "ab" * 32, on="2026-01-20"),
             Receipt("augmented_scores", 0.5, 0.0, 3, "cd" * 32, on="2026-01-20"),
@@ -129,7 +129,7 @@ def federated(**given: Any) -> Report:
         between_sd=0.12,
         noise=(NoiseTerm("laplace", 0.06),),
         n=6_800,
-        method="difference in means, pooled by random effects",
+        method="random effects over 3 of 4 sites; at each: difference in means, noisy arm sizes",
         sites=shares,
         receipts=tuple(
             Receipt("arm_moments", 1.0, 0.0, 2, "ab" * 32, site=each.site, on="2026-01-20") for each in shares if each.n

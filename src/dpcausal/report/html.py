@@ -55,7 +55,9 @@ figure > img { max-width: 100%; height: auto; background: #fff; padding: 0.4rem;
   table { font-size: 8.4pt; margin: 0.35rem 0; }
   caption { padding-bottom: 0.1rem; }
   tr, dt, dd { break-inside: avoid; }
-  dt:first-of-type, dd:first-of-type, dt:nth-of-type(2) { break-after: avoid; }
+  dl { break-inside: avoid; }
+  ul.quiet { break-before: avoid; }
+  #guidelines > p { break-after: avoid; }
   p, li { orphans: 3; widows: 3; }
   .wide { overflow-x: visible; break-inside: avoid; }
   figure { margin: 0.5rem 0; }

@@ -113,7 +113,7 @@ def _confounding(report: ReportInputs) -> Iterator[Item]:
             say("Confounding"),
             say(
                 "To explain the estimate away, an unmeasured confounder would need a risk ratio of at least {estimate} "
-                "with both treatment and outcome; to move the interval to 0, {limit}.",
+                "with both treatment and outcome; to make the interval include 0, one of at least {limit}.",
                 estimate=say.number(values.e_value, 2),
                 limit=say.number(values.e_value_limit, 2),
             ),
@@ -143,7 +143,7 @@ def _precision(report: ReportInputs) -> Iterator[Item]:
     else:
         text = say("± {half}, all of it privacy noise: the sampling error is below the noise floor.", **words)
     if report.planned is not None:
-        text += say(" ± {planned} was planned.", planned=scale.size(report.planned))
+        text += say(" Planned: ± {planned}.", planned=scale.size(report.planned))
         needed = planned_precision(effect, report.interval, report.planned, scale)
         text += f" {needed}" if needed else ""
     yield say("Precision"), text
