@@ -18,10 +18,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
+from checks.browser import launch, photograph
 from dpcausal import DifferenceInMeans, Study
 from dpcausal.console.accounts import Accounts
 from dpcausal.console.settings import KEY
@@ -39,16 +39,6 @@ from tests.support.site_folders import make_site_folder
 
 PROVIDER, SITE, COORDINATOR = 28555, 28480, 28481
 PROVIDER_PASSWORD, LOCAL_PASSWORD = "words-of-this-check-only", "more words of this check only"
-CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-WIDTHS = (1280, 390)
-SCHEMES = ("light", "dark")
 SCHEMA = standard_schema()
 STUDY = Study(
     name="early-physiotherapy-2026",
@@ -157,29 +147,6 @@ def spent(page: Page) -> str:
     return page.inner_text("#spent")
 
 
-def photograph(context: BrowserContext, views: dict[str, str], axe: str, out: Path) -> dict[str, list[str]]:
-    """Photograph views and return what axe-core finds in each, by the view's name."""
-    found = dict[str, list[str]]()
-    page = context.new_page()
-    for name, address in views.items():
-        page.goto(address)
-        for width in WIDTHS:
-            page.set_viewport_size({"width": width, "height": 900})
-            for scheme in SCHEMES:
-                page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-                page.screenshot(path=out / f"{name}-{width}-{scheme}.png", full_page=True)
-                page.evaluate(axe)
-                results: dict[str, Any] = page.evaluate("axe.run()")
-                found[f"{name}-{width}-{scheme}"] = [
-                    f"{each['impact']}: {each['id']}: {each['nodes'][0]['html'][:120]}"
-                    for each in results["violations"]
-                ]
-                wide = page.evaluate("document.documentElement.scrollWidth")
-                assert wide <= width, f"{name} is {wide} pixels wide at {width}"
-    page.close()
-    return found
-
-
 def coordinate(site: Path, workspace: Path, key: Key, approved: str) -> None:
     """Let the coordinator ask north, which answers, and south, which does not; and once without an answer."""
     found = Workspace(workspace)
@@ -271,7 +238,7 @@ def main() -> None:
         running(serve_coordinator, out / "coordinator.log", f"http://127.0.0.1:{COORDINATOR}/login"),
         sync_playwright() as playwright,
     ):
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        browser = launch(playwright)
         found = look_at_site(browser, site, digest, key, axe, out)
         coordinate(site, workspace, key, Site(site).inbox.text(digest))
         found |= look_at_coordinator(browser, axe, out)

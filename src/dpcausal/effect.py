@@ -51,6 +51,7 @@ class Effect(OtherNames):
         receipts: The queries and their prices.
         notes: Further notes for the reader.
         no_interval: Why there is no interval; empty where there is one.
+        unadjusted: The covariates for which noise prevents the adjustment, so that there is no interval.
         sites: In a federated analysis, the part of each site.
         arm_means: The mean outcome in each arm with joint errors, noisy, the control arm first; for a binary outcome
             the risks. None where the estimator does not give them.
@@ -91,6 +92,7 @@ class Effect(OtherNames):
     receipts: tuple[Receipt, ...]
     notes: tuple[str, ...] = ()
     no_interval: str = ""
+    unadjusted: tuple[str, ...] = ()
     between_sd: float = 0.0
     sites: tuple["SiteShare", ...] = ()
     arm_means: JointEstimate | None = None
@@ -334,14 +336,12 @@ class Effect(OtherNames):
         return cls(
             **document
             | {
-                "arms": tuple(document["arms"]),
+                **{name: tuple(document[name]) for name in ("arms", "assumptions", "notes")},
                 "noise": tuple(NoiseTerm(**term) for term in document["noise"]),
                 "guarantee": Guarantee(**document["guarantee"]),
-                "assumptions": tuple(document["assumptions"]),
                 "receipts": tuple(Receipt(**receipt) for receipt in document["receipts"]),
-                "notes": tuple(document["notes"]),
                 "sites": tuple(SiteShare(**site) for site in document.get("sites", ())),
-                "warnings": tuple(document.get("warnings", ())),
+                **{name: tuple(document.get(name, ())) for name in ("warnings", "unadjusted")},
                 "curves": tuple(map(ArmCurves.from_dict, document.get("curves", ()))),
                 **{
                     name: JointEstimate.from_dict(document[name])

@@ -223,6 +223,15 @@ class Study:
         return tuple(getattr(estimator, "covariates", ()) if not by else (cut.name for cut in cuts_of(by)))
 
     @property
+    def identification(self) -> Literal["randomised", "by design", "adjusted", "unadjusted"]:
+        """What makes the arms comparable: a trial, a design such as a cutoff, an adjustment, or nothing."""
+        if self.design == "trial":
+            return "randomised"
+        if getattr(self._adjusting, "identified_by_design", False):
+            return "by design"
+        return "adjusted" if self.adjusts_for else "unadjusted"
+
+    @property
     def text(self) -> str:
         """The text of the file that the study was read from; for one made in Python, what `to_toml` writes."""
         return self.to_toml() if self._read is None else self._read

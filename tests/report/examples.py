@@ -1,7 +1,11 @@
-"""Four reports that the tests show in a browser: two trials, an observational study, and a federated study."""
+"""Pages that tests and checks show in a browser: reports of different designs, and a scorecard."""
 
+from base64 import b64encode
 from datetime import date
 from typing import Any
+
+import numpy as np
+import pyarrow as pa
 
 import dpcausal as dpc
 from dpcausal.effect import SiteShare
@@ -15,6 +19,12 @@ ARMS = ("usual care", "training")
 TREATMENT = dpc.Treatment("treat", labels=ARMS, undeclared=0)
 WARD = dpc.Category("ward", ["north", "south"])
 AGE = dpc.Real("age", 18, 100)
+_DRAWING = (
+    '<svg xmlns="http://www.w3.org/2000/svg" width="150" height="40">'
+    '<rect width="40" height="40" rx="8" fill="#7a1f3d"/><path d="M17 8h6v9h9v6h-9v9h-6v-9H8v-6h9z" fill="#fff"/>'
+    '<rect x="52" y="12" width="90" height="16" rx="3" fill="#7a1f3d"/></svg>'
+)
+LOGO = f"data:image/svg+xml;base64,{b64encode(_DRAWING.encode()).decode()}"
 
 
 def make_effect(schema: dpc.Schema, **changes: Any) -> dpc.Effect:
@@ -24,9 +34,9 @@ def make_effect(schema: dpc.Schema, **changes: Any) -> dpc.Effect:
         "arms": ARMS,
         "outcome": schema.outcome.name,
         "n": 4_000,
-        "method": "difference in means",
+        "method": "difference in means, noisy arm sizes",
         "guarantee": dpc.Guarantee(epsilon=1.0),
-        "assumptions": ("treatment was randomised", *schema.data_handling),
+        "assumptions": ("arms are comparable without adjustment, as in a randomised trial", *schema.data_handling),
         "receipts": (Receipt("arm_moments", 1.0, 0.0, 2, "ab" * 32, on="2026-01-20"),),
     }
     return dpc.Effect(**parts | changes)
@@ -85,8 +95,8 @@ def observational(**given: Any) -> Report:
         noise=(NoiseTerm("laplace", 0.003),),
         arm_means=risks,
         n=9_105,
-        method="doubly robust (AIPW), logistic regression on age, ward",
-        assumptions=("no unmeasured confounding given age, ward", *schema.data_handling),
+        method="ATE by augmented scores with private models of age, ward, propensities clipped to 0.05 and 0.95",
+        assumptions=("no confounders but age, ward", *schema.data_handling),
         receipts=(
             Receipt("objective_perturbed_logistic", 0.5, 0.0, 2, "ab" * 32, on="2026-01-20"),
             Receipt("augmented_scores", 0.5, 0.0, 3, "cd" * 32, on="2026-01-20"),
@@ -119,7 +129,7 @@ def federated(**given: Any) -> Report:
         between_sd=0.12,
         noise=(NoiseTerm("laplace", 0.06),),
         n=6_800,
-        method="difference in means, pooled by random effects",
+        method="random effects over 3 of 4 sites; at each: difference in means, noisy arm sizes",
         sites=shares,
         receipts=tuple(
             Receipt("arm_moments", 1.0, 0.0, 2, "ab" * 32, site=each.site, on="2026-01-20") for each in shares if each.n
@@ -134,3 +144,32 @@ EXAMPLES = {
     "observational": observational,
     "federated": federated,
 }
+
+
+def scorecard() -> dpc.Scorecard:
+    """Return the scorecard of an experiment with two treated arms, on a generated table."""
+    experiment = dpc.Experiment(
+        name="Checkout",
+        question="Does a new checkout sell more?",
+        treatment=dpc.Treatment("arm", arms=("old", "blue", "green"), compare="blue", labels=("old", "blue", "green")),
+        metrics=(
+            dpc.Metric(dpc.Real("revenue", 0, 60), covariate=dpc.Real("before", 0, 60), weight=2),
+            dpc.Metric(dpc.Binary("bought")),
+            dpc.Metric(dpc.Real("clicks", 0, 30), denominator=dpc.Real("views", 0, 40)),
+            dpc.Metric(dpc.Real("seconds", 0, 20), name="seconds to load", lower_is_better=True),
+        ),
+        epsilon=1.0,
+    )
+    random, n = np.random.default_rng(4), 9_000
+    arm, habit, views = random.integers(0, 3, n), random.gamma(2, 5, n), 1 + random.poisson(8, n)
+    table = {
+        "arm": np.array(["old", "blue", "green"])[arm],
+        "revenue": np.minimum(habit * random.gamma(4, 0.25, n) * (1 + 0.3 * (arm == 1)), 60),
+        "before": np.minimum(habit * random.gamma(9, 1 / 9, n), 60),
+        "bought": random.binomial(1, 0.2 + 0.1 * (arm == 2)),
+        "clicks": random.binomial(views, 0.3).astype(float),
+        "views": np.minimum(views, 40).astype(float),
+        "seconds": np.minimum(random.gamma(3, 1, n) * (1 - 0.4 * (arm == 1)), 20),
+    }
+    budget = dpc.Budget(epsilon=1.01)
+    return experiment.run(dpc.Vault(pa.table(table), experiment.schema, ledger="sqlite://", budget=budget))

@@ -14,6 +14,7 @@ from dpcausal import html_page
 from dpcausal.diagnostics import BalanceTable, OverlapTable
 from dpcausal.effect import SiteShare
 from dpcausal.interval import NoiseTerm
+from dpcausal.page.recorded import SAMPLING_BELOW_NOISE
 from dpcausal.release import Receipt
 from dpcausal.report import Picture, Report
 from tests.report.conftest import Made, part
@@ -178,8 +179,8 @@ def test_first_page_has_verdict_picture_reasons_and_methods_in_this_order(report
     ]
     assert places == sorted(places)
     assert report.verdict.text == (
-        "Mean score is 2.00 higher with training than with usual care (95 % interval 1.18 to 2.82); no smallest "
-        "worthwhile effect was given."
+        "Mean score is 2.00 higher with training than with usual care, after adjustment (95 % confidence interval "
+        "1.18 to 2.82); no smallest worthwhile effect was given."
     )
 
 
@@ -187,16 +188,38 @@ def test_reasons_state_question_design_noise_and_guarantee(report: Report) -> No
     items = dict(part(report, "summary").items)
     assert items["Question"] == "Does training help?"
     assert items["Design"].startswith("Observational study, adjusted for race.")
-    assert items["Precision"].startswith("Privacy noise widens the interval from at most ± 0.59 to ± 0.82.")
+    assert items["Precision"].startswith("Privacy noise widens the interval from ± 0.59 to ± 0.82.")
     assert items["Privacy"] == (
         "Replacing any one unit's record changes the probability of this result by at most a factor of 2.72 "
-        "(epsilon 1)."
+        "(epsilon 1). What else was spent on the data set is not known here: no ledger was given."
     )
+
+
+def test_sampling_error_below_the_noise_floor_is_an_upper_bound(made: Made, study: dpc.Study) -> None:
+    report = Report.of(made(notes=(f"north: {SAMPLING_BELOW_NOISE}",)), study, date=DAY)
+    assert "from at most ± 0.59 to ± 0.82" in dict(part(report, "summary").items)["Precision"]
+
+
+def test_number_needed_to_treat_is_positive_and_says_which_way(made: Made, study: dpc.Study) -> None:
+    schema = dataclasses.replace(study.schema, outcome=dpc.Binary("score"))
+    study = dataclasses.replace(study, schema=schema)
+
+    def needed(estimate: float) -> tuple[str, ...]:
+        effect = made(
+            estimate=estimate, sampling_sd=0.01, noise=(), risks=(0.3, 0.3 + estimate), assumptions=schema.data_handling
+        )
+        tables = part(Report.of(effect, study, date=DAY), "result").tables
+        (line,) = (line for table in tables for line in table.lines if line[0].startswith("number needed"))
+        return line
+
+    assert needed(-0.1) == ("number needed to treat for one score fewer", "10", "8 to 12")
+    assert needed(0.1) == ("number needed to treat for one score more", "10", "8 to 12")
+    assert needed(0.01)[2] == "not bounded: the interval of the effect contains 0"
 
 
 def test_inconclusive_verdict_comes_with_the_cheapest_remedy(made: Made, study: dpc.Study) -> None:
     report = Report.of(made(estimate=0.5, noise=(NoiseTerm("laplace", 1.0),), sampling_sd=0.1), study, date=DAY)
-    assert dict(part(report, "summary").items)["What would help"].startswith("More epsilon")
+    assert dict(part(report, "summary").items)["What would help"].startswith("One of these: (1) More epsilon")
 
 
 def test_impossible_estimate_comes_with_the_nearest_possible_value(made: Made, study: dpc.Study) -> None:
@@ -301,7 +324,7 @@ def test_diagnoses_are_listed_drawn_and_priced(made: Made, study: dpc.Study, sch
     ("design", "names"),
     [
         ("trial", ["CONSORT 2025, by item", "NIST SP 800-226, by topic"]),
-        ("observational", ["STROBE, by item", "TARGET, by topic", "NIST SP 800-226, by topic"]),
+        ("observational", ["STROBE, by item", "TARGET, by item", "NIST SP 800-226, by topic"]),
     ],
 )
 def test_guidelines_fit_the_design_and_refer_to_existing_sections(
@@ -314,6 +337,9 @@ def test_guidelines_fit_the_design_and_refer_to_existing_sections(
     for table in tables:
         for _, places in table.lines:
             assert places == "left to the authors" or set(places.split(", ")) <= known
+    baseline = {"trial": "25, baseline data", "observational": "9, baseline data"}[design]
+    lines = dict(line for table in tables for line in table.lines)
+    assert lines[baseline] == "left to the authors"  # without diagnostics there is no table of characteristics
 
 
 def test_study_digest_is_the_one_that_sites_approve(made: Made, study: dpc.Study) -> None:

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 import dpcausal as dpc
+from dpcausal.effect import Estimator
 from dpcausal.interval import NoiseTerm
 from dpcausal.page.language import ENGLISH
-from dpcausal.report.remedies import planned_precision
+from dpcausal.report.remedies import interval_remedies, planned_precision
 from dpcausal.report.scale import Scale
 from dpcausal.report.verdict import Verdict, verdict_on
 from tests.report.conftest import Made, interval_of
@@ -41,7 +42,9 @@ def test_verdict_follows_the_interval(made: Made, estimate: float, smallest: flo
 def test_verdict_names_the_arms(made: Made) -> None:
     verdict = verdict_of(made())
     assert verdict.heading == "Higher with training"
-    assert verdict.text.startswith("Mean score is 2.00 higher with training than with usual care (95 % interval ")
+    assert verdict.text.startswith(
+        "Mean score is 2.00 higher with training than with usual care (95 % confidence interval "
+    )
 
 
 def test_verdict_without_an_interval_is_no_interval(made: Made) -> None:
@@ -137,14 +140,75 @@ def test_verdict_names_what_the_arms_differ_in(made: Made) -> None:
         ({"sampling_sd": 0.3, "noise": (NoiseTerm("laplace", 1.0),)}, "sample"),
         ({"sampling_sd": 0.1, "noise": (NoiseTerm("laplace", 1.0),)}, "budget"),
         ({"sampling_sd": 0.1, "noise": (), "between_sd": 0.5}, "sites"),
-        ({"no_interval": "noise may leave residual confounding"}, "confounding"),
-        ({"no_interval": "too noisy"}, "noise"),
+        ({"no_interval": "too noisy", "unadjusted": ("age",)}, "confounding"),
+        ({"no_interval": "too noisy, as confounding may be"}, "noise"),
     ],
 )
 def test_inconclusive_verdict_names_its_reason(made: Made, changes: dict[str, Any], reason: str) -> None:
     verdict = verdict_of(made(estimate=0.5, **changes))
     assert verdict.reason == reason
     assert verdict.heading.startswith("Inconclusive: ")
+
+
+def test_randomised_treatment_has_no_confounding(made: Made) -> None:
+    effect = made(no_interval="too noisy", unadjusted=("age",))
+    assert verdict_of(effect, identification="randomised").reason == "noise"
+    assert verdict_of(effect, identification="adjusted").reason == "confounding"
+
+
+def test_observational_study_without_adjustment_is_inconclusive(made: Made, schema: dpc.Schema) -> None:
+    verdict = verdict_of(made(), identification="unadjusted")
+    assert (verdict.kind, verdict.reason) == ("inconclusive", "confounding")
+    assert verdict.remedies
+    assert verdict_of(made(), identification="by design").kind == "higher"
+    study = dpc.Study(name="s", question="?", schema=schema, estimator=dpc.DifferenceInMeans(), epsilon=1)
+    assert study.identification == "unadjusted"
+    assert dataclasses.replace(study, design="trial").identification == "randomised"
+    cutoff = dpc.RegressionDiscontinuity(running="age", cutoff=50, bandwidth=20)
+    assert dataclasses.replace(study, estimator=cutoff).identification == "by design"
+    assert dataclasses.replace(study, estimator=dpc.DoublyRobust(covariates=["age"])).identification == "adjusted"
+
+
+@pytest.mark.parametrize(
+    ("estimator", "n", "unadjusted"),
+    [
+        (dpc.RegressionAdjustment(covariates=["age"]), 20, ()),  # an arm is below the noise
+        (dpc.RegressionAdjustment(covariates=["age"]), 100, ("age",)),
+        (dpc.RegressionAdjustment(covariates=["age"]), 20_000, ()),
+        (dpc.DoublyRobust(covariates=["age"]), 200, ("age",)),
+        (dpc.DoublyRobust(covariates=["age"]), 20_000, ()),
+        (dpc.InverseWeighting(covariates=["age"], scores="output"), 20_000, ("age",)),
+        (dpc.InverseWeighting(covariates=["age"]), 20_000, ()),
+        (dpc.PropensityMatching(covariates=["age"]), 20_000, ("age",)),
+        (dpc.ArmContrasts(covariates=["age"]), 150, ("age",)),
+    ],
+)
+def test_estimators_name_the_covariates_that_noise_leaves_unadjusted(
+    schema: dpc.Schema, estimator: Estimator, n: int, unadjusted: tuple[str, ...]
+) -> None:
+    effect = estimator.estimate(dpc.Rehearsal(schema, n=n), epsilon=1.0)
+    assert effect.unadjusted == unadjusted
+    assert not effect.unadjusted or effect.no_interval
+    assert dpc.Effect.from_json(effect.to_json()) == effect
+
+
+def test_rehearsed_remedies_give_an_interval(made: Made, schema: dpc.Schema) -> None:
+    study = dpc.Study(
+        name="s",
+        question="?",
+        schema=schema,
+        estimator=dpc.RegressionAdjustment(covariates=["age"]),
+        epsilon=0.5,
+    )
+    n = 250
+    assert study.rehearsed(n).no_interval
+    epsilon, units = interval_remedies(made(n=n), study, ENGLISH)
+    (more,) = re.findall(r"More epsilon: ([\d.]+) instead of 0.5, by rehearsal", epsilon)
+    assert not dataclasses.replace(study, epsilon=float(more)).rehearsed(n).no_interval
+    (many,) = re.findall(r"More units: ([\d,]+) instead of 250, by rehearsal", units)
+    assert not study.rehearsed(int(many.replace(",", ""))).no_interval
+    (checked,) = interval_remedies(made(n=20_000), study, ENGLISH)
+    assert "check that the values in the table" in checked
 
 
 def test_conclusive_verdict_has_no_reason(made: Made) -> None:
@@ -181,9 +245,9 @@ def test_risks_are_percentages_with_the_same_decimals(made: Made, schema: dpc.Sc
     effect = made(outcome="died", estimate=-0.0312, sampling_sd=0.0077, noise=())
     text = verdict_of(effect, schema=binary, smallest=0.01).text
     found = re.fullmatch(
-        r"The risk of died is (3\.1) percentage points lower with training than with usual care \(95 % interval "
-        r"\N{MINUS SIGN}(4\.\d) to \N{MINUS SIGN}(1\.\d)\), beyond 1 percentage point, the smallest worthwhile "
-        r"effect\.",
+        r"The risk of died is (3\.1) percentage points lower with training than with usual care \(95 % confidence "
+        r"interval \N{MINUS SIGN}(4\.\d) to \N{MINUS SIGN}(1\.\d)\), beyond 1 percentage point, the smallest "
+        r"worthwhile effect\.",
         text,
     )
     assert found is not None, text

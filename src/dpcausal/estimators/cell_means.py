@@ -221,6 +221,7 @@ def effect_of(  # noqa: PLR0913 (all but five have names)
     assumptions: Sequence[str],
     notes: Sequence[str] = (),
     no_interval: str = "",
+    unadjusted: tuple[str, ...] = (),
 ) -> Effect:
     """Return the effect of the declared comparison, with all means and contrasts."""
     treatment = source.schema.treatment
@@ -244,6 +245,7 @@ def effect_of(  # noqa: PLR0913 (all but five have names)
         receipts=(cells.release.receipt,),
         notes=(*notes, *([f"noise may hide all units of {', '.join(few)}"] if few else []), *source.caveats),
         no_interval="a compared arm is so small that noise may hide all of its units" if hidden else no_interval,
+        unadjusted=() if hidden else unadjusted,
         arm_means=arm_means,
         arm_sizes=cells.arm_sizes(treatment.every_label),
         contrasts=contrasts,

@@ -77,14 +77,19 @@ def score_drowned(noise_sd: float, covariates: Sequence[str]) -> str:
     return "" if noise_sd <= MAX_SCORE_NOISE_SD else _noise_in_models(covariates)
 
 
-def hidden_features(resolution: Sequence[float], features: Sequence[str]) -> str:
-    """Refuse where noise hides how a covariate varies.
+def hidden_names(resolution: Sequence[float], features: Sequence[str]) -> tuple[str, ...]:
+    """Return the features that noise hides: nothing bounds the confounding by them that remains in the estimate.
 
     Args:
         resolution: Each feature's variance in standard deviations of the noise in it.
         features: Their names.
     """
-    hidden = [name for name, seen in zip(features, resolution, strict=True) if seen < MIN_RESOLUTION]
+    return tuple(name for name, seen in zip(features, resolution, strict=True) if seen < MIN_RESOLUTION)
+
+
+def hidden_features(resolution: Sequence[float], features: Sequence[str]) -> str:
+    """Refuse where noise hides how a covariate varies; the arguments are those of `hidden_names`."""
+    hidden = hidden_names(resolution, features)
     if not hidden:
         return ""
     return f"privacy noise hides how {', '.join(hidden)} varies; declare tighter bounds, or {_remedy(features)}"

@@ -5,9 +5,6 @@ from collections.abc import Sequence
 NO_INTERFERENCE = "one unit's outcome does not depend on another unit's arm"
 """The assumption of every estimator here."""
 
-SAMPLING_BELOW_NOISE = "the sampling error is below the noise floor; the value shown is an upper bound"
-"""A note where noise hides how small a sampling error is."""
-
 
 def no_confounders_but(covariates: Sequence[str]) -> str:
     """Return the assumption of an estimator that adjusts for these covariates."""

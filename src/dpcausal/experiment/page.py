@@ -3,14 +3,18 @@
 import math
 from base64 import b64encode
 from collections.abc import Sequence
+from dataclasses import dataclass
 from hashlib import sha256
+from typing import Self
 
+from dpcausal.experiment.sample_ratio import SampleRatio
 from dpcausal.experiment.scorecard import NONE, Scorecard, ScorecardLine
+from dpcausal.guarantee import Guarantee
 from dpcausal.html_page import html_page, html_text
 from dpcausal.page.language import Language, message
 from dpcausal.page.style import page_header, page_style
 from dpcausal.page.theme import Theme
-from dpcausal.release import format_receipt
+from dpcausal.release import Receipt
 
 _STYLE = """
 :root { --none: var(--quiet); }
@@ -19,7 +23,8 @@ ul.counts { display: flex; flex-wrap: wrap; gap: 0.4rem 1.6rem; list-style: none
 ul.counts b { font-size: 1.5rem; margin-right: 0.3rem; }
 th, td { text-align: right; padding: 0.35rem 0.5rem; border-bottom: 1px solid var(--rule); vertical-align: middle;
   white-space: nowrap; }
-td:first-child { white-space: normal; min-width: 8rem; }
+th, td:first-child { white-space: normal; }
+td:first-child { min-width: 7rem; }
 .wide { overflow-x: auto; }
 th:first-child, td:first-child, td.verdict, th.verdict { text-align: left; }
 thead th { border-bottom: 1px solid var(--ink); vertical-align: bottom; }
@@ -42,14 +47,24 @@ svg .better { stroke: var(--good); } svg .worse { stroke: var(--bad); }
   thead tr::before { content: attr(data-label); color: var(--quiet); padding: 0.5rem 0; }
   thead th { border: 0; padding: 0; }
   thead button { padding: 0.5rem 0; }
-  tbody tr { display: grid; grid-template-columns: 1fr 1fr; border-bottom: 1px solid var(--rule); padding: 0.5rem 0; }
-  td:first-child, td.bar { grid-column: 1 / 3; }
-  td, td:first-child { border: 0; padding: 0.1rem 0; text-align: left; }
+  tbody tr { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); gap: 0 0.8rem;
+    border-bottom: 1px solid var(--rule); padding: 0.5rem 0; }
+  td.bar { grid-column: 1 / 3; }
+  td, td:first-child { border: 0; padding: 0.1rem 0; text-align: left; white-space: normal; min-width: 0; }
   td:first-child { font-weight: 600; }
   td[data-label]::before { content: attr(data-label) ": "; color: var(--quiet); }
   td svg { width: 100%; }
 }
-@page { size: A4 landscape; margin: 14mm; }
+@page { size: A4 landscape; margin: 12mm 14mm; }
+@media print {
+  header { padding-bottom: 0.3rem; margin-bottom: 0.6rem; }
+  div.verdict { padding: 0.4rem 0.9rem; margin-bottom: 0.6rem; }
+  ul.counts { margin: 0.3rem 0; }
+  th, td { padding: 0.15rem 0.5rem; line-height: 1.3; }
+  tr { break-inside: avoid; }
+  h2 { margin: 0.7rem 0 0.2rem; }
+  p.quiet { margin: 0.15rem 0; }
+}
 """
 
 _SCRIPT = """
@@ -81,9 +96,11 @@ _MARKS = {
 }
 """Colours have words and signs beside them."""
 
+_METHODS = {"holm": "Holm", "bonferroni": "Bonferroni", "benjamini_hochberg": "Benjamini-Hochberg"}
 _SMALLEST_P = 0.001
 """Smaller p-values are not written out."""
 
+_LEFT = ' class="verdict"'
 _ORDER = {"worse": 0, "better": 1, "not shown": 2, "no interval": 3}
 
 
@@ -95,13 +112,14 @@ def scorecard_page(scorecard: Scorecard, theme: Theme, say: Language) -> str:
         f'<li class="{verdict.replace(" ", "-")}"><b>{count}</b>{html_text(say(_MARKS[verdict]))}</li>'
         for verdict, count in counts.items()
     )
-    alarm = f'<p class="alarm">{html_text(say("Sample ratio {words}.", words=ratio))}</p>' if ratio.mismatch else ""
+    ratio_words = _ratio_words(ratio, say)
+    alarm = f'<p class="alarm">{html_text(ratio_words)}</p>' if ratio.mismatch else ""
     checks = [
-        say("Sample ratio: {words}.", words=ratio),
+        ratio_words,
         _interval_words(scorecard, say),
-        say("Privacy: {guarantee}.", guarantee=first.guarantee),
+        _guarantee_words(first.guarantee, say),
         *first.guarantee.warnings,
-        say("Paid: {receipt}.", receipt=format_receipt(first.receipts[0])),
+        _receipt_words(first.receipts[0], say),
     ]
     status = say("Rehearsal: no data was read. Only the errors and what can be detected mean anything.")
     status = f'<p class="alarm">{html_text(status)}</p>' if scorecard.rehearsed else ""
@@ -113,8 +131,8 @@ def scorecard_page(scorecard: Scorecard, theme: Theme, say: Language) -> str:
     )
     size += " " + say("Data as of {date}.", date=first.as_of) if first.as_of else ""
     note = say(
-        "Detectable: the smallest true difference that is found with 80 % power. Every number holds privacy noise, "
-        "which the intervals count."
+        "Detectable: the smallest true difference that is found with 80 % power. pp: percentage points. Every number "
+        "contains privacy noise, and the intervals account for it."
     )
     question = f"<p>{html_text(scorecard.question)}</p>" if scorecard.question else ""
     body = f"""{page_header(scorecard.name, size, theme)}
@@ -131,8 +149,44 @@ def scorecard_page(scorecard: Scorecard, theme: Theme, say: Language) -> str:
     return html_page(scorecard.name, body, style=style, allowed=_ALLOWED, language=say.code)
 
 
+def _ratio_words(ratio: SampleRatio, say: Language) -> str:
+    sizes = ", ".join(f"{arm} {say.number(size, 0)}" for arm, size in zip(ratio.arms, ratio.sizes, strict=True))
+    words = {"p": _p_words(ratio.p_value, say), "sizes": sizes}
+    if ratio.mismatch:
+        return say(
+            "Sample ratio MISMATCH (p {p}; {sizes}): find the cause before you read any metric, because the arms may "
+            "not be comparable.",
+            **words,
+        )
+    return say("Sample ratio as declared (p {p}; noisy sizes: {sizes}).", **words)
+
+
+def _guarantee_words(guarantee: Guarantee, say: Language) -> str:
+    proved = say("proved") if guarantee.proof_status == "proved" else say("NOT PROVED")
+    return say(
+        "Privacy: epsilon {epsilon}, delta {delta} for all comparisons together ({proved}); neighbouring tables: "
+        "{neighbours}.",
+        epsilon=say.short(guarantee.epsilon),
+        delta=say.short(guarantee.delta),
+        proved=proved,
+        neighbours=say.recorded(guarantee.neighbours),
+    )
+
+
+def _receipt_words(receipt: Receipt, say: Language) -> str:
+    if receipt.digest is None:
+        return say("Paid: nothing, this is a rehearsal.")
+    words = {"entry": receipt.entry, "date": receipt.on or "", "digest": receipt.digest[:12]}
+    return say("Paid: ledger entry {entry} {date}, digest {digest}.", **words)
+
+
+def _p_words(p_value: float, say: Language) -> str:
+    """Return a p-value with its relation sign."""
+    return f"< {say.number(_SMALLEST_P, 3)}" if p_value < _SMALLEST_P else f"= {say.number(p_value, 3)}"
+
+
 def _interval_words(scorecard: Scorecard, say: Language) -> str:
-    words = {"level": say.percent(scorecard.level), "method": scorecard.method.replace("_", "-")}
+    words = {"level": say.percent(scorecard.level), "method": _METHODS[scorecard.method]}
     if scorecard.simultaneous:
         return say("{level} intervals hold for all comparisons together; p-values adjusted by {method}.", **words)
     return say("{level} intervals hold for each comparison by itself; p-values adjusted by {method}.", **words)
@@ -141,11 +195,13 @@ def _interval_words(scorecard: Scorecard, say: Language) -> str:
 def _table(lines: Sequence[ScorecardLine], say: Language) -> str:
     several = len({line.treated for line in lines}) > 1
     heads = (
-        *(say("Metric"), say("Control"), say("Treated"), say("Difference"), say("Lift"), say("Interval of the lift")),
-        *("p", say("Detectable")),
+        *(say("Metric"), say("Verdict"), say("Control"), say("Treated"), say("Difference"), say("Lift")),
+        *(say("Interval of the lift"), "p", say("Detectable")),
     )
-    head = "".join(f'<th scope="col"><button type="button">{html_text(each)}</button></th>' for each in heads)
-    head += f'<th scope="col" class="verdict"><button type="button">{html_text(say("Verdict"))}</button></th>'
+    head = "".join(
+        f'<th scope="col"{_LEFT if place == 1 else ""}><button type="button">{html_text(each)}</button></th>'
+        for place, each in enumerate(heads)
+    )
     widest = max((abs(_or_zero(end)) for line in lines for end in (line.lift_low, line.lift_high)), default=0.0)
     body = "\n".join(_line(line, widest or 1.0, say, several=several) for line in lines)
     sort = html_text(say("Sort by"))
@@ -153,6 +209,35 @@ def _table(lines: Sequence[ScorecardLine], say: Language) -> str:
         f'<div class="wide"><table>\n<thead><tr data-label="{sort}">{head}</tr></thead>\n'
         f"<tbody>\n{body}\n</tbody>\n</table></div>"
     )
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """How the numbers of a line are written: the half-width with two digits, and all others with as many decimals.
+
+    Proportions are percentages, and their differences are in percentage points.
+    """
+
+    say: Language
+    proportion: bool
+    decimals: int
+
+    @classmethod
+    def of(cls, line: ScorecardLine, say: Language) -> Self:
+        proportion = line.kind == "proportion"
+        half = line.detectable / 2 if line.low is None or line.high is None else (line.high - line.low) / 2
+        half *= 100 if proportion else 1
+        places = 1 - math.floor(math.log10(half)) if 0 < half < math.inf else 2
+        return cls(say, proportion, max(places, 0))
+
+    def number(self, value: float) -> str:
+        return self.say.number(100 * value if self.proportion else value, self.decimals)
+
+    def level(self, value: float) -> str:
+        return self.say.percent(value, self.decimals) if self.proportion else self.number(value)
+
+    def size(self, value: float) -> str:
+        return self.say("{number} pp", number=self.number(value)) if self.proportion else self.number(value)
 
 
 def _known(number: float | None) -> bool:
@@ -165,20 +250,23 @@ def _line(line: ScorecardLine, widest: float, say: Language, *, several: bool) -
     p_value = line.adjusted_p_value
     least = f"< {say.number(_SMALLEST_P, 3)}"
     words = say(NONE) if p_value is None else least if p_value < _SMALLEST_P else say.number(p_value, 3)
-    difference = _with_limits(say.number(line.difference), _limits(line, say))
+    scale = _Scale.of(line, say)
+    limits = say(NONE)
+    if line.low is not None and line.high is not None:
+        limits = say("{low} to {high}", low=scale.number(line.low), high=scale.number(line.high))
     cells: list[tuple[str, str | float, str, str]] = [
         ("", f"{line.metric} {line.treated}", f"{html_text(line.metric)}{arm}", ""),
-        (say("Control"), line.control_mean, say.number(line.control_mean), ""),
-        (say("Treated"), line.treated_mean, say.number(line.treated_mean), ""),
-        (say("Difference"), line.difference, difference, ""),
+        (
+            *("", _ORDER[line.verdict]),
+            *(f'<span class="{shown}">{html_text(say(_MARKS[line.verdict]))}</span>', _LEFT),
+        ),
+        (say("Control"), line.control_mean, html_text(scale.level(line.control_mean)), ""),
+        (say("Treated"), line.treated_mean, html_text(scale.level(line.treated_mean)), ""),
+        (say("Difference"), line.difference, _with_limits(scale.size(line.difference), limits), ""),
         (say("Lift"), _or_zero(line.lift), _lift(line, say), ""),
         ("", _or_zero(line.lift), _bar(line, widest, shown, say), ' class="bar"'),
         ("p", 2.0 if p_value is None else p_value, html_text(words), ""),
-        (say("Detectable"), line.detectable, say.number(line.detectable), ""),
-        (
-            *("", _ORDER[line.verdict]),
-            *(f'<span class="{shown}">{html_text(say(_MARKS[line.verdict]))}</span>', ' class="verdict"'),
-        ),
+        (say("Detectable"), line.detectable, html_text(scale.size(line.detectable)), ""),
     ]
     return "<tr>" + "".join(_cell(*each) for each in cells) + "</tr>"
 
@@ -196,17 +284,11 @@ def _with_limits(number: str, words: str) -> str:
     return f'{html_text(number)}<span class="arm">{html_text(words)}</span>'
 
 
-def _limits(line: ScorecardLine, say: Language) -> str:
-    if line.low is None or line.high is None:
-        return say(NONE)
-    return say("{low} to {high}", low=say.number(line.low), high=say.number(line.high))
-
-
 def _percent(share: float | None, say: Language) -> str:
     """Return a lift with its sign."""
     if share is None or not math.isfinite(share):
         return say(NONE)
-    return f"{'+' if share > 0 else ''}{say.percent(share, 2)}"
+    return f"{'+' if share > 0 else ''}{say.percent(share, 1)}"
 
 
 def _lift(line: ScorecardLine, say: Language) -> str:

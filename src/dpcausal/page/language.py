@@ -6,6 +6,7 @@ catalogues are in `locale/`; `python -m checks.translations` finds the texts, an
 
 import gettext
 import math
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -19,7 +20,12 @@ DOMAIN = "dpcausal"
 _SEPARATORS = {"en": (",", "."), "de": (".", ",")}
 """The separators of thousands and of decimals."""
 
+_NAME = re.compile(r"\{(\w+)\}")
+_NUMBER = re.compile(r"-?\d[\d,]*(\.\d+)?%?( ± \d[\d,]*(\.\d+)?)?")
+_LONGEST = 1_000
+"""Longer texts are no estimator's: matching them could take long."""
 _SIGNIFICANT = 4
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def message(text: str) -> str:
@@ -55,8 +61,26 @@ class Language:
         return _catalogue(self.code).gettext(text).format(**values) if text else ""
 
     def recorded(self, text: str) -> str:
-        """Return a text that an estimator recorded: translated where the catalogue has it, otherwise as it is."""
-        return _catalogue(self.code).gettext(text) if text else ""
+        """Return a text that an estimator recorded, in this language; one without a template as it is.
+
+        Example:
+            >>> Language("de").recorded("strata count as about 3,967 of 4,000 units (noisy)")
+            'die Strata zählen wie etwa 3.967 von 4.000 Einheiten (verrauscht)'
+        """
+        if self.code == "en" or len(text) > _LONGEST:
+            return text
+        for template, pattern in _templates():
+            if found := pattern.fullmatch(text):
+                return self(template, **{name: self._value(name, value) for name, value in found.groupdict().items()})
+        return text
+
+    def _value(self, name: str, value: str) -> str:
+        """Return a value of a recorded text: a text inside it translated, a number with other separators."""
+        if name == "text":
+            return self.recorded(value)
+        if not _NUMBER.fullmatch(value):
+            return value
+        return self._separated(value.replace("%", " %"))
 
     def number(self, value: float, decimals: int | None = None) -> str:
         """Format a number, with four significant digits unless the decimals are given.
@@ -79,10 +103,14 @@ class Language:
         """Format a number without needless digits: an epsilon, a delta, a bound.
 
         Example:
-            >>> Language().short(1.0), Language("de").short(0.5), Language().short(10_000)
-            ('1', '0,5', '10,000')
+            >>> Language().short(1.0), Language("de").short(0.5), Language().short(10_000), Language().short(1e-6)
+            ('1', '0,5', '10,000', '10⁻⁶')
         """
-        return self._separated(f"{value:,g}")
+        digits, _, exponent = f"{value:,g}".partition("e")
+        if not exponent:
+            return self._separated(digits)
+        power = f"10{str(int(exponent)).translate(_RAISED)}"
+        return power if digits == "1" else f"{self._separated(digits)} · {power}"
 
     def percent(self, share: float, decimals: int = 0) -> str:
         """Format a share as a percentage.
@@ -96,6 +124,18 @@ class Language:
     def _separated(self, written: str) -> str:
         thousands, decimal = _SEPARATORS[self.code]
         return written.translate({ord(","): thousands, ord("."): decimal, ord("-"): "\N{MINUS SIGN}"})
+
+
+@lru_cache(1)
+def _templates() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """Return the templates of recorded texts, those with the most words first, each with its pattern."""
+    from dpcausal.page.recorded import RECORDED  # noqa: PLC0415 (imports this module)
+
+    ordered = sorted(RECORDED, key=lambda template: -len(_NAME.sub("", template)))
+    return tuple(
+        (template, re.compile(_NAME.sub(r"(?P<\1>.+)", re.escape(template).replace(r"\{", "{").replace(r"\}", "}"))))
+        for template in ordered
+    )
 
 
 @lru_cache(len(LANGUAGES))

@@ -172,6 +172,7 @@ def pool(
             *((_SYMMETRIC,) if any(effect.ratio for effect in counted.values()) else ()),
         ),
         no_interval=alone or _no_interval(rule, counted, dict(zip(sites, weights, strict=True))),
+        unadjusted=tuple(dict.fromkeys(name for effect in counted.values() for name in effect.unadjusted)),
         between_sd=between_sd,
         degrees_of_freedom=len(sites) - 1 if rule == "robust" else 0,
         quantity=first.quantity,

@@ -49,12 +49,15 @@ figure > img { max-width: 100%; height: auto; background: #fff; padding: 0.4rem;
   #appendix p, #appendix ul { margin: 0.2rem 0; }
   h3 { font-size: 9.5pt; margin: 0.7rem 0 0.2rem; }
   dl { grid-template-columns: 13rem 1fr; margin: 0.2rem 0; }
-  #guidelines { columns: 2; }
-  #guidelines h3, #guidelines > p { column-span: all; }
+  #guidelines .tables { columns: 2; }
+  #guidelines .wide:first-child table { margin-top: 0; }
   dt, dd, th, td { padding-top: 0.08rem; padding-bottom: 0.08rem; }
   table { font-size: 8.4pt; margin: 0.35rem 0; }
   caption { padding-bottom: 0.1rem; }
   tr, dt, dd { break-inside: avoid; }
+  dl { break-inside: avoid; }
+  ul.quiet { break-before: avoid; }
+  #guidelines > p { break-after: avoid; }
   p, li { orphans: 3; widows: 3; }
   .wide { overflow-x: visible; break-inside: avoid; }
   figure { margin: 0.5rem 0; }
@@ -119,7 +122,7 @@ def _section(section: Section, figures: Figures) -> str:
         _items(section),
         _paragraphs(section),
         *map(_figure, figures.get(section.key, ())),
-        *map(_table, section.tables),
+        f'<div class="tables">{"".join(map(_table, section.tables))}</div>' if section.tables else "",
         f'<ul class="quiet">{notes}</ul>' if notes else "",
         "</section>",
     ]

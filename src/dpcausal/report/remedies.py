@@ -5,17 +5,22 @@ with the number of units, the variance of the noise with its square and with the
 """
 
 import math
+from dataclasses import replace
 
 from dpcausal.effect import Effect
+from dpcausal.page.language import Language
 from dpcausal.real import Real
 from dpcausal.report.scale import Scale
 from dpcausal.schema import Schema
+from dpcausal.study import Study
 
 _WEAK = 10.0
 """An epsilon above this guarantees so little that more units are the better advice."""
 _NARROWEST = 2.0
 """Bounds that were chosen with care cannot be made narrower by more than this factor."""
 _MOST_UNITS = 1e12
+_TIMES = (2, 3, 5, 8, 10, 20, 50, 100)
+"""By how much a rehearsal tries more epsilon and more units."""
 
 
 def remedies_for(  # noqa: PLR0913 (each is named where it is given)
@@ -60,6 +65,31 @@ def remedies_for(  # noqa: PLR0913 (each is named where it is given)
     affordable = epsilon <= min(_WEAK, math.inf if remaining is None else remaining)
     ordered = [more_epsilon, more_units] if affordable else [more_units, more_epsilon]
     return (*_tighter_bounds(schema, times, scale), *ordered)
+
+
+def interval_remedies(effect: Effect, study: Study, say: Language) -> tuple[str, ...]:
+    """Return the epsilon and the number of units from which on a rehearsal of the study yields an interval."""
+    if not study.rehearsed(effect.n).no_interval:
+        return (
+            say(
+                "A rehearsal with {n} units has an interval: check that the values in the table are those declared.",
+                n=say.number(effect.n, 0),
+            ),
+        )
+    found = []
+    for times in _TIMES:
+        if times * study.epsilon > _WEAK:
+            break
+        if not replace(study, epsilon=times * study.epsilon).rehearsed(effect.n).no_interval:
+            words = {"epsilon": say.short(times * study.epsilon), "now": say.short(study.epsilon)}
+            found.append(say("More epsilon: {epsilon} instead of {now}, by rehearsal, as a new purchase.", **words))
+            break
+    for times in _TIMES:
+        if not study.rehearsed(times * effect.n).no_interval:
+            words = {"units": say.number(times * effect.n, 0), "n": say.number(effect.n, 0)}
+            found.append(say("More units: {units} instead of {n}, by rehearsal, at the same epsilon.", **words))
+            break
+    return tuple(found)
 
 
 def planned_precision(effect: Effect, interval: tuple[float, float], planned: float, scale: Scale) -> str:

@@ -3,7 +3,7 @@
 import datetime as dt
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 from dpcausal.columns import Binary
@@ -18,6 +18,7 @@ from dpcausal.report.figures import figures_of
 from dpcausal.report.html import render_page
 from dpcausal.report.ledger_summary import LedgerSummary
 from dpcausal.report.registry import registry_record
+from dpcausal.report.remedies import interval_remedies
 from dpcausal.report.section import Picture, ReportInputs, Section
 from dpcausal.report.sections import sections_of
 from dpcausal.report.verdict import verdict_on
@@ -78,20 +79,24 @@ class Report(ReportInputs):
         if ledger_summary:
             check_ledger(effect, len(receipts), ledger_summary)
         interval, say = _interval(effect), Language(language)
+        verdict = verdict_on(
+            effect,
+            interval,
+            smallest=smallest_worthwhile_effect,
+            schema=study.schema if study else None,
+            remaining=ledger_summary.remaining.epsilon if ledger_summary else None,
+            identification=study.identification if study else "unknown",
+            language=say,
+        )
+        if study and verdict.kind == "no interval" and not effect.sites:
+            verdict = replace(verdict, remedies=interval_remedies(effect, study, say))
         return cls(
             effect=effect,
             interval=interval,
             date=date,
             study=study,
             ledger_summary=ledger_summary,
-            verdict=verdict_on(
-                effect,
-                interval,
-                smallest=smallest_worthwhile_effect,
-                schema=study.schema if study else None,
-                remaining=ledger_summary.remaining.epsilon if ledger_summary else None,
-                language=say,
-            ),
+            verdict=verdict,
             confounding=_confounding(effect, interval, study),
             planned=_planned(effect, study),
             smallest_worthwhile_effect=smallest_worthwhile_effect,

@@ -66,7 +66,7 @@ class Scale:
     def outcome(self, effect: Effect) -> str:
         """Return what the arms differ in, as the beginning of a sentence."""
         if effect.quantity:
-            return self.say("The {quantity}", quantity=effect.quantity)
+            return self.say("The {quantity}", quantity=self.say.recorded(effect.quantity))
         if self.risks:
             return self.say("The risk of {outcome}", outcome=effect.outcome)
         return self.say("Mean {outcome}", outcome=effect.outcome)

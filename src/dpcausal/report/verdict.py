@@ -12,12 +12,13 @@ from dpcausal.schema import Schema
 Interval = tuple[float, float]
 Kind = Literal["higher", "lower", "no worthwhile difference", "inconclusive", "no interval", "rehearsal"]
 Reason = Literal["", "sample", "budget", "sites", "confounding", "noise"]
+Identification = Literal["randomised", "by design", "adjusted", "unadjusted", "unknown"]
 
 _HEADINGS = {
     "sample": message("Inconclusive: too few units"),
     "budget": message("Inconclusive: the privacy budget is too small"),
     "sites": message("Inconclusive: the sites differ too much"),
-    "confounding": message("Inconclusive: residual confounding"),
+    "confounding": message("Inconclusive: confounding"),
     "noise": message("Inconclusive: no valid interval"),
 }
 
@@ -31,7 +32,7 @@ class Verdict:
         heading: The conclusion in a few words of the report's language.
         text: The conclusion in a sentence, with the estimate and its interval.
         reason: If it is inconclusive, what prevents a conclusion: the `sample`, the privacy `budget`, differences
-            between `sites`, residual `confounding`, or `noise` that leaves no valid interval; otherwise empty.
+            between `sites`, `confounding`, or `noise` that leaves no valid interval; otherwise empty.
         remedies: If it is inconclusive, what would settle it, cheapest first.
     """
 
@@ -49,6 +50,7 @@ def verdict_on(  # noqa: PLR0913 (each is named where it is given)
     smallest: float = 0.0,
     schema: Schema | None = None,
     remaining: float | None = None,
+    identification: Identification = "unknown",
     language: Language = ENGLISH,
 ) -> Verdict:
     """Draw the conclusion that an effect's 95 % interval allows.
@@ -59,6 +61,7 @@ def verdict_on(  # noqa: PLR0913 (each is named where it is given)
         smallest: The smallest worthwhile effect, chosen before anything was released.
         schema: The table's schema, if known.
         remaining: The remaining epsilon of the budget, if known.
+        identification: What makes the arms comparable.
         language: The language of the text.
     """
     say = language
@@ -67,15 +70,26 @@ def verdict_on(  # noqa: PLR0913 (each is named where it is given)
         return Verdict("rehearsal", say("Rehearsal"), text)
     scale = Scale.of(effect, interval, schema, language)
     if interval is None:
-        reason: Reason = "confounding" if "confounding" in effect.no_interval else "noise"
+        reason: Reason = "confounding" if effect.unadjusted and identification != "randomised" else "noise"
         text = say(
             "{finding}, but there is no valid interval, so nothing follows from it: {why}.",
             finding=_finding(effect, scale),
-            why=effect.no_interval,
+            why=say.recorded(effect.no_interval),
         )
         return Verdict("no interval", say(_HEADINGS[reason]), text, reason)
-    found = say("{finding} (95 % interval {limits})", finding=_finding(effect, scale), limits=scale.limits(interval))
+    words = {"finding": _finding(effect, scale), "limits": scale.limits(interval)}
+    if identification == "adjusted":
+        found = say("{finding}, after adjustment (95 % confidence interval {limits})", **words)
+    else:
+        found = say("{finding} (95 % confidence interval {limits})", **words)
     kind = _kind(interval, smallest)
+    if identification == "unadjusted":
+        text = say(
+            "{found}; treatment was not randomised and nothing was adjusted for, so confounding may explain it.",
+            found=found,
+        )
+        remedy = say("Adjust for the confounders of treatment and outcome, as a new purchase.")
+        return Verdict("inconclusive", say(_HEADINGS["confounding"]), text, "confounding", (remedy,))
     if kind == "inconclusive":
         reason = _reason(effect, smallest)
         text = say(

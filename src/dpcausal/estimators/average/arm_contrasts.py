@@ -12,7 +12,7 @@ from dpcausal.errors import QueryError
 from dpcausal.estimators.arm_regressions import ArmRegressions
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.cell_means import CellMeans, effect_of, released_cells
-from dpcausal.estimators.interval_policy import hidden_features, whole_range
+from dpcausal.estimators.interval_policy import hidden_features, hidden_names, whole_range
 from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but
 from dpcausal.estimators.narrower import narrower
 from dpcausal.guarantee import Guarantee
@@ -127,6 +127,7 @@ class ArmContrasts(BaseEstimator):
         first, last = schema.treatment.compared_places
         line = [float(place == last) - float(place == first) for place in range(len(means.names))]
         half = half_width(means.sampling_sd(line), means.noise_along(line), 0.95)
+        features = list(fit.resolution), query.features(schema)
         return effect_of(
             source,
             fit,
@@ -137,8 +138,8 @@ class ArmContrasts(BaseEstimator):
             method=f"means of {len(means.names)} arms from one query, adjusted by regression in each arm on "
             + ", ".join(self.covariates),
             assumptions=(no_confounders_but(self.covariates), "outcomes are linear in these", NO_INTERFERENCE),
-            no_interval=hidden_features(list(fit.resolution), query.features(schema))
-            or whole_range(half, schema.outcome_bounds, self.covariates),
+            unadjusted=hidden_names(*features),
+            no_interval=hidden_features(*features) or whole_range(half, schema.outcome_bounds, self.covariates),
         )
 
 

@@ -79,6 +79,7 @@ class ComplierEffect(BaseEstimator):
         (0.12, 0.017)
     """
 
+    identified_by_design: ClassVar[bool] = True
     also_called: ClassVar[str] = (
         "iv wald wald_estimator cace late sls tsls two_stage_least_squares instrumental_variable "
         "instrumental_variables instrument noncompliance non_compliance complier_average_causal_effect "

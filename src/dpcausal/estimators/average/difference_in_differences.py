@@ -76,6 +76,7 @@ class DifferenceInDifferences(BaseEstimator):
         (0.06, 0.036)
     """
 
+    identified_by_design: ClassVar[bool] = True
     also_called: ClassVar[str] = (
         "did diff_in_diff diff_in_diffs dind change_score change_scores change_from_baseline gain_score twfe "
         "before_after repeated_cross_sections"

@@ -20,7 +20,7 @@ from dpcausal.estimators.interval_policy import (
     limit_bias,
     whole_range,
 )
-from dpcausal.estimators.messages import NO_INTERFERENCE, SAMPLING_BELOW_NOISE, no_confounders_but
+from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but
 from dpcausal.estimators.model_errors import PropensityError
 from dpcausal.estimators.narrower import narrower
 from dpcausal.estimators.noise_aware_regression import NoiseAwareRegressions, fit_noise_aware
@@ -36,6 +36,7 @@ from dpcausal.estimators.plausibility import warned
 from dpcausal.estimators.propensity import ESTIMANDS, PropensityUncertainty
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm, half_width
+from dpcausal.page.recorded import SAMPLING_BELOW_NOISE
 from dpcausal.queries import AugmentedScores, ObjectivePerturbedLogistic, Query, RegressionMoments
 from dpcausal.queries.augmented_scores import AugmentedEstimand
 from dpcausal.queries.features import design_names, feature_names
@@ -220,6 +221,7 @@ class DoublyRobust(BaseEstimator):
         names = design_names(self.covariates, source.schema)
         hidden = hidden_features(list(regressions.resolution), names)
         all_hidden = float(regressions.resolution.max()) < MIN_RESOLUTION
+        refusal = arm_refusal(releases[0], source, fit)
         # The regression gives the mean of all units without treatment; the scores give the distance to the other.
         control = sum(source.schema.outcome_bounds) / 2 + float(regressions.means[0])
         effect = Effect(
@@ -242,7 +244,8 @@ class DoublyRobust(BaseEstimator):
             ),
             receipts=tuple(release.receipt for release in releases),
             notes=(SAMPLING_BELOW_NOISE,) * mean.floored + (hidden,) * bool(hidden) + source.caveats,
-            no_interval=arm_refusal(releases[0], source, fit)
+            unadjusted=tuple(self.covariates) if all_hidden and not refusal else (),
+            no_interval=refusal
             or (hidden if all_hidden else "")
             or arm_clipped(cut_off, query.clip)
             or limit_bias(mean.cut_off, mean.error)

@@ -215,6 +215,7 @@ class InverseWeighting(BaseEstimator):
     ) -> Effect:
         beyond = (f"scores of about {arms.beyond:.0%} of units are beyond the clip",) * (arms.beyond > _MUCH)
         refusal = arms.refusal
+        unadjusted = tuple(self.covariates) if self.scores == "output" and not refusal else ()
         if self.scores == "output":
             refusal = refusal or "the ridge that output perturbation needs leaves residual confounding of unknown size"
         effect = Effect(
@@ -237,6 +238,7 @@ class InverseWeighting(BaseEstimator):
             receipts=(*receipts, arms.receipt),
             notes=(*about_score, *beyond, *source.caveats),
             no_interval=refusal,
+            unadjusted=unadjusted,
             arm_means=adjusted_means(
                 source.schema,
                 arms.means,

@@ -176,5 +176,6 @@ class PropensityMatching(BaseEstimator):
             receipts=tuple(release.receipt for release in releases),
             notes=(f"matches were found for {matches.public_values['matched']:.1%} of units", note, *source.caveats),
             no_interval=no_interval,
+            unadjusted=tuple(self.covariates) if source.schema.protects == "record" else (),
         )
         return warned(effect, source.schema, signs)

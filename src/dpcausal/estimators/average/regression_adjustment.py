@@ -10,7 +10,7 @@ from dpcausal.columns import Binary
 from dpcausal.effect import Effect
 from dpcausal.estimators.adjusted_means import adjusted_means
 from dpcausal.estimators.base import BaseEstimator
-from dpcausal.estimators.interval_policy import hidden_features, whole_range
+from dpcausal.estimators.interval_policy import hidden_features, hidden_names, whole_range
 from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but
 from dpcausal.estimators.narrower import narrower
 from dpcausal.estimators.noise_aware_regression import fit_noise_aware
@@ -89,6 +89,8 @@ class RegressionAdjustment(BaseEstimator):
         noise = _terms(release, fit, posterior.effect_variance)
         means = sum(source.schema.outcome_bounds) / 2 + posterior.means
         listed = ", ".join(self.covariates)
+        features = list(posterior.resolution), design_names(self.covariates, source.schema)
+        refusal = arm_refusal(release, source, fit)
         risk = " (risk difference)" if isinstance(source.schema.outcome, Binary) else ""
         effect = Effect(
             estimand=f"average treatment effect{risk}: mean outcome with all treated minus mean outcome with none",
@@ -108,8 +110,9 @@ class RegressionAdjustment(BaseEstimator):
             ),
             receipts=(release.receipt,),
             notes=source.caveats,
-            no_interval=arm_refusal(release, source, fit)
-            or hidden_features(list(posterior.resolution), design_names(self.covariates, source.schema))
+            unadjusted=() if refusal else hidden_names(*features),
+            no_interval=refusal
+            or hidden_features(*features)
             or whole_range(half_width(sampling_sd, noise, 0.95), source.schema.outcome_bounds, self.covariates),
             arm_means=adjusted_means(
                 source.schema,

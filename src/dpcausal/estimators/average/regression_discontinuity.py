@@ -7,10 +7,11 @@ from typing import ClassVar
 from dpcausal.effect import Effect
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.estimators.interval_policy import ARM_NOISE_SDS
-from dpcausal.estimators.messages import NO_INTERFERENCE, SAMPLING_BELOW_NOISE
+from dpcausal.estimators.messages import NO_INTERFERENCE
 from dpcausal.estimators.narrower import narrower
 from dpcausal.estimators.plausibility import Signs, warned
 from dpcausal.joint_estimate import JointEstimate
+from dpcausal.page.recorded import SAMPLING_BELOW_NOISE
 from dpcausal.queries import CutoffMoments
 from dpcausal.release import Release
 from dpcausal.source import Source, guarantee_for
@@ -62,6 +63,7 @@ class RegressionDiscontinuity(BaseEstimator):
         (0.083, 0.021)
     """
 
+    identified_by_design: ClassVar[bool] = True
     also_called: ClassVar[str] = (
         "rd rdd rdrobust sharp_rd regression_discontinuity_design local_linear local_linear_regression cutoff threshold"
     )

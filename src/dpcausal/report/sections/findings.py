@@ -47,7 +47,7 @@ def _interval(report: ReportInputs) -> list[Item]:
     say = report.say
     label = say("95 % interval")
     if report.interval is None:
-        return [(label, say("none: {why}", why=report.effect.no_interval))]
+        return [(label, say("none: {why}", why=say.recorded(report.effect.no_interval)))]
     low, high = report.interval
     if report.effect.rehearsed:
         return [(label, say("expect the estimate ± {half}", half=report.scale.size((high - low) / 2)))]
@@ -129,7 +129,7 @@ def diagnostics(report: ReportInputs) -> Section:
         )
         return Section("diagnostics", title, paragraphs=(none,))
     lines = tuple(
-        (say(_NAMES[each.name]), each.found, say(_VERDICTS[each.passes]), loss_words(say, each.guarantee))
+        (say(_NAMES[each.name]), say.recorded(each.found), say(_VERDICTS[each.passes]), loss_words(say, each.guarantee))
         for each in report.diagnoses
     )
     paragraphs = (say("Each diagnostic has its own price, and its result contains privacy noise."),)

@@ -1,7 +1,8 @@
 """The section on reporting guidelines: which section of the report addresses which item.
 
-CONSORT is for trials, STROBE and TARGET are for observational studies. CONSORT's and STROBE's items are cited by
-number (CONSORT 2025, STROBE 2007), TARGET and NIST SP 800-226 by topic.
+CONSORT is for trials, STROBE and TARGET are for observational studies. Their items are cited by number: CONSORT 2025
+(Hopewell and others 2025), STROBE (von Elm and others 2007), TARGET (Cashin and others 2025). NIST SP 800-226 has no
+numbered items and is cited by topic.
 """
 
 from dpcausal.page.language import Language, message
@@ -13,14 +14,22 @@ CONSORT: Topics = (
     (message("1b, structured summary"), "summary"),
     (message("7, objectives"), "question"),
     (message("9, trial design"), "question"),
-    (message("12, eligibility criteria"), "question"),
+    (message("12a, eligibility criteria for participants"), "question"),
     (message("13, intervention and comparator"), "question"),
     (message("14, outcomes"), "question inputs"),
-    (message("16, sample size and planned precision"), "result"),
-    (message("21, statistical methods, missing data"), "methods inputs"),
-    (message("26, numbers analysed, effects and their precision"), "result"),
-    (message("30, limitations"), "limitations"),
-    (message("everything else, such as registration, allocation, blinding, harms and funding"), ""),
+    (message("16a, sample size (as planned precision)"), "result"),
+    (message("21a, statistical methods"), "methods inputs"),
+    (message("21c, missing data"), "inputs"),
+    (message("25, baseline data"), "diagnostics"),
+    (message("26, numbers analysed, outcomes and estimation"), "result"),
+    (message("30, limitations (of the privacy guarantee)"), "limitations"),
+    (
+        message(
+            "all other items, such as registration (2), funding (5), harms (15 and 27), randomisation (17 to 19), "
+            "blinding (20) and participant flow (22)"
+        ),
+        "",
+    ),
 )
 STROBE: Topics = (
     (message("1b and 18, summary and key results"), "summary"),
@@ -29,25 +38,43 @@ STROBE: Topics = (
     (message("6a, eligibility criteria"), "question"),
     (message("7, outcomes, exposures, potential confounders"), "question inputs"),
     (message("9, efforts to address bias"), "question diagnostics confounding"),
-    (message("10 and 13a, study size and numbers of individuals"), "result"),
     (message("11 and 16b, quantitative variables and category boundaries"), "inputs"),
-    (message("12, statistical methods, missing data, sensitivity analyses"), "methods inputs confounding"),
-    (message("16a, main results and their precision"), "result"),
-    (message("17, other analyses"), "diagnostics confounding"),
+    (message("12a, statistical methods, control of confounding"), "methods question"),
+    (message("12c, missing data"), "inputs"),
+    (message("12e and 17, sensitivity and other analyses"), "confounding diagnostics"),
+    (message("13a, numbers analysed"), "result"),
+    (message("14a, characteristics of participants"), "diagnostics"),
+    (message("15, outcome data"), "result"),
+    (message("16a, main results (adjusted) and their precision"), "result"),
     (message("19, limitations"), "result limitations"),
-    (message("2, 5, 8, 14, 15, 20, 21 and 22: background, setting, sources, participants, discussion, funding"), ""),
+    (
+        message(
+            "all other items, such as background (2), setting (5), data sources (8), study size (10), interpretation "
+            "(20), generalisability (21) and funding (22)"
+        ),
+        "",
+    ),
 )
 TARGET: Topics = (
-    (message("abstract: what was asked and found"), "summary"),
-    (message("introduction: the causal question"), "question"),
-    (message("methods: eligibility, time zero, strategies, outcome, estimand of the target trial"), "question"),
-    (message("methods: how treatment was assigned, and the identifying assumptions"), "question result"),
-    (message("methods: how each part was mapped to the data"), "inputs"),
-    (message("methods: the analysis plan"), "methods inputs"),
-    (message("results: the estimate of each estimand, with its precision"), "result"),
-    (message("results: sensitivity to assumptions"), "confounding diagnostics"),
-    (message("discussion: limitations"), "result limitations"),
-    (message("other information: registration, data, code, funding"), "audit_trail provenance"),
+    (message("1c, summary of assumptions, methods and findings"), "summary"),
+    (message("3, causal question"), "question"),
+    (message("6a, 6b, 6d, 6e and 6f, eligibility, strategies, time zero, outcome, causal contrast"), "question"),
+    (message("6g and 7g, identifying assumptions"), "question result"),
+    (message("6h and 7h, data analysis plan, missing data"), "methods inputs"),
+    (message("7b and 7e, strategies and outcome in the data"), "inputs"),
+    (message("9, baseline data"), "diagnostics"),
+    (message("12, outcomes by strategy"), "result"),
+    (message("13, effect estimates"), "result"),
+    (message("14, additional analyses"), "confounding diagnostics"),
+    (message("16, limitations"), "result limitations"),
+    (message("19, sharing of study materials (study file, software, receipts)"), "audit_trail provenance"),
+    (
+        message(
+            "all other items, such as rationale (4), data sources (5), assignment (6c and 7c), participant selection "
+            "(8), follow-up (10), registration (18) and funding (20)"
+        ),
+        "",
+    ),
 )
 NIST: Topics = (
     (message("the guarantee, the privacy unit, and bounded neighbours"), "privacy"),
@@ -72,18 +99,24 @@ def guidelines(report: ReportInputs, numbers: dict[str, int]) -> Section:
     observational = report.study is not None and report.study.design == "observational"
     fitting: list[tuple[str, Topics]] = []
     fitting += [(say("CONSORT 2025, by item"), CONSORT)] if trial else []
-    fitting += [(say("STROBE, by item"), STROBE), (say("TARGET, by topic"), TARGET)] if observational else []
+    fitting += [(say("STROBE, by item"), STROBE), (say("TARGET, by item"), TARGET)] if observational else []
     fitting += [(say("NIST SP 800-226, by topic"), NIST)]
     head = (say("topic"), say("section"))
+    absent = {"diagnostics"} if not report.diagnoses else set()
+    absent |= {"confounding"} if report.confounding is None else set()
     tables = tuple(
-        Table(name, head, tuple((say(topic), _places(keys, numbers, say)) for topic, keys in topics))
+        Table(
+            name, head, tuple((say(topic), _places(set(keys.split()) - absent, numbers, say)) for topic, keys in topics)
+        )
         for name, topics in fitting
     )
     paragraphs = (say("Where this report addresses each guideline. It does not replace their checklists."),)
     return Section("guidelines", say("Reporting guidelines"), paragraphs=paragraphs, tables=tables)
 
 
-def _places(keys: str, numbers: dict[str, int], say: Language) -> str:
+def _places(keys: set[str], numbers: dict[str, int], say: Language) -> str:
+    """Return the sections, in order; items that only empty sections would address are left to the authors."""
     if not keys:
         return say("left to the authors")
-    return ", ".join(f"A{numbers[key]}" if numbers[key] else say("page 1") for key in keys.split())
+    places = sorted(numbers[key] for key in keys)
+    return ", ".join(dict.fromkeys(f"A{place}" if place else say("page 1") for place in places))

@@ -27,7 +27,10 @@ def methods(report: ReportInputs) -> Section:
         )
     )
     texts.append(
-        say("Exact discrete noise was added to bounded sums; the 95 % interval accounts for sampling error and noise.")
+        say(
+            "Exact discrete noise was added to bounded sums; the 95 % confidence interval accounts for sampling error "
+            "and noise."
+        )
     )
     if study is not None and study.bounds.get("source"):
         texts.append(

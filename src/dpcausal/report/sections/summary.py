@@ -4,14 +4,24 @@ import math
 from collections.abc import Iterator
 
 from dpcausal.page.language import message
+from dpcausal.page.recorded import SAMPLING_BELOW_NOISE
 from dpcausal.report.remedies import planned_precision
 from dpcausal.report.section import Item, ReportInputs, Section
 from dpcausal.report.sections.privacy import loss_words
 
 _PROTECTED = {
-    "record": message("record"),
-    "record_within_arm": message("covariates and outcome"),
-    "outcome": message("outcome"),
+    "record": message(
+        "Replacing any one unit's record changes the probability of this result by at most a factor of {factor} "
+        "(epsilon {epsilon})."
+    ),
+    "record_within_arm": message(
+        "Replacing any one unit's covariates and outcome changes the probability of this result by at most a factor of "
+        "{factor} (epsilon {epsilon}); arms are public."
+    ),
+    "outcome": message(
+        "Replacing any one unit's outcome changes the probability of this result by at most a factor of {factor} "
+        "(epsilon {epsilon}); covariates and arms are public."
+    ),
 }
 
 
@@ -41,9 +51,12 @@ def _failed_checks(report: ReportInputs) -> Iterator[Item]:
 
 
 def _help(report: ReportInputs) -> Iterator[Item]:
-    remedies = report.verdict.remedies
-    if remedies:
-        yield report.say("What would help"), report.say(" Or: ").join(remedies[:2])
+    remedies = report.verdict.remedies[:2]
+    if len(remedies) > 1:
+        numbered = " ".join(f"({place}) {remedy}" for place, remedy in enumerate(remedies, start=1))
+        yield report.say("What would help"), report.say("One of these: {remedies}", remedies=numbered)
+    elif remedies:
+        yield report.say("What would help"), remedies[0]
 
 
 def _compared(report: ReportInputs) -> Iterator[Item]:
@@ -52,10 +65,10 @@ def _compared(report: ReportInputs) -> Iterator[Item]:
     units = say.number(effect.n, 0)
     if effect.rehearsed:
         text = say(
-            "{treated} would be compared with {control} among {n} units.", treated=treated, control=control, n=units
+            "Among {n} units, {treated} would be compared with {control}.", treated=treated, control=control, n=units
         )
     elif effect.control_mean is None or effect.treated_mean is None or effect.quantity:
-        text = say("{treated} is compared with {control} among {n} units.", treated=treated, control=control, n=units)
+        text = say("Among {n} units, {treated} is compared with {control}.", treated=treated, control=control, n=units)
     else:
         text = say(
             "{outcome}: {treated_mean} with {treated}, {control_mean} with {control}, among {n} units.",
@@ -66,6 +79,7 @@ def _compared(report: ReportInputs) -> Iterator[Item]:
             treated_mean=scale.level(effect.treated_mean),
             control_mean=scale.level(effect.control_mean),
         )
+        text += say(" Both are adjusted.") if report.study and report.study.adjusts_for else ""
     yield say("Comparison"), text
 
 
@@ -75,6 +89,11 @@ def _design(report: ReportInputs) -> Iterator[Item]:
         yield say("Design"), say("Unknown: no study file was given with this report.")
     elif study.design == "trial":
         yield say("Design"), say("Randomised trial: treatment was randomised, so the arms are comparable.")
+    elif study.identification == "by design":
+        yield (
+            say("Design"),
+            say("Observational study. The estimate is causal only if the assumptions of its design hold."),
+        )
     else:
         adjusted = ", ".join(study.adjusts_for) or say("nothing")
         yield (
@@ -94,7 +113,7 @@ def _confounding(report: ReportInputs) -> Iterator[Item]:
             say("Confounding"),
             say(
                 "To explain the estimate away, an unmeasured confounder would need a risk ratio of at least {estimate} "
-                "with both treatment and outcome; to move the interval to 0, {limit}.",
+                "with both treatment and outcome; to make the interval include 0, one of at least {limit}.",
                 estimate=say.number(values.e_value, 2),
                 limit=say.number(values.e_value_limit, 2),
             ),
@@ -117,35 +136,46 @@ def _precision(report: ReportInputs) -> Iterator[Item]:
     half = (report.interval[1] - report.interval[0]) / 2
     _, without, _ = effect.width_by_source
     words = {"half": scale.size(half), "without": scale.number(without)}
-    if effect.sampling_sd:
-        # Where the sampling error is below the noise floor, estimators report an upper bound of it.
+    if effect.sampling_sd and any(note.endswith(SAMPLING_BELOW_NOISE) for note in effect.notes):
         text = say("Privacy noise widens the interval from at most ± {without} to ± {half}.", **words)
+    elif effect.sampling_sd:
+        text = say("Privacy noise widens the interval from ± {without} to ± {half}.", **words)
     else:
         text = say("± {half}, all of it privacy noise: the sampling error is below the noise floor.", **words)
     if report.planned is not None:
-        text += say(" ± {planned} was planned.", planned=scale.size(report.planned))
+        text += say(" Planned: ± {planned}.", planned=scale.size(report.planned))
         needed = planned_precision(effect, report.interval, report.planned, scale)
         text += f" {needed}" if needed else ""
     yield say("Precision"), text
 
 
 def _guarantee(report: ReportInputs) -> str:
-    guarantee, ledger, say = report.effect.guarantee, report.ledger_summary, report.say
-    delta = say(", plus {delta}", delta=say.short(guarantee.delta)) if guarantee.delta else ""
+    guarantee, say = report.effect.guarantee, report.say
+    factor = say.short(float(f"{math.exp(guarantee.epsilon):.3g}"))
     text = say(
-        "Replacing any one unit's {protected} changes the probability of this result by at most a factor of "
-        "{factor}{delta} (epsilon {epsilon}).",
-        protected=say(_PROTECTED[guarantee.protects]),
-        factor=say.short(float(f"{math.exp(guarantee.epsilon):.3g}")),
-        delta=delta,
+        _PROTECTED[guarantee.protects],
+        factor=factor + (say(", plus {delta}", delta=say.short(guarantee.delta)) if guarantee.delta else ""),
         epsilon=say.short(guarantee.epsilon),
     )
     if guarantee.proof_status != "proved":
         text += say(" This guarantee is NOT PROVED.")
+    if report.diagnoses:
+        total = guarantee.epsilon + math.fsum(each.guarantee.epsilon for each in report.diagnoses)
+        text += say(" Together with the diagnostics: epsilon {epsilon}.", epsilon=say.short(total))
+    return text + _spent(report)
+
+
+def _spent(report: ReportInputs) -> str:
+    """Return what was spent beyond this effect, as far as it is known."""
+    ledger, say = report.ledger_summary, report.say
     if ledger is not None:
-        text += say(
+        return say(
             " Spent on the data set so far: {total}; budget {budget}.",
             total=loss_words(say, ledger.total),
             budget=loss_words(say, ledger.budget),
         )
-    return text
+    if report.effect.rehearsed:
+        return ""
+    if report.effect.sites:
+        return say(" This holds at each site, which has its own budget; for a person at several sites, losses add up.")
+    return say(" What else was spent on the data set is not known here: no ledger was given.")
