@@ -96,7 +96,7 @@ def look(browser: Browser, address: str, names: list[str], axe: str, out: Path) 
     findings, errors = Findings(), list[str]()
     for scheme in SCHEMES:
         context = browser.new_context(color_scheme=scheme)  # type: ignore[arg-type]
-        context.set_default_timeout(60_000)
+        context.set_default_timeout(180_000)
         page = context.new_page()
         page.on("pageerror", lambda error: errors.append(f"error: {error}"))
         page.on("request", lambda asked: None if asked.url.startswith((address, "data:")) else errors.append(asked.url))
