@@ -11,7 +11,7 @@
 
   // The theme adds a button to each block of code, as a landmark of its own.
   function unmark() {
-    for (const buttons of document.querySelectorAll("nav.md-code__nav:not([role])")) buttons.setAttribute("role", "group");
+    for (const buttons of document.querySelectorAll("nav.md-code__nav:not([role])")) buttons.setAttribute("role", "none");
   }
   unmark();
   new MutationObserver(unmark).observe(document.body, { childList: true, subtree: true });
