@@ -37,8 +37,9 @@ figures:  ## redraw the figures of the documentation from stored results and che
 	$(PYTHON) -m benchmarks.figures
 	$(PYTHON) -m checks.figures
 
-pages:  ## reports and scorecards in a browser, judged by axe-core: make pages AXE=path/to/axe.min.js OUT=folder
-	$(PYTHON) -m checks.pages $(AXE) $(OUT)
+pages:  ## documentation, reports and scorecards in a browser: make pages AXE=path/to/axe.min.js OUT=folder
+	$(PYTHON) -m checks.pages $(AXE) $(OUT)/documentation
+	$(PYTHON) -m checks.report_pages $(AXE) $(OUT)/reports
 
 packaging:  ## the release check, where packaging changed since it last passed
 	$(PYTHON) -m checks.release --if-changed

@@ -355,7 +355,7 @@ def cost_table(result: dict[str, Any]) -> str:
 
 
 def jobs_table(result: dict[str, Any]) -> str:
-    """Return what whole jobs of one metric cost, as docs/scaling.md shows it."""
+    """Return what whole jobs of one metric cost, as docs/scaling-measured.md shows it."""
     return _table(
         ("whole job of one metric", "users", "CPU", "float sums", "ratio"),
         [
@@ -375,7 +375,7 @@ PROJECTED = 10**9
 
 
 def bill_table(result: dict[str, Any]) -> str:
-    """Return CPU time by the number of users, as docs/scaling.md shows it; the last line is projected.
+    """Return CPU time by the number of users, as docs/scaling-measured.md shows it; the last line is projected.
 
     The projection goes on from the largest size as CPU time grew from the second largest to it.
     """

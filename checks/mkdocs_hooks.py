@@ -36,6 +36,7 @@ FETCHED = re.compile(
 
 
 FIGURE = re.compile(r"figures/[\w-]+\.svg")
+NO_HEADING = re.compile(r"<th( [^>]*)?></th>")
 IMAGE = re.compile(r'<img(?P<before>[^>]*?)src="(?P<source>[^"]*\bfigures/[\w-]+\.svg)"(?P<after>[^>]*?)/?>')
 
 
@@ -102,7 +103,8 @@ def filled(markdown: str) -> str:
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
-    """Show each figure in a light and in a dark version, of which the stylesheet hides one."""
+    """Show each figure in a light and a dark version, of which the stylesheet hides one; empty cells head nothing."""
+    html = NO_HEADING.sub(r"<td\1></td>", html)
     return IMAGE.sub(lambda match: _version(match, "light") + _version(match, "dark"), html)
 
 

@@ -12,7 +12,7 @@ from dpcausal.queries import QUERIES, Query
 
 FOLDER = Path(__file__).parents[1] / "docs" / "proofs"
 INDEX = FOLDER / "index.md"
-HEAD = "| query | proof | what it answers | tests |\n|---|---|---|---|\n"
+HEAD = "| query | proof | what it answers |\n|---|---|---|\n"
 """The head of the table that is written."""
 
 NAVIGATION = "proofs of queries"
@@ -41,7 +41,7 @@ def table() -> str:
     for stem, queries in proofs().items():
         names = ", ".join(f"`{query.name}`" for query in queries)
         answers = str(sys.modules[queries[0].__module__].__doc__).partition("\n")[0].rstrip(".")
-        lines.append(f"| {names} | [{title(stem)}]({stem}.md) | {answers} | `tests/privacy/test_{stem}.py` |\n")
+        lines.append(f"| {names} | [{title(stem)}]({stem}.md) | {answers} |\n")
     return HEAD + "".join(lines)
 
 

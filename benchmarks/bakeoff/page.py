@@ -60,7 +60,7 @@ def _cell(cell: Mapping[str, float]) -> str:
 def methods() -> str:
     """Return who the peers are, as a table of markdown."""
     lines = [
-        "| | published by | guarantee here, for replacing one record | simpler than in print |",
+        "| method | published by | guarantee here, for replacing one record | simpler than in print |",
         "|---|---|---|---|",
     ]
     lines += [f"| {key} | {peer.label} | {peer.guarantee} | {peer.simplified} |" for key, peer in PEERS.items()]

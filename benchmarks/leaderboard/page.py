@@ -20,7 +20,7 @@ Key = tuple[str, float, str]
 
 RESULT = PUBLISHED / "leaderboard.json"
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("leaderboard.md", "estimators.md")
+PAGES = ("leaderboard.md", "leaderboard-tables.md", "estimators.md")
 
 MAIN = "20000/10/1"
 TITLES = {
@@ -159,16 +159,16 @@ def _short(found: Found) -> Iterator[str]:
     listed = ", ".join(f"{percent(error)} ({name})" for name, error in papers.items())
     best = min(("doubly robust", "regression adjustment"), key=main)
     yield (
-        f"- Confounded tables of 20,000 units with ten covariates, epsilon 1: `DoublyRobust` is off by "
-        f"{percent(main('doubly robust'))}, `RegressionAdjustment` by {percent(main('regression adjustment'))}, what "
-        f"`rank_estimators` picks by {percent(main('what rank_estimators picks'))}; without privacy it is "
-        f"{percent(main(NO_PRIVACY))}. The papers' private estimators are off by {listed}, the nearest peer "
-        f"({peer['contestant']}) by {percent(peer['error'])}. {_against(found, best, peer)} "
-        f"({found[MAIN, 1.0, best]['runs']} repeats.)"
+        f"- **20,000 units, ten covariates, epsilon 1** ({found[MAIN, 1.0, best]['runs']} repeats). "
+        f"`DoublyRobust` has a mean error of {percent(main('doubly robust'))}, `RegressionAdjustment` of "
+        f"{percent(main('regression adjustment'))}, what `rank_estimators` picks of "
+        f"{percent(main('what rank_estimators picks'))}. Without privacy it is {percent(main(NO_PRIVACY))}. "
+        f"The papers' private estimators have {listed}. The nearest peer ({peer['contestant']}) has "
+        f"{percent(peer['error'])}. {_against(found, best, peer)}"
     )
     half = found.nearest_peer(0.5)
     yield (
-        f"- At epsilon .5: `RegressionAdjustment` {percent(main('regression adjustment', epsilon=0.5))}, "
+        f"- **Epsilon 0.5**: `RegressionAdjustment` {percent(main('regression adjustment', epsilon=0.5))}, "
         f"`DoublyRobust` {percent(main('doubly robust', epsilon=0.5))}, the best of the papers "
         f"{percent(min(main(label, epsilon=0.5) for label in PAPERS.values()))}, the nearest peer "
         f"{percent(half['error'])}{_when(found, half)}."
@@ -179,24 +179,24 @@ def _short(found: Found) -> Iterator[str]:
         ours = next(line for line in first if line["group"] == "ours")
         theirs = next(line for line in first if line["group"] != "ours")
         yield (
-            f"- {n:,} units, epsilon 1: the best of ours ({ours['contestant']}) is off by {percent(ours['error'])}, "
-            f"the best private one of others ({theirs['contestant']}) by {percent(theirs['error'])}; without privacy "
-            f"it is {percent(main(NO_PRIVACY, table))}."
+            f"- **{n:,} units, epsilon 1**: our best ({ours['contestant']}) {percent(ours['error'])}, the best private "
+            f"one of others ({theirs['contestant']}) {percent(theirs['error'])}, without privacy "
+            f"{percent(main(NO_PRIVACY, table))}."
         )
     large = "100000/10/1"
     yield (
-        f"- 100,000 units, epsilon 1: `DoublyRobust` {percent(main('doubly robust', large))}, `RegressionAdjustment` "
-        f"{percent(main('regression adjustment', large))}, without privacy {percent(main(NO_PRIVACY, large))}"
-        f"{_when(found, found[large, 1.0, 'doubly robust'])}."
+        f"- **100,000 units, epsilon 1**: `DoublyRobust` {percent(main('doubly robust', large))}, "
+        f"`RegressionAdjustment` {percent(main('regression adjustment', large))}, without privacy "
+        f"{percent(main(NO_PRIVACY, large))}{_when(found, found[large, 1.0, 'doubly robust'])}."
     )
 
 
 def _short_of_choices(choices: Sequence[Line]) -> Iterator[str]:
     near, nearer = (sum(each["ratio"] <= 1.25 for each in choices), sum(each["below_matching"] for each in choices))
     yield (
-        "- On the small classic sets a plain private difference in means is hard to beat. What `rank_estimators` "
-        f"picks, from public numbers only, is within 1.25 of the best of our own in {near} of {len(choices)} cells and "
-        f"nearer to the truth than the paper's sample-level matching in {nearer} "
+        "- **Small classic sets**: a plain private difference in means is hard to beat. `rank_estimators` picks from "
+        f"public numbers only. Its choice has at most 1.25 times the error of our best in {near} of {len(choices)} "
+        f"cells, and less error than the paper's sample-level matching in {nearer} "
         f"(run of {min(each['date'] for each in choices)})."
     )
 
@@ -210,8 +210,8 @@ def _against(found: Found, name: str, peer: Line) -> str:
     ours = found[MAIN, 1.0, name]
     gap = peer["error"] - ours["error"]
     if abs(gap) < 2 * math.hypot(peer["error_se"], ours["error_se"]):
-        return f"Between {name} and that peer there is no difference that the repeats could show."
-    return f"That peer is {'farther off' if gap > 0 else 'nearer'} than {name}, by more than two standard errors."
+        return f"The repeats show no difference between {name} and that peer."
+    return f"That error is {'above' if gap > 0 else 'below'} that of {name} by more than two standard errors."
 
 
 def _table(found: Found, table: str) -> Iterator[str]:
@@ -249,15 +249,19 @@ def _cell(found: Found, table: str, epsilon: float, contestant: str, *, mark: bo
 
 def _coverage(found: Found) -> Iterator[str]:
     lines = [line for line in found.at("5000/10/1", 1.0) if line["private"] and line["coverage"] is not None]
-    for group, start in (("ours", "ours cover in"), ("peer", "those of peers in")):
+    yield "Coverage with 5,000 units at epsilon 1, of the private estimators with intervals:"
+    yield ""
+    yield "| estimator | from | covers, % |"
+    yield "|---|---|---|"
+    for group in ("ours", "peer"):
         own = sorted((line for line in lines if line["group"] == group), key=lambda line: -float(line["coverage"]))
-        shown = [f"{100 * line['coverage']:.0f} % ({line['contestant']})" for line in own]
-        yield f"- 5,000 units, epsilon 1: {start} {', '.join(shown)}."
+        for line in own:
+            yield f"| {_named(line)} | {100 * line['coverage']:.0f} |"
 
 
 def _ratios(found: Found) -> Iterator[str]:
     cells = [(n, epsilon) for n in (1_000, 5_000, 20_000, 100_000) for epsilon in (0.5, 1.0)] + [(1_000_000, 1.0)]
-    yield f"| | {' | '.join(f'n {n:,}, ε {epsilon:g}' for n, epsilon in cells)} |"
+    yield f"| estimator | {' | '.join(f'n {n:,}, ε {epsilon:g}' for n, epsilon in cells)} |"
     yield f"|---|{'---|' * len(cells)}"
     enough = []
     for name in ("regression adjustment", "doubly robust", "overlap weighting", "weighting", "difference in means"):
@@ -271,8 +275,8 @@ def _ratios(found: Found) -> Iterator[str]:
         enough.append(f"{float(f'{units:.2g}'):,.0f} for {name}")
     yield ""
     yield (
-        f"The ratio falls with √n. At epsilon 1 and ten covariates it is 1 near so many units: "
-        f"{', '.join(enough[:-1])} and {enough[-1]}, by that rule from the column for 20,000."
+        f"The ratio falls with √n. By that rule, from the column for 20,000 units at epsilon 1, it reaches 1 near "
+        f"this many units: {', '.join(enough[:-1])} and {enough[-1]}."
     )
 
 
@@ -283,9 +287,9 @@ def _luck(found: Found) -> Iterator[str]:
 
     turned = "20000/10/-1"
     yield (
-        f"At epsilon 4 sample-level matching is off by {bias(PAPERS['matching'], MAIN)} where confounding adds a "
-        f"fifth, and by {bias(PAPERS['matching'], turned)} where it takes a fifth away: it hardly adjusts, and shrinks "
-        f"everything. `DoublyRobust` is off by {bias('doubly robust', MAIN)} and {bias('doubly robust', turned)}"
+        f"At epsilon 4, sample-level matching has a bias of {bias(PAPERS['matching'], MAIN)} where confounding adds a "
+        f"fifth, and of {bias(PAPERS['matching'], turned)} where it subtracts a fifth: it hardly adjusts, and shrinks "
+        f"every effect. The bias of `DoublyRobust` is {bias('doubly robust', MAIN)} and {bias('doubly robust', turned)}"
         f"{_when(found, found[turned, 4.0, 'doubly robust'])}."
     )
 
@@ -295,7 +299,7 @@ def _classic(found: Found) -> Iterator[str]:
         line["contestant"]: fmean(math.log(each["error"]) for each in _on_classic(found, line["contestant"]))
         for line in found.at("Synth", 1.0)
     }
-    yield f"| | | {' | '.join(CLASSIC)} |"
+    yield f"| estimator | from | {' | '.join(CLASSIC)} |"
     yield f"|---|---|{'---|' * len(CLASSIC)}"
     for contestant in sorted(means, key=lambda name: means[name]):
         cells = [_cell(found, table, 1.0, contestant) for table in CLASSIC]
@@ -309,7 +313,7 @@ def _on_classic(found: Found, contestant: str) -> list[Line]:
 def _choices(choices: Sequence[Line]) -> Iterator[str]:
     yield f"Run of {min(each['date'] for each in choices)}:"
     yield ""
-    yield "| | epsilon | chosen | its error | best of ours | its error | ratio | matching, sample level |"
+    yield "| set | ε | chosen | its error | best of ours | its error | ratio | matching, sample level |"
     yield "|---|---|---|---|---|---|---|---|"
     for each in choices:
         chosen = next(
@@ -339,12 +343,11 @@ def _changes(found: Found) -> Iterator[str]:
         [line for line in moved if line["group"] == "ours" and sign * change(line) > 0] for sign in (1, -1)
     )
     yield (
-        f"Of {len(ours)} cells of ours that were run again, {len(worse)} are worse than before by more than two "
-        f"standard errors of the difference, and {len(better)} better; chance alone would make about "
-        f"{0.0228 * len(ours):.0f} of each."
+        f"We ran {len(ours)} cells of our own again. By more than two standard errors of the difference, {len(worse)} "
+        f"are worse and {len(better)} better; chance alone would make about {0.0228 * len(ours):.0f} of each."
     )
     yield ""
-    yield "| table | ε | | before | now | difference / standard error |"
+    yield "| table | ε | estimator | before | now | difference / standard error |"
     yield "|---|---|---|---|---|---|"
     for line in sorted(moved, key=lambda line: (line["group"] != "ours", -change(line))):
         old = line["before"]
@@ -356,16 +359,16 @@ def _changes(found: Found) -> Iterator[str]:
     table = "5000/10/1"
     given = {name: found[table, 1.0, name] for name in ("weighting", "overlap weighting")}
     shown = [
-        f"{100 * line['before']['intervals']:.0f} and {100 * line['intervals']:.0f} % ({name})"
+        f"{100 * line['before']['intervals']:.0f} to {100 * line['intervals']:.0f} % ({name})"
         for name, line in given.items()
     ]
     tables = found[table, 1.0, NO_PRIVACY]
     yield ""
     yield (
-        "Two things come with it. Of 5,000 units at epsilon 1, intervals were given before and now in "
-        f"{' and '.join(shown)} of runs. And the {tables['before']['runs']} tables of that size before were easier "
-        f"than the {tables['runs']} of now: without privacy the error was {percent(tables['before']['error'])}, and is "
-        f"{percent(tables['error'])}."
+        f"Two other things changed. With 5,000 units at epsilon 1, the share of runs with an interval went from "
+        f"{' and from '.join(shown)}. And the {tables['before']['runs']} earlier tables of that size were easier than "
+        f"the {tables['runs']} new ones: without privacy the error was {percent(tables['before']['error'])}, and is "
+        f"now {percent(tables['error'])}."
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from benchmarks.papers.paper import Claim, Paper, Result
+from benchmarks.papers.paper import VERDICTS, Claim, Paper, Result
 from benchmarks.parts import PUBLISHED
 
 PAPERS = {"private": "private", "dp-cate": "dp_cate", "multi-site": "multi_site", "pp-ipw": "pp_ipw"}
@@ -55,20 +55,26 @@ def _items() -> Iterator[str]:
     yield "|---" * (len(STATUSES) + 2) + "|"
     total: Counter[str] = Counter()
     for name in PAGES:
-        page = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
-        counted = Counter(statuses(page))
+        counted = Counter(statuses((FOLDER / f"{name}.md").read_text(encoding="utf-8")))
         total += counted
-        yield _row(f"[{page.partition('# ')[2].partition(chr(10))[0]}]({name}.md#every-item)", counted)
-    yield _row("all", total)
+        yield _row(f"[{_title(name)}]({name}.md#every-item)", counted, STATUSES)
+    yield _row("all", total, STATUSES)
 
 
-def _row(name: str, counted: Counter[str]) -> str:
-    return f"| {name} | {counted.total()} | {' | '.join(str(counted[status]) for status in STATUSES)} |"
+def _title(name: str) -> str:
+    return (FOLDER / f"{name}.md").read_text(encoding="utf-8").partition("# ")[2].partition("\n")[0]
+
+
+def _row(name: str, counted: Counter[str], columns: Sequence[str]) -> str:
+    return f"| {name} | {counted.total()} | {' | '.join(str(counted[column]) for column in columns)} |"
 
 
 def _claims(claims: Mapping[str, Sequence[Claim]]) -> Iterator[str]:
-    yield "| paper | where | the paper says | we measured | verdict |"
-    yield "|---|---|---|---|---|"
+    yield f"| paper | claims | {' | '.join(VERDICTS)} |"
+    yield "|---" * (len(VERDICTS) + 2) + "|"
+    total: Counter[str] = Counter()
     for name, each in claims.items():
-        for claim in each:
-            yield f"| [{name}]({name}.md) | {claim.where} | {claim.says} | {claim.measured} | {claim.verdict} |"
+        counted = Counter(claim.verdict for claim in each)
+        total += counted
+        yield _row(f"[{_title(name)}]({name}.md#what-the-paper-claims-what-we-measured)", counted, VERDICTS)
+    yield _row("all", total, VERDICTS)

@@ -5,6 +5,8 @@
   const folder = document.currentScript.src.replace(/javascripts\/math\.js.*$/, "assets/katex/");
 
   function typeset() {
+    for (const heading of document.querySelectorAll("th:has(.arithmatex)"))
+      heading.setAttribute("aria-label", heading.textContent.replace(/\\[()]/g, "").trim()); // screen readers skip formulas
     for (const formula of formulas) {
       const text = formula.textContent.trim();
       const display = text.startsWith("\\[");

@@ -46,4 +46,4 @@ def test_how_many_units_and_queries_were_tried() -> None:
     assert max(line["rows"] for line in scale["rows"]["lines"]) == 10**8
     tried = scale["engines"]["queries"]
     assert all(each["identical"] for each in tried)
-    assert says("scaling.md", f"the {len(tried)} queries that were tried ")
+    assert says("scaling-measured.md", f"the {len(tried)} queries that were tried ")

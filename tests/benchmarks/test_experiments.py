@@ -24,7 +24,7 @@ from dpcausal.guarantee import Guarantee
 from dpcausal.vault.table import open_table
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE, SCALING = DOCS / "experiments.md", DOCS / "scaling.md"
+PAGE, SCALING = DOCS / "experiments.md", DOCS / "scaling-measured.md"
 STORED = json.loads(RESULTS.read_text(encoding="utf-8"))
 
 

@@ -41,7 +41,7 @@ def test_contrasts_cover_together_in_a_short_run() -> None:
 
 def test_stored_coverage_is_that_of_the_page_and_holds() -> None:
     stored = json.loads((ROOT / "benchmarks/results/several_arms.json").read_text(encoding="utf-8"))
-    page = (ROOT / "docs/several-arms.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/several-arms-coverage.md").read_text(encoding="utf-8")
     assert several_arms.table(stored) in page
     assert several_arms.adjusted_table(stored) in page
     assert several_arms.family_table(stored) in page

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from griffe import Docstring, Function
 
-from checks.mkdocs_hooks import FETCHED, Docstrings, markdown
+from checks.mkdocs_hooks import FETCHED, NO_HEADING, Docstrings, markdown
 
 
 def cell(kind: str, source: str, **more: object) -> dict[str, object]:
@@ -124,3 +124,8 @@ def test_build_fails_on_a_dead_link(link: str, fails: bool, tmp_path: Path) -> N
     command = [sys.executable, "-m", "mkdocs", "build", *options.split()]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)  # noqa: S603
     assert (done.returncode != 0) == fails, done.stderr
+
+
+def test_empty_heading_of_a_table_is_a_cell() -> None:
+    table = '<tr><th></th><th style="text-align: left;"></th><th>n</th></tr>'
+    assert NO_HEADING.sub(r"<td\1></td>", table) == '<tr><td></td><td style="text-align: left;"></td><th>n</th></tr>'

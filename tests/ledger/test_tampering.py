@@ -116,7 +116,7 @@ LIES = [{"epsilon": "1/10"}, {"delta": "0"}, {"rho": "1/8"}, {"proof_status": "p
 @pytest.mark.parametrize("lie", LIES)
 def test_a_lying_checkpoint_is_found_by_verify(url: str, lie: dict[str, str]) -> None:
     forge(url, 30, **lie)
-    assert opens(url)  # the last checkpoint is taken at its word, as docs/proofs/ledger.md says
+    assert opens(url)  # the last checkpoint is taken at its word, as docs/proofs/ledger_chain.md says
     assert not verifies(url)
 
 
