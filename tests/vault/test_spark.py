@@ -289,6 +289,7 @@ def test_a_vault_opens_a_spark_frame(spark: "SparkSession") -> None:
     assert -20 < effect.estimate < 20
 
 
+@pytest.mark.slow  # it starts a second Java
 def test_spark_connect_gives_the_same_answers(spark: "SparkSession", duck: Engine, tmp_path: Path) -> None:
     pq.write_table(hostile_table(), tmp_path / "table.parquet")
     with connect_server(tmp_path) as address:
