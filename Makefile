@@ -3,7 +3,9 @@ PYTHON ?= python
 # Hundreds of processes import the same libraries: the first one compiles them, whatever the machine's default is.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: check format lint types architecture test docs figures pages packaging release licences tutorials commands proofs formal statistical audit long
+TEST = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(PYTHON) -m pytest -q -n 3 --dist loadgroup --no-loadscope-reorder
+
+.PHONY: check format lint types architecture test docs figures pages packaging release licences tutorials commands proofs formal slow statistical audit long
 
 check:  ## everything that CI runs: the tests, and beside them types, docs, packaging, architecture and lint
 	$(PYTHON) -m checks.gate
@@ -23,7 +25,10 @@ architecture:  ## who may import whom, and the other rules of the architecture
 	$(PYTHON) -m checks.architecture
 
 test:  ## three at a time, since some wait for servers, and one thread each for linear algebra
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(PYTHON) -m pytest -q -n 3 --dist loadgroup --no-loadscope-reorder
+	$(TEST)
+
+slow:  ## what the gate leaves out: further cases, larger sizes, other examples of properties
+	$(TEST) -m "slow or hypothesis" --hypothesis-profile=search
 
 statistical:  ## ten times the tests that draw noise as it is in production and compare it with a law
 	for run in 1 2 3 4 5 6 7 8 9 10; do \

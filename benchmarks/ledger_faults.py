@@ -116,7 +116,8 @@ def kill_and_retry(url: str, trials: int, random: Random, estimator: Estimator =
     found = Killed()
     budget = dpc.Budget(epsilon=1000)
     dpc.Ledger.create(url, budget, as_of=AS_OF)
-    usual = median(timed(url, trials + place, budget, estimator) for place in range(WARM_UP))
+    warm_up = min(WARM_UP, trials)
+    usual = median(timed(url, trials + place, budget, estimator) for place in range(warm_up))
     looks = 3 if estimator == SCHEDULE else 0
     before = len(entries_of(url, 0))
     for request in progress(range(trials), trials, f"kills, {url.partition(':')[0]}"):
@@ -142,7 +143,7 @@ def kill_and_retry(url: str, trials: int, random: Random, estimator: Estimator =
         found.looks_lost_or_stored_twice += kinds.count("look") != looks
         before += len(kinds)
         spent = dpc.Ledger(url).spent.epsilon
-        found.under_counted += abs(spent - PRICE * (request + 1 + WARM_UP)) > 1e-9
+        found.under_counted += abs(spent - PRICE * (request + 1 + warm_up)) > 1e-9
     return found
 
 

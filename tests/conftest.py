@@ -13,8 +13,12 @@ from checks import fork_server
 from tests.support.noise import SeededNoise, seeded
 from tests.support.postgres import VARIABLE, fresh_database
 
-settings.register_profile("shared machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("shared machine")
+# The gate tries the same examples in every run; `make slow` searches for others.
+settings.register_profile(
+    "gate", deadline=None, derandomize=True, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("search", deadline=None, max_examples=1000, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("gate")
 
 # Once a test has started Spark, its bridge to Java logs in later tests of the process, when objects are collected.
 logging.getLogger("py4j").setLevel(logging.WARNING)
@@ -29,7 +33,13 @@ REAL_NOISE = {"audit", "ledger", "plugins", "privacy", "vault"}
 """The folders of tests that draw noise as it is in production."""
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep each file on one worker, so that its tests share fixtures and caches, and start with what takes longest."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+
     def place(item: pytest.Item) -> int:
         groups = [f"group {mark.args[0]}" for mark in item.iter_markers("xdist_group")]
         names = [name for name in (*groups, _within_tests(item.path)) if name in LONGEST_FIRST]

@@ -7,20 +7,20 @@ import pytest
 
 import dpcausal as dpc
 from benchmarks import curve_coverage
+from tests.support.slow import sampled
 
 RUNS = 40
 
 
-@pytest.mark.parametrize(
-    "cell",
-    [
-        curve_coverage.Cell("subgroups", 2_000, 1.0, 0.0),
-        curve_coverage.Cell("subgroups_adjusted", 5_000, 2.0, 1e-6),
-        curve_coverage.Cell("r_learner_linear", 5_000, 1.0, 1e-6),
-        curve_coverage.Cell("blocks_linear", 5_000, 2.0, 1e-6),
-    ],
-    ids=lambda cell: cell.study,
-)
+CELLS = [
+    curve_coverage.Cell("subgroups", 2_000, 1.0, 0.0),
+    curve_coverage.Cell("subgroups_adjusted", 5_000, 2.0, 1e-6),
+    curve_coverage.Cell("r_learner_linear", 5_000, 1.0, 1e-6),
+    curve_coverage.Cell("blocks_linear", 5_000, 2.0, 1e-6),
+]
+
+
+@pytest.mark.parametrize("cell", sampled(CELLS, 2), ids=lambda cell: cell.study)
 def test_intervals_cover(cell: curve_coverage.Cell) -> None:
     runs = [curve_coverage.simulate((cell, (0, run))) for run in range(RUNS)]
     assert sum(every for _, every, _, _ in runs) >= 30

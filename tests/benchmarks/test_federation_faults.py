@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.federation import faults
 
-pytestmark = pytest.mark.xdist_group("federation")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("federation")]
 
 
 def test_killed_site_leaves_the_ledger_right(tmp_path: Path) -> None:

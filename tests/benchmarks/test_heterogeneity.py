@@ -102,6 +102,7 @@ def test_tables_without_files_are_those_that_are_generated() -> None:
     assert tables_for("anywhere") == list(PLANS)
 
 
+@pytest.mark.slow
 def test_a_quick_run_prints_draws_and_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kept = tmp_path / "kept.jsonl"
     main(["--quick", "--tables", "generated", "--kept", str(kept), "--figures", str(tmp_path), "--json"])

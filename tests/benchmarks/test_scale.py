@@ -141,6 +141,7 @@ def test_the_matcher_serves_everyone(options: Options) -> None:
     assert all(line["matches"] == 5 * line["units"] for line in found["lines"])
 
 
+@pytest.mark.slow
 def test_an_estimate_is_put_beside_its_moments_and_beside_peers(
     options: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,6 +183,7 @@ def test_engines_that_differ_are_named() -> None:
     assert (line["identical"], line["differs_with_partitions"], line["spark_to_duckdb"]) == (False, [7], 4.0)
 
 
+@pytest.mark.slow
 def test_measured_processes_are_separate(tmp_path: Path) -> None:
     """What this process holds is not counted as theirs, and what they use is counted."""
     held = np.ones(2**26)  # half a gigabyte

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from benchmarks.federation import secure
 from tests.benchmarks.test_claims import results, says
 
@@ -30,6 +32,7 @@ def test_page_reports_the_stored_figures() -> None:
         assert says("secure-sums.md", words), words
 
 
+@pytest.mark.slow  # the gate lets sites fall silent in tests/federation/test_secure_sums.py
 def test_small_run_is_opened_and_paid_once(tmp_path: Path) -> None:
     run = secure.measure(tmp_path, 4, {"confirm": 1}, timeout=20.0, after=5.0)
     assert (run["outcome"], run["in_the_sum"], run["opened_twice"]) == ("answered", 4, 0)

@@ -22,6 +22,7 @@ def missing() -> str:
     return f"no R package {done.stdout.strip()}" if done.stdout.strip() else ""
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)  # where it is not alone on the machine
 def test_testthat_passes_without_a_skip(tmp_path: Path) -> None:
     if reason := missing():

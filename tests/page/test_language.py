@@ -11,28 +11,31 @@ from dpcausal.page.language import Language
 from dpcausal.page.recorded import RECORDED
 from tests.report.examples import EXAMPLES
 
-WANTED = translations.texts()
+
+@pytest.fixture(scope="module")
+def wanted() -> dict[str, str]:
+    return translations.texts()
 
 
-def test_german_is_complete_and_compiled() -> None:
-    assert list(translations.faults("de", WANTED)) == []
-    assert len(WANTED) > 300
+def test_german_is_complete_and_compiled(wanted: dict[str, str]) -> None:
+    assert list(translations.faults("de", wanted)) == []
+    assert len(wanted) > 300
 
 
-def test_incomplete_stale_and_wrong_catalogues_are_caught(tmp_path: Path) -> None:
-    some = {text: file for text, file in WANTED.items() if text != "Reasons"}
-    translations.write("de", WANTED, tmp_path)
-    assert any("not translated: 'Reasons'" in fault for fault in translations.faults("de", WANTED, tmp_path))
+def test_incomplete_stale_and_wrong_catalogues_are_caught(wanted: dict[str, str], tmp_path: Path) -> None:
+    some = {text: file for text, file in wanted.items() if text != "Reasons"}
+    translations.write("de", wanted, tmp_path)
+    assert any("not translated: 'Reasons'" in fault for fault in translations.faults("de", wanted, tmp_path))
     path, binary = translations.files("de", tmp_path)
     path.write_text(translations.files("de")[0].read_text("utf-8"), "utf-8")
-    assert list(translations.faults("de", WANTED, tmp_path)) == [
+    assert list(translations.faults("de", wanted, tmp_path)) == [
         "de: the compiled catalogue is not current: run python -m checks.translations --write"
     ]
     binary.write_bytes(translations.compiled(translations.read("de", tmp_path)))
-    assert list(translations.faults("de", WANTED, tmp_path)) == []
+    assert list(translations.faults("de", wanted, tmp_path)) == []
     assert list(translations.faults("de", some, tmp_path)) == ["de: no longer used: 'Reasons'"]
     path.write_text(path.read_text("utf-8").replace('"Datenstand {date}."', '"Datenstand {day}."'), "utf-8")
-    assert "de: other names in braces: 'Data as of {date}.'" in set(translations.faults("de", WANTED, tmp_path))
+    assert "de: other names in braces: 'Data as of {date}.'" in set(translations.faults("de", wanted, tmp_path))
 
 
 def test_unknown_language_is_refused() -> None:
@@ -56,13 +59,13 @@ def test_nothing_rounds_to_minus_zero() -> None:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_german_report_has_no_english_text_of_its_own(name: str) -> None:
+def test_german_report_has_no_english_text_of_its_own(name: str, wanted: dict[str, str]) -> None:
     """Texts of the package that are shown in German and the same in English are the ones that are the same words."""
     english, german = (json.loads(EXAMPLES[name](language=code).to_json())["sections"] for code in ("en", "de"))
     same = set(translations.texts()) & {
         text for section in german for text in (section["title"], *section["paragraphs"], *section["notes"])
     }
-    assert same <= {text for text in WANTED if Language("de").recorded(text) == text}
+    assert same <= {text for text in wanted if Language("de").recorded(text) == text}
     assert [section["key"] for section in english] == [section["key"] for section in german]
     labels = {label for section in german for label, _ in section["items"]}
     assert labels.isdisjoint({"estimate", "units", "Question", "Precision", "budget"})

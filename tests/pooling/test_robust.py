@@ -1,6 +1,7 @@
 """The robust rule: a bounded influence of each site, and intervals that cover."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import dpcausal as dpc
 from dpcausal.pooling import ROBUST_FROM, pool
 from dpcausal.pooling.robust import RobustFit
 from tests.pooling.test_pooling import effect
+from tests.support.slow import sampled
 
 _BEND = 1.345
 
@@ -82,9 +84,9 @@ def test_interval_and_p_value_are_students() -> None:
     assert dpc.Effect.from_json(pooled.to_json()).interval(0.9) == (low, high)
 
 
-@pytest.mark.parametrize("sites", [5, 12])
-@pytest.mark.parametrize("between", [0.0, 1.0])
-@pytest.mark.parametrize("uneven", [1.0, 10.0])
+@pytest.mark.parametrize(
+    ("sites", "between", "uneven"), sampled(itertools.product([5, 12], [0.0, 1.0], [1.0, 10.0]), 3, 1)
+)
 def test_intervals_cover(sites: int, between: float, uneven: float) -> None:
     generator, variances = np.random.default_rng(7), np.geomspace(1 / uneven, uneven, sites)
     drawn = generator.normal(0, np.sqrt(variances + between), (600, sites))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from dpcausal.estimators.base import BaseEstimator
 from dpcausal.queries import ArmMoments, ArmTotals
 from dpcausal.schema import PROTECTS, Protects
 from dpcausal.testing import AnyEstimator, check_estimator, standard_schema, synthetic_table
+from tests.support.slow import marked
 
 LISTED = replace(
     standard_schema(), covariates=[column for column in standard_schema().covariates if column.name != "age"]
@@ -54,14 +56,18 @@ ESTIMATORS: list[AnyEstimator] = [
 ]
 
 
-def spread_over_protections() -> Iterator[tuple[AnyEstimator, Protects]]:
-    """Yield every variant of every estimator once, and every estimator with two protections or more."""
+def spread_over_protections() -> Iterator[Any]:
+    """Yield every variant of every estimator once, and every estimator with two protections or more.
+
+    The first variant of each is in the gate.
+    """
     kinds: dict[type, list[AnyEstimator]] = {}
     for estimator in ESTIMATORS:
         kinds.setdefault(type(estimator), []).append(estimator)
     for first, variants in enumerate(kinds.values()):
         for place in range(max(len(variants), 2)):
-            yield variants[place % len(variants)], PROTECTS[(first + place) % len(PROTECTS)]
+            case = variants[place % len(variants)], PROTECTS[(first + place) % len(PROTECTS)]
+            yield marked(case) if place else case
 
 
 @pytest.mark.parametrize(("estimator", "protects"), list(spread_over_protections()), ids=str)

@@ -16,7 +16,7 @@ from dpcausal.queries import ArmMoments
 from dpcausal.testing import standard_schema
 from dpcausal.vault.noise import Sampler
 
-DRAWS, HONEST, SCALE = 200_000, 3, 1.5
+DRAWS, HONEST, SCALE = 40_000, 3, 1.5
 SUPPORT = np.arange(-400, 401)
 
 Law = NDArray[np.float64]

@@ -21,6 +21,7 @@ from dpcausal.vault.engines import Batch
 from dpcausal.vault.readers import postgres
 from dpcausal.vault.table import open_table
 from tests.support.postgres import VARIABLE, fresh_database
+from tests.support.slow import sampled
 
 pytestmark = [
     pytest.mark.xdist_group("postgresql"),
@@ -181,8 +182,10 @@ FAR = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "rising"), FAR)
-@pytest.mark.parametrize("keep", ["first", "last"])
+@pytest.mark.parametrize(
+    ("kind", "rising", "keep"),
+    sampled([(*far, ("first", "last")[(at + place) % 2]) for at, far in enumerate(FAR) for place in (0, 1)], 2),
+)
 def test_units_are_told_apart_and_ordered_by_any_time_or_number(
     kind: str, rising: list[str], keep: Any, address: str, server: psycopg.Connection[Any]
 ) -> None:

@@ -21,7 +21,8 @@ from dpcausal.federation.workspace import Workspace
 from dpcausal.testing import standard_schema, synthetic_table
 from tests.support.site_folders import approve_study, example_study, make_site_folder
 
-pytestmark = [pytest.mark.xdist_group("federation"), pytest.mark.timeout(600)]
+# The gate runs the page docs/operation.md, and tests of status, backup and restore without a network.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("federation"), pytest.mark.timeout(600)]
 
 
 def run(*words: object, code: int = 0) -> str:
