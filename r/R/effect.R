@@ -69,11 +69,12 @@ tidy.dpcausal_effect <- function(x, conf.int = TRUE, conf.level = 0.95, ...) {
     estimate = column_of(lines, "estimate", "number"),
     std.error = column_of(lines, "standard_error", "number"),
     sampling.sd = column_of(lines, "sampling_sd", "number"),
+    between.sd = column_of(lines, "between_sd", "number"),
     privacy.sd = column_of(lines, "privacy_sd", "number"),
     p.value = column_of(lines, "p_value", "number")
   )
-  if (length(x$sites)) {
-    table$between.sd <- column_of(lines, "between_sd", "number")
+  if (!length(x$sites)) {
+    table$between.sd <- NULL
   }
   if (conf.int) {
     table$conf.low <- column_of(lines, "low", "number")
