@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from checks.documents import ROOT, blocks
 
 SOURCE = ROOT / "r"
-PAGES = (SOURCE / "README.md", ROOT / "docs" / "r.md")
+PAGES = (SOURCE / "README.md", ROOT / "docs" / "r.md", ROOT / "docs" / "how-to" / "r.md")
 VIGNETTES = sorted(path.stem for path in (SOURCE / "vignettes").glob("*.Rmd"))
 _STATUS = re.compile(r"^Status: .*$", re.MULTILINE)
 
@@ -103,8 +103,8 @@ def main() -> None:
         pages = rendered(folder)
         print(f"Vignettes run: {', '.join(page.stem for page in pages)}")
         for page in PAGES:
-            empty = folder / page.stem
-            empty.mkdir()
+            empty = folder / "pages" / page.relative_to(ROOT).with_suffix("")
+            empty.mkdir(parents=True)
             run_page(page, empty, folder / "dpcausal.Rcheck")
             print(f"Code run: {page.relative_to(ROOT)}")
         if out:

@@ -310,12 +310,28 @@ def try_line(wheel: Path, environment: Environment, line: str) -> None:
     environment.install(*named, constraints=PINNED, dry=True)
 
 
-def other_pythons() -> Iterator[Path]:
-    """Later Pythons on this machine, the system's and pyenv's, one of each."""
-    for minor in range(sys.version_info.minor + 1, sys.version_info.minor + 9):
-        name = f"python3.{minor}"
-        places = [*Path.home().glob(f".pyenv/versions/3.{minor}.*/bin/{name}"), shutil.which(name)]
-        yield from (Path(place) for place in places[:1] if place)
+def find_python(minor: int) -> Path | None:
+    """Return a Python 3 of this minor version, pyenv's or the one on the path, if there is one."""
+    name = f"python3.{minor}"
+    places = [*Path.home().glob(f".pyenv/versions/3.{minor}.*/bin/{name}"), shutil.which(name)]
+    return next((Path(place) for place in places if place), None)
+
+
+def try_python(wheel: Path, folder: Path, minor: int) -> None:
+    """Use the wheel by another Python: one that a classifier names must work, a later one is only reported."""
+    is_named = f"Programming Language :: Python :: 3.{minor}" in PROJECT["classifiers"]
+    python = find_python(minor)
+    if python is None:
+        if is_named:
+            print(f"NOT TRIED: pyproject.toml names Python 3.{minor}, which is not on this machine")
+        return
+    with step(f"Install with the newest versions by {python.name} and use it"):
+        try:
+            try_wheel(wheel, folder / python.name, None, python)
+        except SystemExit as error:
+            if is_named:
+                raise
+            print(f"    {error}")
 
 
 def main() -> None:
@@ -339,12 +355,8 @@ def main() -> None:
                 with step(f"Install with the {name} versions and use it"):
                     try_wheel(wheel, folder / name, constraints)
         if everything:
-            for python in other_pythons():
-                with step(f"Install with the newest versions by {python.name} and use it"):
-                    try:
-                        try_wheel(wheel, folder / python.name, None, python)
-                    except SystemExit as error:  # told, and no reason to hold a release back
-                        print(f"    {error}")
+            for minor in range(sys.version_info.minor + 1, sys.version_info.minor + 9):
+                try_python(wheel, folder, minor)
             for extra in EXTRAS:
                 with step(f"Install the extra {extra}"):
                     try_extra(wheel, folder / f"extra-{extra}", extra)

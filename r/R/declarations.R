@@ -58,6 +58,12 @@ dp_treatment <- function(name, arms = c(0, 1), labels = NULL, reference = NULL, 
 dp_real <- function(name, low, high, missing = NULL, indicator = FALSE, since = NULL, date_format = NULL,
                     decimal = ".", thousands = NULL, strip = NULL, percent = FALSE,
                     missing_codes = NULL) {
+  if (inherits(low, c("Date", "POSIXt")) || inherits(high, c("Date", "POSIXt"))) {
+    stop_dpcausal(
+      "SchemaError", paste0("numbers as bounds of column '", name, "'"), "dates",
+      "give the day 0 and bounds in days since it: low = 0, high = 730, since = \"2024-01-01\"."
+    )
+  }
   declaration("column", "real", list(
     name = name, low = low, high = high, missing = missing, indicator = indicator,
     since = if (!is.null(since)) format(since), date_format = several(date_format),
@@ -129,7 +135,10 @@ dp_schema <- function(treatment, outcome, covariates = list(), unit = NULL,
   if (inherits(covariates, "dpcausal_declaration")) {
     covariates <- list(covariates)
   }
-  hint <- "use dp_treatment(), dp_real(), dp_binary(), dp_category() and dp_unit()."
+  hint <- paste(
+    "use dp_treatment(), dp_real(), dp_binary(), dp_category() and dp_unit(),",
+    "and list() for covariates: covariates = list(dp_real(\"age\", 18, 100), dp_binary(\"smokes\"))."
+  )
   for (part in c(list(treatment, outcome), covariates, compact(list(unit)))) {
     check_class(part, "dpcausal_declaration", "a declaration", hint)
   }

@@ -17,7 +17,7 @@
 #' @return An object of class `dpcausal_diagnosis`. `tidy()` of a balance returns
 #'   a tibble with one row for each covariate: the difference before and after
 #'   weighting, each with the bar of its noise; of an overlap, one row for each
-#'   range of the score, or each stratum. `autoplot()` draws the balance; it needs ggplot2.
+#'   range of the score, or each stratum. `autoplot()` draws the balance; it needs ggplot2. `plot()` prints it.
 #' @examplesIf dpcausal::dp_available()
 #' study <- data.frame(treat = rep(0:1, 2000), score = rnorm(4000, 5), age = runif(4000, 18, 90))
 #' schema <- dp_schema(dp_treatment("treat"), dp_real("score", 0, 10), list(dp_real("age", 18, 90)))
@@ -112,4 +112,10 @@ autoplot.dpcausal_balance <- function(object, ...) {
       subtitle = "bars: 95 % of the privacy noise; grey: the differences that pass"
     ) +
     plot_theme()
+}
+
+#' @rdname dp_balance
+#' @export
+plot.dpcausal_balance <- function(x, ...) {
+  print_plot(x, ...)
 }

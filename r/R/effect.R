@@ -2,7 +2,9 @@
 
 new_effect <- function(result, diagnoses = list()) {
   structure(
-    list(json = result$json, text = result$text, lines = result$lines, diagnoses = diagnoses),
+    list(
+      json = result$json, text = result$text, lines = result$lines, sites = result$sites, diagnoses = diagnoses
+    ),
     class = "dpcausal_effect"
   )
 }
@@ -24,24 +26,25 @@ column_of <- function(lines, name, kind) {
 
 #' Use an estimated effect
 #'
-#' @param x,object An effect from [dp_estimate()] or [dp_run()].
+#' @param x,object An effect from [dp_estimate()], [dp_run()] or [dp_effect_read()].
 #' @param conf.int Whether to give the limits of the interval.
 #' @param conf.level,level The level of the interval.
 #' @param parm Not used: an effect has one parameter.
-#' @param ... Not used.
+#' @param ... For `plot()`, what `autoplot()` takes; otherwise not used.
 #' @return
 #' * `tidy()`: a tibble with one row for the effect and one for each further
 #'   contrast: `term`, `estimate`, `std.error`, its parts `sampling.sd` and
-#'   `privacy.sd`, `p.value`, `conf.low` and `conf.high`. What was refused or is
+#'   `privacy.sd`, `p.value`, `conf.low` and `conf.high`; `between.sd` too, the
+#'   part between sites, where several sites were pooled. What was refused or is
 #'   not known is `NA`, and `no.interval` in `glance()` says why.
 #' * `glance()`: a tibble with one row: the number of people, the price, what it
 #'   protects, the method and the version of the data.
 #' * `confint()`: a matrix with one row.
-#' * `coef()`: the estimate.
+#' * `coef()`: the estimate. `nobs()`: the number of people, which is public.
 #' * `summary()`: everything that is needed to interpret the effect, with the
 #'   assumptions and the receipts.
 #' * `autoplot()`: a plot of the effect and its interval; the thick part is what
-#'   sampling error alone would give. It needs ggplot2.
+#'   sampling error alone would give. It needs ggplot2. `plot()` prints it.
 #' @examplesIf dpcausal::dp_available()
 #' trial <- data.frame(treat = rep(0:1, 1000), score = rnorm(2000, 5) + rep(0:1, 1000))
 #' schema <- dp_schema(dp_treatment("treat"), dp_real("score", 0, 10))
@@ -66,9 +69,13 @@ tidy.dpcausal_effect <- function(x, conf.int = TRUE, conf.level = 0.95, ...) {
     estimate = column_of(lines, "estimate", "number"),
     std.error = column_of(lines, "standard_error", "number"),
     sampling.sd = column_of(lines, "sampling_sd", "number"),
+    between.sd = column_of(lines, "between_sd", "number"),
     privacy.sd = column_of(lines, "privacy_sd", "number"),
     p.value = column_of(lines, "p_value", "number")
   )
+  if (!length(x$sites)) {
+    table$between.sd <- NULL
+  }
   if (conf.int) {
     table$conf.low <- column_of(lines, "low", "number")
     table$conf.high <- column_of(lines, "high", "number")
@@ -117,6 +124,13 @@ coef.dpcausal_effect <- function(object, ...) {
 }
 
 #' @rdname tidy.dpcausal_effect
+#' @importFrom stats nobs
+#' @export
+nobs.dpcausal_effect <- function(object, ...) {
+  glance(object)$nobs
+}
+
+#' @rdname tidy.dpcausal_effect
 #' @export
 summary.dpcausal_effect <- function(object, ...) {
   structure(list(text = object$text), class = "summary.dpcausal_effect")
@@ -145,7 +159,7 @@ print.dpcausal_effect <- function(x, ...) {
     number(about$nobs), " people\n", sep = "")
   cautions <- column_of(x$lines[1], "warnings", "text")
   if (!is.na(cautions)) {
-    cat("  WARNING   ", cautions, "\n", sep = "")
+    cat(strwrap(cautions, width = getOption("width"), initial = "  WARNING   ", prefix = strrep(" ", 12)), sep = "\n")
   }
   cat("summary() shows assumptions and receipts\n")
   invisible(x)
@@ -182,6 +196,17 @@ autoplot.dpcausal_effect <- function(object, level = 0.95, ...) {
     plot_theme()
 }
 
+#' @rdname tidy.dpcausal_effect
+#' @export
+plot.dpcausal_effect <- function(x, ...) {
+  print_plot(x, ...)
+}
+
+print_plot <- function(x, ...) {
+  print(ggplot2::autoplot(x, ...))
+  invisible(x)
+}
+
 plot_theme <- function() {
   ggplot2::theme_minimal(base_size = 12) +
     ggplot2::theme(
@@ -214,5 +239,55 @@ dp_measures <- function(effect, level = 0.95) {
   tibble::tibble(
     measure = column_of(found, "measure", "text"), estimate = column_of(found, "estimate", "number"),
     conf.low = column_of(found, "low", "number"), conf.high = column_of(found, "high", "number")
+  )
+}
+
+#' Save an effect, and read one that others wrote
+#'
+#' The file is the `effect.json` that `dpcausal run` writes and that
+#' `dpcausal federation run --json` prints, so the pooled effect of a federated
+#' study can be read in R. It holds released numbers only: it is public.
+#'
+#' @param effect An effect from [dp_estimate()] or [dp_run()].
+#' @param file The file, for instance `"effect.json"`.
+#' @return `dp_effect_read()`: an effect, see [tidy.dpcausal_effect()].
+#'   `dp_effect_write()`: the file's name, invisibly.
+#' @examplesIf dpcausal::dp_available()
+#' trial <- data.frame(treat = rep(0:1, 1000), score = rnorm(2000, 5) + rep(0:1, 1000))
+#' schema <- dp_schema(dp_treatment("treat"), dp_real("score", 0, 10))
+#' ledger <- dp_ledger_create(tempfile(fileext = ".db"), epsilon = 2, as_of = "2026-06-30")
+#' vault <- dp_vault(trial, schema, ledger = ledger, as_of = "2026-06-30")
+#' file <- tempfile(fileext = ".json")
+#' dp_effect_write(dp_estimate(vault, epsilon = 1), file)
+#' dp_effect_read(file)
+#' dp_close(vault)
+#' @export
+dp_effect_read <- function(file) {
+  new_effect(ask("read_effect", list(text = read_text(file))))
+}
+
+#' @rdname dp_effect_read
+#' @export
+dp_effect_write <- function(effect, file) {
+  check_class(effect, "dpcausal_effect", "an effect", "estimate one with dp_estimate().")
+  write_text(paste0(effect$json, "\n"), file)
+}
+
+#' The sites of a federated study
+#'
+#' @param effect An effect that was pooled over sites, from [dp_effect_read()].
+#' @return A tibble with one row for each site: its status, the number of people,
+#'   its own estimate and standard error, and its weight in the pooled effect.
+#'   It has no rows where the effect comes from one table.
+#' @examplesIf dpcausal::dp_available() && file.exists("effect.json")
+#' dp_sites(dp_effect_read("effect.json"))
+#' @export
+dp_sites <- function(effect) {
+  check_class(effect, "dpcausal_effect", "an effect", "read one with dp_effect_read().")
+  tibble::tibble(
+    site = column_of(effect$sites, "site", "text"), status = column_of(effect$sites, "status", "text"),
+    nobs = column_of(effect$sites, "n", "whole"), estimate = column_of(effect$sites, "estimate", "number"),
+    std.error = column_of(effect$sites, "standard_error", "number"),
+    weight = column_of(effect$sites, "weight", "number")
   )
 }

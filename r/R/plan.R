@@ -21,7 +21,7 @@
 #' @return An object of class `dpcausal_plan`. `tidy()` returns a tibble of the
 #'   estimators that fit, in the order of their expected error; `glance()` one
 #'   row for this plan. `autoplot()` draws the expected precision against
-#'   epsilon; it needs ggplot2.
+#'   epsilon; it needs ggplot2. `plot()` prints it.
 #' @examplesIf dpcausal::dp_available()
 #' schema <- dp_schema(dp_treatment("treat"), dp_real("score", 0, 100))
 #' plan <- dp_plan(schema, n = 1000, epsilon = 0.2, outcome_sd = 15, width = 2.5)
@@ -123,6 +123,12 @@ autoplot.dpcausal_plan <- function(object, ...) {
       subtitle = "95 % interval; a plan reads no data"
     ) +
     plot_theme()
+}
+
+#' @rdname dp_plan
+#' @export
+plot.dpcausal_plan <- function(x, ...) {
+  print_plot(x, ...)
 }
 
 okabe_ito <- c("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")

@@ -59,8 +59,7 @@ as_table <- function(values) {
 #' @rdname dp_study
 #' @export
 dp_study_read <- function(file) {
-  text <- paste(readLines(file, encoding = "UTF-8", warn = FALSE), collapse = "\n")
-  read <- ask("read_study", list(toml = paste0(text, "\n")))
+  read <- ask("read_study", list(toml = read_text(file)))
   schema <- new_schema(ask("schema", list(document = read$schema)))
   structure(list(toml = read$toml, schema = schema), class = "dpcausal_study")
 }
@@ -70,6 +69,10 @@ dp_study_read <- function(file) {
 dp_study_write <- function(study, file) {
   check_class(study, "dpcausal_study", "a study", "write one with dp_study().")
   write_text(study$toml, file)
+}
+
+read_text <- function(file) {
+  paste0(paste(readLines(file, encoding = "UTF-8", warn = FALSE), collapse = "\n"), "\n")
 }
 
 write_text <- function(text, file) {

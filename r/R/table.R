@@ -28,7 +28,10 @@ encode_column <- function(name, column) {
     stop_dpcausal(
       "TableError", paste0("column '", name, "' to hold numbers, logicals, text, a factor, dates or times"),
       paste("class", paste(class(column), collapse = "/")),
-      "convert it first: as.numeric(), as.character(), or haven::as_factor() for labelled columns."
+      paste(
+        "convert it first: as.numeric(), as.character(), as.numeric(x, units = \"days\") for differences of times,",
+        "or haven::as_factor() for labelled columns."
+      )
     )
   }
   c(list(name = enc2utf8(name)), encoded)

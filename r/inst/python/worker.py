@@ -23,7 +23,7 @@ import dpcausal
 from dpcausal.cli.options import ledger_address
 from dpcausal.diagnostics import BalanceTable, Diagnosis, OverlapTable
 from dpcausal.effect import Effect
-from dpcausal.errors import DpcausalError, RefusedError
+from dpcausal.errors import DpcausalError, RefusedError, StudyError
 from dpcausal.estimators.average import ESTIMATORS
 from dpcausal.planning.plan import plan as plan_of
 from dpcausal.report.ledger_summary import LedgerSummary
@@ -153,6 +153,18 @@ def run_study(vault: int, study: str) -> Document:
     }
 
 
+def read_effect(text: str) -> Document:
+    """Read an effect that dpcausal wrote, at one site or pooled over several."""
+    try:
+        return effect_document(Effect.from_json(text))
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
+        raise StudyError(
+            expected="an effect that dpcausal wrote",
+            got=f"a file that cannot be read as one ({type(error).__name__})",
+            hint="write one with dp_effect_write(), dpcausal run, or dpcausal federation run --json.",
+        ) from None
+
+
 def lines(effect: str, level: float) -> list[Document]:
     """Return the lines of an effect's tidy frame at another confidence level."""
     return _lines(Effect.from_json(effect), level)
@@ -207,6 +219,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
         estimate,
         diagnose,
         run_study,
+        read_effect,
         lines,
         measures,
         report,
@@ -215,8 +228,9 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 
 
 def effect_document(effect: Effect) -> Document:
-    """Return an effect as R keeps it: without loss, as text, and as the lines of a tidy frame."""
-    return {"json": effect.to_json(), "text": str(effect), "lines": _lines(effect, 0.95)}
+    """Return an effect as R keeps it: without loss, as text, and as the lines of tidy frames."""
+    sites = dpcausal.tidy(effect.sites, backend="pyarrow").to_pylist()
+    return {"json": effect.to_json(), "text": str(effect), "lines": _lines(effect, 0.95), "sites": _finite_lines(sites)}
 
 
 def diagnosis_document(diagnosis: Diagnosis) -> Document:
@@ -233,6 +247,10 @@ def diagnosis_document(diagnosis: Diagnosis) -> Document:
 def _lines(effect: Effect, level: float) -> list[Document]:
     rows: list[Document] = dpcausal.tidy(effect, level=level, backend="pyarrow").to_pylist()
     rows[0]["p_value"] = None if effect.no_interval or effect.rehearsed else effect.p_value()
+    return _finite_lines(rows)
+
+
+def _finite_lines(rows: list[Document]) -> list[Document]:
     return [{name: _finite(value) for name, value in row.items()} for row in rows]
 
 

@@ -112,3 +112,61 @@ test_that("a new version of the data shares the budget", {
   dp_estimate(newer, epsilon = 1)
   expect_equal(glance(dp_ledger_show(newer))$spent, 2)
 })
+
+test_that("an effect survives its file, and a file that holds none is refused without its text", {
+  skip_without_python()
+  effect <- dp_estimate(open_made_up(), epsilon = 1)
+  file <- tempfile(fileext = ".json")
+  dp_effect_write(effect, file)
+  read <- dp_effect_read(file)
+  expect_equal(tidy(read), tidy(effect))
+  expect_equal(summary(read), summary(effect))
+  expect_equal(nrow(dp_sites(read)), 0)
+  writeLines("{\"secret\": 1}", file)
+  error <- expect_error(dp_effect_read(file), "an effect that dpcausal wrote", class = "dpcausal_study_error")
+  expect_no_match(conditionMessage(error), "secret")
+})
+
+test_that("a pooled effect shows its sites", {
+  skip_without_python()
+  files <- file.path(tempdir(), c("north.json", "south.json", "pooled.json"))
+  for (file in files[1:2]) {
+    dp_effect_write(dp_estimate(open_made_up(), epsilon = 1), file)
+  }
+  code <- c(
+    "import pathlib, sys, dpcausal",
+    "*places, out = map(pathlib.Path, sys.argv[1:])",
+    "effects = {each.stem: dpcausal.Effect.from_json(each.read_text(encoding='utf-8')) for each in places}",
+    "out.write_text(dpcausal.pool(effects).to_json(), encoding='utf-8')"
+  )
+  processx::run(dp_python()$executable, c("-c", paste(code, collapse = "\n"), files))
+  effect <- dp_effect_read(files[3])
+  sites <- dp_sites(effect)
+  expect_equal(sites$site, c("north", "south"))
+  expect_equal(sites$status, c("answered", "answered"))
+  expect_equal(sum(sites$nobs), nobs(effect))
+  expect_equal(sum(sites$weight), 1)
+  row <- tidy(effect)
+  expect_equal(row$std.error, sqrt(row$sampling.sd^2 + row$between.sd^2 + row$privacy.sd^2))
+})
+
+test_that("plot draws what autoplot draws, and nobs is the public number", {
+  skip_without_python()
+  skip_if_not_installed("ggplot2")
+  effect <- dp_estimate(open_made_up(), epsilon = 1)
+  expect_equal(nobs(effect), 4000L)
+  file <- tempfile(fileext = ".pdf")
+  grDevices::pdf(file)
+  plot(effect)
+  grDevices::dev.off()
+  expect_gt(file.size(file), 2000)
+})
+
+test_that("a long warning is wrapped to the width of the console", {
+  skip_without_python()
+  data <- data.frame(treat = rep("neither", 1000), score = 5)
+  vault <- open_made_up(dp_schema(dp_treatment("treat"), dp_real("score", 0, 10)), data)
+  printed <- capture.output(print(dp_estimate(vault, epsilon = 1)))
+  expect_match(printed, "  WARNING   ", fixed = TRUE, all = FALSE)
+  expect_true(all(nchar(printed) <= getOption("width")))
+})

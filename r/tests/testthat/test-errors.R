@@ -71,3 +71,12 @@ test_that("a reply to an interrupted request is dropped", {
   dpcausal:::send(dpcausal:::request_line("hello", list(), NULL))
   expect_equal(dpcausal:::ask("schema", list(document = made_up_schema()$document))$document$treatment$name, "treat")
 })
+
+test_that("dates as bounds and covariates without list() are refused with the way to write them", {
+  skip_without_python()
+  expect_error(dp_real("day", as.Date("2024-01-01"), as.Date("2026-01-01")), "since =", class = "dpcausal_schema_error")
+  expect_error(
+    dp_schema(dp_treatment("t"), dp_real("y", 0, 1), c(dp_real("age", 18, 100), dp_binary("smokes"))), "list\\(",
+    class = "dpcausal_argument_error"
+  )
+})
