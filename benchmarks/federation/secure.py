@@ -25,6 +25,7 @@ from dpcausal.federation.requests import Requests
 from dpcausal.federation.signatures import Key, claimed_body
 from dpcausal.plugins.mailbox.poller import Outbox, Poller, client_in
 from dpcausal.plugins.mailbox.transport import MailboxTransport
+from dpcausal.site.sessions import SESSIONS, unfinished_sessions
 from dpcausal.site.site import Site
 from dpcausal.testing import standard_schema, synthetic_table
 from tests.support.mailbox_server import MailboxServer
@@ -57,7 +58,7 @@ def measure(
             for process in processes.values():
                 process.kill()
                 process.join()
-    return {"sites": sites, "honest": honest, "units": sites * UNITS, **result, **_paid(folder, names)}
+    return {"sites": sites, "honest": honest, "units": sites * UNITS, **result, **_left(folder, names)}
 
 
 def _study(keys: Mapping[str, str], honest: int) -> dpc.Study:
@@ -186,10 +187,17 @@ class _Run:
         return len(seeds & mask_keys)
 
 
-def _paid(folder: Path, names: list[str]) -> dict[str, Any]:
-    """Return how often sites paid, from their ledgers, and whether the killed ones answered a round twice."""
-    debits = {}
-    for name in names:
-        entries = dpc.Ledger(f"sqlite:///{folder / name / 'ledger.db'}").entries()
-        debits[name] = [entry.kind for entry in entries].count("debit")
-    return {"sites_that_paid": sum(map(bool, debits.values())), "most_debits_of_a_site": max(debits.values())}
+def _left(folder: Path, names: list[str]) -> dict[str, Any]:
+    """Return how often sites paid and confirmed, from their ledgers, and how many sessions still hold secrets."""
+    kinds = [_kinds(folder / name) for name in names]
+    return {
+        "sites_that_paid": sum("debit" in each for each in kinds),
+        "most_debits_of_a_site": max(each["debit"] for each in kinds),
+        "sites_that_confirmed": sum("confirm" in each for each in kinds),
+        "most_confirmations_of_a_site": max(each["confirm"] for each in kinds),
+        "sessions_with_secrets": sum(len(unfinished_sessions(folder / name / SESSIONS)) for name in names),
+    }
+
+
+def _kinds(folder: Path) -> Counter[str]:
+    return Counter(entry.kind for entry in dpc.Ledger(f"sqlite:///{folder / 'ledger.db'}").entries())
