@@ -25,9 +25,9 @@
 #' @param date_format How dates are written in a column of text, for instance
 #'   `"%d.%m.%Y"`.
 #' @param decimal,thousands,strip,percent How numbers are written in a column of
-#'   text: the decimal sign, the sign between thousands (by default the other
-#'   one of `.` and `,`; `""` for none), units to remove, and whether each cell
-#'   ends in a percent sign.
+#'   text: the decimal sign, the sign between thousands (`""` for none), units to
+#'   remove, and whether each cell ends in a percent sign. Without signs, `1,234`
+#'   is 1234 and `1,5` is 1.5.
 #' @param missing_codes Numbers that stand for a missing value, such as
 #'   `c(-9, 999)`.
 #' @param values Every value, as written in the table; two for `dp_binary()`.

@@ -138,11 +138,6 @@ def spellings(
     return tuple(listed)
 
 
-def usual_thousands(decimal: str) -> str:
-    """Return the sign that stands between thousands where this one stands before decimals."""
-    return "," if decimal == "." else "."
-
-
 def check_number_format(name: str, decimal: object, thousands: object, strip: Sequence[str]) -> None:
     """Raise unless the signs of a number's text are distinct."""
     if decimal not in DECIMALS or thousands not in (None, *THOUSANDS) or decimal == thousands:

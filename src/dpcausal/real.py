@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 from datetime import date
 from typing import Any
 
-from dpcausal.cells import ISO, check_number_format, checked_day, checked_formats, folded, spaced, usual_thousands
+from dpcausal.cells import ISO, check_number_format, checked_day, checked_formats, folded, spaced
 from dpcausal.errors import SchemaError
 from dpcausal.plain_text import check_plain_text
 from dpcausal.validation import is_number
@@ -35,9 +35,11 @@ class Real:
         low: A public lower bound: from a codebook or the literature, never from the table.
         high: A public upper bound.
         missing: What an absent value counts as.
-        decimal: The decimal sign of numbers in text, "." or ",".
-        thousands: The sign between thousands in text; unless declared, the other one of "." and ",". A number without
-            the sign is read too, and one whose groups are not of three digits counts as missing. "" reads none.
+        decimal: The decimal sign of numbers in text, "." or ",". With neither this nor `thousands`, a comma stands
+            between thousands where groups of three digits follow it, as in `1,234` and `1,234.5`, and is the decimal
+            sign in any other number, as in `1,5` and `1.234,5`.
+        thousands: The sign between thousands in text; with `decimal=","` alone it is ".", and "" reads none. A number
+            without the sign is read too, and one whose groups are not of three digits counts as missing.
         strip: Texts that may stand before or after the number, such as units: `["mg", "€"]`. Capitals are ignored.
         percent: Whether each cell ends in %: `45 %` is 0.45, and a cell without the sign counts as missing. To read
             it as 45, with the sign or without, strip "%" instead.
@@ -114,27 +116,26 @@ class Real:
         return tuple(sorted({folded(text) for text in self.strip}, key=lambda text: (-len(text), text)))
 
     @property
+    def reads_either_comma(self) -> bool:
+        """Whether nothing is declared about signs in text: each number's own form shows what its comma is."""
+        return self.decimal == "." and self.thousands is None
+
+    @property
     def grouping(self) -> str:
-        """The sign between thousands in text: the declared one, or else the other one of "." and ","."""
-        return usual_thousands(self.decimal) if self.thousands is None else self.thousands
+        """The sign between thousands in text; "." beside a decimal comma unless another one is declared."""
+        return "." if self.thousands is None else self.thousands
 
     @property
     def _numeric_rules(self) -> dict[str, Any]:
         """What is declared about numbers in text, but for the usual."""
-        rules = {"decimal": self.decimal, "thousands": self.grouping, "percent": self.percent}
-        usual = {"decimal": ".", "thousands": usual_thousands(self.decimal), "percent": False}
+        signs = {} if self.reads_either_comma else {"decimal": self.decimal, "thousands": self.grouping}
         units = [text.decode("utf-8", "surrogatepass") for text in self.units]
-        return {name: rule for name, rule in rules.items() if rule != usual[name]} | ({"strip": units} if units else {})
-
-    @property
-    def has_rules(self) -> bool:
-        """Whether numbers in text are written in another way than the usual one."""
-        return bool(self._numeric_rules)
+        return signs | ({"percent": True} if self.percent else {}) | ({"strip": units} if units else {})
 
     @property
     def example(self) -> str:
         """A number as cells of text may write it."""
-        return f"1{self.grouping}234{self.decimal}5"
+        return "1,234.5 or 1234,5" if self.reads_either_comma else f"1{self.grouping}234{self.decimal}5"
 
     @property
     def rules(self) -> str:
@@ -142,8 +143,7 @@ class Real:
         if self.since:
             return f"dates as days since {self.since}, written {' or '.join(self.formats)}"
         codes = ", ".join(f"{code:g}" for code in self.missing_codes)
-        usual = self.decimal + self.grouping == ".,"
-        words = [] if usual and not codes else [f"numbers as in {self.example}"]
+        words = [] if self.reads_either_comma and not codes else [f"numbers as in {self.example}"]
         words += [f"without {', '.join(self.strip)}"] if self.strip else []
         words += ["percent as hundredths"] if self.percent else []
         words += [f"with {codes} as missing"] if codes else []

@@ -23,7 +23,7 @@ _DRAFT = """\
 # From names and types: no value was read. Replace every "..." and "<column>" by what a codebook, a protocol or the
 # literature says, never by what the table shows. Keep among the covariates only what was known before treatment.
 # Text or codes with many values: Category("x", values=[...]); with two: Binary("x", values=(..., ...)).
-# Text that holds numbers, as in 1,234.5: Real("x", low=..., high=...); that holds dates: since="2020-01-31" too.
+# Text that holds numbers: Real("x", low=..., high=...); that holds dates: since="2020-01-31" too.
 from dpcausal import Binary, Category, Real, Schema, Treatment, Unit
 
 schema = Schema(

@@ -74,8 +74,7 @@ def test_check_reports_cells_that_do_not_read_as_declared(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("cells", "declare"),
     [
-        (["1,5", "2,75", "3"], 'decimal = "," and thousands = "."'),
-        (["1.234,5", "2.000,1", "3"], 'decimal = "," and thousands = "."'),
+        (["1 234,5", "2 000,1", "3"], 'decimal = "," and thousands = " "'),
         (["1 234", "2 000", "3"], 'decimal = "." and thousands = " "'),
         (["1", "2", "about 3"], ""),
     ],
@@ -87,14 +86,15 @@ def test_check_suggests_the_signs_by_which_cells_are_numbers(tmp_path: Path, cel
     assert [line.partition(" if you declare ")[2] for line in told] == [declare] * bool(declare)
 
 
-def test_check_counts_cells_read_with_a_sign_that_nobody_declared(tmp_path: Path) -> None:
-    """All of them may be decimals in a file that writes 1.234 as 1,234, and none of them is unread."""
+def test_check_counts_commas_that_nobody_declared(tmp_path: Path) -> None:
+    """Those between thousands may be decimals in a file that writes 1.234 as 1,234, and none of them is unread."""
     rows = "".join(f'drug,"{cell}",M,44,1\n' for cell in ("1,234", "350", "2,000.5", "1,5"))
     write(tmp_path, text=f"arm,cost,sex,age,ill\n{rows}")
-    line = 'outcome cost: 2 (50.0%) with "," between thousands, read as in 1,234 = 1234'
-    assert line in run(tmp_path).output
+    output = run(tmp_path).output
+    assert "outcome cost: 2 (50.0%) with a comma between thousands, read as in 1,234 = 1234" in output
+    assert "outcome cost: 1 (25.0%) with a comma before decimals, read as in 1,5 = 1.5" in output
     write(tmp_path, replace(SCHEMA, outcome=replace(SCHEMA.outcome, thousands=",")), f"arm,cost,sex,age,ill\n{rows}")
-    assert "between thousands" not in run(tmp_path).output
+    assert "with a comma" not in run(tmp_path).output
 
 
 def test_check_counts_missing_codes_as_absent(tmp_path: Path) -> None:

@@ -132,11 +132,12 @@ def numbers(column: dpc.Real, cells: list[str | None]) -> list[float | None]:
 
 N = None
 SPELLED: list[tuple[dict[str, Any], dict[str | None, float | None]]] = [
-    ({}, {"7": 7, "\u00a07 \t": 7, "7,5": N, "7 mg": N, "nan": N, "inf": 2048, "-1": -1, "": N, None: N}),
-    ({}, {"1,234": 1234, "-1,234.5": -1234.5, "+1,000": 1000, "350": 350, "1,5": N, "0,125": N, "012,345": N,
-          "1,2345": N, "12,34": N, "1,234,5": N, ",123": N, "1,": N, "1.234,5": N, "1 234": N, "1,000e0": 1000,
-          "1e3": 1000, ",": N, "1,234 mg": N}),
-    ({"thousands": ""}, {"1,234": N, "1234": 1234}),
+    ({}, {"7": 7, "\u00a07 \t": 7, "7,5": 7.5, "7 mg": N, "nan": N, "inf": 2048, "-1": -1, "": N, None: N}),
+    ({}, {"1,234": 1234, "-1,234.5": -1234.5, "+1,000": 1000, "350": 350, "1,5": 1.5, "0,125": 0.125,
+          "1,0625": 1.0625, "12,75": 12.75, "1,234,5": N, ",25": 0.25, "1.234,5": 1234.5, "1.125": 1.125, "1 234": N,
+          "1,000e0": 1000, "1,25e1": 12.5, "1e3": 1000, ",": N, "1,234 mg": N, "1.5,2": N, "1,2,3": N}),
+    ({"strip": ["kg"]}, {"80,5 kg": 80.5, "80.5": 80.5, "1,234 kg": 1234, "1.125 kg": 1.125, "80;5 kg": N}),
+    ({"thousands": ""}, {"1,234": N, "1,5": N, "1234": 1234}),
     ({"decimal": ","}, {"7,5": 7.5, "7.5": N, "1.234": 1234, "0.125": N, "1.234,5": 1234.5, ",5": 0.5,
                         "7,": 7, "5e-1": 0.5, "7,5,5": N, "-0,25": -0.25}),
     ({"thousands": ","}, {"1,234": 1234, "0,125": N, "1234.5": 1234.5, "1,5": N,
@@ -166,16 +167,16 @@ def test_numbers_and_dates_in_text_are_read_as_declared(
     ]
 
 
-def test_signs_between_thousands_in_some_cells_are_read_in_every_kind_of_table(tmp_path: Path) -> None:
-    """Exports write 1,101 in one row and 350 in the next: 1,101 once counted as missing, without a word."""
+def test_commas_in_some_cells_are_read_in_every_kind_of_table(tmp_path: Path) -> None:
+    """Exports write 1,101 in one row, 350 in the next, and 0,5 in a third: all but 350 once counted as missing."""
     schema = dpc.Schema(dpc.Treatment("t", undeclared=0), dpc.Real("y", -GRID, GRID))
-    columns = {"t": ["0", "1", "1"], "y": ["1,101", "350", "n/a"]}
+    columns = {"t": ["0", "1", "1", "1"], "y": ["1,101", "350", "n/a", "7,0"]}
     file = tmp_path / "table.csv"
-    file.write_text('t,y\n0,"1,101"\n1,350\n1,n/a\n', encoding="utf-8")
+    file.write_text('t,y\n0,"1,101"\n1,350\n1,n/a\n1,"7,0"\n', encoding="utf-8")
     arrow = pa.table(columns)
     tables = [pd.DataFrame(columns), pd.DataFrame(columns, dtype=object), pl.DataFrame(columns), arrow, file]
     for table in [*tables, duckdb.connect().from_arrow(arrow)]:
-        assert open_table(table, schema).collect(["outcome"], 9)["outcome"].tolist() == [1101, 350, 0]
+        assert open_table(table, schema).collect(["outcome"], 9)["outcome"].tolist() == [1101, 350, 0, 7]
 
 
 @pytest.mark.parametrize("kind", [pa.int8(), pa.int64(), pa.float64(), pa.decimal128(38, 0), pa.string()], ids=str)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 _CELLS = """\
-Cells of a .csv file are text. One that is not written as declared, such as 12 mmHg, or 1,5 without decimal = ",",
-counts as missing, and no warning can say so. Before the first study, whoever may see the table runs:
+Cells of a .csv file are text. One that is not written as declared, such as 12 mmHg or an undeclared
+spelling, counts as missing, and no warning can say so. Before the first study, whoever may see the table runs:
   dpcausal check {study} --table {table}
 """
 """Printed for every .csv file, whatever its cells are: a message that depends on them would give them away."""

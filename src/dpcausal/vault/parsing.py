@@ -6,6 +6,7 @@ text only, which has no letters beyond ASCII or Latin-1, and no text takes long,
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
 
 from dpcausal.cells import Value
@@ -20,11 +21,21 @@ _TIME = r"(?:[t ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]++)?+)?+(?: ?+z| ?+[+-
 
 def number_in_text(column: Real, folded: str, dialect: Dialect) -> str:
     """Return a folded text read as a number, a DOUBLE."""
-    if column.has_rules:
+    if not column.reads_either_comma:
         return _written_number(column, folded, dialect)
-    plain, grouped = dialect.number(folded), _written_number(column, folded, dialect)
+    either = f"COALESCE({', '.join(_written_number(each, folded, dialect) for each in either_comma(column))})"
+    if column.units or column.percent:
+        return either
     # Few texts have a comma, and a pattern takes longer than a cast.
-    return f"CASE WHEN contains({folded}, {dialect.quoted(column.grouping)}) THEN {grouped} ELSE {plain} END"
+    return f"CASE WHEN contains({folded}, {dialect.quoted(',')}) THEN {either} ELSE {dialect.number(folded)} END"
+
+
+def either_comma(column: Real) -> tuple[Real, Real]:
+    """Return a column with the comma between thousands, and with the comma before decimals, in the order to try them.
+
+    So 1,234 is 1234, 1,5 is 1.5, and a point alone stands before decimals.
+    """
+    return replace(column, decimal=".", thousands=","), replace(column, decimal=",", thousands=".")
 
 
 def _written_number(column: Real, folded: str, dialect: Dialect) -> str:

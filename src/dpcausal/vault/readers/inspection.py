@@ -16,7 +16,7 @@ from dpcausal.treatment import TableColumn, Treatment, table_column
 from dpcausal.vault.coercion import SOURCE, reading
 from dpcausal.vault.engines.dialects import DUCKDB
 from dpcausal.vault.engines.duckdb import DuckDBEngine
-from dpcausal.vault.parsing import literal, text_literals
+from dpcausal.vault.parsing import either_comma, literal, text_literals
 from dpcausal.vault.readers.files import mistakes_in_headers
 from dpcausal.vault.table import open_table
 
@@ -97,38 +97,44 @@ def _column(
         spelled = (f"{_shown(bytes(cell))} {count:,} times" for cell, count in engine.look(often))
         yield f"{name}: most often {', '.join(spelled)}"
     if isinstance(column, Real) and not column.since and family == "text":
-        if column.thousands is None:
-            yield from _grouped(name, column, engine, size)
+        if column.reads_either_comma:
+            yield from _commas(name, column, engine, size)
         if strange:
             yield from _other_readings(name, column, engine)
 
 
-def _grouped(name: str, column: Real, engine: DuckDBEngine, size: int) -> Iterator[str]:
-    """Yield how many cells were read with a sign between thousands that nobody declared; nothing where none was."""
-    sign = column.grouping
-    cell, read = reading(column, "text")
-    cells = f"(SELECT cell, {read} AS value FROM (SELECT {cell} AS cell FROM {SOURCE}))"  # noqa: S608 (quoted)
-    wanted = f"{_known(column)} AND contains(cell, {DUCKDB.quoted(sign)})"
-    ((count,),) = engine.look(f"SELECT COUNT(*) FILTER (WHERE {wanted}) FROM {cells}")  # noqa: S608
-    if count:
-        yield f'{name}: {_share(count, size)} with "{sign}" between thousands, read as in 1{sign}234 = 1234'
+def _commas(name: str, column: Real, engine: DuckDBEngine, size: int) -> Iterator[str]:
+    """Yield how many cells have a comma between thousands and how many before decimals; nothing where none has."""
+    comma = DUCKDB.quoted(",")
+    (cell, first), (_, other) = (reading(each, "text") for each in either_comma(column))
+    cells = f"(SELECT cell, {first} AS value, {other} AS other FROM (SELECT {cell} AS cell FROM {SOURCE}))"  # noqa: S608
+    thousands = f"{_known(column)} AND contains(cell, {comma})"
+    decimals = f"NOT COALESCE({_known(column)}, false) AND other IS NOT NULL AND contains(cell, {comma})"
+    counted = ", ".join(f"COUNT(*) FILTER (WHERE {each})" for each in (thousands, decimals))
+    ((grouped, decimal),) = engine.look(f"SELECT {counted} FROM {cells}")  # noqa: S608
+    if grouped:
+        yield f"{name}: {_share(grouped, size)} with a comma between thousands, read as in 1,234 = 1234"
+    if decimal:
+        yield f"{name}: {_share(decimal, size)} with a comma before decimals, read as in 1,5 = 1.5"
 
 
 def _other_readings(name: str, column: Real, engine: DuckDBEngine) -> Iterator[str]:
     """Yield the usual way of writing numbers by which most more cells would be read; nothing where none would."""
-    source = DUCKDB.column(column.name)
-    readable = {}
-    for decimal, thousands in ((column.decimal, column.grouping), *_SIGNS):
-        cell, read = reading(replace(column, decimal=decimal, thousands=thousands), "text")
-        inner = f"(SELECT {source} AS source, {cell} AS cell FROM {SOURCE})"  # noqa: S608 (quoted)
-        counted = f"COUNT(*) FILTER (WHERE {_known(column)})"
-        ((count,),) = engine.look(f"SELECT {counted} FROM (SELECT source, {read} AS value FROM {inner})")  # noqa: S608
-        readable[decimal, thousands] = count
-    declared = readable[column.decimal, column.grouping]
-    best = max(readable, key=lambda signs: readable[signs])
-    if readable[best] > declared:
+    declared = _readable(column, engine)
+    others = {signs: _readable(replace(column, decimal=signs[0], thousands=signs[1]), engine) for signs in _SIGNS}
+    best = max(others, key=lambda signs: others[signs])
+    if others[best] > declared:
         signs = f'decimal = "{best[0]}" and thousands = "{best[1]}"'
-        yield f"{name}: {readable[best] - declared:,} more cells are numbers if you declare {signs}"
+        yield f"{name}: {others[best] - declared:,} more cells are numbers if you declare {signs}"
+
+
+def _readable(column: Real, engine: DuckDBEngine) -> int:
+    """Return how many cells of text are numbers as a column declares them."""
+    cell, read = reading(column, "text")
+    inner = f"(SELECT {cell} AS cell FROM {SOURCE})"  # noqa: S608 (quoted)
+    counted = f"COUNT(*) FILTER (WHERE {_known(column)})"
+    ((count,),) = engine.look(f"SELECT {counted} FROM (SELECT {read} AS value FROM {inner})")  # noqa: S608
+    return int(count)
 
 
 def _known(column: TableColumn) -> str:
