@@ -219,7 +219,9 @@ def test_number_needed_to_treat_is_positive_and_says_which_way(made: Made, study
 
 def test_inconclusive_verdict_comes_with_the_cheapest_remedy(made: Made, study: dpc.Study) -> None:
     report = Report.of(made(estimate=0.5, noise=(NoiseTerm("laplace", 1.0),), sampling_sd=0.1), study, date=DAY)
-    assert dict(part(report, "summary").items)["What would help"].startswith("One of these: (1) More epsilon")
+    assert dict(part(report, "summary").items)["What would help"].startswith(
+        "One of these: (1)\N{NO-BREAK SPACE}More epsilon"
+    )
 
 
 def test_impossible_estimate_comes_with_the_nearest_possible_value(made: Made, study: dpc.Study) -> None:
@@ -338,8 +340,8 @@ def test_guidelines_fit_the_design_and_refer_to_existing_sections(
         for _, places in table.lines:
             assert places == "left to the authors" or set(places.split(", ")) <= known
     baseline = {"trial": "25, baseline data", "observational": "9, baseline data"}[design]
-    lines = dict(line for table in tables for line in table.lines)
-    assert lines[baseline] == "left to the authors"  # without diagnostics there is no table of characteristics
+    # Without diagnostics there is no table of characteristics.
+    assert (baseline, "left to the authors") in {line for table in tables for line in table.lines}
 
 
 def test_study_digest_is_the_one_that_sites_approve(made: Made, study: dpc.Study) -> None:

@@ -21,6 +21,7 @@ h3 { font-size: 1.05rem; line-height: 1.3; margin: 1.8rem 0 0.4rem; color: var(-
 table { margin: 0.9rem 0; }
 caption { text-align: left; font-weight: 600; padding-bottom: 0.3rem; }
 dd, li, td:last-child { overflow-wrap: anywhere; }
+#audit_trail td:nth-child(3) { white-space: nowrap; }
 .wide { overflow-x: auto; }
 th, td { text-align: left; vertical-align: top; padding: 0.25rem 0.7rem 0.25rem 0;
   border-bottom: 1px solid var(--rule); }

@@ -53,7 +53,7 @@ def _failed_checks(report: ReportInputs) -> Iterator[Item]:
 def _help(report: ReportInputs) -> Iterator[Item]:
     remedies = report.verdict.remedies[:2]
     if len(remedies) > 1:
-        numbered = " ".join(f"({place}) {remedy}" for place, remedy in enumerate(remedies, start=1))
+        numbered = " ".join(f"({place})\N{NO-BREAK SPACE}{remedy}" for place, remedy in enumerate(remedies, start=1))
         yield report.say("What would help"), report.say("One of these: {remedies}", remedies=numbered)
     elif remedies:
         yield report.say("What would help"), remedies[0]
