@@ -1,4 +1,5 @@
-// Name the landmarks that the theme leaves without a name, for people who use a screen reader.
+// For people who use a screen reader or a keyboard: name the landmarks that the theme leaves without a name, and let
+// wide tables and figures, which scroll in their boxes, take the focus.
 (function () {
   for (const list of document.querySelectorAll("nav.md-nav[aria-labelledby]")) {
     const title = list.querySelector(":scope > .md-nav__title");
@@ -15,4 +16,12 @@
   }
   unmark();
   new MutationObserver(unmark).observe(document.body, { childList: true, subtree: true });
+
+  const boxes = ".md-typeset__scrollwrap, article p:has(img), article div.output, article figure, article div.arithmatex";
+  function focus() {
+    for (const box of document.querySelectorAll(boxes))
+      if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+      else box.removeAttribute("tabindex");
+  }
+  new ResizeObserver(focus).observe(document.body);
 })();
