@@ -233,6 +233,20 @@ def test_impossible_sum_is_refused(four: Federation) -> None:
         four.coordinator(study).run()
 
 
+@pytest.mark.parametrize("kind", ["channel", "mask"])
+def test_site_with_an_unusable_key_is_left_out(four: Federation, kind: str) -> None:
+    """Every other site would refuse it, and the round could never go on."""
+
+    def lie(body: dict[str, Any]) -> None:
+        if body["answer"] and "keys" in body["answer"]:
+            body["answer"]["keys"][kind] = "0" * 64
+
+    four.lie("north", lie)
+    effect = four.coordinator(secure_study(four), attempts=1).run()
+    assert effect.n == 700
+    assert paid(four) == dict.fromkeys(NAMES, 1) | {"north": 0}
+
+
 def test_coordinator_checks_the_studys_sites_against_its_roster(four: Federation, tmp_path: Path) -> None:
     other = Roster({**four.roster.sites, "west": Member(Key.make("west", tmp_path / "new.key").public)})
     with pytest.raises(StudyError, match="no such entry for west"):

@@ -11,6 +11,7 @@ from dpcausal.errors import TransportError, redact_errors
 from dpcausal.federation.protocol import Message, Request, Step
 from dpcausal.federation.question import Question
 from dpcausal.federation.receipt_checks import is_paid
+from dpcausal.federation.secure import masks
 from dpcausal.federation.signatures import Key, claimed_signer, opened
 from dpcausal.hash_chain import digest_of_text
 from dpcausal.release import Receipt, joint_price
@@ -91,7 +92,9 @@ def why_step_invalid(message: Message, site: str, question: Question) -> str:
     texts = all(
         _are_texts(part, expected[name]) if name in expected else is_public_key(part) for name, part in parts.items()
     )
-    return "" if whole and texts else _WRONG
+    # Every other site would refuse a key that is none; without this site the round goes on.
+    usable = request.ask != "keys" or (texts and masks.is_usable(body["channel"]) and masks.is_usable(body["mask"]))
+    return "" if whole and texts and usable else _WRONG
 
 
 def masked_answer(masked: Sequence[int], receipt: Receipt, header: str) -> Body:

@@ -54,6 +54,15 @@ def agreed_key(private: bytes, public: str, purpose: str, *context: str) -> byte
         return derived_key(X25519PrivateKey.from_private_bytes(private).exchange(other), purpose, *context)
 
 
+def is_usable(public: str) -> bool:
+    """Return whether sites can agree on keys with a public key; with some, everybody would agree on the same."""
+    try:
+        agreed_key(new_private_key(), public, "check")
+    except SessionError:
+        return False
+    return True
+
+
 def pairwise_seed(private: bytes, public: str, study: str, names: tuple[str, str]) -> bytes:
     """Return the seed of the mask that two sites share in one study; both sites derive the same."""
     return agreed_key(private, public, "pairwise mask", study, *sorted(names))
