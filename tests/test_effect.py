@@ -102,3 +102,9 @@ def test_effect_separates_sampling_error_and_privacy_noise(effect: dpc.Effect) -
 )
 def test_numbers_have_four_significant_digits(value: float, text: str) -> None:
     assert format_number(value) == text
+
+
+@pytest.mark.parametrize("level", [95, 0, 1, -0.5, "95%", "0.95"])
+def test_level_that_is_no_share_is_refused_with_what_to_write(effect: dpc.Effect, level: object) -> None:
+    with pytest.raises(RefusedError, match=r"for a 95 % interval give 0\.95"):
+        effect.interval(level)  # type: ignore[arg-type]

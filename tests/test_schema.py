@@ -230,7 +230,7 @@ def test_data_handling_says_what_counts_as_what() -> None:
         lambda: dpc.Real("x", 0, 1, decimal=";"),
         lambda: dpc.Real("x", 0, 1, decimal=",", thousands=","),
         lambda: dpc.Real("x", 0, 1, thousands="x"),
-        lambda: dpc.Real("x", 0, 1, missing_codes=["-9"]),
+        lambda: dpc.Real("x", 0, 1, missing_codes=["-9"]),  # type: ignore[list-item]
         lambda: dpc.Real("x", 0, 1, missing_codes=[math.nan]),
         lambda: dpc.Real("x", 0, 1, missing_codes=[-9], since="2020-01-01"),
         lambda: dpc.Real("x", 0, 1, strip=["5"]),

@@ -137,7 +137,7 @@ class Effect(OtherNames):
             RefusedError: Where there is no valid interval; the message says why.
         """
         self._check_interval()
-        if not 0 < level < 1:
+        if isinstance(level, str) or not 0 < level < 1:
             raise RefusedError(
                 expected="a level between 0 and 1", got=repr(level), hint="for a 95 % interval give 0.95."
             )

@@ -16,9 +16,10 @@ from dpcausal.cli import app
 from dpcausal.cli.check import MARK
 from dpcausal.site.policy_template import new_site
 
+COST = dpc.Real("cost", 0, 10_000)
 SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("arm", arms=("placebo", "drug"), undeclared="placebo"),
-    outcome=dpc.Real("cost", 0, 10_000),
+    outcome=COST,
     covariates=[
         dpc.Category("sex", ["female", "male", "?"]),
         dpc.Real("age", 18, 100, indicator=True),
@@ -93,12 +94,12 @@ def test_check_counts_commas_that_nobody_declared(tmp_path: Path) -> None:
     output = run(tmp_path).output
     assert "outcome cost: 2 (50.0%) with a comma between thousands, read as in 1,234 = 1234" in output
     assert "outcome cost: 1 (25.0%) with a comma before decimals, read as in 1,5 = 1.5" in output
-    write(tmp_path, replace(SCHEMA, outcome=replace(SCHEMA.outcome, thousands=",")), f"arm,cost,sex,age,ill\n{rows}")
+    write(tmp_path, replace(SCHEMA, outcome=replace(COST, thousands=",")), f"arm,cost,sex,age,ill\n{rows}")
     assert "with a comma" not in run(tmp_path).output
 
 
 def test_check_counts_missing_codes_as_absent(tmp_path: Path) -> None:
-    write(tmp_path, replace(SCHEMA, outcome=replace(SCHEMA.outcome, missing_codes=[-5, 20_000])))
+    write(tmp_path, replace(SCHEMA, outcome=replace(COST, missing_codes=[-5, 20_000])))
     output = run(tmp_path).output
     assert "outcome cost: 2 (40.0%) absent, 2 (40.0%) not read as declared" in output
     assert "outcome cost: 0 (0.0%) below 0, 0 (0.0%) above 10,000" in output

@@ -140,6 +140,9 @@ def test_the_first_record_of_csv_files_without_a_header_does_not_decide_what_is_
 
 def test_a_dict_is_told_how_to_become_a_table() -> None:
     schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1))
+    for rows, made in (([{"t": 0}], r"DataFrame\(records\)"), (np.zeros((2, 2)), r"DataFrame\(array, columns=")):
+        with pytest.raises(TableError, match=f"make a table of it: pandas.{made}"):
+            open_table(rows, schema)
     with pytest.raises(TableError, match=r"got a dict\n\nHint: .*pandas.DataFrame"):
         open_table({"t": [0, 1], "y": [0, 1]}, schema)
 

@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 _POSTGRES = ("postgresql://", "postgres://")
 _IN_DUCKDB = "set them in the relation's own connection: SET memory_limit = '1GB', SET threads, SET temp_directory."
 _IN_SPARK = "set them in Spark's own configuration: spark.executor.memory, spark.executor.cores, spark.local.dir."
+_MAKES = {
+    "dict": "pandas.DataFrame(columns), or pyarrow.table(columns)",
+    "list": "pandas.DataFrame(records), or pyarrow.Table.from_pylist(records)",
+    "ndarray": 'pandas.DataFrame(array, columns=["arm", "outcome"])',
+}
+"""How to make a table of what people have in its place."""
 
 
 def open_table(table: object, schema: Schema, resources: Resources | None = None) -> Engine:
@@ -101,12 +107,9 @@ def column_families(place: str) -> Mapping[str, Family | None]:
 
 
 def _frame(table: object, schema: Schema, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
-    if isinstance(table, dict):
-        raise TableError(
-            expected=TABLES,
-            got="a dict",
-            hint="make a table of it: pandas.DataFrame(columns), or pyarrow.table(columns).",
-        )
+    if type(table).__name__ in _MAKES:
+        made = _MAKES[type(table).__name__]
+        raise TableError(expected=TABLES, got=f"a {type(table).__name__}", hint=f"make a table of it: {made}.")
     if nw.dependencies.is_polars_lazyframe(table):
         table = collected(table, schema)
     try:
