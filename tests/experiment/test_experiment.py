@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -139,6 +140,30 @@ def test_file_json_frame_and_page_hold_the_same() -> None:
     page = card.to_html()
     assert page.count("<tr") == 9
     assert "default-src 'none'" in page
+
+
+def test_page_writes_all_numbers_of_a_line_with_the_same_decimals() -> None:
+    page = run(EXPERIMENT).to_html()
+    for line in re.findall(r"<tr><td.*</tr>", page):
+        control, treated, difference = (
+            re.findall(f'data-label="{name}"[^>]*>([^<]*)', line)[0] for name in ("Control", "Treated", "Difference")
+        )
+        limits = re.findall(r'class="arm">([^<]*) to ([^<]*)</span>', line)[0]
+        numbers = [re.findall(r"[\d.]+", each)[-1] for each in (control, treated, difference, *limits)]
+        assert len({len(number.partition(".")[2]) for number in numbers}) == 1
+        percentages = [each for each in (control, treated) if each.endswith("%")]
+        assert len(percentages) == (2 if "bought" in line else 0)
+        assert difference.endswith("pp") == ("bought" in line)
+
+
+def test_page_names_a_mismatch_and_translates_its_checks() -> None:
+    made = run(EXPERIMENT)
+    card, odd = (replace(made, sample_ratio=replace(made.sample_ratio, p_value=p)) for p in (0.5, 1e-9))
+    assert "Sample ratio MISMATCH (p &lt; 0.001;" in odd.to_html()
+    assert "MISMATCH" not in card.to_html()
+    german = card.to_html(language="de")
+    for words in ("Gruppenverhältnis wie deklariert", "benachbarte Tabellen: der ganze Datensatz", "nach Holm"):
+        assert words in german
 
 
 def test_page_escapes_what_people_name() -> None:

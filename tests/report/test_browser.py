@@ -14,6 +14,7 @@ import dpcausal as dpc
 from dpcausal.effect import SiteShare
 from dpcausal.report import Report
 from tests.report.conftest import Made
+from tests.report.examples import scorecard
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium or chrome on this machine to show the page in")
@@ -82,6 +83,24 @@ def words(html: str, width: int, folder: Path) -> tuple[int, int]:
         };
         document.title = single.length + "/" + single.reduce((sum, cell) => sum + pieces(cell), 0);
     """
+    return inside(html, width, folder, script)
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_scorecard_shows_all_columns_without_scrolling(width: int, tmp_path: Path) -> None:
+    client, scroll = wide_parts(scorecard().to_html(language="de"), width, tmp_path)
+    assert 0 < scroll <= client
+
+
+def test_column_that_is_cut_off_is_caught(tmp_path: Path) -> None:
+    html = scorecard().to_html(language="de").replace("</style>", "td { min-width: 20rem; }</style>")
+    client, scroll = wide_parts(html, 1280, tmp_path)
+    assert scroll > client
+
+
+def wide_parts(html: str, width: int, folder: Path) -> tuple[int, int]:
+    """Return the width of the table's frame, and of the table in it."""
+    script = 'const wide = inner.querySelector(".wide"); document.title = wide.clientWidth + "/" + wide.scrollWidth;'
     return inside(html, width, folder, script)
 
 
