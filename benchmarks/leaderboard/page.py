@@ -218,9 +218,12 @@ def _table(found: Found, table: str) -> Iterator[str]:
     lines = found.at(table, 1.0)
     epsilons = [epsilon for epsilon in SHOWN if found.at(table, epsilon)]
     dates = {line["date"] for epsilon in epsilons for line in found.at(table, epsilon)}
-    older = "" if len(dates) > 1 else f" Run of {dates.pop()}."
-    yield f"**{TITLES[table]}.**{older}"
+    older = "" if len(dates) > 1 else f"Run of {dates.pop()}."
+    yield f"### {TITLES[table]}"
     yield ""
+    if older:
+        yield older
+        yield ""
     yield '<div class="sortable" markdown>'
     yield ""
     yield f"| estimator | from | runs | {' | '.join(f'ε {epsilon:g}' for epsilon in epsilons)} | given, % | covers, % |"

@@ -17,7 +17,8 @@
   unmark();
   new MutationObserver(unmark).observe(document.body, { childList: true, subtree: true });
 
-  const boxes = ".md-typeset__scrollwrap, article p:has(img), article div.output, article figure, article div.arithmatex";
+  const boxes =
+    ".md-typeset__scrollwrap, article table, article p:has(img), article div.output, article figure, article div.arithmatex";
   function focus() {
     for (const box of document.querySelectorAll(boxes))
       if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;

@@ -4,13 +4,21 @@
   if (!formulas.length) return;
   const folder = document.currentScript.src.replace(/javascripts\/math\.js.*$/, "assets/katex/");
 
+  // The heading of a column needs text, which a formula is not to every screen reader.
+  function speak(formula, text) {
+    const spoken = document.createElement("span");
+    spoken.className = "spoken";
+    spoken.textContent = text;
+    formula.setAttribute("aria-hidden", "true");
+    formula.after(spoken);
+  }
+
   function typeset() {
-    for (const heading of document.querySelectorAll("th:has(.arithmatex)"))
-      heading.setAttribute("aria-label", heading.textContent.replace(/\\[()]/g, "").trim()); // screen readers skip formulas
     for (const formula of formulas) {
       const text = formula.textContent.trim();
       const display = text.startsWith("\\[");
       katex.render(text.slice(2, -2), formula, { displayMode: display, throwOnError: false });
+      if (formula.closest("th")) speak(formula, text.slice(2, -2));
     }
   }
 
