@@ -17,6 +17,7 @@ from checks.commands import all_commands
 from checks.documents import DOCUMENTS, ROOT, RUN, blocks, commands, faults
 from checks.mkdocs_hooks import filled
 from dpcausal.testing import synthetic_table
+from tests.support.slow import SLOW
 
 # What some pages need beyond this package: published tables (from the folder DPCAUSAL_DATA), programs, modules.
 FILES = {"docs/walkthrough.md": {"nsw.csv": "lalonde/nsw_lalonde_722.csv"}}
@@ -34,6 +35,8 @@ GROUPS = {
     "docs/mailbox.md": "mailbox",
     "docs/scaling.md": "spark",
 }
+# Pages that start Java, or a network to renew its certificates, as tests in vault/ and plugins/nvflare do in the gate.
+LONG = {"docs/certificates.md", "docs/scaling.md"}
 
 
 def name(path: Path) -> str:
@@ -41,7 +44,11 @@ def name(path: Path) -> str:
 
 
 PAGES = [
-    pytest.param(path, id=name(path), marks=[pytest.mark.xdist_group(GROUPS.get(name(path), name(path)))])
+    pytest.param(
+        path,
+        id=name(path),
+        marks=[pytest.mark.xdist_group(GROUPS.get(name(path), name(path))), *([SLOW] if name(path) in LONG else [])],
+    )
     for path in DOCUMENTS
     if any(block.language in RUN for block in blocks(path.read_text(encoding="utf-8")))
 ]

@@ -104,7 +104,7 @@ EFFORTS = {
         Effort(
             "smoke", worst=1_500, others=0, slow_worst=50, slow_others=0, power=5_000, least_power=0.5, listed=False,
             variants=False,
-            sizes=(2,), draws=20, units=(300,), threads=(), hostile=1, parts=1, public=1, openings=(997, 3_001),
+            sizes=(2,), draws=20, units=(300,), threads=(2,), hostile=1, parts=1, public=1, openings=(997, 3_001),
         ),
         Effort(
             "quick", worst=30_000, others=0, slow_worst=400, slow_others=0, power=30_000, least_power=0.75,
