@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from benchmarks.parts import PUBLISHED
-from benchmarks.secure_queries import NUMBER, PARTS, SITES, MetricEngine, drawn, sources
+from benchmarks.secure_queries import PARTS, SITES, MetricEngine, drawn, sources
+from benchmarks.secure_sums import NUMBER
 from dpcausal.audit.tables import exact_answer
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries import MetricMoments
