@@ -85,11 +85,8 @@ def subgroups(source: Source, epsilon: float, delta: float) -> Found:
 
 def metrics(source: Source, epsilon: float, delta: float) -> Found:
     """Return the effects on two metrics: the outcome, and the covariate, which treatment does not change."""
-    bundle = [Metric(OUTCOME), Metric(NUMBER.covariates[0])]  # type: ignore[arg-type]
-    named = {"method": "benjamini_hochberg", "level": 0.95}
-    experiment = Experiment(
-        name="metrics", treatment=NUMBER.treatment, metrics=bundle, epsilon=epsilon, delta=delta, **named
-    )
+    bundle = [Metric(OUTCOME), Metric(X)]
+    experiment = Experiment(name="metrics", treatment=NUMBER.treatment, metrics=bundle, epsilon=epsilon, delta=delta)
     effects = experiment.run(source).effects
     bounds = np.array([effect.interval(0.95) for effect in effects])
     return np.array([effect.estimate for effect in effects]), bounds[:, 0], bounds[:, 1]

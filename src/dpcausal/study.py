@@ -368,8 +368,10 @@ class Study:
         whole["estimator"] = plain_estimator(self.estimator)
         whole["schema"] = self.schema.to_dict()
         whole["aggregation"] = "" if self.aggregation == "plain" else self.aggregation
-        tables = ("confounders", "bounds", "expected", "epsilons", "requires", "secure", "sites", "estimator")
-        tables += ("secondary", "schema")
+        tables = (
+            *("confounders", "bounds", "expected", "epsilons", "requires", "secure", "sites", "estimator"),
+            *("secondary", "schema"),
+        )
         simple = {name: value for name, value in whole.items() if name not in tables and value != ""}
         return {"version": VERSION} | simple | {name: dict(whole[name]) for name in tables if whole[name]}
 
