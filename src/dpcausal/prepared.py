@@ -1,11 +1,14 @@
 """A study that is priced and ready to run on a vault."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from dpcausal.curve import EffectCurve
 from dpcausal.diagnostics import Diagnosis
 from dpcausal.effect import Effect
+from dpcausal.errors import RefusedError
+from dpcausal.experiment import Scorecard
 from dpcausal.guarantee import Event
 from dpcausal.rehearsal.pricing import MeteredSource, outstanding_cost
 from dpcausal.release import Release
@@ -23,16 +26,33 @@ class StudyResult:
         effect: The effect; None where a required diagnostic failed, and the effect was not asked for.
         diagnoses: The required diagnostics, by name.
         releases: Everything that was released for it, in order.
+        secondary: The secondary analyses, by label: effect curves and scorecards.
     """
 
     effect: Effect | None
     diagnoses: Mapping[str, Diagnosis]
     releases: tuple[Release, ...]
+    secondary: Mapping[str, EffectCurve | Scorecard] = field(default_factory=dict)
 
     @property
     def failed(self) -> tuple[str, ...]:
         """The names of the required diagnostics that failed."""
         return tuple(name for name, diagnosis in self.diagnoses.items() if diagnosis.passes is False)
+
+    def checked_effect(self) -> Effect:
+        """Return the effect.
+
+        Raises:
+            RefusedError: If a required diagnostic failed.
+        """
+        if self.effect is None:
+            failed = {name: self.diagnoses[name] for name in self.failed}
+            raise RefusedError(
+                expected=f"required diagnostics that do not fail: {', '.join(self.diagnoses)}",
+                got="; ".join(f"{name} failed: {each.found}" for name, each in failed.items()),
+                hint=" ".join(each.remedy for each in failed.values()),
+            )
+        return self.effect
 
 
 @dataclass(frozen=True)

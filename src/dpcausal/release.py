@@ -9,11 +9,14 @@ from typing import Any, Literal, Self
 from dpcausal import queries
 from dpcausal.calibration import Noise
 from dpcausal.errors import QueryError
-from dpcausal.guarantee import Guarantee
+from dpcausal.guarantee import Guarantee, exact
 from dpcausal.hash_chain import digest_of
 from dpcausal.interval import NoiseTerm
 from dpcausal.joint_estimate import JointNoise
 from dpcausal.queries import Query
+
+Asked = tuple[Query, Guarantee]
+"""A query, and what is promised about its answer."""
 
 
 @dataclass(frozen=True)
@@ -24,8 +27,8 @@ class Receipt:
     the digest of all their receipts.
 
     Attributes:
-        query: The name of the query.
-        epsilon: Its epsilon.
+        query: The name of the query; of several that were paid for together, all names.
+        epsilon: Its epsilon, or that of all of them.
         delta: Its delta.
         entry: The number of the debit in the ledger.
         digest: The digest of the debit.
@@ -42,6 +45,28 @@ class Receipt:
     site: str | None = None
     on: str | None = None
     as_of: str | None = None
+
+    @property
+    def count(self) -> int:
+        """The number of queries that the debit paid for."""
+        return self.query.count(_AND) + 1
+
+
+_AND = " + "
+"""What stands between the names of queries that were paid for together."""
+
+
+def joint_price(asked: Sequence[Asked]) -> Receipt:
+    """Return a receipt, without a debit, for queries that are paid for together: their names and their total price.
+
+    Example:
+        >>> from dpcausal.queries import ArmMoments, CovariateSums
+        >>> asked = [(CovariateSums(["age"]), Guarantee(epsilon=0.1)), (ArmMoments(), Guarantee(epsilon=0.2))]
+        >>> print(format_receipt(joint_price(asked)))
+        covariate_sums + arm_moments: epsilon 0.3, delta 0
+    """
+    epsilon, delta = (sum(exact(getattr(guarantee, part)) for _, guarantee in asked) for part in ("epsilon", "delta"))
+    return Receipt(_AND.join(query.name for query, _ in asked), float(epsilon), float(delta))
 
 
 def receipts_in(document: Mapping[str, Any]) -> tuple[Receipt, ...]:

@@ -1,14 +1,13 @@
 """Studies: a whole analysis as one file, with its question, schema, estimator and price."""
 
-import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any, Literal, Self, get_args
 
 import tomli_w
 
-from dpcausal.calibration import calibrate, share_of
 from dpcausal.diagnostics import Balance, Diagnosis, Overlap
 from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import StudyError
@@ -18,17 +17,16 @@ from dpcausal.estimators.average import (
     Winsorised,
 )
 from dpcausal.estimators.plausibility import warned_of_width
-from dpcausal.expectations import Expectations
-from dpcausal.guarantee import Guarantee
+from dpcausal.guarantee import Guarantee, exact
 from dpcausal.hash_chain import digest_of_text
 from dpcausal.plain_text import is_plain_text
 from dpcausal.planning.precision import half_width
 from dpcausal.pooling import Automatic, Rule, describe_pooling
-from dpcausal.prepared import Prepared
-from dpcausal.queries import Query
+from dpcausal.prepared import Prepared, StudyResult
 from dpcausal.queries.cuts import cuts_of
 from dpcausal.rehearsal import Rehearsal
 from dpcausal.rehearsal.pricing import MeteredSource
+from dpcausal.release import Asked
 from dpcausal.schema import Schema
 from dpcausal.secure_settings import SecureSettings, secure_settings
 from dpcausal.source import AdditiveSource, RecordingSource, Source
@@ -38,17 +36,18 @@ from dpcausal.study_file import (
     plain_estimator,
     read_estimator,
     texts_in,
-    unknown_key,
 )
+from dpcausal.study_secondary import Secondary, SecondaryResult, read_secondary
+from dpcausal.study_session import Ask, check_session, session_questions
 from dpcausal.study_template import VERSION, check_filled_in
-from dpcausal.validation import check_format, check_keys, is_number
+from dpcausal.study_texts import check_confounders, check_expected, check_reasons, check_words
+from dpcausal.validation import check_format, check_keys
 
 _RENAMED = {"asker": "requester", "of": "covariates", "values of a treatment": "arms"}
 
 Pooling = Literal["sums"] | Automatic | Rule
 """`sums` adds up noisy answers as if all units were in one table; other rules pool sites' effects (`dpcausal.pool`)."""
 
-_LONGEST = 10_000
 POOLINGS: tuple[str, ...] = ("sums", "automatic", *get_args(Rule))
 
 
@@ -73,7 +72,10 @@ class Study:
         bounds: Who chose the bounds and values in the schema (`by`), when (`on`), and where they come from (`source`).
         requires: Diagnostics that must not fail before the effect is asked for: `overlap` and `balance`, each with an
             epsilon of its own and the parameters of `dpcausal.diagnostics`. Balance is that after the estimator's
-            adjustment, so it needs an estimator that weights, a plain difference, or a trial. For one table only.
+            adjustment, so it needs an estimator that weights, a plain difference, or a trial. For one table, or for
+            secure sums.
+        secondary: For secure sums, secondary analyses by label: effect curves and experiments, each with the `name` of
+            its estimator, an `epsilon` of its own and the estimator's parameters.
         requester: The name that signs the requests to sites, where there are many.
         pooling: How the answers of several sites become one effect; `automatic` depends on how many answer.
         epsilons: The epsilons of sites that differ from `epsilon`, by the site's name.
@@ -105,6 +107,7 @@ class Study:
     bounds: Mapping[str, str] = field(default_factory=dict)
     expected: Mapping[str, float] = field(default_factory=dict)
     requires: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    secondary: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     requester: str = ""
     pooling: Pooling = "automatic"
     epsilons: Mapping[str, float] = field(default_factory=dict)
@@ -114,7 +117,10 @@ class Study:
     _read: str | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        self._check_words()
+        words = ("name", "question", "eligibility", "time_zero", "requester")
+        check_words({what: getattr(self, what) for what in words}, self.design)
+        check_reasons("confounders", self.confounders, self._covariates())
+        check_reasons("bounds", self.bounds, ("by", "on", "source"))
         parts = isinstance(self.schema, Schema), type(self.estimator) in ESTIMATORS.values(), self.pooling in POOLINGS
         if not all(parts):
             raise StudyError(
@@ -127,8 +133,10 @@ class Study:
             raise StudyError(
                 expected="epsilons by the names of sites", got=repr(self.epsilons)[:100], hint="{'north': 0.5}"
             )
-        self._check_expected()
+        check_expected(self.expected)
+        self.rehearsal(10_000)
         self.diagnostics()
+        self.secondary_analyses()
         for text in texts_in(self._plain()):
             if not is_plain_text(text):
                 raise StudyError(
@@ -136,15 +144,21 @@ class Study:
                     got=repr(text)[:100],
                     hint="people approve a study by what they see, so nothing in it may be hidden.",
                 )
-        self._check_confounders()
+        check_confounders(self.confounders, self.adjusts_for, self.method)
         for site in ("", *self.epsilons):
             self.guarantee(site)
         for diagnostic, epsilon in self.diagnostics().values():
             diagnostic.estimate(self.rehearsal(10_000), epsilon=epsilon)
         if (settings := self.secure_settings) is not None:
             self._check_secure(settings.honest)
+        elif self.secondary:
+            raise StudyError(
+                expected='secondary analyses with aggregation = "secure"',
+                got=f"{', '.join(self.secondary)} in a study without it",
+                hint="on one table, call their estimators with the vault.",
+            )
         asked = [query.name for query, _ in self.questions()]
-        if self.pooling == "sums" and (self.epsilons or not self._adds_up):
+        if self.pooling == "sums" and (self.epsilons or not (settings or self._adds_up)):
             raise StudyError(
                 expected="for sums, one query whose answers add up over sites, with the same epsilon everywhere",
                 got=f"{', '.join(asked)}" + (", and another epsilon for some sites" if self.epsilons else ""),
@@ -152,68 +166,13 @@ class Study:
             )
 
     def _check_secure(self, honest: int) -> None:
-        if self.pooling != "sums" or self.requires or self.advice_for_sites:
+        if self.pooling != "sums" or self.advice_for_sites:
             raise StudyError(
-                expected='for secure sums, pooling = "sums", no required diagnostics, and the same estimand everywhere',
-                got=f"pooling {self.pooling}, {self.method}" + (", required diagnostics" if self.requires else ""),
-                hint=self.advice_for_sites or 'write pooling = "sums" and leave [requires] out.',
+                expected='for secure sums, pooling = "sums", and the same estimand everywhere',
+                got=f"pooling {self.pooling}, {self.method}",
+                hint=self.advice_for_sites or 'write pooling = "sums".',
             )
-        asked = self.questions()
-        noises = [calibrate(query, self.schema, guarantee) for query, guarantee in asked]
-        public = all(scale is not None for noise in noises for scale in noise.scales)
-        if asked != self.questions(1_000) or not public or any(query.prepaid for query, _ in asked):
-            raise StudyError(
-                expected="for secure sums, a query that is the same at every site, with noise of a public size",
-                got=f"{self.method}, whose query depends on the number of units, on earlier looks or on private sizes",
-                hint="use difference_in_means, regression_adjustment, survival or stratification with a cap.",
-            )
-        for noise in noises:
-            share_of(noise, honest)  # raises where it cannot be shared: sites would refuse in their third round
-
-    def _check_words(self) -> None:
-        for what in ("name", "question", "eligibility", "time_zero", "requester"):
-            value = getattr(self, what)
-            empty = what in ("name", "question") and not (isinstance(value, str) and value.strip())
-            if not isinstance(value, str) or empty or len(value) > _LONGEST:
-                raise StudyError(expected=f"a text for {what}", got=repr(value)[:100], hint="write it between quotes.")
-        if self.design not in ("trial", "observational"):
-            raise StudyError(
-                expected="design: trial or observational",
-                got=repr(self.design)[:100],
-                hint="it is a trial only if treatment was randomised.",
-            )
-        for what, known in (("confounders", self._covariates()), ("bounds", ("by", "on", "source"))):
-            words = getattr(self, what)
-            if (
-                not isinstance(words, Mapping)
-                or not set(words) <= set(known)
-                or not all(isinstance(word, str) and len(word) <= _LONGEST for word in words.values())
-            ):
-                raise StudyError(
-                    expected=f"{what}: texts for {', '.join(known) or 'covariates, of which the schema has none'}",
-                    got=repr(words)[:100],
-                    hint=f"{unknown_key(words, known)}write a table [{what}] with a line for each.",
-                )
-
-    def _check_confounders(self) -> None:
-        if self.confounders and set(self.confounders) != set(self.adjusts_for):
-            raise StudyError(
-                expected=f"in [confounders], a reason for each covariate that the estimator adjusts for: "
-                f"{', '.join(self.adjusts_for) or 'none'}",
-                got=f"reasons for {', '.join(self.confounders)}",
-                hint=f"{self.method} adjusts for the covariates in its own parameters only; make both lists the same.",
-            )
-
-    def _check_expected(self) -> None:
-        known = [part.name for part in fields(Expectations) if part.name not in ("schema", "n")]
-        given = self.expected
-        if not isinstance(given, Mapping) or not set(given) <= set(known) or not all(map(is_number, given.values())):
-            raise StudyError(
-                expected=f"in [expected], numbers for some of {', '.join(known)}",
-                got=repr(given)[:100],
-                hint=f"{unknown_key(given, known)}write a table [expected] with a line for each.",
-            )
-        self.rehearsal(10_000)
+        check_session(self._session, self._asks, self.rehearsal, self.schema, honest)
 
     def _covariates(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.schema.covariates) if isinstance(self.schema, Schema) else ()
@@ -279,8 +238,14 @@ class Study:
         return Guarantee(epsilon=epsilon, delta=self.delta, protects=self.schema.protects)
 
     def total_epsilon(self, site: str = "") -> float:
-        """Return the epsilon of everything that this study asks of a site, required diagnostics included."""
-        return math.fsum([self.guarantee(site).epsilon, *(epsilon for _, epsilon in self.diagnostics().values())])
+        """Return the epsilon of everything that this study asks of a site."""
+        others = (*self.diagnostics().values(), *((each, each.epsilon) for each in self.secondary_analyses().values()))
+        return float(sum(map(exact, [self.guarantee(site).epsilon, *(epsilon for _, epsilon in others)])))
+
+    @property
+    def total_delta(self) -> float:
+        """The delta of everything that this study asks of a site."""
+        return float(sum(map(exact, [self.delta, *(each.delta for each in self.secondary_analyses().values())])))
 
     def prepare(self, vault: MeteredSource, site: str = "") -> Prepared:
         """Price this study on a vault; `run` of what is returned runs it.
@@ -303,7 +268,7 @@ class Study:
         """
         from dpcausal.ledger import Spending  # noqa: PLC0415 (slow to load; a vault has loaded it already)
 
-        price = Spending(self.total_epsilon(site), self.delta)
+        price = Spending(self.total_epsilon(site), self.total_delta)
         return Prepared.of(vault, self._diagnose, lambda source: self.warned(self._estimate(source, site), site), price)
 
     def _diagnose(self, source: Source) -> dict[str, Diagnosis]:
@@ -312,6 +277,19 @@ class Study:
     def _estimate(self, source: Source, site: str) -> Effect:
         source = AdditiveSource(source) if site else source
         return self.estimator.estimate(source, epsilon=self.guarantee(site).epsilon, delta=self.delta)
+
+    def evaluate(self, source: Source) -> StudyResult:
+        """Evaluate all of a study on a source: required diagnostics and, unless one fails, all estimates.
+
+        Args:
+            source: What answers the queries: a coordinator of secure sums, which has all answers already.
+        """
+        recording = RecordingSource(source)
+        diagnoses = self._diagnose(recording)
+        if any(diagnosis.passes is False for diagnosis in diagnoses.values()):
+            return StudyResult(None, diagnoses, tuple(recording.releases))
+        effect, secondary = self._estimate(recording, ""), self._analyse(recording)
+        return StudyResult(effect, diagnoses, tuple(recording.releases), secondary)
 
     def rehearsed(self, n: int, site: str = "") -> Effect:
         """Return the effect to expect from a site with so many units: its price, and the width of its interval."""
@@ -337,11 +315,35 @@ class Study:
             effect, half_width(self.rehearsed(effect.n, site)), informed="outcome_sd" in self.expected
         )
 
-    def questions(self, n: int = 10_000, site: str = "") -> tuple[tuple[Query, Guarantee], ...]:
+    def questions(self, n: int = 10_000, site: str = "") -> tuple[Asked, ...]:
         """Return the queries of the estimator. One that depends on an earlier answer holds a rehearsed answer."""
         source = RecordingSource(self.rehearsal(n))
         self._estimate(source, site)
         return tuple((release.query, release.guarantee) for release in source.releases)
+
+    def site_questions(self, n: int = 10_000, site: str = "") -> tuple[Asked, ...]:
+        """Return all queries that one of many sites is asked.
+
+        With secure sums they include required diagnostics, which come first, and secondary analyses, which come last.
+        Numbers are masked in this order.
+        """
+        return self.questions(n, site) if self.secure_settings is None else self._session
+
+    @cached_property
+    def _session(self) -> tuple[Asked, ...]:
+        """The queries of secure sums, which no number of units changes."""
+        return session_questions(self._asks, self.rehearsal(10_000))
+
+    @property
+    def _asks(self) -> tuple[Ask, ...]:
+        return self._diagnose, lambda source: self._estimate(source, ""), self._analyse
+
+    def _analyse(self, source: Source) -> dict[str, SecondaryResult]:
+        return {label: each.estimate(source) for label, each in self.secondary_analyses().items()}
+
+    def secondary_analyses(self) -> dict[str, Secondary]:
+        """Return the secondary analyses, by label, each with its price."""
+        return read_secondary(self.secondary)
 
     def diagnostics(self) -> dict[str, tuple[Overlap | Balance, float]]:
         """Return the required diagnostics, by name, each with its epsilon."""
@@ -357,7 +359,10 @@ class Study:
         whole["estimator"] = plain_estimator(self.estimator)
         whole["schema"] = self.schema.to_dict()
         whole["aggregation"] = "" if self.aggregation == "plain" else self.aggregation
-        tables = ("confounders", "bounds", "expected", "epsilons", "requires", "secure", "sites", "estimator", "schema")
+        tables = (
+            *("confounders", "bounds", "expected", "epsilons", "requires", "secure", "sites", "estimator"),
+            *("secondary", "schema"),
+        )
         simple = {name: value for name, value in whole.items() if name not in tables and value != ""}
         return {"version": VERSION} | simple | {name: dict(whole[name]) for name in tables if whole[name]}
 

@@ -24,11 +24,11 @@ def read_estimator(document: object) -> Any:  # noqa: ANN401 (one of ESTIMATORS)
     return read_parameters(document["name"], ESTIMATORS[document["name"]], parameters)
 
 
-def read_parameters(name: str, kind: type[Any], document: Mapping[str, Any]) -> Any:  # noqa: ANN401 (one of that kind)
-    """Return an estimator or a diagnostic with these parameters."""
+def read_parameters(name: str, kind: type[Any], document: Mapping[str, Any], **read: object) -> Any:  # noqa: ANN401 (one of that kind)
+    """Return an estimator or a diagnostic with these parameters, some of them read already."""
     parameters = {
         key: read_estimator(value) if key == "estimator" else _parameter(value) for key, value in document.items()
-    }
+    } | read
     known = [part.name for part in fields(kind)]
     try:
         return kind(**parameters)

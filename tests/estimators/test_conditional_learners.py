@@ -209,3 +209,14 @@ def curve_values(curve: dpc.EffectCurve, at: dict[str, Array]) -> Array:
     count = len(curve.weights)
     ones = [tuple(float(place == each) for each in range(count)) for place in range(count)]
     return np.array([replace(curve, weights=weights).effect(at)[0] for weights in ones])
+
+
+@pytest.mark.parametrize("kind", [dpc.RLearner, dpc.DRLearner])
+def test_trial_without_outcome_models_asks_one_query_and_finds_the_effect(kind: type[CurveEstimator]) -> None:
+    learner = kind(OF, dpc.Polynomial(OF), propensity=0.5, outcome_models=False)  # type: ignore[call-arg]
+    curve = learner.estimate(vault_of(40_000, confounded=False), epsilon=5.0, delta=1e-6)
+    assert [receipt.query for receipt in curve.receipts] == ["effect_moments"]
+    assert off(curve) < 0.2
+    assert not curve.no_interval
+    with pytest.raises(QueryError, match="a known propensity"):
+        kind(OF, dpc.Polynomial(OF), outcome_models=False).estimate(vault_of(100), epsilon=1.0)  # type: ignore[call-arg]

@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -58,7 +59,12 @@ def test_commands_lead_from_a_study_to_an_effect(workspace: Path, federation: Fe
 def test_files_carried_by_hand_open_a_secure_sum(workspace: Path, federation: Federation, tmp_path: Path) -> None:
     study, exchange = tmp_path / "study.toml", tmp_path / "exchange"
     terms = {"honest": 2, "colluding": 1}
-    secure = federation.study(aggregation="secure", secure=terms, sites=federation.roster.keys)
+    more: dict[str, Any] = {
+        "design": "trial",
+        "requires": {"balance": {"epsilon": 0.5, "covariates": ["age"], "most": 5.0}},
+        "secondary": {"wards": {"name": "subgroup_effects", "by": ["ward"], "epsilon": 0.5}},
+    }
+    secure = federation.study(aggregation="secure", secure=terms, sites=federation.roster.keys, **more)
     study.write_text(secure.to_toml(), encoding="utf-8")
     carried = set[Path]()
     for place in range(1, 6):
@@ -73,6 +79,9 @@ def test_files_carried_by_hand_open_a_secure_sum(workspace: Path, federation: Fe
     opened = run("run", workspace, study, "--files", exchange)
     assert opened.exit_code == 0, opened.output
     assert "secure sums of 3 of 3 sites" in opened.output.replace("\n", " ")
+    assert "standardised mean differences" in opened.output
+    assert "average treatment effect in each group" in opened.output
+    assert "covariate_sums + arm_moments + subgroup_moments: epsilon 2" in opened.output.replace("\n", " ")
 
 
 def test_run_names_files_that_do_not_count(workspace: Path, federation: Federation, tmp_path: Path) -> None:

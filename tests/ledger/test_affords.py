@@ -2,7 +2,7 @@
 
 import pytest
 
-from dpcausal.errors import BudgetExceededError
+from dpcausal.errors import BudgetExceededError, LedgerError
 from dpcausal.guarantee import Event
 from dpcausal.ledger import Budget, Ledger
 
@@ -53,3 +53,15 @@ def test_an_event_that_a_rule_cannot_take_is_named() -> None:
     ledger = opened(Budget(epsilon=3, delta=1e-6, rule="zcdp"))
     with pytest.raises(BudgetExceededError, match="additive rule takes such events"):
         ledger.check_affords({"a": GAUSSIAN, "b": SMOOTH})
+
+
+def test_several_prices_of_one_request_are_reserved_together_or_not_at_all() -> None:
+    ledger = opened(Budget(epsilon=0.3, delta=1e-6))
+    with pytest.raises(BudgetExceededError, match=r"2 queries for a total of epsilon 0\.4, delta 2e-06"):
+        ledger.grant("too much", [GAUSSIAN, GAUSSIAN], {})
+    assert len(ledger.entries()) == 1
+    ledger.grant("both", [LAPLACE, GAUSSIAN], {})
+    assert (ledger.spent.epsilon, ledger.spent.delta) == (0.3, 1e-6)
+    assert [entry.kind for entry in ledger.entries()] == ["open", "grant"]
+    with pytest.raises(LedgerError, match="price that was reserved"):
+        ledger.grant("both", [LAPLACE], {})

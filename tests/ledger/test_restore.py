@@ -1,16 +1,21 @@
 """An older copy that is put back on purpose: what is lost is written down, counted once more, and told."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import dpcausal as dpc
+from dpcausal.calibration import calibrate
 from dpcausal.errors import BudgetExceededError, GuaranteeError, LedgerError
 from dpcausal.guarantee import Event
-from dpcausal.release import Receipt
+from dpcausal.ledger.restoring import _price
+from dpcausal.queries import ArmMoments, ArmTotals
+from dpcausal.release import Receipt, joint_price
 from dpcausal.report.ledger_summary import LedgerSummary
+from dpcausal.testing import standard_schema
 from tests.ledger.long_ledgers import AS_OF, GAUSSIAN, LAPLACE, answer
 
 BY: dict[str, Any] = {"by": "bob", "reason": "the disk failed"}
@@ -143,3 +148,14 @@ def test_a_witness_that_is_lost_too_is_replaced(tmp_path: Path) -> None:
         dpc.Ledger.restore(lost.url, witness=new, **BY)
     assert dpc.Ledger.restore(lost.url, witness=new, lost_epsilon=0.0, **BY).spent.epsilon == 0.2
     assert dpc.Ledger(lost.url, witness=new).spent.epsilon == 0.2
+
+
+def test_lost_receipt_of_several_queries_costs_no_less_than_they_did() -> None:
+    """Which of them had Gaussian noise is unknown, so the price in rho is above any way to divide the total."""
+    asked = [(ArmMoments(), dpc.Guarantee(epsilon=0.2)), (ArmTotals(), dpc.Guarantee(epsilon=1.0, delta=1e-6))]
+    schema = standard_schema()
+    spent = sum(calibrate(*each).event.rho for each in ((query, schema, promised) for query, promised in asked))
+    receipt = replace(joint_price(asked), entry=3, digest="0" * 64)
+    price = _price(receipt)
+    assert (receipt.count, price.epsilon, price.delta) == (2, 1.2, 1e-6)
+    assert price.rho >= spent

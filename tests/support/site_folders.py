@@ -15,6 +15,7 @@ from dpcausal.site.decisions import DecisionKind, sign_decision
 from dpcausal.site.people import Person, add_person, identity
 from dpcausal.site.policy import FILE, KEY, VERSION, Policy
 from dpcausal.study import Study
+from dpcausal.study_secondary import SECONDARY
 
 AS_OF = "2026-06-30"
 
@@ -34,7 +35,7 @@ def make_site_folder(
         "protects": schema.protects,
         "public": list(schema.public_columns),
         "columns": table.column_names,
-        "estimators": list(ESTIMATORS),
+        "estimators": [*ESTIMATORS, *SECONDARY],
         "epsilon_per_study": 100.0,
         "delta_per_study": 1e-3,
         "minimum_units": 2,

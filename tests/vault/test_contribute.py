@@ -34,7 +34,7 @@ def contribute(
     vault: dpc.Vault, query: Query | None = None, guarantee: dpc.Guarantee = ONE, **given: object
 ) -> Contribution:
     named = {"session": SESSION, "members": MEMBERS, "honest": 2, "mask": MASK} | given
-    return vault.contribute(query or ArmMoments(), guarantee, **named)  # type: ignore[arg-type]
+    return vault.contribute([(query or ArmMoments(), guarantee)], **named)  # type: ignore[arg-type]
 
 
 @pytest.fixture

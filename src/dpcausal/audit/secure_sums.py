@@ -1,20 +1,26 @@
 """Checks of what a vault adds to secure sums: shares of noise, paid for first, each session answered once."""
 
+import math
+
 import numpy as np
 
 from dpcausal.audit.finding import Finding
 from dpcausal.audit.noise_distribution import noise_faults
 from dpcausal.audit.spy import SpyVault
+from dpcausal.audit.tables import exact_answer
 from dpcausal.calibration import NoiseShare, calibrate
 from dpcausal.errors import LedgerError, QueryError
 from dpcausal.guarantee import Guarantee
-from dpcausal.queries import ArmMoments, ArmTotals
+from dpcausal.ledger import Budget
+from dpcausal.queries import ArmMoments, ArmTotals, CovariateSums
 from dpcausal.release import Contribution
 from dpcausal.testing import standard_schema, synthetic_table
-from dpcausal.vault.door import Sampler
+from dpcausal.vault.door import Sampler, Vault
 from dpcausal.vault.preconditions import check_contribution
 
 _HONEST = 3
+_SMALL = 0.01
+"""The epsilon of each query where many sessions are asked for within one budget."""
 _SESSION = "0" * 64
 
 
@@ -24,7 +30,7 @@ def check_shares(guarantee: Guarantee, draws: int) -> Finding:
     The share is the one that the door draws. Noise as claimed fails with a probability of at most 1e-9.
     """
     noise = calibrate(ArmMoments(), standard_schema(), guarantee)
-    share = check_contribution(ArmMoments(), noise, _HONEST, [0] * len(noise.scales))
+    (share,) = check_contribution([ArmMoments()], [noise], _HONEST, [0] * len(noise.scales))
     many = NoiseShare(share.family, share.scales * draws, share.honest)
     shares = [Sampler().add_noise_share([0] * len(many.scales), many) for _ in range(_HONEST)]
     summed = np.sum(shares, axis=0, dtype=float).reshape(draws, -1)
@@ -40,7 +46,9 @@ def check_session() -> Finding:
 
     def contribute(query: ArmMoments | ArmTotals, session: str = _SESSION) -> Contribution:
         count = len(calibrate(query, vault.schema, guarantee).scales)
-        return vault.contribute(query, guarantee, session=session, members="1" * 64, honest=_HONEST, mask=mask[:count])
+        return vault.contribute(
+            [(query, guarantee)], session=session, members="1" * 64, honest=_HONEST, mask=mask[:count]
+        )
 
     answers = {contribute(ArmMoments()).masked for _ in range(3)}
     faults = [] if len(answers) == 1 else ["a session has several answers"]
@@ -55,3 +63,45 @@ def check_session() -> Finding:
         faults.append("the table is read, or the price paid, more than once")
     detail = "; ".join(faults) or "one session: paid, read and answered once"
     return Finding("debit", "Vault.contribute", not faults, detail, {"readings": len(vault.readings)})
+
+
+def check_bundle(runs: int) -> Finding:
+    """Check a session of many queries: paid for at once, and each number with its own mask, noise and place.
+
+    Three queries are asked so many times in one session of each of some honest sites. Their sum, less masks and exact
+    answers, must have the noise of one table, query by query. Noise as claimed fails with a probability of at most 1e-9
+    for each query.
+    """
+    schema, guarantee = standard_schema(), Guarantee(epsilon=_SMALL)
+    kinds = (ArmTotals(), CovariateSums(["age"]), ArmMoments())
+    noises = [calibrate(query, schema, guarantee) for query in kinds]
+    table = synthetic_table(schema, 50)
+    vault = Vault(table, schema, ledger="sqlite://", budget=Budget(epsilon=100))
+    exact = np.concatenate(
+        [
+            exact_answer(query, schema, vault._engine, guarantee).in_order(noise)  # noqa: SLF001 (the audit looks inside)
+            for query, noise in zip(kinds, noises, strict=True)
+        ]
+    )
+    asked = [(query, guarantee) for query in kinds] * runs
+    mask = [(place + 1) * 0x9E3779B97F4A7C15 % 2**64 for place in range(len(exact) * runs)]
+    left = np.zeros((runs, len(exact)))
+    for site in range(_HONEST):
+        found = vault.contribute(asked, session=f"{site:064}", members="1" * 64, honest=_HONEST, mask=mask)
+        noisy = [(each - own + 2**63) % 2**64 - 2**63 for each, own in zip(found.masked, mask, strict=True)]
+        left += np.array(noisy, dtype=float).reshape(runs, -1) - exact
+    faults, end = [], 0
+    for query, noise in zip(kinds, noises, strict=True):
+        start, end = end, end + len(noise.scales)
+        scales = np.array(noise.scales, dtype=float)
+        faults += [f"{query.name}: {fault}" for fault in noise_faults(left[:, start:end], scales, noise.family)]
+    spy, count = SpyVault(table, schema), len(exact)
+    for _ in range(2):
+        spy.contribute(asked[:3], session=_SESSION, members="1" * 64, honest=_HONEST, mask=mask[:count])
+    entries = [entry.kind for entry in spy.ledger.entries()]
+    if entries.count("debit") != 1 or not all(before[-1] == "debit" for _, before in spy.readings):
+        faults.append("a session is not paid for by one debit before the table is read")
+    if not math.isclose(vault.ledger.spent.epsilon, _HONEST * len(asked) * _SMALL, rel_tol=1e-9):
+        faults.append("a session does not cost the sum of the prices of its queries")
+    detail = "; ".join(dict.fromkeys(faults)) or f"sums of {_HONEST} sites with {len(asked):,} queries each"
+    return Finding("debit", "several queries in one session", not faults, detail, {"queries": len(asked)})

@@ -14,7 +14,7 @@ from dpcausal.audit.noise_distribution import check_draws, check_noise
 from dpcausal.audit.opening import by_command, check_commands, check_opening, openings
 from dpcausal.audit.payment import check_debit, check_refusal, check_retry
 from dpcausal.audit.public_outputs import check_public_outputs
-from dpcausal.audit.secure_sums import check_session, check_shares
+from dpcausal.audit.secure_sums import check_bundle, check_session, check_shares
 from dpcausal.audit.sensitivity import check_sensitivity, check_totals
 from dpcausal.audit.targets import TARGETS, Target
 from dpcausal.guarantee import Guarantee
@@ -150,6 +150,7 @@ def tasks(effort: Effort) -> Iterator[Task]:
     for guarantee in (Guarantee(epsilon=1.0), Guarantee(epsilon=1.0, delta=1e-6)):
         yield partial(_one, partial(check_shares, guarantee, 40 * effort.draws))
     yield partial(_one, check_session)
+    yield partial(_one, partial(check_bundle, 40))
     yield partial(_one, check_totals)
     yield partial(_one, partial(check_debit, targets))
     yield partial(_one, check_retry)

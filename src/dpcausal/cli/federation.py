@@ -17,6 +17,7 @@ from dpcausal.errors import RefusedError, StudyError, TransportError
 from dpcausal.plain_text import is_plain_text
 
 if TYPE_CHECKING:
+    from dpcausal.effect import Effect
     from dpcausal.federation.coordinator import Coordinator
     from dpcausal.federation.transport import Transport
 
@@ -220,7 +221,11 @@ def run(  # noqa: PLR0913, PLR0917
     ] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print the effect as JSON.")] = False,
 ) -> None:
-    """Ask every site that has not answered yet, and print the effect. Exit status 1 if too few answered."""
+    """Ask every site that has not answered yet, and print the effect.
+
+    Required diagnostics and secondary analyses are printed before it. Exit status 1 if too few sites answered, or a
+    required diagnostic failed.
+    """
     require_extra("cryptography", "federation")
     requester = read_study(study).requester
     transport = _mailbox_transport(folder, study) if mailbox else _transport(folder, requester, files, kit)
@@ -238,12 +243,22 @@ def run(  # noqa: PLR0913, PLR0917
             coordinator = _coordinator(folder, study, transport, **settings)
             for words in _stray_files(files / "in", coordinator.request_ids) if files else ():
                 progress.console.print(words, highlight=False, markup=False, soft_wrap=True)
-            effect = coordinator.run()
+            effect, others = _evaluated(coordinator)
         except RefusedError as error:
             progress.stop()
             typer.echo(f"Error: {error}", err=True)
             raise typer.Exit(1) from None
+    for each in others:
+        typer.echo(f"{each}\n", err=as_json)
     typer.echo(effect.to_json() if as_json else str(effect))
+
+
+def _evaluated(coordinator: "Coordinator") -> tuple["Effect", list[object]]:
+    """Return the effect, and what else a study of sums gives: required diagnostics and secondary analyses."""
+    if coordinator.study.pooling != "sums":
+        return coordinator.run(), []
+    result = coordinator.result()
+    return result.checked_effect(), [*result.diagnoses.values(), *result.secondary.values()]
 
 
 def _transport(folder: Path, requester: str, files: Path | None, kit: Path | None) -> "Transport":

@@ -1,10 +1,12 @@
 """The budget of a site over all its studies."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from dpcausal.console.messages import SentMessage
 from dpcausal.ledger import Budget, Ledger, Spending
+from dpcausal.queries import queries_asked
 from dpcausal.study import Study
 
 
@@ -63,11 +65,13 @@ class BudgetSummary:
         debits = []
         for entry in entries:
             if entry.kind == "debit":
-                granted = grants[entry.request].content
-                event, query = granted["event"], granted["question"].get("query", {})
-                name = str(query.get("query", ""))
+                granted = grants[entry.request]
+                names = " + ".join(queries_asked(granted.content["question"]))
                 owner = entry.content.get("study") or owners.get(entry.number, "")
-                debits.append(Debit(entry.number, entry.content["at"], name, event["epsilon"], event["delta"], owner))
+                epsilon, delta = (
+                    math.fsum(getattr(each, part) for each in granted.events) for part in ("epsilon", "delta")
+                )
+                debits.append(Debit(entry.number, entry.content["at"], names, epsilon, delta, owner))
         stored = frozenset(entry.request for entry in entries if entry.kind in {"release", "look"})
         versions = ledger.versions
         return cls(ledger.budget, ledger.spent, ledger.remaining, tuple(debits), len(entries), versions, stored)

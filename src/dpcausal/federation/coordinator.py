@@ -15,13 +15,14 @@ from dpcausal.federation.question import Question
 from dpcausal.federation.requests import Requests
 from dpcausal.federation.responses import SiteResponse, releases_of
 from dpcausal.federation.roster import Roster
-from dpcausal.federation.secure_release import check_range, check_sites, opened_release, secure_caveats
+from dpcausal.federation.secure_release import check_range, check_sites, opened_releases, secure_caveats
 from dpcausal.federation.secure_rounds import SecureRounds, summary
 from dpcausal.federation.signatures import Key, claimed_body
 from dpcausal.federation.transport import Transport
 from dpcausal.guarantee import Guarantee, Rule
 from dpcausal.hash_chain import digest_of_text
 from dpcausal.pooling import pool
+from dpcausal.prepared import StudyResult
 from dpcausal.queries import Query, StratumContrasts
 from dpcausal.release import Receipt, Release, receipts_in
 from dpcausal.schema import Schema
@@ -97,14 +98,33 @@ class Coordinator:
         """Ask all sites that have not answered yet, and compute one effect from all answers.
 
         Raises:
-            RefusedError: If too few of them answered; the message says what each one did.
+            RefusedError: If too few of them answered; the message says what each one did. Or if a required diagnostic
+                failed.
         """
-        self._found = None
         if self.study.pooling == "sums":
-            return self._summed()
+            return self.result().checked_effect()
+        self._found = None
         effects = self.effects()
         absent = {site: response.words for site, response in self._asked().items() if not response.answered}
         return self._with_suspicions(pool(effects, self.study.pooling, absent), effects)
+
+    def result(self) -> StudyResult:
+        """Ask all sites that have not answered yet, and evaluate the whole study from the sums of their answers.
+
+        With secure sums it includes required diagnostics and secondary analyses. Where a diagnostic failed there is no
+        effect, though its price was paid: one session asks everything at once.
+
+        Raises:
+            RefusedError: If too few sites answered, or the study does not add up answers.
+        """
+        if self.study.pooling != "sums":
+            raise RefusedError(
+                expected='a study with pooling = "sums"', got=f"pooling {self.study.pooling}", hint="use run()."
+            )
+        self._found = None
+        self._asked()  # first, so that no request for the number of units is needed
+        result = self.study.evaluate(self)
+        return result if result.effect is None else replace(result, effect=self._completed(result.effect))
 
     def effects(self) -> dict[str, Effect]:
         """Return the effect of each site that answered.
@@ -123,10 +143,9 @@ class Coordinator:
             site: replay_estimate(self.study, site, message, releases_of(message)) for site, message in answers.items()
         }
 
-    def _summed(self) -> Effect:
-        found = self._asked()  # first, so that no request for the number of units is needed
-        guarantee = self.study.guarantee()
-        effect = self.study.estimator.estimate(self, epsilon=guarantee.epsilon, delta=guarantee.delta)
+    def _completed(self, effect: Effect) -> Effect:
+        """Return the effect of sums with the part of each site, and warnings of implausible numbers."""
+        found = self._asked()
         receipts = self._receipts()
         shares = (
             SiteShare(site, response.words, response.message.n if response.message else None)
@@ -144,7 +163,7 @@ class Coordinator:
         """Return the effect with a warning, first of all, for each check of plausibility that a site fails."""
         messages = self._answers(self._asked())
         if self.study.secure_settings:
-            answers = {"the sum": Answer(self.n, self.arm_sizes, (self.release(*self.study.questions()[0]),), effect)}
+            answers = {"the sum": Answer(self.n, self.arm_sizes, self._opened(), effect)}
         else:
             answers = {
                 site: Answer(message.n or 0, message.arm_sizes, releases_of(message), effects[site])
@@ -196,23 +215,27 @@ class Coordinator:
         return (*notes, *of_noise, _OF_PERSONS, _OF_STRATA if strata else _OF_ONE_TABLE)
 
     def release(self, query: Query, guarantee: Guarantee) -> Release:
-        """Return the sum of all sites' noisy answers to the study's query.
+        """Return the sum of all sites' noisy answers to a query of the study.
 
         Raises:
             RefusedError: If it is another query, or too few sites answered.
         """
-        asked = self.study.questions()[0]
-        if self.study.pooling != "sums" or (query, guarantee) != asked:
+        asked = self.study.site_questions()
+        if self.study.pooling != "sums" or (query, guarantee) not in asked:
             raise RefusedError(
-                expected='the query of a study with pooling = "sums", as its sites approved it',
+                expected='a query of a study with pooling = "sums", as its sites approved it',
                 got=f"{query.name}, {guarantee}" if self.study.pooling == "sums" else f"{self.study.pooling}",
                 hint='for sums, write a study with pooling = "sums"; otherwise use run().',
             )
-        settings = self.study.secure_settings
-        if settings:
-            self._asked()
-            return opened_release(self.study, settings, self._ticks, self._receipts())
+        if self.study.secure_settings:
+            return self._opened()[asked.index((query, guarantee))]
         return sum_releases(query, guarantee, calibrate(query, self.schema, guarantee), self._releases())
+
+    def _opened(self) -> tuple[Release, ...]:
+        """Return the releases of a secure sum, in the order of the study's queries."""
+        settings = self.study.secure_settings
+        self._asked()
+        return opened_releases(self.study, settings, self._ticks, self._receipts()) if settings else ()
 
     @property
     def _kind(self) -> str:

@@ -14,7 +14,7 @@ from dpcausal.federation.receipt_checks import is_paid
 from dpcausal.federation.secure import masks
 from dpcausal.federation.signatures import Key, claimed_signer, opened
 from dpcausal.hash_chain import digest_of_text
-from dpcausal.release import Receipt
+from dpcausal.release import Receipt, joint_price
 from dpcausal.study import Study
 from dpcausal.validation import is_public_key
 
@@ -109,15 +109,14 @@ def members_digest_in(header: str) -> str:
 
 def _why_masked_invalid(message: Message, site: str, study: Study) -> str:
     answer = message.answer or {}
-    ((query, guarantee),) = study.questions()
-    price = Receipt(query.name, guarantee.epsilon, guarantee.delta)
-    count = len(calibrate(query, study.schema, guarantee).scales)
+    asked = study.site_questions()
+    count = sum(len(calibrate(query, study.schema, guarantee).scales) for query, guarantee in asked)
     receipt, numbers = Receipt(**answer["receipt"]), answer["masked"]
     if set(answer) != {"masked", "receipt", "header"} or asdict(receipt) != answer["receipt"]:
         return _WRONG
     if len(numbers) != count or not all(type(each) is int and 0 <= each < 2**64 for each in numbers):
-        return "its numbers are not those that the query asks for"
-    if not is_paid(receipt, price) or receipt.as_of != message.as_of:
+        return "its numbers are not those that the study asks for"
+    if not is_paid(receipt, joint_price(asked)) or receipt.as_of != message.as_of:
         return "it has no receipt for the price"
     signer, body = opened(answer["header"], {site: study.sites[site]})
     return "" if is_public_key(_header(body, signer, message.study)["members_digest"]) else _WRONG

@@ -1,7 +1,7 @@
-"""From an opened secure sum to a release: range checks, and what its readers should know."""
+"""From an opened secure sum to releases: range checks, and what its readers should know."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
 from dpcausal.calibration import calibrate
@@ -11,27 +11,43 @@ from dpcausal.federation.plausibility import why_impossible
 from dpcausal.federation.responses import SiteResponse, is_too_large
 from dpcausal.federation.roster import Roster
 from dpcausal.hash_chain import digest_of
-from dpcausal.release import Receipt, Release, as_of
+from dpcausal.release import Asked, Receipt, Release, as_of
 from dpcausal.secure_settings import SecureSettings
 from dpcausal.study import Study
 
 
-def opened_release(
+def opened_releases(
     study: Study, settings: SecureSettings, ticks: Sequence[int], receipts: Sequence[Receipt]
-) -> Release:
-    """Return the opened sum as a release, with the receipts of all sites in it.
+) -> tuple[Release, ...]:
+    """Return the opened sum as releases, one for each query of the study, with the receipts of all sites in it.
 
     Args:
-        study: The study.
+        study: The study, whose text fixes which numbers belong to which query.
         settings: Its terms.
-        ticks: The opened sums.
-        receipts: One receipt of each site in the sum.
+        ticks: The opened sums of all queries, one after the other.
+        receipts: One receipt of each site in the sum, for all queries together.
     """
-    ((query, guarantee),) = study.questions()
     digest = digest_of(*([receipt.site, asdict(receipt)] for receipt in receipts))
-    joint = Receipt(query.name, guarantee.epsilon, guarantee.delta, digest=digest, as_of=as_of(receipts))
-    count = len(receipts)
-    return summed_release(query, study.schema, guarantee, ticks, sites=count, honest=settings.honest, receipt=joint)
+    version, sizes = as_of(receipts), {"sites": len(receipts), "honest": settings.honest}
+    return tuple(
+        summed_release(
+            query,
+            study.schema,
+            guarantee,
+            own,
+            receipt=Receipt(query.name, guarantee.epsilon, guarantee.delta, digest=digest, as_of=version),
+            **sizes,
+        )
+        for (query, guarantee), own in _divided(study, ticks)
+    )
+
+
+def _divided(study: Study, ticks: Sequence[int]) -> Iterator[tuple[Asked, Sequence[int]]]:
+    """Yield each query of the study with its own sums, which follow those of the query before."""
+    end = 0
+    for query, guarantee in study.site_questions():
+        start, end = end, end + len(calibrate(query, study.schema, guarantee).scales)
+        yield (query, guarantee), ticks[start:end]
 
 
 def check_range(
@@ -44,27 +60,24 @@ def check_range(
     Raises:
         RefusedError: If the sum is impossible.
     """
-    ((query, guarantee),) = study.questions()
-    noise = calibrate(query, study.schema, guarantee)
     messages = [response.message for response in responses.values() if response.message]
     n = sum(message.n or 0 for message in messages)
     arms = [message.arm_sizes for message in messages if message.arm_sizes]
     arm_sizes = (sum(each[0] for each in arms), sum(each[1] for each in arms)) if arms else None
-    problem = ""
-    if is_too_large(ticks, n, noise, math.sqrt(len(messages) / settings.honest)):
-        problem = "it is larger than so many units can add up to"
-    else:
-        receipt = Receipt(query.name, guarantee.epsilon, guarantee.delta)
+    spread = math.sqrt(len(messages) / settings.honest)
+    for (query, guarantee), own in _divided(study, ticks):
+        price = Receipt(query.name, guarantee.epsilon, guarantee.delta)
         sizes = {"sites": len(messages), "honest": settings.honest}
-        release = summed_release(query, study.schema, guarantee, ticks, receipt=receipt, **sizes)
-        problem = why_impossible(release, n, arm_sizes, study.schema)
-    if problem:
-        raise RefusedError(
-            expected=f"a sum that {n:,} units of {len(messages)} sites can have",
-            got=f"an impossible one: {problem}",
-            hint="at least one site sent wrong numbers. Which one cannot be seen: ask the sites to check their "
-            "installations and tables, or run another study with aggregation = 'plain'.",
-        )
+        release = summed_release(query, study.schema, guarantee, own, receipt=price, **sizes)
+        beyond = is_too_large(own, n, calibrate(query, study.schema, guarantee), spread)
+        large = "it is larger than so many units can add up to" if beyond else ""
+        if problem := large or why_impossible(release, n, arm_sizes, study.schema):
+            raise RefusedError(
+                expected=f"a sum that {n:,} units of {len(messages)} sites can have",
+                got=f"an impossible one: {problem}",
+                hint="at least one site sent wrong numbers. Which one cannot be seen: ask the sites to check their "
+                "installations and tables, or run another study with aggregation = 'plain'.",
+            )
 
 
 def check_sites(settings: SecureSettings, roster: Roster) -> None:

@@ -85,11 +85,6 @@ class Entry(ChainEntry):
         content = self.content
         return [Event(**event) for event in content.get("events", [content["event"]] if "event" in content else [])]
 
-    @property
-    def event(self) -> Event:
-        """The price that a grant reserves."""
-        return Event(**self.content["event"])
-
     def follows(self, last: "Entry | None") -> bool:
         """Whether this entry is intact and stands right after `last`, in number too."""
         return self.number == _number_after(last) and super().follows(last)

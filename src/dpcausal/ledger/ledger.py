@@ -1,13 +1,13 @@
 """The ledger of one data set."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 from typing import Any, Self
 
 from sqlalchemy import Connection
 
-from dpcausal.errors import BudgetExceededError, LedgerError
+from dpcausal.errors import LedgerError
 from dpcausal.guarantee import Event, ProofStatus
 from dpcausal.ledger import refusals, verification
 from dpcausal.ledger.accounting import tight_epsilon
@@ -212,23 +212,24 @@ class Ledger(Answers):
         """The public facts about the data; None before the first vault."""
         return self._current().data_set
 
-    def grant(self, request: str, event: Event, question: dict[str, Any]) -> None:
-        """Reserve the price of a request; nothing happens if it is reserved already.
+    def grant(self, request: str, price: Event | Sequence[Event], question: dict[str, Any]) -> None:
+        """Reserve the price of a request, or of several queries in one request; nothing happens if it is reserved.
 
         Raises:
             BudgetExceededError: If the budget does not have this much left. Nothing is reserved then.
         """
+        events = [price] if isinstance(price, Event) else [*price]
         with self._transaction() as connection:
             made = self._request(connection, request)
             if "grant" in made:
                 self._check_unanswered_since(connection, made["grant"])
-                refusals.check_granted(made["grant"], event, question)
+                refusals.check_granted(made["grant"], events, question)
                 return
             self._check_open()
-            if not self.budget.covers(self._running.total.plus(event)):
-                expected, got, hint = self.budget.refusal(self._running.total, event)
-                raise BudgetExceededError(expected=expected, got=got, hint=f"{hint} Nothing was spent on this query.")
-            self._append(connection, "grant", request, {"event": event.to_dict(), "question": question})
+            refusals.check_covers(self.budget, self._running.total, events)
+            plain = [event.to_dict() for event in events]
+            priced = {"event": plain[0]} if len(plain) == 1 else {"events": plain}
+            self._append(connection, "grant", request, priced | {"question": question})
 
     def check_affords(self, prices: Mapping[str, Event]) -> None:
         """Raise unless all these requests fit together into what is left; reserved ones are already paid for.
@@ -243,22 +244,7 @@ class Ledger(Answers):
             due = [event for request, event in prices.items() if "grant" not in self._request(connection, request)]
             if due:
                 self._check_open()
-        price, total = Total(), spent
-        for event in due:
-            price, total = price.plus(event), total.plus(event)
-        if self.budget.covers(total):
-            return
-        alone = next((event for event in due if not self.budget.covers(spent.plus(event))), None)
-        expected, got, hint = (
-            self.budget.refusal(spent, alone)
-            if alone
-            else (
-                f"a price within what is left of the budget, {self.budget.remaining(spent)}",
-                f"{len(due)} queries for a total of {self.budget.spent(price)}",
-                f"ask for less; the budget is {self.budget}.",
-            )
-        )
-        raise BudgetExceededError(expected=expected, got=got, hint=f"{hint} Nothing was spent on these.")
+        refusals.check_covers(self.budget, spent, due)
 
     def _check_unanswered_since(self, connection: Connection, grant: Entry) -> None:
         """Raise unless the chain holds from a reservation on: a lost answer would be drawn and released twice."""

@@ -1,12 +1,14 @@
 """The errors of a ledger that refuses: what was expected, what was found, and what to do."""
 
+from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
-from dpcausal.errors import LedgerError
+from dpcausal.errors import BudgetExceededError, LedgerError
 from dpcausal.guarantee import Event
 from dpcausal.hash_chain import digest_of
 from dpcausal.ledger.allocation import Allocation
-from dpcausal.ledger.budget import Budget
+from dpcausal.ledger.budget import Budget, Total
 from dpcausal.ledger.chain import Entry
 from dpcausal.ledger.data_set import DataSet
 from dpcausal.ledger.running_total import RunningTotal
@@ -183,7 +185,25 @@ def out_of_order() -> LedgerError:
     )
 
 
-def check_granted(grant: Entry, event: Event, question: dict[str, Any]) -> None:
+def check_covers(budget: Budget, spent: Total, events: Sequence[Event]) -> None:
+    """Refuse prices that do not fit together into what is left of a budget."""
+    if budget.covers(reduce(Total.plus, events, spent)):
+        return
+    alone = next((event for event in events if not budget.covers(spent.plus(event))), None)
+    expected, got, hint = (
+        budget.refusal(spent, alone)
+        if alone
+        else (
+            f"a price within what is left of the budget, {budget.remaining(spent)}",
+            f"{len(events)} queries for a total of {budget.spent(reduce(Total.plus, events, Total()))}",
+            f"ask for less; the budget is {budget}.",
+        )
+    )
+    what = "this query" if len(events) == 1 else "these"
+    raise BudgetExceededError(expected=expected, got=got, hint=f"{hint} Nothing was spent on {what}.")
+
+
+def check_granted(grant: Entry, events: Sequence[Event], question: dict[str, Any]) -> None:
     """Raise unless a request asks and costs what was reserved: another version of dpcausal may price it differently."""
     if digest_of(grant.content["question"]) != digest_of(question):
         raise LedgerError(
@@ -191,9 +211,9 @@ def check_granted(grant: Entry, event: Event, question: dict[str, Any]) -> None:
             got="another one",
             hint="a session of secure sums asks one question; a new study begins another session.",
         )
-    if (reserved := grant.event) != event:
+    if (reserved := grant.events) != list(events):
         raise LedgerError(
-            expected=f"the price that was reserved for this request, {reserved}",
-            got=str(event),
+            expected=f"the price that was reserved for this request, {', '.join(map(str, reserved))}",
+            got=", ".join(map(str, events)),
             hint="finish the request with the version of dpcausal that began it, or ask for another epsilon.",
         )

@@ -28,13 +28,13 @@ class Lost:
 
     Attributes:
         receipts: Receipts of debits that it does not hold.
-        unanswered: The prices of requests that it holds without an answer, which may have been answered since.
+        unanswered: For each request that it holds without an answer, its prices: it may have been answered since.
         entries: The number of entries known to be missing at its end.
         witnessed: Whether a witness confirms this number; without one there may be more.
     """
 
     receipts: tuple[Receipt, ...]
-    unanswered: tuple[Event, ...]
+    unanswered: tuple[Sequence[Event], ...]
     entries: int
     witnessed: bool
 
@@ -59,7 +59,7 @@ class Lost:
         # After a debit there is at least its release.
         end = max([last, seen.number if seen else last, *((each.entry or 0) + 1 for each in lost)])
         answered = {entry.request for entry in entries if entry.kind == "release"}
-        open_ones = tuple(entry.event for entry in entries if entry.kind == "grant" and entry.request not in answered)
+        open_ones = tuple(entry.events for entry in entries if entry.kind == "grant" and entry.request not in answered)
         complete = seen is not None and end == last
         return cls(lost, () if complete else open_ones, end - last, seen is not None)
 
@@ -75,7 +75,8 @@ class Lost:
 
     def events(self, stated: Event | None) -> list[Event]:
         """Return the prices that are counted as spent once more."""
-        return [*map(_price, self.receipts), *self.unanswered, *([stated] if stated else [])]
+        unanswered = (event for events in self.unanswered for event in events)
+        return [*map(_price, self.receipts), *unanswered, *([stated] if stated else [])]
 
     def check_stated(self, stated: Event | None) -> None:
         """Raise where a person must state a price and did not."""
@@ -136,11 +137,17 @@ def check_line(what: str, text: str) -> None:
 
 
 def _price(receipt: Receipt) -> Event:
-    """Return the price of an answer, from its receipt. With a delta and a price in rho it was Gaussian noise."""
+    """Return the price of an answer, from its receipt. With a delta and a price in rho it was Gaussian noise.
+
+    A receipt of several queries has the sum of their prices. Which of them had Gaussian noise is unknown: Laplace noise
+    has at most mu² = epsilon², and each Gaussian one at most that of all of epsilon and delta.
+    """
     Guarantee(epsilon=receipt.epsilon, delta=receipt.delta)  # raises unless these are prices
     if receipt.query in QUERIES and QUERIES[receipt.query].proof_status == "heuristic":
         return Event(family="heuristic", epsilon=receipt.epsilon, delta=receipt.delta, mu=0.0)
     if receipt.delta == 0:
         return Event(family="laplace", epsilon=receipt.epsilon, delta=0.0, mu=0.0)
     mu = (1 + 1e-9) / gaussian_sd(receipt.epsilon, receipt.delta)  # a little more, for the rounding of a division
+    if receipt.count > 1:
+        mu = (1 + 1e-9) * math.hypot(receipt.epsilon, math.sqrt(receipt.count) * mu)
     return Event(family="gaussian", epsilon=receipt.epsilon, delta=receipt.delta, mu=mu)

@@ -5,6 +5,7 @@ from the schema; nobody passes a sensitivity in. A query in `queries/stem.py` ha
 `vault/answers/stem.py`, its proof in `docs/proofs/stem.md` and its tests in `tests/privacy/test_stem.py`.
 """
 
+from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from typing import Any
 
@@ -122,6 +123,21 @@ def question(query: Query, guarantee: Guarantee, schema: Schema, as_of: str | No
         "unit": declared_dict(schema.unit) if schema.unit else None,
         "as_of": None if query.prepaid else as_of,
     }
+
+
+def is_summable(query: Query) -> bool:
+    """Return whether the answer is a fixed sum over units, so that masked answers of sites can be added up.
+
+    A look of a prepaid schedule is paid for with the others; values without noise and draws inside the answer do not
+    add up.
+    """
+    return query.adds_up and not (query.prepaid or query.public_values or query.draws)
+
+
+def queries_asked(question: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of the queries in a question, as a ledger holds it: one, or those of a secure sum."""
+    asked = question.get("questions", [question])
+    return tuple(str(each.get("query", {}).get("query", "unknown")) for each in asked)
 
 
 def payment(query: Query, question: dict[str, Any]) -> dict[str, Any]:

@@ -83,7 +83,7 @@ class Query(Protocol):
 
     adds_up: ClassVar[bool] = False
     """Whether answers of several tables, added up, are the answer of all their units in one table. (Of strata: in one
-    table in which each table's strata are apart.)"""
+    table in which each table's strata are apart.) Some round a sum to a tick, which each table does by itself."""
 
     prepaid: ClassVar[bool] = False
     """Whether it is one look of a schedule whose looks are paid for once, all together: its number is `look`, and its

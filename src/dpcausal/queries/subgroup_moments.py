@@ -66,6 +66,7 @@ class SubgroupMoments(Query):
     """
 
     name: ClassVar[str] = "subgroup_moments"
+    adds_up: ClassVar[bool] = True
 
     cells: Cells
 

@@ -9,6 +9,7 @@ from typing import Self
 from dpcausal.guarantee import ProofStatus
 from dpcausal.ledger import Budget, Ledger, Spending
 from dpcausal.ledger.chain import Entry
+from dpcausal.queries import queries_asked
 from dpcausal.release import Receipt
 
 
@@ -78,14 +79,14 @@ class LedgerSummary:
         payments = [
             Payment(
                 at=entry.content["at"],
-                query=_query(entry),
+                query=query,
                 family=event.family,
                 epsilon=event.epsilon,
                 delta=event.delta,
                 study=studies.get(entry.request, "") if entry.kind == "grant" else "",
             )
             for entry in entries
-            for event in entry.events
+            for event, query in zip(entry.events, _queries(entry), strict=True)
         ]
         digests = {entry.digest for entry in entries if entry.kind == "debit"}
         return cls(
@@ -104,11 +105,11 @@ class LedgerSummary:
         )
 
 
-def _query(entry: Entry) -> str:
-    """Return the query that a debit paid for."""
+def _queries(entry: Entry) -> list[str]:
+    """Return the query behind each price of an entry."""
     if entry.kind == "restore":
-        return "lost when an older copy was restored"
-    return str(entry.content["question"].get("query", {}).get("query", "unknown"))
+        return ["lost when an older copy was restored"] * len(entry.events)
+    return list(queries_asked(entry.content["question"])) if entry.events else []
 
 
 def _version(as_of: str | None, n: int | None) -> str:

@@ -53,7 +53,7 @@ class Consequences:
 
         A query that depends on an earlier answer counts as due, since that answer is not known yet.
         """
-        asked = study.questions(n or _ANY_UNITS, policy.site)
+        asked = study.site_questions(n or _ANY_UNITS, policy.site)
         stored = [_is_stored(ledger, study, policy, each) for each in asked]
         due = [each for each, answered in zip(asked, stored, strict=True) if not answered]
         events = [calibrate(query, study.schema, guarantee).event for query, guarantee in due]
@@ -75,7 +75,7 @@ def example_message(study: Study, site: str, n: int | None = None) -> str:
             "noisy": [at.name for at in calibrate(query, study.schema, guarantee).sensitivity.coordinates],
             "without noise": list(query.public_values),
         }
-        for query, guarantee in study.questions(n or _ANY_UNITS, site)
+        for query, guarantee in study.site_questions(n or _ANY_UNITS, site)
     ]
     public = ["n", "as_of"] if study.schema.protects == "record" else ["n", "arm_sizes", "as_of"]
     masked = study.secure_settings is not None

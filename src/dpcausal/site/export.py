@@ -101,9 +101,12 @@ def exported(site: Site, form: Format) -> bytes:
 def _prices(ledger: Ledger) -> dict[str | None, tuple[float, float]]:
     """Return the epsilon and delta of each debit in a ledger, by its digest."""
     entries = ledger.entries()
-    granted = {entry.request: entry.event for entry in entries if entry.kind == "grant"}
+    granted = {entry.request: entry.events for entry in entries if entry.kind == "grant"}
     debits = {entry.digest: granted[entry.request] for entry in entries if entry.kind == "debit"}
-    return {digest: (event.epsilon, event.delta) for digest, event in debits.items()}
+    return {
+        digest: (math.fsum(event.epsilon for event in events), math.fsum(event.delta for event in events))
+        for digest, events in debits.items()
+    }
 
 
 def _receipt(receipt: Receipt) -> str:

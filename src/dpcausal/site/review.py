@@ -24,8 +24,8 @@ def objections(policy: Policy, study: Study) -> tuple[str, ...]:
     unit = study.schema.unit
     read = [*map(table_column, study.schema.columns)] + ([unit.name, unit.by] if unit else [])
     beyond = sorted({column for column in read if column and column not in policy.columns})
-    guarantee = study.guarantee(policy.site)
-    unknown = [name for name in study.methods if name not in policy.estimators]
+    secondary = [each.method for each in study.secondary_analyses().values()]
+    unknown = [name for name in (*study.methods, *dict.fromkeys(secondary)) if name not in policy.estimators]
     checks = (
         (study.requester in policy.requesters, f"{study.requester!r} may not ask"),
         (not unknown, f"the estimator {', '.join(unknown)} is not allowed"),
@@ -46,9 +46,15 @@ def objections(policy: Policy, study: Study) -> tuple[str, ...]:
             study.secure_settings is None or policy.site in study.sites,
             f"its table [sites] does not list {policy.site}",
         ),
-        (not study.requires, "it requires diagnostics, which need a single table"),
-        (guarantee.epsilon <= policy.epsilon_per_study, f"epsilon is above {policy.epsilon_per_study:g}"),
-        (guarantee.delta <= policy.delta_per_study, f"delta is above {policy.delta_per_study:g}"),
+        (
+            not study.requires or study.secure_settings is not None,
+            "it requires diagnostics, which need a single table or secure sums",
+        ),
+        (
+            study.total_epsilon(policy.site) <= policy.epsilon_per_study,
+            f"epsilon is above {policy.epsilon_per_study:g}",
+        ),
+        (study.total_delta <= policy.delta_per_study, f"delta is above {policy.delta_per_study:g}"),
     )
     return tuple(words for holds, words in checks if not holds)
 

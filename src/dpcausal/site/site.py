@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -161,7 +162,7 @@ class Site:
         settings = _settings(study)
         begins = asked.ask == "keys" and not ledger.is_debited(session_request(study.digest))
         if begins:
-            events = [calibrate(query, study.schema, guarantee).event for query, guarantee in study.questions()]
+            events = [calibrate(query, study.schema, guarantee).event for query, guarantee in study.site_questions()]
             if ledger.remaining_after(events) is None:
                 raise _RefusalError("no_budget")
         try:
@@ -172,15 +173,13 @@ class Site:
     def _masked(self, asked: Request, study: Study, vault: Vault) -> dict[str, Any]:
         """Return the site's masked numbers. The mask is drawn and on disk first; then the price is paid."""
         settings = _settings(study)
-        ((query, guarantee),) = study.questions()
-        count = len(calibrate(query, study.schema, guarantee).scales)
+        questions = study.site_questions()
+        count = sum(len(calibrate(query, study.schema, guarantee).scales) for query, guarantee in questions)
         try:
             mask, members = self._sessions.mask(asked, settings, count)
         except TransportError:
             raise _RefusalError("refused_step") from None
-        part = vault.contribute(
-            query, guarantee, session=study.digest, members=members, honest=settings.honest, mask=mask
-        )
+        part = vault.contribute(questions, session=study.digest, members=members, honest=settings.honest, mask=mask)
         header = seal_header(self._key, study.digest, members)
         return masked_answer(part.masked, part.receipt, header)
 
@@ -263,7 +262,9 @@ class Site:
             return ReceivedStudy(digest, "", "", 0.0, "changed")
         document = tomllib.loads(text)  # it was a study when it was received
         status = self._status(digest, text) if is_decided else "undecided"
+        priced = (*document.get("requires", {}).values(), *document.get("secondary", {}).values())
         epsilon = document.get("epsilons", {}).get(self.policy.site, document["epsilon"])
+        epsilon = math.fsum([epsilon, *(each["epsilon"] for each in priced)])
         return ReceivedStudy(digest, document["name"], document["requester"], epsilon, status)
 
     def receive(self, text: str) -> str:

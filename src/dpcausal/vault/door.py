@@ -7,6 +7,7 @@ to it; the noise on the answer is added here.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
@@ -17,7 +18,7 @@ from dpcausal.guarantee import Guarantee, Rule
 from dpcausal.hash_chain import digest_of
 from dpcausal.ledger import Budget, DataSet, Ledger, refusals
 from dpcausal.queries import Query
-from dpcausal.release import Contribution, Receipt, Release, session_request
+from dpcausal.release import Asked, Contribution, Receipt, Release, joint_price, session_request
 from dpcausal.schema import Schema
 from dpcausal.text import html_table
 from dpcausal.vault.answers import ANSWERS
@@ -178,7 +179,7 @@ class Vault:
             previous = self._previous(query, guarantee)
             bought = queries.payment(query, question)
             paid = digest_of(bought)
-            receipt = self._paid(paid, query, guarantee, noise, bought)
+            receipt = self._paid(paid, [(query, guarantee)], [noise], bought)
             answer = self._answer(query, guarantee, noise, receipt).to_json()
             if query.prepaid:
                 stored = self._ledger.store_look(paid, request, previous, answer)
@@ -186,18 +187,19 @@ class Vault:
                 stored = self._ledger.store(request, answer)
         return Release.from_json(stored)
 
-    def contribute(  # noqa: PLR0913 (all but two have names)
-        self, query: Query, guarantee: Guarantee, *, session: str, members: str, honest: int, mask: Sequence[int]
+    def contribute(
+        self, asked: Sequence[Asked], *, session: str, members: str, honest: int, mask: Sequence[int]
     ) -> Contribution:
         """Return this table's masked part of a secure sum over sites: debited first, then read, noised and masked.
 
-        The full price is paid. The noise is a share: that of `honest` sites together is the whole noise. Only the
-        masked integers leave, and only they are stored. The same session gives the stored contribution and spends
-        nothing; it is never answered a second question. Proof: docs/proofs/noise_shares.md.
+        The full price of all queries is paid at once. The noise is a share, to each query's own scale: that of `honest`
+        sites together is the whole noise. Only the masked integers leave, and only they are stored. The same session
+        gives the stored contribution and spends nothing; it is never answered a second question. Proof:
+        docs/proofs/noise_shares.md.
 
         Args:
-            query: A query whose answers add up.
-            guarantee: What is promised to each unit if that many sites are honest.
+            asked: Different queries whose answers add up, each with what is promised to each unit if that many sites
+                are honest. Their numbers stand one after the other, in this order.
             session: The digest of the study, which has one session.
             members: The digest of the sites whose masks cancel out.
             honest: How many honest sites' shares are the whole noise.
@@ -206,41 +208,36 @@ class Vault:
 
         Raises:
             BudgetExceededError: If the budget does not have this much left. Nothing was read.
-            QueryError: If the session was asked something else before, or the query does not add up.
+            QueryError: If the session was asked something else before, or a query does not add up.
         """
-        self._check(query, guarantee)
-        noise = calibrate(query, self._schema, guarantee)
-        share = check_contribution(query, noise, honest, mask)
+        for query, guarantee in asked:
+            self._check(query, guarantee)
+        noises = [calibrate(query, self._schema, guarantee) for query, guarantee in asked]
+        shares = check_contribution([query for query, _ in asked], noises, honest, mask)
         secure = {"session": session, "members": members, "honest": honest}
-        question = self.question(query, guarantee) | {"secure": secure}
+        question = {"questions": [self.question(*each) for each in asked], "secure": secure}
         request = session_request(session)
         stored = self._ledger.stored(request)
         if stored is None:
-            self.check_ready(query)
-            receipt = self._paid(request, query, guarantee, noise, question)
-            answer = ANSWERS[type(query)](self._context(query, guarantee))
-            shared = self._sampler.add_noise_share(answer.in_order(noise), share)
+            for query, _ in asked:
+                self.check_ready(query)
+            receipt = self._paid(request, asked, noises, question)
+            shared = []
+            for (query, guarantee), noise, share in zip(asked, noises, shares, strict=True):
+                answer = ANSWERS[type(query)](self._context(query, guarantee))
+                shared += self._sampler.add_noise_share(answer.in_order(noise), share)
             masked = tuple((tick + each) % 2**64 for tick, each in zip(shared, mask, strict=True))
             stored = self._ledger.store(request, Contribution(masked, digest_of(question), receipt).to_json())
         contribution = Contribution.from_json(stored)
         check_answered_once(contribution, digest_of(question))
         return contribution
 
-    def _paid(
-        self, request: str, query: Query, guarantee: Guarantee, noise: Noise, question: dict[str, Any]
-    ) -> Receipt:
+    def _paid(self, request: str, asked: Sequence[Asked], noises: Sequence[Noise], question: dict[str, Any]) -> Receipt:
         """Reserve and spend the price of a request, and return the receipt."""
-        self._ledger.grant(request, noise.event, question)
+        self._ledger.grant(request, [noise.event for noise in noises], question)
         debit = self._ledger.debit(request)
-        return Receipt(
-            query.name,
-            guarantee.epsilon,
-            guarantee.delta,
-            debit.number,
-            debit.digest,
-            on=debit.content["at"],
-            as_of=self._as_of,
-        )
+        number, digest, day = debit.number, debit.digest, debit.content["at"]
+        return replace(joint_price(asked), entry=number, digest=digest, on=day, as_of=self._as_of)
 
     def check_ready(self, query: Query) -> None:
         """Raise if the machines where the table is lack what the answer to a query needs there. No table is read."""

@@ -8,7 +8,7 @@ from dpcausal.calibration import Noise, NoiseShare, share_of
 from dpcausal.errors import EngineError, GuaranteeError, LedgerError, QueryError, TableError
 from dpcausal.guarantee import Guarantee
 from dpcausal.ledger import IN_MEMORY, Budget, Ledger
-from dpcausal.queries import Query
+from dpcausal.queries import Query, is_summable
 from dpcausal.release import Contribution, PublicValue
 from dpcausal.schema import PROTECTS, Schema
 from dpcausal.vault.context import ANSWERS
@@ -102,12 +102,15 @@ def check_request(query: Query, guarantee: Guarantee, schema: Schema, n: int, al
         )
 
 
-def check_contribution(query: Query, noise: Noise, honest: int, mask: Sequence[int]) -> NoiseShare:
-    """Return the share of noise for a secure sum; raise unless a query's answers add up and the mask fits."""
-    if not query.adds_up or query.prepaid or query.public_values or query.draws:
+def check_contribution(
+    asked: Sequence[Query], noises: Sequence[Noise], honest: int, mask: Sequence[int]
+) -> list[NoiseShare]:
+    """Return each query's share of noise for a secure sum; raise unless all answers add up and the mask fits."""
+    other = [query.name for query in asked if not is_summable(query)]
+    if not asked or other:
         raise QueryError(
-            expected="a query whose answers add up over sites",
-            got=query.name,
+            expected="queries whose answers add up over sites",
+            got=", ".join(other) or "none",
             hint="use difference_in_means, regression_adjustment or stratification with a cap for secure sums.",
         )
     if not isinstance(honest, int) or honest < 2:
@@ -116,13 +119,14 @@ def check_contribution(query: Query, noise: Noise, honest: int, mask: Sequence[i
             got=repr(honest),
             hint='with fewer, leave out aggregation = "secure": each site then adds all of the noise.',
         )
-    if len(mask) != len(noise.scales) or not all(isinstance(each, int) and 0 <= each < 2**64 for each in mask):
+    count = sum(len(noise.scales) for noise in noises)
+    if len(mask) != count or not all(isinstance(each, int) and 0 <= each < 2**64 for each in mask):
         raise QueryError(
-            expected=f"a mask of {len(noise.scales)} integers from 0 to 2^64 - 1, one for each number",
+            expected=f"a mask of {count} integers from 0 to 2^64 - 1, one for each number",
             got="another mask",
-            hint="draw the mask for this query.",
+            hint="draw the mask for these queries.",
         )
-    return share_of(noise, honest)
+    return [share_of(noise, honest) for noise in noises]
 
 
 def check_answered_once(contribution: Contribution, question: str) -> None:

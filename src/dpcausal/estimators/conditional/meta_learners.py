@@ -8,7 +8,7 @@ from dpcausal.columns import Binary
 from dpcausal.curve import EffectCurve, matrix
 from dpcausal.errors import QueryError
 from dpcausal.estimators.base import BaseEstimator
-from dpcausal.estimators.conditional.nuisance import fit_nuisance_models
+from dpcausal.estimators.conditional.nuisance import fit_nuisance_models, without_outcome_models
 from dpcausal.estimators.conditional.posterior import fit_weights
 from dpcausal.estimators.interval_policy import limit_cut_off, residual_confounding, score_drowned
 from dpcausal.estimators.messages import NO_INTERFERENCE, no_confounders_but
@@ -42,6 +42,8 @@ class RLearner(BaseEstimator):
         clip: Propensities are clipped to clip and 1 - clip.
         limit: Residuals are limited to so many half ranges of the outcome. Noise is in proportion to it. By default 1
             for a number and 2 for a binary outcome, whose residuals are never larger.
+        outcome_models: Whether outcomes are modelled. In a trial with a known propensity, models make a curve more
+            precise and no more. Without them there is one query, which no earlier answer changes, as secure sums need.
 
     Reference:
         Nie and Wager (2021). In place of the functional mechanism of Schröder, Melnychuk and Feuerriegel (2025), noise
@@ -65,6 +67,7 @@ class RLearner(BaseEstimator):
     propensity: float | None = None
     clip: float = 0.05
     limit: float | None = None
+    outcome_models: bool = True
 
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> EffectCurve:
         """Fit the effect as a function for a total of epsilon and delta."""
@@ -92,6 +95,7 @@ class DRLearner(BaseEstimator):
         clip: Propensities are clipped to clip and 1 - clip.
         limit: The largest augmented score, in half ranges of the outcome. Noise is in proportion to it. By default 4
             for a number and 20 for a binary outcome, as for `DoublyRobust`.
+        outcome_models: As for `RLearner`.
 
     Reference:
         Kennedy (2023) for the learner; beside the private DR-learner of DP-CATE: docs, The papers.
@@ -112,6 +116,7 @@ class DRLearner(BaseEstimator):
     propensity: float | None = None
     clip: float = 0.05
     limit: float | None = None
+    outcome_models: bool = True
 
     def estimate(self, source: Source, *, epsilon: float, delta: float = 0.0) -> EffectCurve:
         """Fit the effect as a function for a total of epsilon and delta."""
@@ -163,7 +168,8 @@ def learn(
     # Built before anything is spent, so that its errors cost nothing.
     plan = EffectMoments(parameters.covariates, (), (), (), parameters.basis, learner, parameters.clip, limit)
     plan.basis.names(source.schema)
-    models = fit_nuisance_models(source, guarantee, parameters)
+    fit_models = fit_nuisance_models if parameters.outcome_models else without_outcome_models
+    models = fit_models(source, guarantee, parameters)
     query = models.put_into(plan)
     release = source.release(query, models.rest)
     posterior = fit_weights(release, source.schema, models, level=level)
@@ -173,6 +179,9 @@ def learn(
     if level:
         estimand = f"conditional average treatment effect{overlap}, as a sum of {len(posterior.weights)} functions"
         smooth = ("for the intervals: the effect is close to a sum of the functions, and varies no more than they do",)
+    modelled = f"with private models of {', '.join(query.covariates)}"
+    if not parameters.outcome_models:
+        modelled = "without models of the outcome"
     return EffectCurve.of(
         source,
         estimand=estimand,
@@ -181,7 +190,7 @@ def learn(
         sampling=matrix(posterior.sampling),
         privacy=matrix(posterior.privacy),
         family=release.family,
-        method=f"{_METHODS[query.learner]} with private models of {', '.join(query.covariates)}",
+        method=f"{_METHODS[query.learner]} {modelled}",
         guarantee=guarantee,
         assumptions=(*assumptions(query.covariates, parameters.propensity, source), *smooth),
         receipts=(*models.receipts, release.receipt),

@@ -86,14 +86,7 @@ def fit_nuisance_models(source: Source, guarantee: Guarantee, learner: NeedsNuis
         score = source.release(ObjectivePerturbedLogistic(covariates), part)
         propensity, receipts = score.values, (score.receipt,)
     else:
-        if not (is_number(known) and learner.clip <= known <= 1 - learner.clip):
-            raise QueryError(
-                expected=f"a propensity within {learner.clip:g} and {1 - learner.clip:g}, or none where it is learned",
-                got=repr(known),
-                hint="in a trial with equal arms it is 0.5; for rarer arms lower clip.",
-            )
-        logit = math.log(known / (1 - known)) * math.sqrt(len(covariates) + 1)
-        propensity = (logit, *(0.0 for _ in names[1:]))
+        propensity = _known_propensity(known, learner, len(names))
         first, rest = guarantee.split(_NUISANCE_SHARE / 2)
     moments = source.release(RegressionMoments(covariates), first)
     fit = fit_regressions(moments, source, np.array([moments.values]))
@@ -115,3 +108,42 @@ def fit_nuisance_models(source: Source, guarantee: Guarantee, learner: NeedsNuis
         rest=rest,
         receipts=(*receipts, moments.receipt),
     )
+
+
+def without_outcome_models(source: Source, guarantee: Guarantee, learner: NeedsNuisanceModels) -> NuisanceModels:
+    """Return models for a trial that ask nothing: the known propensity, and the middle of the range as every outcome.
+
+    All of the guarantee is left for the query that the learner plans, and no earlier answer changes that query. Units
+    outside the comparison cannot be told from the others here, and count: they make standard errors larger.
+    """
+    known = learner.propensity
+    if known is None:
+        raise QueryError(
+            expected="without outcome models, a known propensity",
+            got="none",
+            hint="this is for trials: give the probability of treatment, or leave outcome_models out.",
+        )
+    count = len(feature_names(learner.covariates, source.schema))
+    return NuisanceModels(
+        propensity=_known_propensity(known, learner, count),
+        control=(0.0,) * count,
+        treated=(0.0,) * count,
+        noise_sd=0.0,
+        residual_confounding=0.0,
+        units=float(source.n if source.arm_sizes is None else sum(source.arm_sizes)),
+        units_variance=0.0,
+        rest=guarantee,
+        receipts=(),
+    )
+
+
+def _known_propensity(known: float, learner: NeedsNuisanceModels, count: int) -> tuple[float, ...]:
+    """Return the coefficients, so many, of a propensity that is the same for all units."""
+    if not (is_number(known) and learner.clip <= known <= 1 - learner.clip):
+        raise QueryError(
+            expected=f"a propensity within {learner.clip:g} and {1 - learner.clip:g}, or none where it is learned",
+            got=repr(known),
+            hint="in a trial with equal arms it is 0.5; for rarer arms lower clip.",
+        )
+    logit = math.log(known / (1 - known)) * math.sqrt(len(learner.covariates) + 1)
+    return logit, *(0.0,) * (count - 1)
