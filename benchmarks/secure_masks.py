@@ -117,7 +117,7 @@ def tables(result: Mapping[str, Any]) -> dict[str, Iterator[str]]:
 
 
 def _attack_table(result: Mapping[str, Any]) -> Iterator[str]:
-    yield "| sites | honest $h$ | colluding $c$ | threshold $k$ | shares of the victim's key | epsilon | shown at least |"
+    yield "| sites | $h$ | $c$ | $k$ | shares of the victim's key | epsilon | shown at least |"
     yield "|---" * 7 + "|"
     for line in result["attack"]["lines"]:
         names = ("sites", "honest", "colluding", "threshold", "shares")

@@ -1,8 +1,7 @@
 """Secure sums over sites beside one table: privacy error, coverage, widths: `python -m benchmarks.secure_sums --json`.
 
 Sites' exact answers get their shares of noise from the vault's sampler and are added up. There are no masks and no
-ledger here: masks cancel out, and the law of the sum does not depend on them. For coverage, all units are read as one
-table, since the exact answers of sites add up to that of their units together; tests check both.
+ledger here: masks cancel out, and the law of the sum does not depend on them.
 """
 
 import argparse
@@ -70,40 +69,6 @@ def honest_of(sites: int) -> int:
     return math.ceil(2 * sites / 3)
 
 
-class SecureSites:
-    """A source that adds up sites' answers, each with its share of the noise; it draws anew at each release.
-
-    Args:
-        engines: The sites' tables.
-        schema: What is public about them.
-        honest: How many sites' shares are the whole noise.
-    """
-
-    rule: Rule = "additive"
-    arm_sizes = None
-    caveats: tuple[str, ...] = ()
-
-    def __init__(self, engines: Sequence[ArrayEngine], schema: dpc.Schema, honest: int) -> None:
-        self._engines, self.schema, self._honest = engines, schema, honest
-        self.n = sum(int(engine.aggregate({}, ["1"])[0]) for engine in engines)
-
-    def many(self, query: Query, guarantee: Guarantee, runs: int) -> Int64s:
-        """Return so many sums, in ticks, one line each: the same exact answers, shares of noise drawn anew."""
-        noise = calibrate(query, self.schema, guarantee)
-        share = share_of(noise, self._honest)
-        exact = [exact_answer(query, self.schema, engine, guarantee).in_order(noise) for engine in self._engines]
-        flat = [tick for ticks in exact for tick in ticks]
-        every = NoiseShare(share.family, share.scales * len(exact) * runs, share.honest)
-        noisy = np.array(Sampler().add_noise_share(flat * runs, every), dtype=np.int64)
-        summed: Int64s = noisy.reshape(runs, len(exact), -1).sum(axis=1)
-        return summed
-
-    def release(self, query: Query, guarantee: Guarantee) -> Release:
-        """Return the sum of the sites' answers."""
-        ticks = self.many(query, guarantee, 1)[0].tolist()
-        return _released(self, query, guarantee, ticks, len(self._engines), self._honest)
-
-
 class ShareSums:
     """Sums of one share of noise from each site, drawn in blocks: one call for each sum would take far longer.
 
@@ -124,42 +89,43 @@ class ShareSums:
         return left.pop()
 
 
-class SummedSites:
-    """A source that answers from the units of all sites together, with the sum of the sites' shares of noise.
+class SecureSites:
+    """A source that adds up sites' answers, each with its share of the noise; it draws anew at each release.
 
     Args:
-        engine: The units of all sites.
+        engines: The sites' tables.
         schema: What is public about them.
-        sites: How many sites there are.
-        shares: Where the sums of shares come from.
+        shares: Where sums of shares come from.
     """
 
     rule: Rule = "additive"
     arm_sizes = None
     caveats: tuple[str, ...] = ()
 
-    def __init__(self, engine: ArrayEngine, schema: dpc.Schema, sites: int, shares: ShareSums) -> None:
-        self._engine, self.schema, self._sites, self._shares = engine, schema, sites, shares
-        self.n = int(engine.aggregate({}, ["1"])[0])
+    def __init__(self, engines: Sequence[ArrayEngine], schema: dpc.Schema, shares: ShareSums) -> None:
+        self._engines, self.schema, self._shares = engines, schema, shares
+        self.n = sum(int(engine.aggregate({}, ["1"])[0]) for engine in engines)
+
+    def many(self, query: Query, guarantee: Guarantee, runs: int) -> Int64s:
+        """Return so many sums, in ticks, one line each: the same exact answers, shares of noise drawn anew."""
+        noise = calibrate(query, self.schema, guarantee)
+        exact = [exact_answer(query, self.schema, engine, guarantee).in_order(noise) for engine in self._engines]
+        share = share_of(noise, honest_of(len(exact)))
+        total = np.sum(np.array(exact, dtype=np.int64), axis=0)
+        return np.array([total + self._shares.draw(share) for _ in range(runs)])
 
     def release(self, query: Query, guarantee: Guarantee) -> Release:
         """Return the sum of the sites' answers."""
-        noise, honest = calibrate(query, self.schema, guarantee), honest_of(self._sites)
-        exact = exact_answer(query, self.schema, self._engine, guarantee).in_order(noise)
-        noisy = np.array(exact, dtype=np.int64) + self._shares.draw(share_of(noise, honest))
-        return _released(self, query, guarantee, noisy.tolist(), self._sites, honest)
-
-
-def _released(  # noqa: PLR0913, PLR0917 (what a release consists of)
-    source: SecureSites | SummedSites,
-    query: Query,
-    guarantee: Guarantee,
-    ticks: Sequence[int],
-    sites: int,
-    honest: int,
-) -> Release:
-    receipt = Receipt(query.name, guarantee.epsilon, guarantee.delta)
-    return summed_release(query, source.schema, guarantee, ticks, sites=sites, honest=honest, receipt=receipt)
+        sites = len(self._engines)
+        return summed_release(
+            query,
+            self.schema,
+            guarantee,
+            self.many(query, guarantee, 1)[0].tolist(),
+            sites=sites,
+            honest=honest_of(sites),
+            receipt=Receipt(query.name, guarantee.epsilon, guarantee.delta),
+        )
 
 
 def engine_of(columns: Columns, schema: dpc.Schema) -> ArrayEngine:
@@ -170,12 +136,14 @@ def engine_of(columns: Columns, schema: dpc.Schema) -> ArrayEngine:
     return ArrayEngine(columns["y"], codes, OUTCOME)
 
 
-def sources(study: Study, schema: dpc.Schema, sites: int) -> tuple[SecureSites, Unmetered]:
+def sources(
+    study: Study, schema: dpc.Schema, sites: int, shares: ShareSums | None = None
+) -> tuple[SecureSites, Unmetered]:
     """Return a table divided among sites, and all of it as one table."""
     columns = study[0]
     places = np.array_split(np.arange(len(columns["y"])), sites)
     engines = [engine_of({name: column[place] for name, column in columns.items()}, schema) for place in places]
-    return SecureSites(engines, schema, honest_of(sites)), Unmetered(engine_of(columns, schema), schema)
+    return SecureSites(engines, schema, shares or ShareSums(sites)), Unmetered(engine_of(columns, schema), schema)
 
 
 def drawn(kind: Any, generator: Generator, units: int) -> Study:  # noqa: ANN401 (a maker of tables)
@@ -189,7 +157,8 @@ def privacy_errors(tables: int, draws: int, delta: float) -> Iterator[dict[str, 
     guarantee = Guarantee(epsilon=EPSILON, delta=delta)
     one_table = _error([sources(study, PLAIN, 1)[1] for study in studies], guarantee, 4 * draws)
     for sites in SITES:
-        secure = _error([sources(study, PLAIN, sites)[0] for study in studies], guarantee, draws)
+        shares = ShareSums(sites)
+        secure = _error([sources(study, PLAIN, sites, shares)[0] for study in studies], guarantee, draws)
         yield {
             "sites": sites,
             "honest": honest_of(sites),
@@ -219,8 +188,7 @@ def coverage(name: str, sites: int, runs: int) -> Iterator[dict[str, Any]]:
         covered, refused, widths, shares = [], 0, [], []
         for run in range(runs):
             study = drawn(kind, np.random.default_rng((2, sites, run)), units)
-            engine = engine_of(study[0], schema)
-            secure = SummedSites(engine, schema, sites, sums)
+            secure, one = sources(study, schema, sites, sums)
             effect = estimator.estimate(secure, epsilon=EPSILON)
             if effect.no_interval:
                 refused += 1
@@ -228,7 +196,7 @@ def coverage(name: str, sites: int, runs: int) -> Iterator[dict[str, Any]]:
             covered.append(effect.p_value(study[1]) >= 0.05)
             shares.append(effect.privacy_sd / math.hypot(effect.privacy_sd, effect.sampling_sd or 0.0))
             if run % 10 == 0:
-                exact = estimator.estimate(Unmetered(engine, schema), epsilon=HARDLY_ANY_NOISE)
+                exact = estimator.estimate(one, epsilon=HARDLY_ANY_NOISE)
                 widths.append(_width(effect) / _width(exact))
         share = float(np.mean(covered)) if covered else 0.0
         yield {
@@ -285,6 +253,18 @@ def measure(runs: int, parts: Sequence[str], sites: Sequence[int]) -> Iterator[t
     if "coverage" in parts:
         for each in sites:
             yield from (("coverage", line) for name in CASES for line in coverage(name, each, runs))
+
+
+def coverage_table(lines: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield the lines of a table for the documentation: coverage in percent, for each number of sites."""
+    sites = sorted({line["sites"] for line in lines})
+    yield f"| estimator | tables | {' | '.join('one table' if each == 1 else f'{each} sites' for each in sites)} |"
+    yield "|---" * (2 + len(sites)) + "|"
+    found = {(line["estimator"], line["tables"], line["sites"]): line for line in lines}
+    for estimator, tables in dict.fromkeys((line["estimator"], line["tables"]) for line in lines):
+        cells = (found[estimator, tables, each] for each in sites)
+        shown = " | ".join(f"{100 * cell['coverage']:.1f} ± {100 * cell['coverage_se']:.1f}" for cell in cells)
+        yield f"| `{estimator}` | {tables.replace('_', ' ')} | {shown} |"
 
 
 def main() -> None:

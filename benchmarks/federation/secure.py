@@ -61,6 +61,19 @@ def measure(
     return {"sites": sites, "honest": honest, "units": sites * UNITS, **result, **_left(folder, names)}
 
 
+def described(result: Mapping[str, Any]) -> str:
+    """Return a run in words, for the documentation."""
+    killed = ", ".join(f"{count} in round {STEPS.index(step) + 1}" for step, count in result["killed_by_round"].items())
+    kilobytes = max(result["bytes_of_requests"].values()) / 1000
+    return f"""- {result["sites"]} sites, `honest` {result["honest"]}; killed: {killed}.
+- {result["outcome"]}, with {result["in_the_sum"]} sites in the sum, in {result["seconds"]:.0f} seconds, at a load average of {result["load_average"][0]:.0f}.
+- {result["sites_that_paid"]} sites paid, and none more than {result["most_debits_of_a_site"]} time; \
+{result["sites_that_confirmed"]} confirmed a sum, none more than {result["most_confirmations_of_a_site"]}.
+- Sites of which shares of both kinds left: {result["opened_twice"]}. Sessions that hold secrets at the end: {result["sessions_with_secrets"]}.
+- The largest request has {kilobytes:.0f} kB. The privacy error is {result["privacy_sd_over_one_table"]} times that of one table with the same units.
+"""  # noqa: E501 (lines of a list)
+
+
 def _study(keys: Mapping[str, str], honest: int) -> dpc.Study:
     return dpc.Study(
         name="secure",

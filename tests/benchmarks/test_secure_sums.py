@@ -3,17 +3,24 @@
 import json
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 
 import dpcausal as dpc
 from benchmarks.coverage import even
+from benchmarks.federation.secure import described
 from benchmarks.parts import PUBLISHED
-from benchmarks.secure_sums import PLAIN, SITES, drawn, honest_of, sources
+from benchmarks.secure_sums import PLAIN, SITES, coverage_table, drawn, honest_of, sources
 from dpcausal.calibration import Noise, NoiseShare
 from dpcausal.release import Noisy
 from dpcausal.vault.noise import Sampler
+
+
+def stored() -> dict[str, Any]:
+    result: dict[str, Any] = json.loads((PUBLISHED / "secure_sums.json").read_text(encoding="utf-8"))
+    return result
 
 
 @pytest.fixture
@@ -39,13 +46,37 @@ def test_estimate_over_sites_is_that_of_one_table(sites: int) -> None:
 
 
 def test_stored_result_shows_the_precision_of_nearly_one_table() -> None:
-    stored = json.loads((PUBLISHED / "secure_sums.json").read_text(encoding="utf-8"))
-    assert {line["sites"] for line in stored["privacy"]} == set(SITES)
-    for line in stored["privacy"]:
+    lines = stored()["privacy"]
+    assert {line["sites"] for line in lines} == set(SITES)
+    for line in lines:
         assert line["tables"] >= 200
         assert line["privacy_sd_ratio"] == pytest.approx(line["expected_ratio"], rel=0.06)
         assert line["expected_ratio"] <= 1.25 < line["own_noise_ratio"]
-    covered = [line["coverage"] for line in stored["coverage"]]
-    runs = sum(line["runs"] * (1 - line["refused"]) for line in stored["coverage"])
-    assert 0.93 < np.mean(covered) < 0.975
-    assert min(covered) > 0.95 - 4 * math.sqrt(0.05 * 0.95 / (runs / len(covered)))
+
+
+def test_stored_coverage_is_within_its_band_but_for_monte_carlo_error() -> None:
+    """The band is 93 to 97 %; a setting may be beyond it by two standard errors of a share at its edge."""
+    lines = stored()["coverage"]
+    assert {line["sites"] for line in lines} >= set(SITES)
+    for line in lines:
+        given = line["runs"] * (1 - line["refused"])
+        low, high = (2 * math.sqrt(edge * (1 - edge) / given) for edge in (0.93, 0.97))
+        assert given >= 400
+        assert 0.93 - low < line["coverage"] < 0.97 + high, line
+    for sites in {line["sites"] for line in lines}:
+        assert 0.93 < np.mean([line["coverage"] for line in lines if line["sites"] == sites]) < 0.97
+
+
+def test_page_has_the_stored_figures() -> None:
+    page = (PUBLISHED.parents[1] / "docs" / "secure-sums.md").read_text(encoding="utf-8")
+    assert "\n".join(coverage_table(stored()["coverage"])) in page
+    federation = json.loads((PUBLISHED / "federation.json").read_text(encoding="utf-8"))
+    assert described(federation["secure"]) in page
+
+
+def test_stored_run_of_killed_sites_paid_and_confirmed_once() -> None:
+    run = json.loads((PUBLISHED / "federation.json").read_text(encoding="utf-8"))["secure"]
+    assert (run["sites"], len(run["killed"]), run["outcome"]) == (50, 10, "answered")
+    assert run["most_debits_of_a_site"] == run["most_confirmations_of_a_site"] == 1
+    assert run["opened_twice"] == 0
+    assert run["sessions_with_secrets"] == run["sites"] - run["sites_that_confirmed"]
