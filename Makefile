@@ -3,7 +3,7 @@ PYTHON ?= python
 # Hundreds of processes import the same libraries: the first one compiles them, whatever the machine's default is.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: check format lint types architecture test docs figures pages packaging release licences tutorials commands proofs formal statistical audit long
+.PHONY: check format lint types architecture test docs figures packaging release licences tutorials commands proofs formal statistical audit long
 
 check:  ## everything that CI runs: the tests, and beside them types, docs, packaging, architecture and lint
 	$(PYTHON) -m checks.gate
@@ -36,9 +36,6 @@ docs:  ## fails on a warning; with --quiet mkdocs would not count any
 figures:  ## redraw the figures of the documentation from stored results and check them
 	$(PYTHON) -m benchmarks.figures
 	$(PYTHON) -m checks.figures
-
-pages:  ## reports and scorecards in a browser, judged by axe-core: make pages AXE=path/to/axe.min.js OUT=folder
-	$(PYTHON) -m checks.pages $(AXE) $(OUT)
 
 packaging:  ## the release check, where packaging changed since it last passed
 	$(PYTHON) -m checks.release --if-changed
@@ -91,3 +88,7 @@ long:  ## the statistical, scale and fault suites at full size; needs several ho
 	$(PYTHON) -m benchmarks.site_checks --json
 	$(PYTHON) -m benchmarks.secure_masks --runs 20000 --publish
 	$(PYTHON) -m benchmarks.papers multi-site
+
+.PHONY: pages
+pages:  ## reports and scorecards in a browser, judged by axe-core: make pages AXE=path/to/axe.min.js OUT=folder
+	$(PYTHON) -m checks.pages $(AXE) $(OUT)
