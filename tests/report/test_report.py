@@ -200,6 +200,29 @@ def test_sampling_error_below_the_noise_floor_is_an_upper_bound(made: Made, stud
     assert "from at most ± 0.59 to ± 0.82" in dict(part(report, "summary").items)["Precision"]
 
 
+def test_report_without_an_interval_claims_none(made: Made, study: dpc.Study) -> None:
+    why = "noise hides it; use more epsilon"
+    report = Report.of(made(no_interval=why, unadjusted=("race",)), study, date=DAY)
+    assert report.verdict.text.endswith("so nothing follows from it: noise hides it.")
+    assert why in dict(part(report, "result").items)["95 % interval"]
+    assert "there is no valid confidence interval" in part(report, "methods").paragraphs[0]
+    assert "accounts for" not in part(report, "methods").paragraphs[0]
+    assert report.verdict.remedies
+
+
+def test_confounding_is_not_asked_to_move_an_interval_that_includes_zero(made: Made, study: dpc.Study) -> None:
+    near, far = (Report.of(made(estimate=each), study, date=DAY) for each in (0.3, 2.0))
+    assert dict(part(near, "summary").items)["Confounding"].endswith("The interval includes 0 already.")
+    assert "to make the interval include 0, one of at least" in dict(part(far, "summary").items)["Confounding"]
+
+
+def test_design_without_adjustment_is_stated(made: Made, study: dpc.Study) -> None:
+    plain = dataclasses.replace(study, estimator=dpc.DifferenceInMeans(), confounders={})
+    report = Report.of(made(), plain, date=DAY)
+    assert report.verdict.reason == "confounding"
+    assert "adjusted for nothing: the arms may differ" in dict(part(report, "summary").items)["Design"]
+
+
 def test_number_needed_to_treat_is_positive_and_says_which_way(made: Made, study: dpc.Study) -> None:
     schema = dataclasses.replace(study.schema, outcome=dpc.Binary("score"))
     study = dataclasses.replace(study, schema=schema)
@@ -220,7 +243,7 @@ def test_number_needed_to_treat_is_positive_and_says_which_way(made: Made, study
 def test_inconclusive_verdict_comes_with_the_cheapest_remedy(made: Made, study: dpc.Study) -> None:
     report = Report.of(made(estimate=0.5, noise=(NoiseTerm("laplace", 1.0),), sampling_sd=0.1), study, date=DAY)
     assert dict(part(report, "summary").items)["What would help"].startswith(
-        "One of these: (1)\N{NO-BREAK SPACE}More epsilon"
+        "If the estimate stayed the same, one of these: (1)\N{NO-BREAK SPACE}More epsilon"
     )
 
 

@@ -74,7 +74,7 @@ def verdict_on(  # noqa: PLR0913 (each is named where it is given)
         text = say(
             "{finding}, but there is no valid interval, so nothing follows from it: {why}.",
             finding=_finding(effect, scale),
-            why=say.recorded(effect.no_interval),
+            why=say.recorded(effect.no_interval).partition(";")[0],  # what to do about it follows, in the appendix
         )
         return Verdict("no interval", say(_HEADINGS[reason]), text, reason)
     words = {"finding": _finding(effect, scale), "limits": scale.limits(interval)}

@@ -5,6 +5,7 @@ CONSORT is for trials, STROBE and TARGET are for observational studies. Their it
 numbered items and is cited by topic.
 """
 
+from dpcausal.diagnostics import BalanceTable
 from dpcausal.page.language import Language, message
 from dpcausal.report.section import ReportInputs, Section, Table
 
@@ -20,7 +21,7 @@ CONSORT: Topics = (
     (message("16a, sample size (as planned precision)"), "result"),
     (message("21a, statistical methods"), "methods inputs"),
     (message("21c, missing data"), "inputs"),
-    (message("25, baseline data"), "diagnostics"),
+    (message("25, baseline data"), "characteristics"),
     (message("26, numbers analysed, outcomes and estimation"), "result"),
     (message("30, limitations (of the privacy guarantee)"), "limitations"),
     (
@@ -43,7 +44,7 @@ STROBE: Topics = (
     (message("12c, missing data"), "inputs"),
     (message("12e and 17, sensitivity and other analyses"), "confounding diagnostics"),
     (message("13a, numbers analysed"), "result"),
-    (message("14a, characteristics of participants"), "diagnostics"),
+    (message("14a, characteristics of participants"), "characteristics"),
     (message("15, outcome data"), "result"),
     (message("16a, main results (adjusted) and their precision"), "result"),
     (message("19, limitations"), "result limitations"),
@@ -62,7 +63,7 @@ TARGET: Topics = (
     (message("6g and 7g, identifying assumptions"), "question result"),
     (message("6h and 7h, data analysis plan, missing data"), "methods inputs"),
     (message("7b and 7e, strategies and outcome in the data"), "inputs"),
-    (message("9, baseline data"), "diagnostics"),
+    (message("9, baseline data"), "characteristics"),
     (message("12, outcomes by strategy"), "result"),
     (message("13, effect estimates"), "result"),
     (message("14, additional analyses"), "confounding diagnostics"),
@@ -102,7 +103,11 @@ def guidelines(report: ReportInputs, numbers: dict[str, int]) -> Section:
     fitting += [(say("STROBE, by item"), STROBE), (say("TARGET, by item"), TARGET)] if observational else []
     fitting += [(say("NIST SP 800-226, by topic"), NIST)]
     head = (say("topic"), say("section"))
-    absent = {"diagnostics"} if not report.diagnoses else set()
+    # Table 1 is a part of the diagnostics, where a balance has it.
+    numbers = numbers | {"characteristics": numbers["diagnostics"]}
+    described = any(isinstance(each, BalanceTable) and each.characteristics for each in report.diagnoses)
+    absent = set() if described else {"characteristics"}
+    absent |= {"diagnostics"} if not report.diagnoses else set()
     absent |= {"confounding"} if report.confounding is None else set()
     tables = tuple(
         Table(

@@ -1,5 +1,6 @@
 """A paragraph on the methods, to paste into a manuscript."""
 
+import math
 from importlib.metadata import version
 
 from dpcausal.report.section import ReportInputs, Section
@@ -26,12 +27,18 @@ def methods(report: ReportInputs) -> Section:
             neighbours=say.recorded(effect.guarantee.neighbours),
         )
     )
-    texts.append(
-        say(
-            "Exact discrete noise was added to bounded sums; the 95 % confidence interval accounts for sampling error "
-            "and noise."
+    if report.diagnoses:
+        total = effect.guarantee.epsilon + math.fsum(each.guarantee.epsilon for each in report.diagnoses)
+        texts.append(say("Together with private diagnostics, epsilon is {epsilon}.", epsilon=say.short(total)))
+    if report.interval is None:
+        texts.append(say("Exact discrete noise was added to bounded sums; there is no valid confidence interval."))
+    else:
+        texts.append(
+            say(
+                "Exact discrete noise was added to bounded sums; the 95 % confidence interval accounts for sampling "
+                "error and noise."
+            )
         )
-    )
     if study is not None and study.bounds.get("source"):
         texts.append(
             say("Bounds of the variables were fixed in advance, from {source}.", source=study.bounds["source"])

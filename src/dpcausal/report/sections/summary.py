@@ -54,7 +54,10 @@ def _help(report: ReportInputs) -> Iterator[Item]:
     remedies = report.verdict.remedies[:2]
     if len(remedies) > 1:
         numbered = " ".join(f"({place})\N{NO-BREAK SPACE}{remedy}" for place, remedy in enumerate(remedies, start=1))
-        yield report.say("What would help"), report.say("One of these: {remedies}", remedies=numbered)
+        text = report.say("One of these: {remedies}", remedies=numbered)
+        if report.verdict.kind == "inconclusive":
+            text = report.say("If the estimate stayed the same, one of these: {remedies}", remedies=numbered)
+        yield report.say("What would help"), text
     elif remedies:
         yield report.say("What would help"), remedies[0]
 
@@ -89,13 +92,16 @@ def _design(report: ReportInputs) -> Iterator[Item]:
         yield say("Design"), say("Unknown: no study file was given with this report.")
     elif study.design == "trial":
         yield say("Design"), say("Randomised trial: treatment was randomised, so the arms are comparable.")
+    elif study.identification == "unadjusted":
+        text = say("Observational study, adjusted for nothing: the arms may differ in more than treatment.")
+        yield say("Design"), text
     elif study.identification == "by design":
         yield (
             say("Design"),
             say("Observational study. The estimate is causal only if the assumptions of its design hold."),
         )
     else:
-        adjusted = ", ".join(study.adjusts_for) or say("nothing")
+        adjusted = ", ".join(study.adjusts_for)
         yield (
             say("Design"),
             say(
@@ -108,7 +114,16 @@ def _design(report: ReportInputs) -> Iterator[Item]:
 
 def _confounding(report: ReportInputs) -> Iterator[Item]:
     values, say = report.confounding, report.say
-    if values is not None:
+    if values is not None and values.e_value_limit == 1:
+        yield (
+            say("Confounding"),
+            say(
+                "To explain the estimate away, an unmeasured confounder would need a risk ratio of at least {estimate} "
+                "with both treatment and outcome. The interval includes 0 already.",
+                estimate=say.number(values.e_value, 2),
+            ),
+        )
+    elif values is not None:
         yield (
             say("Confounding"),
             say(
