@@ -10,8 +10,7 @@ if not shutil.which("chromium"):
 
 from playwright.sync_api import sync_playwright
 
-from checks.console import CHROMIUM, FLAGS
-from checks.pages import look, served
+from checks.docs_pages import launch, look, served
 
 AXE = """window.axe = {run: async () => ({violations: document.querySelector("main") ? [] : [
   {impact: "moderate", id: "region", nodes: [{html: "<p>"}]}]})}"""
@@ -35,7 +34,7 @@ def faults(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
         text = f'<!DOCTYPE html><html lang="en"><link rel="icon" href="data:,"><title>{name}</title>{body}</html>'
         (site / f"{name}.html").write_text(text, encoding="utf-8")
     with served(site) as address, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        browser = launch(playwright)
         found = look(browser, address, [f"{name}.html" for name in PAGES], AXE, tmp_path_factory.mktemp("out"))
         browser.close()
     assert found.views == 4 * len(PAGES)

@@ -1,4 +1,4 @@
-"""The pages of the documentation in a real browser: `python -m checks.pages AXE OUT [--site FOLDER] [--only WORD]`.
+"""The documentation in a real browser: `python -m checks.docs_pages AXE OUT [--site FOLDER] [--only WORD]`.
 
 Every page is opened at two widths in two colour schemes. On each
 
@@ -17,6 +17,7 @@ import functools
 import http.server
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -25,12 +26,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Literal
 
-from playwright.sync_api import Browser, sync_playwright
-
-from checks.console import CHROMIUM, FLAGS, SCHEMES, WIDTHS
+from playwright.sync_api import Browser, Playwright, sync_playwright
 
 ROOT = Path(__file__).parents[1]
+CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
+WIDTHS = (1280, 390)
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 JUDGED = ((1280, "light"), (390, "dark"))
 """The views that axe-core judges: each width and each scheme once, and on the first page, with the same frame, all."""
 
@@ -91,11 +95,16 @@ def served(folder: Path) -> Iterator[str]:
         server.shutdown()
 
 
+def launch(playwright: Playwright) -> Browser:
+    """Start Chromium."""
+    return playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+
+
 def look(browser: Browser, address: str, names: list[str], axe: str, out: Path) -> Findings:
     """Open every page in every view and return what is found."""
     findings, errors = Findings(), list[str]()
     for scheme in SCHEMES:
-        context = browser.new_context(color_scheme=scheme)  # type: ignore[arg-type]
+        context = browser.new_context(color_scheme=scheme)
         context.set_default_timeout(180_000)
         page = context.new_page()
         page.on("pageerror", lambda error: errors.append(f"error: {error}"))
@@ -139,7 +148,7 @@ def main() -> None:
     names = [name for name in names if options.only in name]
     began = time.monotonic()
     with served(site) as address, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        browser = launch(playwright)
         findings = look(browser, address, names, options.axe.read_text(encoding="utf-8"), options.out)
         browser.close()
     result = {"pages": len(names), **asdict(findings), "seconds": round(time.monotonic() - began, 1)}
