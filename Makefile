@@ -43,7 +43,7 @@ figures:  ## redraw the figures of the documentation from stored results and che
 	$(PYTHON) -m checks.figures
 
 pages:  ## documentation, reports and scorecards in a browser: make pages AXE=path/to/axe.min.js OUT=folder
-	$(PYTHON) -m checks.pages $(AXE) $(OUT)/documentation
+	$(PYTHON) -m checks.docs_pages $(AXE) $(OUT)/documentation
 	$(PYTHON) -m checks.report_pages $(AXE) $(OUT)/reports
 
 packaging:  ## the release check, where packaging changed since it last passed
@@ -101,4 +101,4 @@ long:  ## the statistical, scale and fault suites at full size; needs several ho
 
 .PHONY: pages
 pages:  ## reports and scorecards in a browser, judged by axe-core: make pages AXE=path/to/axe.min.js OUT=folder
-	$(PYTHON) -m checks.pages $(AXE) $(OUT)
+	$(PYTHON) -m checks.docs_pages $(AXE) $(OUT)

@@ -5,7 +5,7 @@
     const title = list.querySelector(":scope > .md-nav__title");
     if (!title) continue;
     list.removeAttribute("aria-labelledby");
-    list.setAttribute("aria-label", title.textContent.trim());
+    list.setAttribute("aria-label", `Pages: ${title.textContent.trim()}`);
   }
   const search = document.querySelector(".md-search[role=dialog]");
   if (search) search.setAttribute("aria-label", "Search");

@@ -1,4 +1,4 @@
-"""The pages of the documentation in a real browser: `python -m checks.pages AXE OUT [--site FOLDER] [--only WORD]`.
+"""The documentation in a real browser: `python -m checks.docs_pages AXE OUT [--site FOLDER] [--only WORD]`.
 
 Every page is opened at two widths in two colour schemes. On each
 
@@ -95,7 +95,7 @@ def look(browser: Browser, address: str, names: list[str], axe: str, out: Path) 
     """Open every page in every view and return what is found."""
     findings, errors = Findings(), list[str]()
     for scheme in SCHEMES:
-        context = browser.new_context(color_scheme=scheme)  # type: ignore[arg-type]
+        context = browser.new_context(color_scheme=scheme)
         context.set_default_timeout(180_000)
         page = context.new_page()
         page.on("pageerror", lambda error: errors.append(f"error: {error}"))
