@@ -2,6 +2,7 @@
 
 import itertools
 from fractions import Fraction
+from functools import cache
 
 import duckdb
 import numpy as np
@@ -49,11 +50,17 @@ def neighbours(protects: Protects) -> list[tuple[Record, Record]]:
     return [(old, new) for old, new in pairs if protects == "record" or old[0] == new[0]]
 
 
+@cache
+def answers_beside(query: Query, rest: tuple[Record, ...], protects: Protects) -> dict[Record, dict[str, int]]:
+    """What the query answers for each of the listed records beside others."""
+    return {record: answer(query, [record, *rest], protects) for record in RECORDS}
+
+
 def worst(query: Query, sensitivity: Sensitivity, protects: Protects) -> float:
     """The largest move over all neighbouring tables of three units made of the listed records."""
     most = 0.0
-    for rest in ([(0, 0.25), (1, 0.9)], [(0, 0.0), (0, 1.0)]):
-        answers = {record: answer(query, [record, *rest], protects) for record in RECORDS}
+    for rest in (((0, 0.25), (1, 0.9)), ((0, 0.0), (0, 1.0))):
+        answers = answers_beside(query, rest, protects)
         for old, new in neighbours(protects):
             most = max(most, moved(sensitivity, answers[old], answers[new]))
     return most

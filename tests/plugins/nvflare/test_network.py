@@ -305,7 +305,7 @@ def test_no_error_text_reaches_the_server(network: Network) -> None:
     (network.fed.sites["north"] / "policy.toml").rename(network.fed.sites["north"] / "policy.away")
     # In the process that reads the table: it is not there, and the error says where it should be.
     (network.fed.sites["west"] / "table.parquet").rename(network.fed.sites["west"] / "table.away")
-    messages = Asked(network.fed, network.facts).of(["north", "west"], timeout=30)
+    messages = Asked(network.fed, network.facts).of(["north", "west"], timeout=60)
     assert {site: message.code for site, message in network.read(messages).items()} == {"west": "failed"}
     assert re.search("peer=north.*peer_rc=EXECUTION_EXCEPTION", network.fed.log(SERVER).read_text())
     seen = network.fed.coordinator, network.fed.log(SERVER), network.fed.folder.parent / "temporary"
