@@ -120,7 +120,7 @@ class Scene:
         prices: dict[str, float] = {}
         for entry in dpc.Ledger(f"sqlite:///{self.federation.sites[site] / 'ledger.db'}").entries():
             if entry.kind == "grant":
-                prices[entry.request] = entry.event.epsilon
+                prices[entry.request] = sum(event.epsilon for event in entry.events)
             if entry.request in prices:
                 kinds.setdefault(prices[entry.request], []).append(entry.kind)
         return kinds

@@ -118,7 +118,7 @@ def test_prices_looked_up_ahead_are_those_paid(name: str) -> None:
     enough = vault(epsilon=1.0)
     ahead = outstanding_cost(enough, lambda source: ask(name, source, 1.0, 0.0))
     ask(name, enough, 1.0, 0.0)
-    paid = [entry.event for entry in enough.ledger.entries() if entry.kind == "grant"]
+    paid = [event for entry in enough.ledger.entries() if entry.kind == "grant" for event in entry.events]
     assert list(ahead.values()) == paid
 
 
