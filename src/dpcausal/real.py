@@ -37,7 +37,7 @@ class Real:
         missing: What an absent value counts as.
         decimal: The decimal sign of numbers in text, "." or ",". With neither this nor `thousands`, a comma stands
             between thousands where groups of three digits follow it, as in `1,234` and `1,234.5`, and is the decimal
-            sign in any other number, as in `1,5` and `1.234,5`. With bounds below 1,000, `1,234` is 1.234.
+            sign in any other number, as in `1,5` and `1.234,5`.
         thousands: The sign between thousands in text; with `decimal=","` alone it is ".", and "" reads none. A number
             without the sign is read too, and one whose groups are not of three digits counts as missing.
         strip: Texts that may stand before or after the number, such as units: `["mg", "€"]`. Capitals are ignored.
@@ -121,11 +121,6 @@ class Real:
         return self.decimal == "." and self.thousands is None
 
     @property
-    def has_thousands(self) -> bool:
-        """Whether the bounds leave room for numbers with thousands."""
-        return max(-self.low, self.high) >= 1000
-
-    @property
     def grouping(self) -> str:
         """The sign between thousands in text; "." beside a decimal comma unless another one is declared."""
         return "." if self.thousands is None else self.thousands
@@ -140,9 +135,7 @@ class Real:
     @property
     def example(self) -> str:
         """A number as cells of text may write it."""
-        if self.reads_either_comma:
-            return "1,234.5 or 1234,5" if self.has_thousands else "1.234 or 1,234"
-        return f"1{self.grouping}234{self.decimal}5"
+        return "1,234.5 or 1234,5" if self.reads_either_comma else f"1{self.grouping}234{self.decimal}5"
 
     @property
     def rules(self) -> str:

@@ -92,12 +92,8 @@ def test_check_counts_commas_that_nobody_declared(tmp_path: Path) -> None:
     rows = "".join(f'drug,"{cell}",M,44,1\n' for cell in ("1,234", "350", "2,000.5", "1,5"))
     write(tmp_path, text=f"arm,cost,sex,age,ill\n{rows}")
     output = run(tmp_path).output
-    assert "outcome cost: 2 (50.0%) with a comma between thousands, read as in 1,234.5 = 1234.5" in output
+    assert "outcome cost: 2 (50.0%) with a comma between thousands, read as in 1,234 = 1234" in output
     assert "outcome cost: 1 (25.0%) with a comma before decimals, read as in 1,5 = 1.5" in output
-    write(tmp_path, replace(SCHEMA, outcome=dpc.Real("cost", 0, 999)), f"arm,cost,sex,age,ill\n{rows}")
-    output = run(tmp_path).output
-    assert "outcome cost: 1 (25.0%) with a comma between thousands" in output
-    assert "outcome cost: 2 (50.0%) with a comma before decimals" in output
     write(tmp_path, replace(SCHEMA, outcome=replace(COST, thousands=",")), f"arm,cost,sex,age,ill\n{rows}")
     assert "with a comma" not in run(tmp_path).output
 

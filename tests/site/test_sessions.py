@@ -21,7 +21,9 @@ from dpcausal.site.backup import backup_site, restore_site
 from dpcausal.site.policy import KEY
 from dpcausal.site.review import objections
 from dpcausal.site.site import Site
+from dpcausal.site.site_ledger import MESSAGES
 from dpcausal.site.status import site_status
+from dpcausal.site.stores import ResponseStore
 from dpcausal.testing import standard_schema, synthetic_table
 from dpcausal.vault import Vault
 from tests.support.site_folders import approve_study, make_site_folder
@@ -206,8 +208,23 @@ def test_session_is_not_confirmed_after_its_ledger_was_restored(three: Three) ->
     masked = three.round("masked", three.round("shares", keys))
     ledger = f"sqlite:///{three.folder / 'east' / 'ledger.db'}"
     Ledger.restore(ledger, by="a person", reason="disk failure", lost_epsilon=0.0)
-    assert code(three.ask("east", "confirm", headers(masked))) == "failed"
+    assert code(three.ask("east", "confirm", headers(masked))) == "refused_step"
     assert code(three.ask("north", "confirm", headers(masked))) == "answered"
+
+
+def test_session_from_before_a_restore_neither_masks_nor_confirms_again(three: Three) -> None:
+    """A copy from before the debit would pay again, and confirm a second sum with the same secrets."""
+    shares = three.round("shares", three.round("keys"))
+    session, ledger = three.session("east"), three.folder / "east" / "ledger.db"
+    older = session.read_text(), ledger.read_bytes()
+    masked = three.round("masked", shares)
+    assert code(three.ask("east", "confirm", headers(masked))) == "answered"
+    session.write_text(older[0])
+    ledger.write_bytes(older[1])
+    receipts = ResponseStore(three.folder / "east" / MESSAGES).receipts()
+    Ledger.restore(f"sqlite:///{ledger}", by="a person", reason="disk failure", receipts=receipts, lost_epsilon=1.0)
+    assert code(three.ask("east", "masked", shares[:2])) == "refused_step"
+    assert code(three.ask("east", "confirm", headers(masked[:2]))) == "refused_step"
 
 
 def secrets_of(file: Path) -> list[str]:
@@ -258,7 +275,7 @@ def test_ended_session_holds_no_secrets_and_takes_no_further_part(three: Three) 
     keys = three.round("keys")
     shares = three.round("shares", keys)
     folder = three.folder / "east"
-    assert checks_of(folder)["sessions"]["words"] == "not finished: 1, the oldest for 0 days"
+    assert checks_of(folder)["sessions"]["words"].startswith("not finished: 1, the oldest for 0 days, study ")
     days = 40 * 86_400
     os.utime(three.session("east"), (time.time() - days, time.time() - days))
     assert checks_of(folder)["sessions"]["level"] == "attention"

@@ -167,15 +167,6 @@ def test_numbers_and_dates_in_text_are_read_as_declared(
     ]
 
 
-def test_bounds_below_a_thousand_make_every_single_comma_a_decimal_sign() -> None:
-    cells = {"1,234": 1.234, "-1,234": -1.234, "1.234": 1.234, "12,5": 12.5, "0,125": 0.125, "1.5 mg": 1.5,
-             "1,234 mg": 1.234, "1.234 mg": 1.234, "1,234.5": 20, "1.234,5": 20, "1,234,567": 20,
-             "1,2,3": N}  # fmt: skip
-    assert numbers(dpc.Real("x", -20, 20, strip=["mg"]), list(cells)) == pytest.approx(list(cells.values()), abs=1e-4)
-    assert numbers(dpc.Real("x", -20, 20), ["1,234", "1.234", "7"]) == pytest.approx([1.234, 1.234, 7], abs=1e-4)
-    assert numbers(dpc.Real("x", -1000, 20), ["1,234", "2"]) == pytest.approx([20, 2], abs=1e-3)
-
-
 def test_commas_in_some_cells_are_read_in_every_kind_of_table(tmp_path: Path) -> None:
     """Exports write 1,101 in one row, 350 in the next, and 0,5 in a third: all but 350 once counted as missing."""
     schema = dpc.Schema(dpc.Treatment("t", undeclared=0), dpc.Real("y", -GRID, GRID))

@@ -54,7 +54,7 @@ class Sessions:
         """
         carried = {} if request.ask == "keys" else verified_bodies(request, settings.sites)
         study = digest_of_text(request.study)
-        with self._session(study, settings, new=may_begin) as session:
+        with self._session(study, settings, ledger, new=may_begin) as session:
             if request.ask == "keys":
                 return session.keys()
             if request.ask == "shares":
@@ -66,7 +66,7 @@ class Sessions:
                 session.erase()
             return answer
 
-    def mask(self, request: Request, settings: SecureSettings, count: int) -> tuple[list[int], str]:
+    def mask(self, request: Request, settings: SecureSettings, ledger: Ledger, count: int) -> tuple[list[int], str]:
         """Return the mask of the round `masked`, and the digest of the members with which it cancels.
 
         Raises:
@@ -74,7 +74,7 @@ class Sessions:
             TransportError: As `answer`.
         """
         carried: Mapping[str, Any] = verified_bodies(request, settings.sites)
-        with self._session(digest_of_text(request.study), settings, new=False) as session:
+        with self._session(digest_of_text(request.study), settings, ledger, new=False) as session:
             return session.mask(carried, count), session.members_digest
 
     def end(self, study: str) -> None:
@@ -83,41 +83,52 @@ class Sessions:
         Raises:
             SessionError: If there is none.
         """
-        with self._lock():
+        with _lock(self._folder):
             file = self._folder / f"{study}.json"
             session = _stored(file)
             session.erase()
             _write(file, session.to_json())
 
     @contextmanager
-    def _session(self, study: str, settings: SecureSettings, *, new: bool) -> Iterator[SiteSession]:
-        """Give the session of a study, and store it, durably, before the answer is returned."""
+    def _session(self, study: str, settings: SecureSettings, ledger: Ledger, *, new: bool) -> Iterator[SiteSession]:
+        """Give the session of a study, and store it, durably, before the answer is returned.
+
+        A session that began before the ledger was restored is refused: nobody can tell what it answered since.
+        """
         if settings.sites.get(self._site) != self._public_key:
             raise _not_listed(self._site)
-        with self._lock():
+        with _lock(self._folder):
             file = self._folder / f"{study}.json"
             if new and not file.exists():
                 session = SiteSession.new(study, self._site, settings.sites, settings.threshold)
+                session.restore = ledger.last_restore
             else:
                 session = _stored(file)
+            if session.restore != ledger.last_restore:
+                raise _before_restore()
             yield session
             _write(file, session.to_json())
-
-    @contextmanager
-    def _lock(self) -> Iterator[None]:
-        """Exclude all other processes from the sessions."""
-        self._folder.mkdir(mode=0o700, exist_ok=True)
-        lock = os.open(self._folder / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(lock)
 
 
 def unfinished_sessions(folder: Path) -> dict[str, float]:
     """Return the studies whose sessions in a folder hold secrets, with the time of their last round."""
-    return {file.stem: file.stat().st_mtime for file in sorted(folder.glob("*.json")) if not _stored(file).is_erased}
+    if not folder.exists():
+        return {}
+    with _lock(folder):
+        files = sorted(folder.glob("*.json"))
+        return {file.stem: file.stat().st_mtime for file in files if not _stored(file).is_erased}
+
+
+@contextmanager
+def _lock(folder: Path) -> Iterator[None]:
+    """Exclude all other processes from the sessions in a folder."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    lock = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
 
 
 def _stored(file: Path) -> SiteSession:
@@ -153,6 +164,14 @@ def _write_through(descriptor: int, content: bytes) -> None:
         output.write(content)
         output.flush()
         os.fsync(output.fileno())
+
+
+def _before_restore() -> SessionError:
+    return SessionError(
+        expected="a session that began after the last restore of this site's ledger",
+        got="one that began before it",
+        hint="it may have answered since; a new attempt needs a new study text.",
+    )
 
 
 def _other_sum() -> SessionError:

@@ -176,7 +176,7 @@ class Site:
         questions = study.site_questions()
         count = sum(len(calibrate(query, study.schema, guarantee).scales) for query, guarantee in questions)
         try:
-            mask, members = self._sessions.mask(asked, settings, count)
+            mask, members = self._sessions.mask(asked, settings, vault.ledger, count)
         except TransportError:
             raise _RefusalError("refused_step") from None
         part = vault.contribute(questions, session=study.digest, members=members, honest=settings.honest, mask=mask)

@@ -104,7 +104,8 @@ def _sessions(folder: Path) -> Iterator[Check]:
     if not unfinished:
         return
     days = int((time.time() - min(unfinished.values())) // 86_400)
-    words = f"not finished: {len(unfinished)}, the oldest for {days} days"
+    oldest = min(unfinished, key=lambda study: unfinished[study])
+    words = f"not finished: {len(unfinished)}, the oldest for {days} days, study {oldest[:12]}"
     old = days > SESSION_DAYS
     hint = "; erase their secrets with: dpcausal site end-session" if old else ""
     yield Check("sessions", ATTENTION if old else HEALTHY, words + hint, len(unfinished))

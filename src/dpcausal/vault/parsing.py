@@ -30,14 +30,12 @@ def number_in_text(column: Real, folded: str, dialect: Dialect) -> str:
     return f"CASE WHEN contains({folded}, {dialect.quoted(',')}) THEN {either} ELSE {dialect.number(folded)} END"
 
 
-def either_comma(column: Real) -> tuple[Real, ...]:
-    """Return a column with the comma between thousands and with the comma before decimals, in the order to try them.
+def either_comma(column: Real) -> tuple[Real, Real]:
+    """Return a column with the comma between thousands, and with the comma before decimals, in the order to try them.
 
-    So 1,234 is 1234 and 1,5 is 1.5. Where no number within the bounds has thousands, 1,234 is 1.234. A point alone
-    stands before decimals.
+    So 1,234 is 1234, 1,5 is 1.5, and a point alone stands before decimals.
     """
-    between, before = replace(column, decimal=".", thousands=","), replace(column, decimal=",", thousands=".")
-    return (between, before) if column.has_thousands else (replace(before, thousands=""), between, before)
+    return replace(column, decimal=".", thousands=","), replace(column, decimal=",", thousands=".")
 
 
 def _written_number(column: Real, folded: str, dialect: Dialect) -> str:

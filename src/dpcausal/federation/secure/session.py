@@ -40,6 +40,7 @@ class SiteSession:
         count: The length of the mask.
         summed: The names of the sites whose sum this site confirmed.
         revealed: The answer to `unmask`.
+        restore: The last restore of the site's ledger when the session began; empty where there was none.
     """
 
     study: str
@@ -56,6 +57,7 @@ class SiteSession:
     count: int = 0
     summed: tuple[str, ...] = ()
     revealed: dict[str, Any] = field(default_factory=dict, repr=False)
+    restore: str = ""
 
     @classmethod
     def new(cls, study: str, name: str, sites: Collection[str], threshold: int) -> Self:
