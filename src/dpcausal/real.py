@@ -128,7 +128,8 @@ class Real:
     @property
     def _numeric_rules(self) -> dict[str, Any]:
         """What is declared about numbers in text, but for the usual."""
-        signs = {} if self.reads_either_comma else {"decimal": self.decimal, "thousands": self.grouping}
+        signs = {} if self.decimal == "." else {"decimal": self.decimal}
+        signs |= {} if self.reads_either_comma else {"thousands": self.grouping}
         units = [text.decode("utf-8", "surrogatepass") for text in self.units]
         return signs | ({"percent": True} if self.percent else {}) | ({"strip": units} if units else {})
 
@@ -142,8 +143,9 @@ class Real:
         """How cells of text are read, in words; empty where nothing is declared about it."""
         if self.since:
             return f"dates as days since {self.since}, written {' or '.join(self.formats)}"
-        codes = ", ".join(f"{code:g}" for code in self.missing_codes)
-        words = [] if self.reads_either_comma and not codes else [f"numbers as in {self.example}"]
+        codes = ", ".join(f"{code:.15g}" for code in self.missing_codes)
+        plain = self.reads_either_comma and not (codes or self.strip or self.percent)
+        words = [] if plain else [f"numbers as in {self.example}"]
         words += [f"without {', '.join(self.strip)}"] if self.strip else []
         words += ["percent as hundredths"] if self.percent else []
         words += [f"with {codes} as missing"] if codes else []

@@ -207,6 +207,8 @@ class Schema:
         low, high = self.outcome_bounds
         if self.unit and self.outcome.name in self.unit.added:
             each = "records" if self.outcome.name in self.unit.sum else "records where it is not empty"
+            if self.outcome.name in self.unit.sum and not rules:
+                rules = (f"numbers in text were read as in {self.outcome.example}",)
             return (
                 self._arms_read,
                 f"the outcome is a total over the {each} of each {self.unit.name}; what is missing adds nothing",

@@ -179,6 +179,7 @@ DATA_HANDLING = (
         "a missing outcome, or one that is no number, counted as {value}; numbers in text were read as in {first} or"
         " {second}"
     ),
+    message("numbers in text were read as in {first} or {second}"),
     message("outcomes lie within {low} and {high}; values beyond were moved to the bound"),
     message("changes lie within {low} and {high}; changes beyond were moved to the bound"),
     message("totals lie within {low} and {high}; totals beyond were moved to the bound"),

@@ -105,16 +105,15 @@ def _column(
 
 def _commas(name: str, column: Real, engine: DuckDBEngine, size: int) -> Iterator[str]:
     """Yield how many cells have a comma between thousands and how many before decimals; nothing where none has."""
-    signs = either_comma(column)
-    (cell, _), *_ = readings = [reading(each, "text") for each in signs]
-    read = ", ".join(f"{value} AS value_{place}" for place, (_, value) in enumerate(readings))
-    cells = f"(SELECT cell, {read} FROM (SELECT {cell} AS cell FROM {SOURCE}))"  # noqa: S608 (quoted)
-    commas = f"contains(cell, {DUCKDB.quoted(',')})"
-    first = " ".join(f"WHEN value_{place} IS NOT NULL THEN '{each.decimal}'" for place, each in enumerate(signs))
-    counted = ", ".join(f"COUNT(*) FILTER (WHERE {commas} AND CASE {first} END = '{sign}')" for sign in ".,")
+    comma = DUCKDB.quoted(",")
+    (cell, first), (_, other) = (reading(each, "text") for each in either_comma(column))
+    cells = f"(SELECT cell, {first} AS value, {other} AS other FROM (SELECT {cell} AS cell FROM {SOURCE}))"  # noqa: S608
+    thousands = f"{_known(column)} AND contains(cell, {comma})"
+    decimals = f"NOT COALESCE({_known(column)}, false) AND other IS NOT NULL AND contains(cell, {comma})"
+    counted = ", ".join(f"COUNT(*) FILTER (WHERE {each})" for each in (thousands, decimals))
     ((grouped, decimal),) = engine.look(f"SELECT {counted} FROM {cells}")  # noqa: S608
     if grouped:
-        yield f"{name}: {_share(grouped, size)} with a comma between thousands, read as in 1,234.5 = 1234.5"
+        yield f"{name}: {_share(grouped, size)} with a comma between thousands, read as in 1,234 = 1234"
     if decimal:
         yield f"{name}: {_share(decimal, size)} with a comma before decimals, read as in 1,5 = 1.5"
 
