@@ -27,9 +27,9 @@
 #' @param date_format How dates are written in a column of text, for instance
 #'   `"%d.%m.%Y"`.
 #' @param decimal,thousands,strip,percent How numbers are written in a column of
-#'   text: the decimal sign, the sign between thousands, units to remove, and
-#'   whether each cell ends in a percent sign. Without signs, `1,234` is 1234 and
-#'   `1,5` is 1.5.
+#'   text: the decimal sign, the sign between thousands (`""` for none), units to
+#'   remove, and whether each cell ends in a percent sign. Unless a sign is given,
+#'   `1,234` is 1234 and `1,5` is 1.5.
 #' @param values Every value, as written in the table; two for `dp_binary()`.
 #' @param aliases Other spellings in a column of text, as a named list:
 #'   `list(drug = c("d", "new drug"))`.
@@ -57,7 +57,7 @@ dp_treatment <- function(name, arms = c(0, 1), labels = NULL, reference = NULL, 
 #' @export
 dp_real <- function(name, low, high, missing = NULL, missing_codes = NULL, indicator = FALSE, since = NULL,
                     date_format = NULL,
-                    decimal = ".", thousands = "", strip = NULL, percent = FALSE) {
+                    decimal = ".", thousands = NULL, strip = NULL, percent = FALSE) {
   if (inherits(low, c("Date", "POSIXt")) || inherits(high, c("Date", "POSIXt"))) {
     stop_dpcausal(
       "SchemaError", paste0("numbers as bounds of column '", name, "'"), "dates",
@@ -68,7 +68,7 @@ dp_real <- function(name, low, high, missing = NULL, missing_codes = NULL, indic
     name = name, low = low, high = high, missing = missing, indicator = indicator,
     missing_codes = several(missing_codes),
     since = if (!is.null(since)) format(since), date_format = several(date_format),
-    decimal = if (decimal != ".") decimal, thousands = if (nzchar(thousands)) thousands, strip = several(strip),
+    decimal = if (decimal != ".") decimal, thousands = thousands, strip = several(strip),
     percent = percent
   ))
 }
