@@ -189,4 +189,5 @@ def test_reported_gaussian_scale_is_that_of_the_shares_in_a_secure_sum(
         noise.sensitivity.coordinates, found.scales, share.scales, noise.scales, strict=True
     ):
         assert scale == pytest.approx(math.sqrt(sites) * part * at.tick, rel=1e-12)
+        assert scale is not None
         assert scale > math.sqrt(sites / honest) * (whole or 0) * at.tick * (1 + 2**-11)  # without it, it is too small

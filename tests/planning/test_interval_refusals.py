@@ -1,6 +1,5 @@
 """Rehearsals with noise tell how often real tables get no interval."""
 
-import itertools
 import re
 
 import numpy as np
@@ -27,7 +26,10 @@ def table(n: int, count: int, seed: int) -> pa.Table:
 KINDS = [dpc.RegressionAdjustment, dpc.DoublyRobust, dpc.InverseWeighting]
 
 
-@pytest.mark.parametrize(("kind", "epsilon"), sampled(itertools.product(KINDS, [1.0, 0.02]), 3))
+CASES = [(kind, (1.0, 0.02)[(at + place) % 2]) for at, kind in enumerate(KINDS) for place in (0, 1)]
+
+
+@pytest.mark.parametrize(("kind", "epsilon"), sampled(CASES, 2))
 def test_as_many_are_refused_as_rehearsals_say(kind: type, epsilon: float) -> None:
     names = ["x0", "x1", "x2"]
     columns = [dpc.Real(name, -1, 1) for name in names]

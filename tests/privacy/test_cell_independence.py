@@ -194,6 +194,7 @@ RULES: list[dpc.Real | dpc.Binary | dpc.Category] = [
     dpc.Category("x", ["a", "b", "c"], aliases={"a": ["1,5 mg"]}),
     dpc.Category("x", [1, 2, 3], aliases={3: ["drei"]}),
     dpc.Real("x", 0, 10_000, indicator=True),
+    dpc.Real("x", 0, 10_000, missing_codes=[350, -9], indicator=True),
 ]
 USUAL = ["1,234", "350", "1,5 mg", "45 %", "03.01.2020", "yes", "B", "drei"]
 STRANGE = [

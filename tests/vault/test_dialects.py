@@ -88,8 +88,8 @@ def rows(engine: Engine, schema: dpc.Schema) -> list[list[int]]:
 
 
 UNITS = [
-    None, dpc.Unit("who", "clock"), dpc.Unit("who", "text"), dpc.Unit("who", "text", "last"), dpc.Unit("clock", "y"),
-    dpc.Unit("who", "text", date_format=["%d.%m.%Y", "%Y%m%d"]),
+    None, dpc.Unit("who", "clock"), dpc.Unit("who", "text"), dpc.Unit("who", "text", "last"),
+    dpc.Unit("who", "text", date_format=["%d.%m.%Y", "%Y%m%d"]), dpc.Unit("clock", "y"),
     dpc.Unit("moment", "weight", "last"), dpc.Unit("day", "wide", "last"), dpc.Unit("weight", "moment"),
 ]  # fmt: skip
 
