@@ -98,7 +98,3 @@ long:  ## the statistical, scale and fault suites at full size; needs several ho
 	$(PYTHON) -m benchmarks.site_checks --json
 	$(PYTHON) -m benchmarks.secure_masks --runs 20000 --publish
 	$(PYTHON) -m benchmarks.papers multi-site
-
-.PHONY: pages
-pages:  ## reports and scorecards in a browser, judged by axe-core: make pages AXE=path/to/axe.min.js OUT=folder
-	$(PYTHON) -m checks.docs_pages $(AXE) $(OUT)

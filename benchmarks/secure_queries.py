@@ -16,7 +16,7 @@ import numpy as np
 import dpcausal as dpc
 from benchmarks.array_engine import ArrayEngine, ticks
 from benchmarks.coverage import STRATA, Columns
-from benchmarks.secure_sums import HARDLY_ANY_NOISE, NUMBER, OUTCOME, STRATUM, SecureSites, X, honest_of
+from benchmarks.secure_sums import HARDLY_ANY_NOISE, NUMBER, OUTCOME, STRATUM, SecureSites, ShareSums, X, honest_of
 from dpcausal.arrays import Array
 from dpcausal.audit.tables import Unmetered
 from dpcausal.experiment import Experiment, Metric
@@ -26,6 +26,7 @@ from dpcausal.vault.answers.arm_moments import deficit_of
 from dpcausal.vault.engines import ExactInts
 
 EPSILON, DELTA, UNITS, SITES = 1.0, 1e-6, 24_000, 12
+SHARES = ShareSums(SITES)
 SLOPE = 0.2
 """The effect is this times the share of the covariate's range."""
 
@@ -52,7 +53,7 @@ def sources(columns: Columns, schema: dpc.Schema) -> tuple[SecureSites, Unmetere
     """Return a table divided among sites, and all of it as one table."""
     places = np.array_split(np.arange(UNITS), SITES)
     sites = [_engine({name: each[place] for name, each in columns.items()}, schema) for place in places]
-    return SecureSites(sites, schema, honest_of(SITES)), Unmetered(_engine(columns, schema), schema)
+    return SecureSites(sites, schema, SHARES), Unmetered(_engine(columns, schema), schema)
 
 
 def _engine(columns: Columns, schema: dpc.Schema) -> ArrayEngine:

@@ -272,9 +272,6 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=400, help="simulated tables for each setting")
     parser.add_argument("--part", nargs="+", default=["privacy", "curves", "coverage"], help="what to measure")
     parser.add_argument("--sites", type=int, nargs="+", default=(1, *SITES), help="the numbers of sites for coverage")
-    parser.add_argument(
-        "--delta", type=float, nargs="+", default=[0.0, 1e-6], help="0 for Laplace noise, else Gaussian"
-    )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     chosen = parser.parse_args()
     result: dict[str, list[dict[str, Any]]] = {}

@@ -58,7 +58,7 @@ class DataSet:
         )
 
     def __str__(self) -> str:
-        unit = f"one unit for each {self.unit.name}, {self.unit.keep} by {self.unit.by}" if self.unit else "units"
+        unit = f"one unit for each {self.unit}" if self.unit else "units"
         public = f"public columns {', '.join(self.public)}" if self.public else "no public columns"
         unproved = f", allows without proof {', '.join(self.allow_unproved)}" if self.allow_unproved else ""
         return f"{unit}, protects {self.protects}, {public}{unproved}"
