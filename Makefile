@@ -94,7 +94,7 @@ long:  ## the statistical, scale and fault suites at full size; needs several ho
 	$(PYTHON) -m benchmarks.papers pp-ipw
 	$(PYTHON) -m benchmarks.robust_pooling --json
 	$(PYTHON) -m benchmarks.secure_sums --json
-	$(PYTHON) -m benchmarks.secure_queries --runs 400 --json
+	$(PYTHON) -m benchmarks.secure_queries --runs 1000 --json
 	$(PYTHON) -m benchmarks.site_checks --json
 	$(PYTHON) -m benchmarks.secure_masks --runs 20000 --publish
 	$(PYTHON) -m benchmarks.papers multi-site

@@ -105,16 +105,17 @@ PARTS: dict[str, tuple[Callable[[Source, float, float], Found], dpc.Schema, Arra
 def measure(name: str, runs: int) -> dict[str, Any]:
     """Return how precise one part of a study is over sites, beside one table, and how often intervals cover."""
     estimate, schema, truth = PARTS[name]
-    over_sites, one_table, apart, covered = [], [], [], []
+    over_sites, one_table, apart, covered, covered_alone = [], [], [], [], []
     for run in range(runs):
         secure, one = sources(drawn(run), schema)
         found, low, high = estimate(secure, EPSILON, DELTA)
-        alone = estimate(one, EPSILON, DELTA)[0]
+        alone, least, most = estimate(one, EPSILON, DELTA)
         exact = estimate(one, HARDLY_ANY_NOISE, DELTA)[0]
         over_sites.append(found - exact)
         one_table.append(alone - exact)
         apart.append(found - alone)
         covered.append((low <= truth) & (truth <= high))
+        covered_alone.append((least <= truth) & (truth <= most))
     privacy_sd = np.sqrt(np.mean(np.square(one_table), axis=0))
     ratios = np.sqrt(np.mean(np.square(over_sites), axis=0)) / privacy_sd
     return {
@@ -129,6 +130,8 @@ def measure(name: str, runs: int) -> dict[str, Any]:
         "difference_over_privacy_sd": round(float(np.sqrt(np.mean((np.std(apart, axis=0) / privacy_sd) ** 2))), 3),
         "expected_difference": round(math.sqrt(SITES / honest_of(SITES) + 1), 3),
         "coverage": round(float(np.mean(covered)), 4),
+        "coverage_of_one_table": round(float(np.mean(covered_alone)), 4),
+        "coverage_se": round(float(np.std(np.mean(covered, axis=1)) / math.sqrt(runs)), 4),
     }
 
 

@@ -26,9 +26,11 @@ def test_stored_parts_have_nearly_the_noise_of_one_table_and_cover() -> None:
     assert [line["part"] for line in stored()] == list(PARTS)
     for line in stored():
         assert (line["sites"], line["tables"] >= 200) == (SITES, True)
-        assert line["privacy_sd_ratio"] == pytest.approx(line["expected_ratio"], rel=0.12)
-        assert line["difference_over_privacy_sd"] == pytest.approx(line["expected_difference"], rel=0.12)
-        assert 0.93 <= line["coverage"] <= 0.97
+        assert line["privacy_sd_ratio"] == pytest.approx(line["expected_ratio"], rel=0.05)
+        assert line["difference_over_privacy_sd"] == pytest.approx(line["expected_difference"], rel=0.05)
+        error = 2 * line["coverage_se"]
+        assert 0.93 - error <= line["coverage"] <= 0.97 + error
+        assert abs(line["coverage"] - line["coverage_of_one_table"]) < 0.02
 
 
 def test_page_quotes_the_stored_result() -> None:
@@ -36,7 +38,8 @@ def test_page_quotes_the_stored_result() -> None:
     table = table.partition("<!-- secure queries end -->")[0]
     rows = [
         f"| {line['part']} | {line['numbers']} | {line['privacy_sd_ratio']:.2f} | "
-        f"{line['difference_over_privacy_sd']:.2f} | {100 * line['coverage']:.1f} % |"
+        f"{line['difference_over_privacy_sd']:.2f} | {100 * line['coverage']:.1f} % | "
+        f"{100 * line['coverage_of_one_table']:.1f} % |"
         for line in stored()
     ]
     assert table.strip().splitlines()[2:] == rows

@@ -182,6 +182,7 @@ def learn(
     modelled = f"with private models of {', '.join(query.covariates)}"
     if not parameters.outcome_models:
         modelled = "without models of the outcome"
+        smooth += ("for the intervals: outcomes are as far from the middle of their bounds at all covariates",)
     return EffectCurve.of(
         source,
         estimand=estimand,
