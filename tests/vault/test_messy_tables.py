@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 
 import dpcausal as dpc
 from dpcausal.audit.tables import exact_answer
@@ -77,6 +78,7 @@ def test_record_by_record_the_messy_table_is_the_cleaned_one() -> None:
 
 @MARKS[0]
 @MARKS[1]
+@pytest.mark.slow  # the gate reads the same rules by Spark in test_dialects
 def test_a_messy_spark_frame_gives_the_same_integers(spark: "SparkSession") -> None:
     messy, clean = tables()
     engine = SparkEngine(spark.createDataFrame(messy), MESSY)

@@ -156,6 +156,7 @@ def test_every_site_answers(network: Network) -> None:
     assert messages == network.as_they_would_answer()
 
 
+@pytest.mark.slow
 def test_certificates_are_renewed_while_everything_runs(network: Network) -> None:
     fed, north = network.fed, network.fed.kits["north"].parent
     before = (north / "kit" / "startup" / "client.crt").read_bytes()
@@ -168,6 +169,7 @@ def test_certificates_are_renewed_while_everything_runs(network: Network) -> Non
     fed.start("north")  # with the new certificate, at a server that still has the old one
 
 
+@pytest.mark.slow
 def test_frozen_site_costs_only_its_own_answer(network: Network) -> None:
     asked = network.asked()
     with network.fed.frozen("south"):
@@ -201,6 +203,7 @@ def kill_client() -> None:
     raise TimeoutError("there is no client process")
 
 
+@pytest.mark.slow
 def test_lost_server_costs_only_time(network: Network) -> None:
     asked = network.asked()
     asking = asked.meanwhile()
