@@ -79,4 +79,6 @@ def test_stored_run_of_killed_sites_paid_and_confirmed_once() -> None:
     assert (run["sites"], len(run["killed"]), run["outcome"]) == (50, 10, "answered")
     assert run["most_debits_of_a_site"] == run["most_confirmations_of_a_site"] == 1
     assert run["opened_twice"] == 0
+    assert run["in_the_sum"] >= run["honest"]
+    assert run["privacy_sd_over_one_table"] < 1.25
     assert run["sessions_with_secrets"] == run["sites"] - run["sites_that_confirmed"]

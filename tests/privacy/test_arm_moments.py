@@ -60,7 +60,7 @@ def worst(query: Query, sensitivity: Sensitivity, protects: Protects) -> float:
     """The largest move over all neighbouring tables of three units made of the listed records."""
     most = 0.0
     for rest in (((0, 0.25), (1, 0.9)), ((0, 0.0), (0, 1.0))):
-        answers = answers_beside(query, rest, protects)  # type: ignore[arg-type]  (queries are frozen)
+        answers = answers_beside(query, rest, protects)  # type: ignore[arg-type]
         for old, new in neighbours(protects):
             most = max(most, moved(sensitivity, answers[old], answers[new]))
     return most

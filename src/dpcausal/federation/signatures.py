@@ -21,7 +21,7 @@ try:
     )
 except ImportError:
     raise MissingExtraError(
-        expected="the library cryptography, which signs requests and messages",
+        expected="the library cryptography, which signs and masks messages",
         got="an installation without it",
         hint='pip install "dpcausal[federation]".',
     ) from None

@@ -88,11 +88,11 @@ def verdict_on(  # noqa: PLR0913 (each is named where it is given)
             "{found}; treatment was not randomised and nothing was adjusted for, so confounding may explain it.",
             found=found,
         )
-        remedies = (
+        advice = (
             say("Adjust for the confounders of treatment and outcome, as a new purchase."),
             say('If treatment was randomised, declare it in the study: design = "trial".'),
         )
-        return Verdict("inconclusive", say(_HEADINGS["confounding"]), text, "confounding", remedies)
+        return Verdict("inconclusive", say(_HEADINGS["confounding"]), text, "confounding", advice)
     if kind == "inconclusive":
         reason = _reason(effect, smallest)
         text = say(

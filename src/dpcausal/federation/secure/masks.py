@@ -16,7 +16,7 @@ try:
     from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 except ImportError:
     raise MissingExtraError(
-        expected="the library cryptography, which makes keys and masks",
+        expected="the library cryptography, which signs and masks messages",
         got="an installation without it",
         hint='pip install "dpcausal[federation]".',
     ) from None
