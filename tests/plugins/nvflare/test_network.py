@@ -203,7 +203,6 @@ def kill_client() -> None:
     raise TimeoutError("there is no client process")
 
 
-@pytest.mark.slow
 def test_lost_server_costs_only_time(network: Network) -> None:
     asked = network.asked()
     asking = asked.meanwhile()
