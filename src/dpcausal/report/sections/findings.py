@@ -57,8 +57,11 @@ def _interval(report: ReportInputs) -> list[Item]:
     p_words = (
         say("below {smallest}", smallest=say.number(smallest, 3)) if p_value < smallest else say.number(p_value, 3)
     )
+    covered = say("{limits} (for sampling error and privacy noise)", limits=limits)
+    if report.effect.between_sd:
+        covered = say("{limits} (for sampling error, differences between sites and privacy noise)", limits=limits)
     return [
-        (label, say("{limits} (for sampling error and privacy noise)", limits=limits)),
+        (label, covered),
         (say("p-value"), say("{p} (two-sided, for no effect)", p=p_words)),
     ]
 
