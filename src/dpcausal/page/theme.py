@@ -61,11 +61,14 @@ class Theme:
     def from_toml(cls, path: str | Path) -> Self:
         """Read a theme file; the path of the logo is relative to it.
 
-        Example of a file:
-            name = "University Hospital"
-            accent = "#7a1f3d"
-            accent_dark = "#f0a3bd"
-            logo = "logo.svg"
+        A file holds, for instance:
+
+        ```toml
+        name = "University Hospital"
+        accent = "#7a1f3d"
+        accent_dark = "#f0a3bd"
+        logo = "logo.svg"
+        ```
         """
         file = Path(path)
         try:

@@ -1,8 +1,8 @@
 """The closed list of queries that may be asked of a table.
 
 A query is public: a frozen dataclass of public parameters. It derives its answer's coordinates and their sensitivity
-from the schema; nobody passes a sensitivity in. A query in `queries/stem.py` has its answer in
-`vault/answers/stem.py`, its proof in `docs/proofs/stem.md` and its tests in `tests/privacy/test_stem.py`.
+from the schema; nobody passes a sensitivity in. The file of a query's class is also the name of its
+answer in `vault/answers`, of its proof in `docs/proofs` and, after `test_`, of its tests in `tests/privacy`.
 """
 
 from collections.abc import Mapping
