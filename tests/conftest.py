@@ -1,6 +1,6 @@
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +10,9 @@ from hypothesis import HealthCheck, settings
 
 import dpcausal as dpc
 from checks import fork_server
+from dpcausal.calibration import Noise, NoiseShare
+from dpcausal.release import Noisy
+from dpcausal.vault.noise import Sampler
 from tests.support.noise import SeededNoise, seeded
 from tests.support.postgres import VARIABLE, fresh_database
 
@@ -108,6 +111,20 @@ def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
             yield url
     else:
         yield "sqlite://" if request.param == "memory" else f"sqlite:///{tmp_path / 'ledger.db'}"
+
+
+@pytest.fixture
+def _no_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave all noise out."""
+
+    def shared(_: Sampler, ticks: Sequence[int], __: NoiseShare) -> list[int]:
+        return list(ticks)
+
+    def added(_: Sampler, ticks: Sequence[int], __: Noise) -> Noisy:
+        return Noisy(tuple(ticks))
+
+    monkeypatch.setattr(Sampler, "add_noise_share", shared)
+    monkeypatch.setattr(Sampler, "add_noise", added)
 
 
 @pytest.fixture

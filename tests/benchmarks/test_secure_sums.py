@@ -2,7 +2,6 @@
 
 import json
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,26 +12,11 @@ from benchmarks.coverage import even
 from benchmarks.federation.secure import described
 from benchmarks.parts import PUBLISHED
 from benchmarks.secure_sums import PLAIN, SITES, coverage_table, drawn, honest_of, sources
-from dpcausal.calibration import Noise, NoiseShare
-from dpcausal.release import Noisy
-from dpcausal.vault.noise import Sampler
 
 
 def stored() -> dict[str, Any]:
     result: dict[str, Any] = json.loads((PUBLISHED / "secure_sums.json").read_text(encoding="utf-8"))
     return result
-
-
-@pytest.fixture
-def _no_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    def shared(_: Sampler, ticks: Sequence[int], __: NoiseShare) -> list[int]:
-        return list(ticks)
-
-    def added(_: Sampler, ticks: Sequence[int], __: Noise) -> Noisy:
-        return Noisy(tuple(ticks))
-
-    monkeypatch.setattr(Sampler, "add_noise_share", shared)
-    monkeypatch.setattr(Sampler, "add_noise", added)
 
 
 @pytest.mark.usefixtures("_no_noise")

@@ -19,6 +19,7 @@ from dpcausal.errors import BudgetExceededError, DpcausalError
 from dpcausal.experiment.sample_ratio import SampleRatio
 from dpcausal.interval import NoiseTerm, beyond, half_width, inverted_half_width
 from dpcausal.joint_estimate import JointEstimate, JointNoise
+from tests.support.metrics import metric_columns
 
 DOCS = Path(__file__).parents[2] / "docs"
 REVENUE, BEFORE = dpc.Real("revenue", 0, 60), dpc.Real("before", 0, 60)
@@ -37,21 +38,7 @@ EXPERIMENT = dpc.Experiment(
 )
 
 
-def columns(n: int = 9_000) -> dict[str, Any]:
-    random = np.random.default_rng(4)
-    arm, habit, views = random.integers(0, 3, n), random.gamma(2, 5, n), 1 + random.poisson(8, n)
-    return {
-        "arm": np.array(["old", "blue", "green"])[arm],
-        "revenue": np.minimum(habit * random.gamma(4, 0.25, n) * (1 + 0.3 * (arm == 1)), 60),
-        "before": np.minimum(habit * random.gamma(9, 1 / 9, n), 60),
-        "bought": random.binomial(1, 0.2 + 0.1 * (arm == 2)),
-        "clicks": random.binomial(views, 0.3).astype(float),
-        "views": np.minimum(views, 40).astype(float),
-        "seconds": np.minimum(random.gamma(3, 1, n) * (1 - 0.4 * (arm == 1)), 20),
-    }
-
-
-TABLE = columns()
+TABLE = metric_columns()
 
 
 def run(experiment: dpc.Experiment, **budget: Any) -> dpc.Scorecard:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
-from dpcausal.calibration import Noise, NoiseShare, calibrate, share_of
+from dpcausal.calibration import NoiseShare, calibrate, share_of
 from dpcausal.curve import EffectCurve
 from dpcausal.diagnostics import BalanceTable, OverlapTable
 from dpcausal.errors import RefusedError, StudyError
@@ -18,7 +18,6 @@ from dpcausal.experiment import Scorecard
 from dpcausal.federation import secure_release
 from dpcausal.ledger import Ledger
 from dpcausal.prepared import StudyResult
-from dpcausal.release import Noisy
 from dpcausal.site.policy import Policy
 from dpcausal.site.review import objections
 from dpcausal.site.site import Site
@@ -107,18 +106,6 @@ def numbers(result: StudyResult) -> list[float]:
         balance.lines[0].before.value,
         *(each.treated.value for each in overlap.bins),
     ]
-
-
-@pytest.fixture
-def _no_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    def shared(_: Sampler, ticks: Sequence[int], __: NoiseShare) -> list[int]:
-        return list(ticks)
-
-    def added(_: Sampler, ticks: Sequence[int], __: Noise) -> Noisy:
-        return Noisy(tuple(ticks))
-
-    monkeypatch.setattr(Sampler, "add_noise_share", shared)
-    monkeypatch.setattr(Sampler, "add_noise", added)
 
 
 @pytest.mark.usefixtures("_no_noise")

@@ -4,7 +4,6 @@ from base64 import b64encode
 from datetime import date
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 import dpcausal as dpc
@@ -13,6 +12,7 @@ from dpcausal.interval import NoiseTerm
 from dpcausal.joint_estimate import JointEstimate
 from dpcausal.release import Receipt
 from dpcausal.report import Report
+from tests.support.metrics import metric_columns
 
 DAY = date(2026, 1, 31)
 ARMS = ("usual care", "training")
@@ -160,16 +160,5 @@ def scorecard() -> dpc.Scorecard:
         ),
         epsilon=1.0,
     )
-    random, n = np.random.default_rng(4), 9_000
-    arm, habit, views = random.integers(0, 3, n), random.gamma(2, 5, n), 1 + random.poisson(8, n)
-    table = {
-        "arm": np.array(["old", "blue", "green"])[arm],
-        "revenue": np.minimum(habit * random.gamma(4, 0.25, n) * (1 + 0.3 * (arm == 1)), 60),
-        "before": np.minimum(habit * random.gamma(9, 1 / 9, n), 60),
-        "bought": random.binomial(1, 0.2 + 0.1 * (arm == 2)),
-        "clicks": random.binomial(views, 0.3).astype(float),
-        "views": np.minimum(views, 40).astype(float),
-        "seconds": np.minimum(random.gamma(3, 1, n) * (1 - 0.4 * (arm == 1)), 20),
-    }
     budget = dpc.Budget(epsilon=1.01)
-    return experiment.run(dpc.Vault(pa.table(table), experiment.schema, ledger="sqlite://", budget=budget))
+    return experiment.run(dpc.Vault(pa.table(metric_columns()), experiment.schema, ledger="sqlite://", budget=budget))
