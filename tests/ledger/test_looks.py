@@ -20,7 +20,10 @@ BUDGET = dpc.Budget(epsilon=1, delta=1e-5)
 GUARANTEE = dpc.Guarantee(epsilon=1.0, delta=1e-6)
 VERSIONS = ("w1", "w2", "w3")
 SCHEMA = dpc.Schema(
-    treatment=dpc.Treatment("arm"), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Category("week", [1, 2, 3])]
+    treatment=dpc.Treatment("arm"),
+    outcome=dpc.Real("y", 0, 1),
+    covariates=[dpc.Category("week", [1, 2, 3])],
+    entry="week",
 )
 
 

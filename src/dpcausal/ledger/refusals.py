@@ -1,6 +1,7 @@
 """The errors of a ledger that refuses: what was expected, what was found, and what to do."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -82,13 +83,19 @@ def other_budget(held: Budget, given: Budget) -> LedgerError:
 
 
 def other_data_set(held: DataSet | None, given: DataSet) -> LedgerError:
-    """Refuse a schema that declares something else public."""
-    return LedgerError(
-        expected=f"the data set that this ledger is for: {held}",
-        got=str(given),
-        hint="check the table and its schema; if these are the same people, a new ledger adds to what was spent: ask "
-        "who keeps the budget.",
+    """Refuse a schema that declares something else public, or another column by which units enter."""
+    hint = (
+        "check the table and its schema; if these are the same people, a new ledger adds to what was spent: ask who "
+        "keeps the budget."
     )
+    if held is not None and replace(held, entry=given.entry) == given:
+        hint = (
+            f"write entry={held.entry!r} in the schema, as this ledger's first vault did."
+            if held.entry
+            else "leave entry out of the schema: the first vault of this ledger declared none, so that a schedule of "
+            "looks cannot be paid for here. Ask for looks one by one."
+        )
+    return LedgerError(expected=f"the data set that this ledger is for: {held}", got=str(given), hint=hint)
 
 
 def other_count(as_of: str | None) -> LedgerError:
