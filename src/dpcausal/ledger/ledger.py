@@ -175,8 +175,8 @@ class Ledger(Answers):
             check_version(as_of)
         if as_of not in self._running.versions:
             raise refusals.undeclared(as_of, self._store, self._running)
-        if self.allocation:
-            self.allocation.check_protects(data_set.protects)
+        if self.allocation and self._running.data_set is None:
+            self.allocation.check_data_set(data_set)
         if self._running.data_set not in (None, data_set):
             raise refusals.other_data_set(self._running.data_set, data_set)
         if n is not None and self._running.versions[as_of] not in (None, n):
@@ -226,6 +226,8 @@ class Ledger(Answers):
                 refusals.check_granted(made["grant"], events, question)
                 return
             self._check_open()
+            if self.allocation:
+                self.allocation.check_events(events)
             refusals.check_covers(self.budget, self._running.total, events)
             plain = [event.to_dict() for event in events]
             priced = {"event": plain[0]} if len(plain) == 1 else {"events": plain}

@@ -1,16 +1,16 @@
 """The ledger of a population: one budget, from which every experiment on the same people has its own."""
 
 import itertools
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from sqlalchemy import Connection
 
 from dpcausal.errors import BudgetExceededError, LedgerError
+from dpcausal.guarantee import ProofStatus
 from dpcausal.ledger import refusals, verification
 from dpcausal.ledger.allocated_total import AllocatedTotal, label_of, plain_total, total_of
-from dpcausal.ledger.allocation import MONTHS, Allocation, Days, Period, check_name, today
+from dpcausal.ledger.allocation import MONTHS, AllocatedExperiment, Allocation, Days, Period, check_name, today
 from dpcausal.ledger.budget import Budget, Spending
 from dpcausal.ledger.chain import Entry, broken_at
 from dpcausal.ledger.data_set import check_version
@@ -24,25 +24,6 @@ from dpcausal.schema import PROTECTS, Protects
 _AT_ONCE = 100  # ledgers that are verified while others wait
 
 
-@dataclass(frozen=True)
-class AllocatedExperiment:
-    """One experiment of a population.
-
-    Attributes:
-        name: Its name.
-        budget: The budget that was allocated to it.
-        ledger: The address of its ledger.
-        period: The period in which it may be spent; empty where the population's budget is never renewed.
-        returned: What it gave back when it was closed; None while it is open.
-    """
-
-    name: str
-    budget: Budget
-    ledger: str
-    period: str
-    returned: Spending | None
-
-
 class Population(Journal[AllocatedTotal]):
     """The budget of a group of people, from which every experiment on them has its own.
 
@@ -50,7 +31,8 @@ class Population(Journal[AllocatedTotal]):
     ledger. That is an ordinary `Ledger`, in the same database. As no ledger ever exceeds its budget, everything that is
     ever released about these people, by all experiments together, stays within the population's budget.
 
-    Each experiment's unit must be a person of the population.
+    What the sum over experiments rests on is declared here, once: who is a person, what is protected, what is public,
+    and which queries without a proof may be asked. An experiment that declares anything else is refused.
 
     Args:
         url: An SQLAlchemy address of a database: `sqlite:///file.db`, or `postgresql+psycopg://…` for many experiments.
@@ -61,6 +43,10 @@ class Population(Journal[AllocatedTotal]):
         name: The name of the population.
         period: After which calendar period the budget is renewed; None if never.
         protects: The least that each experiment must protect.
+        unit: The column that identifies a person in every experiment's table; empty where each record is a person. None
+            for a population of version 0.2 or before, which did not declare it.
+        public: The columns that an experiment may declare public. None as for `unit`.
+        allow_unproved: The queries without a proof that an experiment may ask.
 
     Example:
         >>> import tempfile
@@ -86,6 +72,9 @@ class Population(Journal[AllocatedTotal]):
         *,
         period: Period | None = None,
         protects: Protects = "record",
+        unit: str = "",
+        public: Sequence[str] = (),
+        allow_unproved: Sequence[str] = (),
         witness: str | None = None,
     ) -> Self:
         """Create a population where there is none of this name.
@@ -98,6 +87,10 @@ class Population(Journal[AllocatedTotal]):
             period: After which calendar period the budget is renewed, by UTC: `month`, `quarter` or `year`. The
                 guarantee is then the budget for each person in each period, and over k periods k times that.
             protects: The least that each experiment must protect, as in `Schema`.
+            unit: The column that identifies a person: each experiment's schema must have a `Unit` of this name. Left
+                out, each record of each table is a person, and no schema may have a `Unit`.
+            public: Where `protects` is not `record`, the columns with public values: no experiment may declare others.
+            allow_unproved: Names of queries without a proof that experiments may ask all the same; none unless named.
             witness: A second place that records the number and digest of the last entry, as for a `Ledger`.
 
         Raises:
@@ -110,9 +103,17 @@ class Population(Journal[AllocatedTotal]):
                 got=f"period={period!r}, protects={protects!r}",
                 hint="leave both out for a budget that is never renewed and whole records that are protected.",
             )
+        if bool(public) != (protects != "record") or isinstance(public, str) or isinstance(allow_unproved, str):
+            raise LedgerError(
+                expected="a list of public columns where protects is not 'record', and none where it is",
+                got=f"protects={protects!r}, public={public!r}, allow_unproved={allow_unproved!r}",
+                hint='write for instance protects="record_within_arm", public=["arm"].',
+            )
         store, watching = _store(url, name), open_witness(witness) if witness else None
         refusals.check_apart(store, watching)
-        content = {"budget": budget.to_dict(), "population": {"name": name, "period": period, "protects": protects}}
+        about = {"name": name, "period": period, "protects": protects, "unit": unit}
+        about |= {"public": sorted(public), "allow_unproved": sorted(allow_unproved)}
+        content = {"budget": budget.to_dict(), "population": about}
         with store.exclusive() as connection:
             begin(store, connection, watching, content)
         return cls(url, name, witness=witness)
@@ -125,6 +126,9 @@ class Population(Journal[AllocatedTotal]):
         self.name: str = about["name"]
         self.period: Period | None = about["period"]
         self.protects: Protects = about["protects"]
+        self.unit: str | None = about.get("unit")
+        self.public = tuple(about["public"]) if "public" in about else None
+        self.allow_unproved = tuple(about.get("allow_unproved", ()))
 
     def allocate(self, experiment: str, budget: Budget, *, as_of: str, witness: str | None = None) -> Ledger:
         """Take an experiment's whole budget out of the population's, and create the experiment's ledger with it.
@@ -169,7 +173,9 @@ class Population(Journal[AllocatedTotal]):
 
     def _allocation(self, experiment: str) -> Allocation:
         days = Days.around(today(), self.period) if self.period else None
-        return Allocation(self.name, self.opening, experiment, self.protects, days)
+        return Allocation(
+            self.name, self.opening, experiment, self.protects, days, self.unit, self.public, self.allow_unproved
+        )
 
     def _made(self, connection: Connection, allocation: Allocation) -> dict[str, Any] | None:
         found = self._store.entries_of(connection, allocation.key, ["allocate"])
@@ -258,22 +264,45 @@ class Population(Journal[AllocatedTotal]):
     def guarantee(self) -> str:
         """What the budget guarantees to each person, in words."""
         amount = f"epsilon {self.budget.epsilon:g}" + (f", delta {self.budget.delta:g}" if self.budget.delta else "")
-        if self.period is None:
-            return f"the guarantee is {amount} per person, over all experiments together"
-        return (
-            f"the guarantee is {amount} per person in each {self.period}; over k {self.period}s k times that, over all "
-            "experiments together"
-        )
+        each = f" in each {self.period}; over k {self.period}s k times that" if self.period else ""
+        people = "" if self.unit is not None else ", if the unit of each experiment is one person"
+        unproved = [each.name for each in self.experiments() if each.proof_status == "heuristic"]
+        void = f"; it is void, for a part has no proof: {', '.join(dict.fromkeys(unproved))}" if unproved else ""
+        return f"the guarantee is {amount} per person{each}, over all experiments together{people}{void}"
+
+    @property
+    def proof_status(self) -> ProofStatus:
+        """Whether everything that any experiment granted is proved; one heuristic release makes all heuristic."""
+        return "heuristic" if any(each.proof_status == "heuristic" for each in self.experiments()) else "proved"
 
     def experiments(self) -> tuple[AllocatedExperiment, ...]:
         """Return every experiment, in the order of allocation. All entries are verified."""
         entries = self.entries()
         closed = {entry.request: entry for entry in entries if entry.kind == "close"}
+        allocated = [entry for entry in entries if entry.kind == "allocate"]
         return tuple(
-            self._experiment(entry, closed.get(entry.request)) for entry in entries if entry.kind == "allocate"
+            self._experiment(entry, closed.get(entry.request), running.proof_status)
+            for entry, running in self._ledgers_of(allocated)
         )
 
-    def _experiment(self, entry: Entry, closed: Entry | None) -> AllocatedExperiment:
+    def _ledgers_of(self, allocated: Iterable[Entry]) -> Iterator[tuple[Entry, RunningTotal]]:
+        """Yield each allocation with the running total of its ledger, read from the last checkpoint on."""
+        waiting = iter(allocated)
+        while some := list(itertools.islice(waiting, _AT_ONCE)):
+            with self._transaction() as connection:
+                found = [(entry, self._ledger_of(connection, entry)) for entry in some]
+            yield from found
+
+    def _ledger_of(self, connection: Connection, allocated: Entry) -> RunningTotal:
+        allocation = Allocation.from_dict(allocated.content["allocation"])
+        store = self._store.beside(allocation.ledger)
+        if not store.exists(connection):
+            raise _lost(allocation.experiment)
+        last = store.extent(connection)[1]
+        start = verification.at_checkpoint_before(store, connection, last, RunningTotal())
+        return verification.to_the_end(store, connection, start)
+
+    def _experiment(self, entry: Entry, closed: Entry | None, proof_status: ProofStatus) -> AllocatedExperiment:
         content = entry.content
         allocation, budget = Allocation.from_dict(content["allocation"]), Budget(**content["budget"])
         return AllocatedExperiment(
@@ -282,13 +311,15 @@ class Population(Journal[AllocatedTotal]):
             ledger=named(self._store.place, allocation.ledger),
             period=label_of(allocation.days),
             returned=_returned(budget, closed) if closed else None,
+            proof_status=proof_status,
         )
 
     def verify(self) -> None:
         """Raise unless every entry is as it was written, and each experiment's ledger is there and agrees with them.
 
-        Here the digest of each ledger's opening entry is compared, and a ledger that was closed is read from its last
-        checkpoint on, to see that it granted no more. `Ledger.verify` verifies the other entries of a ledger.
+        Each ledger is read from its last checkpoint on. The digest of its opening entry is compared; where it was
+        closed, what it granted; and that it granted no query without a proof where the population allows none.
+        `Ledger.verify` verifies the other entries of a ledger.
         """
         pairs: dict[str, tuple[Entry, Entry | None]] = {}
         for entry in self._verified():
@@ -298,30 +329,21 @@ class Population(Journal[AllocatedTotal]):
                 if entry.request not in pairs:
                     raise broken_at(entry.number)
                 pairs[entry.request] = pairs[entry.request][0], entry
-        waiting = iter(pairs.values())
-        while some := list(itertools.islice(waiting, _AT_ONCE)):
-            with self._transaction() as connection:
-                for allocated, closed in some:
-                    self._check_ledger(connection, allocated, closed)
+        for allocated, running in self._ledgers_of(entry for entry, _ in pairs.values()):
+            self._check_ledger(allocated, running, pairs[allocated.request][1])
 
-    def _check_ledger(self, connection: Connection, allocated: Entry, closed: Entry | None) -> None:
+    def _check_ledger(self, allocated: Entry, running: RunningTotal, closed: Entry | None) -> None:
         content = allocated.content
-        allocation = Allocation.from_dict(content["allocation"])
-        store = self._store.beside(allocation.ledger)
-        if not store.exists(connection):
-            raise _lost(allocation.experiment)
-        opening = verification.entry_at(store, connection, 0)
-        opening.check_digest()
-        agrees = opening.digest == content["ledger"]
-        if agrees and closed is not None:
-            last = store.extent(connection)[1]
-            start = verification.at_checkpoint_before(store, connection, last, RunningTotal())
-            running = verification.to_the_end(store, connection, start)
+        agrees = running.opening == content["ledger"]
+        if closed is not None:
             returned = total_of(closed.content["returned"])
-            agrees = running.closed and Budget(**content["budget"]).unspent(running.total) == returned
+            agrees &= running.closed and Budget(**content["budget"]).unspent(running.total) == returned
+        if self.unit is not None and not self.allow_unproved:
+            agrees &= running.proof_status == "proved"
         if not agrees:
+            experiment = content["allocation"]["experiment"]
             raise LedgerError(
-                expected=f"the ledger of the experiment {allocation.experiment} as the population recorded it",
+                expected=f"the ledger of the experiment {experiment} as the population recorded it",
                 got="another",
                 hint="it was exchanged or changed; restore the database from a copy that verifies.",
             )
@@ -329,7 +351,8 @@ class Population(Journal[AllocatedTotal]):
     def __repr__(self) -> str:
         # As last seen, without a look at the store: a debugger may print this while the store is locked.
         allocated = self.budget.spent(self._running.of(self._days))
-        return f"Population({self.name} at {self._store.place}; allocated {allocated}; budget {self.budget})"
+        unproved = f"; allows without proof {', '.join(self.allow_unproved)}" if self.allow_unproved else ""
+        return f"Population({self.name} at {self._store.place}; allocated {allocated}; budget {self.budget}{unproved})"
 
 
 def _store(url: str, name: str) -> Store:
