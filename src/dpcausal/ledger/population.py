@@ -1,7 +1,7 @@
 """The ledger of a population: one budget, from which every experiment on the same people has its own."""
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Self
 
 from sqlalchemy import Connection
@@ -166,9 +166,9 @@ class Population(Journal[AllocatedTotal]):
             if made is None:
                 self._take(connection, allocation, store, watching, terms)
             else:
-                _check_terms(experiment, {name: made[name] for name in terms}, terms)
+                refusals.check_terms(experiment, {name: made[name] for name in terms}, terms)
                 if not store.exists(connection):
-                    raise _lost(experiment)
+                    raise refusals.lost(experiment)
         return _opened(store, watching)
 
     def _allocation(self, experiment: str) -> Allocation:
@@ -230,7 +230,7 @@ class Population(Journal[AllocatedTotal]):
                     hint="list them with: dpcausal population show.",
                 )
             if not store.exists(connection):
-                raise _lost(experiment)
+                raise refusals.lost(experiment)
             before = self._store.entries_of(connection, allocation.key, ["close"])
         budget = Budget(**made["budget"])
         if before:
@@ -266,14 +266,25 @@ class Population(Journal[AllocatedTotal]):
         amount = f"epsilon {self.budget.epsilon:g}" + (f", delta {self.budget.delta:g}" if self.budget.delta else "")
         each = f" in each {self.period}; over k {self.period}s k times that" if self.period else ""
         people = "" if self.unit is not None else ", if the unit of each experiment is one person"
-        unproved = [each.name for each in self.experiments() if each.proof_status == "heuristic"]
-        void = f"; it is void, for a part has no proof: {', '.join(dict.fromkeys(unproved))}" if unproved else ""
+        unproved = ", ".join(self._unproved)
+        void = f"; it is void, because a part has no proof: {unproved}" if unproved else ""
         return f"the guarantee is {amount} per person{each}, over all experiments together{people}{void}"
 
     @property
     def proof_status(self) -> ProofStatus:
         """Whether everything that any experiment granted is proved; one heuristic release makes all heuristic."""
-        return "heuristic" if any(each.proof_status == "heuristic" for each in self.experiments()) else "proved"
+        return "heuristic" if self._unproved else "proved"
+
+    @property
+    def _unproved(self) -> tuple[str, ...]:
+        """The experiments that granted a query without a proof; none are read where none may have."""
+        if self._allows_none_unproved:
+            return ()
+        return tuple(dict.fromkeys(each.name for each in self.experiments() if each.proof_status == "heuristic"))
+
+    @property
+    def _allows_none_unproved(self) -> bool:
+        return self.unit is not None and not self.allow_unproved  # ledgers of version 0.2 refused none
 
     def experiments(self) -> tuple[AllocatedExperiment, ...]:
         """Return every experiment, in the order of allocation. All entries are verified."""
@@ -297,7 +308,7 @@ class Population(Journal[AllocatedTotal]):
         allocation = Allocation.from_dict(allocated.content["allocation"])
         store = self._store.beside(allocation.ledger)
         if not store.exists(connection):
-            raise _lost(allocation.experiment)
+            raise refusals.lost(allocation.experiment)
         last = store.extent(connection)[1]
         start = verification.at_checkpoint_before(store, connection, last, RunningTotal())
         return verification.to_the_end(store, connection, start)
@@ -338,7 +349,7 @@ class Population(Journal[AllocatedTotal]):
         if closed is not None:
             returned = total_of(closed.content["returned"])
             agrees &= running.closed and Budget(**content["budget"]).unspent(running.total) == returned
-        if self.unit is not None and not self.allow_unproved:
+        if self._allows_none_unproved:
             agrees &= running.proof_status == "proved"
         if not agrees:
             experiment = content["allocation"]["experiment"]
@@ -370,27 +381,6 @@ def _opened(store: Store, witness: Witness | None) -> Ledger:
     ledger = Ledger.__new__(Ledger)
     ledger._open(store, witness)  # noqa: SLF001 (of the same package; by a store, which knows the password)
     return ledger
-
-
-def _check_terms(experiment: str, made: Mapping[str, Any], terms: Mapping[str, Any]) -> None:
-    """Raise unless an experiment is asked for on the terms of its allocation."""
-    if made != terms:
-        held = f"{Budget(**made['budget'])}, as of {made['as_of']}"
-        raise LedgerError(
-            expected=f"what was allocated to the experiment {experiment}: {held}, witness {made['witness'] or 'none'}",
-            got=f"{Budget(**terms['budget'])}, as of {terms['as_of']}, witness {terms['witness'] or 'none'}",
-            hint="a budget cannot be changed; give another experiment another name, and declare another version of the "
-            "data with Ledger.add_version.",
-        )
-
-
-def _lost(experiment: str) -> LedgerError:
-    return LedgerError(
-        expected=f"the ledger of the experiment {experiment}, which was created together with its allocation",
-        got="none",
-        hint="somebody removed it. What it spent is unknown, so it is not created again; restore the database from a "
-        "copy that verifies.",
-    )
 
 
 def _returned(budget: Budget, closed: Entry) -> Spending:
