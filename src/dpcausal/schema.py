@@ -58,8 +58,9 @@ class Schema:
         protects: What one unit may change between neighbouring tables (see `Protects`). Declared once for a data set:
             its ledger remembers it.
         entry: The column that says when a unit entered a growing table, such as the week of enrolment. A unit's value
-            must be the same in every version of the table: only by this column may a schedule of looks be paid for
-            once. Declared once for a data set: its ledger remembers it. Left out where there are no schedules.
+            must be the same in all of its records and in every version of the table: only by this column may a schedule
+            of looks be paid for once. Declared once for a data set: its ledger remembers it. Left out where there are
+            no schedules.
 
     Example:
         >>> schema = Schema(treatment=Treatment("arm"), outcome=Real("score", 0, 100), covariates=[Real("age", 16, 60)])
