@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from checks import formal, formal_cases
-from checks.formal_cases import SETTINGS
+from checks.formal_cases import CASES, SETTINGS
 from dpcausal.queries import QUERIES, CellMoments, ClusterMoments, OutcomeCounts, arm_moments, weighted_counts
 from dpcausal.queries.event_counts import EventCounts
 from dpcausal.queries.query import Coordinate
@@ -64,7 +64,7 @@ def test_changed_source_is_built_again(name: str, tmp_path: Path, monkeypatch: p
     assert not formal.changed()
     code = {"checks": formal, "cases": formal_cases}
     if name in code:
-        monkeypatch.setattr(code[name], "__file__", str(shutil.copy(code[name].__file__, tmp_path / f"{name}.v")))
+        monkeypatch.setattr(code[name], "__file__", str(shutil.copy(str(code[name].__file__), tmp_path / f"{name}.v")))
     source = tmp_path / f"{name}.v"
     source.write_text(source.read_text(encoding="utf-8") + " ", encoding="utf-8")
     assert formal.changed()
@@ -73,7 +73,7 @@ def test_changed_source_is_built_again(name: str, tmp_path: Path, monkeypatch: p
 def test_every_exported_query_has_a_theorem_and_a_tie() -> None:
     named = {theorem.partition(".")[2] for theorem in formal.theorems()}
     ties = (formal.FOLDER / "Ties.v").read_text(encoding="utf-8")
-    for name in formal.CASES:
+    for name in CASES:
         assert name in QUERIES
         assert name in named
         assert f"Lemma {name}_tied :" in ties
@@ -83,11 +83,11 @@ def test_page_lists_every_query() -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert text == formal.page(), "run make formal"
     rows = re.findall(r"^\| `(\w+)` \| (formal|paper) \|", text, re.MULTILINE)
-    assert dict(rows) == {name: "formal" if name in formal.CASES else "paper" for name in QUERIES}
+    assert dict(rows) == {name: "formal" if name in CASES else "paper" for name in QUERIES}
 
 
 def test_proof_pages_of_formal_queries_name_their_theorem() -> None:
-    for name in formal.CASES:
+    for name in CASES:
         stem = QUERIES[name].__module__.rpartition(".")[2]
         page = (PAGE.parent / "proofs" / f"{stem}.md").read_text(encoding="utf-8")
         assert "(../formal.md)" in page, stem
@@ -171,7 +171,7 @@ ERRORS = pytest.mark.parametrize(
 )
 
 
-@pytest.mark.parametrize("name", formal.CASES)
+@pytest.mark.parametrize("name", CASES)
 def test_what_is_compared_does_not_come_from_the_code(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A query that says nothing of itself but its weights and its bound is exported as before."""
     lines = [*formal._lines(name, SETTINGS[0])]

@@ -12,7 +12,7 @@ from sqlalchemy import create_engine, text
 import dpcausal as dpc
 from dpcausal.errors import BudgetExceededError, LedgerError
 from dpcausal.guarantee import Event
-from dpcausal.ledger import allocation, population, running_total, verification
+from dpcausal.ledger import allocation, journal, population, running_total, verification
 from dpcausal.ledger.allocation import Days
 from dpcausal.ledger.budget import Total
 
@@ -238,7 +238,7 @@ def test_one_release_without_proof_voids_the_guarantee_of_a_population(url: str)
     assert "void" not in people.guarantee
     assert "allows without proof influence_effects" in repr(people)
     other.grant("unproved", HEURISTIC, {})
-    assert people.proof_status == "heuristic"
+    assert dpc.Population(url, "people").proof_status == "heuristic"
     assert [each.proof_status for each in people.experiments()] == ["proved", "heuristic"]
     assert people.guarantee.endswith("it is void, because a part has no proof: f")
     people.close("f")
@@ -260,7 +260,7 @@ def test_release_without_proof_that_no_population_allowed_is_found(
 
 
 def test_population_of_before_says_what_it_did_not_declare(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = population.begin
+    whole = journal.begin
 
     def older(store: object, connection: object, witness: object, content: dict[str, Any]) -> object:
         about = content.get("population", {})
@@ -287,10 +287,18 @@ def test_population_of_before_says_what_it_did_not_declare(url: str, monkeypatch
 
 
 @pytest.mark.parametrize(
-    "given", [{"protects": "outcome"}, {"public": ["arm"]}, {"protects": "outcome", "public": "arm"}]
+    ("given", "words"),
+    [
+        ({"protects": "outcome"}, "a list of public columns"),
+        ({"public": ["arm"]}, "a list of public columns"),
+        ({"protects": "outcome", "public": "arm"}, "a list of public columns"),
+        ({"allow_unproved": ["arm_moments"]}, "a list of queries without proof"),
+        ({"allow_unproved": "influence_effects"}, "a list of queries without proof"),
+        ({"unit": None}, "the name of a column"),
+    ],
 )
-def test_public_columns_are_listed_where_something_is_public(url: str, given: dict[str, Any]) -> None:
-    with pytest.raises(LedgerError, match="a list of public columns"):
+def test_population_is_created_with_declarations_that_can_be_held(url: str, given: dict[str, Any], words: str) -> None:
+    with pytest.raises(LedgerError, match=words):
         dpc.Population.create(url, "people", HALF, **given)
 
 

@@ -161,7 +161,7 @@ class Allocation:
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Return the allocation that `to_dict` wrote."""
         days = document["days"]
-        lists = {name: tuple(document[name]) for name in ("public", "allow_unproved") if document.get(name)}
+        lists = {name: tuple(document[name]) for name in ("public", "allow_unproved") if document.get(name) is not None}
         return cls(**{**document, **lists, "days": Days(**days) if days else None})
 
 

@@ -19,6 +19,7 @@ from dpcausal.ledger.ledger import Ledger
 from dpcausal.ledger.running_total import RunningTotal
 from dpcausal.ledger.store import Store, named
 from dpcausal.ledger.witness import Witness, open_witness
+from dpcausal.queries import QUERIES
 from dpcausal.schema import PROTECTS, Protects
 
 _AT_ONCE = 100  # ledgers that are verified while others wait
@@ -103,17 +104,28 @@ class Population(Journal[AllocatedTotal]):
                 got=f"period={period!r}, protects={protects!r}",
                 hint="leave both out for a budget that is never renewed and whole records that are protected.",
             )
-        if bool(public) != (protects != "record") or isinstance(public, str) or isinstance(allow_unproved, str):
-            raise LedgerError(
-                expected="a list of public columns where protects is not 'record', and none where it is",
-                got=f"protects={protects!r}, public={public!r}, allow_unproved={allow_unproved!r}",
-                hint='write for instance protects="record_within_arm", public=["arm"].',
-            )
+        unproved = {name for name, query in QUERIES.items() if query.proof_status == "heuristic"}
+        for holds, expected, hint in (
+            (isinstance(unit, str), "as unit the name of a column", 'write unit="user", or leave it out.'),
+            (
+                not isinstance(public, str) and bool(public) == (protects != "record"),
+                "a list of public columns where protects is not 'record', and none where it is",
+                'write for instance protects="record_within_arm", public=["arm"].',
+            ),
+            (
+                not isinstance(allow_unproved, str) and {*allow_unproved} <= unproved,
+                f"a list of queries without proof out of {', '.join(unproved)}",
+                "leave it out unless you know why nothing proved will do.",
+            ),
+        ):
+            if not holds:
+                got = f"unit={unit!r}, protects={protects!r}, public={public!r}, allow_unproved={allow_unproved!r}"
+                raise LedgerError(expected=expected, got=got, hint=hint)
         store, watching = _store(url, name), open_witness(witness) if witness else None
         refusals.check_apart(store, watching)
         about = {"name": name, "period": period, "protects": protects, "unit": unit}
-        about |= {"public": sorted(public), "allow_unproved": sorted(allow_unproved)}
-        content = {"budget": budget.to_dict(), "population": about}
+        lists = {"public": sorted(public), "allow_unproved": sorted(allow_unproved)}
+        content = {"budget": budget.to_dict(), "population": {**about, **lists}}
         with store.exclusive() as connection:
             begin(store, connection, watching, content)
         return cls(url, name, witness=witness)
