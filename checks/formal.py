@@ -22,7 +22,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from checks import formal_cases
-from checks.formal_cases import CASES, PROTECTS, SETTINGS, Setting, cases
+from checks.formal_cases import CASES, NORMS, PROTECTS, SETTINGS, Setting, cases
 from dpcausal.queries import GRID, QUERIES, Coordinate
 from dpcausal.queries.cutoff_moments import FINE
 
@@ -133,7 +133,7 @@ def constants() -> str:
 
 def _lines(name: str, setting: Setting) -> Iterator[str]:
     """Yield the weights and the bound that the code has for each case of a query."""
-    for case, protects, norm in itertools.product(cases(name, setting), PROTECTS, ("l1", "l2")):
+    for case, protects, norm in itertools.product(cases(name, setting), PROTECTS, NORMS):
         given = case.query.sensitivity(setting.schema(protects), protects, norm)
         numbers = "; ".join(map(str, case.numbers(setting, protects)))
         leaves = str(setting.leaves(protects)).lower()

@@ -22,6 +22,7 @@ from dpcausal.queries import (
     Cut,
     CutoffMoments,
     EventCounts,
+    Norm,
     OutcomeCounts,
     OutcomesBelow,
     Query,
@@ -36,6 +37,7 @@ from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import Treatment
 
 PROTECTS: tuple[Protects, ...] = ("record", "record_within_arm", "outcome")
+NORMS: tuple[Norm, ...] = ("l1", "l2")
 _COVARIATES: tuple[Column, ...] = (
     Category("ward", ["a", "b", "c"]),
     Real("age", 18, 90),
