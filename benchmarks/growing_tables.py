@@ -42,6 +42,7 @@ SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("arm", undeclared=0),
     outcome=dpc.Real("y", 0, 1),
     covariates=[dpc.Category("week", list(range(1, WEEKS + 1)))],
+    entry="week",
 )
 """A trial with private arms, and the week in which each unit entered. With public arms the noise is the same."""
 

@@ -49,6 +49,7 @@ def open_vault(url: str, request: int, budget: dpc.Budget) -> dpc.Vault:
         treatment=dpc.Treatment("arm", undeclared=0),
         outcome=dpc.Real("y", 0, 1 + request / 1000),
         covariates=[dpc.Category("week", [1, 2, 3])],
+        entry="week",
     )
     return dpc.Vault(table, schema, ledger=url, budget=budget, as_of=AS_OF)
 

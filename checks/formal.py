@@ -1,7 +1,8 @@
 """The machine-checked proofs: `python -m checks.formal` exports constants of the code, builds and prints the axioms.
 
 The sources are in `formal/`. `Constants.v` is written from the queries themselves, so that a bound or a weight that
-changes in Python without its theorem fails the build. The Makefile's target is `formal`, because `proofs` writes the
+changes in Python without its theorem fails the build. For which schemas and queries, and what else a bound depends on,
+is in `checks/formal_cases.py`, apart from the code. The Makefile's target is `formal`, because `proofs` writes the
 index of proofs.
 
 A build that passed writes the digest of its sources to `checks/formal.sha256`. While the digest is that of the
@@ -9,24 +10,21 @@ checkout, the gate does not build again: it only compares the constants with the
 """
 
 import hashlib
+import itertools
 import re
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import groupby
 from pathlib import Path
-from typing import Any, get_args
 
-from dpcausal.columns import Binary, Category
-from dpcausal.queries import GRID, QUERIES, Coordinate, Norm, Query
+from checks import formal_cases
+from checks.formal_cases import CASES, NORMS, PROTECTS, SETTINGS, Setting, cases
+from dpcausal.queries import GRID, QUERIES, Coordinate
 from dpcausal.queries.cutoff_moments import FINE
-from dpcausal.real import Real
-from dpcausal.schema import Protects, Schema
-from dpcausal.treatment import Treatment
 
 FOLDER = Path(__file__).parents[1] / "formal"
 CHECKED = Path(__file__).with_suffix(".sha256")
@@ -61,48 +59,6 @@ AXIOMS = frozenset(
 """The axioms of Coq's real numbers; the last one is used by its exponential function. No theorem may use another."""
 
 _PROTECTS = {"record": "record", "record_within_arm": "record_within_arm", "outcome": "outcome_only"}
-_COVARIATES = (Category("ward", ["a", "b", "c"]), Real("age", 18, 90), Binary("smoker", values=("no", "yes")))
-
-
-def schemas(protects: Protects) -> tuple[Schema, ...]:
-    """Return the schemas for which constants are exported: units may leave the comparison or not, two arms or three."""
-    treatments = (
-        Treatment("treat"),
-        Treatment("treat", undeclared=0),
-        Treatment("treat", arms=("none", "low", "high"), compare="high"),
-    )
-    chosen = (_COVARIATES, _COVARIATES[:2], (*_COVARIATES, Real("height", 1, 2)))
-    return tuple(
-        Schema(treatment=treatment, outcome=Real("score", 0, 10), covariates=list(covariates), protects=protects)
-        for treatment, covariates in zip(treatments, chosen, strict=True)
-    )
-
-
-def _cells_of(query: Any, schema: Schema, protects: Protects) -> list[int]:  # noqa: ANN401
-    return [len(query.sensitivity(schema, protects, "l1").coordinates)]
-
-
-PARAMETERS: dict[str, Callable[[Any, Schema, Protects], list[int]]] = {
-    "arm_totals": lambda *_: [],
-    "arm_moments": lambda *_: [],
-    "change_moments": lambda *_: [],
-    "cell_moments": lambda query, schema, protects: [int(query.units_may_move(protects)), len(query.cells(schema))],
-    "cluster_moments": lambda query, schema, protects: [int(protects != "outcome"), len(query.clusters(schema))],
-    "outcomes_below": lambda *_: [],
-    "outcome_counts": _cells_of,
-    "arm_outcome_counts": _cells_of,
-    "event_counts": _cells_of,
-    "stratum_counts": _cells_of,
-    "score_counts": _cells_of,
-    "weighted_counts": lambda query, schema, _: [len(query.counts(schema)) // 2],
-    "received_moments": lambda *_: [],
-    "cutoff_moments": lambda *_: [],
-    "augmented_scores": lambda *_: [],
-    "block_effects": lambda query, *_: [len(query.at)],
-    "weighted_arms": lambda *_: [],
-}
-"""For each query with a theorem, the numbers that its bound and weights depend on apart from the schema's levels."""
-
 
 ON_PAPER = {
     "subgroup_moments": "a cell's deficit is rounded once; `cluster_moments` rounds each unit's, with the same bound",
@@ -135,9 +91,7 @@ def table() -> str:
     """Return the table of all queries: which bounds are proved by machine, and why others are not."""
     found = {theorem.partition(".")[2]: theorem for theorem in theorems()}
     rows = (
-        f"| `{name}` | formal | `{found[name]}` |\n"
-        if name in PARAMETERS
-        else f"| `{name}` | paper | {ON_PAPER[name]} |\n"
+        f"| `{name}` | formal | `{found[name]}` |\n" if name in CASES else f"| `{name}` | paper | {ON_PAPER[name]} |\n"
         for name in QUERIES
     )
     return HEAD + "".join(rows)
@@ -171,32 +125,31 @@ def constants() -> str:
         "From Coq Require Import QArith ZArith List.\nFrom dpcausal Require Import Frame Exported.\n",
         "Import ListNotations.\nOpen Scope Q_scope.\n\n",
     ]
-    for name, parameters in PARAMETERS.items():
-        lines = sorted({line for query in [QUERIES[name]] for line in _lines(query, parameters)})
+    for name in CASES:
+        lines = sorted({line for setting in SETTINGS for line in _lines(name, setting)})
         parts.append(f"\nDefinition exported_{name} : list exported := [\n  " + ";\n  ".join(lines) + "].\n")
     return "".join(parts)
 
 
-def _lines(query: type[Query], parameters: Callable[[Any, Schema, Protects], list[int]]) -> list[str]:
-    found = []
-    for protects in get_args(Protects):
-        for schema in schemas(protects):
-            for example in query.examples(schema):
-                for norm in get_args(Norm):
-                    given = example.sensitivity(schema, protects, norm)
-                    places = "; ".join(map(str, parameters(example, schema, protects)))
-                    leaves = "true" if schema.units_may_leave(protects) else "false"
-                    found.append(
-                        f"Exported {_PROTECTS[protects]} {leaves} [{places}]%nat {norm} "
-                        f"[{_weights(given.coordinates)}] {_fraction(given.bound)}"
-                    )
-    return found
+def _lines(name: str, setting: Setting) -> Iterator[str]:
+    """Yield the weights and the bound that the code has for each case of a query."""
+    for case, protects, norm in itertools.product(cases(name, setting), PROTECTS, NORMS):
+        given = case.query.sensitivity(setting.schema(protects), protects, norm)
+        numbers = "; ".join(map(str, case.numbers(setting, protects)))
+        leaves = str(setting.leaves(protects)).lower()
+        yield (
+            f"Exported {_PROTECTS[protects]} {leaves} [{numbers}]%nat {norm} "
+            f"[{_weights(given.coordinates)}] {_fraction(given.bound)}"
+        )
 
 
 def _weights(coordinates: tuple[Coordinate, ...]) -> str:
     """Return weights in their order, equal ones in a row counted."""
-    runs = [(len([*same]), weight) for weight, same in groupby(at.weight for at in coordinates)]
-    return "; ".join(f"({count}%nat, {_fraction(weight)})" for count, weight in runs if weight is not None)
+    weights = [at.weight for at in coordinates]
+    if None in weights:
+        raise FormalError("a number of an answer has no weight, and every theorem is about all numbers.")
+    runs = [(len([*same]), weight) for weight, same in itertools.groupby(filter(None, weights))]
+    return "; ".join(f"({count}%nat, {_fraction(weight)})" for count, weight in runs)
 
 
 def _fraction(number: Fraction) -> str:
@@ -227,8 +180,8 @@ def theorems(folder: Path = FOLDER) -> tuple[str, ...]:
 
 
 def digest() -> str:
-    """Return the digest of all that decides whether the development builds: its sources and this module."""
-    sources = [Path(__file__), *(FOLDER / f"{name}.v" for name in FILES)]
+    """Return the digest of all that decides whether the development builds: its sources, the cases and this module."""
+    sources = [Path(__file__), Path(formal_cases.__file__), *(FOLDER / f"{name}.v" for name in FILES)]
     return hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()
 
 

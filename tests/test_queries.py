@@ -18,6 +18,7 @@ SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("t", undeclared=0),
     outcome=dpc.Real("y", 0, 20),
     covariates=[dpc.Binary("x"), dpc.Real("age", 20, 60), dpc.Category("ward", ["a", "b", "c"])],
+    entry="ward",
 )
 EXAMPLES: list[Query] = [example for query in QUERIES.values() for example in query.examples(SCHEMA)]
 
@@ -43,10 +44,11 @@ def test_query_is_the_same_after_a_round_trip(query: Query) -> None:
 def test_every_query_has_examples_for_any_schema(name: str) -> None:
     covariates = [*SCHEMA.covariates, dpc.Real("height", 1, 2)]
     schemas = [
-        dpc.Schema(treatment=SCHEMA.treatment, outcome=outcome, covariates=chosen)
+        dpc.Schema(treatment=SCHEMA.treatment, outcome=outcome, covariates=chosen, entry=entry)
         for outcome in (SCHEMA.outcome, dpc.Binary("sick"))
         for size in range(len(covariates) + 1)
         for chosen in itertools.permutations(covariates, size)
+        for entry in (None, "ward", "age")
     ]
     for schema in (*schemas, standard_schema("outcome")):
         for query in QUERIES[name].examples(schema):

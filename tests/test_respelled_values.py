@@ -47,6 +47,7 @@ def schema(spelling: str) -> dpc.Schema:
         treatment=dpc.Treatment("t", two, undeclared=0),
         outcome=dpc.Real("y", 0, 1),
         covariates=[dpc.Category("ward", wards), dpc.Binary("sick", two), dpc.Real("age", 0, 100)],
+        entry="ward",
     )
 
 

@@ -34,6 +34,8 @@ def test_schema_is_the_same_after_a_round_trip_through_toml(
         protects=protects,  # type: ignore[arg-type]
     )
     assert dpc.Schema.from_toml(schema.to_toml()) == schema
+    growing = replace(schema, unit=replace(schema.unit, keep="first"), entry="date")  # type: ignore[type-var]
+    assert dpc.Schema.from_toml(growing.to_toml()) == growing
 
 
 def test_schema_is_read_from_a_file(schema: dpc.Schema, tmp_path: Path) -> None:

@@ -123,6 +123,9 @@ dp_unit <- function(name, by, keep = c("first", "last"), sum = NULL, count = NUL
 #' @param protects What one person may change: `"record"` (everything),
 #'   `"record_within_arm"` (everything but the arm, which a trial published) or
 #'   `"outcome"` (covariates and arms are public). The ledger remembers it.
+#' @param entry The column that says when a person entered a growing table, for
+#'   looks that are paid for once. A person's value must never change. The
+#'   ledger remembers it.
 #' @return A schema: public, and safe to print, save and share.
 #' @examplesIf dpcausal::dp_available()
 #' dp_schema(
@@ -132,7 +135,7 @@ dp_unit <- function(name, by, keep = c("first", "last"), sum = NULL, count = NUL
 #' )
 #' @export
 dp_schema <- function(treatment, outcome, covariates = list(), unit = NULL,
-                      protects = c("record", "record_within_arm", "outcome")) {
+                      protects = c("record", "record_within_arm", "outcome"), entry = NULL) {
   if (inherits(covariates, "dpcausal_declaration")) {
     covariates <- list(covariates)
   }
@@ -145,7 +148,7 @@ dp_schema <- function(treatment, outcome, covariates = list(), unit = NULL,
   }
   document <- list(
     treatment = unclass(treatment), outcome = unclass(outcome), covariates = lapply(unname(covariates), unclass),
-    unit = if (!is.null(unit)) unclass(unit), protects = match.arg(protects)
+    unit = if (!is.null(unit)) unclass(unit), protects = match.arg(protects), entry = entry
   )
   new_schema(ask("schema", list(document = compact(document))))
 }
@@ -198,6 +201,9 @@ print.dpcausal_schema <- function(x, ...) {
   }
   if (!is.null(parts$unit)) {
     cat("  unit       ", parts$unit$name, ": ", parts$unit$keep, " record by ", parts$unit$by, "\n", sep = "")
+  }
+  if (!is.null(parts$entry)) {
+    cat("  entry      ", parts$entry, "\n", sep = "")
   }
   invisible(x)
 }

@@ -15,6 +15,7 @@ from dpcausal.columns import (
     Column,
     Indicator,
     Unit,
+    check_name,
     column_from_dict,
     column_to_dict,
     declared_dict,
@@ -56,6 +57,10 @@ class Schema:
         unit: How several records of one unit become one; left out when each record is its own unit.
         protects: What one unit may change between neighbouring tables (see `Protects`). Declared once for a data set:
             its ledger remembers it.
+        entry: The column that says when a unit entered a growing table, such as the week of enrolment. A unit's value
+            must be the same in all of its records and in every version of the table: only by this column may a schedule
+            of looks be paid for once. Declared once for a data set: its ledger remembers it. Left out where there are
+            no schedules.
 
     Example:
         >>> schema = Schema(treatment=Treatment("arm"), outcome=Real("score", 0, 100), covariates=[Real("age", 16, 60)])
@@ -68,6 +73,7 @@ class Schema:
     covariates: Sequence[Column] = ()
     unit: Unit | None = None
     protects: Protects = "record"
+    entry: str | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.covariates, Sequence):
@@ -103,6 +109,7 @@ class Schema:
                 hint='choose "record" unless the arms of a trial, or everything but the outcome, are public.',
             )
         self._check_unit([table_column(column) for column in self.columns])
+        self._check_entry()
 
     def _add_indicators(self) -> None:
         """Declare whether a number is missing, right after the number."""
@@ -152,6 +159,26 @@ class Schema:
                     "or, where it is summed, a Binary",
                     got=repr(column) if column else "no outcome or covariate of that name",
                     hint="only these have a total over a unit's records; a total is never missing.",
+                )
+
+    def _check_entry(self) -> None:
+        """Raise where the column of entry is one whose value may change while the table grows."""
+        if self.entry is None:
+            return
+        check_name(self.entry)
+        unit, column = self.unit, next((each for each in self.columns if each.name == self.entry), None)
+        for changes, got in (
+            (column in (self.treatment, self.outcome), "the treatment or the outcome"),
+            (isinstance(column, Indicator), "whether a number is missing"),
+            (unit is not None and self.entry == unit.name, "the column that says whose a record is"),
+            (unit is not None and self.entry in unit.added, "a total over a unit's records, which grows"),
+            (unit is not None and unit.keep == "last", 'keep="last": a later record may say otherwise'),
+        ):
+            if changes:
+                raise SchemaError(
+                    expected=f"as entry a column whose value never changes for a unit, not {self.entry!r}",
+                    got=got,
+                    hint='name the column with the day or week in which a unit entered, and use Unit(…, keep="first").',
                 )
 
     @property
@@ -287,6 +314,7 @@ class Schema:
             *table_rows("covariates", tuple(map(_described, self.covariates))),
             *([("unit", str(self.unit))] if self.unit else []),
             ("protects", self.protects),
+            *([("entry", self.entry)] if self.entry else []),
         ]
 
     def _repr_html_(self) -> str:
@@ -297,6 +325,7 @@ class Schema:
         """Return the schema as plain values, without absent ones."""
         document: dict[str, Any] = {
             "protects": self.protects,
+            **({"entry": self.entry} if self.entry else {}),
             "treatment": declared_dict(self.treatment),
             "outcome": column_to_dict(self.outcome),
         }
@@ -309,13 +338,14 @@ class Schema:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Return the schema that `to_dict` wrote."""
-        check_keys("schema", document, ("treatment", "outcome"), ("protects", "unit", "covariates"))
+        check_keys("schema", document, ("treatment", "outcome"), ("protects", "unit", "covariates", "entry"))
         return cls(
             treatment=build("treatment", Treatment, document["treatment"]),
             outcome=column_from_dict("outcome", document["outcome"]),  # type: ignore[arg-type]
             covariates=tuple(column_from_dict("covariate", column) for column in document.get("covariates", ())),
             unit=build("unit", Unit, document["unit"]) if "unit" in document else None,
             protects=document.get("protects", "record"),
+            entry=document.get("entry"),
         )
 
     def to_toml(self) -> str:

@@ -81,6 +81,7 @@ class _Experiment:
             allocation=self.allocation,
             unit=schema.unit,
             protects=schema.protects,
+            entry=schema.entry,
         )
         return experiment.run(source)
 

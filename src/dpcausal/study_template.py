@@ -71,6 +71,7 @@ name = "<fill in>"
 # "record_within_arm" all but the arm, for a trial whose assignment was published; "outcome" the outcome only.
 [schema]
 protects = "record"
+# entry = "week"            # for looks at a growing table that are paid for once: when a person entered, for good
 
 # Declare every arm that the table holds. Units in other arms are outside the comparison: they count in neither arm.
 [schema.treatment]

@@ -9,8 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from checks import formal
-from dpcausal.queries import QUERIES, arm_moments, weighted_counts
+from checks import formal, formal_cases
+from checks.formal_cases import CASES, SETTINGS
+from dpcausal.queries import QUERIES, CellMoments, ClusterMoments, OutcomeCounts, arm_moments, weighted_counts
+from dpcausal.queries.event_counts import EventCounts
+from dpcausal.queries.query import Coordinate
+from dpcausal.schema import Schema
 
 # Building takes more than a minute of one core; all tests that need it share one build.
 pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("formal")]
@@ -50,7 +54,7 @@ def test_exported_constants_are_current() -> None:
     assert (formal.FOLDER / formal.GRIDS).read_text(encoding="utf-8") == formal.grids(), "run make formal"
 
 
-@pytest.mark.parametrize("name", [*formal.FILES, "checks"])
+@pytest.mark.parametrize("name", [*formal.FILES, "checks", "cases"])
 def test_changed_source_is_built_again(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _copy(formal.FOLDER, tmp_path)
     monkeypatch.setattr(formal, "FOLDER", tmp_path)
@@ -58,10 +62,10 @@ def test_changed_source_is_built_again(name: str, tmp_path: Path, monkeypatch: p
     assert formal.changed()
     formal.CHECKED.write_text(f"{formal.digest()}\n", encoding="utf-8")
     assert not formal.changed()
-    if name == "checks":
-        code = shutil.copy(formal.__file__, tmp_path / "formal.py")
-        monkeypatch.setattr(formal, "__file__", str(code))
-    source = tmp_path / ("formal.py" if name == "checks" else f"{name}.v")
+    code = {"checks": formal, "cases": formal_cases}
+    if name in code:
+        monkeypatch.setattr(code[name], "__file__", str(shutil.copy(str(code[name].__file__), tmp_path / f"{name}.v")))
+    source = tmp_path / f"{name}.v"
     source.write_text(source.read_text(encoding="utf-8") + " ", encoding="utf-8")
     assert formal.changed()
 
@@ -69,7 +73,7 @@ def test_changed_source_is_built_again(name: str, tmp_path: Path, monkeypatch: p
 def test_every_exported_query_has_a_theorem_and_a_tie() -> None:
     named = {theorem.partition(".")[2] for theorem in formal.theorems()}
     ties = (formal.FOLDER / "Ties.v").read_text(encoding="utf-8")
-    for name in formal.PARAMETERS:
+    for name in CASES:
         assert name in QUERIES
         assert name in named
         assert f"Lemma {name}_tied :" in ties
@@ -79,11 +83,11 @@ def test_page_lists_every_query() -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert text == formal.page(), "run make formal"
     rows = re.findall(r"^\| `(\w+)` \| (formal|paper) \|", text, re.MULTILINE)
-    assert dict(rows) == {name: "formal" if name in formal.PARAMETERS else "paper" for name in QUERIES}
+    assert dict(rows) == {name: "formal" if name in CASES else "paper" for name in QUERIES}
 
 
 def test_proof_pages_of_formal_queries_name_their_theorem() -> None:
-    for name in formal.PARAMETERS:
+    for name in CASES:
         stem = QUERIES[name].__module__.rpartition(".")[2]
         page = (PAGE.parent / "proofs" / f"{stem}.md").read_text(encoding="utf-8")
         assert "(../formal.md)" in page, stem
@@ -118,7 +122,67 @@ def _missing_case(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(arm_moments, "_arm_bound", lambda protects, norm: Fraction(1))  # noqa: ARG005
 
 
-ERRORS = pytest.mark.parametrize("error", [_half_a_bound, _wrong_weight, _missing_case])
+def _nobody_moves(patch: pytest.MonkeyPatch) -> None:
+    """Charge cells as if no unit could move between them, whatever is protected."""
+    patch.setattr(CellMoments, "units_may_move", lambda *_: False)
+
+
+def _nobody_leaves(patch: pytest.MonkeyPatch) -> None:
+    """Release the number compared without noise of its own."""
+    patch.setattr(Schema, "units_may_leave", lambda *_: False)
+
+
+def _without_the_last(kind: type, name: str) -> Callable[[pytest.MonkeyPatch], None]:
+    """Leave the last number of an answer uncharged."""
+
+    def error(patch: pytest.MonkeyPatch) -> None:
+        right = getattr(kind, name)
+        if isinstance(right, property):
+            patch.setattr(kind, name, property(lambda query: right.fget(query)[:-1]))  # type: ignore[misc]
+        else:
+            patch.setattr(kind, name, lambda query, schema: type(found := right(query, schema))([*found][:-1]))
+
+    return error
+
+
+SHORT = {
+    "a cell less": _without_the_last(CellMoments, "cells"),
+    "an interval less": _without_the_last(EventCounts, "counts"),
+    "a bin less": _without_the_last(OutcomeCounts, "bins"),
+}
+
+
+def _a_cluster_less(patch: pytest.MonkeyPatch) -> None:
+    right = ClusterMoments.clusters
+    patch.setattr(ClusterMoments, "clusters", lambda query, schema: dict([*right(query, schema).items()][:-1]))
+
+
+ERRORS = pytest.mark.parametrize(
+    "error",
+    [
+        _half_a_bound,
+        _wrong_weight,
+        _missing_case,
+        _nobody_moves,
+        _nobody_leaves,
+        _a_cluster_less,
+        *(pytest.param(error, id=name) for name, error in SHORT.items()),
+    ],
+)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_compared_does_not_come_from_the_code(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A query that says nothing of itself but its weights and its bound is exported as before."""
+    lines = [*formal._lines(name, SETTINGS[0])]
+    for method in ("examples", "reads", "expected"):
+        monkeypatch.setattr(QUERIES[name], method, None)
+    assert [*formal._lines(name, SETTINGS[0])] == lines
+
+
+def test_number_without_a_weight_is_not_left_out() -> None:
+    with pytest.raises(formal.FormalError, match="no weight"):
+        formal._weights((Coordinate("total", 1.0, Fraction(1)), Coordinate("size", 1.0, None)))
 
 
 @ERRORS

@@ -12,6 +12,7 @@ SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("arm", arms=("a", "b", "c"), compare="c"),
     outcome=dpc.Real("y", 0, 1),
     covariates=[dpc.Category("week", list(range(1, WEEKS + 1)))],
+    entry="week",
 )
 
 

@@ -51,7 +51,7 @@ def test_codes_of_one_version_are_refused_in_the_other(code: str) -> None:
 
 @pytest.fixture
 def north(tmp_path: Path) -> Path:
-    schema = standard_schema()
+    schema = replace(standard_schema(), entry=None)  # as the stored study, which is older
     keys = {"anna": STORED["keys"]["anna"]}
     make_site_folder(tmp_path / "north", "north", synthetic_table(schema, 400), schema, keys)
     return tmp_path / "north"

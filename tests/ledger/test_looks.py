@@ -1,6 +1,7 @@
 """A schedule of looks: paid for once before the first is read, each look answered at most once, whatever dies when."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,9 @@ import pytest
 from sqlalchemy import create_engine, text
 
 import dpcausal as dpc
-from dpcausal.errors import BudgetExceededError, LedgerError
+from dpcausal.errors import BudgetExceededError, LedgerError, QueryError
 from dpcausal.guarantee import Event
+from dpcausal.ledger import DataSet
 from dpcausal.queries import Cut, LookMoments
 from dpcausal.rehearsal.pricing import outstanding_cost
 from dpcausal.vault.noise import Sampler
@@ -20,7 +22,10 @@ BUDGET = dpc.Budget(epsilon=1, delta=1e-5)
 GUARANTEE = dpc.Guarantee(epsilon=1.0, delta=1e-6)
 VERSIONS = ("w1", "w2", "w3")
 SCHEMA = dpc.Schema(
-    treatment=dpc.Treatment("arm"), outcome=dpc.Real("y", 0, 1), covariates=[dpc.Category("week", [1, 2, 3])]
+    treatment=dpc.Treatment("arm"),
+    outcome=dpc.Real("y", 0, 1),
+    covariates=[dpc.Category("week", [1, 2, 3])],
+    entry="week",
 )
 
 
@@ -130,6 +135,20 @@ def test_year_of_looks_costs_once_and_each_look_keeps_its_version(url: str) -> N
     assert ledger.check_receipts([look.receipt for look in looks]) == ()
     with pytest.raises(BudgetExceededError):  # a schedule of another price is another schedule
         vault_on(url, "w3").release(LookMoments(Cut("week"), 1), dpc.Guarantee(epsilon=0.5, delta=1e-6))
+
+
+def test_ledger_without_a_column_of_entry_has_no_schedules_and_answers_the_rest() -> None:
+    """As all ledgers of before it could be declared: what they record of the data set is the same."""
+    before, table = replace(SCHEMA, entry=None), pa.table({"arm": [0, 1] * 50, "y": [0.2, 0.7] * 50, "week": [1] * 100})
+    assert {*DataSet.of(before).to_dict()} == {"protects", "unit", "public", "allow_unproved"}
+    ledger = dpc.Ledger.create("sqlite://", BUDGET, as_of="w1")
+    vault = dpc.Vault(table, before, ledger=ledger, as_of="w1")
+    with pytest.raises(QueryError, match="the schema declares none"):
+        vault.release(LookMoments(Cut("week"), 1), GUARANTEE)
+    with pytest.raises(LedgerError, match="leave entry out"):
+        dpc.Vault(table, SCHEMA, ledger=ledger, as_of="w1")
+    assert dpc.DifferenceInMeans().estimate(vault, epsilon=1.0).receipts
+    assert ledger.spent.epsilon == 1.0
 
 
 def test_missed_look_is_refused_until_it_is_made_up_for(url: str) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import dpcausal as dpc
 from dpcausal.audit.tables import exact_answer
+from dpcausal.columns import Column
 from dpcausal.errors import QueryError
 from dpcausal.queries import Cut, LookMoments, Norm, Sensitivity, payment, question
 from dpcausal.queries.look_moments import FINE, running_weights, weights
@@ -34,13 +35,14 @@ VALUES: list[Record] = [("low", 0.0), ("low", 0.5), ("low", 1.0), ("high", 1.0),
 DATABASE = connect(threads=1)
 
 
-def schema_for(protects: Protects, **more: object) -> dpc.Schema:
+def schema_for(protects: Protects, more: Sequence[Column] = (), unit: dpc.Unit | None = None) -> dpc.Schema:
     return dpc.Schema(
         treatment=dpc.Treatment("t", arms=ARMS[:3], compare="high"),
         outcome=dpc.Real("y", 0, 1),
-        covariates=[dpc.Category("week", [1, 2, 3])],
+        covariates=[dpc.Category("week", [1, 2, 3]), *more],
         protects=protects,
-        **more,  # type: ignore[arg-type]
+        entry="week",
+        unit=unit,
     )
 
 
@@ -124,13 +126,12 @@ def test_unit_that_changes_its_cohort_from_version_to_version_breaks_the_bound()
         parts = [part(look, look, record, "l2") for record in (("low", 1.0), ("high", 1.0))]
         changes += [(parts[0][at.name] - parts[1][at.name]) / float(at.weight or 0) for at in sensitivity.coordinates]
     assert np.linalg.norm(changes) > 1.3 * float(sensitivity.bound)
-    several = schema_for("record", unit=dpc.Unit("who", by="day", keep="last"))
-    with pytest.raises(QueryError, match="keep"):
-        LookMoments(Cut("week"), 1).sensitivity(several, "record", "l2")
-    visits, unit = dpc.Real("visits", 0, 9), dpc.Unit("who", by="day", keep="first", sum=["visits"])
-    added = replace(several, covariates=[visits], unit=unit)
-    with pytest.raises(QueryError, match="add up"):
-        LookMoments(Cut("visits", [3, 6]), 1).sensitivity(added, "record", "l2")
+    several = schema_for("record", unit=dpc.Unit("who", by="day"), more=[dpc.Real("visits", 0, 9)])
+    for column in (None, "day", "visits"):
+        with pytest.raises(QueryError, match="the column by which units enter"):
+            LookMoments(Cut("week"), 1).sensitivity(replace(several, entry=column), "record", "l2")
+    with pytest.raises(QueryError, match="the column by which units enter"):
+        LookMoments(Cut("visits", [3, 6]), 1).sensitivity(several, "record", "l2")
 
 
 lives = st.tuples(

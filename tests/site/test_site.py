@@ -196,6 +196,22 @@ def test_policy_decides_which_columns_are_public(tmp_path: Path, requester: Key,
     assert is_untouched(tmp_path / "west")
 
 
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"entry": "age"}, "units enter by age, the policy has ward"),
+        ({"entry": None}, "units enter by no column, the policy has ward"),
+        ({"unit": Unit("smoker", by="age")}, "the policy has records"),
+    ],
+)
+def test_policy_decides_who_a_unit_is_and_when_it_entered(
+    north: Site, folder: Path, study: Study, changes: dict[str, Any], words: str
+) -> None:
+    other = replace(study, schema=replace(study.schema, covariates=(), **changes))
+    assert words in str(north.review(north.receive(other.to_toml())))
+    assert is_untouched(folder)
+
+
 def test_review_shows_price_and_expected_error(north: Site, folder: Path, study: Study) -> None:
     text = str(north.review(north.receive(study.to_toml())))
     assert is_untouched(folder)

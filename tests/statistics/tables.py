@@ -56,4 +56,5 @@ def schema(protects: Protects = "record", kind: Kind = "plain", *, may_leave: bo
         outcome=dpc.Binary("y") if kind == "events" else dpc.Real("y", LOW, HIGH),
         covariates=[dpc.Real("a", -1, 1), dpc.Real("b", -1, 1)],
         protects=protects,
+        entry="a",
     )

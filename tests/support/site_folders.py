@@ -44,6 +44,7 @@ def make_site_folder(
         "memory": "2 GB",
         "budget": {"epsilon": 1000.0, "delta": 0.1},
         "requesters": dict(requesters),
+        **({"entry": schema.entry} if schema.entry else {}),
     }
     (folder / FILE).write_text(tomli_w.dumps(policy | changes), encoding="utf-8")
     Ledger.create(f"sqlite:///{folder / 'ledger.db'}", Budget(**(policy | changes)["budget"]), as_of=AS_OF)  # type: ignore[arg-type]

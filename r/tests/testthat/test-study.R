@@ -47,6 +47,17 @@ test_that("a study survives its file", {
   expect_equal(read$schema, study$schema)
 })
 
+test_that("the column of entry is a part of the schema", {
+  skip_without_python()
+  weeks <- list(dp_category("week", c("1", "2")))
+  schema <- dp_schema(dp_treatment("treat"), dp_real("score", 0, 100), weeks, entry = "week")
+  expect_equal(schema$document$entry, "week")
+  expect_error(
+    dp_schema(dp_treatment("treat"), dp_real("score", 0, 100), entry = "score"), "never changes",
+    class = "dpcausal_schema_error"
+  )
+})
+
 test_that("a plan of a schema says what a target precision needs", {
   skip_without_python()
   schema <- dp_schema(dp_treatment("treat"), dp_real("score", 0, 100))

@@ -34,6 +34,15 @@ def create(  # noqa: PLR0913, PLR0917
     rule: Annotated[str, typer.Option(help="How spending adds up: additive or zcdp.")] = "additive",
     period: Annotated[str, typer.Option(help="Renew the budget each month, quarter or year; never if left out.")] = "",
     protects: Annotated[str, typer.Option(help="The least that each experiment must protect.")] = "record",
+    unit: Annotated[
+        str, typer.Option(help="The column that identifies a person; left out, each record of a table is a person.")
+    ] = "",
+    public: Annotated[
+        list[str] | None, typer.Option(help="A column with public values, if --protects is not record. Repeatable.")
+    ] = None,
+    allow_unproved: Annotated[
+        list[str] | None, typer.Option(help="A query without a proof that experiments may ask. Repeatable.")
+    ] = None,
     witness: WitnessAddress = "",
 ) -> None:
     """Create a population. Its budget is final."""
@@ -46,6 +55,9 @@ def create(  # noqa: PLR0913, PLR0917
         budget,
         period=period or None,  # type: ignore[arg-type]
         protects=protects,  # type: ignore[arg-type]
+        unit=unit,
+        public=public or (),
+        allow_unproved=allow_unproved or (),
         witness=witness_address(witness),
     )
     typer.echo(f"Created the population {name} at {made.address}, with a budget of {budget}.")
@@ -99,6 +111,10 @@ def show(place: Place, name: Name, as_json: AsJson = False, witness: PopulationW
         "budget": str(opened.budget),
         "renewed": f"each {opened.period}" if opened.period else "never",
         "protects": opened.protects,
+        "unit": opened.unit or ("each record" if opened.unit is not None else "not declared"),
+        "public": ", ".join(opened.public or ()) or "no columns",
+        "unproved": ", ".join(opened.allow_unproved) or "none allowed",
+        "proof": opened.proof_status,
         "guarantee": opened.guarantee,
         "allocated": str(opened.allocated),
         "left": str(opened.remaining),
@@ -109,6 +125,7 @@ def show(place: Place, name: Name, as_json: AsJson = False, witness: PopulationW
             "period": each.period,
             "budget": str(each.budget),
             "returned": str(each.returned) if each.returned else "",
+            "proof": each.proof_status,
             "ledger": each.ledger,
         }
         for each in experiments
@@ -136,6 +153,7 @@ def verify(place: Place, name: Name, witness: PopulationWitness = "") -> None:
         raise typer.Exit(1) from None
     entries = opened.entries()
     typer.echo(f"Intact: {count_of(len(entries), 'entry', 'entries')}, the last of which is {entries[-1].digest}.")
+    typer.echo(f"{opened.guarantee[0].upper()}{opened.guarantee[1:]}.")
 
 
 def _opened(place: str, name: str, witness: str) -> "Population":

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 VERSION = 1
 """The version of the file format."""
 
-_SIMPLE = ("name", "question", "epsilon", "delta", "method", "level", "protects")
+_SIMPLE = ("name", "question", "epsilon", "delta", "method", "level", "protects", "entry")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +52,7 @@ class Experiment:
         level: The level of the intervals: of all together by `holm` and `bonferroni`, otherwise of each by itself.
         unit: How several records of one unit become one; left out when each record is its own unit.
         protects: What is protected: `record`, or `record_within_arm` where arms are public.
+        entry: The column by which units enter a growing table, as in `Schema`; left out where the data set has none.
 
     Reference:
         Deng, Xu, Kohavi and Walker (2013), Improving the sensitivity of online controlled experiments by utilizing
@@ -82,6 +83,7 @@ class Experiment:
     level: float = 0.95
     unit: Unit | None = None
     protects: Protects = "record"
+    entry: str | None = None
 
     def __post_init__(self) -> None:
         metrics = tuple(self.metrics) if isinstance(self.metrics, Sequence) else ()
@@ -136,7 +138,7 @@ class Experiment:
                         hint="a column has the same bounds in every metric.",
                     )
         first, *others = columns.values()
-        return Schema(self.treatment, first, tuple(others), self.unit, self.protects)
+        return Schema(self.treatment, first, tuple(others), self.unit, self.protects, self.entry)
 
     @property
     def query(self) -> MetricMoments:
@@ -187,7 +189,7 @@ class Experiment:
     def to_toml(self) -> str:
         """Return the experiment as a TOML document that people can read and approve."""
         document: dict[str, Any] = {"version": VERSION}
-        document |= {name: getattr(self, name) for name in _SIMPLE if getattr(self, name) != ""}
+        document |= {name: getattr(self, name) for name in _SIMPLE if getattr(self, name) not in ("", None)}
         document |= {"allocation": list(self.allocation)} if self.allocation else {}
         document["treatment"] = declared_dict(self.treatment)
         document |= {"unit": declared_dict(self.unit)} if self.unit else {}

@@ -1,12 +1,15 @@
-"""What ties an experiment's ledger to the population that its budget was allocated from."""
+"""The experiments of a population, and what ties the ledger of each to it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal, Self
 
 from dpcausal.errors import LedgerError
+from dpcausal.guarantee import Event, ProofStatus
+from dpcausal.ledger.budget import Budget, Spending
+from dpcausal.ledger.data_set import DataSet
 from dpcausal.schema import PROTECTS, Protects
 
 Period = Literal["month", "quarter", "year"]
@@ -73,6 +76,10 @@ class Allocation:
         experiment: The name of the experiment.
         protects: The least that the experiment must protect.
         days: The period in which the budget may be spent; None where the population's is never renewed.
+        unit: The column that identifies a person; empty where each record is a person. None for a population of
+            version 0.2 or before, which did not declare it.
+        public: The columns with public values. None as for `unit`.
+        allow_unproved: The queries without a proof that may be asked all the same.
     """
 
     population: str
@@ -80,6 +87,9 @@ class Allocation:
     experiment: str
     protects: Protects
     days: Days | None
+    unit: str | None = None
+    public: tuple[str, ...] | None = None
+    allow_unproved: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -91,13 +101,46 @@ class Allocation:
         """The name of the experiment's ledger."""
         return f"{self.population}/{self.key}"
 
-    def check_protects(self, protects: Protects) -> None:
-        """Raise unless a data set protects at least what the population does."""
-        if PROTECTS.index(protects) > PROTECTS.index(self.protects):
+    def check_data_set(self, data_set: DataSet) -> None:
+        """Raise unless an experiment's data set has the population's people as its units, and protects as much."""
+        unit, unproved = data_set.unit.name if data_set.unit else "", {*data_set.allow_unproved}
+        for holds, expected, got in (
+            (
+                PROTECTS.index(data_set.protects) <= PROTECTS.index(self.protects),
+                f"protects={self.protects!r} or stronger",
+                f"protects={data_set.protects!r}",
+            ),
+            (
+                self.unit in (None, unit),
+                f"people as units, Unit({self.unit!r}, …)" if self.unit else "people as units, one record for each",
+                f"units by {unit}" if unit else "a unit for each record",
+            ),
+            (
+                self.public is None or {*data_set.public} <= {*self.public},
+                f"public columns out of {', '.join(self.public)}" if self.public else "no public columns",
+                f"public columns {', '.join(data_set.public)}",
+            ),
+            (
+                unproved <= {*self.allow_unproved},
+                f"allow_unproved out of {', '.join(self.allow_unproved)}" if self.allow_unproved else "proved queries",
+                f"allow_unproved={list(data_set.allow_unproved)}",
+            ),
+        ):
+            if not holds:
+                raise LedgerError(
+                    expected=f"{expected}, as the population {self.population} declares",
+                    got=got,
+                    hint="budgets of experiments add up only where all of them protect the same people as much; "
+                    "declare it so when the vault is opened.",
+                )
+
+    def check_events(self, events: Sequence[Event]) -> None:
+        """Raise where a price is that of a query without a proof, and the population allows none."""
+        if not self.allow_unproved and any(event.family == "heuristic" for event in events):
             raise LedgerError(
-                expected=f"protects={self.protects!r} or stronger, as the population {self.population} declares",
-                got=f"protects={protects!r}",
-                hint="budgets of experiments add up only where all of them protect as much; declare it in the schema.",
+                expected=f"queries with a proof: the population {self.population} allows no other",
+                got="a heuristic one",
+                hint="its guarantee to each person is over all experiments; one release without a proof would void it.",
             )
 
     def check_day(self) -> None:
@@ -118,4 +161,26 @@ class Allocation:
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Return the allocation that `to_dict` wrote."""
         days = document["days"]
-        return cls(**{**document, "days": Days(**days) if days else None})
+        lists = {name: tuple(document[name]) for name in ("public", "allow_unproved") if document.get(name) is not None}
+        return cls(**{**document, **lists, "days": Days(**days) if days else None})
+
+
+@dataclass(frozen=True)
+class AllocatedExperiment:
+    """One experiment of a population.
+
+    Attributes:
+        name: Its name.
+        budget: The budget that was allocated to it.
+        ledger: The address of its ledger.
+        period: The period in which it may be spent; empty where the population's budget is never renewed.
+        returned: What it gave back when it was closed; None while it is open.
+        proof_status: Whether everything that its ledger granted is proved.
+    """
+
+    name: str
+    budget: Budget
+    ledger: str
+    period: str
+    returned: Spending | None
+    proof_status: ProofStatus

@@ -19,18 +19,20 @@ class DataSet:
         unit: How several records of one unit become one, if they do.
         public: The columns that are declared public.
         allow_unproved: The queries without a proof that are allowed.
+        entry: The column by which units enter a growing table, if it is declared.
     """
 
     protects: Protects
     unit: Unit | None = None
     public: tuple[str, ...] = ()
     allow_unproved: tuple[str, ...] = ()
+    entry: str | None = None
 
     @classmethod
     def of(cls, schema: Schema, allow_unproved: Sequence[str] = ()) -> Self:
         """Return what a schema declares public about a data set."""
         unit = schema.unit.identity if schema.unit else None  # studies of one data set may add up other columns
-        return cls(schema.protects, unit, schema.public_columns, tuple(sorted(allow_unproved)))
+        return cls(schema.protects, unit, schema.public_columns, tuple(sorted(allow_unproved)), schema.entry)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the data set as plain values, the unit in its parts."""
@@ -39,6 +41,7 @@ class DataSet:
             "unit": declared_dict(self.unit) if self.unit else None,
             "public": list(self.public),
             "allow_unproved": list(self.allow_unproved),
+            **({"entry": self.entry} if self.entry else {}),  # as in ledgers of before it could be declared
         }
 
     @classmethod
@@ -48,20 +51,22 @@ class DataSet:
         Raises:
             SchemaError: If it holds anything else.
         """
-        check_keys("data set", document, ("protects", "unit", "public", "allow_unproved"), ())
+        check_keys("data set", document, ("protects", "unit", "public", "allow_unproved"), ("entry",))
         unit = document["unit"]
         return cls(
             document["protects"],
             build("unit", Unit, unit) if unit is not None else None,
             tuple(document["public"]),
             tuple(document["allow_unproved"]),
+            document.get("entry"),
         )
 
     def __str__(self) -> str:
         unit = f"one unit for each {self.unit}" if self.unit else "units"
         public = f"public columns {', '.join(self.public)}" if self.public else "no public columns"
         unproved = f", allows without proof {', '.join(self.allow_unproved)}" if self.allow_unproved else ""
-        return f"{unit}, protects {self.protects}, {public}{unproved}"
+        entry = f", units enter by {self.entry}" if self.entry else ""
+        return f"{unit}, protects {self.protects}, {public}{unproved}{entry}"
 
 
 def check_version(text: object) -> None:

@@ -167,25 +167,33 @@ class Ledger(Answers):
 
         To be called before a table is opened: without n, nothing of the table is needed.
         """
-        with self._transaction():
-            self._check_data_set(as_of, data_set, n)
+        with self._transaction() as connection:
+            self._check_data_set(connection, as_of, data_set, n)
 
-    def _check_data_set(self, as_of: str | None, data_set: DataSet, n: int | None) -> None:
+    def _check_data_set(self, connection: Connection, as_of: str | None, data_set: DataSet, n: int | None) -> None:
         if as_of is not None:
             check_version(as_of)
         if as_of not in self._running.versions:
             raise refusals.undeclared(as_of, self._store, self._running)
-        if self.allocation:
-            self.allocation.check_protects(data_set.protects)
+        if self._running.data_set is None:
+            self._check_first(connection, data_set)
         if self._running.data_set not in (None, data_set):
             raise refusals.other_data_set(self._running.data_set, data_set)
         if n is not None and self._running.versions[as_of] not in (None, n):
             raise refusals.other_count(as_of)
 
+    def _check_first(self, connection: Connection, data_set: DataSet) -> None:
+        """Raise where the first vault may not declare a data set, or not this one."""
+        if self.allocation:
+            self.allocation.check_data_set(data_set)
+        restores = self._store.entries_of_kind(connection, "restore")
+        if any(event.epsilon > 0 for entry in restores for event in entry.events):
+            raise refusals.restored_before_its_data_set()
+
     def bind(self, as_of: str | None, data_set: DataSet, n: int) -> None:
         """Bind a version to its number of units; raise, without naming a number, where it is bound to another."""
         with self._transaction() as connection:
-            self._check_data_set(as_of, data_set, n)
+            self._check_data_set(connection, as_of, data_set, n)
             if self._running.versions[as_of] is None:
                 content = {"as_of": as_of, "data_set": data_set.to_dict(), "n": n}
                 self._append(connection, "bind", as_of or "", content)
@@ -226,6 +234,8 @@ class Ledger(Answers):
                 refusals.check_granted(made["grant"], events, question)
                 return
             self._check_open()
+            if self.allocation:
+                self.allocation.check_events(events)
             refusals.check_covers(self.budget, self._running.total, events)
             plain = [event.to_dict() for event in events]
             priced = {"event": plain[0]} if len(plain) == 1 else {"events": plain}

@@ -1,16 +1,16 @@
 """The ledger of a population: one budget, from which every experiment on the same people has its own."""
 
 import itertools
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Self
 
 from sqlalchemy import Connection
 
 from dpcausal.errors import BudgetExceededError, LedgerError
+from dpcausal.guarantee import ProofStatus
 from dpcausal.ledger import refusals, verification
 from dpcausal.ledger.allocated_total import AllocatedTotal, label_of, plain_total, total_of
-from dpcausal.ledger.allocation import MONTHS, Allocation, Days, Period, check_name, today
+from dpcausal.ledger.allocation import MONTHS, AllocatedExperiment, Allocation, Days, Period, check_name, today
 from dpcausal.ledger.budget import Budget, Spending
 from dpcausal.ledger.chain import Entry, broken_at
 from dpcausal.ledger.data_set import check_version
@@ -19,28 +19,10 @@ from dpcausal.ledger.ledger import Ledger
 from dpcausal.ledger.running_total import RunningTotal
 from dpcausal.ledger.store import Store, named
 from dpcausal.ledger.witness import Witness, open_witness
+from dpcausal.queries import QUERIES
 from dpcausal.schema import PROTECTS, Protects
 
 _AT_ONCE = 100  # ledgers that are verified while others wait
-
-
-@dataclass(frozen=True)
-class AllocatedExperiment:
-    """One experiment of a population.
-
-    Attributes:
-        name: Its name.
-        budget: The budget that was allocated to it.
-        ledger: The address of its ledger.
-        period: The period in which it may be spent; empty where the population's budget is never renewed.
-        returned: What it gave back when it was closed; None while it is open.
-    """
-
-    name: str
-    budget: Budget
-    ledger: str
-    period: str
-    returned: Spending | None
 
 
 class Population(Journal[AllocatedTotal]):
@@ -50,7 +32,8 @@ class Population(Journal[AllocatedTotal]):
     ledger. That is an ordinary `Ledger`, in the same database. As no ledger ever exceeds its budget, everything that is
     ever released about these people, by all experiments together, stays within the population's budget.
 
-    Each experiment's unit must be a person of the population.
+    What the sum over experiments rests on is declared here, once: who is a person, what is protected, what is public,
+    and which queries without a proof may be asked. An experiment that declares anything else is refused.
 
     Args:
         url: An SQLAlchemy address of a database: `sqlite:///file.db`, or `postgresql+psycopg://…` for many experiments.
@@ -61,6 +44,10 @@ class Population(Journal[AllocatedTotal]):
         name: The name of the population.
         period: After which calendar period the budget is renewed; None if never.
         protects: The least that each experiment must protect.
+        unit: The column that identifies a person in every experiment's table; empty where each record is a person. None
+            for a population of version 0.2 or before, which did not declare it.
+        public: The columns that an experiment may declare public. None as for `unit`.
+        allow_unproved: The queries without a proof that an experiment may ask.
 
     Example:
         >>> import tempfile
@@ -86,6 +73,9 @@ class Population(Journal[AllocatedTotal]):
         *,
         period: Period | None = None,
         protects: Protects = "record",
+        unit: str = "",
+        public: Sequence[str] = (),
+        allow_unproved: Sequence[str] = (),
         witness: str | None = None,
     ) -> Self:
         """Create a population where there is none of this name.
@@ -98,6 +88,10 @@ class Population(Journal[AllocatedTotal]):
             period: After which calendar period the budget is renewed, by UTC: `month`, `quarter` or `year`. The
                 guarantee is then the budget for each person in each period, and over k periods k times that.
             protects: The least that each experiment must protect, as in `Schema`.
+            unit: The column that identifies a person: each experiment's schema must have a `Unit` of this name. Left
+                out, each record of each table is a person, and no schema may have a `Unit`.
+            public: Where `protects` is not `record`, the columns with public values: no experiment may declare others.
+            allow_unproved: Names of queries without a proof that experiments may ask all the same; none unless named.
             witness: A second place that records the number and digest of the last entry, as for a `Ledger`.
 
         Raises:
@@ -110,9 +104,28 @@ class Population(Journal[AllocatedTotal]):
                 got=f"period={period!r}, protects={protects!r}",
                 hint="leave both out for a budget that is never renewed and whole records that are protected.",
             )
+        unproved = {name for name, query in QUERIES.items() if query.proof_status == "heuristic"}
+        for holds, expected, hint in (
+            (isinstance(unit, str), "as unit the name of a column", 'write unit="user", or leave it out.'),
+            (
+                not isinstance(public, str) and bool(public) == (protects != "record"),
+                "a list of public columns where protects is not 'record', and none where it is",
+                'write for instance protects="record_within_arm", public=["arm"].',
+            ),
+            (
+                not isinstance(allow_unproved, str) and {*allow_unproved} <= unproved,
+                f"a list of queries without proof out of {', '.join(unproved)}",
+                "leave it out unless you know why nothing proved will do.",
+            ),
+        ):
+            if not holds:
+                got = f"unit={unit!r}, protects={protects!r}, public={public!r}, allow_unproved={allow_unproved!r}"
+                raise LedgerError(expected=expected, got=got, hint=hint)
         store, watching = _store(url, name), open_witness(witness) if witness else None
         refusals.check_apart(store, watching)
-        content = {"budget": budget.to_dict(), "population": {"name": name, "period": period, "protects": protects}}
+        about = {"name": name, "period": period, "protects": protects, "unit": unit}
+        lists = {"public": sorted(public), "allow_unproved": sorted(allow_unproved)}
+        content = {"budget": budget.to_dict(), "population": {**about, **lists}}
         with store.exclusive() as connection:
             begin(store, connection, watching, content)
         return cls(url, name, witness=witness)
@@ -125,6 +138,9 @@ class Population(Journal[AllocatedTotal]):
         self.name: str = about["name"]
         self.period: Period | None = about["period"]
         self.protects: Protects = about["protects"]
+        self.unit: str | None = about.get("unit")
+        self.public = tuple(about["public"]) if "public" in about else None
+        self.allow_unproved = tuple(about.get("allow_unproved", ()))
 
     def allocate(self, experiment: str, budget: Budget, *, as_of: str, witness: str | None = None) -> Ledger:
         """Take an experiment's whole budget out of the population's, and create the experiment's ledger with it.
@@ -162,14 +178,16 @@ class Population(Journal[AllocatedTotal]):
             if made is None:
                 self._take(connection, allocation, store, watching, terms)
             else:
-                _check_terms(experiment, {name: made[name] for name in terms}, terms)
+                refusals.check_terms(experiment, {name: made[name] for name in terms}, terms)
                 if not store.exists(connection):
-                    raise _lost(experiment)
+                    raise refusals.lost(experiment)
         return _opened(store, watching)
 
     def _allocation(self, experiment: str) -> Allocation:
         days = Days.around(today(), self.period) if self.period else None
-        return Allocation(self.name, self.opening, experiment, self.protects, days)
+        return Allocation(
+            self.name, self.opening, experiment, self.protects, days, self.unit, self.public, self.allow_unproved
+        )
 
     def _made(self, connection: Connection, allocation: Allocation) -> dict[str, Any] | None:
         found = self._store.entries_of(connection, allocation.key, ["allocate"])
@@ -224,7 +242,7 @@ class Population(Journal[AllocatedTotal]):
                     hint="list them with: dpcausal population show.",
                 )
             if not store.exists(connection):
-                raise _lost(experiment)
+                raise refusals.lost(experiment)
             before = self._store.entries_of(connection, allocation.key, ["close"])
         budget = Budget(**made["budget"])
         if before:
@@ -258,22 +276,56 @@ class Population(Journal[AllocatedTotal]):
     def guarantee(self) -> str:
         """What the budget guarantees to each person, in words."""
         amount = f"epsilon {self.budget.epsilon:g}" + (f", delta {self.budget.delta:g}" if self.budget.delta else "")
-        if self.period is None:
-            return f"the guarantee is {amount} per person, over all experiments together"
-        return (
-            f"the guarantee is {amount} per person in each {self.period}; over k {self.period}s k times that, over all "
-            "experiments together"
-        )
+        each = f" in each {self.period}; over k {self.period}s k times that" if self.period else ""
+        people = "" if self.unit is not None else ", if the unit of each experiment is one person"
+        unproved = ", ".join(self._unproved)
+        void = f"; it is void, because a part has no proof: {unproved}" if unproved else ""
+        return f"the guarantee is {amount} per person{each}, over all experiments together{people}{void}"
+
+    @property
+    def proof_status(self) -> ProofStatus:
+        """Whether everything that any experiment granted is proved; one heuristic release makes all heuristic."""
+        return "heuristic" if self._unproved else "proved"
+
+    @property
+    def _unproved(self) -> tuple[str, ...]:
+        """The experiments that granted a query without a proof; none are read where none may have."""
+        if self._allows_none_unproved:
+            return ()
+        return tuple(dict.fromkeys(each.name for each in self.experiments() if each.proof_status == "heuristic"))
+
+    @property
+    def _allows_none_unproved(self) -> bool:
+        return self.unit is not None and not self.allow_unproved  # ledgers of version 0.2 refused none
 
     def experiments(self) -> tuple[AllocatedExperiment, ...]:
         """Return every experiment, in the order of allocation. All entries are verified."""
         entries = self.entries()
         closed = {entry.request: entry for entry in entries if entry.kind == "close"}
+        allocated = [entry for entry in entries if entry.kind == "allocate"]
         return tuple(
-            self._experiment(entry, closed.get(entry.request)) for entry in entries if entry.kind == "allocate"
+            self._experiment(entry, closed.get(entry.request), running.proof_status)
+            for entry, running in self._ledgers_of(allocated)
         )
 
-    def _experiment(self, entry: Entry, closed: Entry | None) -> AllocatedExperiment:
+    def _ledgers_of(self, allocated: Iterable[Entry]) -> Iterator[tuple[Entry, RunningTotal]]:
+        """Yield each allocation with the running total of its ledger, read from the last checkpoint on."""
+        waiting = iter(allocated)
+        while some := list(itertools.islice(waiting, _AT_ONCE)):
+            with self._transaction() as connection:
+                found = [(entry, self._ledger_of(connection, entry)) for entry in some]
+            yield from found
+
+    def _ledger_of(self, connection: Connection, allocated: Entry) -> RunningTotal:
+        allocation = Allocation.from_dict(allocated.content["allocation"])
+        store = self._store.beside(allocation.ledger)
+        if not store.exists(connection):
+            raise refusals.lost(allocation.experiment)
+        last = store.extent(connection)[1]
+        start = verification.at_checkpoint_before(store, connection, last, RunningTotal())
+        return verification.to_the_end(store, connection, start)
+
+    def _experiment(self, entry: Entry, closed: Entry | None, proof_status: ProofStatus) -> AllocatedExperiment:
         content = entry.content
         allocation, budget = Allocation.from_dict(content["allocation"]), Budget(**content["budget"])
         return AllocatedExperiment(
@@ -282,13 +334,15 @@ class Population(Journal[AllocatedTotal]):
             ledger=named(self._store.place, allocation.ledger),
             period=label_of(allocation.days),
             returned=_returned(budget, closed) if closed else None,
+            proof_status=proof_status,
         )
 
     def verify(self) -> None:
         """Raise unless every entry is as it was written, and each experiment's ledger is there and agrees with them.
 
-        Here the digest of each ledger's opening entry is compared, and a ledger that was closed is read from its last
-        checkpoint on, to see that it granted no more. `Ledger.verify` verifies the other entries of a ledger.
+        Each ledger is read from its last checkpoint on. The digest of its opening entry is compared; where it was
+        closed, what it granted; and that it granted no query without a proof where the population allows none.
+        `Ledger.verify` verifies the other entries of a ledger.
         """
         pairs: dict[str, tuple[Entry, Entry | None]] = {}
         for entry in self._verified():
@@ -298,30 +352,21 @@ class Population(Journal[AllocatedTotal]):
                 if entry.request not in pairs:
                     raise broken_at(entry.number)
                 pairs[entry.request] = pairs[entry.request][0], entry
-        waiting = iter(pairs.values())
-        while some := list(itertools.islice(waiting, _AT_ONCE)):
-            with self._transaction() as connection:
-                for allocated, closed in some:
-                    self._check_ledger(connection, allocated, closed)
+        for allocated, running in self._ledgers_of(entry for entry, _ in pairs.values()):
+            self._check_ledger(allocated, running, pairs[allocated.request][1])
 
-    def _check_ledger(self, connection: Connection, allocated: Entry, closed: Entry | None) -> None:
+    def _check_ledger(self, allocated: Entry, running: RunningTotal, closed: Entry | None) -> None:
         content = allocated.content
-        allocation = Allocation.from_dict(content["allocation"])
-        store = self._store.beside(allocation.ledger)
-        if not store.exists(connection):
-            raise _lost(allocation.experiment)
-        opening = verification.entry_at(store, connection, 0)
-        opening.check_digest()
-        agrees = opening.digest == content["ledger"]
-        if agrees and closed is not None:
-            last = store.extent(connection)[1]
-            start = verification.at_checkpoint_before(store, connection, last, RunningTotal())
-            running = verification.to_the_end(store, connection, start)
+        agrees = running.opening == content["ledger"]
+        if closed is not None:
             returned = total_of(closed.content["returned"])
-            agrees = running.closed and Budget(**content["budget"]).unspent(running.total) == returned
+            agrees &= running.closed and Budget(**content["budget"]).unspent(running.total) == returned
+        if self._allows_none_unproved:
+            agrees &= running.proof_status == "proved"
         if not agrees:
+            experiment = content["allocation"]["experiment"]
             raise LedgerError(
-                expected=f"the ledger of the experiment {allocation.experiment} as the population recorded it",
+                expected=f"the ledger of the experiment {experiment} as the population recorded it",
                 got="another",
                 hint="it was exchanged or changed; restore the database from a copy that verifies.",
             )
@@ -329,7 +374,8 @@ class Population(Journal[AllocatedTotal]):
     def __repr__(self) -> str:
         # As last seen, without a look at the store: a debugger may print this while the store is locked.
         allocated = self.budget.spent(self._running.of(self._days))
-        return f"Population({self.name} at {self._store.place}; allocated {allocated}; budget {self.budget})"
+        unproved = f"; allows without proof {', '.join(self.allow_unproved)}" if self.allow_unproved else ""
+        return f"Population({self.name} at {self._store.place}; allocated {allocated}; budget {self.budget}{unproved})"
 
 
 def _store(url: str, name: str) -> Store:
@@ -347,27 +393,6 @@ def _opened(store: Store, witness: Witness | None) -> Ledger:
     ledger = Ledger.__new__(Ledger)
     ledger._open(store, witness)  # noqa: SLF001 (of the same package; by a store, which knows the password)
     return ledger
-
-
-def _check_terms(experiment: str, made: Mapping[str, Any], terms: Mapping[str, Any]) -> None:
-    """Raise unless an experiment is asked for on the terms of its allocation."""
-    if made != terms:
-        held = f"{Budget(**made['budget'])}, as of {made['as_of']}"
-        raise LedgerError(
-            expected=f"what was allocated to the experiment {experiment}: {held}, witness {made['witness'] or 'none'}",
-            got=f"{Budget(**terms['budget'])}, as of {terms['as_of']}, witness {terms['witness'] or 'none'}",
-            hint="a budget cannot be changed; give another experiment another name, and declare another version of the "
-            "data with Ledger.add_version.",
-        )
-
-
-def _lost(experiment: str) -> LedgerError:
-    return LedgerError(
-        expected=f"the ledger of the experiment {experiment}, which was created together with its allocation",
-        got="none",
-        hint="somebody removed it. What it spent is unknown, so it is not created again; restore the database from a "
-        "copy that verifies.",
-    )
 
 
 def _returned(budget: Budget, closed: Entry) -> Spending:

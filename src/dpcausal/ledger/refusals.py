@@ -1,6 +1,7 @@
 """The errors of a ledger that refuses: what was expected, what was found, and what to do."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -62,6 +63,28 @@ def not_restored(allocation: Allocation) -> LedgerError:
     )
 
 
+def check_terms(experiment: str, made: Mapping[str, Any], terms: Mapping[str, Any]) -> None:
+    """Raise unless an experiment is asked for on the terms of its allocation."""
+    if made != terms:
+        held = f"{Budget(**made['budget'])}, as of {made['as_of']}"
+        raise LedgerError(
+            expected=f"what was allocated to the experiment {experiment}: {held}, witness {made['witness'] or 'none'}",
+            got=f"{Budget(**terms['budget'])}, as of {terms['as_of']}, witness {terms['witness'] or 'none'}",
+            hint="a budget cannot be changed; give another experiment another name, and declare another version of the "
+            "data with Ledger.add_version.",
+        )
+
+
+def lost(experiment: str) -> LedgerError:
+    """Refuse a population without the ledger of one of its experiments."""
+    return LedgerError(
+        expected=f"the ledger of the experiment {experiment}, which was created together with its allocation",
+        got="none",
+        hint="somebody removed it. What it spent is unknown, so it is not created again; restore the database from a "
+        "copy that verifies.",
+    )
+
+
 def closed(store: Store) -> LedgerError:
     """Refuse to spend from a ledger that was closed."""
     return LedgerError(
@@ -82,12 +105,28 @@ def other_budget(held: Budget, given: Budget) -> LedgerError:
 
 
 def other_data_set(held: DataSet | None, given: DataSet) -> LedgerError:
-    """Refuse a schema that declares something else public."""
+    """Refuse a schema that declares something else public, or another column by which units enter."""
+    hint = (
+        "check the table and its schema; if these are the same people, a new ledger adds to what was spent: ask who "
+        "keeps the budget."
+    )
+    if held is not None and replace(held, entry=given.entry) == given:
+        hint = (
+            f"write entry={held.entry!r} in the schema, as this ledger's first vault did."
+            if held.entry
+            else "leave entry out of the schema: the first vault of this ledger declared none, so that a schedule of "
+            "looks cannot be paid for here. Ask for looks one by one."
+        )
+    return LedgerError(expected=f"the data set that this ledger is for: {held}", got=str(given), hint=hint)
+
+
+def restored_before_its_data_set() -> LedgerError:
+    """Refuse to declare anew what lost answers rested on."""
     return LedgerError(
-        expected=f"the data set that this ledger is for: {held}",
-        got=str(given),
-        hint="check the table and its schema; if these are the same people, a new ledger adds to what was spent: ask "
-        "who keeps the budget.",
+        expected="a ledger that holds the data set of the answers that were counted as lost",
+        got="one that was restored from a copy of before its first vault",
+        hint="restore a later copy. The lost answers rest on a unit and on public columns that this copy does not "
+        "know, and what is asked now may rest on others.",
     )
 
 

@@ -112,7 +112,12 @@ def strata_columns(by: Sequence[Cut], schema: Schema) -> tuple[TableColumn, ...]
 
 def single_cut(schema: Schema) -> Sequence[tuple[Cut, ...]]:
     """Return, for examples, strata by the first listed covariate, or by thirds of a number; none without covariates."""
-    return [(cut,) for cut in (*_listed(schema), *_thirds(schema))][:1]
+    return single_cuts(schema)[:1]
+
+
+def single_cuts(schema: Schema) -> Sequence[tuple[Cut, ...]]:
+    """Return, for examples, strata by each listed covariate and by thirds of each number."""
+    return [(cut,) for cut in (*_listed(schema), *_thirds(schema))]
 
 
 def double_cut(schema: Schema) -> Sequence[tuple[Cut, ...]]:

@@ -10,7 +10,7 @@ from dpcausal.errors import QueryError
 from dpcausal.expectations import Expectations
 from dpcausal.guarantee import Guarantee
 from dpcausal.queries.cell_moments import expected_arm_sizes
-from dpcausal.queries.cuts import Cut, cuts_of, single_cut
+from dpcausal.queries.cuts import Cut, cuts_of, single_cuts
 from dpcausal.queries.query import GRID, Coordinate, Norm, Query, Sensitivity, outcome_tick, root_above
 from dpcausal.schema import Protects, Schema
 from dpcausal.treatment import TableColumn
@@ -31,7 +31,7 @@ class LookMoments(Query):
     looks so far (`running_weights`). All looks together are paid for once. Proof: docs/proofs/look_moments.md.
 
     Attributes:
-        cohorts: The column that says when a unit entered: one look for each of its values or bins.
+        cohorts: The schema's column of entry, which says when a unit entered: one look for each of its values or bins.
         look: Which look this is; the first is 1.
     """
 
@@ -57,17 +57,14 @@ class LookMoments(Query):
                 got=f"look {self.look}",
                 hint="declare as many cohorts as there will be looks before the first one.",
             )
-        if schema.unit and schema.unit.keep == "last":
+        if self.cohorts.name != schema.entry:
             raise QueryError(
-                expected='a unit whose first record counts, Unit(…, keep="first")',
-                got='keep="last"',
-                hint="a later record may name another cohort, and a unit must stay in the one in which it entered.",
-            )
-        if schema.unit and self.cohorts.name in schema.unit.added:
-            raise QueryError(
-                expected="cohorts of a column whose first value counts",
-                got=f"{self.cohorts.name!r}, which a unit's records add up",
-                hint="a total grows with the table, and a unit must stay in the cohort in which it entered.",
+                expected="cohorts of the column by which units enter, "
+                + (repr(schema.entry) if schema.entry else "and the schema declares none"),
+                got=repr(self.cohorts.name),
+                hint="looks are paid for once only where no unit changes its cohort from version to version. The "
+                "owner of the data says by which column that holds, such as the week of enrolment, in the schema of "
+                'the ledger\'s first vault: Schema(…, entry="week").',
             )
         return looks
 
@@ -112,7 +109,8 @@ class LookMoments(Query):
     @classmethod
     def examples(cls, schema: Schema) -> tuple[Self, ...]:
         """Return queries of this kind that the schema allows."""
-        return tuple(cls(cut, look) for (cut,) in single_cut(schema) for look in (1, cut.bins(schema)))
+        cuts = (cut for (cut,) in single_cuts(schema) if cut.name == schema.entry)
+        return tuple(cls(cut, look) for cut in cuts for look in (1, cut.bins(schema)))
 
 
 def norm_of(guarantee: Guarantee) -> Norm:

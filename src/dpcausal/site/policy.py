@@ -36,7 +36,7 @@ _NEEDED = (
     "budget",
     "requesters",
 )
-_OPTIONAL = ("public", "allow_unproved", "unit", "witness", "allow_check")
+_OPTIONAL = ("public", "allow_unproved", "unit", "witness", "allow_check", "entry")
 _UNITS = {"MB": 10**6, "GB": 10**9}
 
 
@@ -64,6 +64,8 @@ class Policy:
         allow_unproved: Queries without a proof that are allowed nevertheless.
         unit: The column that identifies people, where they have several records.
         witness: The address of the ledger's witness, if it has one.
+        entry: The column by which people enter a growing table, if schedules of looks are to be paid for once: a study
+            must declare the same.
         allow_check: Whether `dpcausal check` may inspect the table; it prints exact counts and some cells.
     """
 
@@ -86,6 +88,7 @@ class Policy:
     allow_unproved: tuple[str, ...] = ()
     unit: Unit | None = field(default=None)
     witness: str = ""
+    entry: str = ""
     allow_check: bool = True
 
     def __post_init__(self) -> None:
@@ -94,6 +97,7 @@ class Policy:
             (all(is_plain_text(each) and each for each in (self.table, self.ledger)), "table and ledger: text"),
             (is_version(self.as_of), "as_of: a date or a name, such as 2026-06-30, in quotation marks"),
             (is_plain_text(self.witness), "witness: text"),
+            (is_plain_text(self.entry), "entry: the name of a column"),
             (_are_texts(self.columns) and _are_texts(self.estimators), "columns and estimators: lists of names"),
             (_are_texts(self.allow_unproved) and _are_texts(self.public), "allow_unproved and public: lists of names"),
             (self.ledger != "sqlite://" and ":memory:" not in self.ledger, "a ledger on disk, not in memory"),

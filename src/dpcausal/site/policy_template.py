@@ -34,6 +34,10 @@ protects = "record"
 # With record_within_arm or outcome: the columns with public values, such as ["arm"]. A study must declare the same.
 public = []
 
+# If studies look at a growing table every week for one price: the column with the week in which a person entered. It
+# must be the same in every version of the table. A study must declare the same.
+# entry = "week"
+
 # The columns that a study may read, and the estimators that it may name.
 columns = []                                 # <- fill in, for instance ["arm", "age", "score"]
 estimators = ["difference_in_means", "stratification", "regression_adjustment"]

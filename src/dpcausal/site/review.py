@@ -43,6 +43,10 @@ def objections(policy: Policy, study: Study) -> tuple[str, ...]:
             f"units are {_unit(unit)}, the policy has {_unit(policy.unit)}",
         ),
         (
+            (study.schema.entry or "") == policy.entry,
+            f"units enter by {study.schema.entry or 'no column'}, the policy has {policy.entry or 'no column'}",
+        ),
+        (
             study.secure_settings is None or policy.site in study.sites,
             f"its table [sites] does not list {policy.site}",
         ),
@@ -122,6 +126,7 @@ class Review:
         table += [("treatment", _described(study.schema.treatment)), ("outcome", _described(study.schema.outcome))]
         table += table_rows("covariates", tuple(map(_described, study.schema.covariates)))
         table += [("public", _listed(study.schema.public_columns)), ("units", _unit(study.schema.unit))]
+        table += [("units enter by", study.schema.entry)] if study.schema.entry else []
         reasons = (f"{name}: {study.confounders.get(name, 'no reason given')}" for name in study.adjusts_for)
         table += table_rows("adjusted for", tuple(reasons) or ("nothing",))
         table += [("bounds", ", ".join(f"{what} {word}" for what, word in study.bounds.items()))]

@@ -13,7 +13,7 @@ from dpcausal.treatment import TableColumn, Treatment, listed_values
 
 
 def standard_schema(protects: Protects = "record", undeclared: Value | None = None) -> Schema:
-    """Return a schema with columns of every kind: treat, score, ward, age and smoker.
+    """Return a schema with columns of every kind: treat, score, ward (by which units enter), age and smoker.
 
     Args:
         protects: What one unit may change.
@@ -24,6 +24,7 @@ def standard_schema(protects: Protects = "record", undeclared: Value | None = No
         outcome=Real("score", 0, 10),
         covariates=[Category("ward", ["a", "b", "c"]), Real("age", 18, 90), Binary("smoker", values=("no", "yes"))],
         protects=protects,
+        entry="ward",
     )
 
 

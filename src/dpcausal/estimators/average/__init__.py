@@ -94,10 +94,9 @@ def estimator_for(name: str, schema: Schema) -> Estimator:
     """Return the estimator of this name for every covariate of a schema; for strata these must all be listed ones.
 
     The treatment received, the value before, the period and a factor are the first covariates of their kinds. For a
-    cluster trial the clusters are the values of the first listed covariate, and every second one is treated. A
-    cutoff is in the middle of the first number, with a bandwidth of a quarter of its range.
-    cluster trial the clusters are the values of the first listed covariate, and every second one is treated; cohorts of
-    a schedule are its values too.
+    cluster trial the clusters are the values of the first listed covariate, and every second one is treated. Cohorts of
+    a schedule are those of the schema's column of entry. A cutoff is in the middle of the first number, with a
+    bandwidth of a quarter of its range.
     """
     names = [column.name for column in schema.covariates]
     kind: Any = ESTIMATORS[name]
@@ -110,7 +109,8 @@ def estimator_for(name: str, schema: Schema) -> Estimator:
     roles |= {"running": roles["before"], "cutoff": (low + high) / 2, "bandwidth": (high - low) / 4}
     listed = next((column for column in schema.covariates if isinstance(column, Binary | Category)), None)
     if listed is not None:
-        roles |= {"cluster": listed.name, "treated": tuple(listed.values[1::2]), "cohorts": listed.name}
+        roles |= {"cluster": listed.name, "treated": tuple(listed.values[1::2])}
+        roles |= {"cohorts": schema.entry or listed.name}
     needed = [part.name for part in fields(kind) if part.default is MISSING or part.name in {"before", "period"}]
     estimator: Estimator = kind(**{part: roles[part] for part in needed if part in roles})
     return estimator

@@ -35,7 +35,8 @@ class ScheduledDifference(BaseEstimator):
 
     Assumptions:
         Arms are comparable, as in a randomised trial. A unit stays in the cohort in which it entered: privacy rests on
-        it. Outcomes of earlier cohorts are final: where they change, the estimate is a mixture of old and new values.
+        it, so cohorts must be those of the column that the owner of the data declares as `Schema.entry`. Outcomes of
+        earlier cohorts are final: where they change, the estimate is a mixture of old and new values.
 
     Privacy:
         At look t a cohort counts with a public weight that falls with its age, and the sums over all units follow from
@@ -45,8 +46,8 @@ class ScheduledDifference(BaseEstimator):
         of noise are known, and so is how the noise of two looks correlates (`noise_correlations`).
 
     Attributes:
-        cohorts: The covariate that says when a unit entered: the name of a listed one, in the order of entry, or a
-            `Cut` of a real one. Declare all cohorts in advance, also those to come: there are as many looks.
+        cohorts: The covariate that the schema declares as `entry`: the name of a listed one, in the order of entry, or
+            a `Cut` of a real one. Declare all cohorts in advance, also those to come: there are as many looks.
         look: How many cohorts there are so far; None for all of them, the last look. Looks that were missed are made
             up for, from the same table.
 
@@ -58,7 +59,8 @@ class ScheduledDifference(BaseEstimator):
     Example:
         >>> from dpcausal import Category, Real, Rehearsal, Schema, Treatment
         >>> week = Category("week", list(range(1, 53)))
-        >>> schema = Schema(treatment=Treatment("arm"), outcome=Real("spend", 0, 100), covariates=[week])
+        >>> spend = Real("spend", 0, 100)
+        >>> schema = Schema(treatment=Treatment("arm"), outcome=spend, covariates=[week], entry="week")
         >>> year = Rehearsal(schema, n=52_000)
         >>> for look in (1, 26, 52):
         ...     effect = ScheduledDifference("week", look).estimate(year, epsilon=1.0, delta=1e-6)
@@ -109,7 +111,8 @@ class ScheduledDifference(BaseEstimator):
         Example:
             >>> from dpcausal import Category, Real, Schema, Treatment
             >>> weeks = [Category("week", [1, 2, 3])]
-            >>> schema = Schema(treatment=Treatment("arm"), outcome=Real("spend", 0, 100), covariates=weeks)
+            >>> spend = Real("spend", 0, 100)
+            >>> schema = Schema(treatment=Treatment("arm"), outcome=spend, covariates=weeks, entry="week")
             >>> ScheduledDifference("week").noise_correlations(schema, 1e-6).round(2)
             array([[1.  , 0.45, 0.32],
                    [0.45, 1.  , 0.52],

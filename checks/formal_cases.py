@@ -1,0 +1,180 @@
+"""What the machine-checked proofs are compared for: schemas, queries, and the numbers that each bound depends on.
+
+A comparison that asked the code how many cells an answer has, or whether a unit may move between them, would agree with
+code that has both wrong. So everything here is written down or counted by itself. From the code under test come only
+the weights and bounds that are compared, and the constructors of queries and schemas.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dpcausal.columns import Binary, Category, Column
+from dpcausal.queries import (
+    ArmMoments,
+    ArmOutcomeCounts,
+    ArmTotals,
+    AugmentedScores,
+    BlockEffects,
+    CellMoments,
+    Cells,
+    ChangeMoments,
+    ClusterMoments,
+    Cut,
+    CutoffMoments,
+    EventCounts,
+    Norm,
+    OutcomeCounts,
+    OutcomesBelow,
+    Query,
+    ReceivedMoments,
+    ScoreCounts,
+    StratumCounts,
+    WeightedArms,
+    WeightedCounts,
+)
+from dpcausal.real import Real
+from dpcausal.schema import Protects, Schema
+from dpcausal.treatment import Treatment
+
+PROTECTS: tuple[Protects, ...] = ("record", "record_within_arm", "outcome")
+NORMS: tuple[Norm, ...] = ("l1", "l2")
+_COVARIATES: tuple[Column, ...] = (
+    Category("ward", ["a", "b", "c"]),
+    Real("age", 18, 90),
+    Binary("smoker", values=("no", "yes")),
+)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A table for which constants are compared.
+
+    Attributes:
+        treatment: Its treatment.
+        covariates: Its covariates.
+        arms: How many arms are declared.
+        outside: Whether a unit can be in neither of the two arms that are compared.
+    """
+
+    treatment: Treatment
+    covariates: tuple[Column, ...]
+    arms: int
+    outside: bool
+
+    def schema(self, protects: Protects) -> Schema:
+        """Return the schema with what is protected."""
+        return Schema(self.treatment, Real("score", 0, 10), self.covariates, protects=protects)
+
+    def leaves(self, protects: Protects) -> bool:
+        """Return whether one unit's change may take it out of the comparison: where its arm is private."""
+        return protects == "record" and self.outside
+
+
+SETTINGS = (
+    Setting(Treatment("treat"), _COVARIATES, arms=2, outside=True),
+    Setting(Treatment("treat", undeclared=0), _COVARIATES[:2], arms=2, outside=False),
+    Setting(
+        Treatment("treat", arms=("none", "low", "high"), compare="high"),
+        (*_COVARIATES, Real("height", 1, 2)),
+        arms=3,
+        outside=True,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One query, and the parameters of its theorem.
+
+    Attributes:
+        query: The query.
+        parameters: Numbers that its bound and weights depend on apart from the level of protection and the norm.
+        moves: The levels of protection at which a unit may move between cells; None where the theorem does not ask.
+        each_arm: Whether the parameters count the cells of one arm, and the answer has those of every declared arm.
+    """
+
+    query: Query
+    parameters: Sequence[int] = ()
+    moves: Sequence[Protects] | None = None
+    each_arm: bool = False
+
+    def numbers(self, setting: Setting, protects: Protects) -> list[int]:
+        """Return the parameters of the theorem, in its order."""
+        moves = [] if self.moves is None else [int(protects in self.moves)]
+        return moves + [number * (setting.arms if self.each_arm else 1) for number in self.parameters]
+
+
+_WARDS, _AGES, _SMOKERS = Cut("ward"), Cut("age", [42, 66]), Cut("smoker")
+_AGE, _EXTREME, _OTHER = ["age"], [0.0, 20.0], [5.0, -20.0]
+_MODELS = {
+    0.5: (_EXTREME, [2.0**20, -(2.0**20)], [-(2.0**20), 2.0**20]),
+    5.0: ([-3.0, -2.0], [0.0, 0.5], [0.0, -0.5]),
+}
+
+CASES: dict[str, list[Case]] = {
+    "arm_totals": [Case(ArmTotals())],
+    "arm_moments": [Case(ArmMoments())],
+    "change_moments": [Case(ChangeMoments("age", "", -90, -8)), Case(ChangeMoments("age", "", -69.5, -28.5))],
+    "cell_moments": [
+        # Without strata, cells are the arms; within strata a unit moves also where arms are public.
+        Case(CellMoments(), [1], moves=["record"], each_arm=True),
+        Case(CellMoments([_WARDS]), [3], moves=["record", "record_within_arm"], each_arm=True),
+        Case(CellMoments([_WARDS, _AGES]), [3 * 3], moves=["record", "record_within_arm"], each_arm=True),
+    ],
+    "cluster_moments": [Case(ClusterMoments("ward", ["b"]), [3], moves=["record", "record_within_arm"])],
+    "outcomes_below": [Case(OutcomesBelow(5.0))],
+    "outcome_counts": [Case(OutcomeCounts([1.25, 2.5, 5.0]), [4]), Case(OutcomeCounts([5.0]), [2])],
+    "arm_outcome_counts": [Case(ArmOutcomeCounts([1.25, 2.5, 5.0]), [2 * 4]), Case(ArmOutcomeCounts([5.0]), [2 * 2])],
+    "event_counts": [
+        # In each of two arms: a count for each interval and kind of end, and those beyond the last time.
+        Case(EventCounts([2.5, 5.0, 10.0]), [2 * (3 + 1)]),
+        Case(EventCounts([2.5, 5.0], "ward"), [2 * (2 * 3 + 1)]),
+    ],
+    "stratum_counts": [
+        Case(StratumCounts(Cells([_WARDS])), [2 * 3]),
+        Case(StratumCounts(Cells([_WARDS, _AGES])), [2 * 3 * 3]),
+    ],
+    "score_counts": [Case(ScoreCounts(_AGE, _EXTREME, [0.1, 0.9]), [2 * 3])],
+    "weighted_counts": [
+        Case(WeightedCounts(_AGE, _EXTREME, "ATE", 0.1, [2.5, 5.0]), [2 + 1]),
+        Case(WeightedCounts(_AGE, _OTHER, "ATT", 0.1, [2.5, 5.0]), [2 + 1]),
+        Case(WeightedCounts(_AGE, [1.0, -1.0], "ATO", 0.1, [2.5, 5.0, 10.0], "ward"), [3 * 3 + 1]),
+    ],
+    "received_moments": [],
+    "cutoff_moments": [
+        Case(CutoffMoments("age", 54, 18, treated_below=False)),
+        Case(CutoffMoments("age", 54, 72, treated_below=True)),
+    ],
+    "augmented_scores": [
+        Case(AugmentedScores(_AGE, *models, estimand, 0.1, limit))
+        for estimand in ("ATE", "ATT", "ATO")
+        for limit, models in _MODELS.items()
+    ],
+    "block_effects": [Case(BlockEffects("linear", _AGE, [[18.0], [54.0]], 128, 0.1), [2])],
+    "weighted_arms": [
+        *(
+            Case(WeightedArms(_AGE, extreme, estimand, 0.1))
+            for estimand in ("ATE", "ATT", "ATC", "ATO")
+            for extreme in (_EXTREME, _OTHER)
+        ),
+        Case(WeightedArms(_AGE, [1.0, -1.0], "ATE", 0.1, 0.5)),
+        *(Case(WeightedArms(_AGE, _EXTREME, "ATE", 0.1, centre=centre)) for centre in (-1.0, 0.3)),
+    ],
+}
+"""The cases of each query with a theorem that every setting allows."""
+
+WITH_SMOKERS: dict[str, list[Case]] = {
+    "received_moments": [Case(ReceivedMoments("smoker"))],
+    "event_counts": [
+        Case(EventCounts([2.5, 5.0], "smoker"), [2 * (2 * 2 + 1)]),
+        Case(EventCounts([2.5, 5.0, 10.0], "smoker", [_WARDS]), [3 * 2 * (3 * 2 + 1)]),
+    ],
+    "stratum_counts": [Case(StratumCounts(Cells([_SMOKERS, _AGES])), [2 * 2 * 3])],
+    "weighted_counts": [Case(WeightedCounts(_AGE, [1.0, -1.0], "ATO", 0.1, [2.5, 5.0, 10.0], "smoker"), [3 * 2 + 1])],
+}
+"""Further cases where there is a covariate with two values."""
+
+
+def cases(name: str, setting: Setting) -> list[Case]:
+    """Return the cases of a query for a setting."""
+    return [*CASES[name], *(WITH_SMOKERS.get(name, []) if _COVARIATES[2] in setting.covariates else [])]
