@@ -22,7 +22,7 @@ from dpcausal.effect_measures import (
 )
 from dpcausal.errors import RefusedError
 from dpcausal.guarantee import Guarantee
-from dpcausal.interval import NoiseTerm, half_width, student_half_width, width_by_source
+from dpcausal.interval import NoiseTerm, check_level, half_width, student_half_width, width_by_source
 from dpcausal.joint_estimate import JointEstimate
 from dpcausal.other_names import OtherNames
 from dpcausal.page.interval_figure import notebook_figure
@@ -136,11 +136,12 @@ class Effect(OtherNames):
         Raises:
             RefusedError: Where there is no valid interval; the message says why.
         """
+        check_level(level)
+        return self.limits(level)
+
+    def limits(self, level: float) -> tuple[float, float]:
+        """Return the limits for any probability, also one below 0.5, which only the calculation of a power needs."""
         self._check_interval()
-        if isinstance(level, str) or not 0 < level < 1:
-            raise RefusedError(
-                expected="a level between 0 and 1", got=repr(level), hint="for a 95 % interval give 0.95."
-            )
         if self.ratio and self.contrasts is not None:
             return ratio_interval(self.contrasts, level)
         if self.degrees_of_freedom:
@@ -178,15 +179,18 @@ class Effect(OtherNames):
 
     def risk_ratio(self, level: float = 0.95) -> Measure:
         """Return the ratio of the arms' means or risks, with Fieller's interval; it costs nothing."""
+        check_level(level)
         ratio = ratio_of_means(self.compared_means(), level, "risk ratio")
         return replace(ratio, low=max(ratio.low, 0.0))
 
     def relative_lift(self, level: float = 0.95) -> Measure:
         """Return the effect over the control arm's mean, with Fieller's interval; it costs nothing."""
+        check_level(level)
         return shifted(ratio_of_means(self.compared_means(), level, "ratio"), "relative lift", -1.0)
 
     def odds_ratio(self, level: float = 0.95) -> Measure:
         """Return the ratio of the arms' odds; for binary outcomes. It costs nothing."""
+        check_level(level)
         return odds_ratio(self.compared_means(), level)
 
     def number_needed_to_treat(self, level: float = 0.95) -> Measure:

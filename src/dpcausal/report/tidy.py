@@ -11,6 +11,7 @@ from dpcausal.diagnostics import TableOne
 from dpcausal.effect import Effect, SiteShare
 from dpcausal.errors import MissingExtraError, QueryError
 from dpcausal.experiment import Scorecard
+from dpcausal.interval import check_level
 from dpcausal.joint_estimate import JointEstimate
 from dpcausal.propensity_score import PropensityScore
 from dpcausal.queries.profiles import codes_of, values_of
@@ -72,6 +73,7 @@ def tidy(
         0      0.1            1.45  rehearsed
         1      1.0            0.83  rehearsed
     """
+    check_level(level)
     if isinstance(results, Scorecard):
         return _frame(pa.Table.from_pylist(results.to_dict()["comparisons"], schema=_SCORECARD), backend)
     several: Iterable[Result] = [results] if isinstance(results, Result) else results
