@@ -4,8 +4,7 @@ import math
 from collections.abc import Iterator
 
 from dpcausal.page.language import message
-from dpcausal.page.recorded import SAMPLING_BELOW_NOISE
-from dpcausal.report.remedies import planned_precision
+from dpcausal.report.remedies import planned_precision, sampling_is_a_bound
 from dpcausal.report.section import Item, ReportInputs, Section
 from dpcausal.report.sections.privacy import loss_words
 
@@ -151,7 +150,7 @@ def _precision(report: ReportInputs) -> Iterator[Item]:
     half = (report.interval[1] - report.interval[0]) / 2
     _, without, _ = effect.width_by_source
     words = {"half": scale.size(half), "without": scale.number(without)}
-    if effect.sampling_sd and any(note.endswith(SAMPLING_BELOW_NOISE) for note in effect.notes):
+    if effect.sampling_sd and sampling_is_a_bound(effect):
         text = say("Privacy noise widens the interval from at most ± {without} to ± {half}.", **words)
     elif effect.sampling_sd:
         text = say("Privacy noise widens the interval from ± {without} to ± {half}.", **words)
