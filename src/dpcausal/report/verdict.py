@@ -102,7 +102,9 @@ def verdict_on(  # noqa: PLR0913 (each is named where it is given)
         text = say(
             "{found}; the interval contains {contains}.", found=found, contains=_contains(interval, smallest, scale)
         )
-        remedies = remedies_for(effect, interval, smallest, scale, schema=schema, remaining=remaining, least_sampling=least_sampling)
+        remedies = remedies_for(
+            effect, interval, smallest, scale, schema=schema, remaining=remaining, least_sampling=least_sampling
+        )
         return Verdict(kind, say(_HEADINGS[reason]), text, reason, remedies)
     if kind == "no worthwhile difference":
         text = say(

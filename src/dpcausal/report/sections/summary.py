@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 
 from dpcausal.page.language import message
+from dpcausal.release import stored_on
 from dpcausal.report.remedies import planned_precision, sampling_is_a_bound
 from dpcausal.report.section import Item, ReportInputs, Section
 from dpcausal.report.sections.privacy import loss_words
@@ -30,6 +31,7 @@ def summary(report: ReportInputs) -> Section:
     items = [
         *((say("Warning"), text) for text in report.effect.warnings),
         *_failed_checks(report),
+        *_stored(report),
         *([(say("Question"), report.study.question)] if report.study else []),
         *_help(report),
         *_compared(report),
@@ -47,6 +49,17 @@ def _failed_checks(report: ReportInputs) -> Iterator[Item]:
     if failed:
         text = report.say("The arms may not be comparable: a private check failed ({checks}).", checks=failed)
         yield report.say("Warning"), text
+
+
+def _stored(report: ReportInputs) -> Iterator[Item]:
+    receipts = [receipt for each in (report.effect, *report.diagnoses) for receipt in each.receipts]
+    if days := stored_on(receipts):
+        text = report.say(
+            "Made on {days} and stored in the ledger: the table was not read again. If it changed since, ask as a new "
+            "version (as_of), which is paid for again.",
+            days=days,
+        )
+        yield report.say("Stored answer"), text
 
 
 def _help(report: ReportInputs) -> Iterator[Item]:
