@@ -106,9 +106,20 @@ def stored_on(receipts: Sequence[Receipt]) -> str | None:
     return ", ".join(days) if days else None
 
 
-def units_of(n: int, receipts: Sequence[Receipt]) -> list[tuple[str, str]]:
-    """Return the number of units, the version of the data and whether answers were stored as lines of a table."""
-    lines, version, days = [("units", f"{n:,}")], as_of(receipts), stored_on(receipts)
+def units_of(
+    n: int, receipts: Sequence[Receipt], outside: float = 0.0, *, noisy: bool = False
+) -> list[tuple[str, str]]:
+    """Return the number of units, the version of the data and whether answers were stored as lines of a table.
+
+    Args:
+        n: The number of units in the table.
+        receipts: The receipts of the result.
+        outside: How many of them are outside the comparison.
+        noisy: Whether that has noise.
+    """
+    about, said = ("about ", " (noisy)") if noisy else ("", "")
+    compared = f", of which {about}{n - outside:,.0f} are compared{said}" if outside else ""
+    lines, version, days = [("units", f"{n:,}{compared}")], as_of(receipts), stored_on(receipts)
     lines += [("data as of", version)] if version else []
     again = "If the table changed since, open it as a new version (as_of), which is paid for again"
     return lines + ([("stored answer", f"made on {days}; the table was not read. {again}")] if days else [])

@@ -199,6 +199,7 @@ NOTES = (
     message("a positive delta would allow smooth sensitivity, which needs far less noise"),
     message("covariates and arms were used without noise: they are declared public"),
     message("covariates were not used: nothing is adjusted for"),
+    message("declared, but not adjusted for: {covariates}"),
     message(
         "covariates, where used, explain a quarter of the outcome's variance; numeric ones have a standard "
         "deviation of {sd} half ranges; confounding shifts the difference by {shift} standard deviations"

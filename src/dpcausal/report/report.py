@@ -21,7 +21,7 @@ from dpcausal.report.registry import registry_record
 from dpcausal.report.remedies import interval_remedies, least_sampling_sd
 from dpcausal.report.section import Picture, ReportInputs, Section
 from dpcausal.report.sections import sections_of
-from dpcausal.report.verdict import verdict_on
+from dpcausal.report.verdict import balance_after, verdict_on
 from dpcausal.report.yaml import to_yaml
 from dpcausal.study import Study
 
@@ -87,6 +87,7 @@ class Report(ReportInputs):
             remaining=ledger_summary.remaining.epsilon if ledger_summary else None,
             least_sampling=least_sampling_sd(effect, study) if interval else 0.0,
             identification=study.identification if study else "unknown",
+            balance=balance_after(diagnoses),
             language=say,
         )
         if study and verdict.kind == "no interval" and not effect.sites:

@@ -1,8 +1,10 @@
 """The conclusion that an effect allows and, where it allows none, the reason and what would help."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from dpcausal.diagnostics import BalanceTable, OverlapTable
 from dpcausal.effect import Effect
 from dpcausal.page.language import ENGLISH, Language, message
 from dpcausal.report.remedies import remedies_for, sampling_is_a_bound
@@ -12,6 +14,7 @@ from dpcausal.schema import Schema
 Interval = tuple[float, float]
 Kind = Literal["higher", "lower", "no worthwhile difference", "inconclusive", "no interval", "rehearsal"]
 Reason = Literal["", "sample", "budget", "sample or budget", "sites", "confounding", "noise"]
+Balance = Literal["seen", "not seen", "not checked"]
 Identification = Literal["randomised", "by design", "adjusted", "unadjusted", "unknown"]
 
 _HEADINGS = {
@@ -24,6 +27,21 @@ _HEADINGS = {
 }
 
 
+BALANCE: dict[Balance, str] = {
+    "seen": message("balance after the adjustment was checked"),
+    "not seen": message("balance after the adjustment was not shown"),
+    "not checked": message("balance was not checked"),
+}
+
+
+def balance_after(diagnoses: Sequence[BalanceTable | OverlapTable]) -> Balance:
+    """Return what private diagnostics show about balance after an adjustment by weights."""
+    after = [each for each in diagnoses if isinstance(each, BalanceTable) and each.weighted]
+    if not after:
+        return "not checked"
+    return "seen" if all(each.passes for each in after) else "not seen"
+
+
 @dataclass(frozen=True)
 class Verdict:
     """A conclusion.
@@ -32,9 +50,9 @@ class Verdict:
         kind: The conclusion in a word.
         heading: The conclusion in a few words of the report's language.
         text: The conclusion in a sentence, with the estimate and its interval.
-        reason: If it is inconclusive, what prevents a conclusion: the `sample`, the privacy `budget`, `sample or budget`
-            where noise hides which, differences between `sites`, `confounding`, or `noise` that leaves no valid
-            interval; otherwise empty.
+        reason: If it is inconclusive, what prevents a conclusion: the `sample`, the privacy `budget` (or `sample or
+            budget`, where noise hides which), differences between `sites`, `confounding`, or `noise` that leaves no
+            valid interval; otherwise empty.
         remedies: If it is inconclusive, what would settle it, cheapest first.
     """
 
@@ -54,6 +72,7 @@ def verdict_on(  # noqa: PLR0913 (each is named where it is given)
     remaining: float | None = None,
     least_sampling: float = 0.0,
     identification: Identification = "unknown",
+    balance: Balance = "not checked",
     language: Language = ENGLISH,
 ) -> Verdict:
     """Draw the conclusion that an effect's 95 % interval allows.
@@ -66,6 +85,7 @@ def verdict_on(  # noqa: PLR0913 (each is named where it is given)
         remaining: The remaining epsilon of the budget, if known.
         least_sampling: The smallest sampling error that a larger epsilon may leave; 0 where that is not known.
         identification: What makes the arms comparable.
+        balance: What private diagnostics show about balance after the adjustment.
         language: The language of the text.
     """
     say = language
@@ -82,8 +102,12 @@ def verdict_on(  # noqa: PLR0913 (each is named where it is given)
         )
         return Verdict("no interval", say(_HEADINGS[reason]), text, reason)
     words = {"finding": _finding(effect, scale), "limits": scale.limits(interval)}
-    if identification == "adjusted":
+    if identification == "adjusted" and balance == "seen":
         found = say("{finding}, after adjustment (95 % confidence interval {limits})", **words)
+    elif identification == "adjusted":
+        found = say(
+            "{finding}, adjusted (95 % confidence interval {limits}; {balance})", balance=say(BALANCE[balance]), **words
+        )
     else:
         found = say("{finding} (95 % confidence interval {limits})", **words)
     kind = _kind(interval, smallest)
