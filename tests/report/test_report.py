@@ -179,8 +179,8 @@ def test_first_page_has_verdict_picture_reasons_and_methods_in_this_order(report
     ]
     assert places == sorted(places)
     assert report.verdict.text == (
-        "Mean score is 2.00 higher with training than with usual care, adjusted (95 % confidence interval 1.18 to 2.82; "
-        "balance was not checked); no smallest worthwhile effect was given."
+        "Mean score is 2.00 higher with training than with usual care, adjusted (95 % confidence interval 1.18 to "
+        "2.82; balance was not checked); no smallest worthwhile effect was given."
     )
 
 

@@ -39,6 +39,13 @@ def result(report: ReportInputs) -> Section:
     items += [(say("remedy"), remedy) for remedy in report.verdict.remedies]
     notes = tuple(say("Assumes: {text}.", text=say.recorded(text)) for text in effect.assumptions)
     notes += tuple(say("Note: {text}.", text=say.recorded(text)) for text in effect.notes)
+    if not effect.rehearsed:
+        notes += (
+            say(
+                "No private number shows persons with several records where no unit is declared, codes such as 999 "
+                "within the bounds, or cells that were not declared. Where the table is, run: dpcausal check."
+            ),
+        )
     tables = (*arm_tables(report), *_sites(report))
     return Section("result", say("Result"), items=tuple(items), tables=tables, notes=notes)
 
