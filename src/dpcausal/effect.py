@@ -65,7 +65,7 @@ class Effect(OtherNames):
         arm_sizes: The number of units in each arm, with the noise in it where it is private.
         contrasts: Further contrasts from the same releases, such as those of other arms, with their joint error.
         curves: A curve for each arm, such as survival over time.
-        quantity: What the arms differ in, where it is not the mean outcome: `median of score`.
+        quantity: What the arms differ in, where it is not the mean outcome: `interpolated median of score`.
         warnings: Signs, from released numbers, of a problem with the table or its declaration.
         bias_bound: The largest bias, in either direction, that the interval allows for; not in the standard error.
         left_in: The confounding that is expected to stay in the estimate by its plan, such as that within strata; it is
