@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass, replace
 from functools import wraps
+from inspect import signature
 from typing import Any, ClassVar, ParamSpec, TypeVar
 
 from dpcausal.effect import Effect
@@ -16,6 +17,12 @@ from dpcausal.release import Release
 from dpcausal.source import RecordingSource, Source, units_compared
 
 _ASK = "effect = estimator.estimate(vault, epsilon=1.0)"
+
+_SEED = "noise has no seed, which would undo it; the same request gives the stored answer again, and costs nothing."
+_LEVEL = "the level is chosen afterwards: effect.interval(0.95)."
+_NOT_HERE = dict.fromkeys(("seed", "random_state", "rng"), _SEED) | dict.fromkeys(
+    ("alpha", "level", "conf_level"), _LEVEL
+)
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -32,6 +39,8 @@ def epsilon_by_name(
     """
 
     def decorate(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+        known = [name for name in signature(function).parameters if name != "self"]
+
         @wraps(function)
         def checked(*given: Parameters.args, **named: Parameters.kwargs) -> Result:
             if "epsilon" not in named or len(given) > positions:
@@ -39,6 +48,12 @@ def epsilon_by_name(
                     expected="epsilon, by its name: what this may cost has no default",
                     got="no epsilon" if len(given) <= positions else f"{len(given) - positions} more by position",
                     hint=f"write {example}; epsilon near 1 is a usual choice.",
+                )
+            if unknown := [name for name in named if name not in known]:
+                raise GuaranteeError(
+                    expected=f"arguments out of {', '.join(known)}",
+                    got=f"{unknown[0]}=",
+                    hint=_NOT_HERE.get(unknown[0], f"write {example}; other choices are the estimator's own."),
                 )
             return function(*given, **named)
 

@@ -221,11 +221,12 @@ DIAGNOSES = (
     message("noise hides {names} before adjustment"),
     message("noise hides {names} after weighting"),
     message(
-        "{low} to {high} of units are in bins where an arm has less than {clip} of the units; at most {most} may be"
+        "{low} to {high} of units lack overlap (threshold {most}): an arm has less than {clip} of the units in their "
+        "bin"
     ),
     message(
-        "{low} to {high} of units are in bins where an arm has less than {clip} of the units; at most {most} may be, "
-        "by this noisy linear score"
+        "{low} to {high} of units lack overlap (threshold {most}): an arm has less than {clip} of the units in their "
+        "bin of a noisy linear score"
     ),
 )
 NO_INTERVAL = (

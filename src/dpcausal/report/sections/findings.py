@@ -14,7 +14,7 @@ _SOURCES = {
     "privacy noise": message("standard error, privacy noise"),
     "between sites": message("standard error, between sites"),
 }
-_VERDICTS = {True: message("passes"), False: message("fails"), None: message("noise decides")}
+_VERDICTS = {True: message("passes"), False: message("fails"), None: message("inconclusive")}
 _NAMES = {"overlap": message("overlap"), "balance": message("balance")}
 
 
