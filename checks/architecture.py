@@ -15,7 +15,7 @@ NOUNS = (
     "secure_settings",
     *("cells", "real", "columns", "treatment", "schema_draft", "schema"),
     *("expectations", "interval", "joint_estimate", "guarantee", "queries", "calibration", "release", "source"),
-    *("arm_curves", "effect_measures", "effect", "curve", "propensity_score"),
+    *("arm_curves", "effect_measures", "site_share", "effect", "curve", "propensity_score"),
 )
 """The public nouns: each may import only the ones before it, and, where it is a folder, its own files."""
 

@@ -222,3 +222,17 @@ def test_column_given_by_its_name_is_refused_with_its_declaration() -> None:
         dpc.Schema(treatment="treat", outcome=dpc.Real("y", 0, 1))  # type: ignore[arg-type]
     with pytest.raises(DpcausalError, match=r"Real\('income', low=0, high=100\)"):
         dpc.Schema(treatment=dpc.Treatment("treat"), outcome="income")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"), [("seed", "noise has no seed"), ("alpha", r"effect\.interval\(0\.95\)"), ("size", "own")]
+)
+def test_arguments_of_other_libraries_are_answered(vault: dpc.Vault, name: str, hint: str) -> None:
+    with pytest.raises(GuaranteeError, match=hint):
+        dpc.DifferenceInMeans().estimate(vault, epsilon=1.0, **{name: 1})  # type: ignore[arg-type]
+    assert vault.ledger.spent.epsilon == 0
+
+
+def test_missing_method_is_named_in_one_sentence() -> None:
+    with pytest.raises(AttributeError, match=r"^DifferenceInMeans has no \.fit\n\nHint: write effect = "):
+        dpc.DifferenceInMeans().fit  # type: ignore[attr-defined]  # noqa: B018

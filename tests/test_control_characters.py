@@ -9,10 +9,10 @@ from typer.testing import CliRunner
 
 import dpcausal as dpc
 from dpcausal.cli import app
-from dpcausal.effect import SiteShare
 from dpcausal.errors import SchemaError, StudyError
 from dpcausal.plain_text import is_plain_text
 from dpcausal.site.audit_log import AuditLog
+from dpcausal.site_share import SiteShare
 
 ESCAPES = {
     "terminal escape": "drug\x1b[2J\x1b]0;owned\x07",

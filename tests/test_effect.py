@@ -1,13 +1,16 @@
 import dataclasses
 import json
 import math
+from collections.abc import Callable
 
 import pytest
 
 import dpcausal as dpc
 from dpcausal import interval
 from dpcausal.errors import RefusedError
+from dpcausal.inference import CalibratedEffect, EffectFamily, anytime_interval, sequential_looks
 from dpcausal.interval import NoiseTerm, half_width
+from dpcausal.joint_estimate import JointEstimate
 from dpcausal.report.verdict import verdict_on
 from dpcausal.text import format_number
 
@@ -60,6 +63,53 @@ def test_an_interval_is_the_same_every_time_and_grows_with_its_level(effect: dpc
 def test_a_level_that_is_none_is_refused(effect: dpc.Effect, level: object) -> None:
     with pytest.raises(RefusedError, match=r"for a 95 % interval give 0\.95"):
         effect.interval(level)  # type: ignore[arg-type]
+
+
+def _with_contrasts(effect: dpc.Effect) -> dpc.Effect:
+    joint = JointEstimate(effect.arms, (0.3, 0.4), ((0.001, 0.0), (0.0, 0.001)), ())
+    return dataclasses.replace(effect, arm_means=joint)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda effect, level: effect.interval(level),
+        lambda effect, level: effect.risk_ratio(level),
+        lambda effect, level: effect.relative_lift(level),
+        lambda effect, level: effect.odds_ratio(level),
+        lambda effect, level: effect.number_needed_to_treat(level),
+        lambda effect, level: effect.arm_means.intervals(level),
+        lambda effect, level: effect.arm_means.interval(effect.arms[0], level),
+        lambda effect, level: EffectFamily({"score": effect}).intervals(level),
+        lambda effect, level: CalibratedEffect(effect.estimate, 0.5, 0.0, 0.1, 5).interval(level),
+        lambda effect, level: dpc.tidy(effect, level=level),
+    ],
+)
+def test_error_probability_as_a_level_is_refused_everywhere(
+    effect: dpc.Effect, ask: Callable[[dpc.Effect, float], object]
+) -> None:
+    ask(_with_contrasts(effect), 0.5)
+    with pytest.raises(RefusedError, match=r"for a 95 % interval give 0\.95"):
+        ask(_with_contrasts(effect), 0.05)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda effect, alpha: effect.superiority(alpha=alpha),
+        lambda effect, alpha: effect.non_inferiority(0.1, alpha=alpha),
+        lambda effect, alpha: effect.equivalence(0.1, alpha=alpha),
+        lambda effect, alpha: EffectFamily({"score": effect}).claims(alpha),
+        lambda effect, alpha: anytime_interval(effect, look=1, tuned_n=effect.n, alpha=alpha),
+        lambda effect, alpha: sequential_looks([effect], planned_n=effect.n, alpha=alpha),
+    ],
+)
+def test_level_as_an_error_probability_is_refused_everywhere(
+    effect: dpc.Effect, ask: Callable[[dpc.Effect, float], object]
+) -> None:
+    ask(effect, 0.05)
+    with pytest.raises(RefusedError, match=r"for 95 % confidence give 0\.05"):
+        ask(effect, 0.95)
 
 
 def test_effect_explains_the_ratio_of_its_errors(effect: dpc.Effect) -> None:

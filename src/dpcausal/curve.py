@@ -14,7 +14,7 @@ from dpcausal.columns import Column
 from dpcausal.effect import printed_texts
 from dpcausal.errors import QueryError, RefusedError
 from dpcausal.guarantee import Guarantee
-from dpcausal.interval import Family, critical_values, simulated, standard_noise
+from dpcausal.interval import Family, check_alpha, critical_values, simulated, standard_noise
 from dpcausal.other_names import OtherNames
 from dpcausal.plain_text import check_plain_text
 from dpcausal.queries import Basis, Cells, Points
@@ -189,8 +189,7 @@ class EffectCurve(OtherNames):
                 got=f"none: {self.no_interval}",
                 hint="print the curve to see the rest.",
             )
-        if not (is_number(alpha) and 0 < alpha < 1):
-            raise RefusedError(expected="an alpha between 0 and 1", got=repr(alpha), hint="0.05 gives 95 % intervals.")
+        check_alpha(alpha)
 
     def _check_arms(self, *given: object) -> None:
         arms = self.schema.treatment.compared

@@ -22,14 +22,19 @@ from dpcausal.effect_measures import (
 )
 from dpcausal.errors import RefusedError
 from dpcausal.guarantee import Guarantee
-from dpcausal.interval import NoiseTerm, half_width, student_half_width, width_by_source
+from dpcausal.interval import NoiseTerm, check_level, half_width, student_half_width, width_by_source
 from dpcausal.joint_estimate import JointEstimate
 from dpcausal.other_names import OtherNames
 from dpcausal.page.interval_figure import notebook_figure
 from dpcausal.plain_text import check_plain_text
 from dpcausal.release import Receipt, as_of, format_receipt, units_of
+from dpcausal.site_share import SiteShare
 from dpcausal.source import Source
 from dpcausal.text import format_number, html_table, table_rows, text_table
+
+_TEXTS = ("arms", "assumptions", "notes", "warnings", "unadjusted")
+_VISIBLE = 4.0
+"""A number is visible beside noise from so many of its standard deviations on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +49,9 @@ class Effect(OtherNames):
         sampling_sd: The standard error without privacy noise; None where it was not asked for.
         noise: The privacy noise in the estimate, term by term, to first order.
         between_sd: The standard error from heterogeneity between sites, in a pooled effect.
-        n: The number of units, which is public.
+        n: The number of units in the table, which is public.
+        compared: The number of units in the comparison, noisy where it is private; None where no release shows it.
+        compared_sd: The standard deviation of the noise in it; 0 where it is public.
         method: The estimator, in words.
         guarantee: The privacy guarantee of all queries behind the effect together.
         assumptions: What must hold for the estimate to identify the estimand.
@@ -58,9 +65,11 @@ class Effect(OtherNames):
         arm_sizes: The number of units in each arm, with the noise in it where it is private.
         contrasts: Further contrasts from the same releases, such as those of other arms, with their joint error.
         curves: A curve for each arm, such as survival over time.
-        quantity: What the arms differ in, where it is not the mean outcome: `median of score`.
+        quantity: What the arms differ in, where it is not the mean outcome: `interpolated median of score`.
         warnings: Signs, from released numbers, of a problem with the table or its declaration.
         bias_bound: The largest bias, in either direction, that the interval allows for; not in the standard error.
+        left_in: The confounding that is expected to stay in the estimate by its plan, such as that within strata; it is
+            an expectation from public numbers, and neither in the interval nor a bound.
         ratio: Whether the effect is the first contrast over the second; its interval is then Fieller's, not symmetric.
         degrees_of_freedom: Those of Student's t, where the standard error comes from differences between sites; 0 where
             the interval is made of normal sampling error and the known privacy noise.
@@ -94,7 +103,7 @@ class Effect(OtherNames):
     no_interval: str = ""
     unadjusted: tuple[str, ...] = ()
     between_sd: float = 0.0
-    sites: tuple["SiteShare", ...] = ()
+    sites: tuple[SiteShare, ...] = ()
     arm_means: JointEstimate | None = None
     arm_sizes: JointEstimate | None = None
     contrasts: JointEstimate | None = None
@@ -102,6 +111,9 @@ class Effect(OtherNames):
     quantity: str = ""
     warnings: tuple[str, ...] = ()
     bias_bound: float = 0.0
+    left_in: float = 0.0
+    compared: float | None = None
+    compared_sd: float = 0.0
     ratio: bool = False
     degrees_of_freedom: int = 0
 
@@ -121,6 +133,12 @@ class Effect(OtherNames):
         return None if self.sampling_sd is None else math.hypot(self.sampling_sd, self.privacy_sd, self.between_sd)
 
     @property
+    def outside(self) -> float:
+        """The number of units outside the comparison where it is visible beside its noise; otherwise 0."""
+        left_out = 0.0 if self.compared is None or self.rehearsed else self.n - self.compared
+        return left_out if left_out > _VISIBLE * self.compared_sd else 0.0
+
+    @property
     def as_of(self) -> str | None:
         """The version of the data, where it has a name; where sites differ, each one's."""
         return as_of(self.receipts)
@@ -136,11 +154,12 @@ class Effect(OtherNames):
         Raises:
             RefusedError: Where there is no valid interval; the message says why.
         """
+        check_level(level)
+        return self.limits(level)
+
+    def limits(self, level: float) -> tuple[float, float]:
+        """Return the limits for any probability, also one below 0.5, which only the calculation of a power needs."""
         self._check_interval()
-        if isinstance(level, str) or not 0 < level < 1:
-            raise RefusedError(
-                expected="a level between 0 and 1", got=repr(level), hint="for a 95 % interval give 0.95."
-            )
         if self.ratio and self.contrasts is not None:
             return ratio_interval(self.contrasts, level)
         if self.degrees_of_freedom:
@@ -178,15 +197,18 @@ class Effect(OtherNames):
 
     def risk_ratio(self, level: float = 0.95) -> Measure:
         """Return the ratio of the arms' means or risks, with Fieller's interval; it costs nothing."""
+        check_level(level)
         ratio = ratio_of_means(self.compared_means(), level, "risk ratio")
         return replace(ratio, low=max(ratio.low, 0.0))
 
     def relative_lift(self, level: float = 0.95) -> Measure:
         """Return the effect over the control arm's mean, with Fieller's interval; it costs nothing."""
+        check_level(level)
         return shifted(ratio_of_means(self.compared_means(), level, "ratio"), "relative lift", -1.0)
 
     def odds_ratio(self, level: float = 0.95) -> Measure:
         """Return the ratio of the arms' odds; for binary outcomes. It costs nothing."""
+        check_level(level)
         return odds_ratio(self.compared_means(), level)
 
     def number_needed_to_treat(self, level: float = 0.95) -> Measure:
@@ -278,7 +300,11 @@ class Effect(OtherNames):
         table += table_rows("reading", self._reading())
         table += table_rows("arm", self._arm_lines())
         table += table_rows("contrast", self._contrast_lines())
-        table += [*units_of(self.n, self.receipts), ("method", self.method), ("privacy", str(self.guarantee))]
+        if self.left_in:
+            left = f"about {format_number(self.left_in)} of confounding, by the plan; not in the interval"
+            table.append(("left in", left))
+        table += units_of(self.n, self.receipts, self.outside, noisy=self.compared_sd > 0)
+        table += [("method", self.method), ("privacy", str(self.guarantee))]
         table += table_rows("sites", tuple(map(str, self.sites)))
         table += table_rows("assumes", self.assumptions)
         table += table_rows("note", self.notes)
@@ -336,12 +362,11 @@ class Effect(OtherNames):
         return cls(
             **document
             | {
-                **{name: tuple(document[name]) for name in ("arms", "assumptions", "notes")},
+                **{name: tuple(document.get(name, ())) for name in _TEXTS},
                 "noise": tuple(NoiseTerm(**term) for term in document["noise"]),
                 "guarantee": Guarantee(**document["guarantee"]),
                 "receipts": tuple(Receipt(**receipt) for receipt in document["receipts"]),
                 "sites": tuple(SiteShare(**site) for site in document.get("sites", ())),
-                **{name: tuple(document.get(name, ())) for name in ("warnings", "unadjusted")},
                 "curves": tuple(map(ArmCurves.from_dict, document.get("curves", ()))),
                 **{
                     name: JointEstimate.from_dict(document[name])
@@ -350,36 +375,6 @@ class Effect(OtherNames):
                 },
             }
         )
-
-
-@dataclass(frozen=True)
-class SiteShare:
-    """One site's part in a pooled effect.
-
-    Attributes:
-        site: Its name.
-        status: `answered`, or why it did not.
-        n: Its number of units; None where it did not answer.
-        estimate: Its own effect, if it gave one.
-        standard_error: The standard error of that, sampling error and privacy noise together.
-        weight: Its weight in the pooled effect; 0 where it was left out. None where the sites' sums were added.
-    """
-
-    site: str
-    status: str
-    n: int | None = None
-    estimate: float | None = None
-    standard_error: float | None = None
-    weight: float | None = None
-
-    def __str__(self) -> str:
-        words = [f"{self.site}: {self.status}"]
-        words += [] if self.n is None else [f"{self.n:,} units"]
-        if self.estimate is not None:
-            error = "" if self.standard_error is None else f" ± {format_number(self.standard_error)}"
-            words.append(f"effect {format_number(self.estimate)}{error}")
-        words += [] if self.weight is None or self.estimate is None else [f"weight {self.weight:.1%}"]
-        return ", ".join(words)
 
 
 class Estimator(Protocol):

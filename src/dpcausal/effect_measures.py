@@ -10,7 +10,7 @@ from typing import Literal
 
 from dpcausal.arrays import Array
 from dpcausal.errors import RefusedError
-from dpcausal.interval import NoiseTerm, beyond, half_width, student_beyond
+from dpcausal.interval import NoiseTerm, beyond, check_alpha, half_width, student_beyond
 from dpcausal.joint_estimate import JointEstimate
 from dpcausal.text import format_number
 
@@ -59,6 +59,9 @@ class Test:
     claim: str
     p_value: float
     alpha: float
+
+    def __post_init__(self) -> None:
+        check_alpha(self.alpha)
 
     @property
     def succeeds(self) -> bool:

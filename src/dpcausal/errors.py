@@ -78,6 +78,13 @@ class NoSuchAttributeError(DpcausalError, AttributeError):
     """An attribute does not exist. Also an AttributeError, so that `hasattr` returns False."""
 
 
+class OtherNameError(NoSuchAttributeError):
+    """A name of another library, or a misspelled one: the class in `expected` does not have what was asked for."""
+
+    def __str__(self) -> str:
+        return f"{self.expected} has no {self.got}\n\nHint: {self.hint}"
+
+
 @contextmanager
 def redact_errors(*kinds: type[Exception], instead: Callable[[Exception], DpcausalError]) -> Iterator[None]:
     """Replace errors of libraries, whose messages may quote the table, an answer or a password.

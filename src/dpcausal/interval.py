@@ -14,6 +14,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcausal.errors import RefusedError
+from dpcausal.validation import is_number
+
 DRAWS = 100_000
 
 _MANY = 20
@@ -58,6 +61,27 @@ class NoiseTerm:
     def variance(self) -> float:
         """The variance of this part."""
         return (2.0 if self.family == "laplace" else 1.0) * self.scale**2
+
+
+def check_level(level: float) -> None:
+    """Raise unless this is a level of confidence: below 0.5 an error probability is meant, from 1 on a percentage."""
+    if not (is_number(level) and 0.5 <= level < 1):
+        meant = 1 - level if is_number(level) and 0 < level < 0.5 else 0.95
+        raise RefusedError(
+            expected="a level of confidence from 0.5 to below 1",
+            got=repr(level),
+            hint=f"for a {100 * meant:g} % interval give {meant:g}.",
+        )
+
+
+def check_alpha(alpha: float) -> None:
+    """Raise unless this is an error probability: above 0.5 a level of confidence is meant."""
+    if not (is_number(alpha) and 0 < alpha <= 0.5):
+        raise RefusedError(
+            expected="an error probability alpha above 0, up to 0.5",
+            got=repr(alpha),
+            hint="for 95 % confidence give 0.05.",
+        )
 
 
 def merged(terms: Sequence[NoiseTerm]) -> NoiseTerm:

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpcausal.arrays import Array
 from dpcausal.errors import QueryError
-from dpcausal.interval import Family, NoiseTerm, beyond, few_terms, half_width, simulated, simulated_sums
+from dpcausal.interval import Family, NoiseTerm, beyond, check_level, few_terms, half_width, simulated, simulated_sums
 
 _DRAWS = 20_000
 """Simulated errors behind a simultaneous critical value; its own error is below 1 %."""
@@ -130,6 +130,7 @@ class JointEstimate:
             >>> 2.2 < apart.simultaneous(0.95) < 2.3, 1.9 < together.simultaneous(0.95) < 2.0
             (True, True)
         """
+        check_level(level)
         errors = np.sqrt(np.maximum(np.diag(self.covariance), 1e-300))
         values, vectors = np.linalg.eigh(np.array(self.sampling, dtype=float))
         root = vectors * np.sqrt(np.maximum(values, 0.0))
@@ -159,6 +160,7 @@ class JointEstimate:
             >>> [round(limit) for limit in apart.interval("b")]
             [3, 7]
         """
+        check_level(level)
         along = self._only(name)
         half = half_width(self.sampling_sd(along), few_terms(self.noise_along(along)), level)
         return self.value(name) - half, self.value(name) + half

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, ClassVar
 
-from dpcausal.errors import NoSuchAttributeError
+from dpcausal.errors import OtherNameError
 
 
 class OtherNames:
@@ -24,8 +24,8 @@ class OtherNames:
             hints = {other: hint for others, hint in self._instead.items() for other in others.split()}
             own = {*dir(type(self)), *getattr(type(self), "__dataclass_fields__", ())}
             near = get_close_matches(name, (each for each in own if not each.startswith("_")), n=1)
-            raise NoSuchAttributeError(
-                expected=f"something that {type(self).__name__} has",
+            raise OtherNameError(
+                expected=type(self).__name__,
                 got=f".{name}",
                 hint=hints.get(name, f"did you mean .{near[0]}?" if near else f"see help({type(self).__name__})."),
             )

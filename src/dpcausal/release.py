@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, Self
 
 from dpcausal import queries
@@ -35,6 +35,8 @@ class Receipt:
         site: The site whose ledger it is, where there are several.
         on: The day of the debit. A stored answer has the day on which it was paid for.
         as_of: The version of the data.
+        stored: Whether the answer was in the ledger already, so that the table was not read for it. Two receipts of one
+            debit are equal all the same.
     """
 
     query: str
@@ -45,6 +47,7 @@ class Receipt:
     site: str | None = None
     on: str | None = None
     as_of: str | None = None
+    stored: bool = field(default=False, compare=False)
 
     @property
     def count(self) -> int:
@@ -92,10 +95,34 @@ def as_of(receipts: Sequence[Receipt]) -> str | None:
     return next((version for version, _ in versions), None)
 
 
-def units_of(n: int, receipts: Sequence[Receipt]) -> list[tuple[str, str]]:
-    """Return the number of units and the version of the data as lines of a table."""
-    version = as_of(receipts)
-    return [("units", f"{n:,}"), *([("data as of", version)] if version else [])]
+def stored_on(receipts: Sequence[Receipt]) -> str | None:
+    """Return the days of answers that were in a ledger already; None where every answer was read from its table.
+
+    Example:
+        >>> stored_on([Receipt("arm_moments", 1.0, 0.0, on="2026-06-30", stored=True)])
+        '2026-06-30'
+    """
+    days = dict.fromkeys(receipt.on or "an earlier day" for receipt in receipts if receipt.stored)
+    return ", ".join(days) if days else None
+
+
+def units_of(
+    n: int, receipts: Sequence[Receipt], outside: float = 0.0, *, noisy: bool = False
+) -> list[tuple[str, str]]:
+    """Return the number of units, the version of the data and whether answers were stored as lines of a table.
+
+    Args:
+        n: The number of units in the table.
+        receipts: The receipts of the result.
+        outside: How many of them are outside the comparison.
+        noisy: Whether that has noise.
+    """
+    about, said = ("about ", " (noisy)") if noisy else ("", "")
+    compared = f", of which {about}{n - outside:,.0f} are compared{said}" if outside else ""
+    lines, version, days = [("units", f"{n:,}{compared}")], as_of(receipts), stored_on(receipts)
+    lines += [("data as of", version)] if version else []
+    again = "If the table changed since, open it as a new version (as_of), which is paid for again"
+    return lines + ([("stored answer", f"made on {days}; the table was not read. {again}")] if days else [])
 
 
 def format_receipt(receipt: Receipt) -> str:
@@ -231,6 +258,10 @@ class Release:
         found = [at[name] if name else (0.0, 0.0) for name in own_names]
         values, scales = zip(*found, strict=True)
         return replace(self, query=query, names=tuple(names), values=values, scales=scales)
+
+    def from_ledger(self) -> Self:
+        """Return this release as one that was stored before: its receipt says that the table was not read."""
+        return replace(self, receipt=replace(self.receipt, stored=True))
 
     def of_sites(self, sites: int, parts: float) -> Self:
         """Return this release as the sum of the answers of so many sites, with so many parts of its noise."""

@@ -11,16 +11,14 @@ import tomli_w
 from dpcausal.diagnostics import Balance, Diagnosis, Overlap
 from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import StudyError
-from dpcausal.estimators.average import (
-    ESTIMATORS,
-    Stratification,
-    Winsorised,
-)
+from dpcausal.estimators.average import ESTIMATORS, Stratification, Winsorised
+from dpcausal.estimators.base import names_in
 from dpcausal.estimators.plausibility import warned_of_width
 from dpcausal.guarantee import Guarantee, exact
 from dpcausal.hash_chain import digest_of_text
 from dpcausal.plain_text import is_plain_text
 from dpcausal.planning.precision import half_width
+from dpcausal.planning.strata import with_left_in
 from dpcausal.pooling import Automatic, Rule, describe_pooling
 from dpcausal.prepared import Prepared, StudyResult
 from dpcausal.queries.cuts import cuts_of
@@ -31,12 +29,7 @@ from dpcausal.schema import Schema
 from dpcausal.secure_settings import SecureSettings, secure_settings
 from dpcausal.source import AdditiveSource, RecordingSource, Source
 from dpcausal.study_diagnostics import read_diagnostics
-from dpcausal.study_file import (
-    method_name,
-    plain_estimator,
-    read_estimator,
-    texts_in,
-)
+from dpcausal.study_file import method_name, plain_estimator, read_estimator, texts_in
 from dpcausal.study_secondary import Secondary, SecondaryResult, read_secondary
 from dpcausal.study_session import Ask, check_session, session_questions
 from dpcausal.study_template import VERSION, check_filled_in
@@ -223,6 +216,11 @@ class Study:
         return tuple(getattr(estimator, "covariates", ()) if not by else (cut.name for cut in cuts_of(by)))
 
     @property
+    def unused_covariates(self) -> tuple[str, ...]:
+        """The declared covariates that the estimator uses in no role."""
+        return tuple(name for name in self._covariates() if name not in names_in(self.estimator))
+
+    @property
     def identification(self) -> Literal["randomised", "by design", "adjusted", "unadjusted"]:
         """What makes the arms comparable: a trial, a design such as a cutoff, an adjustment, or nothing."""
         if self.design == "trial":
@@ -317,9 +315,10 @@ class Study:
         return Rehearsal(self.schema, n, **numbers)
 
     def warned(self, effect: Effect, site: str = "") -> Effect:
-        """Return an effect of this study, with a warning where its interval is much wider or narrower than planned."""
+        """Return an effect of this study with what its plan says: the confounding left in, an unexpected width."""
         if effect.sites or effect.n < 2:
             return effect
+        effect = with_left_in(effect, self._adjusting, self._covariates(), self.rehearsal(effect.n))
         return warned_of_width(
             effect, half_width(self.rehearsed(effect.n, site)), informed="outcome_sd" in self.expected
         )

@@ -153,6 +153,21 @@ def test_check_inspects_units_and_types(tmp_path: Path) -> None:
     assert "treatment t: most often '2' 1 times" in output
 
 
+def test_check_finds_codes_and_repeated_persons(tmp_path: Path) -> None:
+    lines = [f"{('placebo', 'drug')[at % 2]},{50 + at % 30},female,{30 + at % 40},yes,{at // 2}" for at in range(200)]
+    codes = [f"drug,{9_999 if at < 3 else 60},male,{'' if at % 2 else 99},no,{200 + at}" for at in range(20)]
+    head = "arm,cost,sex,age,ill,patient_id"
+    write(tmp_path, text="\n".join([head, *lines, *codes]))
+    output = run(tmp_path).output
+    assert "outcome cost: far from all others: 9,999 3 times (half of the others are within" in output
+    assert "covariate age: far" not in output  # 99 is an age
+    assert "unit: 'patient_id' has 120 different values in 220 records. If it names persons, declare a Unit" in output
+    write(tmp_path, text="\n".join([head.replace("patient_id", "visit"), *lines]))
+    output = run(tmp_path).output
+    assert "far from all others" not in output
+    assert "declare a Unit" not in output
+
+
 def test_check_does_not_compare_records_with_bounds_of_totals(tmp_path: Path) -> None:
     unit = dpc.Unit("who", by="day", sum=["y"], count=["order"])
     write(tmp_path, dpc.Schema(dpc.Treatment("t"), dpc.Real("y", 0, 10), [dpc.Real("order", 0, 9)], unit=unit))

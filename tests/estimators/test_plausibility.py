@@ -134,6 +134,15 @@ def test_outcome_warning_needs_both_means_at_the_missing_value_and_no_variance(f
     assert bool(warned(effect(), SCHEMA, found).warnings) is expected
 
 
+@pytest.mark.parametrize(("highest", "expected"), [(10_000.0, True), (100.0, True), (99.0, False)])
+def test_outcomes_at_their_bounds_give_a_warning(highest: float, expected: bool) -> None:
+    random = np.random.default_rng(1)
+    coded = np.where(random.random(5_000) < 0.3, highest, 0.0)
+    partly = np.where(random.random(5_000) < 0.3, random.uniform(0, 99, 5_000), coded)
+    found = released(cells(5_000, score=coded if expected else partly), dpc.DifferenceInMeans())
+    assert any("every outcome equals 0 or 100.0, within noise" in text for text in found.warnings) == expected
+
+
 def test_outcome_warning_uses_the_declared_missing_value() -> None:
     schema = replace(SCHEMA, outcome=dpc.Real("score", 0, 100, missing=10))
     assert warned(effect(), schema, signs(mean=10)).warnings

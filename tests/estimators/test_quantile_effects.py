@@ -54,6 +54,28 @@ def test_distribution_functions_come_with_bands() -> None:
         assert (high - low).max() < 0.12
 
 
+def test_whole_values_have_an_interpolated_median_and_the_interval_covers_it() -> None:
+    """A plain median of whole days is a whole number, which the estimate is not about, and says so."""
+    outcome, levels = dpc.Real("y", 0, 60), np.arange(61.0)
+    weights = [np.exp(-((levels - mean) ** 2) / 50) for mean in (12.3, 14.6)]
+    shares = [weight / weight.sum() for weight in weights]
+    edges = np.arange(0.5, 60)
+    grid = np.array([0.0, *edges, 60.0])
+    truths = [float(np.interp(0.5, np.cumsum([0.0, *share]), grid)) for share in shares]
+    covered = []
+    for seed in range(40):
+        random = np.random.default_rng(seed)
+        arm = random.integers(0, 2, 3_000)
+        y = np.where(arm, *(random.choice(levels, 3_000, p=share) for share in reversed(shares)))
+        source = fresh_noise(pa.table({"arm": arm, "y": y}), replace(SCHEMA, outcome=outcome))
+        effect = dpc.QuantileEffects([0.5], edges=tuple(edges)).estimate(source, epsilon=2.0)
+        low, high = effect.interval()
+        covered.append(low <= truths[1] - truths[0] <= high)
+    assert sum(covered) >= 34  # of 40, where 95 % would be 38
+    assert effect.quantity == "interpolated median of y"
+    assert "difference in the interpolated median of the outcome" in effect.estimand
+
+
 def test_first_quantile_is_the_effect_where_the_median_is_not_asked_for() -> None:
     effect = dpc.QuantileEffects(quantiles=[0.25]).estimate(dpc.Rehearsal(SCHEMA, n=2_000), epsilon=1.0)
     assert "0.25 quantile" in effect.estimand

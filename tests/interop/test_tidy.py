@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import dpcausal as dpc
-from dpcausal.effect import SiteShare
 from dpcausal.errors import MissingExtraError, QueryError, RefusedError
+from dpcausal.site_share import SiteShare
 
 SCHEMA = dpc.Schema(
     treatment=dpc.Treatment("drug", labels=("usual care", "drug"), undeclared=0),

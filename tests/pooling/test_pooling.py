@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import dpcausal as dpc
-from dpcausal.effect import SiteShare
 from dpcausal.errors import QueryError, RefusedError
 from dpcausal.interval import NoiseTerm, half_width
 from dpcausal.joint_estimate import JointEstimate, JointNoise
@@ -19,6 +18,7 @@ from dpcausal.pooling import RULES, Rule, leave_one_out, pool
 from dpcausal.pooling.heterogeneity import Heterogeneity
 from dpcausal.pooling.weights import median_sd
 from dpcausal.release import Receipt
+from dpcausal.site_share import SiteShare
 from tests.support.slow import sampled
 
 Array = NDArray[np.float64]

@@ -4,12 +4,12 @@ from typing import Any
 import pytest
 
 import dpcausal as dpc
-from dpcausal.effect import SiteShare
 from dpcausal.interval import NoiseTerm
 from dpcausal.joint_estimate import JointEstimate
 from dpcausal.release import Receipt
 from dpcausal.report import Report
 from dpcausal.report.section import Section
+from dpcausal.site_share import SiteShare
 
 Made = Callable[..., dpc.Effect]
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import dpcausal as dpc
-from dpcausal.effect import SiteShare
 from dpcausal.report import Report
+from dpcausal.site_share import SiteShare
 from tests.report.conftest import Made
 from tests.report.examples import scorecard
 

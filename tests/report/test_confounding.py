@@ -37,6 +37,8 @@ def test_standard_deviation_is_the_one_of_equal_arms(made: Made) -> None:
     effect = made(estimate=0.5, sampling_sd=error, noise=())
     found = sensitivity(effect)
     assert found is not None
+    assert found.e_value is not None
+    assert found.e_value_limit is not None
     assert found.e_value == pytest.approx(e_value(math.exp(0.91 * 0.5)))
     low, _ = effect.interval()
     assert found.e_value_limit == pytest.approx(e_value(math.exp(0.91 * low)))
@@ -53,6 +55,8 @@ def test_privacy_noise_weakens_the_limit_only(made: Made) -> None:
     assert noisy is not None
     assert quiet is not None
     assert noisy.e_value == quiet.e_value
+    assert noisy.e_value_limit is not None
+    assert quiet.e_value_limit is not None
     assert noisy.e_value_limit < quiet.e_value_limit
 
 
@@ -65,18 +69,20 @@ def test_e_value_of_a_binary_outcome_uses_the_noisy_risks(made: Made) -> None:
     assert found.scale.startswith("risk ratio of the two noisy risks")
 
 
-@pytest.mark.parametrize("risks", [(0.0, 0.4), (-0.1, 0.4), (0.2, 1.3)])
-def test_e_value_ignores_risks_outside_0_to_1(made: Made, risks: tuple[float, float]) -> None:
+@pytest.mark.parametrize("risks", [None, (0.0, 0.4), (-0.1, 0.4), (0.2, 1.3)])
+def test_binary_outcome_without_both_risks_has_no_e_value(made: Made, risks: tuple[float, float] | None) -> None:
     found = sensitivity(made(risks=risks), binary=True)
     assert found is not None
-    assert found.scale.startswith("standardised mean difference")
-    assert found.scale.endswith("this effect does not have both risks between 0 and 1")
+    assert (found.e_value, found.e_value_limit) == (None, None)
+    assert found.scale.startswith("no E-value: it needs a risk ratio")
+    assert 0 < found.robustness_limit < found.robustness
 
 
 def test_e_value_ignores_means_of_a_numeric_outcome(made: Made) -> None:
     found = sensitivity(made(risks=(0.2, 0.4)))
     assert found is not None
-    assert found.scale.startswith("standardised mean difference")
+    assert found.converted
+    assert found.scale.startswith("an approximation: standardised mean difference")
 
 
 def test_limit_is_neutral_if_the_interval_contains_0(made: Made) -> None:
@@ -96,4 +102,5 @@ def test_sensitivity_is_none_without_interval_or_sampling_error(made: Made, chan
 def test_e_value_of_a_huge_effect_is_finite(made: Made) -> None:
     found = sensitivity(made(estimate=30.0, sampling_sd=0.01))
     assert found is not None
+    assert found.e_value is not None
     assert math.isfinite(found.e_value)

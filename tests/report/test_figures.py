@@ -6,7 +6,6 @@ import pytest
 
 import dpcausal as dpc
 from dpcausal.arm_curves import ArmCurves
-from dpcausal.effect import SiteShare
 from dpcausal.errors import MissingExtraError
 from dpcausal.joint_estimate import JointEstimate
 from dpcausal.report import (
@@ -26,6 +25,7 @@ from dpcausal.report import (
 )
 from dpcausal.report.figures.effects import variance_shares
 from dpcausal.report.section import Picture
+from dpcausal.site_share import SiteShare
 from tests.report.conftest import Made
 
 WIDTHS = {"difference in means": [(2, 0.15), (0.5, 0.4), (1, 0.22)], "cost $5 and $": [(0.5, 1.0), (2, 0.5)]}

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 import dpcausal as dpc
-from dpcausal.effect import SiteShare
 from dpcausal.report import Report
+from dpcausal.site_share import SiteShare
 from tests.report.conftest import Made
 
 yaml: Any = pytest.importorskip("yaml")

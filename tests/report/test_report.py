@@ -12,11 +12,11 @@ import pytest
 import dpcausal as dpc
 from dpcausal import html_page
 from dpcausal.diagnostics import BalanceTable, OverlapTable
-from dpcausal.effect import SiteShare
 from dpcausal.interval import NoiseTerm
 from dpcausal.page.recorded import SAMPLING_BELOW_NOISE
 from dpcausal.release import Receipt
 from dpcausal.report import Picture, Report
+from dpcausal.site_share import SiteShare
 from tests.report.conftest import Made, part
 
 DAY = date(2026, 1, 31)
@@ -179,8 +179,8 @@ def test_first_page_has_verdict_picture_reasons_and_methods_in_this_order(report
     ]
     assert places == sorted(places)
     assert report.verdict.text == (
-        "Mean score is 2.00 higher with training than with usual care, after adjustment (95 % confidence interval "
-        "1.18 to 2.82); no smallest worthwhile effect was given."
+        "Mean score is 2.00 higher with training than with usual care, adjusted (95 % confidence interval 1.18 to "
+        "2.82; balance was not checked); no smallest worthwhile effect was given."
     )
 
 
@@ -386,6 +386,55 @@ def test_adjustment_is_taken_from_the_estimator(made: Made, study: dpc.Study) ->
     assert adjusted() == [("adjusted for race", "who is trained differs, and so do outcomes")]
     assert adjusted(confounders={}) == [("adjusted for race", "no reason given")]
     assert adjusted(confounders={}, estimator=dpc.DifferenceInMeans()) == [("adjusted for", "nothing")]
+
+
+def test_report_counts_the_units_that_are_compared(made: Made, study: dpc.Study) -> None:
+    def units(**changes: Any) -> str:
+        report = Report.of(made(**changes), study, date=DAY)
+        texts = [dict(part(report, "summary").items)["Comparison"], part(report, "methods").paragraphs[0]]
+        found = {re.findall(r"(?:Among|study of) (.*?) units", text)[0] for text in texts}
+        assert len(found) == 1
+        return found.pop()
+
+    assert units() == units(compared=997.0, compared_sd=4.0) == "1,000"  # noise may hide three
+    assert units(compared=700.0, compared_sd=4.0) == "about 700 (noisy) of 1,000"
+    assert units(compared=997.0) == "997 of 1,000"
+
+
+def test_methods_say_nothing_about_when_a_threshold_was_chosen(made: Made, study: dpc.Study) -> None:
+    text = part(Report.of(made(), study, date=DAY, smallest_worthwhile_effect=0.5), "methods").paragraphs[0]
+    assert "The smallest worthwhile effect was taken to be 0.5." in text
+    assert "advance" not in text
+
+
+def test_adjustment_names_what_it_does_not_use_show_or_remove(made: Made, study: dpc.Study) -> None:
+    report = Report.of(made(), study, date=DAY)
+    design = dict(part(report, "summary").items)["Design"]
+    assert report.effect.left_in > 0
+    for text in ("Declared, but not adjusted for: age.", "was not checked", "of confounding stays in"):
+        assert text in design
+    assert "Covariates that were declared and not used: age." in part(report, "methods").paragraphs[0]
+    assert "Balance was not checked." in part(report, "methods").paragraphs[0]
+    cut = dataclasses.replace(
+        study, estimator=dpc.Stratification(by=("race", dpc.Cut("age", [30, 45])), cap=3), confounders={}
+    )
+    better = Report.of(made(), cut, date=DAY)
+    assert 0 < better.effect.left_in < report.effect.left_in / 2
+    assert "not adjusted for" not in dict(part(better, "summary").items)["Design"]
+
+
+def test_after_adjustment_needs_a_balance_that_passes(
+    vault: dpc.Vault, schema: dpc.Schema, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    estimator = dpc.InverseWeighting(covariates=["age", "race"])
+    study = dpc.Study(name="s", question="?", schema=schema, estimator=estimator, epsilon=1.0)
+    effect = estimator.estimate(vault, epsilon=1.0)
+    balance = dpc.Balance(["age", "race"], weighted_by=["age", "race"]).estimate(vault, epsilon=1.0)
+    for passes, words in ((True, ", after adjustment ("), (None, "was not shown"), (False, "was not shown")):
+        monkeypatch.setattr(BalanceTable, "passes", property(lambda _, passes=passes: passes))
+        assert words in Report.of(effect, study, date=DAY, diagnoses=[balance]).verdict.text
+    before = dpc.Balance(["age", "race"]).estimate(vault, epsilon=1.0)
+    assert "balance was not checked" in Report.of(effect, study, date=DAY, diagnoses=[before]).verdict.text
 
 
 def test_binary_outcome_has_the_e_value_of_its_risk_ratio(made: Made) -> None:

@@ -10,7 +10,8 @@ import dpcausal as dpc
 from dpcausal.effect import Estimator
 from dpcausal.interval import NoiseTerm
 from dpcausal.page.language import ENGLISH
-from dpcausal.report.remedies import interval_remedies, planned_precision
+from dpcausal.page.recorded import SAMPLING_BELOW_NOISE
+from dpcausal.report.remedies import interval_remedies, least_sampling_sd, planned_precision
 from dpcausal.report.scale import Scale
 from dpcausal.report.verdict import Verdict, verdict_on
 from tests.report.conftest import Made, interval_of
@@ -91,9 +92,22 @@ def test_advised_number_of_units_is_sufficient_and_not_excessive(made: Made) -> 
 
 
 def test_no_epsilon_is_advised_if_the_sampling_error_is_too_large(made: Made) -> None:
-    (remedy,) = verdict_of(made(estimate=0.3, sampling_sd=0.3)).remedies
+    (remedy,) = verdict_of(made(estimate=0.3, sampling_sd=0.3), least_sampling=0.2).remedies
     assert remedy.startswith("More units")
     assert remedy.endswith("so no epsilon would be enough.")
+
+
+def test_no_epsilon_is_said_to_be_enough_only_where_it_follows(made: Made, schema: dpc.Schema) -> None:
+    trial = dpc.Study(name="s", question="?", schema=schema, estimator=dpc.DifferenceInMeans(), epsilon=1)
+    model = dataclasses.replace(trial, estimator=dpc.DoublyRobust(covariates=["age"]))
+    effect = made(estimate=0.3, sampling_sd=0.3)
+    assert least_sampling_sd(effect, trial) == pytest.approx(0.8 * 0.3, rel=1e-3)
+    assert 0 < least_sampling_sd(effect, model) < 0.7 * 0.3  # scores of noisy models vary more
+    noisy = made(sampling_sd=0.3, noise=(NoiseTerm("laplace", 1.0),))
+    bound = made(sampling_sd=0.3, notes=(SAMPLING_BELOW_NOISE,))
+    assert [least_sampling_sd(*each) for each in ((noisy, trial), (bound, trial), (effect, None))] == [0.0, 0.0, 0.0]
+    (remedy,) = verdict_of(effect).remedies
+    assert "Whether more epsilon would be enough is not known" in remedy
 
 
 def test_more_sites_are_advised_if_they_differ_too_much(made: Made) -> None:
@@ -139,6 +153,7 @@ def test_verdict_names_what_the_arms_differ_in(made: Made) -> None:
         ({"sampling_sd": 0.3, "noise": ()}, "sample"),
         ({"sampling_sd": 0.3, "noise": (NoiseTerm("laplace", 1.0),)}, "sample"),
         ({"sampling_sd": 0.1, "noise": (NoiseTerm("laplace", 1.0),)}, "budget"),
+        ({"sampling_sd": 0.3, "notes": (SAMPLING_BELOW_NOISE,)}, "sample or budget"),
         ({"sampling_sd": 0.1, "noise": (), "between_sd": 0.5}, "sites"),
         ({"no_interval": "too noisy", "unadjusted": ("age",)}, "confounding"),
         ({"no_interval": "too noisy, as confounding may be"}, "noise"),

@@ -13,6 +13,7 @@ from dpcausal.estimators import average, conditional
 from dpcausal.estimators.base import BaseEstimator
 from dpcausal.queries import ArmMoments, ArmTotals
 from dpcausal.schema import PROTECTS, Protects
+from dpcausal.source import guarantee_for
 from dpcausal.testing import AnyEstimator, check_estimator, standard_schema, synthetic_table
 from tests.support.slow import marked
 
@@ -198,6 +199,42 @@ class RehearsesSomethingElse(BaseEstimator):
 
     def estimate(self, source: dpc.Source, *, epsilon: float, delta: float = 0.0) -> dpc.Effect:
         return dpc.DifferenceInMeans(with_interval=not source.caveats).estimate(source, epsilon=epsilon, delta=delta)
+
+
+@dataclass(frozen=True)
+class DividesByAllUnits(BaseEstimator):
+    """Broken: takes all units for the units of the two arms that are compared."""
+
+    chance: float = 0.5
+
+    def estimate(self, source: dpc.Source, *, epsilon: float, delta: float = 0.0) -> dpc.Effect:
+        guarantee = guarantee_for(source, epsilon, delta)
+        release = source.release(ArmTotals(), guarantee)
+        totals = [release.value(f"total_{arm}") / (source.n * self.chance) for arm in (0, 1)]
+        return dpc.Effect(
+            estimand="average treatment effect",
+            arms=source.schema.treatment.labels_or_values,
+            outcome=source.schema.outcome.name,
+            estimate=totals[1] - totals[0],
+            sampling_sd=None,
+            noise=tuple(release.noise_term(f"total_{arm}", 1 / (source.n * self.chance)) for arm in (0, 1)),
+            n=source.n,
+            method="difference of totals",
+            guarantee=guarantee,
+            assumptions=("treatment was randomised with the stated probability",),
+            receipts=(release.receipt,),
+        )
+
+
+def test_estimator_that_divides_by_all_units_is_caught_by_the_other_arm_alone() -> None:
+    with pytest.raises(AssertionError, match="an arm outside the comparison"):
+        check_estimator(DividesByAllUnits())
+    check_estimator(DividesByAllUnits(), standard_schema(undeclared=0))  # where every unit is compared it is right
+
+
+@pytest.mark.parametrize("arms", [("placebo", "drug"), (False, True), (0.5, 1.5)], ids=str)
+def test_check_adds_an_arm_to_arms_of_every_kind(arms: tuple[Any, Any]) -> None:
+    check_estimator(dpc.DifferenceInMeans(), replace(standard_schema(), treatment=dpc.Treatment("treat", arms=arms)))
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,26 @@ def test_the_same_request_gives_the_same_answer_and_spends_nothing(vault: dpc.Va
     assert vault.ledger.spent.epsilon == 2.5
 
 
+def test_stored_answer_says_everywhere_that_the_table_was_not_read(table: pa.Table, schema: dpc.Schema) -> None:
+    vault = dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=3))
+    fresh = dpc.DifferenceInMeans().estimate(vault, epsilon=1.0)
+    repaired = table.set_column(table.column_names.index("score"), "score", pa.array([9.0] * table.num_rows))
+    stored = dpc.DifferenceInMeans().estimate(dpc.Vault(repaired, schema, ledger=vault.ledger), epsilon=1.0)
+    study = dpc.Study(name="s", question="?", schema=schema, estimator=dpc.DifferenceInMeans(), epsilon=1.0)
+
+    def shown(effect: dpc.Effect) -> list[str]:
+        report = dpc.Report.of(effect, study, date=date(2026, 1, 31))
+        return [str(effect), effect._repr_html_(), report.to_html(), report.to_json()]
+
+    assert stored == fresh
+    assert [receipt.stored for receipt in (*fresh.receipts, *stored.receipts)] == [False, True]
+    assert dpc.Effect.from_json(stored.to_json()).receipts[0].stored
+    assert not any("the table was not read" in text for text in shown(fresh))
+    assert all(f"on {stored.receipts[0].on}" in text for text in shown(stored))
+    assert all("the table was not read" in " ".join(text.split()) for text in shown(stored))
+    assert all("new version (as_of)" in " ".join(text.split()) for text in shown(stored))
+
+
 def test_a_request_is_what_the_answer_depends_on(table: pa.Table, schema: dpc.Schema) -> None:
     vault = dpc.Vault(table, schema, ledger="sqlite://", budget=dpc.Budget(epsilon=3))
     first = vault.release(ArmTotals(), ONE)

@@ -110,7 +110,7 @@ class Diagnosis(ABC):
     @property
     def verdict(self) -> str:
         """The value of `passes`, in words."""
-        return {True: "passes", False: "fails", None: "noise decides"}[self.passes]
+        return {True: "passes", False: "fails", None: "inconclusive"}[self.passes]
 
     @property
     def as_of(self) -> str | None:

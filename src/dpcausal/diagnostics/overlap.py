@@ -180,9 +180,9 @@ class OverlapTable(Diagnosis):
     def found(self) -> str:
         """The finding, in one sentence."""
         low, high = self.thin
-        where = f"bins where an arm has less than {self.clip:.0%} of the units; at most {self.most:.0%} may be"
-        score = "" if self.clipped is None else ", by this noisy linear score"
-        return f"{low:.1%} to {high:.1%} of units are in {where}{score}"
+        score = "" if self.clipped is None else " of a noisy linear score"
+        thin = f"an arm has less than {self.clip:.0%} of the units in their bin{score}"
+        return f"{low:.1%} to {high:.1%} of units lack overlap (threshold {self.most:.0%}): {thin}"
 
     @property
     def remedy(self) -> str:

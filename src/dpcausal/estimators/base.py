@@ -1,8 +1,10 @@
 """How estimators here are called, for people who know other libraries."""
 
-from collections.abc import Callable
-from dataclasses import replace
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import fields, is_dataclass, replace
 from functools import wraps
+from inspect import signature
 from typing import Any, ClassVar, ParamSpec, TypeVar
 
 from dpcausal.effect import Effect
@@ -11,9 +13,16 @@ from dpcausal.other_names import OtherNames
 from dpcausal.queries.cuts import cuts_of
 from dpcausal.queries.features import name_tuple
 from dpcausal.rehearsal.pricing import look_ahead
-from dpcausal.source import Source
+from dpcausal.release import Release
+from dpcausal.source import RecordingSource, Source, units_compared
 
 _ASK = "effect = estimator.estimate(vault, epsilon=1.0)"
+
+_SEED = "noise has no seed, which would undo it; the same request gives the stored answer again, and costs nothing."
+_LEVEL = "the level is chosen afterwards: effect.interval(0.95)."
+_NOT_HERE = dict.fromkeys(("seed", "random_state", "rng"), _SEED) | dict.fromkeys(
+    ("alpha", "level", "conf_level"), _LEVEL
+)
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -30,6 +39,8 @@ def epsilon_by_name(
     """
 
     def decorate(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+        known = [name for name in signature(function).parameters if name != "self"]
+
         @wraps(function)
         def checked(*given: Parameters.args, **named: Parameters.kwargs) -> Result:
             if "epsilon" not in named or len(given) > positions:
@@ -37,6 +48,12 @@ def epsilon_by_name(
                     expected="epsilon, by its name: what this may cost has no default",
                     got="no epsilon" if len(given) <= positions else f"{len(given) - positions} more by position",
                     hint=f"write {example}; epsilon near 1 is a usual choice.",
+                )
+            if unknown := [name for name in named if name not in known]:
+                raise GuaranteeError(
+                    expected=f"arguments out of {', '.join(known)}",
+                    got=f"{unknown[0]}=",
+                    hint=_NOT_HERE.get(unknown[0], f"write {example}; other choices are the estimator's own."),
                 )
             return function(*given, **named)
 
@@ -76,15 +93,50 @@ class BaseEstimator(OtherNames):
 
 
 def _with_handling(estimate: Callable[..., Result]) -> Callable[..., Result]:
-    """Decorate an estimator's method: an effect also prints as what missing cells of its covariates count."""
+    """Decorate an estimator's method: an effect also says how cells were handled, and who and what is left out.
+
+    That is what missing cells of its covariates count as, how many units are compared, and which declared covariates an
+    adjustment does not use.
+    """
 
     @wraps(estimate)
     def handled(self: Any, source: Source, **options: Any) -> Result:  # noqa: ANN401 (as the method has it)
-        result = estimate(self, source, **options)
+        recording = RecordingSource(source)
+        result = estimate(self, recording, **options)
         if not isinstance(result, Effect):
             return result
         by = getattr(self, "by", None)
         names = getattr(self, "covariates", ()) if not by else [cut.name for cut in cuts_of(by)]
-        return replace(result, assumptions=(*result.assumptions, *source.schema.covariate_handling(names)))
+        if result.compared is None:
+            compared, noise_sd = _compared(result, source, recording.releases)
+            result = replace(result, compared=compared, compared_sd=noise_sd)
+        unused = [column.name for column in source.schema.covariates if names and column.name not in names_in(self)]
+        notes = (f"declared, but not adjusted for: {', '.join(unused)}",) if unused else ()
+        assumptions = (*result.assumptions, *source.schema.covariate_handling(names))
+        return replace(result, assumptions=assumptions, notes=tuple(dict.fromkeys((*result.notes, *notes))))
 
     return handled
+
+
+def _compared(effect: Effect, source: Source, releases: Sequence[Release]) -> tuple[float | None, float]:
+    """Return the number of units in the comparison, as releases show it, and the noise in it."""
+    sizes = effect.arm_sizes
+    if sizes is not None:
+        both = [float(name in effect.arms) for name in sizes.names]
+        noise = sum(term.variance for term in sizes.noise_along(both))
+        counted = sum(size for name, size in zip(sizes.names, sizes.values, strict=True) if name in effect.arms)
+        return float(min(counted, source.n)), math.sqrt(noise)
+    if known := [release for release in releases if "compared" in release.names]:
+        release = min(known, key=lambda each: each.variance("compared"))
+        return units_compared(source, release), math.sqrt(release.variance("compared"))
+    if source.arm_sizes is not None:
+        return float(sum(source.arm_sizes)), 0.0
+    return (None, 0.0) if source.schema.units_may_leave(source.schema.protects) else (float(source.n), 0.0)
+
+
+def names_in(part: object) -> set[str]:
+    """Return every name in the parameters of an estimator: those of all columns that it uses, in whatever role."""
+    if isinstance(part, str):
+        return {part}
+    parts = [getattr(part, each.name) for each in fields(part)] if is_dataclass(part) else part
+    return set().union(*map(names_in, parts)) if isinstance(parts, list | tuple) else set()

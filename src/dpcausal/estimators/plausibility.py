@@ -20,6 +20,9 @@ _MEAN, _RISK, _VARIANCE, _VARIANCE_ALONE, _SIZE = 0.04, 0.02, 0.02, 0.0005, 0.05
 """A sign counts only where noise could hide no more than this: of the range in a mean, in a risk, of the squared range
 in a variance, in a variance without means to support it, and of all units in an arm's size."""
 
+_AT_BOUNDS = 0.01
+"""All outcomes are at their bounds where their variance is within this share of the largest that is possible."""
+
 _OUTSIDE = 0.1
 """A share of units in neither arm that is worth a warning."""
 
@@ -75,6 +78,7 @@ def warned(effect: Effect, schema: Schema, signs: Signs) -> Effect:
         return effect
     found = (
         *_of_outcomes(effect, schema, signs),
+        *_of_bounds(schema, signs),
         *_of_covariates(schema, signs),
         *_of_sizes(effect, signs),
         *_of_outside(effect, schema, signs),
@@ -109,6 +113,22 @@ def _of_outcomes(effect: Effect, schema: Schema, signs: Signs) -> tuple[str, ...
     )
     cause = f"Unless this is by design, the usual cause is {_CELLS}, each of which counts as {format_number(missing)}"
     return (f"{where}outcomes do not vary beyond noise. {cause}. The effect is then meaningless: {_REMEDY}",)
+
+
+def _of_bounds(schema: Schema, signs: Signs) -> tuple[str, ...]:
+    """Warn where all outcomes that are numbers may equal one of their bounds: no other values vary as much."""
+    variance, (low, high) = signs.variance, schema.outcome_bounds
+    if isinstance(schema.outcome, Binary) or variance is None or not signs.means:
+        return ()
+    most = sum((high - mean.value) * (mean.value - low) for mean in signs.means) / len(signs.means)
+    if not variance.resolves(_VARIANCE * (high - low) ** 2) or variance.value <= _WITHIN * variance.noise_sd:
+        return ()
+    if most - variance.value > max(2 * variance.noise_sd, _AT_BOUNDS * most):
+        return ()
+    bounds = f"{format_number(low)} or {format_number(high)}"
+    cause = "the usual cause is another scale in the table, so that values beyond the bounds were moved to them"
+    two = "If it has two values, declare it as Binary"
+    return (f"every outcome equals {bounds}, within noise. {two}; else {cause}: {_REMEDY}",)
 
 
 def missing_outcome(schema: Schema) -> float:

@@ -91,7 +91,7 @@ _ALLOWED = f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; scrip
 _MARKS = {
     "better": message("✓ better"),
     "worse": message("✕ worse"),
-    "not shown": message("not shown"),
+    "no clear difference": message("no clear difference"),
     "no interval": message("no interval"),
 }
 """Colours have words and signs beside them."""
@@ -101,13 +101,16 @@ _SMALLEST_P = 0.001
 """Smaller p-values are not written out."""
 
 _LEFT = ' class="verdict"'
-_ORDER = {"worse": 0, "better": 1, "not shown": 2, "no interval": 3}
+_ORDER = {"worse": 0, "better": 1, "no clear difference": 2, "no interval": 3}
 
 
 def scorecard_page(scorecard: Scorecard, theme: Theme, say: Language) -> str:
     """Return a scorecard as an HTML page, in the design of the reports."""
     first, ratio = scorecard.effects[0], scorecard.sample_ratio
-    counts = {each: sum(line.verdict == each for line in scorecard.lines) for each in ("better", "worse", "not shown")}
+    counts = {
+        each: sum(line.verdict == each for line in scorecard.lines)
+        for each in ("better", "worse", "no clear difference")
+    }
     counted = "".join(
         f'<li class="{verdict.replace(" ", "-")}"><b>{count}</b>{html_text(say(_MARKS[verdict]))}</li>'
         for verdict, count in counts.items()

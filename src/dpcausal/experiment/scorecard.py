@@ -20,7 +20,7 @@ from dpcausal.page.theme import Theme
 from dpcausal.release import format_receipt, units_of
 from dpcausal.text import format_number, table_rows, text_table
 
-Verdict = Literal["better", "worse", "not shown", "no interval"]
+Verdict = Literal["better", "worse", "no clear difference", "no interval"]
 
 FORMAT = 1
 """The version of the JSON format; docs/scorecard.schema.json describes it."""
@@ -62,7 +62,7 @@ class ScorecardLine:
         detectable: The smallest true difference that an experiment with these errors finds with 80 % power.
         sampling_sd: The standard error without privacy noise.
         privacy_sd: The standard deviation of the privacy noise.
-        verdict: `better`, `worse`, `not shown`, or `no interval`.
+        verdict: `better`, `worse`, `no clear difference`, or `no interval`.
         no_interval: Why there is no interval; empty where there is one.
     """
 
@@ -184,7 +184,7 @@ class Scorecard:
         if p_value is None:
             return "no interval"
         if p_value > 1 - self.level or self.rehearsed:
-            return "not shown"
+            return "no clear difference"
         return "better" if (effect.estimate > 0) != (effect.outcome in self.lower_is_better) else "worse"
 
     @property

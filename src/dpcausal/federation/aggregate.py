@@ -13,7 +13,7 @@ from dpcausal.federation.protocol import Message
 from dpcausal.guarantee import Guarantee, Rule
 from dpcausal.hash_chain import digest_of
 from dpcausal.queries import Coordinate, Query
-from dpcausal.release import Noisy, Receipt, Release, as_of
+from dpcausal.release import Noisy, Receipt, Release, as_of, stored_on
 from dpcausal.schema import Schema
 from dpcausal.study import Study
 
@@ -31,9 +31,12 @@ def sum_releases(query: Query, guarantee: Guarantee, noise: Noise, releases: Map
     for site in sites:
         _check_answers(releases[site], query, guarantee, site)
     ticks = [ticks_of(releases[site].values, noise.sensitivity.coordinates) for site in sites]
-    digest = digest_of(*([site, asdict(releases[site].receipt)] for site in sites))
-    version = as_of([replace(releases[site].receipt, site=site) for site in sites])
-    receipt = Receipt(query.name, guarantee.epsilon, guarantee.delta, digest=digest, as_of=version)
+    paid = [releases[site].receipt for site in sites]
+    # The same debits have the same digest, whether an answer is new or was stored.
+    digest = digest_of(*([site, asdict(replace(each, stored=False))] for site, each in zip(sites, paid, strict=True)))
+    version = as_of([replace(each, site=site) for site, each in zip(sites, paid, strict=True)])
+    on, stored = stored_on(paid), any(each.stored for each in paid)
+    receipt = Receipt(query.name, guarantee.epsilon, guarantee.delta, None, digest, on=on, as_of=version, stored=stored)
     noisy = Noisy(tuple(map(sum, zip(*ticks, strict=True))))
     one = Release.of(query, guarantee, noise, noisy=noisy, public_values=(), receipt=receipt)
     return one.of_sites(len(sites), parts=len(sites))

@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from dpcausal.calibration import calibrate
-from dpcausal.effect import Effect, SiteShare
+from dpcausal.effect import Effect
 from dpcausal.errors import RefusedError, StudyError
 from dpcausal.federation.aggregate import replay_estimate, sum_releases
 from dpcausal.federation.dispatch import Dispatcher
@@ -26,6 +26,7 @@ from dpcausal.prepared import StudyResult
 from dpcausal.queries import Query, StratumContrasts
 from dpcausal.release import Receipt, Release, receipts_in
 from dpcausal.schema import Schema
+from dpcausal.site_share import SiteShare
 from dpcausal.study import Study
 from dpcausal.validation import is_number
 

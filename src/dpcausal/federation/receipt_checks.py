@@ -14,6 +14,7 @@ def is_paid(receipt: Receipt, price: Receipt) -> bool:
         and receipt.site is None
         and _is_digest(receipt.digest)
         and _is_day(receipt.on)
+        and type(receipt.stored) is bool
     )
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from dpcausal.arrays import Array
 from dpcausal.effect import Effect
 from dpcausal.errors import RefusedError
-from dpcausal.interval import NoiseTerm
+from dpcausal.interval import NoiseTerm, check_alpha
 
 _CELLS = 2**12
 """Of how many cells the distribution of an error is made; widths allow for the rounding to cells."""
@@ -58,10 +58,11 @@ def anytime_interval(
         >>> [round(limit, 3) for limit in anytime_interval(effect, look=10, tuned_n=5_000)]
         [-0.03, 0.03]
     """
-    if not (look >= 1 and tuned_n >= 1 and 0 < alpha < 1 and 0 < noise_share < 1):
+    check_alpha(alpha)
+    if not (look >= 1 and tuned_n >= 1 and 0 < noise_share < 1):
         raise RefusedError(
-            expected="look and tuned_n from 1 on, and alpha and noise_share between 0 and 1",
-            got=f"look {look!r}, tuned_n {tuned_n!r}, alpha {alpha!r}, noise_share {noise_share!r}",
+            expected="look and tuned_n from 1 on, and noise_share between 0 and 1",
+            got=f"look {look!r}, tuned_n {tuned_n!r}, noise_share {noise_share!r}",
             hint="write for instance anytime_interval(effect, look=3, tuned_n=10_000).",
         )
     if effect.no_interval or effect.ratio:

@@ -9,6 +9,7 @@ import numpy as np
 from dpcausal.effect import Effect, Estimator
 from dpcausal.errors import GuaranteeError, RefusedError
 from dpcausal.guarantee import Guarantee
+from dpcausal.interval import check_alpha, check_level
 from dpcausal.rehearsal.pricing import check_affords
 from dpcausal.schema import Schema
 from dpcausal.source import Source
@@ -73,10 +74,12 @@ class EffectFamily:
 
     def claims(self, alpha: float = 0.05) -> tuple[str, ...]:
         """Return the names of effects that are shown, at this level for all of them together."""
+        check_alpha(alpha)
         return tuple(name for name, p_value in self.p_values.items() if p_value <= alpha)
 
     def intervals(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
         """Return intervals that hold for all effects at once with at least this probability (Bonferroni)."""
+        check_level(level)
         each = 1 - (1 - level) / len(self.effects)
         return {name: effect.interval(each) for name, effect in self.effects.items()}
 

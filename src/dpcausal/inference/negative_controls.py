@@ -10,6 +10,7 @@ import numpy as np
 from dpcausal.arrays import Array
 from dpcausal.effect import Effect
 from dpcausal.errors import RefusedError
+from dpcausal.interval import check_level
 from dpcausal.text import format_number
 
 _FEWEST = 5
@@ -37,6 +38,7 @@ class CalibratedEffect:
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return the calibrated interval."""
+        check_level(level)
         half = _NORMAL.inv_cdf((1 + level) / 2) * self.standard_error
         return self.estimate - half, self.estimate + half
 

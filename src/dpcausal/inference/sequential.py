@@ -12,7 +12,7 @@ import numpy as np
 from dpcausal.arrays import Array
 from dpcausal.effect import Effect
 from dpcausal.errors import RefusedError
-from dpcausal.interval import simulated
+from dpcausal.interval import check_alpha, simulated
 from dpcausal.text import format_number
 
 Spending = Literal["obrien_fleming", "pocock"]
@@ -90,6 +90,7 @@ def sequential_looks(  # noqa: PLR0913 (all but the first have names)
         >>> [round(level, 4) for level in spent_alpha([0.5, 1.0], 0.05, "obrien_fleming")]
         [0.0031, 0.05]
     """
+    check_alpha(alpha)
     sizes = [effect.n for effect in effects]
     if not effects or sizes != sorted(set(sizes)) or sizes[-1] > planned_n or spending not in get_args(Spending):
         raise RefusedError(

@@ -36,7 +36,7 @@ ESTIMANDS = (
         "difference in restricted mean survival time: mean {time} without {event}, up to {horizon}, with all "
         "treated minus that with none"
     ),
-    message("difference in the {quantile} of the outcome: with all treated minus with none"),
+    message("difference in the interpolated {quantile} of the outcome: with all treated minus with none"),
     message("effect at the cutoff: mean effect of treatment on units with {cutoff}"),
     message(
         "main effect: mean outcome with all treated minus mean outcome with none, averaged over the {levels} "
@@ -52,7 +52,7 @@ ESTIMANDS = (
     message("mean change of {outcome}"),
     message("mean of {outcome} among compliers"),
     message("mean of {outcome} at the cutoff"),
-    message("median of {outcome}"),
+    message("interpolated {quantile} of {outcome}"),
     message("restricted mean survival time to {horizon}"),
 )
 METHODS = (
@@ -146,7 +146,7 @@ ASSUMPTIONS = (
     message("cutoff and bandwidth were chosen without looking at the data"),
     message("every unit stays in the cohort ({cohort}) in which it entered"),
     message("outcomes of earlier cohorts are final"),
-    message("outcomes of one bin are spread evenly over it"),
+    message("quantiles are interpolated: outcomes of one bin count as spread evenly over it"),
     message("censoring ({censoring}) is independent of the time to the event, within arms"),
     message("censoring ({censoring}) is independent of the time to the event, within arms and strata"),
     message("censored units are at risk for half of their interval, and {time} at its end counts as beyond"),
@@ -199,6 +199,7 @@ NOTES = (
     message("a positive delta would allow smooth sensitivity, which needs far less noise"),
     message("covariates and arms were used without noise: they are declared public"),
     message("covariates were not used: nothing is adjusted for"),
+    message("declared, but not adjusted for: {covariates}"),
     message(
         "covariates, where used, explain a quarter of the outcome's variance; numeric ones have a standard "
         "deviation of {sd} half ranges; confounding shifts the difference by {shift} standard deviations"
@@ -220,11 +221,12 @@ DIAGNOSES = (
     message("noise hides {names} before adjustment"),
     message("noise hides {names} after weighting"),
     message(
-        "{low} to {high} of units are in bins where an arm has less than {clip} of the units; at most {most} may be"
+        "{low} to {high} of units lack overlap (threshold {most}): an arm has less than {clip} of the units in their "
+        "bin"
     ),
     message(
-        "{low} to {high} of units are in bins where an arm has less than {clip} of the units; at most {most} may be, "
-        "by this noisy linear score"
+        "{low} to {high} of units lack overlap (threshold {most}): an arm has less than {clip} of the units in their "
+        "bin of a noisy linear score"
     ),
 )
 NO_INTERVAL = (

@@ -35,7 +35,7 @@ def half_width(effect: Effect, level: float = 0.95) -> float:
     """Return half the width of an effect's interval, the ± around its estimate; infinite where it has no interval."""
     if effect.no_interval:
         return math.inf
-    low, high = effect.interval(level)
+    low, high = effect.limits(level)
     return (high - low) / 2
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Literal
 
@@ -26,7 +26,7 @@ from dpcausal.estimators.average import (
 )
 from dpcausal.guarantee import Guarantee
 from dpcausal.planning.precision import half_width
-from dpcausal.planning.strata import coarse_strata, propose_strata, share_within
+from dpcausal.planning.strata import coarse_strata, confounding_left, propose_strata
 from dpcausal.queries import Cut
 from dpcausal.queries.cuts import cuts_of
 from dpcausal.queries.features import design_names
@@ -137,7 +137,9 @@ class Ranking:
 
     def estimate(self, source: Source) -> Effect:
         """Estimate the effect with the best estimator, for no more than the guarantee."""
-        return self.best.estimate(source, epsilon=self.guarantee.epsilon, delta=self.candidates[0].delta)
+        first = self.candidates[0]
+        effect = first.estimator.estimate(source, epsilon=self.guarantee.epsilon, delta=first.delta)
+        return replace(effect, left_in=first.bias)
 
     @property
     def why(self) -> str:
@@ -378,7 +380,6 @@ class _Scenario:
     def stratification(self, by: Sequence[str | Cut], *, winsorised: bool = False) -> Candidate:
         """Return strata, with the confounding within bins and that of confounders that are not cut."""
         cuts = {cut.name: cut for cut in cuts_of(by)}
-        left = [share_within(cuts[name], self.rehearsal) if name in cuts else 1.0 for name in self.confounders]
         without = [name for name in self.confounders if name not in cuts]
         of = f" and no part for {_listed(without)}" if without else ""
         estimator, tail = Stratification(by=by), "; a lognormal tail" * winsorised
@@ -386,7 +387,7 @@ class _Scenario:
             Winsorised(estimator) if winsorised else estimator,
             f"{'winsorised ' * winsorised}stratification by {_listed(list(cuts))}",
             f"none within cells{of}{tail}",
-            bias=self.bias * sum(left) / len(left) if left else 0.0,
+            bias=confounding_left(list(cuts.values()), self.confounders, self.rehearsal),
             whole=not without,
         )
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from dpcausal.arrays import Array
-from dpcausal.effect import Effect, SiteShare
+from dpcausal.effect import Effect
 from dpcausal.guarantee import Guarantee
 from dpcausal.interval import NoiseTerm
 from dpcausal.joint_estimate import JointEstimate, JointNoise
@@ -15,6 +15,7 @@ from dpcausal.pooling.agreement import check_named, check_poolable
 from dpcausal.pooling.heterogeneity import Heterogeneity
 from dpcausal.pooling.robust import RobustFit
 from dpcausal.pooling.weights import Automatic, Rule, automatic_rule, inverse_variance, median_sd, weights_of
+from dpcausal.site_share import SiteShare
 from dpcausal.text import format_number
 
 _TERMS = 24
@@ -153,6 +154,8 @@ def pool(
         sampling_sd=sampling_sd,
         noise=noise,
         n=sum(effect.n for effect in counted.values()),
+        compared=math.fsum(effect.n - effect.outside for effect in counted.values()),
+        compared_sd=math.hypot(*(effect.compared_sd for effect in counted.values())),
         method=f"{rule.replace('_', ' ')} over {len(counted)} of {len(sites) + len(absent)} sites; at each: "
         + " or ".join(dict.fromkeys(effect.method for effect in counted.values())),
         guarantee=_guarantee(list(sites.values())),

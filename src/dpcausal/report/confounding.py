@@ -14,13 +14,12 @@ from dpcausal.page.language import message
 
 _RISKS = message("risk ratio of the two noisy risks, and the limit of its own interval")
 _STANDARDISED = message(
-    "standardised mean difference d, converted to the risk ratio exp(0.91 d); the standard deviation follows from the "
-    "sampling error, for two arms of equal size"
+    "an approximation: standardised mean difference d, converted to the risk ratio exp(0.91 d); the standard deviation "
+    "follows from the sampling error, for two arms of equal size"
 )
 _WITHOUT_RISKS = message(
-    "standardised mean difference d, converted to the risk ratio exp(0.91 d); the standard deviation follows from the "
-    "sampling error, for two arms of equal size; a risk ratio would be better, but this effect does not have both "
-    "risks between 0 and 1"
+    "no E-value: it needs a risk ratio, and this effect does not have both risks between 0 and 1; use an estimator "
+    "that gives the risks, such as DoublyRobust"
 )
 
 
@@ -29,18 +28,24 @@ class Confounding:
     """E-values and robustness values, for the estimate and for the limit of its interval nearer to 0.
 
     Attributes:
-        e_value: The risk ratio with treatment and with outcome that a confounder needs to explain the estimate.
+        e_value: The risk ratio with treatment and with outcome that a confounder needs to explain the estimate; None
+            for a binary outcome without both risks, where no conversion is near the truth.
         e_value_limit: The same for the limit nearer to 0; 1 where the interval contains 0.
         robustness: The share of the residual variance of treatment and of outcome that a confounder must explain.
         robustness_limit: The same for the limit nearer to 0; 0 where the interval contains 0.
         scale: How the effect was converted to a risk ratio, in words.
     """
 
-    e_value: float
-    e_value_limit: float
+    e_value: float | None
+    e_value_limit: float | None
     robustness: float
     robustness_limit: float
     scale: str
+
+    @property
+    def converted(self) -> bool:
+        """Whether the E-value is an approximation, by a conversion from a difference in means."""
+        return self.scale == _STANDARDISED
 
 
 def sensitivity_to_confounding(
@@ -48,33 +53,36 @@ def sensitivity_to_confounding(
 ) -> Confounding | None:
     """Return E-values and robustness values, or None without an interval or a sampling error, and for what is no mean.
 
+    A binary outcome has an E-value only by the ratio of its risks: exp(0.91 d), which is meant for numbers, gives half
+    of it and less where events are rare.
+
     Args:
         effect: The effect.
         interval: Its 95 % interval, if it has one.
         covariates: The number of covariates in the adjustment.
-        binary: Whether the outcome is binary. Then the E-value uses the ratio of the risks, if the effect has them.
+        binary: Whether the outcome is binary. Then the E-value needs both risks.
     """
-    freedom = effect.n - 2 - covariates
+    units = effect.n - effect.outside
+    freedom = units - 2 - covariates
     if interval is None or effect.rehearsed or effect.quantity or not effect.sampling_sd or freedom < 1:
         return None
     limit = limit_nearer_to_zero(interval)
-    risks = _risk_ratio(effect) if binary else None
-    if risks is not None:
-        ratio, ratio_limit = risks.estimate, _limit_nearer_to_one(risks) if limit else 1.0
-        scale = _RISKS
-    else:
+    ratios: tuple[float, float] | None = None
+    if not binary:
         # Arms of equal size imply the largest spread for this standard error: d errs towards 0.
-        spread = effect.sampling_sd * math.sqrt(effect.n) / 2
+        spread = effect.sampling_sd * math.sqrt(units) / 2
         # The cap avoids an overflow; no effect is as large.
         ratio, ratio_limit = (math.exp(min(0.91 * abs(value) / spread, 20.0)) for value in (effect.estimate, limit))
-        scale = _WITHOUT_RISKS if binary else _STANDARDISED
+        ratios = ratio, ratio_limit
+    elif (risks := _risk_ratio(effect)) is not None:
+        ratios = risks.estimate, _limit_nearer_to_one(risks) if limit else 1.0
     size = effect.sampling_sd * math.sqrt(freedom)
     return Confounding(
-        e_value=e_value(ratio),
-        e_value_limit=e_value(ratio_limit),
+        e_value=e_value(ratios[0]) if ratios else None,
+        e_value_limit=e_value(ratios[1]) if ratios else None,
         robustness=robustness_value(effect.estimate / size),
         robustness_limit=robustness_value(limit / size),
-        scale=scale,
+        scale=_STANDARDISED if not binary else _RISKS if ratios else _WITHOUT_RISKS,
     )
 
 

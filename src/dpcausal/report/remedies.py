@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from dpcausal.effect import Effect
 from dpcausal.page.language import Language
+from dpcausal.page.recorded import SAMPLING_BELOW_NOISE
 from dpcausal.real import Real
 from dpcausal.report.scale import Scale
 from dpcausal.schema import Schema
@@ -19,6 +20,10 @@ _WEAK = 10.0
 _NARROWEST = 2.0
 """Bounds that were chosen with care cannot be made narrower by more than this factor."""
 _MOST_UNITS = 1e12
+_NO_NOISE = 100.0
+"""The largest epsilon of a guarantee, at which an estimator has next to no noise."""
+_AS_ESTIMATED = 0.8
+"""Noise in an estimated sampling error is taken to make it no larger than by this."""
 _TIMES = (2, 3, 5, 8, 10, 20, 50, 100)
 """By how much a rehearsal tries more epsilon and more units."""
 
@@ -31,8 +36,19 @@ def remedies_for(  # noqa: PLR0913 (each is named where it is given)
     *,
     schema: Schema | None,
     remaining: float | None,
+    least_sampling: float,
 ) -> tuple[str, ...]:
-    """Return what would settle it if the estimate and its errors stayed the same, cheapest first."""
+    """Return what would settle it if the estimate and its errors stayed the same, cheapest first.
+
+    Args:
+        effect: The effect.
+        interval: Its 95 % interval.
+        smallest: The smallest worthwhile effect.
+        scale: How numbers are written.
+        schema: The table's schema, if known.
+        remaining: The remaining epsilon of the budget, if known.
+        least_sampling: As `least_sampling_sd` gives it; 0 where that is not known.
+    """
     say = scale.say
     if not effect.sampling_sd and effect.privacy_sd:
         return (
@@ -52,8 +68,16 @@ def remedies_for(  # noqa: PLR0913 (each is named where it is given)
         n=say.number(effect.n, 0),
     )
     times = _times_epsilon(effect, variance)
-    if times is None:
+    if times is None and least_sampling**2 >= variance:
         return (say("{units} The sampling error alone is too large, so no epsilon would be enough.", units=more_units),)
+    if times is None:
+        return (
+            say(
+                "{units} Whether more epsilon would be enough is not known: the sampling error was estimated at this "
+                "epsilon, and may be smaller at a larger one.",
+                units=more_units,
+            ),
+        )
     epsilon = _round_up(effect.guarantee.epsilon * times)
     budget = "" if remaining is None else say(" ({epsilon} of the budget remains)", epsilon=say.short(remaining))
     more_epsilon = say(
@@ -65,6 +89,28 @@ def remedies_for(  # noqa: PLR0913 (each is named where it is given)
     affordable = epsilon <= min(_WEAK, math.inf if remaining is None else remaining)
     ordered = [more_epsilon, more_units] if affordable else [more_units, more_epsilon]
     return (*_tighter_bounds(schema, times, scale), *ordered)
+
+
+def sampling_is_a_bound(effect: Effect) -> bool:
+    """Return whether noise hides how small the sampling error is, so that the effect has an upper bound of it."""
+    return any(note.endswith(SAMPLING_BELOW_NOISE) for note in effect.notes)
+
+
+def least_sampling_sd(effect: Effect, study: Study | None) -> float:
+    """Return the smallest sampling error that a larger epsilon may be expected to leave; 0 where that is not known.
+
+    A rehearsal tells how much of an estimator's sampling error comes from noise, as that of noisy models does.
+    """
+    sampling = effect.sampling_sd
+    if study is None or effect.sites or effect.n < 2 or not sampling:
+        return 0.0
+    if sampling_is_a_bound(effect) or effect.privacy_sd > sampling:
+        return 0.0
+    now, later = (
+        study.estimator.estimate(study.rehearsal(effect.n), epsilon=epsilon, delta=study.delta).sampling_sd
+        for epsilon in (study.epsilon, _NO_NOISE)
+    )
+    return _AS_ESTIMATED * sampling * min(later / now, 1.0) if now and later else 0.0
 
 
 def interval_remedies(effect: Effect, study: Study, say: Language) -> tuple[str, ...]:

@@ -18,10 +18,10 @@ from dpcausal.report.figures import figures_of
 from dpcausal.report.html import render_page
 from dpcausal.report.ledger_summary import LedgerSummary
 from dpcausal.report.registry import registry_record
-from dpcausal.report.remedies import interval_remedies
+from dpcausal.report.remedies import interval_remedies, least_sampling_sd
 from dpcausal.report.section import Picture, ReportInputs, Section
 from dpcausal.report.sections import sections_of
-from dpcausal.report.verdict import verdict_on
+from dpcausal.report.verdict import balance_after, verdict_on
 from dpcausal.report.yaml import to_yaml
 from dpcausal.study import Study
 
@@ -85,7 +85,9 @@ class Report(ReportInputs):
             smallest=smallest_worthwhile_effect,
             schema=study.schema if study else None,
             remaining=ledger_summary.remaining.epsilon if ledger_summary else None,
+            least_sampling=least_sampling_sd(effect, study) if interval else 0.0,
             identification=study.identification if study else "unknown",
+            balance=balance_after(diagnoses),
             language=say,
         )
         if study and verdict.kind == "no interval" and not effect.sites:

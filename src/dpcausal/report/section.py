@@ -9,7 +9,7 @@ from dpcausal.page.language import Language
 from dpcausal.report.confounding import Confounding
 from dpcausal.report.ledger_summary import LedgerSummary
 from dpcausal.report.scale import Scale
-from dpcausal.report.verdict import Verdict
+from dpcausal.report.verdict import Balance, Verdict, balance_after
 from dpcausal.study import Study
 
 Item = tuple[str, str]
@@ -128,6 +128,27 @@ class ReportInputs:
     def scale(self) -> Scale:
         """How numbers on the scale of the outcome are written."""
         return Scale.of(self.effect, self.interval, self.study.schema if self.study else None, self.language)
+
+    @property
+    def units(self) -> str:
+        """The number of units in the comparison, as part of a sentence; noisy where it is private."""
+        effect, say = self.effect, self.language
+        n = say.number(effect.n, 0)
+        if effect.outside:
+            words = {"compared": say.number(effect.n - effect.outside, 0), "n": n}
+            return (
+                say("about {compared} (noisy) of {n}", **words)
+                if effect.compared_sd
+                else say("{compared} of {n}", **words)
+            )
+        if effect.compared is None and self.study and self.study.schema.treatment.outside:
+            return say("an unknown number of the {n}", n=n)
+        return n
+
+    @property
+    def balance(self) -> Balance:
+        """What private diagnostics show about balance after the adjustment."""
+        return balance_after(self.diagnoses)
 
     @property
     def asymmetric(self) -> bool:

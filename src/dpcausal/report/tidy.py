@@ -8,12 +8,14 @@ import pyarrow as pa
 
 from dpcausal.curve import EffectCurve, named
 from dpcausal.diagnostics import TableOne
-from dpcausal.effect import Effect, SiteShare
+from dpcausal.effect import Effect
 from dpcausal.errors import MissingExtraError, QueryError
 from dpcausal.experiment import Scorecard
+from dpcausal.interval import check_level
 from dpcausal.joint_estimate import JointEstimate
 from dpcausal.propensity_score import PropensityScore
 from dpcausal.queries.profiles import codes_of, values_of
+from dpcausal.site_share import SiteShare
 
 _TEXT, _NUMBER = pa.string(), pa.float64()
 _ERRORS = ("standard_error", "sampling_sd", "between_sd", "privacy_sd")
@@ -72,6 +74,7 @@ def tidy(
         0      0.1            1.45  rehearsed
         1      1.0            0.83  rehearsed
     """
+    check_level(level)
     if isinstance(results, Scorecard):
         return _frame(pa.Table.from_pylist(results.to_dict()["comparisons"], schema=_SCORECARD), backend)
     several: Iterable[Result] = [results] if isinstance(results, Result) else results

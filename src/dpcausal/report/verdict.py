@@ -1,26 +1,45 @@
 """The conclusion that an effect allows and, where it allows none, the reason and what would help."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from dpcausal.diagnostics import BalanceTable, OverlapTable
 from dpcausal.effect import Effect
 from dpcausal.page.language import ENGLISH, Language, message
-from dpcausal.report.remedies import remedies_for
+from dpcausal.report.remedies import remedies_for, sampling_is_a_bound
 from dpcausal.report.scale import Scale
 from dpcausal.schema import Schema
 
 Interval = tuple[float, float]
 Kind = Literal["higher", "lower", "no worthwhile difference", "inconclusive", "no interval", "rehearsal"]
-Reason = Literal["", "sample", "budget", "sites", "confounding", "noise"]
+Reason = Literal["", "sample", "budget", "sample or budget", "sites", "confounding", "noise"]
+Balance = Literal["seen", "not seen", "not checked"]
 Identification = Literal["randomised", "by design", "adjusted", "unadjusted", "unknown"]
 
 _HEADINGS = {
     "sample": message("Inconclusive: too few units"),
     "budget": message("Inconclusive: the privacy budget is too small"),
+    "sample or budget": message("Inconclusive: too few units or too small a privacy budget"),
     "sites": message("Inconclusive: the sites differ too much"),
     "confounding": message("Inconclusive: confounding"),
     "noise": message("Inconclusive: no valid interval"),
 }
+
+
+BALANCE: dict[Balance, str] = {
+    "seen": message("balance after the adjustment was checked"),
+    "not seen": message("balance after the adjustment was not shown"),
+    "not checked": message("balance was not checked"),
+}
+
+
+def balance_after(diagnoses: Sequence[BalanceTable | OverlapTable]) -> Balance:
+    """Return what private diagnostics show about balance after an adjustment by weights."""
+    after = [each for each in diagnoses if isinstance(each, BalanceTable) and each.weighted]
+    if not after:
+        return "not checked"
+    return "seen" if all(each.passes for each in after) else "not seen"
 
 
 @dataclass(frozen=True)
@@ -31,8 +50,9 @@ class Verdict:
         kind: The conclusion in a word.
         heading: The conclusion in a few words of the report's language.
         text: The conclusion in a sentence, with the estimate and its interval.
-        reason: If it is inconclusive, what prevents a conclusion: the `sample`, the privacy `budget`, differences
-            between `sites`, `confounding`, or `noise` that leaves no valid interval; otherwise empty.
+        reason: If it is inconclusive, what prevents a conclusion: the `sample`, the privacy `budget` (or `sample or
+            budget`, where noise hides which), differences between `sites`, `confounding`, or `noise` that leaves no
+            valid interval; otherwise empty.
         remedies: If it is inconclusive, what would settle it, cheapest first.
     """
 
@@ -50,7 +70,9 @@ def verdict_on(  # noqa: PLR0913 (each is named where it is given)
     smallest: float = 0.0,
     schema: Schema | None = None,
     remaining: float | None = None,
+    least_sampling: float = 0.0,
     identification: Identification = "unknown",
+    balance: Balance = "not checked",
     language: Language = ENGLISH,
 ) -> Verdict:
     """Draw the conclusion that an effect's 95 % interval allows.
@@ -61,7 +83,9 @@ def verdict_on(  # noqa: PLR0913 (each is named where it is given)
         smallest: The smallest worthwhile effect, chosen before anything was released.
         schema: The table's schema, if known.
         remaining: The remaining epsilon of the budget, if known.
+        least_sampling: The smallest sampling error that a larger epsilon may leave; 0 where that is not known.
         identification: What makes the arms comparable.
+        balance: What private diagnostics show about balance after the adjustment.
         language: The language of the text.
     """
     say = language
@@ -78,8 +102,12 @@ def verdict_on(  # noqa: PLR0913 (each is named where it is given)
         )
         return Verdict("no interval", say(_HEADINGS[reason]), text, reason)
     words = {"finding": _finding(effect, scale), "limits": scale.limits(interval)}
-    if identification == "adjusted":
+    if identification == "adjusted" and balance == "seen":
         found = say("{finding}, after adjustment (95 % confidence interval {limits})", **words)
+    elif identification == "adjusted":
+        found = say(
+            "{finding}, adjusted (95 % confidence interval {limits}; {balance})", balance=say(BALANCE[balance]), **words
+        )
     else:
         found = say("{finding} (95 % confidence interval {limits})", **words)
     kind = _kind(interval, smallest)
@@ -98,7 +126,9 @@ def verdict_on(  # noqa: PLR0913 (each is named where it is given)
         text = say(
             "{found}; the interval contains {contains}.", found=found, contains=_contains(interval, smallest, scale)
         )
-        remedies = remedies_for(effect, interval, smallest, scale, schema=schema, remaining=remaining)
+        remedies = remedies_for(
+            effect, interval, smallest, scale, schema=schema, remaining=remaining, least_sampling=least_sampling
+        )
         return Verdict(kind, say(_HEADINGS[reason]), text, reason, remedies)
     if kind == "no worthwhile difference":
         text = say(
@@ -164,4 +194,6 @@ def _reason(effect: Effect, smallest: float) -> Reason:
 
     if settles(sites) and effect.privacy_sd:
         return "budget"
-    return "sites" if effect.between_sd and settles(sampling) else "sample"
+    if effect.between_sd and settles(sampling):
+        return "sites"
+    return "sample or budget" if sampling_is_a_bound(effect) else "sample"

@@ -30,6 +30,9 @@ UNITS = 600
 PRICES = ((0.01, 0.0), (1.0, 0.0), (1.0, 1e-6))
 """The epsilons and deltas that an estimator is checked with."""
 
+_OUTSIDE = 3
+"""How many units are outside the comparison for each one in it, in the check of tables with another arm."""
+
 AnyEstimator = Estimator | CurveEstimator
 Result = Effect | EffectCurve
 Asked = list[tuple[str, Guarantee, Event]]
@@ -59,6 +62,8 @@ def check_estimator(estimator: AnyEstimator, schema: Schema | None = None) -> No
             _must(asked == rehearsed[price], f"on {name}, the queries are those of the rehearsal, at the same prices")
     _check_budget(estimator, schema)
     _check_estimate(estimator, schema)
+    if schema.treatment.undeclared is None:
+        _check_estimate(estimator, _with_another_arm(schema), outside=_OUTSIDE)
 
 
 def _tables(schema: Schema) -> Iterator[tuple[str, pa.Table, Sequence[tuple[float, float]]]]:
@@ -146,22 +151,47 @@ def _check_budget(estimator: AnyEstimator, schema: Schema) -> None:
         )
 
 
-def _check_estimate(estimator: AnyEstimator, schema: Schema) -> None:
-    """Check that an effect of a fifth of the outcome's range is found, with its sign and size, under little noise."""
+def _check_estimate(estimator: AnyEstimator, schema: Schema, outside: int = 0) -> None:
+    """Check that an effect of a fifth of the outcome's range is found, with its sign and size, under little noise.
+
+    Args:
+        estimator: The estimator.
+        schema: The schema of the table.
+        outside: How many units are outside the comparison for each one in it. They have the largest outcome, so that an
+            estimator which counts them anywhere is far off.
+    """
     low, high = schema.outcome_bounds
     truth = (high - low) / 5
-    table = synthetic_table(schema, 4 * UNITS)
-    treated = np.array([value == schema.treatment.compared[1] for value in table[schema.treatment.name].to_pylist()])
+    treatment, table = schema.treatment, synthetic_table(schema, 4 * UNITS)
+    drawn = np.random.default_rng(3).integers(0, 2, 4 * UNITS)
+    arms = [treatment.compared[place] for place in drawn]
+    if outside:
+        arms = [arm if unit % (1 + outside) == 0 else treatment.outside[0] for unit, arm in enumerate(arms)]
+    cells = pa.array([arm if isinstance(arm, str) else float(arm) for arm in arms])
+    table = table.set_column(table.column_names.index(treatment.name), treatment.name, cells)
+    treated = np.array([arm == treatment.compared[1] for arm in arms])
     base = np.random.default_rng(1).uniform(0.3, 0.5, len(treated))
+    far = np.array([arm in treatment.outside for arm in arms])
     if isinstance(schema.outcome, Real):
-        outcome = pa.array(low + (high - low) * base + truth * treated)
+        outcome = pa.array(np.where(far, high, low + (high - low) * base + truth * treated))
     else:
-        outcome = pa.array([schema.outcome.values[int(yes)] for yes in base + treated / 5 > 0.5])
+        outcome = pa.array([schema.outcome.values[int(yes)] for yes in (base + treated / 5 > 0.5) | far])
         truth = 1.0
     vault = _vault(_in_roles(estimator, table, schema, outcome, treated), schema)
     effect = estimator.estimate(RecordingSource(vault), epsilon=100.0)
     found = effect.estimate if isinstance(effect, Effect) else effect.ate(effect.examples()[1])
-    _must(abs(found - truth) < truth / 2, "an effect without confounding is found with its sign and size")
+    among = ", also where most units are in an arm outside the comparison" if outside else ""
+    _must(abs(found - truth) < truth / 2, f"an effect without confounding is found with its sign and size{among}")
+
+
+def _with_another_arm(schema: Schema) -> Schema:
+    """Return a schema with one more arm, which is outside the comparison."""
+    treatment = schema.treatment
+    reference, compare = treatment.compared
+    numbers = [float(arm) for arm in treatment.arms if not isinstance(arm, str)]
+    arms = (*treatment.arms, max(numbers) + 1 if numbers else "another arm")
+    wider = dataclasses.replace(treatment, arms=arms, reference=reference, compare=compare, labels=None)
+    return dataclasses.replace(schema, treatment=wider)
 
 
 def _in_roles(estimator: AnyEstimator, table: pa.Table, schema: Schema, outcome: pa.Array, treated: Array) -> pa.Table:

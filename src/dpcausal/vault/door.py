@@ -162,8 +162,9 @@ class Vault:
     def release(self, query: Query, guarantee: Guarantee) -> Release:
         """Return the noisy answer to a query: debited first, then read, then noised, then stored.
 
-        The same query of the same columns under the same guarantee gives the stored answer and spends nothing. The
-        first look of a prepaid schedule pays for all of its looks.
+        The same query of the same columns under the same guarantee gives the stored answer, whose receipt says so, and
+        spends nothing; the table is not read, whatever became of its cells. The first look of a prepaid schedule pays
+        for all of its looks.
 
         Raises:
             BudgetExceededError: If the budget does not have this much left. Nothing was read.
@@ -174,18 +175,17 @@ class Vault:
         question = self.question(query, guarantee)
         request = digest_of(question)
         stored = self._ledger.stored(request)
-        if stored is None:
-            self.check_ready(query)
-            previous = self._previous(query, guarantee)
-            bought = queries.payment(query, question)
-            paid = digest_of(bought)
-            receipt = self._paid(paid, [(query, guarantee)], [noise], bought)
-            answer = self._answer(query, guarantee, noise, receipt).to_json()
-            if query.prepaid:
-                stored = self._ledger.store_look(paid, request, previous, answer)
-            else:
-                stored = self._ledger.store(request, answer)
-        return Release.from_json(stored)
+        if stored is not None:
+            return Release.from_json(stored).from_ledger()
+        self.check_ready(query)
+        previous = self._previous(query, guarantee)
+        bought = queries.payment(query, question)
+        paid = digest_of(bought)
+        receipt = self._paid(paid, [(query, guarantee)], [noise], bought)
+        answer = self._answer(query, guarantee, noise, receipt).to_json()
+        if query.prepaid:
+            return Release.from_json(self._ledger.store_look(paid, request, previous, answer))
+        return Release.from_json(self._ledger.store(request, answer))
 
     def contribute(
         self, asked: Sequence[Asked], *, session: str, members: str, honest: int, mask: Sequence[int]

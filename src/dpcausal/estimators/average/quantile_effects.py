@@ -43,11 +43,11 @@ class QuantileEffects(BaseEstimator):
     """Differences between the arms' quantiles of the outcome, such as medians, and each arm's distribution.
 
     Estimand:
-        A quantile of the outcome with all treated minus the same quantile with none. It is the effect on the
-        distribution, and not the median of the units' effects. Outcomes of one bin count as spread evenly over it: with
-        outcomes that pile up at round values it is the difference of such interpolated quantiles. The effect itself is
-        the median's, or that of the first quantile where 0.5 is not among them; `contrasts` holds all of them, and
-        `curves` both arms' distribution functions with bands.
+        An interpolated quantile of the outcome with all treated minus the same quantile with none. It is the effect on
+        the distribution, and not the median of the units' effects. Outcomes of one bin count as spread evenly over it,
+        as in the median of grouped data. Of whole values, such as days, a plain median is a whole number, and the
+        interval is not one for that. The effect itself is the median's, or that of the first quantile where 0.5 is not
+        among them; `contrasts` holds all of them, and `curves` both arms' distribution functions with bands.
 
     Assumptions:
         Arms are comparable without adjustment, as in a randomised trial, or after weighting by the propensity score of
@@ -126,13 +126,13 @@ class QuantileEffects(BaseEstimator):
         place = levels.index(0.5) if 0.5 in levels else 0
         along = [float(at == place) for at in range(len(levels))]
         labels = source.schema.treatment.labels_or_values
-        refusal = weighted.refusal if weighted else ""
+        refusal, named = weighted.refusal if weighted else "", f"interpolated {_named(levels[place])}"
         effect = Effect(
-            estimand=f"difference in the {_named(levels[place])} of the outcome: with all treated minus with none"
+            estimand=f"difference in the {named} of the outcome: with all treated minus with none"
             + (POPULATIONS[self.weights] if weighted else ""),
             arms=labels,
             outcome=source.schema.outcome.name,
-            quantity=f"{_named(levels[place])} of {source.schema.outcome.name}",
+            quantity=f"{named} of {source.schema.outcome.name}",
             estimate=contrasts.values[place],
             sampling_sd=contrasts.sampling_sd(along),
             noise=_terms(contrasts.noise_along(along)),
@@ -148,7 +148,7 @@ class QuantileEffects(BaseEstimator):
                 ),
                 *((FOR_THE_INTERVAL,) if weighted else ()),
                 NO_INTERFERENCE,
-                "outcomes of one bin are spread evenly over it",
+                "quantiles are interpolated: outcomes of one bin count as spread evenly over it",
                 *source.schema.data_handling,
             ),
             receipts=receipts,

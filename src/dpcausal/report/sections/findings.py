@@ -14,7 +14,7 @@ _SOURCES = {
     "privacy noise": message("standard error, privacy noise"),
     "between sites": message("standard error, between sites"),
 }
-_VERDICTS = {True: message("passes"), False: message("fails"), None: message("noise decides")}
+_VERDICTS = {True: message("passes"), False: message("fails"), None: message("inconclusive")}
 _NAMES = {"overlap": message("overlap"), "balance": message("balance")}
 
 
@@ -24,7 +24,7 @@ def result(report: ReportInputs) -> Section:
     items = [
         (say("estimand"), say.recorded(effect.estimand)),
         (say("method"), say.recorded(effect.method)),
-        (say("units"), say.number(effect.n, 0)),
+        (say("units"), report.units),
     ]
     if not effect.rehearsed:
         estimate = report.scale.size(effect.estimate)
@@ -39,6 +39,13 @@ def result(report: ReportInputs) -> Section:
     items += [(say("remedy"), remedy) for remedy in report.verdict.remedies]
     notes = tuple(say("Assumes: {text}.", text=say.recorded(text)) for text in effect.assumptions)
     notes += tuple(say("Note: {text}.", text=say.recorded(text)) for text in effect.notes)
+    if not effect.rehearsed:
+        notes += (
+            say(
+                "No private number shows persons with several records where no unit is declared, codes such as 999 "
+                "within the bounds, or cells that were not declared. Where the table is, run: dpcausal check."
+            ),
+        )
     tables = (*arm_tables(report), *_sites(report))
     return Section("result", say("Result"), items=tuple(items), tables=tables, notes=notes)
 
@@ -162,25 +169,36 @@ def confounding(report: ReportInputs) -> Section:
         elif report.study is None:
             missing = say("Not computed: it needs the study file.")
         return Section("confounding", title, paragraphs=(missing,))
-    items = (
-        (say("E-value, estimate"), say.number(values.e_value, 2)),
-        (say("E-value, interval limit nearer to 0"), say.number(values.e_value_limit, 2)),
+    items = [
         (say("robustness value, estimate"), say.percent(values.robustness, 1)),
         (say("robustness value, interval limit nearer to 0"), say.percent(values.robustness_limit, 1)),
         (say("scale of the E-value"), say(values.scale)),
-    )
-    reading = say(
-        "To explain the estimate away, an unmeasured confounder would need a risk ratio of at least {ratio} with both "
-        "treatment and {outcome}, beyond the adjustment; or it would have to explain {share} of the residual variance "
-        "of both.",
-        ratio=say.number(values.e_value, 2),
-        outcome=report.effect.outcome,
-        share=say.percent(values.robustness, 1),
-    )
+    ]
+    if values.e_value is None or values.e_value_limit is None:
+        reading = say(
+            "To explain the estimate away, an unmeasured confounder would have to explain {share} of the residual "
+            "variance of both treatment and {outcome}, beyond the adjustment.",
+            outcome=report.effect.outcome,
+            share=say.percent(values.robustness, 1),
+        )
+    else:
+        items = [
+            (say("E-value, estimate"), say.number(values.e_value, 2)),
+            (say("E-value, interval limit nearer to 0"), say.number(values.e_value_limit, 2)),
+            *items,
+        ]
+        reading = say(
+            "To explain the estimate away, an unmeasured confounder would need a risk ratio of at least {ratio} with "
+            "both treatment and {outcome}, beyond the adjustment; or it would have to explain {share} of the residual "
+            "variance of both.",
+            ratio=say.number(values.e_value, 2),
+            outcome=report.effect.outcome,
+            share=say.percent(values.robustness, 1),
+        )
     notes = (
         say("E-value: VanderWeele and Ding 2017. Robustness value: Cinelli and Hazlett 2020."),
         say("The robustness value treats the effect as a coefficient of a linear regression with this sampling error."),
         say("The limit is that of the interval with privacy noise. The sampling error itself is noisy."),
         say("These values say how strong a confounder would have to be, not whether there is one."),
     )
-    return Section("confounding", title, paragraphs=(reading,), items=items, notes=notes)
+    return Section("confounding", title, paragraphs=(reading,), items=tuple(items), notes=notes)

@@ -4,6 +4,7 @@ import math
 from importlib.metadata import version
 
 from dpcausal.report.section import ReportInputs, Section
+from dpcausal.report.verdict import BALANCE
 
 
 def methods(report: ReportInputs) -> Section:
@@ -13,6 +14,11 @@ def methods(report: ReportInputs) -> Section:
     if study is not None and study.design == "observational":
         adjusted = ", ".join(study.adjusts_for) or say("nothing")
         texts.append(say("The analysis adjusted for {covariates}.", covariates=adjusted))
+        if study.adjusts_for and study.unused_covariates:
+            unused = ", ".join(study.unused_covariates)
+            texts.append(say("Covariates that were declared and not used: {covariates}.", covariates=unused))
+        if study.identification == "adjusted":
+            texts.append(f"{_capitalised(say(BALANCE[report.balance]))}.")
     if effect.sites:
         answered = sum(each.n is not None for each in effect.sites)
         texts.append(
@@ -40,9 +46,7 @@ def methods(report: ReportInputs) -> Section:
             )
         )
     if study is not None and study.bounds.get("source"):
-        texts.append(
-            say("Bounds of the variables were fixed in advance, from {source}.", source=study.bounds["source"])
-        )
+        texts.append(say("Bounds of the variables come from {source}.", source=study.bounds["source"]))
     texts += _thresholds(report)
     texts.append(say("The analysis used dpcausal {version}.", version=version("dpcausal")))
     return Section("methods", say("Methods paragraph, to paste"), paragraphs=(" ".join(texts),))
@@ -54,7 +58,7 @@ def _estimate(report: ReportInputs) -> str:
         "treated": effect.arms[1],
         "control": effect.arms[0],
         "outcome": effect.outcome,
-        "n": say.number(effect.n, 0),
+        "n": report.units,
         "method": say.recorded(effect.method),
         "estimand": say.recorded(effect.estimand),
     }
@@ -77,11 +81,17 @@ def _estimate(report: ReportInputs) -> str:
     )
 
 
+def _capitalised(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
 def _thresholds(report: ReportInputs) -> list[str]:
     say, texts = report.say, []
     if report.smallest_worthwhile_effect:
         size = report.scale.given(report.smallest_worthwhile_effect)
-        texts.append(say("The smallest worthwhile effect was set to {size} in advance.", size=size))
-    if report.confounding is not None:
+        texts.append(say("The smallest worthwhile effect was taken to be {size}.", size=size))
+    if report.confounding is not None and report.confounding.e_value is None:
+        texts.append(say("Sensitivity to unmeasured confounding was assessed by the robustness value."))
+    elif report.confounding is not None:
         texts.append(say("Sensitivity to unmeasured confounding was assessed by the E-value and the robustness value."))
     return texts

@@ -4,10 +4,11 @@ import math
 from collections.abc import Iterator
 
 from dpcausal.page.language import message
-from dpcausal.page.recorded import SAMPLING_BELOW_NOISE
-from dpcausal.report.remedies import planned_precision
+from dpcausal.release import stored_on
+from dpcausal.report.remedies import planned_precision, sampling_is_a_bound
 from dpcausal.report.section import Item, ReportInputs, Section
 from dpcausal.report.sections.privacy import loss_words
+from dpcausal.study import Study
 
 _PROTECTED = {
     "record": message(
@@ -31,6 +32,7 @@ def summary(report: ReportInputs) -> Section:
     items = [
         *((say("Warning"), text) for text in report.effect.warnings),
         *_failed_checks(report),
+        *_stored(report),
         *([(say("Question"), report.study.question)] if report.study else []),
         *_help(report),
         *_compared(report),
@@ -50,6 +52,17 @@ def _failed_checks(report: ReportInputs) -> Iterator[Item]:
         yield report.say("Warning"), text
 
 
+def _stored(report: ReportInputs) -> Iterator[Item]:
+    receipts = [receipt for each in (report.effect, *report.diagnoses) for receipt in each.receipts]
+    if days := stored_on(receipts):
+        text = report.say(
+            "Made on {days} and stored in the ledger: the table was not read again. If it changed since, ask as a new "
+            "version (as_of), which is paid for again.",
+            days=days,
+        )
+        yield report.say("Stored answer"), text
+
+
 def _help(report: ReportInputs) -> Iterator[Item]:
     remedies = report.verdict.remedies[:2]
     if len(remedies) > 1:
@@ -65,7 +78,7 @@ def _help(report: ReportInputs) -> Iterator[Item]:
 def _compared(report: ReportInputs) -> Iterator[Item]:
     effect, say, scale = report.effect, report.say, report.scale
     control, treated = effect.arms
-    units = say.number(effect.n, 0)
+    units = report.units
     if effect.rehearsed:
         text = say(
             "Among {n} units, {treated} would be compared with {control}.", treated=treated, control=control, n=units
@@ -108,31 +121,65 @@ def _design(report: ReportInputs) -> Iterator[Item]:
                 "Observational study, adjusted for {covariates}. The estimate is causal only if no other confounder of "
                 "treatment and outcome is missing.",
                 covariates=adjusted,
-            ),
+            )
+            + _doubts(report, study),
         )
+
+
+def _doubts(report: ReportInputs, study: Study) -> str:
+    """Return what the adjustment does not use, show or remove, as further sentences."""
+    say, texts = report.say, []
+    if study.unused_covariates:
+        unused = ", ".join(study.unused_covariates)
+        texts.append(say(" Declared, but not adjusted for: {covariates}.", covariates=unused))
+    if report.balance == "not checked":
+        texts.append(say(" Whether the arms are balanced after the adjustment was not checked."))
+    if report.effect.left_in:
+        left = report.scale.size(report.effect.left_in)
+        texts.append(
+            say(" By the plan, about {size} of confounding stays in; the interval does not include it.", size=left)
+        )
+    return "".join(texts)
 
 
 def _confounding(report: ReportInputs) -> Iterator[Item]:
     values, say = report.confounding, report.say
-    if values is not None and values.e_value_limit == 1:
+    if values is None:
+        return
+    if values.e_value is None or values.e_value_limit is None:
+        yield (
+            say("Confounding"),
+            say(
+                "To explain the estimate away, an unmeasured confounder would have to explain at least {share} of the "
+                "residual variance of both treatment and outcome.",
+                share=say.percent(values.robustness, 1),
+            ),
+        )
+    elif values.e_value_limit == 1:
         yield (
             say("Confounding"),
             say(
                 "To explain the estimate away, an unmeasured confounder would need a risk ratio of at least {estimate} "
                 "with both treatment and outcome. The interval includes 0 already.",
-                estimate=say.number(values.e_value, 2),
+                estimate=_approximate(report, values.e_value),
             ),
         )
-    elif values is not None:
+    else:
         yield (
             say("Confounding"),
             say(
                 "To explain the estimate away, an unmeasured confounder would need a risk ratio of at least {estimate} "
                 "with both treatment and outcome; to make the interval include 0, one of at least {limit}.",
-                estimate=say.number(values.e_value, 2),
-                limit=say.number(values.e_value_limit, 2),
+                estimate=_approximate(report, values.e_value),
+                limit=_approximate(report, values.e_value_limit),
             ),
         )
+
+
+def _approximate(report: ReportInputs, value: float) -> str:
+    number = report.say.number(value, 2)
+    converted = report.confounding is not None and report.confounding.converted
+    return report.say("about {number}", number=number) if converted else number
 
 
 def _sites(report: ReportInputs) -> Iterator[Item]:
@@ -151,7 +198,7 @@ def _precision(report: ReportInputs) -> Iterator[Item]:
     half = (report.interval[1] - report.interval[0]) / 2
     _, without, _ = effect.width_by_source
     words = {"half": scale.size(half), "without": scale.number(without)}
-    if effect.sampling_sd and any(note.endswith(SAMPLING_BELOW_NOISE) for note in effect.notes):
+    if effect.sampling_sd and sampling_is_a_bound(effect):
         text = say("Privacy noise widens the interval from at most ± {without} to ± {half}.", **words)
     elif effect.sampling_sd:
         text = say("Privacy noise widens the interval from ± {without} to ± {half}.", **words)

@@ -4,6 +4,7 @@ This is for the custodian of the table, on the machine where it is stored. It to
 it shows may be released. Only the command `dpcausal check` reaches it.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -11,20 +12,31 @@ from dpcausal.cells import Value
 from dpcausal.columns import Binary, Category, Indicator
 from dpcausal.errors import TableError
 from dpcausal.real import Real
-from dpcausal.schema import Schema
+from dpcausal.schema import Schema, Unit
 from dpcausal.treatment import TableColumn, Treatment, table_column
 from dpcausal.vault.coercion import SOURCE, reading
 from dpcausal.vault.engines.dialects import DUCKDB
 from dpcausal.vault.engines.duckdb import DuckDBEngine
 from dpcausal.vault.parsing import either_comma, literal, text_literals
 from dpcausal.vault.readers.files import mistakes_in_headers
-from dpcausal.vault.table import open_table
+from dpcausal.vault.table import column_families, open_table
 
 _SHOWN = 5
 _SIGNS = ((".", ","), (",", "."), (".", " "), (",", " "))
 """Usual decimal and thousands signs, to compare with the declared ones."""
 
 _LONGEST = 40
+
+_FAR = 10.0
+"""Numbers are far from others beyond so many distances between the quartiles."""
+
+_PERSON = re.compile(
+    r"(^|[_\W])(id|ids|uid|pid|mrn|ssn|nr|key)$|patient|person|subject|customer|member|user", re.IGNORECASE
+)
+"""Names of columns that may name persons."""
+
+_FEWEST = 0.02
+"""A column with fewer different values than this, as a share of the records, names no persons."""
 
 
 def inspect(place: str, schema: Schema) -> Iterator[str]:
@@ -35,10 +47,7 @@ def inspect(place: str, schema: Schema) -> Iterator[str]:
         schema: What is declared about it.
     """
     yield from (f"header: {words}" for words in mistakes_in_headers(place))
-    engine = open_table(place, schema)
-    engine = getattr(engine, "streamed", engine)  # a warehouse's rows, on this machine
-    if not isinstance(engine, DuckDBEngine):
-        raise TableError(expected="a file or a database", got="another table", hint="give the place of one.")
+    engine = _opened(place, schema)
     ((size,),) = engine.look(f"SELECT COUNT(*) FROM {SOURCE}")  # noqa: S608
     yield f"records: {size:,}"
     for role, column in _roles(schema):
@@ -48,6 +57,16 @@ def inspect(place: str, schema: Schema) -> Iterator[str]:
             is_summed = schema.unit is not None and column.name in schema.unit.sum
             yield from _column(role, column, engine, size, is_summed=is_summed)
     yield from _units(schema, engine, size)
+    if schema.unit is None:
+        yield from _repeated(place, schema, size)
+
+
+def _opened(place: str, schema: Schema) -> DuckDBEngine:
+    engine = open_table(place, schema)
+    engine = getattr(engine, "streamed", engine)  # a warehouse's rows, on this machine
+    if not isinstance(engine, DuckDBEngine):
+        raise TableError(expected="a file or a database", got="another table", hint="give the place of one.")
+    return engine
 
 
 def _roles(schema: Schema) -> Iterator[tuple[str, TableColumn]]:
@@ -88,6 +107,7 @@ def _column(
     elif isinstance(column, Real):
         below, above = others
         yield f"{name}: {_share(below, size)} below {column.low:,g}, {_share(above, size)} above {column.high:,g}"
+        yield from _far_values(name, column, cells, engine)
     else:
         listed = (f"{value} {_share(count, size)}" for value, count in zip(column.values, others, strict=True))
         yield f"{name}: {', '.join(listed)}"
@@ -101,6 +121,22 @@ def _column(
             yield from _commas(name, column, engine, size)
         if strange:
             yield from _other_readings(name, column, engine)
+
+
+def _far_values(name: str, column: Real, cells: str, engine: DuckDBEngine) -> Iterator[str]:
+    """Yield repeated numbers far from all others, which may be codes for missing; nothing where there are none."""
+    numbers = f"(SELECT value FROM {cells} WHERE NOT absent AND {_known(column)})"  # noqa: S608 (no outside text)
+    ((first, third),) = engine.look(f"SELECT quantile_disc(value, 0.25), quantile_disc(value, 0.75) FROM {numbers}")  # noqa: S608
+    if first is None or third <= first:
+        return
+    low, high = first - _FAR * (third - first), third + _FAR * (third - first)
+    beyond = f"value < {literal(float(low))} OR value > {literal(float(high))}"
+    repeated = f"SELECT value, COUNT(*) FROM {numbers} WHERE {beyond} GROUP BY 1 HAVING COUNT(*) > 1"  # noqa: S608
+    found = engine.look(f"{repeated} ORDER BY 2 DESC, 1 LIMIT {_SHOWN}")
+    if found:
+        listed = ", ".join(f"{value:,g} {count:,} times" for value, count in found)
+        quartiles = f"half of the others are within {first:,g} and {third:,g}"
+        yield f"{name}: far from all others: {listed} ({quartiles}). Declare codes for missing in missing_codes"
 
 
 def _commas(name: str, column: Real, engine: DuckDBEngine, size: int) -> Iterator[str]:
@@ -174,6 +210,22 @@ def _units(schema: Schema, engine: DuckDBEngine, size: int) -> Iterator[str]:
         f"unit {schema.unit.name}: {units:,} units in {size:,} records; {several:,} units have several, at most "
         f"{most or 0:,}; {_share(nobody or 0, size)} of the records name nobody, and count as one unit"
     )
+
+
+def _repeated(place: str, schema: Schema, size: int) -> Iterator[str]:
+    """Yield columns that seem to name persons, where one has several records although no unit is declared."""
+    declared = {table_column(column) for column in schema.columns}
+    for name in column_families(place):
+        if name in declared or not _PERSON.search(name):
+            continue
+        engine = _opened(place, replace(schema, unit=Unit(name, by=schema.outcome.name)))
+        column = DUCKDB.column(name)
+        ((known, persons),) = engine.look(f"SELECT COUNT({column}), COUNT(DISTINCT {column}) FROM {SOURCE}")  # noqa: S608
+        if known > persons > size * _FEWEST:
+            yield (
+                f"unit: {_shown(name.encode())} has {persons:,} different values in {size:,} records. If it names "
+                "persons, declare a Unit: the guarantee is otherwise for one record, and errors are too small"
+            )
 
 
 def _share(count: int, size: int) -> str:
