@@ -63,7 +63,7 @@ def test_answers_are_sent_and_each_study_has_one_line(tmp_path: Path, key: Key) 
     assert lines == [
         "event=connected",
         "computed one",
-        f"event=study study={'cd' * 6} request={'ab' * 6} outcome=undecided",
+        f"event=study study={'cd' * 32} request={'ab' * 32} outcome=undecided",
     ]
     assert not list(Outbox(tmp_path / "outbox").messages())
 
