@@ -331,6 +331,7 @@ def _lose(made: Operation, name: str) -> None:
     later = round(sum(made.prices.values()) - 0.11 - 0.12, 6)  # what was answered after the backup
     words = ("--by", "Ann", "--reason", "disk lost", "--lost-epsilon", later)
     made.command("ledger", "restore", made.site(name) / "ledger.db", *words)
+    made.command("site", "confirm", made.site(name), "--by", "Ann", "--why", "restored", "--yes")
     made.command("site", "renew", made.site(name))  # the kit of the backup is older than the renewal
     made.admit(name, 60)
     made.start(name)

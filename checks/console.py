@@ -35,7 +35,7 @@ from dpcausal.site.people import Person, add_person, set_console_key
 from dpcausal.site.site import Site
 from dpcausal.site.worker import run_in_subprocess
 from dpcausal.testing import standard_schema, synthetic_table
-from tests.support.site_folders import make_site_folder
+from tests.support.site_folders import make_site_folder, record_state
 
 PROVIDER, SITE, COORDINATOR = 28555, 28480, 28481
 PROVIDER_PASSWORD, LOCAL_PASSWORD = "words-of-this-check-only", "more words of this check only"
@@ -75,6 +75,7 @@ def make_folders(folder: Path) -> tuple[Path, Path, Key]:
         'client_id = "console"\nclient_secret = "a-secret-of-this-check"\n'
     )
     settings.chmod(0o600)
+    record_state(site)
     received = Site(site)
     received.receive(replace(STUDY, epsilon=0.5).to_toml())
     received.receive(replace(STUDY, name="all-columns", epsilon=2.5, question="What is in the table?").to_toml())

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import date
 from typing import Any, Self, TypeVar
 
 
@@ -56,6 +57,33 @@ class ChainEntry:
 
 
 Entry = TypeVar("Entry", bound=ChainEntry)
+
+
+def dated_back(days: Iterable[str]) -> tuple[int, ...]:
+    """Return the places of entries that are dated before an entry that was written before them.
+
+    One day is tolerated: a clock that is adjusted by minutes may go back over midnight. After an entry that is dated
+    back, the days are counted from there, so that a clock that was ahead once is named once.
+
+    Args:
+        days: The day of each entry, in order, as the first ten characters of an ISO date; what is no day is named too.
+
+    Example:
+        >>> dated_back(["2026-05-03", "2026-05-02", "2026-05-01", "2026-05-01", "2026-05-04"])
+        (2,)
+    """
+    found, latest = [], date.min
+    for place, text in enumerate(days):
+        try:
+            day = date.fromisoformat(text[:10])
+        except ValueError:
+            found.append(place)
+            continue
+        if latest.toordinal() - day.toordinal() > 1:
+            found.append(place)
+            latest = day
+        latest = max(latest, day)
+    return tuple(found)
 
 
 def verify(

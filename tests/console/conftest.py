@@ -22,7 +22,7 @@ from dpcausal.federation.signatures import Key
 from dpcausal.site.people import Person, add_person, set_console_key
 from dpcausal.site.site import Site
 from dpcausal.testing import standard_schema, synthetic_table
-from tests.support.site_folders import example_study, make_site_folder
+from tests.support.site_folders import example_study, make_site_folder, record_state
 
 SCHEMA = standard_schema()
 ADDRESS = "http://127.0.0.1:8480"
@@ -101,6 +101,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         login = name.removeprefix("Dr. ").lower()
         add_person(folder / "north", Person(name, (role,), login=login))  # type: ignore[arg-type]
         Accounts(folder / "north").set_password(login, PASSWORD)
+    record_state(folder / "north")
     return folder
 
 

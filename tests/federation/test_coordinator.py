@@ -18,6 +18,7 @@ from dpcausal.pooling import pool
 from dpcausal.source import Source
 from dpcausal.testing import standard_schema, synthetic_table
 from tests.federation.conftest import Federation
+from tests.support.site_folders import confirm_settings
 
 
 def spent(federation: Federation) -> list[float]:
@@ -90,6 +91,7 @@ def test_effect_names_the_version_of_each_sites_data(federation: Federation, poo
     assert federation.coordinator(study).run().as_of == "2026-06-30"
     policy = federation.folder / "south" / "policy.toml"
     policy.write_text(policy.read_text().replace("2026-06-30", "2026-09-30"))
+    confirm_settings(policy.parent)
     Ledger(f"sqlite:///{federation.folder / 'south' / 'ledger.db'}").add_version("2026-09-30")
     later = federation.study(pooling=pooling, question="And again?")
     federation.sites = {name: federation.honest(name) for name in federation.tables}

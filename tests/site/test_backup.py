@@ -18,12 +18,12 @@ from dpcausal.cli import app
 from dpcausal.errors import LedgerError, StudyError
 from dpcausal.federation.protocol import Message, Request
 from dpcausal.federation.signatures import Key, claimed_body
-from dpcausal.ledger import Budget, Ledger
+from dpcausal.ledger import Ledger
 from dpcausal.site import backup
 from dpcausal.site.backup import backup_site, restore_site
 from dpcausal.site.policy import FILE
 from dpcausal.site.site import Site
-from tests.support.site_folders import AS_OF, approve_study
+from tests.support.site_folders import approve_study, confirm_settings
 
 _ANSWERING = """
 import fcntl, os, sys, time
@@ -40,6 +40,13 @@ def run(*words: object) -> Result:
 def code_of(folder: Path, requester: Key, study: Study) -> str:
     sealed = requester.seal(Request(study=study.to_toml(), ask="releases").to_json())
     return Message.from_json(claimed_body(Site(folder).answer(sealed))).code
+
+
+def renew(place: Path, study: Study, keys: Path) -> None:
+    """Confirm a restored site, and approve a study again with the keys of its people."""
+    shutil.copytree(keys, place.with_name(f"{place.name}-people"))
+    confirm_settings(place)
+    approve_study(place, study)
 
 
 @pytest.fixture
@@ -82,6 +89,7 @@ def test_restored_site_stops_until_the_loss_is_recorded(
     assert run("site", "status", place).exit_code == 2
     words = ("--by", "Ann", "--reason", "disk lost", "--lost-epsilon", 0.5)
     assert run("ledger", "restore", place / "ledger.db", *words).exit_code == 0
+    renew(place, study, tmp_path / "north-people")
     assert code_of(place, requester, study) == "answered"
     assert Site(place).ledger().spent.epsilon == pytest.approx(1.5)
 
@@ -96,11 +104,9 @@ def test_study_answered_after_the_backup_is_not_paid_from_a_second_budget(
     place = tmp_path / "place"
     restore_site(tmp_path / "b", place)
     shutil.copy(answered / "table.parquet", place)
-    approve_from = tmp_path / "north-people"
-    shutil.copytree(approve_from, tmp_path / "place-people")
-    approve_study(place, later)
-    assert code_of(place, requester, later) == "failed"
+    assert code_of(place, requester, study) == "failed"
     Ledger.restore(f"sqlite:///{place / 'ledger.db'}", by="Ann", reason="lost", lost_epsilon=2.0)
+    renew(place, later, tmp_path / "north-people")
     assert code_of(place, requester, later) == "no_budget"
 
 
@@ -121,8 +127,7 @@ def witnessed(folder: Path, tmp_path: Path) -> Path:
     (folder / "ledger.db").unlink()
     text = (folder / FILE).read_text(encoding="utf-8")
     (folder / FILE).write_text(f'witness = "{tmp_path}/witness.log"\n{text}', encoding="utf-8")
-    budget, where = Budget(epsilon=3.0), f"sqlite:///{folder / 'ledger.db'}"
-    Ledger.create(where, budget, as_of=AS_OF, witness=str(tmp_path / "witness.log"))
+    Site(folder).create_ledger()
     return folder
 
 

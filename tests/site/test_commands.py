@@ -16,7 +16,7 @@ from dpcausal.site.policy import Policy
 from dpcausal.site.site import Site
 from dpcausal.testing import synthetic_table
 from tests.site.conftest import SCHEMA
-from tests.support.site_folders import person_key
+from tests.support.site_folders import confirm_settings, person_key
 
 
 def run(*words: object) -> Result:
@@ -62,7 +62,7 @@ def test_review_approve_and_answer_in_order(
     digest = digest_of_text(study.to_toml())
     assert "has not received a study yet" in run("review", folder).output
     assert digest in run("review", folder, study_file).output
-    assert digest[:12] in run("review", folder).output
+    assert digest in run("review", folder).output
     request = tmp_path / "request.json"
     request.write_text(requester.seal(Request(study=study.to_toml(), ask="releases").to_json()))
     early = run("answer", folder, request, "--out", tmp_path / "early.json")
@@ -135,7 +135,7 @@ def test_changed_table_is_explained_at_the_site_only(
     why = [line for line in failed.output.splitlines() if "dpcausal site review" in line]
     assert why
     assert Message.from_json(claimed_body(out.read_text())).answer is None
-    reviewed = run("review", folder, digest_of_text(study_file.read_text())[:12])
+    reviewed = run("review", folder, digest_of_text(study_file.read_text()))
     assert reviewed.exit_code == 2
     assert "another number of units than this ledger's data set has" in reviewed.output
 
@@ -174,6 +174,7 @@ def test_answer_prints_a_hint_for_each_refusal(
     policy = folder / "policy.toml"
     assert change[0] in policy.read_text()
     policy.write_text(policy.read_text().replace(*change))
+    confirm_settings(folder)
     if "budget" in expected[0]:
         (folder / "ledger.db").unlink()
         assert run("create-ledger", folder).exit_code == 0
@@ -234,9 +235,9 @@ def test_commands_refuse_a_folder_without_a_site(tmp_path: Path) -> None:
 
 
 def test_approve_refuses_an_unknown_digest(folder: Path) -> None:
-    refused = run("approve", folder, "abcdef123456", "--key", person_key(folder, "bob"), "--yes")
+    refused = run("approve", folder, "ab" * 32, "--key", person_key(folder, "bob"), "--yes")
     assert refused.exit_code == 2
-    assert "the digest of one study that this site has" in refused.output
+    assert "the whole digest of a study that this site has" in refused.output
 
 
 def test_network_commands_name_the_missing_step(folder: Path, study_file: Path) -> None:

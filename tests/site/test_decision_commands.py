@@ -33,15 +33,15 @@ def test_person_creates_a_key_is_added_and_approves(north: Site, folder: Path, d
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     public = made.output.split()[-1]
     assert run("person-key", file).output.strip() == public
-    early = run("approve", folder, digest[:12], "--key", file, "--yes")
+    early = run("approve", folder, digest, "--key", file, "--yes")
     assert early.exit_code == 2
     assert "this site has no approvers yet" in early.output
     added = run("people", "add", folder, " Dr.  Adams", "--role", "approver", "--role", "reader", "--key", public)
     assert added.output == "Added Dr. Adams as approver, reader.\n"
     listed = run("people", "list", folder).output
     assert "Dr. Adams" in listed
-    assert public[:12] in listed
-    approved = run("approve", folder, digest[:12], "--key", file, "--yes", "--why", "board of 3 May")
+    assert public in listed
+    approved = run("approve", folder, digest, "--key", file, "--yes", "--why", "board of 3 May")
     assert approved.exit_code == 0
     assert "Study scores at north" in approved.output
     assert approved.output.endswith(f"Approved {digest}. Status: approved.\n")
@@ -63,16 +63,14 @@ def test_existing_file_is_not_overwritten_by_a_new_key(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["approve", "reject"])
-def test_decision_needs_twelve_digits_of_the_digest(
-    folder: Path, digest: str, command: str, study: Study, tmp_path: Path
-) -> None:
+def test_decision_needs_the_whole_digest(folder: Path, digest: str, command: str, study: Study, tmp_path: Path) -> None:
     file = tmp_path / "study.toml"
     file.write_text(study.to_toml())
-    for digits in (digest[:1], digest[:11], file, "", digest[:11] + "x"):
+    for digits in (digest[:12], digest[:63], f"{digest}0", digest.upper(), file, ""):
         refused = run(command, folder, digits, "--key", person_key(folder, "bob"), "--yes")
         assert refused.exit_code == 2
-        assert "at least 12 digits of the digest" in refused.output
-    assert not Site(folder).audit_log.entries()
+        assert "the whole digest of a study" in refused.output
+    assert not Site(folder).audit_log.decided()
 
 
 def test_nothing_is_decided_without_a_confirmation(
@@ -86,7 +84,7 @@ def test_nothing_is_decided_without_a_confirmation(
     assert run("approve", folder, digest, "--key", key, answer="n\n").exit_code == 1
     assert north.status(digest) == "undecided"
     confirmed = run("approve", folder, digest, "--key", key, answer="y\n")
-    assert f"Approve this study, digest {digest[:12]}, as bob?" in confirmed.output
+    assert f"Approve this study, digest {digest}, as bob?" in confirmed.output
     assert north.status(digest) == "approved"
 
 

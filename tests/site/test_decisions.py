@@ -13,11 +13,12 @@ from dpcausal.errors import DpcausalError, LedgerError, StudyError
 from dpcausal.federation.signatures import Key
 from dpcausal.hash_chain import digest_of, digest_of_text
 from dpcausal.site.audit_log import AuditLog
+from dpcausal.site.changes import Changes
 from dpcausal.site.decisions import claimed_decision, sign_decision
-from dpcausal.site.people import PEOPLE, Person, add_person, remove_person, set_console_key
+from dpcausal.site.people import PEOPLE, Person, add_person
 from dpcausal.site.policy import FILE
 from dpcausal.site.site import Site
-from tests.support.site_folders import person_key, signed
+from tests.support.site_folders import confirm_settings, person_key, signed
 
 
 @pytest.fixture
@@ -69,7 +70,7 @@ def test_requester_may_not_approve_under_any_spelling_or_key(
 
 def test_console_signs_only_for_people_with_a_login(north: Site, folder: Path, digest: str, tmp_path: Path) -> None:
     console = Key.make("console", tmp_path / "console.key")
-    add_person(folder, Person("Dr. Adams", ("approver",), login="subject-1"))
+    Changes(folder).add_person(Person("Dr. Adams", ("approver",), login="subject-1"))
     person_key(folder, "bob")  # without login
 
     def by_console(name: str) -> str:
@@ -77,7 +78,7 @@ def test_console_signs_only_for_people_with_a_login(north: Site, folder: Path, d
 
     with pytest.raises(StudyError, match="another signature"):
         north.decide(by_console("Dr. Adams"))
-    set_console_key(folder, console.public)
+    Changes(folder).set_console_key(console.public)
     with pytest.raises(StudyError, match="another signature"):
         north.decide(by_console("bob"))
     with pytest.raises(StudyError, match="another signature"):
@@ -112,15 +113,15 @@ def test_decision_cannot_be_recorded_twice_or_from_the_future(
 def test_approvals_of_a_removed_person_count_no_more_and_rejections_do(north: Site, folder: Path, digest: str) -> None:
     north.decide(signed(folder, digest, "approve", "bob"))
     north.decide(signed(folder, digest, "reject", "carol"))
-    remove_person(folder, "Carol")
+    Changes(folder).remove_person("Carol")
     assert north.status(digest) == "rejected"
-    remove_person(folder, "bob")
+    Changes(folder).remove_person("bob")
     assert north.status(digest) == "rejected"
 
 
 def test_removed_approver_leaves_the_study_undecided(north: Site, folder: Path, digest: str) -> None:
     north.decide(signed(folder, digest, "approve", "bob"))
-    remove_person(folder, "bob")
+    Changes(folder).remove_person("bob")
     assert north.status(digest) == "undecided"
 
 
@@ -162,7 +163,8 @@ class Scene:
 
     @property
     def lines(self) -> list[dict[str, object]]:
-        return [json.loads(line) for line in (self.folder / "audit_log.jsonl").read_text().splitlines()]
+        lines = map(json.loads, (self.folder / "audit_log.jsonl").read_text().splitlines())
+        return [line for line in lines if line["kind"] not in ("people", "confirm")]
 
     def rewrite(self, lines: list[dict[str, object]], *, with_index: bool) -> None:
         """Write these entries with all digests computed anew; somebody thorough replaces the index as well."""
@@ -189,6 +191,7 @@ class Scene:
 def scene(folder: Path, study: Study) -> Scene:
     policy = folder / FILE
     policy.write_text(policy.read_text().replace("approvals = 1", "approvals = 2"))
+    confirm_settings(folder)
     site = Site(folder)
     digest, other = site.receive(study.to_toml()), site.receive(replace(study, question="Another?").to_toml())
     site.decide(signed(folder, digest, "approve", "bob"))

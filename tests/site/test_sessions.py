@@ -26,7 +26,7 @@ from dpcausal.site.status import site_status
 from dpcausal.site.stores import ResponseStore
 from dpcausal.testing import standard_schema, synthetic_table
 from dpcausal.vault import Vault
-from tests.support.site_folders import approve_study, make_site_folder
+from tests.support.site_folders import approve_study, confirm_settings, make_site_folder
 
 NAMES = ("east", "north", "west")
 
@@ -62,6 +62,11 @@ class Three:
     def session(self, name: str) -> Path:
         """Return the file of a site's session."""
         return self.folder / name / "sessions" / f"{self.study.digest}.json"
+
+    def renew(self, name: str) -> None:
+        """Confirm a restored site, and approve the study again."""
+        confirm_settings(self.folder / name)
+        approve_study(self.folder / name, self.study)
 
     def debits(self, name: str) -> int:
         entries = Ledger(f"sqlite:///{self.folder / name / 'ledger.db'}").entries()
@@ -158,6 +163,7 @@ def test_lost_or_restored_session_is_not_begun_again_once_it_was_paid_for(three:
     (tmp_path / "table.parquet").rename(folder / "table.parquet")
     assert not (folder / "sessions").exists()
     Ledger.restore(f"sqlite:///{folder / 'ledger.db'}", by="a person", reason="moved", lost_epsilon=0.0)
+    three.renew("east")
     assert code(three.ask("east", "keys")) == "refused_step"
     assert code(three.ask("east", "confirm", headers(masked))) == "refused_step"
     assert three.debits("east") == 1
@@ -208,6 +214,7 @@ def test_session_is_not_confirmed_after_its_ledger_was_restored(three: Three) ->
     masked = three.round("masked", three.round("shares", keys))
     ledger = f"sqlite:///{three.folder / 'east' / 'ledger.db'}"
     Ledger.restore(ledger, by="a person", reason="disk failure", lost_epsilon=0.0)
+    three.renew("east")
     assert code(three.ask("east", "confirm", headers(masked))) == "refused_step"
     assert code(three.ask("north", "confirm", headers(masked))) == "answered"
 
@@ -223,6 +230,7 @@ def test_session_from_before_a_restore_neither_masks_nor_confirms_again(three: T
     ledger.write_bytes(older[1])
     receipts = ResponseStore(three.folder / "east" / MESSAGES).receipts()
     Ledger.restore(f"sqlite:///{ledger}", by="a person", reason="disk failure", receipts=receipts, lost_epsilon=1.0)
+    three.renew("east")
     assert code(three.ask("east", "masked", shares[:2])) == "refused_step"
     assert code(three.ask("east", "confirm", headers(masked[:2]))) == "refused_step"
 
@@ -279,7 +287,7 @@ def test_ended_session_holds_no_secrets_and_takes_no_further_part(three: Three) 
     days = 40 * 86_400
     os.utime(three.session("east"), (time.time() - days, time.time() - days))
     assert checks_of(folder)["sessions"]["level"] == "attention"
-    ended = CliRunner().invoke(app, ["site", "end-session", str(folder), three.study.digest[:12]])
+    ended = CliRunner().invoke(app, ["site", "end-session", str(folder), three.study.digest])
     assert ended.exit_code == 0, ended.output
     assert secrets_of(three.session("east")) == []
     assert "sessions" not in checks_of(folder)

@@ -113,10 +113,10 @@ def test_worker_killed_between_debit_and_answer_pays_once(
     )
     assert message_in(folder, run_in_subprocess(folder, request_text)).code == "stopped"
     ledger = Ledger(f"sqlite:///{folder / 'ledger.db'}")
-    assert [entry.kind for entry in ledger.entries()] == ["open", "bind", "grant", "debit"]
+    assert [entry.kind for entry in ledger.entries()] == ["open", *["site"] * 3, "bind", "grant", "debit"]
     meddle("")
     assert message_in(folder, run_in_subprocess(folder, request_text)).code == "answered"
-    assert [entry.kind for entry in ledger.entries()] == ["open", "bind", "grant", "debit", "release"]
+    assert [entry.kind for entry in ledger.entries()] == ["open", *["site"] * 3, "bind", "grant", "debit", "release"]
     assert ledger.spent.epsilon == 1.0
 
 

@@ -11,9 +11,13 @@ from dpcausal.estimators.average import ESTIMATORS, DifferenceInMeans
 from dpcausal.federation.signatures import Key
 from dpcausal.ledger import Budget, Ledger
 from dpcausal.schema import Schema
+from dpcausal.site.audit_log import AUDIT_LOG, AuditLog
+from dpcausal.site.changes import Changes
+from dpcausal.site.confirmation import current_state
 from dpcausal.site.decisions import DecisionKind, sign_decision
-from dpcausal.site.people import Person, add_person, identity
+from dpcausal.site.people import Person, identity
 from dpcausal.site.policy import FILE, KEY, VERSION, Policy
+from dpcausal.site.site_ledger import open_ledger
 from dpcausal.study import Study
 from dpcausal.study_secondary import SECONDARY
 
@@ -47,8 +51,21 @@ def make_site_folder(
         **({"entry": schema.entry} if schema.entry else {}),
     }
     (folder / FILE).write_text(tomli_w.dumps(policy | changes), encoding="utf-8")
-    Ledger.create(f"sqlite:///{folder / 'ledger.db'}", Budget(**(policy | changes)["budget"]), as_of=AS_OF)  # type: ignore[arg-type]
+    budget = Budget(**(policy | changes)["budget"])  # type: ignore[arg-type]
+    witness = str(changes["witness"]) if "witness" in changes else None
+    Ledger.create(f"sqlite:///{folder / 'ledger.db'}", budget, as_of=AS_OF, witness=witness)
+    record_state(folder)
     return Key.make(name, folder / KEY).public
+
+
+def record_state(folder: Path) -> None:
+    """Record in a site's ledger the files that a test wrote, as if commands had written them."""
+    open_ledger(folder, Policy.read(folder)).record_site(current_state(folder, AuditLog(folder / AUDIT_LOG)))
+
+
+def confirm_settings(folder: Path) -> None:
+    """Confirm a site's policy after an edit, or a site that was restored."""
+    Changes(folder).confirm("a person", "edited")
 
 
 def example_study(schema: Schema) -> Study:
@@ -70,7 +87,7 @@ def person_key(folder: Path, name: str) -> Path:
     keys.mkdir(exist_ok=True)
     file = keys / f"{identity(name).replace(' ', '-')}.key"
     if not file.exists():
-        add_person(folder, Person(name, ("approver",), key=Key.make(name, file).public))
+        Changes(folder).add_person(Person(name, ("approver",), key=Key.make(name, file).public))
     return file
 
 

@@ -10,7 +10,7 @@ from dpcausal.cli.requirements import require_extra
 from dpcausal.errors import StudyError
 
 if TYPE_CHECKING:
-    from dpcausal.site.people import Role
+    from dpcausal.site.people import Person, Role
 
 SiteFolder = Annotated[Path, typer.Argument(exists=True, file_okay=False, help="The site's folder.")]
 Workspace = Annotated[Path, typer.Argument(exists=True, file_okay=False, help="The coordinator's workspace.")]
@@ -60,7 +60,6 @@ def create_console_key(folder: SiteFolder) -> None:
     require_extra("cryptography", "federation")
     from dpcausal.console.settings import KEY  # noqa: PLC0415 (slow to load)
     from dpcausal.federation.signatures import Key  # noqa: PLC0415 (an extra)
-    from dpcausal.site.people import set_console_key  # noqa: PLC0415
     from dpcausal.site.site import Site  # noqa: PLC0415
 
     site = Site(folder)
@@ -71,19 +70,28 @@ def create_console_key(folder: SiteFolder) -> None:
             hint="approvals that it signed count only as long as it is the console's key. To replace it, remove it.",
         )
     public = Key.make("console", folder / KEY).public
-    set_console_key(folder, public)
-    site.audit_log.write("people", "", "console", f"given the key {public}")
+    site.changes.set_console_key(public)
     typer.echo(f"Created {folder / KEY}. The console may now sign decisions of people with a login.")
 
 
 def set_password(folder: SiteFolder, login: AccountName) -> None:
     """Set the password of a local account at the console; asked for, or read from standard input."""
-    _set_password(folder, login, "dpcausal site people add FOLDER NAME --role … --login LOGIN")
+    require_extra("cryptography", "federation")
+    from dpcausal.site.changes import Changes  # noqa: PLC0415 (slow to load)
+
+    person, password = _asked_password(folder, login, "dpcausal site people add FOLDER NAME --role … --login LOGIN")
+    changes = Changes(folder)
+    with changes.recorded():
+        _set_password(folder, person, password)
+        changes.audit_log.write("people", "", person.name, "given a new password at the console")
 
 
 def set_coordinator_password(folder: Workspace, login: AccountName) -> None:
     """Set the password of a local account at the coordinator's console; asked for, or read from standard input."""
-    _set_password(folder, login, "dpcausal federation add-person FOLDER NAME --role … --login LOGIN")
+    person, password = _asked_password(
+        folder, login, "dpcausal federation add-person FOLDER NAME --role … --login LOGIN"
+    )
+    _set_password(folder, person, password)
 
 
 def add_coordinator_person(
@@ -103,11 +111,11 @@ def add_coordinator_person(
     typer.echo(f"Added {person.name} as {', '.join(person.roles)}.")
 
 
-def _set_password(folder: Path, login: str, add: str) -> None:
+def _asked_password(folder: Path, login: str, add: str) -> "tuple[Person, str]":
+    """Return the person of a folder with this login, and the new password."""
     require_extra("cryptography", "federation")
     require_extra("flask", "console")
-    from dpcausal.console.accounts import Accounts  # noqa: PLC0415 (an extra)
-    from dpcausal.site.people import People  # noqa: PLC0415
+    from dpcausal.site.people import People  # noqa: PLC0415 (slow to load)
 
     person = People.read(folder).with_login(login)
     if person is None:
@@ -115,8 +123,12 @@ def _set_password(folder: Path, login: str, add: str) -> None:
             expected="the login of a person of this folder", got=repr(login), hint=f"add the person with: {add}."
         )
     if sys.stdin.isatty():
-        password = typer.prompt("Password", hide_input=True, confirmation_prompt=True)
-    else:
-        password = sys.stdin.readline().rstrip("\n")
-    Accounts(folder).set_password(login, password)
+        return person, typer.prompt("Password", hide_input=True, confirmation_prompt=True)
+    return person, sys.stdin.readline().rstrip("\n")
+
+
+def _set_password(folder: Path, person: "Person", password: str) -> None:
+    from dpcausal.console.accounts import Accounts  # noqa: PLC0415 (an extra)
+
+    Accounts(folder).set_password(person.login, password)
     typer.echo(f"Set the password of {person.name}.")

@@ -30,6 +30,8 @@ ledger = typer.Typer(
     name="ledger", no_args_is_help=True, help="Create a ledger, and see what was spent on a table and what is left."
 )
 
+_WIDTH = 140
+
 Files = Annotated[
     list[Path], typer.Argument(exists=True, dir_okay=False, help="Effects or releases, as JSON files with receipts.")
 ]
@@ -74,9 +76,9 @@ def show(place: LedgerAddress, as_json: AsJson = False, witness: WitnessAddress 
     table = Table("when", "query", "epsilon", "delta", *(["study"] if named else []))
     for payment in spent.payments:
         cells = [payment.at, payment.query, f"{payment.epsilon:g}", f"{payment.delta:g}"]
-        table.add_row(*map(Text, [*cells, payment.study[:12]] if named else cells))
+        table.add_row(*map(Text, [*cells, payment.study] if named else cells))
     if spent.payments:
-        Console().print(table)
+        Console(width=_WIDTH if named else None).print(table)  # a digest is shown whole, on however narrow a terminal
     unproved = "" if spent.proof_status == "proved" else " (a part of it without proof)"
     for label, words in (
         ("data set", spent.data_set),
@@ -91,7 +93,10 @@ def show(place: LedgerAddress, as_json: AsJson = False, witness: WitnessAddress 
 
 @ledger.command()
 def verify(place: LedgerAddress, as_json: AsJson = False, witness: WitnessAddress = "") -> None:
-    """Verify all entries from the first to the last. Exit status 1 if one was changed, removed or inserted."""
+    """Verify all entries from the first to the last. Exit status 1 if one was changed, removed or inserted.
+
+    Entries that are dated back by more than a day are named: a clock was wrong, or a date is false.
+    """
     try:
         spent = _read(place, witness)
     except LedgerError as error:
@@ -100,8 +105,11 @@ def verify(place: LedgerAddress, as_json: AsJson = False, witness: WitnessAddres
         typer.echo(json.dumps({"intact": False, "why": str(error)}) if as_json else f"Error: {error}", err=not as_json)
         raise typer.Exit(1) from None
     if as_json:
-        typer.echo(json.dumps({"intact": True, "entries": spent.entries, "opening": spent.opening, "head": spent.head}))
+        found = {"entries": spent.entries, "opening": spent.opening, "head": spent.head, "dated_back": spent.dated_back}
+        typer.echo(json.dumps({"intact": True, **found}))
         return
+    for number in spent.dated_back:
+        typer.echo(f"Entry {number} is dated more than a day before an entry before it: was the clock wrong?")
     typer.echo(f"Intact: {count_of(spent.entries, 'entry', 'entries')}, the last of which is {spent.head}.")
     typer.echo(
         "Note this digest, or use a witness: if a later check does not find this entry, the ledger was truncated."

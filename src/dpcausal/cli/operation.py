@@ -60,15 +60,46 @@ def backup(folder: SiteFolder, out: Out, with_keys: WithKeys = False) -> None:
 
 @site.command("restore")
 def restore(file: Backup, folder: NewFolder) -> None:
-    """Restore a site to a new folder. Exit status 1 if it does not answer until its ledger records what is lost."""
+    """Restore a site to a new folder. Exit status 1 if people must renew something before it answers."""
     require_extra("cryptography", "federation")
     from dpcausal.site.backup import restore_site  # noqa: PLC0415 (slow to load)
 
     restored = restore_site(file, folder)
     _report(restored.manifest, f"Restored {folder}")
+    typer.echo("\n".join(("Found in it:", *(f"  {words}" for words in restored.found))))
+    for words in restored.missing:
+        typer.echo(f"Missing: the secret of {words}.")
     if restored.stopped:
-        typer.echo(f"The site does not answer yet: {restored.stopped}\n\nHint: {restored.hint}", err=True)
+        steps = "\n".join(f"{place}. {step}." for place, step in enumerate(restored.steps, 1))
+        typer.echo(f"The site does not answer yet: {restored.stopped}.\n\nTo bring it back:\n{steps}", err=True)
         raise typer.Exit(1)
+    typer.echo("Nothing newer was lost: its ledger and the witness hold all that was found. The site may answer.")
+
+
+@site.command("confirm")
+def confirm(
+    folder: SiteFolder,
+    by: Annotated[str, typer.Option(help="Your name, for the audit log.")],
+    why: Annotated[str, typer.Option(help="What changed, and why, for the audit log.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Confirm without being asked, in a script.")] = False,
+) -> None:
+    """Confirm people, requesters and settings, after an edit of the policy or a restore. The site answers only then."""
+    require_extra("cryptography", "federation")
+    from dpcausal.cli.site_decisions import ask_to_confirm  # noqa: PLC0415 (it imports this package's commands)
+    from dpcausal.site.changes import Changes  # noqa: PLC0415 (slow to load)
+    from dpcausal.site.confirmation import described  # noqa: PLC0415
+
+    changes = Changes(folder)
+    found = changes.unconfirmed()
+    if found is None:
+        typer.echo("Everything is as it was recorded: there is nothing to confirm.")
+        return
+    typer.echo("\n".join((*described(folder), "", *(f"Not confirmed: {words}." for words in found.words))))
+    if found.older:
+        typer.echo("Decisions or people may be lost: no approval that was made before counts any more.")
+    ask_to_confirm("Confirm all of this?", yes=yes)
+    changes.confirm(by, why)
+    typer.echo("Confirmed." + (" Let people approve studies again." if found.older else ""))
 
 
 @federation.command("backup")

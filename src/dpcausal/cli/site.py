@@ -5,14 +5,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from dpcausal.cli.passphrase import unlock_site
 from dpcausal.cli.private_files import PrivateFiles
 from dpcausal.cli.requirements import check_folder_exists, require_extra
 from dpcausal.errors import StudyError, TransportError
+from dpcausal.hash_chain import dated_back
 
 if TYPE_CHECKING:
     from dpcausal.federation.protocol import Code
@@ -87,7 +85,7 @@ def key(folder: Folder) -> None:
 @site.command()
 def review(
     folder: Folder,
-    study: Annotated[str, typer.Argument(help="A study file, or the first digits of its digest.")] = "",
+    study: Annotated[str, typer.Argument(help="A study file, or its whole digest.")] = "",
 ) -> None:
     """Show a study for a decision; without a study, list those that this site received."""
     opened = open_site(folder)
@@ -96,12 +94,11 @@ def review(
         typer.echo(str(reviewed))
         opened.check_ledger(reviewed)
         return
-    table = Table("study", "digest", "requester", "status")
-    for each in opened.studies():
-        table.add_row(*map(Text, (each.name, each.digest[:12], each.requester, each.status)))
-    if table.row_count:
-        Console().print(table)
-    else:
+    received = opened.studies()
+    for each in received:
+        by = f", requested by {each.requester}" if each.requester else ""
+        typer.echo(f"{each.digest}\n    {each.status}: {each.name or 'unknown'}{by}")
+    if not received:
         typer.echo("This site has not received a study yet.")
 
 
@@ -126,18 +123,16 @@ def answer(
     response = Message.from_json(claimed_body(message))
     typer.echo(f"{response.site} {MEANINGS[response.code]}. Send {out} to the coordinator.")
     if response.code != "answered":
-        review = f"dpcausal site review {folder} {response.study[:12]}".strip()
+        review = f"dpcausal site review {folder} {response.study}".strip()
         typer.echo(f"\nHint: {_REMEDIES[response.code].format(review=review)}")
         raise typer.Exit(1)
 
 
 @site.command("end-session")
-def end_session(
-    folder: Folder, study: Annotated[str, typer.Argument(help="The first digits of the study's digest.")]
-) -> None:
+def end_session(folder: Folder, study: Annotated[str, typer.Argument(help="The whole digest of the study.")]) -> None:
     """Erase the secrets of a secure sum that will not be finished. This site takes no further part in it."""
-    digest = open_site(folder).end_session(study)
-    typer.echo(f"Erased the secrets of study {digest[:12]}. What was paid for it is spent.")
+    open_site(folder).end_session(study)
+    typer.echo(f"Erased the secrets of study {study}. What was paid for it is spent.")
 
 
 @site.command("request-kit")
@@ -201,15 +196,18 @@ def audit_log(
     log = open_site(folder).audit_log
     if rebuild_index:
         log.rebuild_index(getpass.getuser())
-    table = Table("time (UTC)", "event", "who", "study", "detail")
-    unsigned = 0
+    unsigned, days = 0, list[str]()
     for entry in log.stream():
-        what = entry.what
-        if entry.request:
-            what = f"{entry.code} (request {entry.request[:12]})"
+        days.append(entry.at)
         unsigned += entry.kind in ("approve", "reject") and not entry.is_decision
-        table.add_row(*map(Text, (entry.at[:16].replace("T", " "), entry.kind, entry.who, entry.study[:12], what)))
-    Console().print(table)
+        what = entry.code or entry.what
+        words = (entry.at[:16].replace("T", " "), entry.kind, entry.who, f": {what}" if what else "")
+        typer.echo("{:16}  {:7}  {}{}".format(*words))
+        for label, digest in (("study", entry.study), ("request", entry.request)):
+            if digest:
+                typer.echo(f"{'':18}{label:7}  {digest}")
+    for place in dated_back(days):
+        typer.echo(f"Line {place + 1} is dated more than a day before a line above it: was the clock wrong?")
     for day, number in log.forged().items():
         typer.echo(f"Requests without a valid signature on {day}: {number:,}.")
     if unsigned:
@@ -276,15 +274,16 @@ def _request(file: Path) -> str:
 _REMEDIES: dict["Code", str] = {
     "unreadable": "run the same version of dpcausal as the coordinator.",
     "unknown_requester": "add the study's requester to [requesters] in policy.toml, with the key that dpcausal "
-    "federation key prints at the coordinator.",
+    "federation key prints at the coordinator, and confirm it with dpcausal site confirm.",
     "undecided": "review the study with: {review}, then approve or reject it, and answer again. A study that was "
-    "changed after its approval is a new study.",
+    "changed after its approval is a new study. After a restore or an edit of the policy: dpcausal site status says "
+    "what must be confirmed.",
     "rejected": "dpcausal site audit-log shows who rejected it; that person may approve it later.",
     "not_allowed": "see what the policy does not allow with: {review}.",
     "too_few_units": "the table has fewer units than minimum_units in policy.toml.",
     "no_budget": "dpcausal ledger show prints what was spent; a budget cannot be raised.",
     "failed": "check the table and the ledger with: {review}.",
-    "stopped": "raise seconds or memory in policy.toml, and answer again.",
+    "stopped": "raise seconds or memory in policy.toml, confirm it with dpcausal site confirm, and answer again.",
     "refused_step": "this site answers each round of a secure sum once, for sites whose keys the study lists; a new "
     "attempt needs a new study text.",
 }

@@ -5,22 +5,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from dpcausal.cli.requirements import require_extra
 from dpcausal.cli.site import Folder, check_out, open_site
-from dpcausal.errors import LedgerError, StudyError
+from dpcausal.errors import StudyError
 
 if TYPE_CHECKING:
     from dpcausal.site.decisions import DecisionKind
     from dpcausal.site.people import Role
 
-SHORTEST_DIGEST = 12
-"""The number of digits of a digest that a person must give: fewer can be met by chance or by search."""
-
-Digest = Annotated[str, typer.Argument(help="The digest of the study, as the review shows it: at least 12 digits.")]
+Digest = Annotated[str, typer.Argument(help="The whole digest of the study, as the review shows it.")]
 KeyFile = Annotated[Path, typer.Option("--key", exists=True, dir_okay=False, help="The file of your own key.")]
 Why = Annotated[str, typer.Option(help="Your reason, for the audit log.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Decide without confirmation, in a script.")]
@@ -96,12 +90,10 @@ def export(
 @people.command("list")
 def list_people(folder: Folder) -> None:
     """List the people of a site, with their roles."""
-    table = Table("name", "roles", "key", "login")
-    for person in open_site(folder).people.people:
-        table.add_row(*map(Text, (person.name, ", ".join(person.roles), person.key[:12], person.login)))
-    if table.row_count:
-        Console().print(table)
-    else:
+    found = open_site(folder).people.people
+    for person in found:
+        typer.echo(str(person))
+    if not found:
         typer.echo(f"Nobody can decide here yet. Add a person with: dpcausal site people add {folder} NAME --role …")
 
 
@@ -114,34 +106,23 @@ def add(
     login: Annotated[str, typer.Option(help="The subject of the person's login at the site's console.")] = "",
 ) -> None:
     """Add a person, who may then read, decide or operate as the roles say."""
-    from dpcausal.site.people import Person, add_person, remove_person  # noqa: PLC0415 (slow to load)
+    from dpcausal.site.people import Person  # noqa: PLC0415 (slow to load)
 
-    opened = open_site(folder)
     roles = tuple(cast("Role", each) for each in dict.fromkeys(role))  # `Person` checks them
     person = Person(name, roles, key=key, login=login)
-    known = " and ".join(([f"key {key}"] if key else []) + ([f"login {login}"] if login else [])) or "no key"
-    add_person(folder, person)
-    try:
-        opened.audit_log.write("people", "", person.name, f"added as {', '.join(roles)}, with {known}")
-    except LedgerError:  # nobody is added without a line
-        remove_person(folder, person.name)
-        raise
+    open_site(folder).changes.add_person(person)
     typer.echo(f"Added {person.name} as {', '.join(person.roles)}.")
 
 
 @people.command("remove")
 def remove(folder: Folder, name: Annotated[str, typer.Argument(help="The person's name.")]) -> None:
     """Remove a person, whose approvals then count no more. The person's rejections stay."""
-    from dpcausal.site.people import remove_person  # noqa: PLC0415 (slow to load)
-
-    opened = open_site(folder)
-    person = remove_person(folder, name)
-    opened.audit_log.write("people", "", person.name, "removed")
+    person = open_site(folder).changes.remove_person(name)
     typer.echo(f"Removed {person.name}.")
 
 
 def _decide(  # noqa: PLR0913 (what a decision consists of)
-    folder: Path, digits: str, kind: "DecisionKind", key_file: Path, why: str, *, yes: bool
+    folder: Path, digest: str, kind: "DecisionKind", key_file: Path, why: str, *, yes: bool
 ) -> tuple[str, str]:
     """Show a study, ask, sign and record; return the study's digest and its status."""
     opened = open_site(folder)
@@ -149,29 +130,20 @@ def _decide(  # noqa: PLR0913 (what a decision consists of)
     from dpcausal.site.decisions import sign_decision  # noqa: PLC0415
     from dpcausal.site.people import nobody  # noqa: PLC0415
 
-    _check_digits(digits, folder)
     key = Key.read("", key_file)
     person = opened.people.with_key(key.public)
     if person is None:
         raise nobody(opened.people)
-    review = opened.review(digits)
+    review = opened.review(digest)
     typer.echo(f"{review}\n")
-    _confirm(f"{kind.capitalize()} this study, digest {review.digest[:SHORTEST_DIGEST]}, as {person.name}?", yes=yes)
+    ask_to_confirm(f"{kind.capitalize()} this study, digest {review.digest}, as {person.name}?", yes=yes)
     site = opened.policy.site
     opened.decide(sign_decision(key, site=site, study=review.digest, kind=kind, by=person.name, why=why))
     return review.digest, opened.status(review.digest)
 
 
-def _check_digits(digits: str, folder: Path) -> None:
-    if len(digits) < SHORTEST_DIGEST or not set(digits) <= set("0123456789abcdef"):
-        raise StudyError(
-            expected=f"at least {SHORTEST_DIGEST} digits of the digest that the review showed",
-            got=repr(digits)[:100],
-            hint=f"show the study first with: dpcausal site review {folder} STUDY, then copy its digest.",
-        )
-
-
-def _confirm(question: str, *, yes: bool) -> None:
+def ask_to_confirm(question: str, *, yes: bool) -> None:
+    """Ask, unless that was done before; end the command where the answer is no, or there is nobody to ask."""
     if yes:
         return
     if not _is_terminal():

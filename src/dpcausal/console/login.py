@@ -129,7 +129,7 @@ class Login:
         session = current_session()
         session.rotate()
         session["confirmed"] = {"study": digest, "at": self.state.clock()}
-        self.state.log("confirmed", session["login"], _address(), digest[:12])
+        self.state.log("confirmed", session["login"], _address(), digest)
         return redirect(f"{url_for('site.study', digest=digest)}#decide")
 
     def take_confirmation(self, digest: str) -> None:

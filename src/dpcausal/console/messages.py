@@ -9,7 +9,7 @@ from typing import Any
 from dpcausal.errors import StudyError, redact_errors
 from dpcausal.federation.protocol import VERSION
 from dpcausal.release import Receipt, Release, receipts_in
-from dpcausal.site.audit_log import LogEntry
+from dpcausal.site.log_entry import LogEntry
 from dpcausal.site.policy import Policy
 from dpcausal.study import Study
 

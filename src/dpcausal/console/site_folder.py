@@ -17,8 +17,8 @@ from dpcausal.federation.signatures import Key
 from dpcausal.hash_chain import digest_of
 from dpcausal.ledger import Ledger, Spending
 from dpcausal.release import session_request
-from dpcausal.site.audit_log import LogEntry
 from dpcausal.site.decisions import StudyStatus, sign_decision, verified_decision
+from dpcausal.site.log_entry import LogEntry
 from dpcausal.site.people import Person, identity
 from dpcausal.site.review import objections
 from dpcausal.site.site import Site
@@ -186,6 +186,7 @@ class SiteFolder:
             return None
         file = self.folder / "studies" / f"{digest}.toml"
         decided = {identity(entry.who): entry for entry in self._decisions.get(digest, ())}
+        counting = self.site.audit_log.counting(digest) if decided else ()
         guarantee = study.guarantee(policy.site)
         return Received(
             digest,
@@ -194,7 +195,11 @@ class SiteFolder:
             self.site.status(digest) if decided else "undecided",
             Spending(guarantee.epsilon, guarantee.delta),
             objections(policy, study),
-            tuple(entry.who for entry in decided.values() if entry.kind == "approve" and self._counts(entry)),
+            tuple(
+                entry.who
+                for entry in decided.values()
+                if entry.kind == "approve" and entry in counting and self._counts(entry)
+            ),
             self._is_free(study),
         )
 

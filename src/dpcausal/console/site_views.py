@@ -11,8 +11,8 @@ from werkzeug.wrappers import Response as AnyResponse
 from dpcausal.console.login import Login, current_person, needs_role
 from dpcausal.console.site_folder import SiteFolder
 from dpcausal.plain_text import is_plain_text
-from dpcausal.site.audit_log import LogEntry
 from dpcausal.site.export import Format, exported
+from dpcausal.site.log_entry import LogEntry
 from dpcausal.site.people import identity
 
 MENU = (
@@ -110,7 +110,7 @@ class SitePages:
             abort(404)
         self.login.take_confirmation(digest)
         site.decide(digest, "approve" if kind == "approve" else "reject", current_person(), why)
-        self.login.state.log(kind, current_person().login, request.remote_addr or "", digest[:12])
+        self.login.state.log(kind, current_person().login, request.remote_addr or "", digest)
         return redirect(f"{url_for('site.study', digest=digest)}#decisions")
 
     def budget(self) -> str:
@@ -145,7 +145,7 @@ class SitePages:
     def download(self, name: str) -> Response:
         """Return one message as a file."""
         found = SiteFolder(self.folder).messages.get(name) or abort(404)
-        return _file(found.text, f"message-{name[:12]}.json", "application/json")
+        return _file(found.text, f"message-{name}.json", "application/json")
 
     def log(self) -> str:
         """Return the audit log, filtered."""

@@ -12,6 +12,7 @@ from dpcausal.federation.archive import (
     write_archive,
 )
 from dpcausal.federation.requests import check_intact
+from dpcausal.federation.settings_secrets import copy_settings
 from dpcausal.federation.workspace import Workspace
 
 _KEYS_LEFT_OUT = "private keys, the authority and the kits of the network"
@@ -27,17 +28,20 @@ def backup_workspace(folder: Path, out: Path, *, with_keys: bool = False) -> Man
     workspace = Workspace(folder)
     workspace.roster  # noqa: B018 (raises unless it can be read)
     with staging(out) as staged:
-        names = [file.name for file in folder.glob("*.toml")]
+        settings = [file.name for file in folder.glob("*.toml")]
+        names, left_out = list[str](), list[str]()
         if with_keys:
+            names += settings
             names += [file.name for file in folder.glob("*.key")]
             names += network_files(folder, workspace.network.name)
+        else:
+            left_out += [_KEYS_LEFT_OUT, *copy_settings(folder, staged, settings)]
         copy_files(folder, staged, names)
         if workspace.store.exists():
             copy_database(workspace.store, staged / workspace.store.name)
             check_intact(staged / workspace.store.name)
-        left_out = () if with_keys else (_KEYS_LEFT_OUT,)
-        name = folder.resolve().name
-        return write_archive(staged, out, folder, kind="federation", name=name, with_keys=with_keys, left_out=left_out)
+        about = {"kind": "federation", "name": folder.resolve().name, "with_keys": with_keys}
+        return write_archive(staged, out, folder, left_out=tuple(left_out), **about)
 
 
 def restore_workspace(file: Path, folder: Path) -> Manifest:

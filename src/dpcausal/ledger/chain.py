@@ -27,6 +27,7 @@ Kind = Literal[
     "checkpoint",
     "allocate",
     "close",
+    "site",
 ]
 
 REQUEST_ORDER: tuple[Kind, ...] = ("grant", "debit", "release", "confirm")
@@ -47,10 +48,10 @@ class Entry(ChainEntry):
             spent for good), `release` (the answer that was paid for), `confirm` (the one sum over sites of which this
             answer may be a part), `look` (the answer at one look of a schedule that was paid for), `restore` (an older
             copy was put back), `checkpoint` (the running total of all entries before it), `allocate` (of a population:
-            the budget of one experiment), or `close` (of an experiment: nothing is granted any more; of a population:
-            an experiment returned what it never granted).
-        request: The digest of the request it belongs to; of a version or an experiment its name; of a checkpoint or
-            restore its number.
+            the budget of one experiment), `close` (of an experiment: nothing is granted any more; of a population: an
+            experiment returned what it never granted), or `site` (the state of the site that the ledger belongs to).
+        request: The digest of the request it belongs to; of a version or an experiment its name; of a checkpoint, a
+            restore or the state of a site its number.
         body: The content of the entry, as JSON.
     """
 
@@ -73,6 +74,11 @@ class Entry(ChainEntry):
         """The content of the entry, as plain values."""
         content: dict[str, Any] = json.loads(self.body)
         return content
+
+    @property
+    def day(self) -> str:
+        """The day on which it was written, in UTC."""
+        return str(self.content["at"])
 
     @property
     def answer(self) -> str:

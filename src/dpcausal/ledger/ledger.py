@@ -80,6 +80,15 @@ class Ledger(Answers):
         ledger._open(store, watching)  # noqa: SLF001 (its own)
         return ledger
 
+    @staticmethod
+    def exists(url: str | Path) -> bool:
+        """Return whether there is a ledger at an address."""
+        store = Store(url)
+        if store.is_absent:
+            return False
+        with store.exclusive() as connection:
+            return store.exists(connection)
+
     @classmethod
     def restore(  # noqa: PLR0913
         cls,
@@ -296,6 +305,18 @@ class Ledger(Answers):
     def _holds(self, connection: Connection, receipt: Receipt) -> bool:
         found = self._store.entries_from(connection, receipt.entry or 0, 1)
         return bool(found) and (found[0].number, found[0].digest) == (receipt.entry, receipt.digest)
+
+    def record_site(self, state: Mapping[str, Any]) -> None:
+        """Record the state of the site that this ledger belongs to, so that an older copy of its files is detected."""
+        with self._transaction() as connection:
+            self._append(connection, "site", str(self._running.sighting.number + 1), {"state": dict(state)})
+
+    @property
+    def site_state(self) -> dict[str, Any] | None:
+        """The last recorded state of the site; None where there is none, or an older ledger was restored since."""
+        with self._transaction() as connection:
+            last = self._store.last_of_kinds(connection, ("site", "restore"))
+            return last.content["state"] if last and last.kind == "site" else None
 
     @property
     def spent(self) -> Spending:

@@ -80,7 +80,7 @@ class RunningTotal:
                 return self._charged(entry)
             case Entry(), "close" if not self.closed:
                 return replace(self, closed=True)
-            case Entry(), "debit" | "release" | "confirm" | "look" | "checkpoint" if self._agrees(entry):
+            case Entry(), "debit" | "release" | "confirm" | "look" | "checkpoint" | "site" if self._agrees(entry):
                 return self
         return None
 

@@ -118,6 +118,16 @@ class Store(Database):
             entry.check_digest()
         return entries
 
+    def last_of_kinds(self, connection: Connection, kinds: Collection[Kind]) -> Entry | None:
+        """Return the last entry of one of these kinds, intact; None where there is none."""
+        last = select(func.max(self._table.c.number)).where(self._is_mine, self._table.c.kind.in_(kinds))
+        number = connection.execute(last).scalar_one()
+        if number is None:
+            return None
+        (entry,) = self.entries_from(connection, number, 1)
+        entry.check_digest()
+        return entry
+
     def kinds_of(self, connection: Connection, requests: Collection[str]) -> dict[str, list[str]]:
         """Return the kinds of the entries of each request, in order."""
         table = self._table

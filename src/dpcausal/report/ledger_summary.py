@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Self
 
 from dpcausal.guarantee import ProofStatus
+from dpcausal.hash_chain import dated_back
 from dpcausal.ledger import Budget, Ledger, Spending
 from dpcausal.ledger.chain import Entry
 from dpcausal.queries import queries_asked
@@ -54,6 +55,7 @@ class LedgerSummary:
         opening: The digest of the first entry, which identifies the ledger.
         head: The digest of the last entry.
         entries: The number of entries, all of them verified.
+        dated_back: The numbers of entries that are dated more than a day before an entry before them.
         payments: Every debit, in order.
         receipts_found: How many of the given receipts this ledger confirms.
     """
@@ -68,6 +70,7 @@ class LedgerSummary:
     opening: str
     head: str
     entries: int
+    dated_back: tuple[int, ...]
     payments: tuple[Payment, ...]
     receipts_found: int
 
@@ -100,6 +103,7 @@ class LedgerSummary:
             opening=ledger.opening,
             head=entries[-1].digest,
             entries=len(entries),
+            dated_back=dated_back(entry.day for entry in entries),
             payments=tuple(payments),
             receipts_found=sum(receipt.digest in digests for receipt in receipts),
         )

@@ -58,13 +58,16 @@ class AuditIndex:
         return Head(*found) if found else Head()
 
     def extend(self, head: Head, decisions: list[tuple[str, int]]) -> None:
-        """Record that the log was verified this far, with the places in bytes of decisions, by their studies."""
+        """Record that the log was verified this far, with the places in bytes of decisions, by their studies.
+
+        Places of other changes are recorded by their kinds.
+        """
         with self._opened() as database:
             database.executemany("INSERT INTO decisions VALUES (?, ?)", decisions)
             database.execute("INSERT OR REPLACE INTO head VALUES (1, ?, ?, ?)", (head.size, head.digest, head.seen))
 
     def places(self, study: str) -> list[int]:
-        """Return the places of the decisions about a study, in order."""
+        """Return the places of the decisions about a study, or of the changes of a kind, in order."""
         with self._opened() as database:
             found = database.execute("SELECT place FROM decisions WHERE study = ? ORDER BY place", (study,)).fetchall()
         return [place for (place,) in found]
@@ -72,7 +75,7 @@ class AuditIndex:
     def studies(self) -> frozenset[str]:
         """Return the studies about which anything was decided."""
         with self._opened() as database:
-            found = database.execute("SELECT DISTINCT study FROM decisions").fetchall()
+            found = database.execute("SELECT DISTINCT study FROM decisions WHERE length(study) = 64").fetchall()
         return frozenset(study for (study,) in found)
 
     def count_forged(self, day: str) -> int:

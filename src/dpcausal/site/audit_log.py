@@ -6,77 +6,21 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Any, BinaryIO, Literal
 
 from dpcausal.errors import LedgerError, StudyError, redact_errors
-from dpcausal.hash_chain import ChainEntry, digest_of, verify
+from dpcausal.hash_chain import digest_of, verify
 from dpcausal.plain_text import check_plain_text
 from dpcausal.site.audit_index import AuditIndex, Head, seen
 from dpcausal.site.decisions import claimed_decision
+from dpcausal.site.log_entry import CHANGES, VERSION, LogEntry, broken_at, read_entry
 
 AUDIT_LOG = "audit_log.jsonl"
 _OLD_LOG = "diary.jsonl"
-VERSION = 3
-"""The version of the format. Version 3 added `sealed`, the signed decision; a decision of version 2 does not count.
-
-Version 1 was the file diary.jsonl, with `deny` in place of `reject`.
-"""
-_UNSIGNED = 2
 _FORGED_LINES = 10
 _BLOCK = 65_536
-_DIGITS = 64
-
-Kind = Literal["approve", "reject", "answer", "forged", "people", "index"]
-DECISIONS: tuple[Kind, ...] = ("approve", "reject")
-
-
-@dataclass(frozen=True, kw_only=True)
-class LogEntry(ChainEntry):
-    """One event at a site: one line of the audit log.
-
-    Attributes:
-        version: The version of the format.
-        kind: A decision, an answer to a request, requests without a valid signature, a change of the site's people,
-            or a new index.
-        study: The digest of the study.
-        who: Who decided, or the requester.
-        what: The reason of a decision; of an answer, the request and the code.
-        at: The time; of an answer the day.
-        sealed: The signed decision; empty in other entries.
-    """
-
-    version: int
-    kind: Kind
-    study: str
-    who: str
-    what: str
-    at: str
-    sealed: str = ""
-
-    @property
-    def is_intact(self) -> bool:
-        """Whether the digest is that of all other fields. Version 2 has no field `sealed`."""
-        absent = ("digest", "sealed") if self.version == _UNSIGNED else ("digest",)
-        return self.digest == digest_of({name: value for name, value in vars(self).items() if name not in absent})
-
-    @property
-    def request(self) -> str:
-        """The digest of the request that an answer, or a refusal of a forged request, is about; empty otherwise."""
-        digest, _, code = self.what.partition(" ")
-        return digest if self.kind in ("answer", "forged") and len(digest) == _DIGITS and code else ""
-
-    @property
-    def code(self) -> str:
-        """The code of the answer to a request; empty in other entries."""
-        return self.what.partition(" ")[2] if self.request else ""
-
-    @property
-    def is_decision(self) -> bool:
-        """Whether this is a signed decision."""
-        return self.kind in DECISIONS and self.version != _UNSIGNED
 
 
 class AuditLog:
@@ -97,17 +41,19 @@ class AuditLog:
                 hint="its approvals and rejections do not count any more: move it away, and decide again.",
             )
 
-    def write(self, kind: Literal["answer", "people"], study: str, who: str, what: str) -> None:
+    def write(self, kind: Literal["answer", "people", "confirm", "restore"], study: str, who: str, what: str) -> None:
         """Append an entry, durably.
 
-        Of an answer only the day is written: the time between two would reveal how long reading the table took.
+        Of an answer only the day is written: the time between two would reveal how long reading the table took. Of a
+        restore it is written as precisely as that of a decision.
 
         Raises:
             LedgerError: If the entry cannot be written.
             StudyError: If a text holds control characters, which would act on the terminal of whoever reads it.
         """
         now = datetime.now(UTC)
-        at = now.date().isoformat() if kind == "answer" else now.isoformat(timespec="seconds")
+        precision = "microseconds" if kind == "restore" else "seconds"
+        at = now.date().isoformat() if kind == "answer" else now.isoformat(timespec=precision)
         with self._locked() as descriptor:
             self._append(descriptor, kind=kind, study=study, who=who, what=what, at=at, sealed="")
 
@@ -183,6 +129,61 @@ class AuditLog:
             with self._file.open("rb") as file:
                 return tuple(self._at(file, place, study) for place in self._index.places(study))
 
+    def counting(self, study: str) -> tuple[LogEntry, ...]:
+        """Return the signed decisions about a study that may count, in order: approvals only since the last restore.
+
+        Raises:
+            LedgerError: If the log cannot be read, or an entry was changed, removed or inserted.
+        """
+        with self._locked() as descriptor:
+            self._head(descriptor)
+            last = max(self._index.places("restore"), default=None)
+            with self._file.open("rb") as file:
+                found = {place: self._at(file, place, study) for place in self._index.places(study)}
+                restore = None if last is None else self._at(file, last, "restore")
+        if last is None or restore is None:
+            return tuple(found.values())
+        # By its place and by its time: an approval that was lost could be recorded again after the restore.
+        return tuple(
+            entry
+            for place, entry in found.items()
+            if entry.kind == "reject" or (place > last and entry.time > restore.time)
+        )
+
+    def last_restore(self) -> LogEntry | None:
+        """Return the last line that confirmed a restored site; None where there is none."""
+        restores = self.decisions("restore")
+        return restores[-1] if restores else None
+
+    def end(self) -> dict[str, int | str]:
+        """Return where the log ends: its size in bytes, and the digest of its last entry."""
+        if not self._file.exists():
+            return {"size": 0, "digest": ""}
+        with self._locked() as descriptor:
+            head = self._head(descriptor)
+            return {"size": head.size, "digest": head.digest}
+
+    def holds(self, size: int, digest: str) -> bool:
+        """Return whether the log ends so, or did before it grew."""
+        if not self._file.exists():
+            return size == 0
+        with self._locked() as descriptor:
+            if self._head(descriptor).size < size:
+                return False
+            start = _last_line(descriptor, size)
+            try:
+                return (read_entry(0, os.pread(descriptor, size - start, start)).digest if size else "") == digest
+            except LedgerError:  # no line ends there
+                return False
+
+    def has_changes_after(self, size: int) -> bool:
+        """Return whether people or settings were changed after the log had this size."""
+        if not self._file.exists():
+            return False
+        with self._locked() as descriptor:
+            self._head(descriptor)
+            return any(place >= size for kind in CHANGES for place in self._index.places(kind))
+
     def decided(self) -> frozenset[str]:
         """Return the studies about which anything was decided."""
         with self._locked() as descriptor:
@@ -207,16 +208,16 @@ class AuditLog:
         """Append an entry to the locked log."""
         check_plain_text("who decides, and why", [content["who"], content["what"]], StudyError)
         head = self._head(descriptor)
-        linked: dict[str, object] = content | {"version": VERSION, "previous": head.digest}
-        digest = digest_of(linked)
-        text = (json.dumps(linked | {"digest": digest}, sort_keys=True) + "\n").encode()
+        linked: dict[str, Any] = content | {"version": VERSION, "previous": head.digest}
+        entry = LogEntry(**linked, digest=digest_of(linked))
+        text = (json.dumps(vars(entry), sort_keys=True) + "\n").encode()
         os.ftruncate(descriptor, head.size)  # drops the partial line that a power cut left
         try:
             if os.write(descriptor, text) < len(text):
                 raise self._unusable("no space left on device")
             os.fsync(descriptor)
-            grown = Head(head.size + len(text), digest, seen(descriptor))
-            self._index.extend(grown, [(content["study"], head.size)] if content["sealed"] else [])
+            grown = Head(head.size + len(text), entry.digest, seen(descriptor))
+            self._index.extend(grown, [(entry.topic, head.size)] if entry.topic else [])
         except (OSError, sqlite3.Error, LedgerError):  # who is told of a failure must not find the entry later
             os.ftruncate(descriptor, head.size)
             raise
@@ -237,8 +238,8 @@ class AuditLog:
         size, digest, decisions, reached = 0, "", list[tuple[str, int]](), head.size == 0
         with self._file.open("rb") as file:
             for entry, end in _verified(file, _complete_size(descriptor)):
-                if entry.is_decision and size >= head.size:
-                    decisions.append((entry.study, size))
+                if entry.topic and size >= head.size:
+                    decisions.append((entry.topic, size))
                 size, digest = end, entry.digest
                 reached = reached or (size, digest) == (head.size, head.digest)
         if not reached:
@@ -247,10 +248,10 @@ class AuditLog:
         self._index.extend(grown, decisions)
         return grown
 
-    def _at(self, file: BinaryIO, place: int, study: str) -> LogEntry:
+    def _at(self, file: BinaryIO, place: int, topic: str) -> LogEntry:
         file.seek(place)
-        entry = _entry(0, file.readline())
-        if not (entry.is_intact and entry.is_decision and entry.study == study):
+        entry = read_entry(0, file.readline())
+        if not (entry.is_intact and entry.topic == topic):
             raise self._cut()
         return entry
 
@@ -258,7 +259,7 @@ class AuditLog:
         """Return whether the log has an entry of this version: such an entry never stands before an older one."""
         size = _complete_size(descriptor)
         start = _last_line(descriptor, size)
-        return size > 0 and _entry(0, os.pread(descriptor, size - start, start)).version == VERSION
+        return size > 0 and read_entry(0, os.pread(descriptor, size - start, start)).version == VERSION
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
@@ -301,9 +302,9 @@ def _verified(file: BinaryIO, size: int) -> Iterator[tuple[LogEntry, int]]:
             if end > size:
                 return
             ends[:] = [end]
-            yield _entry(place, line)
+            yield read_entry(place, line)
 
-    for entry in verify(lines(), _broken_at):
+    for entry in verify(lines(), broken_at):
         yield entry, ends[0]
 
 
@@ -326,40 +327,3 @@ def _after_newline(descriptor: int, end: int) -> int:
             return start + found + 1
         end = start
     return 0
-
-
-def _entry(place: int, line: bytes) -> LogEntry:
-    """Read one line."""
-    with redact_errors(ValueError, TypeError, RecursionError, StudyError, instead=lambda _: _broken_at(place)):
-        document = json.loads(line)
-        version = document.get("version", 1) if isinstance(document, dict) else None
-        if type(version) is int and version not in (VERSION, _UNSIGNED):
-            raise _other_version(place, version)
-        entry = LogEntry(**document)
-        if not all(isinstance(value, str) for name, value in document.items() if name != "version"):
-            raise _broken_at(place)
-        if (entry.kind in DECISIONS and version == VERSION) != bool(entry.sealed):
-            raise _broken_at(place)
-        if entry.sealed:
-            claimed = asdict(claimed_decision(entry.sealed))
-            expected = {"kind": entry.kind, "study": entry.study, "by": entry.who, "why": entry.what, "at": entry.at}
-            if not expected.items() <= claimed.items():
-                raise _broken_at(place)
-        return entry
-
-
-def _broken_at(place: int) -> LedgerError:
-    return LedgerError(
-        expected=f"an intact audit log at line {place + 1}",
-        got="a line that was changed, removed or inserted",
-        hint="restore the audit log from a backup; until then the site does not answer.",
-    )
-
-
-def _other_version(place: int, version: int) -> LedgerError:
-    return LedgerError(
-        expected=f"version {VERSION} of the audit log at line {place + 1}",
-        got=f"version {version}",
-        hint="this file was written by another version of dpcausal. Version 2 added the field version and renamed deny "
-        "to reject; version 3 added signatures: move the old file away, and approve studies again.",
-    )

@@ -18,14 +18,18 @@ from dpcausal.federation.archive import (
     staging,
     write_archive,
 )
+from dpcausal.federation.settings_secrets import copy_settings, missing_secrets, without_secrets
 from dpcausal.ledger import Ledger
 from dpcausal.site.audit_log import AUDIT_LOG, AuditLog
+from dpcausal.site.changes import Changes
+from dpcausal.site.people import People, identity
 from dpcausal.site.policy import Policy
 from dpcausal.site.site_ledger import MESSAGES, mark_restored, open_ledger, witness_address
 from dpcausal.site.stores import ResponseStore
 
 _INDEX = Path(AUDIT_LOG).with_suffix(".index").name
 _MARGIN = 60.0
+_CONFIRM = "look at people, requesters and settings, and confirm them: dpcausal site confirm {} --by NAME --why WHY"
 
 
 @dataclass(frozen=True)
@@ -34,26 +38,31 @@ class Restored:
 
     Attributes:
         manifest: What the backup said about itself.
+        found: The people, requesters and last decisions in it, in words.
+        missing: The settings whose secrets the backup does not hold.
         stopped: Why the site does not answer yet; empty if it does.
-        hint: What to do about that.
+        steps: What brings it back into service, in order.
     """
 
     manifest: Manifest
+    found: tuple[str, ...]
+    missing: tuple[str, ...] = ()
     stopped: str = ""
-    hint: str = ""
+    steps: tuple[str, ...] = ()
 
 
 def backup_site(folder: Path, out: Path, *, with_keys: bool = False) -> Manifest:
     """Write a checked backup of a site to a new file. No answer is made meanwhile; one under way is waited for.
 
-    The table and the witness are never part of it, and private keys only on demand.
+    The table and the witness are never part of it, and private keys and secrets in settings only on demand.
 
     Raises:
         StudyError: If the file cannot be written, or an answer takes longer than the policy allows.
         LedgerError: If the ledger or the audit log of the site is damaged: there is nothing worth a backup.
     """
     policy = Policy.read(folder)
-    with staging(out) as staged, _no_answer(folder, policy.seconds + _MARGIN):
+    unanswered = _no_answer(folder, policy.seconds + _MARGIN)
+    with staging(out) as staged, unanswered, Changes(folder).locked():
         open_ledger(folder, policy).verify()
         left_out = ["the table", *_copy(folder, staged, policy, with_keys=with_keys)]
         _check(staged, folder, policy)
@@ -62,10 +71,11 @@ def backup_site(folder: Path, out: Path, *, with_keys: bool = False) -> Manifest
 
 
 def restore_site(file: Path, folder: Path) -> Restored:
-    """Restore a site from a backup to a new folder, and return whether it may answer.
+    """Restore a site from a backup to a new folder, and return what was found and whether the site may answer.
 
-    Without a witness nobody can tell what was answered after the backup was taken, so the site does not answer until a
-    person has recorded that in the ledger. A witness tells whether anything is missing.
+    It may where the ledger and its witness prove that nothing newer was lost. Otherwise people, requesters, settings
+    and approvals are suspended. Without a witness nobody can tell what was answered after the backup was taken, so a
+    person has to record that in the ledger first.
 
     Raises:
         StudyError: If the file is not a backup of a site, or was changed, or the folder holds files.
@@ -73,21 +83,43 @@ def restore_site(file: Path, folder: Path) -> Restored:
     """
     with read_archive(file, "site", folder) as (place, manifest):
         policy = Policy.read(place)
-        if (place / AUDIT_LOG).exists():
-            AuditLog(place / AUDIT_LOG).entries()
+        found = tuple(_found(place, policy))
         own = _ledger_file(place, policy)
         if own is not None and not policy.witness:
             mark_restored(place, Ledger(f"sqlite:///{own}"))
+    missing = tuple(missing_secrets(folder))
+    renewed = (_CONFIRM.format(folder), "let people approve studies again, each with their own key")
+    if missing:
+        step = f"write the secrets into these files, then look again with: dpcausal site status {folder}"
+        return Restored(manifest, found, missing, "the backup does not hold its secrets", (step,))
     try:
         open_ledger(folder, policy).verify()
+        unconfirmed = Changes(folder).unconfirmed()
     except LedgerError as error:
-        return Restored(manifest, f"expected {error.expected}, got {error.got}", error.hint)
-    return Restored(manifest)
+        stopped = f"expected {error.expected}, got {error.got}"
+        return Restored(manifest, found, missing, stopped, (error.hint.removesuffix("."), *renewed))
+    if unconfirmed:
+        return Restored(manifest, found, missing, str(unconfirmed), renewed if unconfirmed.older else renewed[:1])
+    return Restored(manifest, found)
+
+
+def _found(folder: Path, policy: Policy) -> Iterator[str]:
+    """Yield the people, requesters and last decisions of a site, in words."""
+    for person in People.read(folder).people:
+        yield f"person {person}"
+    for name, key in policy.requesters.items():
+        yield f"requester {name}: key {key}"
+    if (folder / AUDIT_LOG).exists():
+        decided = (entry for entry in AuditLog(folder / AUDIT_LOG).stream() if entry.is_decision)
+        last = {(entry.study, identity(entry.who)): entry for entry in decided}
+        for entry in last.values():
+            yield f"decision {entry.kind} by {entry.who} at {entry.at}: study {entry.study}"
 
 
 def _copy(folder: Path, staged: Path, policy: Policy, *, with_keys: bool) -> Iterator[str]:
     """Copy a site's files, and yield what is left out."""
-    names = [file.name for file in folder.glob("*.toml")]
+    settings = [file.name for file in folder.glob("*.toml")]
+    names = settings if with_keys else []
     for kept in ("studies", MESSAGES):
         names += [f"{kept}/{file.name}" for file in folder.glob(f"{kept}/*") if not file.name.startswith(".")]
     if with_keys:
@@ -95,12 +127,13 @@ def _copy(folder: Path, staged: Path, policy: Policy, *, with_keys: bool) -> Ite
         names += [name for root in ("nvflare", "networks") for name in network_files(folder, root)]
     else:
         yield "private keys and the kits of networks"
+        yield from copy_settings(folder, staged, settings)
     copy_files(folder, staged, names)
     with _locked(folder / AUDIT_LOG):
         copy_files(folder, staged, [AUDIT_LOG, _INDEX])
     own = _ledger_file(folder, policy)
     if own is None:
-        yield f"the ledger, which is not in the site's folder: {policy.ledger.split('@')[-1]}"
+        yield f"the ledger, which is not in the site's folder: {without_secrets(policy.ledger)}"
     else:
         copy_database(own, staged / policy.ledger)
     if policy.witness:

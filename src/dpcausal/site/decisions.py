@@ -176,6 +176,16 @@ def check_is_newer(decision: Decision, earlier: Iterable[str]) -> None:
             )
 
 
+def check_is_after(decision: Decision, restored: datetime | None) -> None:
+    """Raise unless an approval was made after the site was last restored: an older one may have been withdrawn."""
+    if restored is not None and decision.time <= restored:
+        raise StudyError(
+            expected=f"an approval made after the site was restored, at {restored.isoformat()}",
+            got=decision.at,
+            hint="make the decision again; if it was made now, set the clock of the machine on which it was signed.",
+        )
+
+
 def status_of(  # noqa: PLR0913 (all that a decision is checked against)
     decisions: Iterable[str],
     people: People,

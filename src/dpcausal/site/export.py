@@ -26,6 +26,8 @@ _EVENTS = {
     "forged": "request without a valid signature",
     "people": "people changed",
     "index": "index made anew",
+    "confirm": "settings confirmed",
+    "restore": "restored site confirmed: earlier approvals do not count",
 }
 
 

@@ -80,6 +80,15 @@ class Person:
                     hint="dpcausal site create-person-key FILE creates a key and prints its public part.",
                 )
 
+    def __str__(self) -> str:
+        return f"{self.name}: {', '.join(self.roles)}, with {self.known_by}"
+
+    @property
+    def known_by(self) -> str:
+        """The key and the login by which the person is known, in words."""
+        known = (f"{what} {value}" for what, value in (("key", self.key), ("login", self.login)) if value)
+        return " and ".join(known) or "no key"
+
 
 @dataclass(frozen=True)
 class People:

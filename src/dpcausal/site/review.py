@@ -10,9 +10,9 @@ from dpcausal.ledger import Ledger
 from dpcausal.real import Real
 from dpcausal.release import format_receipt
 from dpcausal.secure_settings import SecureSettings
-from dpcausal.site.audit_log import LogEntry
 from dpcausal.site.consequences import Consequences
 from dpcausal.site.decisions import StudyStatus
+from dpcausal.site.log_entry import LogEntry
 from dpcausal.site.policy import Policy
 from dpcausal.study import Study
 from dpcausal.text import format_number, table_rows, text_table
@@ -167,8 +167,8 @@ class Review:
             epsilon = math.fsum(each.epsilon for each in self.pending)
             table.append(("also waiting", f"other studies: {len(self.pending):,}, of epsilon {epsilon:g} in total"))
         if self.earlier:
-            words = f"an earlier version, {self.earlier[:12]}, in these lines:"
-            table += table_rows("differs from", (words, *self.changes))
+            words = "its earlier version in the lines below; the digest of that was:"
+            table += table_rows("differs from", (words, self.earlier, *self.changes))
         return table
 
 

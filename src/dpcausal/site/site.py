@@ -25,10 +25,12 @@ from dpcausal.hash_chain import digest_of_text
 from dpcausal.ledger import IN_MEMORY, Budget, DataSet, Ledger
 from dpcausal.release import Receipt, receipts_in, session_request
 from dpcausal.secure_settings import SecureSettings
-from dpcausal.site.audit_log import AUDIT_LOG, AuditLog
+from dpcausal.site.changes import Changes
+from dpcausal.site.confirmation import current_state, find_unconfirmed
 from dpcausal.site.consequences import Consequences, changed_lines
 from dpcausal.site.decisions import (
     StudyStatus,
+    check_is_after,
     check_is_newer,
     check_requester,
     claimed_decision,
@@ -69,7 +71,8 @@ class Site:
         self._folder = folder
         self.policy = Policy.read(folder)
         self._key = Key.read(self.policy.site, folder / KEY)
-        self.audit_log = AuditLog(folder / AUDIT_LOG)
+        self.changes = Changes(folder)
+        self.audit_log = self.changes.audit_log
         self.inbox = Inbox(folder / "studies")
         self._responses = ResponseStore(folder / MESSAGES)
         self._sessions = Sessions(folder / SESSIONS, self.policy.site, self._key.public)
@@ -95,7 +98,7 @@ class Site:
             asked, planned = _read(body, requester)
             message = replace(message, study=self.inbox.store(asked.study))
             self._check(planned, message.study, asked.study)
-            ledger = self.ledger()
+            ledger = self._confirmed_ledger()
             ledger.study = message.study
             response = self._responses.response(message.request)
             if response is None:
@@ -142,6 +145,13 @@ class Site:
         if objections(self.policy, study):
             raise _RefusalError("not_allowed")
 
+    def _confirmed_ledger(self) -> Ledger:
+        """Return the ledger; refuse where people or settings are not as it recorded them."""
+        ledger = self.ledger()
+        if find_unconfirmed(self._folder, self.audit_log, ledger):
+            raise _RefusalError("undecided")
+        return ledger
+
     def _found(self, asked: Request, study: Study, ledger: Ledger) -> dict[str, Any]:
         """Return the content of an answer."""
         if asked.ask in STEPS and asked.ask != "masked":
@@ -183,23 +193,23 @@ class Site:
         header = seal_header(self._key, study.digest, members)
         return masked_answer(part.masked, part.receipt, header)
 
-    def end_session(self, prefix: str) -> str:
-        """Erase the secrets of a secure sum, given the first digits of its study's digest; return the digest.
-
-        This site takes no further part in the sum. What it paid is spent.
+    def end_session(self, digest: str) -> None:
+        """Erase the secrets of the secure sum of a study. This site takes no further part in it; its price is spent.
 
         Raises:
-            SessionError: If this site took no part in it.
+            StudyError: If this site has no such study.
+            SessionError: If this site took no part in its sum.
         """
-        digest = digest_of_text(self.inbox.text(prefix))
+        self.inbox.text(digest)
         self._sessions.end(digest)
-        return digest
 
     def create_ledger(self) -> Ledger:
         """Create the ledger that the policy describes, once."""
         budget = Budget(**self.policy.budget)
         address, witness = ledger_address(self._folder, self.policy), witness_address(self._folder, self.policy)
-        return Ledger.create(address, budget, as_of=self.policy.as_of, witness=witness)
+        ledger = Ledger.create(address, budget, as_of=self.policy.as_of, witness=witness)
+        ledger.record_site(current_state(self._folder, self.audit_log))
+        return ledger
 
     def ledger(self) -> Ledger:
         """Open the site's ledger.
@@ -238,7 +248,7 @@ class Site:
 
     def _status(self, digest: str, text: str | None) -> StudyStatus:
         """Return what was decided about a study, given its text; without it, no approval counts."""
-        decided = [entry.sealed for entry in self.audit_log.decisions(digest)]
+        decided = [entry.sealed for entry in self.audit_log.counting(digest)]
         if not decided:
             return "undecided"
         return status_of(
@@ -272,14 +282,14 @@ class Site:
         Study.from_toml(text)
         return self.inbox.store(text, by_hand=True)
 
-    def review(self, prefix: str, *, open_table: bool = True) -> Review:
-        """Return the review of a study, given the first digits of its digest.
+    def review(self, digest: str, *, open_table: bool = True) -> Review:
+        """Return the review of a study.
 
         Only the table is opened, to count units, and only where the policy allows the study: a requester must not
         decide what the ledger is bound to. With `open_table=False` (at the console) it stays closed.
         """
-        text = self.inbox.text(prefix)
-        study, digest = Study.from_toml(text), digest_of_text(text)
+        text = self.inbox.text(digest)
+        study = Study.from_toml(text)
         allowed = not objections(self.policy, study)
         n = self._vault(study, IN_MEMORY).n if allowed and open_table else None
         ledger = None
@@ -303,12 +313,16 @@ class Site:
         )
 
     def check_ledger(self, review: Review) -> None:
-        """Raise if the ledger would prevent an answer: it is absent, broken, or for other data or another budget."""
+        """Raise if the ledger would prevent an answer.
+
+        It may be absent, broken, or for other data or another budget, or hold another record of the site.
+        """
         ledger = self.ledger()
         ledger.check_budget(Budget(**self.policy.budget))
         if review.n is not None:
             data_set = DataSet.of(review.study.schema, self.policy.allow_unproved)
             ledger.check_data_set(self.policy.as_of, data_set, review.n)
+        self._check_confirmed()
 
     def decide(self, sealed: str) -> str:
         """Record a person's signed decision about a study, and return the study's digest.
@@ -323,9 +337,22 @@ class Site:
         if decision.kind == "approve":
             check_requester(person, study.requester, self.policy.requesters)
             self._check_allowed(study)
-        check_is_newer(decision, [entry.sealed for entry in self.audit_log.decisions(digest)])
-        self.audit_log.record(sealed)
+            self._check_confirmed()
+            restore = self.audit_log.last_restore()
+            check_is_after(decision, restore.time if restore else None)
+        with self.changes.recorded():
+            check_is_newer(decision, [entry.sealed for entry in self.audit_log.decisions(digest)])
+            self.audit_log.record(sealed)
         return digest
+
+    def _check_confirmed(self) -> None:
+        if found := self.changes.unconfirmed():
+            raise StudyError(
+                expected="decisions, people and settings as this site's ledger recorded them",
+                got=str(found),
+                hint="put the right files back; or look at what is there, and confirm it with: dpcausal site confirm "
+                "FOLDER --by NAME --why WHY. The site does not answer before.",
+            )
 
     def _check_allowed(self, study: Study) -> None:
         against = objections(self.policy, study)

@@ -42,6 +42,11 @@ def open_ledger(folder: Path, policy: Policy) -> Ledger:
     return ledger
 
 
+def has_ledger(folder: Path, policy: Policy) -> bool:
+    """Return whether a site's ledger was created."""
+    return Ledger.exists(ledger_address(folder, policy))
+
+
 def mark_restored(folder: Path, ledger: Ledger) -> None:
     """Note that a ledger came from a backup: until the loss is recorded in it, `open_ledger` raises.
 

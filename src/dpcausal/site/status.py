@@ -1,11 +1,12 @@
 """The health of a site. Nothing here opens its table or needs its key."""
 
+import contextlib
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from dpcausal.errors import DpcausalError
+from dpcausal.errors import DpcausalError, LedgerError
 from dpcausal.federation.health import (
     ATTENTION,
     BROKEN,
@@ -19,9 +20,11 @@ from dpcausal.federation.health import (
     check_versions,
 )
 from dpcausal.federation.heartbeat import Heartbeat
+from dpcausal.hash_chain import dated_back
 from dpcausal.ledger.chain import FORMAT as LEDGER_FORMAT
 from dpcausal.site.audit_log import AUDIT_LOG, AuditLog
-from dpcausal.site.audit_log import VERSION as AUDIT_LOG_FORMAT
+from dpcausal.site.changes import Changes
+from dpcausal.site.log_entry import VERSION as AUDIT_LOG_FORMAT
 from dpcausal.site.policy import VERSION as POLICY_FORMAT
 from dpcausal.site.policy import Policy
 from dpcausal.site.sessions import SESSIONS, unfinished_sessions
@@ -38,8 +41,8 @@ def site_status(folder: Path) -> Status:
         StudyError: If there is no readable policy in the folder.
     """
     policy = Policy.read(folder)
-    checks = (*_network(folder), _waiting(folder), *_ledger(folder, policy), _audit_log(folder), *_sessions(folder))
-    rest = (check_disk(folder), check_backup(folder), _versions(folder))
+    checks = (*_network(folder), _waiting(folder), *_ledger(folder, policy), _audit_log(folder), *_confirmed(folder))
+    rest = (*_sessions(folder), check_disk(folder), check_backup(folder), _versions(folder))
     return Status("site", policy.site, (*checks, *rest))
 
 
@@ -88,10 +91,20 @@ def _audit_log(folder: Path) -> Check:
     if not (folder / AUDIT_LOG).exists():
         return Check("audit_log", HEALTHY, "empty", 0)
     try:
-        count = len(AuditLog(folder / AUDIT_LOG).entries())
+        days = [entry.at for entry in AuditLog(folder / AUDIT_LOG).stream()]
     except DpcausalError as error:
         return Check("audit_log", BROKEN, f"expected {error.expected}, got {error.got}")
-    return Check("audit_log", HEALTHY, f"whole, {count} entries", count)
+    back = len(dated_back(days))
+    words = f", {back} of them dated back: see dpcausal site audit-log" if back else ""
+    return Check("audit_log", HEALTHY, f"whole, {len(days)} entries{words}", len(days))
+
+
+def _confirmed(folder: Path) -> Iterator[Check]:
+    """Yield whether decisions and settings are as the ledger recorded them; nothing where there is no usable ledger."""
+    with contextlib.suppress(LedgerError):  # the check of the ledger names it
+        found = Changes(folder).unconfirmed()
+        words = f"{found}; confirm with: dpcausal site confirm" if found else "people and settings are as recorded"
+        yield Check("confirmed", BROKEN if found else HEALTHY, words, value=not found)
 
 
 def _sessions(folder: Path) -> Iterator[Check]:
@@ -105,7 +118,7 @@ def _sessions(folder: Path) -> Iterator[Check]:
         return
     days = int((time.time() - min(unfinished.values())) // 86_400)
     oldest = min(unfinished, key=lambda study: unfinished[study])
-    words = f"not finished: {len(unfinished)}, the oldest for {days} days, study {oldest[:12]}"
+    words = f"not finished: {len(unfinished)}, the oldest for {days} days, study {oldest}"
     old = days > SESSION_DAYS
     hint = "; erase their secrets with: dpcausal site end-session" if old else ""
     yield Check("sessions", ATTENTION if old else HEALTHY, words + hint, len(unfinished))

@@ -45,25 +45,25 @@ class Inbox:
         except FileNotFoundError:
             return []
 
-    def text(self, prefix: str) -> str:
-        """Return the study whose digest begins with these digits.
+    def text(self, digest: str) -> str:
+        """Return the study with this digest.
 
         Raises:
-            StudyError: If there is none, or more than one.
+            StudyError: If there is none, if its file was changed, or if these are only some of the digits: whoever
+                writes studies can make two whose digests begin alike.
         """
         names = [file.name.removesuffix(".toml") for file in self._files()]
-        found = [digest for digest in names if prefix and digest.startswith(prefix)]
-        if len(found) != 1:
+        if digest not in names:
             raise StudyError(
-                expected="the digest of one study that this site has, or its first digits",
-                got=f"{prefix!r}, with which {len(found)} of {len(names)} digests begin",
+                expected="the whole digest of a study that this site has: 64 digits",
+                got=repr(digest)[:100],
                 hint="list the studies with: dpcausal site review FOLDER.",
             )
-        text = self.intact(found[0])
+        text = self.intact(digest)
         if text is None:
             raise StudyError(
                 expected="a study file as it was received",
-                got=f"{found[0]}.toml, which was changed",
+                got=f"{digest}.toml, which was changed",
                 hint="remove the file; the coordinator sends it again with its next request.",
             )
         return text

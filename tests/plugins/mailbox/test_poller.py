@@ -63,7 +63,7 @@ def test_answers_are_sent_and_each_study_has_one_line(tmp_path: Path, key: Key) 
     assert lines == [
         "event=connected",
         "computed one",
-        f"event=study study={'cd' * 6} request={'ab' * 6} outcome=undecided",
+        f"event=study study={'cd' * 32} request={'ab' * 32} outcome=undecided",
     ]
     assert not list(Outbox(tmp_path / "outbox").messages())
 
@@ -84,7 +84,7 @@ def test_message_that_the_server_does_not_want_is_dropped(tmp_path: Path, key: K
     lines: list[str] = []
     poller(Script({1: "one"}, "no_delivery", {}), tmp_path, key, lines).poll()
     assert not list(Outbox(tmp_path / "outbox").messages())
-    assert f"event=dropped reason=no_delivery request={REQUEST[:12]}" in lines
+    assert f"event=dropped reason=no_delivery request={REQUEST}" in lines
 
 
 def test_pause_grows_with_failures_up_to_a_cap_and_is_random(tmp_path: Path, key: Key) -> None:

@@ -175,9 +175,7 @@ class Poller:
             if error.reason not in {"no_delivery", "malformed", "too_large"}:
                 raise
             # The site's own store has the answer, for when it is asked again.
-            self._log(
-                f"event=dropped reason={error.reason} request={Message.from_json(claimed_body(text)).request[:12]}"
-            )
+            self._log(f"event=dropped reason={error.reason} request={Message.from_json(claimed_body(text)).request}")
             self._outbox.remove(place)
             return False
         self._outbox.remove(place)
@@ -193,7 +191,7 @@ class Poller:
 def _outcome(message: str) -> str:
     """Return the line of the log about an answer."""
     found = Message.from_json(claimed_body(message))
-    return f"event=study study={found.study[:12]} request={found.request[:12]} outcome={found.code}"
+    return f"event=study study={found.study} request={found.request} outcome={found.code}"
 
 
 def _not_joined(folder: Path) -> StudyError:

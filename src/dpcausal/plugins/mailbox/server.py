@@ -130,7 +130,7 @@ class _Server:
             _refuse("malformed")
         if not self._store.post_message(site, _whole(document["place"]), message.request, document["text"]):
             _refuse("no_delivery")
-        self._log(f"event=message site={site} request={message.request[:12]} code={message.code}")
+        self._log(f"event=message site={site} request={message.request} code={message.code}")
         return {}
 
     def post_request(self) -> dict[str, Any]:
@@ -147,7 +147,7 @@ class _Server:
             _refuse("malformed")
         asked = digest_of_text(body)
         self._store.post_request(asked, requester, document["text"], sites)
-        self._log(f"event=request requester={requester} request={asked[:12]} sites={len(sites)}")
+        self._log(f"event=request requester={requester} request={asked} sites={len(sites)}")
         return {}
 
     def messages(self) -> dict[str, Any]:
