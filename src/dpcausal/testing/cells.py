@@ -153,7 +153,10 @@ def _listed_texts(column: TableColumn) -> list[Cell]:
             (f"the text {text!r} after a blank of spreadsheets", f"\u00a0{text}\u202f"),
             (f"the text {text!r} and more", f"{text}x"),
         ]
-    return [*cells, *(("odd text", text) for text in ("", "x", "0", "\u212a", "ı", "A\u030a", "'", "\\", "x" * 300))]
+    return [
+        *cells,
+        *(("odd text", text) for text in ("", "x", "0", "\u212a", "\u0131", "A\u030a", "'", "\\", "x" * 300)),
+    ]
 
 
 def _days(column: Real) -> list[Cell]:

@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from dpcausal.cells import Value
 from dpcausal.columns import Binary, Category, Column, Unit
 from dpcausal.real import Real
 from dpcausal.schema import PROTECTS, Schema
@@ -195,7 +194,7 @@ class _Draw:
         return Binary(name, (pair[0], pair[1]), missing=self.one((None, *pair)), strict=self.chance(0.2))
 
     def category(self, name: str) -> Category:
-        values: Sequence[Value] = self.one((*_TEXT_VALUES, *_NUMBER_VALUES))
+        values = self.one((*_TEXT_VALUES, *_NUMBER_VALUES))
         values = values if self.chance(0.7) else self.some(values)
         aliases = {values[0]: ["another", "Ä b"]} if self.chance(0.3) else {}
         return Category(name, values, self.one((None, *values)), aliases=aliases, strict=self.chance(0.2))

@@ -1,5 +1,6 @@
 """What every answer asks an engine to add up, compared with Python unit by unit."""
 
+import itertools
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,6 +29,9 @@ from dpcausal.vault.engines import OUTSIDE, Batch, Engine, ExactInts, Ticks, exa
 
 OpenEngine = Callable[[pa.Table, Schema], Engine]
 """Opens a table, seen through a schema, with the engine to check."""
+
+_MOST_NOTED, _MOST_OTHERS = 3, 8
+"""How many expressions that fail in one reading are noted, and of how many units tables of their own are made."""
 
 _NUMBER = "number of the unit"
 """The covariate by which units are told apart."""
@@ -113,7 +117,7 @@ class Comparison:
         expressions: How many different expressions were compared for every unit.
         units: How many units there are.
         differing: How many integers differ.
-        failing: How many expressions fail for some cells and not for others.
+        failing: How many expressions fail for some cells and not for others; of one reading the first few count.
         broken: How many expressions fail for any cells.
         refused: Whether the table's types were refused when it was opened.
         found: What differs or fails, in words.
@@ -225,23 +229,27 @@ class _Asker:
 
     def collect(self, columns: Sequence[str]) -> None:
         """Ask for the rows themselves."""
-        size = len(self._case.table)
-        expected, found = (
-            sorted(zip(*(rows[name].tolist() for name in columns), strict=True))
-            for rows in (engine.collect(columns, size, whole=True) for engine in (self._reference, self._engine))
+        try:
+            rows = self._engine.collect(columns, len(self._case.table), whole=True)
+        except Exception as error:  # noqa: BLE001 (as above)
+            self._found.broken += 1
+            self._found.found.append(f"{self._case.name}: collecting units fails ({type(error).__name__})")
+            return
+        known = self._reference.collect(columns, 0, whole=True)
+        found, expected = (
+            sorted(zip(*(each[name].tolist() for name in columns), strict=True)) for each in (rows, known)
         )
-        unlike = sum(found != expected for found, expected in zip(found, expected, strict=False))
-        if found != expected:
-            self._found.differing += max(unlike, 1)
-            self._found.found.append(f"{self._case.name}: {unlike} collected units are not coerced as declared")
+        unlike = sum(one != other for one, other in zip(found, expected, strict=False)) or int(found != expected)
+        if unlike:
+            self._found.differing += unlike
+            self._found.found.append(f"{self._case.name}: {unlike} collected units are not read as declared")
 
     def _note_failure(
         self, cells: Mapping[str, int], sums: Sequence[str], asks: Sequence[Ask], error: Exception, *, whole: bool
     ) -> None:
-        alone = [each for each in sums if self._fails(self._engine, cells, each, whole=whole)]
         others = list(self._others())
-        for each in alone or sums:
-            passing = [unit for unit, engine in others if not self._fails(engine, cells, each, whole=whole)]
+        for each in itertools.islice(self._failing(cells, sums, whole=whole), _MOST_NOTED):
+            passing = [unit for unit, engine in others if not self._fails(engine, cells, [each], whole=whole)]
             failing = [unit for unit, _ in others if unit not in passing]
             self._found.failing += bool(passing)
             self._found.broken += not passing
@@ -251,16 +259,28 @@ class _Asker:
                 why = "fails for all of these units together" if passing else "fails for any unit"
                 self._note(cells, [], each, asks, f"{why} ({type(error).__name__})")
 
+    def _failing(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool) -> Iterator[str]:
+        """Yield those of some expressions that fail, given that they fail together."""
+        if len(sums) == 1:
+            yield sums[0]
+            return
+        halves = sums[: len(sums) // 2], sums[len(sums) // 2 :]
+        alone = [half for half in halves if self._fails(self._engine, cells, half, whole=whole)]
+        for half in alone:
+            yield from self._failing(cells, half, whole=whole)
+        if not alone:
+            yield sums[0]  # which fails only beside the others
+
     def _others(self) -> Iterator[tuple[int, Engine]]:
-        """Yield tables of a single unit each."""
+        """Yield tables of a single unit each, of a few units."""
         table, schema = _numbered(self._case)
         owners = np.array(self._case.owners)
-        for unit in range(0, int(owners.max()) + 1, 5):
+        for unit in range(_MOST_OTHERS):
             yield unit, self._open(table.filter(pa.array(owners == unit)), schema)
 
-    def _fails(self, engine: Engine, cells: Mapping[str, int], sum_: str, *, whole: bool) -> bool:
+    def _fails(self, engine: Engine, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool) -> bool:
         try:
-            engine.aggregate(cells, [sum_], whole=whole)
+            engine.aggregate(cells, sums, whole=whole)
         except Exception:  # noqa: BLE001
             return True
         return False
