@@ -131,7 +131,8 @@ def _in_spark() -> Iterator[OpenEngine]:
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     with tempfile.TemporaryDirectory() as folder:
-        builder = SparkSession.builder.master("local[1]").config(map=SETTINGS | _QUICK)
+        settings: dict[str, Any] = SETTINGS | _QUICK
+        builder = SparkSession.builder.master("local[1]").config(map=settings)
         session = builder.config("spark.sql.warehouse.dir", folder).getOrCreate()
         yield lambda table, schema: open_table(session.createDataFrame(_signed(table)), schema)
         session.stop()
@@ -139,7 +140,7 @@ def _in_spark() -> Iterator[OpenEngine]:
 
 @contextmanager
 def _in_snowflake() -> Iterator[OpenEngine]:
-    """Run the text for Snowflake in fakesnow, which is DuckDB under Snowflake's names: the text is tested, no server."""
+    """Run the text for Snowflake in fakesnow, which is DuckDB under Snowflake's names."""
     try:
         fakesnow, connector = map(importlib.import_module, ("fakesnow", "snowflake.connector"))
     except ModuleNotFoundError as error:

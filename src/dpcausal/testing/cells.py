@@ -177,7 +177,7 @@ def _days(column: Real) -> list[Cell]:
 def _written(column: TableColumn, number: float) -> str:
     """Return a number or a day as a column of text would have it."""
     if isinstance(column, Real) and column.since:
-        day = np.datetime64(number, "D").item()
+        day = np.datetime64(int(number), "D").item()
         text = column.formats[0].replace("%Y", f"{day.year:04}").replace("%m", f"{day.month:02}")
         return text.replace("%d", f"{day.day:02}")
     if not isinstance(column, Real) or not math.isfinite(number):

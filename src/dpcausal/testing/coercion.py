@@ -5,7 +5,7 @@ Nothing here is shared with the SQL text that engines run. Floating point is tha
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from typing import Any
@@ -37,26 +37,23 @@ def coerced_units(table: pa.Table, schema: Schema) -> Coerced:
     unit = schema.unit
     if unit is None:
         return [
-            {name: _integer(name, column, cells[name][row]) for name, column in columns.items()}
-            for row in range(len(table))
+            {name: _integer(name, column, cells[name][place]) for name, column in columns.items()}
+            for place in range(len(table))
         ]
     who, when = _cells(table[unit.name]), _cells(table[unit.by])
     groups: dict[Any, list[int]] = {}
-    for row, key in enumerate(who):  # records without a key are those of one unit
-        groups.setdefault(key, []).append(row)
+    for place, key in enumerate(who):  # records without a key are those of one unit
+        groups.setdefault(key, []).append(place)
+    added = {name: column for name, column in columns.items() if column.name in unit.added}
     units = []
-    for rows in groups.values():
+    for places in groups.values():
         totals = {
-            name: _total(name, column, [cells[name][row] for row in rows], counted=column.name in unit.count)
-            for name, column in columns.items()
-            if column.name in unit.added
+            name: _total(name, column, [cells[name][place] for place in places], counted=column.name in unit.count)
+            for name, column in added.items()
         }
         records = [
-            (
-                when[row],
-                {name: _integer(name, columns[name], cells[name][row]) for name in columns if name not in totals},
-            )
-            for row in rows
+            (when[place], {name: _integer(name, columns[name], cells[name][place]) for name in columns.keys() - added})
+            for place in places
         ]
         units.append(_kept(records, unit) | totals)
     return units
@@ -203,7 +200,7 @@ def _day_in_text(formats: Sequence[str], data: bytes) -> int | None:
 def _total(name: str, column: TableColumn, cells: Sequence[Any], *, counted: bool) -> int:
     """Return what the records of one unit come to together."""
     if not isinstance(column, Real):
-        code = int(any(_place(column, cell) == 1 for cell in cells))  # type: ignore[arg-type] (of a Binary)
+        code = int(any(_place(column, cell) == 1 for cell in cells))
         return 2 * GRID * code - GRID if name == "outcome" else code
     if counted:
         numbers = [0.0 if cell is None or cell != cell else 1.0 for cell in cells]  # noqa: PLR0124 (NaN)
@@ -220,7 +217,8 @@ def _total(name: str, column: TableColumn, cells: Sequence[Any], *, counted: boo
 def _kept(records: list[tuple[Any, dict[str, int]]], unit: Unit) -> dict[str, int]:
     """Return the one record of a unit that counts: the first or last, of equals the one with the least integers."""
     records = sorted(records, key=lambda record: _tie(record[1]))
-    for order in (_as_it_stands, _as_number):
+    orders: tuple[Callable[[Any, Unit], Any], ...] = (_as_it_stands, _as_number)
+    for order in orders:
         keyed = [(order(when, unit), (when, record)) for when, record in records]
         present = [each for each in keyed if each[0] is not None]
         present.sort(key=lambda each: each[0], reverse=unit.keep == "last")
@@ -230,7 +228,7 @@ def _kept(records: list[tuple[Any, dict[str, int]]], unit: Unit) -> dict[str, in
 
 def _tie(record: Mapping[str, int]) -> list[int]:
     """Return what decides between records of one time: arms first, the outcome last."""
-    covariates = [name for name in record if name.startswith("covariate_")]
+    covariates = sorted((name for name in record if name.startswith("covariate_")), key=lambda name: (len(name), name))
     return [record[name] for name in ("treatment", "arm", *covariates, "outcome") if name in record]
 
 

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from dpcausal.cells import Value
 from dpcausal.columns import Binary, Category, Column, Unit
 from dpcausal.real import Real
 from dpcausal.schema import PROTECTS, Schema
@@ -25,7 +26,7 @@ _BOUNDS = (
     *((-3.0, 1e6), (0.1, 0.3), (-1e-3, 1e-3), (0.0, 2.0**21), (-(2.0**20), 2.0**20), (0.1, 1e60), (-7e-90, 1e-90)),
     *((0.0, 3650.0), (0.3, 0.30000000000000004 + 1e-9), (-200.0, 100.0)),
 )
-_TEXT_VALUES = (
+_TEXT_VALUES: tuple[Sequence[Value], ...] = (
     ("a", "b", "c"),
     ("low", "Mid", "HIGH"),
     ("é", "Å", "ß"),
@@ -33,7 +34,7 @@ _TEXT_VALUES = (
     ("x y", "'", "z"),
     ("ja", "nein"),
 )
-_NUMBER_VALUES = (
+_NUMBER_VALUES: tuple[Sequence[Value], ...] = (
     *(
         (0, 1),
         (1, 2, 3),
@@ -72,7 +73,7 @@ _WRITTEN: tuple[dict[str, Any], ...] = (
     {"strip": ["%"]},
     {"percent": True},
 )
-_DATES = ({}, {"date_format": "%d.%m.%Y"}, {"date_format": ["%Y%m%d", "%d/%m/%Y"]})
+_DATES: tuple[dict[str, Any], ...] = ({}, {"date_format": "%d.%m.%Y"}, {"date_format": ["%Y%m%d", "%d/%m/%Y"]})
 
 
 @dataclass(frozen=True)
@@ -139,15 +140,15 @@ class _Draw:
         cells = {name: self.cells(columns[name], kind, units) for name, kind in types.items()}
         # Of units with several records, the others repeat cells of other units.
         extra = self.integers(units, units) if schema.unit else []
-        owners, rows = [*range(units), *extra], [*range(units), *self.integers(units, len(extra))]
-        arrays = {name: pa.array([cells[name][row][1] for row in rows], kind) for name, kind in types.items()}
+        owners, records = [*range(units), *extra], [*range(units), *self.integers(units, len(extra))]
+        arrays = {name: pa.array([cells[name][record][1] for record in records], kind) for name, kind in types.items()}
         if schema.unit is not None:
             arrays[schema.unit.name] = pa.array(
                 [None if owner == 0 else f"id {owner}" for owner in owners], pa.string()
             )
             arrays[schema.unit.by] = self.times(schema.unit, len(owners))
         table = pa.table({name: arrays[name] for name in self.some(list(arrays))})
-        kinds = {name: [cells[name][row][0] for row in rows] for name in types}
+        kinds = {name: [cells[name][record][0] for record in records] for name in types}
         return Case(place, schema, table, owners, kinds)
 
     def one(self, of: Sequence[T]) -> T:
@@ -207,7 +208,7 @@ class _Draw:
 
     def unit(self, name: str, by: str, columns: Sequence[Column]) -> Unit:
         numbers = [each for each in columns if isinstance(each, Real) and not (each.since or each.indicator)]
-        added = [each.name for each in (*numbers, *(each for each in columns if isinstance(each, Binary)))]
+        added = [each.name for each in columns if each in numbers or isinstance(each, Binary)]
         counted = [each.name for each in numbers if not each.missing_codes]
         count = [self.one(counted)] if counted and self.chance(0.5) else []
         total = [name for name in added if name not in count and self.chance(0.5)]

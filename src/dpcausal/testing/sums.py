@@ -228,16 +228,16 @@ class _Asker:
                 self._note(cells, place, sums[which], asks, wrong)
 
     def collect(self, columns: Sequence[str]) -> None:
-        """Ask for the rows themselves."""
+        """Ask for the units themselves."""
         try:
-            rows = self._engine.collect(columns, len(self._case.table), whole=True)
+            read = self._engine.collect(columns, len(self._case.table), whole=True)
         except Exception as error:  # noqa: BLE001 (as above)
             self._found.broken += 1
             self._found.found.append(f"{self._case.name}: collecting units fails ({type(error).__name__})")
             return
         known = self._reference.collect(columns, 0, whole=True)
         found, expected = (
-            sorted(zip(*(each[name].tolist() for name in columns), strict=True)) for each in (rows, known)
+            sorted(zip(*(each[name].tolist() for name in columns), strict=True)) for each in (read, known)
         )
         unlike = sum(one != other for one, other in zip(found, expected, strict=False)) or int(found != expected)
         if unlike:
@@ -306,6 +306,6 @@ class _Asker:
     def _described(self, column: TableColumn, unit: int) -> str:
         """Return the cells of a unit in a column, and what is hostile about them."""
         name = table_column(column)
-        rows = [row for row, owner in enumerate(self._case.owners) if owner == unit]
-        cells = (f"{self._case.table[name][row].as_py()!r} ({self._case.kinds[name][row]})" for row in rows)
+        places = [place for place, owner in enumerate(self._case.owners) if owner == unit]
+        cells = (f"{self._case.table[name][place].as_py()!r} ({self._case.kinds[name][place]})" for place in places)
         return f"{name!r}, {self._case.table.schema.field(name).type}: {', '.join(cells)}"
