@@ -21,6 +21,7 @@ from dpcausal.queries import (
     CovariateSums,
     EffectWeights,
     Fourier,
+    MetricMoments,
     Query,
     RegressionMoments,
 )
@@ -42,6 +43,7 @@ from tests.vault.on_spark import (
     settings,
     sizes,
 )
+from tests.vault.sql_texts import THREE_ARMS, corners, distinct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -79,6 +81,13 @@ def test_every_query_has_the_same_answer(query: Query, duck: Engine, spread: lis
 def test_no_spread_of_rows_changes_the_answer(query: Query, duck: Engine, spread: list[SparkEngine]) -> None:
     expected = answer(query, duck)
     assert [answer(query, engine) == expected for engine in spread] == [True] * 3
+
+
+def test_products_of_cells_that_are_far_out_are_the_same_integers(spark: "SparkSession") -> None:
+    table, sums = corners(), distinct(THREE_ARMS, MetricMoments.examples(THREE_ARMS))
+    engines = SparkEngine(frame_of(spark, table, 3), THREE_ARMS), open_table(table, THREE_ARMS)
+    found, expected = (engine.aggregate({"arm": 4, "covariate_4": 4}, sums, whole=True) for engine in engines)
+    assert (found == expected).all()
 
 
 def test_a_solver_that_reads_rows_at_every_step_has_the_same_answer(

@@ -206,6 +206,13 @@ def _read(column: TableColumn, family: Family, dialect: Dialect, cell: str) -> s
         return dialect.text(cell) if isinstance(column.values[0], str) else value_in_text(column, cell, dialect)
     if family == "integer" and not isinstance(column, Real) and _is_whole(column):
         return f"CAST({cell} AS BIGINT)"  # differences of narrower integers may overflow
+    return _double(cell, family)
+
+
+def _double(cell: str, family: Family) -> str:
+    """Return a cell of numbers or booleans as DOUBLE."""
+    if family == "boolean":  # which some engines do not cast
+        return f"CASE WHEN {cell} THEN {literal(1.0)} WHEN NOT {cell} THEN {literal(0.0)} END"
     # DuckDB gives the nearest DOUBLE of the text of a number beyond 64 bits, but not always of the number.
     return f"CAST(CAST({cell} AS STRING) AS DOUBLE)" if family == "wide number" else f"CAST({cell} AS DOUBLE)"
 
@@ -324,9 +331,9 @@ def _code(column: Binary | Category, value: str, family: Family, dialect: Dialec
         others = [f"WHEN {value} IN ({each}) THEN {code}" for code, each in enumerate(spelled) if code != missing]
         return f"CASE {' '.join(others)} ELSE {missing} END"
     if len(values) > 2 and _is_whole(column) and all(int(b) == int(a) + 1 for a, b in itertools.pairwise(values)):
-        within = f"LEAST(GREATEST({value}, {spelled[0]}), {spelled[-1]})"
-        listed = f"{value} = {within if whole else f'FLOOR({within})'}"
-        return f"CASE WHEN {listed} THEN {value} ELSE {spelled[missing]} END - {spelled[0]}"
+        rest = f"ELSE {spelled[missing]} END"
+        listed = value if whole else f"CASE WHEN {value} = FLOOR({value}) THEN FLOOR({value}) {rest}"
+        return f"CASE WHEN {value} BETWEEN {spelled[0]} AND {spelled[-1]} THEN {listed} {rest} - {spelled[0]}"
     others = [f"WHEN {value} = {each} THEN {code}" for code, each in enumerate(spelled) if code != missing]
     return f"CASE {' '.join(others)} ELSE {missing} END"
 

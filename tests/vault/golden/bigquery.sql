@@ -1,93 +1,337 @@
-SELECT
-  (
-    `t3`.`treatment` * 3
-  ) + `t3`.`covariate_0` AS `place`,
-  CAST(COUNT(*) AS STRING) AS `sum_0`,
-  CAST(SUM(CAST(`t3`.`outcome` AS NUMERIC)) AS STRING) AS `sum_1`,
-  CAST(SUM(
-    CAST((
-      1099511627776 - (
-        CAST(`t3`.`outcome` AS INT64) * `t3`.`outcome`
-      )
-    ) >> 20 AS NUMERIC)
-  ) AS STRING) AS `sum_2`
-FROM (
-  SELECT
-    *
-  FROM (
-    SELECT
-      CAST(CASE WHEN `t1`.`read_0` = 0 THEN 0 WHEN `t1`.`read_0` = 1 THEN 1 ELSE 2 END AS INT64) AS `treatment`,
-      CAST(CAST(FLOOR(
-        (
-          (
-            CASE
-              WHEN `t1`.`read_1` BETWEEN 0.0 AND 10.0
-              THEN `t1`.`read_1`
-              ELSE CASE
-                WHEN `t1`.`read_1` < 0.0
-                THEN 0.0
-                WHEN `t1`.`read_1` <= CAST('Infinity' AS FLOAT64)
-                THEN 10.0
-                ELSE 5.0
-              END
-            END - 5.0
-          ) * 209715.2
-        ) + 0.5
-      ) AS INT64) AS INT64) AS `outcome`,
-      CAST(CASE WHEN `t1`.`read_2` IN ('a') THEN 0 WHEN `t1`.`read_2` IN ('b') THEN 1 ELSE 2 END AS INT64) AS `covariate_0`
-    FROM (
-      SELECT
-        `t0`.`treat` AS `read_0`,
-        `t0`.`score` AS `read_1`,
-        TRIM(
-          REPLACE(
-            REPLACE(
-              REPLACE(
-                REPLACE(
-                  REPLACE(
-                    REPLACE(
-                      REPLACE(
-                        REPLACE(
-                          REPLACE(
-                            REPLACE(
-                              TRANSLATE(`t0`.`ward`, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz'),
-                              '\t',
-                              ' '
-                            ),
-                            '\n',
-                            ' '
-                          ),
-                          '\v',
-                          ' '
-                        ),
-                        '\f',
-                        ' '
-                      ),
-                      '\r',
-                      ' '
-                    ),
-                    ' ',
-                    ' '
-                  ),
-                  ' ',
-                  ' '
-                ),
-                ' ',
-                ' '
-              ),
-              ' ',
-              ' '
-            ),
-            '﻿',
-            ' '
-          ),
-          ' \t\n\r\v\f'
-        ) AS `read_2`
-      FROM `clinic`.`visits` AS `t0`
-    ) AS `t1`
-  ) AS `t2`
-  WHERE
-    `t2`.`treatment` < 2
-) AS `t3`
-GROUP BY
-  1
+-- Written by: python -m tests.vault.sql_texts
+
+-- Coercion rules
+
+-- covariate_0: Real(low=0.0, high=10.0) of integer
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`covariate_0` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(FLOOR((CASE WHEN `rows`.`read_2` BETWEEN CAST('0.0' AS FLOAT64) AND CAST('10.0' AS FLOAT64) THEN `rows`.`read_2` ELSE CASE WHEN `rows`.`read_2` < CAST('0.0' AS FLOAT64) THEN CAST('0.0' AS FLOAT64) WHEN `rows`.`read_2` <= CAST('Infinity' AS FLOAT64) THEN CAST('10.0' AS FLOAT64) ELSE CAST('5.0' AS FLOAT64) END END - CAST('5.0' AS FLOAT64)) * CAST('209715.2' AS FLOAT64) + CAST('0.5' AS FLOAT64)) AS INT64) AS `covariate_0` FROM (SELECT CAST(`rows`.`cell_2` AS FLOAT64) AS `read_2` FROM (SELECT `dpcausal_source`.`cell` AS `cell_2` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- covariate_0: Real(low=0.0, high=10.0) of number
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`covariate_0` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(FLOOR((CASE WHEN `rows`.`read_2` BETWEEN CAST('0.0' AS FLOAT64) AND CAST('10.0' AS FLOAT64) THEN `rows`.`read_2` ELSE CASE WHEN `rows`.`read_2` < CAST('0.0' AS FLOAT64) THEN CAST('0.0' AS FLOAT64) WHEN `rows`.`read_2` <= CAST('Infinity' AS FLOAT64) THEN CAST('10.0' AS FLOAT64) ELSE CAST('5.0' AS FLOAT64) END END - CAST('5.0' AS FLOAT64)) * CAST('209715.2' AS FLOAT64) + CAST('0.5' AS FLOAT64)) AS INT64) AS `covariate_0` FROM (SELECT CAST(`rows`.`cell_2` AS FLOAT64) AS `read_2` FROM (SELECT `dpcausal_source`.`cell` AS `cell_2` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- covariate_0: Real(low=0.0, high=10.0) of boolean
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`covariate_0` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(FLOOR((CASE WHEN `rows`.`read_2` BETWEEN CAST('0.0' AS FLOAT64) AND CAST('10.0' AS FLOAT64) THEN `rows`.`read_2` ELSE CASE WHEN `rows`.`read_2` < CAST('0.0' AS FLOAT64) THEN CAST('0.0' AS FLOAT64) WHEN `rows`.`read_2` <= CAST('Infinity' AS FLOAT64) THEN CAST('10.0' AS FLOAT64) ELSE CAST('5.0' AS FLOAT64) END END - CAST('5.0' AS FLOAT64)) * CAST('209715.2' AS FLOAT64) + CAST('0.5' AS FLOAT64)) AS INT64) AS `covariate_0` FROM (SELECT CASE WHEN `rows`.`cell_2` THEN CAST('1.0' AS FLOAT64) WHEN NOT `rows`.`cell_2` THEN CAST('0.0' AS FLOAT64) END AS `read_2` FROM (SELECT `dpcausal_source`.`cell` AS `cell_2` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- covariate_0: Real(low=0.1, high=0.3, missing=0.20000000000000004) of integer
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`covariate_0` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(FLOOR((CASE WHEN `rows`.`read_2` BETWEEN CAST('0.1' AS FLOAT64) AND CAST('0.3' AS FLOAT64) THEN `rows`.`read_2` ELSE CASE WHEN `rows`.`read_2` < CAST('0.1' AS FLOAT64) THEN CAST('0.1' AS FLOAT64) WHEN `rows`.`read_2` <= CAST('Infinity' AS FLOAT64) THEN CAST('0.3' AS FLOAT64) ELSE CAST('0.20000000000000004' AS FLOAT64) END END - CAST('0.2' AS FLOAT64)) * CAST('10485760.0' AS FLOAT64) + CAST('0.5' AS FLOAT64)) AS INT64) AS `covariate_0` FROM (SELECT CAST(`rows`.`cell_2` AS FLOAT64) AS `read_2` FROM (SELECT `dpcausal_source`.`cell` AS `cell_2` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- covariate_0: Real(low=0.1, high=0.3, missing=0.20000000000000004) of number
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`covariate_0` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(FLOOR((CASE WHEN `rows`.`read_2` BETWEEN CAST('0.1' AS FLOAT64) AND CAST('0.3' AS FLOAT64) THEN `rows`.`read_2` ELSE CASE WHEN `rows`.`read_2` < CAST('0.1' AS FLOAT64) THEN CAST('0.1' AS FLOAT64) WHEN `rows`.`read_2` <= CAST('Infinity' AS FLOAT64) THEN CAST('0.3' AS FLOAT64) ELSE CAST('0.20000000000000004' AS FLOAT64) END END - CAST('0.2' AS FLOAT64)) * CAST('10485760.0' AS FLOAT64) + CAST('0.5' AS FLOAT64)) AS INT64) AS `covariate_0` FROM (SELECT CAST(`rows`.`cell_2` AS FLOAT64) AS `read_2` FROM (SELECT `dpcausal_source`.`cell` AS `cell_2` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- covariate_0: Real(low=0.1, high=0.3, missing=0.20000000000000004) of boolean
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`covariate_0` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(FLOOR((CASE WHEN `rows`.`read_2` BETWEEN CAST('0.1' AS FLOAT64) AND CAST('0.3' AS FLOAT64) THEN `rows`.`read_2` ELSE CASE WHEN `rows`.`read_2` < CAST('0.1' AS FLOAT64) THEN CAST('0.1' AS FLOAT64) WHEN `rows`.`read_2` <= CAST('Infinity' AS FLOAT64) THEN CAST('0.3' AS FLOAT64) ELSE CAST('0.20000000000000004' AS FLOAT64) END END - CAST('0.2' AS FLOAT64)) * CAST('10485760.0' AS FLOAT64) + CAST('0.5' AS FLOAT64)) AS INT64) AS `covariate_0` FROM (SELECT CASE WHEN `rows`.`cell_2` THEN CAST('1.0' AS FLOAT64) WHEN NOT `rows`.`cell_2` THEN CAST('0.0' AS FLOAT64) END AS `read_2` FROM (SELECT `dpcausal_source`.`cell` AS `cell_2` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- covariate_0: Real(low=-1e+70, high=1e+70) of integer
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`covariate_0` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(FLOOR(CASE WHEN (CASE WHEN `rows`.`read_2` BETWEEN CAST('-1e+70' AS FLOAT64) AND CAST('1e+70' AS FLOAT64) THEN `rows`.`read_2` ELSE CASE WHEN `rows`.`read_2` < CAST('-1e+70' AS FLOAT64) THEN CAST('-1e+70' AS FLOAT64) WHEN `rows`.`read_2` <= CAST('Infinity' AS FLOAT64) THEN CAST('1e+70' AS FLOAT64) ELSE CAST('0.0' AS FLOAT64) END END) BETWEEN CAST('-2.384185791015625e+63' AS FLOAT64) AND CAST('2.384185791015625e+63' AS FLOAT64) THEN CAST('0.0' AS FLOAT64) ELSE (CASE WHEN `rows`.`read_2` BETWEEN CAST('-1e+70' AS FLOAT64) AND CAST('1e+70' AS FLOAT64) THEN `rows`.`read_2` ELSE CASE WHEN `rows`.`read_2` < CAST('-1e+70' AS FLOAT64) THEN CAST('-1e+70' AS FLOAT64) WHEN `rows`.`read_2` <= CAST('Infinity' AS FLOAT64) THEN CAST('1e+70' AS FLOAT64) ELSE CAST('0.0' AS FLOAT64) END END) END * CAST('1.048576e-64' AS FLOAT64) + CAST('0.5' AS FLOAT64)) AS INT64) AS `covariate_0` FROM (SELECT CAST(`rows`.`cell_2` AS FLOAT64) AS `read_2` FROM (SELECT `dpcausal_source`.`cell` AS `cell_2` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- covariate_0: Real(low=-1e+70, high=1e+70) of number
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`covariate_0` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(FLOOR(CASE WHEN (CASE WHEN `rows`.`read_2` BETWEEN CAST('-1e+70' AS FLOAT64) AND CAST('1e+70' AS FLOAT64) THEN `rows`.`read_2` ELSE CASE WHEN `rows`.`read_2` < CAST('-1e+70' AS FLOAT64) THEN CAST('-1e+70' AS FLOAT64) WHEN `rows`.`read_2` <= CAST('Infinity' AS FLOAT64) THEN CAST('1e+70' AS FLOAT64) ELSE CAST('0.0' AS FLOAT64) END END) BETWEEN CAST('-2.384185791015625e+63' AS FLOAT64) AND CAST('2.384185791015625e+63' AS FLOAT64) THEN CAST('0.0' AS FLOAT64) ELSE (CASE WHEN `rows`.`read_2` BETWEEN CAST('-1e+70' AS FLOAT64) AND CAST('1e+70' AS FLOAT64) THEN `rows`.`read_2` ELSE CASE WHEN `rows`.`read_2` < CAST('-1e+70' AS FLOAT64) THEN CAST('-1e+70' AS FLOAT64) WHEN `rows`.`read_2` <= CAST('Infinity' AS FLOAT64) THEN CAST('1e+70' AS FLOAT64) ELSE CAST('0.0' AS FLOAT64) END END) END * CAST('1.048576e-64' AS FLOAT64) + CAST('0.5' AS FLOAT64)) AS INT64) AS `covariate_0` FROM (SELECT CAST(`rows`.`cell_2` AS FLOAT64) AS `read_2` FROM (SELECT `dpcausal_source`.`cell` AS `cell_2` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- covariate_0: Real(low=-1e+70, high=1e+70) of boolean
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`covariate_0` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(FLOOR(CASE WHEN (CASE WHEN `rows`.`read_2` BETWEEN CAST('-1e+70' AS FLOAT64) AND CAST('1e+70' AS FLOAT64) THEN `rows`.`read_2` ELSE CASE WHEN `rows`.`read_2` < CAST('-1e+70' AS FLOAT64) THEN CAST('-1e+70' AS FLOAT64) WHEN `rows`.`read_2` <= CAST('Infinity' AS FLOAT64) THEN CAST('1e+70' AS FLOAT64) ELSE CAST('0.0' AS FLOAT64) END END) BETWEEN CAST('-2.384185791015625e+63' AS FLOAT64) AND CAST('2.384185791015625e+63' AS FLOAT64) THEN CAST('0.0' AS FLOAT64) ELSE (CASE WHEN `rows`.`read_2` BETWEEN CAST('-1e+70' AS FLOAT64) AND CAST('1e+70' AS FLOAT64) THEN `rows`.`read_2` ELSE CASE WHEN `rows`.`read_2` < CAST('-1e+70' AS FLOAT64) THEN CAST('-1e+70' AS FLOAT64) WHEN `rows`.`read_2` <= CAST('Infinity' AS FLOAT64) THEN CAST('1e+70' AS FLOAT64) ELSE CAST('0.0' AS FLOAT64) END END) END * CAST('1.048576e-64' AS FLOAT64) + CAST('0.5' AS FLOAT64)) AS INT64) AS `covariate_0` FROM (SELECT CASE WHEN `rows`.`cell_2` THEN CAST('1.0' AS FLOAT64) WHEN NOT `rows`.`cell_2` THEN CAST('0.0' AS FLOAT64) END AS `read_2` FROM (SELECT `dpcausal_source`.`cell` AS `cell_2` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- covariate_0: Real(low=1e+17, high=1.0000000000000006e+17) of integer
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`covariate_0` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(FLOOR((CASE WHEN `rows`.`read_2` BETWEEN CAST('1e+17' AS FLOAT64) AND CAST('1.0000000000000006e+17' AS FLOAT64) THEN `rows`.`read_2` ELSE CASE WHEN `rows`.`read_2` < CAST('1e+17' AS FLOAT64) THEN CAST('1e+17' AS FLOAT64) WHEN `rows`.`read_2` <= CAST('Infinity' AS FLOAT64) THEN CAST('1.0000000000000006e+17' AS FLOAT64) ELSE CAST('1.0000000000000003e+17' AS FLOAT64) END END - CAST('1.0000000000000003e+17' AS FLOAT64)) * CAST('32768.0' AS FLOAT64) + CAST('0.5' AS FLOAT64)) AS INT64) AS `covariate_0` FROM (SELECT CAST(`rows`.`cell_2` AS FLOAT64) AS `read_2` FROM (SELECT `dpcausal_source`.`cell` AS `cell_2` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- covariate_0: Real(low=1e+17, high=1.0000000000000006e+17) of number
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`covariate_0` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(FLOOR((CASE WHEN `rows`.`read_2` BETWEEN CAST('1e+17' AS FLOAT64) AND CAST('1.0000000000000006e+17' AS FLOAT64) THEN `rows`.`read_2` ELSE CASE WHEN `rows`.`read_2` < CAST('1e+17' AS FLOAT64) THEN CAST('1e+17' AS FLOAT64) WHEN `rows`.`read_2` <= CAST('Infinity' AS FLOAT64) THEN CAST('1.0000000000000006e+17' AS FLOAT64) ELSE CAST('1.0000000000000003e+17' AS FLOAT64) END END - CAST('1.0000000000000003e+17' AS FLOAT64)) * CAST('32768.0' AS FLOAT64) + CAST('0.5' AS FLOAT64)) AS INT64) AS `covariate_0` FROM (SELECT CAST(`rows`.`cell_2` AS FLOAT64) AS `read_2` FROM (SELECT `dpcausal_source`.`cell` AS `cell_2` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- covariate_0: Real(low=1e+17, high=1.0000000000000006e+17) of boolean
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`covariate_0` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(FLOOR((CASE WHEN `rows`.`read_2` BETWEEN CAST('1e+17' AS FLOAT64) AND CAST('1.0000000000000006e+17' AS FLOAT64) THEN `rows`.`read_2` ELSE CASE WHEN `rows`.`read_2` < CAST('1e+17' AS FLOAT64) THEN CAST('1e+17' AS FLOAT64) WHEN `rows`.`read_2` <= CAST('Infinity' AS FLOAT64) THEN CAST('1.0000000000000006e+17' AS FLOAT64) ELSE CAST('1.0000000000000003e+17' AS FLOAT64) END END - CAST('1.0000000000000003e+17' AS FLOAT64)) * CAST('32768.0' AS FLOAT64) + CAST('0.5' AS FLOAT64)) AS INT64) AS `covariate_0` FROM (SELECT CASE WHEN `rows`.`cell_2` THEN CAST('1.0' AS FLOAT64) WHEN NOT `rows`.`cell_2` THEN CAST('0.0' AS FLOAT64) END AS `read_2` FROM (SELECT `dpcausal_source`.`cell` AS `cell_2` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- covariate_0: Real(low=0.0, high=9.0, missing_codes=(-9.0, 3.0), indicator=True) of integer
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`covariate_0` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(FLOOR((CASE WHEN `rows`.`read_2` BETWEEN CAST('0.0' AS FLOAT64) AND CAST('9.0' AS FLOAT64) THEN `rows`.`read_2` ELSE CASE WHEN `rows`.`read_2` < CAST('0.0' AS FLOAT64) THEN CAST('0.0' AS FLOAT64) WHEN `rows`.`read_2` <= CAST('Infinity' AS FLOAT64) THEN CAST('9.0' AS FLOAT64) ELSE CAST('4.5' AS FLOAT64) END END - CAST('4.5' AS FLOAT64)) * CAST('233016.88888888888' AS FLOAT64) + CAST('0.5' AS FLOAT64)) AS INT64) AS `covariate_0` FROM (SELECT NULLIF(NULLIF(CAST(`rows`.`cell_2` AS FLOAT64), CAST('-9.0' AS FLOAT64)), CAST('3.0' AS FLOAT64)) AS `read_2` FROM (SELECT `dpcausal_source`.`cell` AS `cell_2` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- covariate_0: Real(low=0.0, high=9.0, missing_codes=(-9.0, 3.0), indicator=True) of number
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`covariate_0` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(FLOOR((CASE WHEN `rows`.`read_2` BETWEEN CAST('0.0' AS FLOAT64) AND CAST('9.0' AS FLOAT64) THEN `rows`.`read_2` ELSE CASE WHEN `rows`.`read_2` < CAST('0.0' AS FLOAT64) THEN CAST('0.0' AS FLOAT64) WHEN `rows`.`read_2` <= CAST('Infinity' AS FLOAT64) THEN CAST('9.0' AS FLOAT64) ELSE CAST('4.5' AS FLOAT64) END END - CAST('4.5' AS FLOAT64)) * CAST('233016.88888888888' AS FLOAT64) + CAST('0.5' AS FLOAT64)) AS INT64) AS `covariate_0` FROM (SELECT NULLIF(NULLIF(CAST(`rows`.`cell_2` AS FLOAT64), CAST('-9.0' AS FLOAT64)), CAST('3.0' AS FLOAT64)) AS `read_2` FROM (SELECT `dpcausal_source`.`cell` AS `cell_2` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- covariate_0: Real(low=0.0, high=9.0, missing_codes=(-9.0, 3.0), indicator=True) of boolean
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`covariate_0` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(FLOOR((CASE WHEN `rows`.`read_2` BETWEEN CAST('0.0' AS FLOAT64) AND CAST('9.0' AS FLOAT64) THEN `rows`.`read_2` ELSE CASE WHEN `rows`.`read_2` < CAST('0.0' AS FLOAT64) THEN CAST('0.0' AS FLOAT64) WHEN `rows`.`read_2` <= CAST('Infinity' AS FLOAT64) THEN CAST('9.0' AS FLOAT64) ELSE CAST('4.5' AS FLOAT64) END END - CAST('4.5' AS FLOAT64)) * CAST('233016.88888888888' AS FLOAT64) + CAST('0.5' AS FLOAT64)) AS INT64) AS `covariate_0` FROM (SELECT NULLIF(NULLIF(CASE WHEN `rows`.`cell_2` THEN CAST('1.0' AS FLOAT64) WHEN NOT `rows`.`cell_2` THEN CAST('0.0' AS FLOAT64) END, CAST('-9.0' AS FLOAT64)), CAST('3.0' AS FLOAT64)) AS `read_2` FROM (SELECT `dpcausal_source`.`cell` AS `cell_2` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- covariate_0: Real(low=0.0, high=9.0, decimal=',', strip=('kg',)) of integer
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`covariate_0` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(FLOOR((CASE WHEN `rows`.`read_2` BETWEEN CAST('0.0' AS FLOAT64) AND CAST('9.0' AS FLOAT64) THEN `rows`.`read_2` ELSE CASE WHEN `rows`.`read_2` < CAST('0.0' AS FLOAT64) THEN CAST('0.0' AS FLOAT64) WHEN `rows`.`read_2` <= CAST('Infinity' AS FLOAT64) THEN CAST('9.0' AS FLOAT64) ELSE CAST('4.5' AS FLOAT64) END END - CAST('4.5' AS FLOAT64)) * CAST('233016.88888888888' AS FLOAT64) + CAST('0.5' AS FLOAT64)) AS INT64) AS `covariate_0` FROM (SELECT CAST(`rows`.`cell_2` AS FLOAT64) AS `read_2` FROM (SELECT `dpcausal_source`.`cell` AS `cell_2` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- covariate_0: Real(low=0.0, high=9.0, decimal=',', strip=('kg',)) of number
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`covariate_0` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(FLOOR((CASE WHEN `rows`.`read_2` BETWEEN CAST('0.0' AS FLOAT64) AND CAST('9.0' AS FLOAT64) THEN `rows`.`read_2` ELSE CASE WHEN `rows`.`read_2` < CAST('0.0' AS FLOAT64) THEN CAST('0.0' AS FLOAT64) WHEN `rows`.`read_2` <= CAST('Infinity' AS FLOAT64) THEN CAST('9.0' AS FLOAT64) ELSE CAST('4.5' AS FLOAT64) END END - CAST('4.5' AS FLOAT64)) * CAST('233016.88888888888' AS FLOAT64) + CAST('0.5' AS FLOAT64)) AS INT64) AS `covariate_0` FROM (SELECT CAST(`rows`.`cell_2` AS FLOAT64) AS `read_2` FROM (SELECT `dpcausal_source`.`cell` AS `cell_2` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- covariate_0: Real(low=0.0, high=9.0, decimal=',', strip=('kg',)) of boolean
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`covariate_0` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(FLOOR((CASE WHEN `rows`.`read_2` BETWEEN CAST('0.0' AS FLOAT64) AND CAST('9.0' AS FLOAT64) THEN `rows`.`read_2` ELSE CASE WHEN `rows`.`read_2` < CAST('0.0' AS FLOAT64) THEN CAST('0.0' AS FLOAT64) WHEN `rows`.`read_2` <= CAST('Infinity' AS FLOAT64) THEN CAST('9.0' AS FLOAT64) ELSE CAST('4.5' AS FLOAT64) END END - CAST('4.5' AS FLOAT64)) * CAST('233016.88888888888' AS FLOAT64) + CAST('0.5' AS FLOAT64)) AS INT64) AS `covariate_0` FROM (SELECT CASE WHEN `rows`.`cell_2` THEN CAST('1.0' AS FLOAT64) WHEN NOT `rows`.`cell_2` THEN CAST('0.0' AS FLOAT64) END AS `read_2` FROM (SELECT `dpcausal_source`.`cell` AS `cell_2` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- covariate_0: Binary() of integer
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`covariate_0` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(CASE WHEN `rows`.`read_2` = CAST(1 AS INT64) THEN CAST(1 AS INT64) ELSE CAST(0 AS INT64) END AS INT64) AS `covariate_0` FROM (SELECT CAST(`rows`.`cell_2` AS INT64) AS `read_2` FROM (SELECT `dpcausal_source`.`cell` AS `cell_2` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- covariate_0: Binary() of number
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`covariate_0` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(CASE WHEN `rows`.`read_2` = CAST('1.0' AS FLOAT64) THEN CAST(1 AS INT64) ELSE CAST(0 AS INT64) END AS INT64) AS `covariate_0` FROM (SELECT CAST(`rows`.`cell_2` AS FLOAT64) AS `read_2` FROM (SELECT `dpcausal_source`.`cell` AS `cell_2` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- covariate_0: Binary() of boolean
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`covariate_0` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(CASE WHEN `rows`.`read_2` = CAST('1.0' AS FLOAT64) THEN CAST(1 AS INT64) ELSE CAST(0 AS INT64) END AS INT64) AS `covariate_0` FROM (SELECT CASE WHEN `rows`.`cell_2` THEN CAST('1.0' AS FLOAT64) WHEN NOT `rows`.`cell_2` THEN CAST('0.0' AS FLOAT64) END AS `read_2` FROM (SELECT `dpcausal_source`.`cell` AS `cell_2` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- covariate_0: Binary(values=('no', 'yes'), missing='no') of text
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`covariate_0` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(CASE WHEN `rows`.`read_2` IN ('yes') THEN CAST(1 AS INT64) ELSE CAST(0 AS INT64) END AS INT64) AS `covariate_0` FROM (SELECT `rows`.`cell_2` AS `read_2` FROM (SELECT TRIM(REPLACE(REPLACE(REPLACE(REPLACE(REPLACE(REPLACE(REPLACE(REPLACE(REPLACE(REPLACE(TRANSLATE(`dpcausal_source`.`cell`, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz'), '\t', ' '), '\n', ' '), '\v', ' '), '\f', ' '), '\r', ' '), ' ', ' '), ' ', ' '), ' ', ' '), ' ', ' '), '﻿', ' '), ' ') AS `cell_2` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- covariate_0: Category(values=(-1, 0, 1, 2), missing=0) of integer
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`covariate_0` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(CASE WHEN `rows`.`read_2` BETWEEN -CAST(1 AS INT64) AND CAST(2 AS INT64) THEN `rows`.`read_2` ELSE CAST(0 AS INT64) END - -CAST(1 AS INT64) AS INT64) AS `covariate_0` FROM (SELECT CAST(`rows`.`cell_2` AS INT64) AS `read_2` FROM (SELECT `dpcausal_source`.`cell` AS `cell_2` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- covariate_0: Category(values=(-1, 0, 1, 2), missing=0) of number
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`covariate_0` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(CASE WHEN `rows`.`read_2` BETWEEN CAST('-1.0' AS FLOAT64) AND CAST('2.0' AS FLOAT64) THEN CASE WHEN `rows`.`read_2` = FLOOR(`rows`.`read_2`) THEN FLOOR(`rows`.`read_2`) ELSE CAST('0.0' AS FLOAT64) END ELSE CAST('0.0' AS FLOAT64) END - CAST('-1.0' AS FLOAT64) AS INT64) AS `covariate_0` FROM (SELECT CAST(`rows`.`cell_2` AS FLOAT64) AS `read_2` FROM (SELECT `dpcausal_source`.`cell` AS `cell_2` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- covariate_0: Category(values=(-1, 0, 1, 2), missing=0) of boolean
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`covariate_0` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(CASE WHEN `rows`.`read_2` BETWEEN CAST('-1.0' AS FLOAT64) AND CAST('2.0' AS FLOAT64) THEN CASE WHEN `rows`.`read_2` = FLOOR(`rows`.`read_2`) THEN FLOOR(`rows`.`read_2`) ELSE CAST('0.0' AS FLOAT64) END ELSE CAST('0.0' AS FLOAT64) END - CAST('-1.0' AS FLOAT64) AS INT64) AS `covariate_0` FROM (SELECT CASE WHEN `rows`.`cell_2` THEN CAST('1.0' AS FLOAT64) WHEN NOT `rows`.`cell_2` THEN CAST('0.0' AS FLOAT64) END AS `read_2` FROM (SELECT `dpcausal_source`.`cell` AS `cell_2` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- covariate_0: Category(values=(0.1, -7.5, 0)) of integer
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`covariate_0` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(CASE WHEN `rows`.`read_2` = CAST('0.1' AS FLOAT64) THEN CAST(0 AS INT64) WHEN `rows`.`read_2` = CAST('-7.5' AS FLOAT64) THEN CAST(1 AS INT64) ELSE CAST(2 AS INT64) END AS INT64) AS `covariate_0` FROM (SELECT CAST(`rows`.`cell_2` AS FLOAT64) AS `read_2` FROM (SELECT `dpcausal_source`.`cell` AS `cell_2` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- covariate_0: Category(values=(0.1, -7.5, 0)) of number
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`covariate_0` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(CASE WHEN `rows`.`read_2` = CAST('0.1' AS FLOAT64) THEN CAST(0 AS INT64) WHEN `rows`.`read_2` = CAST('-7.5' AS FLOAT64) THEN CAST(1 AS INT64) ELSE CAST(2 AS INT64) END AS INT64) AS `covariate_0` FROM (SELECT CAST(`rows`.`cell_2` AS FLOAT64) AS `read_2` FROM (SELECT `dpcausal_source`.`cell` AS `cell_2` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- covariate_0: Category(values=(0.1, -7.5, 0)) of boolean
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`covariate_0` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(CASE WHEN `rows`.`read_2` = CAST('0.1' AS FLOAT64) THEN CAST(0 AS INT64) WHEN `rows`.`read_2` = CAST('-7.5' AS FLOAT64) THEN CAST(1 AS INT64) ELSE CAST(2 AS INT64) END AS INT64) AS `covariate_0` FROM (SELECT CASE WHEN `rows`.`cell_2` THEN CAST('1.0' AS FLOAT64) WHEN NOT `rows`.`cell_2` THEN CAST('0.0' AS FLOAT64) END AS `read_2` FROM (SELECT `dpcausal_source`.`cell` AS `cell_2` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- covariate_0: Category(values=('a', "it's", 'back\\slash'), strict=True) of text
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`covariate_0` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(CASE WHEN `rows`.`read_2` IN ('a') THEN CAST(0 AS INT64) WHEN `rows`.`read_2` IN ('it\'s') THEN CAST(1 AS INT64) ELSE CAST(2 AS INT64) END AS INT64) AS `covariate_0` FROM (SELECT `rows`.`cell_2` AS `read_2` FROM (SELECT `dpcausal_source`.`cell` AS `cell_2` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- covariate_0: Category(values=('a', 'É'), aliases=(('a', ('A+',)),)) of text
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`covariate_0` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(CASE WHEN `rows`.`read_2` IN ('a', 'a+') THEN CAST(0 AS INT64) ELSE CAST(1 AS INT64) END AS INT64) AS `covariate_0` FROM (SELECT `rows`.`cell_2` AS `read_2` FROM (SELECT TRIM(REPLACE(REPLACE(REPLACE(REPLACE(REPLACE(REPLACE(REPLACE(REPLACE(REPLACE(REPLACE(TRANSLATE(`dpcausal_source`.`cell`, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz'), '\t', ' '), '\n', ' '), '\v', ' '), '\f', ' '), '\r', ' '), ' ', ' '), ' ', ' '), ' ', ' '), ' ', ' '), '﻿', ' '), ' ') AS `cell_2` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- covariate_1: missing Real(low=0.0, high=9.0, missing_codes=(-9.0, 3.0), indicator=True) of integer
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`covariate_1` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(CASE WHEN `rows`.`read_3` <= CAST('Infinity' AS FLOAT64) THEN CAST(0 AS INT64) ELSE CAST(1 AS INT64) END AS INT64) AS `covariate_1` FROM (SELECT NULLIF(NULLIF(CAST(`rows`.`cell_3` AS FLOAT64), CAST('-9.0' AS FLOAT64)), CAST('3.0' AS FLOAT64)) AS `read_3` FROM (SELECT `dpcausal_source`.`cell` AS `cell_3` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- covariate_1: missing Real(low=0.0, high=9.0, missing_codes=(-9.0, 3.0), indicator=True) of number
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`covariate_1` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(CASE WHEN `rows`.`read_3` <= CAST('Infinity' AS FLOAT64) THEN CAST(0 AS INT64) ELSE CAST(1 AS INT64) END AS INT64) AS `covariate_1` FROM (SELECT NULLIF(NULLIF(CAST(`rows`.`cell_3` AS FLOAT64), CAST('-9.0' AS FLOAT64)), CAST('3.0' AS FLOAT64)) AS `read_3` FROM (SELECT `dpcausal_source`.`cell` AS `cell_3` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- covariate_1: missing Real(low=0.0, high=9.0, missing_codes=(-9.0, 3.0), indicator=True) of boolean
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`covariate_1` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(CASE WHEN `rows`.`read_3` <= CAST('Infinity' AS FLOAT64) THEN CAST(0 AS INT64) ELSE CAST(1 AS INT64) END AS INT64) AS `covariate_1` FROM (SELECT NULLIF(NULLIF(CASE WHEN `rows`.`cell_3` THEN CAST('1.0' AS FLOAT64) WHEN NOT `rows`.`cell_3` THEN CAST('0.0' AS FLOAT64) END, CAST('-9.0' AS FLOAT64)), CAST('3.0' AS FLOAT64)) AS `read_3` FROM (SELECT `dpcausal_source`.`cell` AS `cell_3` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- outcome: Binary() of integer
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`outcome` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(CAST(2097152 AS INT64) * (CASE WHEN `rows`.`read_1` = CAST(1 AS INT64) THEN CAST(1 AS INT64) ELSE CAST(0 AS INT64) END) - CAST(1048576 AS INT64) AS INT64) AS `outcome` FROM (SELECT CAST(`rows`.`cell_1` AS INT64) AS `read_1` FROM (SELECT `dpcausal_source`.`cell` AS `cell_1` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- outcome: Binary() of number
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`outcome` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(CAST(2097152 AS INT64) * (CASE WHEN `rows`.`read_1` = CAST('1.0' AS FLOAT64) THEN CAST(1 AS INT64) ELSE CAST(0 AS INT64) END) - CAST(1048576 AS INT64) AS INT64) AS `outcome` FROM (SELECT CAST(`rows`.`cell_1` AS FLOAT64) AS `read_1` FROM (SELECT `dpcausal_source`.`cell` AS `cell_1` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- outcome: Binary() of boolean
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`outcome` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(CAST(2097152 AS INT64) * (CASE WHEN `rows`.`read_1` = CAST('1.0' AS FLOAT64) THEN CAST(1 AS INT64) ELSE CAST(0 AS INT64) END) - CAST(1048576 AS INT64) AS INT64) AS `outcome` FROM (SELECT CASE WHEN `rows`.`cell_1` THEN CAST('1.0' AS FLOAT64) WHEN NOT `rows`.`cell_1` THEN CAST('0.0' AS FLOAT64) END AS `read_1` FROM (SELECT `dpcausal_source`.`cell` AS `cell_1` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- outcome: Binary(values=('no', 'yes'), missing='no') of text
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`outcome` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(CAST(2097152 AS INT64) * (CASE WHEN `rows`.`read_1` IN ('yes') THEN CAST(1 AS INT64) ELSE CAST(0 AS INT64) END) - CAST(1048576 AS INT64) AS INT64) AS `outcome` FROM (SELECT `rows`.`cell_1` AS `read_1` FROM (SELECT TRIM(REPLACE(REPLACE(REPLACE(REPLACE(REPLACE(REPLACE(REPLACE(REPLACE(REPLACE(REPLACE(TRANSLATE(`dpcausal_source`.`cell`, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz'), '\t', ' '), '\n', ' '), '\v', ' '), '\f', ' '), '\r', ' '), ' ', ' '), ' ', ' '), ' ', ' '), ' ', ' '), '﻿', ' '), ' ') AS `cell_1` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- treatment: Treatment() of integer
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`treatment` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(CASE WHEN `rows`.`read_0` = CAST(0 AS INT64) THEN CAST(0 AS INT64) WHEN `rows`.`read_0` = CAST(1 AS INT64) THEN CAST(1 AS INT64) ELSE CAST(2 AS INT64) END AS INT64) AS `treatment` FROM (SELECT CAST(`rows`.`cell_0` AS INT64) AS `read_0` FROM (SELECT `dpcausal_source`.`cell` AS `cell_0` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- treatment: Treatment() of number
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`treatment` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(CASE WHEN `rows`.`read_0` = CAST('0.0' AS FLOAT64) THEN CAST(0 AS INT64) WHEN `rows`.`read_0` = CAST('1.0' AS FLOAT64) THEN CAST(1 AS INT64) ELSE CAST(2 AS INT64) END AS INT64) AS `treatment` FROM (SELECT CAST(`rows`.`cell_0` AS FLOAT64) AS `read_0` FROM (SELECT `dpcausal_source`.`cell` AS `cell_0` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- treatment: Treatment() of boolean
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`treatment` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(CASE WHEN `rows`.`read_0` = CAST('0.0' AS FLOAT64) THEN CAST(0 AS INT64) WHEN `rows`.`read_0` = CAST('1.0' AS FLOAT64) THEN CAST(1 AS INT64) ELSE CAST(2 AS INT64) END AS INT64) AS `treatment` FROM (SELECT CASE WHEN `rows`.`cell_0` THEN CAST('1.0' AS FLOAT64) WHEN NOT `rows`.`cell_0` THEN CAST('0.0' AS FLOAT64) END AS `read_0` FROM (SELECT `dpcausal_source`.`cell` AS `cell_0` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- arm: Treatment() of integer
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`arm` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(CASE WHEN `rows`.`read_2` = CAST(0 AS INT64) THEN CAST(0 AS INT64) WHEN `rows`.`read_2` = CAST(1 AS INT64) THEN CAST(1 AS INT64) ELSE CAST(2 AS INT64) END AS INT64) AS `arm` FROM (SELECT CAST(`rows`.`cell_2` AS INT64) AS `read_2` FROM (SELECT `dpcausal_source`.`cell` AS `cell_2` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- arm: Treatment() of number
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`arm` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(CASE WHEN `rows`.`read_2` = CAST('0.0' AS FLOAT64) THEN CAST(0 AS INT64) WHEN `rows`.`read_2` = CAST('1.0' AS FLOAT64) THEN CAST(1 AS INT64) ELSE CAST(2 AS INT64) END AS INT64) AS `arm` FROM (SELECT CAST(`rows`.`cell_2` AS FLOAT64) AS `read_2` FROM (SELECT `dpcausal_source`.`cell` AS `cell_2` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- arm: Treatment() of boolean
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`arm` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(CASE WHEN `rows`.`read_2` = CAST('0.0' AS FLOAT64) THEN CAST(0 AS INT64) WHEN `rows`.`read_2` = CAST('1.0' AS FLOAT64) THEN CAST(1 AS INT64) ELSE CAST(2 AS INT64) END AS INT64) AS `arm` FROM (SELECT CASE WHEN `rows`.`cell_2` THEN CAST('1.0' AS FLOAT64) WHEN NOT `rows`.`cell_2` THEN CAST('0.0' AS FLOAT64) END AS `read_2` FROM (SELECT `dpcausal_source`.`cell` AS `cell_2` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- treatment: Treatment(arms=('old', 'new', 'none'), compare='new') of text
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`treatment` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(CASE WHEN `rows`.`read_0` = 'old' THEN CAST(0 AS INT64) WHEN `rows`.`read_0` = 'new' THEN CAST(1 AS INT64) ELSE CAST(2 AS INT64) END AS INT64) AS `treatment` FROM (SELECT `rows`.`cell_0` AS `read_0` FROM (SELECT TRIM(REPLACE(REPLACE(REPLACE(REPLACE(REPLACE(REPLACE(REPLACE(REPLACE(REPLACE(REPLACE(TRANSLATE(`dpcausal_source`.`cell`, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz'), '\t', ' '), '\n', ' '), '\v', ' '), '\f', ' '), '\r', ' '), ' ', ' '), ' ', ' '), ' ', ' '), ' ', ' '), '﻿', ' '), ' ') AS `cell_0` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- arm: Treatment(arms=('old', 'new', 'none'), compare='new') of text
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`arm` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(CASE WHEN `rows`.`read_2` = 'old' THEN CAST(0 AS INT64) WHEN `rows`.`read_2` = 'new' THEN CAST(1 AS INT64) WHEN `rows`.`read_2` = 'none' THEN CAST(2 AS INT64) ELSE CAST(3 AS INT64) END AS INT64) AS `arm` FROM (SELECT `rows`.`cell_2` AS `read_2` FROM (SELECT TRIM(REPLACE(REPLACE(REPLACE(REPLACE(REPLACE(REPLACE(REPLACE(REPLACE(REPLACE(REPLACE(TRANSLATE(`dpcausal_source`.`cell`, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz'), '\t', ' '), '\n', ' '), '\v', ' '), '\f', ' '), '\r', ' '), ' ', ' '), ' ', ' '), ' ', ' '), ' ', ' '), '﻿', ' '), ' ') AS `cell_2` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- treatment: Treatment(arms=(1, 2, 3), compare=3, undeclared=1) of integer
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`treatment` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(CASE WHEN `rows`.`read_0` = CAST(2 AS INT64) THEN CAST(2 AS INT64) WHEN `rows`.`read_0` = CAST(3 AS INT64) THEN CAST(1 AS INT64) ELSE CAST(0 AS INT64) END AS INT64) AS `treatment` FROM (SELECT CAST(`rows`.`cell_0` AS INT64) AS `read_0` FROM (SELECT `dpcausal_source`.`cell` AS `cell_0` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- treatment: Treatment(arms=(1, 2, 3), compare=3, undeclared=1) of number
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`treatment` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(CASE WHEN `rows`.`read_0` = CAST('2.0' AS FLOAT64) THEN CAST(2 AS INT64) WHEN `rows`.`read_0` = CAST('3.0' AS FLOAT64) THEN CAST(1 AS INT64) ELSE CAST(0 AS INT64) END AS INT64) AS `treatment` FROM (SELECT CAST(`rows`.`cell_0` AS FLOAT64) AS `read_0` FROM (SELECT `dpcausal_source`.`cell` AS `cell_0` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- treatment: Treatment(arms=(1, 2, 3), compare=3, undeclared=1) of boolean
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`treatment` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(CASE WHEN `rows`.`read_0` = CAST('2.0' AS FLOAT64) THEN CAST(2 AS INT64) WHEN `rows`.`read_0` = CAST('3.0' AS FLOAT64) THEN CAST(1 AS INT64) ELSE CAST(0 AS INT64) END AS INT64) AS `treatment` FROM (SELECT CASE WHEN `rows`.`cell_0` THEN CAST('1.0' AS FLOAT64) WHEN NOT `rows`.`cell_0` THEN CAST('0.0' AS FLOAT64) END AS `read_0` FROM (SELECT `dpcausal_source`.`cell` AS `cell_0` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- arm: Treatment(arms=(1, 2, 3), compare=3, undeclared=1) of integer
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`arm` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(CASE WHEN `rows`.`read_2` = CAST(2 AS INT64) THEN CAST(1 AS INT64) WHEN `rows`.`read_2` = CAST(3 AS INT64) THEN CAST(2 AS INT64) ELSE CAST(0 AS INT64) END AS INT64) AS `arm` FROM (SELECT CAST(`rows`.`cell_2` AS INT64) AS `read_2` FROM (SELECT `dpcausal_source`.`cell` AS `cell_2` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- arm: Treatment(arms=(1, 2, 3), compare=3, undeclared=1) of number
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`arm` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(CASE WHEN `rows`.`read_2` = CAST('2.0' AS FLOAT64) THEN CAST(1 AS INT64) WHEN `rows`.`read_2` = CAST('3.0' AS FLOAT64) THEN CAST(2 AS INT64) ELSE CAST(0 AS INT64) END AS INT64) AS `arm` FROM (SELECT CAST(`rows`.`cell_2` AS FLOAT64) AS `read_2` FROM (SELECT `dpcausal_source`.`cell` AS `cell_2` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- arm: Treatment(arms=(1, 2, 3), compare=3, undeclared=1) of boolean
+SELECT CAST(0 AS STRING) AS `place`, CAST(SUM(CAST(`rows`.`arm` AS BIGNUMERIC)) AS STRING) AS `sum_0` FROM (SELECT CAST(CASE WHEN `rows`.`read_2` = CAST('2.0' AS FLOAT64) THEN CAST(1 AS INT64) WHEN `rows`.`read_2` = CAST('3.0' AS FLOAT64) THEN CAST(2 AS INT64) ELSE CAST(0 AS INT64) END AS INT64) AS `arm` FROM (SELECT CASE WHEN `rows`.`cell_2` THEN CAST('1.0' AS FLOAT64) WHEN NOT `rows`.`cell_2` THEN CAST('0.0' AS FLOAT64) END AS `read_2` FROM (SELECT `dpcausal_source`.`cell` AS `cell_2` FROM `dpcausal_source`) AS `rows`) AS `rows`) AS `rows`
+
+-- Sums of all queries
+
+CAST(`rows`.`arm` AS STRING) AS `place`
+CAST(SUM(CAST(`rows`.`outcome` AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(`rows`.`treatment` AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((CAST(1099511627776 AS INT64) - (CAST(`rows`.`outcome` AS INT64) * `rows`.`outcome`)) >> 20) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((CAST(2 AS INT64) * `rows`.`covariate_0` - CAST(1 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((`rows`.`outcome` * (CAST(2 AS INT64) * `rows`.`covariate_0` - CAST(1 AS INT64))) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((((LEAST(GREATEST((CAST(1038194 AS INT64) * CAST(`rows`.`outcome` AS INT64) - CAST(10382 AS INT64) * (CAST(2097152 AS INT64) * CAST(`rows`.`covariate_0` AS INT64) - CAST(1048576 AS INT64)) + CAST(0 AS INT64)), -CAST(1099511627776 AS INT64)), CAST(1099511627776 AS INT64)) + CAST(1099511627776 AS INT64)) >> 20) - CAST(1048576 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((CAST(1099511627776 AS INT64) - (((LEAST(GREATEST((CAST(1038194 AS INT64) * CAST(`rows`.`outcome` AS INT64) - CAST(10382 AS INT64) * (CAST(2097152 AS INT64) * CAST(`rows`.`covariate_0` AS INT64) - CAST(1048576 AS INT64)) + CAST(0 AS INT64)), -CAST(1099511627776 AS INT64)), CAST(1099511627776 AS INT64)) + CAST(1099511627776 AS INT64)) >> 20) - CAST(1048576 AS INT64)) * (((LEAST(GREATEST((CAST(1038194 AS INT64) * CAST(`rows`.`outcome` AS INT64) - CAST(10382 AS INT64) * (CAST(2097152 AS INT64) * CAST(`rows`.`covariate_0` AS INT64) - CAST(1048576 AS INT64)) + CAST(0 AS INT64)), -CAST(1099511627776 AS INT64)), CAST(1099511627776 AS INT64)) + CAST(1099511627776 AS INT64)) >> 20) - CAST(1048576 AS INT64))) >> 20) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((((LEAST(GREATEST((CAST(2076388 AS INT64) * CAST(`rows`.`outcome` AS INT64) - CAST(20764 AS INT64) * (CAST(2097152 AS INT64) * CAST(`rows`.`covariate_0` AS INT64) - CAST(1048576 AS INT64)) + CAST(0 AS INT64)), -CAST(1099511627776 AS INT64)), CAST(1099511627776 AS INT64)) + CAST(1099511627776 AS INT64)) >> 20) - CAST(1048576 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((CAST(1099511627776 AS INT64) - (((LEAST(GREATEST((CAST(2076388 AS INT64) * CAST(`rows`.`outcome` AS INT64) - CAST(20764 AS INT64) * (CAST(2097152 AS INT64) * CAST(`rows`.`covariate_0` AS INT64) - CAST(1048576 AS INT64)) + CAST(0 AS INT64)), -CAST(1099511627776 AS INT64)), CAST(1099511627776 AS INT64)) + CAST(1099511627776 AS INT64)) >> 20) - CAST(1048576 AS INT64)) * (((LEAST(GREATEST((CAST(2076388 AS INT64) * CAST(`rows`.`outcome` AS INT64) - CAST(20764 AS INT64) * (CAST(2097152 AS INT64) * CAST(`rows`.`covariate_0` AS INT64) - CAST(1048576 AS INT64)) + CAST(0 AS INT64)), -CAST(1099511627776 AS INT64)), CAST(1099511627776 AS INT64)) + CAST(1099511627776 AS INT64)) >> 20) - CAST(1048576 AS INT64))) >> 20) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(CASE WHEN (CAST(0 AS INT64) - (CAST(`rows`.`covariate_1` AS INT64) - (CAST(0 AS INT64)))) BETWEEN CAST(1 AS INT64) AND CAST(524288 AS INT64) THEN (((CAST(`rows`.`outcome` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) ELSE CAST(0 AS INT64) END AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(CASE WHEN (CAST(0 AS INT64) - (CAST(`rows`.`covariate_1` AS INT64) - (CAST(0 AS INT64)))) BETWEEN CAST(1 AS INT64) AND CAST(524288 AS INT64) THEN (((((CAST(0 AS INT64) - (CAST(`rows`.`covariate_1` AS INT64) - (CAST(0 AS INT64)))) * CAST(4194304 AS INT64)) >> 30) - CAST(1024 AS INT64)) * (((CAST(`rows`.`outcome` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64))) ELSE CAST(0 AS INT64) END AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(CASE WHEN (CAST(0 AS INT64) - (CAST(`rows`.`covariate_1` AS INT64) - (CAST(0 AS INT64)))) BETWEEN CAST(1 AS INT64) AND CAST(524288 AS INT64) THEN ((((CAST(0 AS INT64) - (CAST(`rows`.`covariate_1` AS INT64) - (CAST(0 AS INT64)))) * CAST(4194304 AS INT64)) >> 30) - CAST(1024 AS INT64)) ELSE CAST(0 AS INT64) END AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(CASE WHEN (CAST(0 AS INT64) - (CAST(`rows`.`covariate_1` AS INT64) - (CAST(0 AS INT64)))) BETWEEN CAST(1 AS INT64) AND CAST(524288 AS INT64) THEN CAST(1 AS INT64) ELSE CAST(0 AS INT64) END AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(CASE WHEN (CAST(0 AS INT64) - (CAST(`rows`.`covariate_1` AS INT64) - (CAST(0 AS INT64)))) BETWEEN CAST(1 AS INT64) AND CAST(524288 AS INT64) THEN (CAST(1048576 AS INT64) - ((((CAST(0 AS INT64) - (CAST(`rows`.`covariate_1` AS INT64) - (CAST(0 AS INT64)))) * CAST(4194304 AS INT64)) >> 30) - CAST(1024 AS INT64)) * ((((CAST(0 AS INT64) - (CAST(`rows`.`covariate_1` AS INT64) - (CAST(0 AS INT64)))) * CAST(4194304 AS INT64)) >> 30) - CAST(1024 AS INT64))) ELSE CAST(0 AS INT64) END AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(CASE WHEN (CAST(0 AS INT64) - (CAST(`rows`.`covariate_1` AS INT64) - (CAST(0 AS INT64)))) BETWEEN CAST(1 AS INT64) AND CAST(524288 AS INT64) THEN (CAST(1048576 AS INT64) - (((CAST(`rows`.`outcome` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * (((CAST(`rows`.`outcome` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64))) ELSE CAST(0 AS INT64) END AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(CASE WHEN (CAST(`rows`.`covariate_1` AS INT64) - (CAST(0 AS INT64))) BETWEEN CAST(0 AS INT64) AND CAST(524288 AS INT64) THEN (((CAST(`rows`.`outcome` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) ELSE CAST(0 AS INT64) END AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(CASE WHEN (CAST(`rows`.`covariate_1` AS INT64) - (CAST(0 AS INT64))) BETWEEN CAST(0 AS INT64) AND CAST(524288 AS INT64) THEN (((((CAST(`rows`.`covariate_1` AS INT64) - (CAST(0 AS INT64))) * CAST(4194304 AS INT64)) >> 30) - CAST(1024 AS INT64)) * (((CAST(`rows`.`outcome` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64))) ELSE CAST(0 AS INT64) END AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(CASE WHEN (CAST(`rows`.`covariate_1` AS INT64) - (CAST(0 AS INT64))) BETWEEN CAST(0 AS INT64) AND CAST(524288 AS INT64) THEN ((((CAST(`rows`.`covariate_1` AS INT64) - (CAST(0 AS INT64))) * CAST(4194304 AS INT64)) >> 30) - CAST(1024 AS INT64)) ELSE CAST(0 AS INT64) END AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(CASE WHEN (CAST(`rows`.`covariate_1` AS INT64) - (CAST(0 AS INT64))) BETWEEN CAST(0 AS INT64) AND CAST(524288 AS INT64) THEN CAST(1 AS INT64) ELSE CAST(0 AS INT64) END AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(CASE WHEN (CAST(`rows`.`covariate_1` AS INT64) - (CAST(0 AS INT64))) BETWEEN CAST(0 AS INT64) AND CAST(524288 AS INT64) THEN (CAST(1048576 AS INT64) - ((((CAST(`rows`.`covariate_1` AS INT64) - (CAST(0 AS INT64))) * CAST(4194304 AS INT64)) >> 30) - CAST(1024 AS INT64)) * ((((CAST(`rows`.`covariate_1` AS INT64) - (CAST(0 AS INT64))) * CAST(4194304 AS INT64)) >> 30) - CAST(1024 AS INT64))) ELSE CAST(0 AS INT64) END AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(CASE WHEN (CAST(`rows`.`covariate_1` AS INT64) - (CAST(0 AS INT64))) BETWEEN CAST(0 AS INT64) AND CAST(524288 AS INT64) THEN (CAST(1048576 AS INT64) - (((CAST(`rows`.`outcome` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * (((CAST(`rows`.`outcome` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64))) ELSE CAST(0 AS INT64) END AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(CASE WHEN (CAST(0 AS INT64) - (CAST(`rows`.`covariate_1` AS INT64) - (CAST(0 AS INT64)))) BETWEEN CAST(1 AS INT64) AND CAST(2097152 AS INT64) THEN (((CAST(`rows`.`outcome` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) ELSE CAST(0 AS INT64) END AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(CASE WHEN (CAST(0 AS INT64) - (CAST(`rows`.`covariate_1` AS INT64) - (CAST(0 AS INT64)))) BETWEEN CAST(1 AS INT64) AND CAST(2097152 AS INT64) THEN (((((CAST(0 AS INT64) - (CAST(`rows`.`covariate_1` AS INT64) - (CAST(0 AS INT64)))) * CAST(1048576 AS INT64)) >> 30) - CAST(1024 AS INT64)) * (((CAST(`rows`.`outcome` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64))) ELSE CAST(0 AS INT64) END AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(CASE WHEN (CAST(0 AS INT64) - (CAST(`rows`.`covariate_1` AS INT64) - (CAST(0 AS INT64)))) BETWEEN CAST(1 AS INT64) AND CAST(2097152 AS INT64) THEN ((((CAST(0 AS INT64) - (CAST(`rows`.`covariate_1` AS INT64) - (CAST(0 AS INT64)))) * CAST(1048576 AS INT64)) >> 30) - CAST(1024 AS INT64)) ELSE CAST(0 AS INT64) END AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(CASE WHEN (CAST(0 AS INT64) - (CAST(`rows`.`covariate_1` AS INT64) - (CAST(0 AS INT64)))) BETWEEN CAST(1 AS INT64) AND CAST(2097152 AS INT64) THEN CAST(1 AS INT64) ELSE CAST(0 AS INT64) END AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(CASE WHEN (CAST(0 AS INT64) - (CAST(`rows`.`covariate_1` AS INT64) - (CAST(0 AS INT64)))) BETWEEN CAST(1 AS INT64) AND CAST(2097152 AS INT64) THEN (CAST(1048576 AS INT64) - ((((CAST(0 AS INT64) - (CAST(`rows`.`covariate_1` AS INT64) - (CAST(0 AS INT64)))) * CAST(1048576 AS INT64)) >> 30) - CAST(1024 AS INT64)) * ((((CAST(0 AS INT64) - (CAST(`rows`.`covariate_1` AS INT64) - (CAST(0 AS INT64)))) * CAST(1048576 AS INT64)) >> 30) - CAST(1024 AS INT64))) ELSE CAST(0 AS INT64) END AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(CASE WHEN (CAST(0 AS INT64) - (CAST(`rows`.`covariate_1` AS INT64) - (CAST(0 AS INT64)))) BETWEEN CAST(1 AS INT64) AND CAST(2097152 AS INT64) THEN (CAST(1048576 AS INT64) - (((CAST(`rows`.`outcome` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * (((CAST(`rows`.`outcome` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64))) ELSE CAST(0 AS INT64) END AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(CASE WHEN (CAST(`rows`.`covariate_1` AS INT64) - (CAST(0 AS INT64))) BETWEEN CAST(0 AS INT64) AND CAST(2097152 AS INT64) THEN (((CAST(`rows`.`outcome` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) ELSE CAST(0 AS INT64) END AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(CASE WHEN (CAST(`rows`.`covariate_1` AS INT64) - (CAST(0 AS INT64))) BETWEEN CAST(0 AS INT64) AND CAST(2097152 AS INT64) THEN (((((CAST(`rows`.`covariate_1` AS INT64) - (CAST(0 AS INT64))) * CAST(1048576 AS INT64)) >> 30) - CAST(1024 AS INT64)) * (((CAST(`rows`.`outcome` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64))) ELSE CAST(0 AS INT64) END AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(CASE WHEN (CAST(`rows`.`covariate_1` AS INT64) - (CAST(0 AS INT64))) BETWEEN CAST(0 AS INT64) AND CAST(2097152 AS INT64) THEN ((((CAST(`rows`.`covariate_1` AS INT64) - (CAST(0 AS INT64))) * CAST(1048576 AS INT64)) >> 30) - CAST(1024 AS INT64)) ELSE CAST(0 AS INT64) END AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(CASE WHEN (CAST(`rows`.`covariate_1` AS INT64) - (CAST(0 AS INT64))) BETWEEN CAST(0 AS INT64) AND CAST(2097152 AS INT64) THEN CAST(1 AS INT64) ELSE CAST(0 AS INT64) END AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(CASE WHEN (CAST(`rows`.`covariate_1` AS INT64) - (CAST(0 AS INT64))) BETWEEN CAST(0 AS INT64) AND CAST(2097152 AS INT64) THEN (CAST(1048576 AS INT64) - ((((CAST(`rows`.`covariate_1` AS INT64) - (CAST(0 AS INT64))) * CAST(1048576 AS INT64)) >> 30) - CAST(1024 AS INT64)) * ((((CAST(`rows`.`covariate_1` AS INT64) - (CAST(0 AS INT64))) * CAST(1048576 AS INT64)) >> 30) - CAST(1024 AS INT64))) ELSE CAST(0 AS INT64) END AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(CASE WHEN (CAST(`rows`.`covariate_1` AS INT64) - (CAST(0 AS INT64))) BETWEEN CAST(0 AS INT64) AND CAST(2097152 AS INT64) THEN (CAST(1048576 AS INT64) - (((CAST(`rows`.`outcome` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * (((CAST(`rows`.`outcome` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64))) ELSE CAST(0 AS INT64) END AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(`rows`.`arm` AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(`rows`.`covariate_0` AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((((CAST(`rows`.`outcome` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((((CAST(`rows`.`covariate_1` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CAST(`rows`.`outcome` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * (((CAST(`rows`.`outcome` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64))) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CAST(`rows`.`outcome` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * (((CAST(`rows`.`covariate_1` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64))) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CAST(`rows`.`covariate_1` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * (((CAST(`rows`.`covariate_1` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64))) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((CASE WHEN `rows`.`covariate_0` = CAST(1 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((CASE WHEN `rows`.`covariate_2` = CAST(1 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((CASE WHEN `rows`.`covariate_2` = CAST(2 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((((CAST(`rows`.`covariate_3` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((CASE WHEN `rows`.`covariate_4` = CAST(1 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((CASE WHEN `rows`.`covariate_4` = CAST(2 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((CASE WHEN `rows`.`covariate_4` = CAST(3 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CAST(`rows`.`outcome` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * (CASE WHEN `rows`.`covariate_0` = CAST(1 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CAST(`rows`.`outcome` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * (CASE WHEN `rows`.`covariate_2` = CAST(1 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CAST(`rows`.`outcome` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * (CASE WHEN `rows`.`covariate_2` = CAST(2 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CAST(`rows`.`outcome` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * (((CAST(`rows`.`covariate_3` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64))) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CAST(`rows`.`outcome` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * (CASE WHEN `rows`.`covariate_4` = CAST(1 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CAST(`rows`.`outcome` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * (CASE WHEN `rows`.`covariate_4` = CAST(2 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CAST(`rows`.`outcome` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * (CASE WHEN `rows`.`covariate_4` = CAST(3 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((CASE WHEN `rows`.`covariate_0` = CAST(1 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END) * (CASE WHEN `rows`.`covariate_0` = CAST(1 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((CASE WHEN `rows`.`covariate_0` = CAST(1 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END) * (((CAST(`rows`.`covariate_1` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64))) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((CASE WHEN `rows`.`covariate_0` = CAST(1 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END) * (CASE WHEN `rows`.`covariate_2` = CAST(1 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((CASE WHEN `rows`.`covariate_0` = CAST(1 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END) * (CASE WHEN `rows`.`covariate_2` = CAST(2 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((CASE WHEN `rows`.`covariate_0` = CAST(1 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END) * (((CAST(`rows`.`covariate_3` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64))) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((CASE WHEN `rows`.`covariate_0` = CAST(1 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END) * (CASE WHEN `rows`.`covariate_4` = CAST(1 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((CASE WHEN `rows`.`covariate_0` = CAST(1 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END) * (CASE WHEN `rows`.`covariate_4` = CAST(2 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((CASE WHEN `rows`.`covariate_0` = CAST(1 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END) * (CASE WHEN `rows`.`covariate_4` = CAST(3 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CAST(`rows`.`covariate_1` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * (CASE WHEN `rows`.`covariate_2` = CAST(1 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CAST(`rows`.`covariate_1` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * (CASE WHEN `rows`.`covariate_2` = CAST(2 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CAST(`rows`.`covariate_1` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * (((CAST(`rows`.`covariate_3` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64))) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CAST(`rows`.`covariate_1` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * (CASE WHEN `rows`.`covariate_4` = CAST(1 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CAST(`rows`.`covariate_1` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * (CASE WHEN `rows`.`covariate_4` = CAST(2 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CAST(`rows`.`covariate_1` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * (CASE WHEN `rows`.`covariate_4` = CAST(3 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((CASE WHEN `rows`.`covariate_2` = CAST(1 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END) * (CASE WHEN `rows`.`covariate_2` = CAST(1 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((CASE WHEN `rows`.`covariate_2` = CAST(1 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END) * (CASE WHEN `rows`.`covariate_2` = CAST(2 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((CASE WHEN `rows`.`covariate_2` = CAST(1 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END) * (((CAST(`rows`.`covariate_3` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64))) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((CASE WHEN `rows`.`covariate_2` = CAST(1 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END) * (CASE WHEN `rows`.`covariate_4` = CAST(1 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((CASE WHEN `rows`.`covariate_2` = CAST(1 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END) * (CASE WHEN `rows`.`covariate_4` = CAST(2 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((CASE WHEN `rows`.`covariate_2` = CAST(1 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END) * (CASE WHEN `rows`.`covariate_4` = CAST(3 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((CASE WHEN `rows`.`covariate_2` = CAST(2 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END) * (CASE WHEN `rows`.`covariate_2` = CAST(2 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((CASE WHEN `rows`.`covariate_2` = CAST(2 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END) * (((CAST(`rows`.`covariate_3` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64))) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((CASE WHEN `rows`.`covariate_2` = CAST(2 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END) * (CASE WHEN `rows`.`covariate_4` = CAST(1 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((CASE WHEN `rows`.`covariate_2` = CAST(2 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END) * (CASE WHEN `rows`.`covariate_4` = CAST(2 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((CASE WHEN `rows`.`covariate_2` = CAST(2 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END) * (CASE WHEN `rows`.`covariate_4` = CAST(3 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CAST(`rows`.`covariate_3` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * (((CAST(`rows`.`covariate_3` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64))) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CAST(`rows`.`covariate_3` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * (CASE WHEN `rows`.`covariate_4` = CAST(1 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CAST(`rows`.`covariate_3` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * (CASE WHEN `rows`.`covariate_4` = CAST(2 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CAST(`rows`.`covariate_3` AS INT64) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * (CASE WHEN `rows`.`covariate_4` = CAST(3 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((CASE WHEN `rows`.`covariate_4` = CAST(1 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END) * (CASE WHEN `rows`.`covariate_4` = CAST(1 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((CASE WHEN `rows`.`covariate_4` = CAST(1 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END) * (CASE WHEN `rows`.`covariate_4` = CAST(2 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((CASE WHEN `rows`.`covariate_4` = CAST(1 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END) * (CASE WHEN `rows`.`covariate_4` = CAST(3 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((CASE WHEN `rows`.`covariate_4` = CAST(2 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END) * (CASE WHEN `rows`.`covariate_4` = CAST(2 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((CASE WHEN `rows`.`covariate_4` = CAST(2 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END) * (CASE WHEN `rows`.`covariate_4` = CAST(3 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((CASE WHEN `rows`.`covariate_4` = CAST(3 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END) * (CASE WHEN `rows`.`covariate_4` = CAST(3 AS INT64) THEN CAST(1024 AS INT64) ELSE -CAST(1024 AS INT64) END)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((CAST(2097152 AS INT64) * `rows`.`covariate_0` - CAST(1048576 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(`rows`.`covariate_1` AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((CAST(1099511627776 AS INT64) - (CAST(`rows`.`covariate_1` AS INT64) * `rows`.`covariate_1`)) >> 20) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((((CAST((CAST(2097152 AS INT64) * `rows`.`covariate_0` - CAST(1048576 AS INT64)) AS INT64) * `rows`.`outcome` + CAST(1099511627776 AS INT64)) >> 20) - CAST(1048576 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((((CAST(`rows`.`covariate_1` AS INT64) * `rows`.`outcome` + CAST(1099511627776 AS INT64)) >> 20) - CAST(1048576 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((((CAST(`rows`.`covariate_1` AS INT64) * (CAST(2097152 AS INT64) * `rows`.`covariate_0` - CAST(1048576 AS INT64)) + CAST(1099511627776 AS INT64)) >> 20) - CAST(1048576 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((CAST(`rows`.`outcome` AS INT64) * `rows`.`outcome`) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((((CAST(`rows`.`outcome` AS INT64) * `rows`.`covariate_1` + CAST(1099512152064 AS INT64)) >> 20) - CAST(1048576 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((`rows`.`covariate_0` * CAST(2097152 AS INT64) - CAST(1048576 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((CASE WHEN `rows`.`covariate_2` = CAST(0 AS INT64) THEN CAST(1048576 AS INT64) ELSE CAST(0 AS INT64) END) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((CASE WHEN `rows`.`covariate_2` = CAST(1 AS INT64) THEN CAST(1048576 AS INT64) ELSE CAST(0 AS INT64) END) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((CASE WHEN `rows`.`covariate_2` = CAST(2 AS INT64) THEN CAST(1048576 AS INT64) ELSE CAST(0 AS INT64) END) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(`rows`.`covariate_3` AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((CASE WHEN `rows`.`covariate_4` = CAST(0 AS INT64) THEN CAST(1048576 AS INT64) ELSE CAST(0 AS INT64) END) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((CASE WHEN `rows`.`covariate_4` = CAST(1 AS INT64) THEN CAST(1048576 AS INT64) ELSE CAST(0 AS INT64) END) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((CASE WHEN `rows`.`covariate_4` = CAST(2 AS INT64) THEN CAST(1048576 AS INT64) ELSE CAST(0 AS INT64) END) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((CASE WHEN `rows`.`covariate_4` = CAST(3 AS INT64) THEN CAST(1048576 AS INT64) ELSE CAST(0 AS INT64) END) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((((CAST(`rows`.`outcome` AS INT64) * (`rows`.`covariate_0` * CAST(2097152 AS INT64) - CAST(1048576 AS INT64)) + CAST(1099512152064 AS INT64)) >> 20) - CAST(1048576 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((((CAST(`rows`.`outcome` AS INT64) * (CASE WHEN `rows`.`covariate_2` = CAST(0 AS INT64) THEN CAST(1048576 AS INT64) ELSE CAST(0 AS INT64) END) + CAST(1099512152064 AS INT64)) >> 20) - CAST(1048576 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((((CAST(`rows`.`outcome` AS INT64) * (CASE WHEN `rows`.`covariate_2` = CAST(1 AS INT64) THEN CAST(1048576 AS INT64) ELSE CAST(0 AS INT64) END) + CAST(1099512152064 AS INT64)) >> 20) - CAST(1048576 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((((CAST(`rows`.`outcome` AS INT64) * (CASE WHEN `rows`.`covariate_2` = CAST(2 AS INT64) THEN CAST(1048576 AS INT64) ELSE CAST(0 AS INT64) END) + CAST(1099512152064 AS INT64)) >> 20) - CAST(1048576 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((((CAST(`rows`.`outcome` AS INT64) * `rows`.`covariate_3` + CAST(1099512152064 AS INT64)) >> 20) - CAST(1048576 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((((CAST(`rows`.`outcome` AS INT64) * (CASE WHEN `rows`.`covariate_4` = CAST(0 AS INT64) THEN CAST(1048576 AS INT64) ELSE CAST(0 AS INT64) END) + CAST(1099512152064 AS INT64)) >> 20) - CAST(1048576 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((((CAST(`rows`.`outcome` AS INT64) * (CASE WHEN `rows`.`covariate_4` = CAST(1 AS INT64) THEN CAST(1048576 AS INT64) ELSE CAST(0 AS INT64) END) + CAST(1099512152064 AS INT64)) >> 20) - CAST(1048576 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((((CAST(`rows`.`outcome` AS INT64) * (CASE WHEN `rows`.`covariate_4` = CAST(2 AS INT64) THEN CAST(1048576 AS INT64) ELSE CAST(0 AS INT64) END) + CAST(1099512152064 AS INT64)) >> 20) - CAST(1048576 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((((CAST(`rows`.`outcome` AS INT64) * (CASE WHEN `rows`.`covariate_4` = CAST(3 AS INT64) THEN CAST(1048576 AS INT64) ELSE CAST(0 AS INT64) END) + CAST(1099512152064 AS INT64)) >> 20) - CAST(1048576 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((CAST(1099511627776 AS INT64) - (CAST(`rows`.`covariate_3` AS INT64) * `rows`.`covariate_3`)) >> 20) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((((`rows`.`outcome` + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((((`rows`.`covariate_1` + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((((`rows`.`outcome` + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * (((`rows`.`outcome` + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((((`rows`.`outcome` + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * (((`rows`.`covariate_1` + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((((`rows`.`covariate_1` + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * (((`rows`.`covariate_1` + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CASE WHEN `rows`.`covariate_0` = CAST(1 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CASE WHEN `rows`.`covariate_2` = CAST(1 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CASE WHEN `rows`.`covariate_2` = CAST(2 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((((`rows`.`covariate_3` + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CASE WHEN `rows`.`covariate_4` = CAST(1 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CASE WHEN `rows`.`covariate_4` = CAST(2 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CASE WHEN `rows`.`covariate_4` = CAST(3 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((((`rows`.`outcome` + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * ((((CASE WHEN `rows`.`covariate_0` = CAST(1 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((((`rows`.`outcome` + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * ((((CASE WHEN `rows`.`covariate_2` = CAST(1 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((((`rows`.`outcome` + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * ((((CASE WHEN `rows`.`covariate_2` = CAST(2 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((((`rows`.`outcome` + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * (((`rows`.`covariate_3` + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((((`rows`.`outcome` + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * ((((CASE WHEN `rows`.`covariate_4` = CAST(1 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((((`rows`.`outcome` + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * ((((CASE WHEN `rows`.`covariate_4` = CAST(2 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((((`rows`.`outcome` + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * ((((CASE WHEN `rows`.`covariate_4` = CAST(3 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CASE WHEN `rows`.`covariate_0` = CAST(1 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * ((((CASE WHEN `rows`.`covariate_0` = CAST(1 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CASE WHEN `rows`.`covariate_0` = CAST(1 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * (((`rows`.`covariate_1` + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CASE WHEN `rows`.`covariate_0` = CAST(1 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * ((((CASE WHEN `rows`.`covariate_2` = CAST(1 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CASE WHEN `rows`.`covariate_0` = CAST(1 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * ((((CASE WHEN `rows`.`covariate_2` = CAST(2 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CASE WHEN `rows`.`covariate_0` = CAST(1 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * (((`rows`.`covariate_3` + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CASE WHEN `rows`.`covariate_0` = CAST(1 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * ((((CASE WHEN `rows`.`covariate_4` = CAST(1 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CASE WHEN `rows`.`covariate_0` = CAST(1 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * ((((CASE WHEN `rows`.`covariate_4` = CAST(2 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CASE WHEN `rows`.`covariate_0` = CAST(1 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * ((((CASE WHEN `rows`.`covariate_4` = CAST(3 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((((`rows`.`covariate_1` + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * ((((CASE WHEN `rows`.`covariate_2` = CAST(1 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((((`rows`.`covariate_1` + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * ((((CASE WHEN `rows`.`covariate_2` = CAST(2 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((((`rows`.`covariate_1` + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * (((`rows`.`covariate_3` + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((((`rows`.`covariate_1` + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * ((((CASE WHEN `rows`.`covariate_4` = CAST(1 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((((`rows`.`covariate_1` + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * ((((CASE WHEN `rows`.`covariate_4` = CAST(2 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((((`rows`.`covariate_1` + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * ((((CASE WHEN `rows`.`covariate_4` = CAST(3 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CASE WHEN `rows`.`covariate_2` = CAST(1 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * ((((CASE WHEN `rows`.`covariate_2` = CAST(1 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CASE WHEN `rows`.`covariate_2` = CAST(1 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * ((((CASE WHEN `rows`.`covariate_2` = CAST(2 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CASE WHEN `rows`.`covariate_2` = CAST(1 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * (((`rows`.`covariate_3` + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CASE WHEN `rows`.`covariate_2` = CAST(1 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * ((((CASE WHEN `rows`.`covariate_4` = CAST(1 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CASE WHEN `rows`.`covariate_2` = CAST(1 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * ((((CASE WHEN `rows`.`covariate_4` = CAST(2 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CASE WHEN `rows`.`covariate_2` = CAST(1 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * ((((CASE WHEN `rows`.`covariate_4` = CAST(3 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CASE WHEN `rows`.`covariate_2` = CAST(2 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * ((((CASE WHEN `rows`.`covariate_2` = CAST(2 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CASE WHEN `rows`.`covariate_2` = CAST(2 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * (((`rows`.`covariate_3` + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CASE WHEN `rows`.`covariate_2` = CAST(2 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * ((((CASE WHEN `rows`.`covariate_4` = CAST(1 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CASE WHEN `rows`.`covariate_2` = CAST(2 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * ((((CASE WHEN `rows`.`covariate_4` = CAST(2 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CASE WHEN `rows`.`covariate_2` = CAST(2 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * ((((CASE WHEN `rows`.`covariate_4` = CAST(3 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((((`rows`.`covariate_3` + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * (((`rows`.`covariate_3` + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((((`rows`.`covariate_3` + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * ((((CASE WHEN `rows`.`covariate_4` = CAST(1 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((((`rows`.`covariate_3` + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * ((((CASE WHEN `rows`.`covariate_4` = CAST(2 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((((`rows`.`covariate_3` + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * ((((CASE WHEN `rows`.`covariate_4` = CAST(3 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CASE WHEN `rows`.`covariate_4` = CAST(1 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * ((((CASE WHEN `rows`.`covariate_4` = CAST(1 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CASE WHEN `rows`.`covariate_4` = CAST(1 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * ((((CASE WHEN `rows`.`covariate_4` = CAST(2 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CASE WHEN `rows`.`covariate_4` = CAST(1 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * ((((CASE WHEN `rows`.`covariate_4` = CAST(3 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CASE WHEN `rows`.`covariate_4` = CAST(2 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * ((((CASE WHEN `rows`.`covariate_4` = CAST(2 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CASE WHEN `rows`.`covariate_4` = CAST(2 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * ((((CASE WHEN `rows`.`covariate_4` = CAST(3 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(((((CASE WHEN `rows`.`covariate_4` = CAST(3 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) * ((((CASE WHEN `rows`.`covariate_4` = CAST(3 AS INT64) THEN CAST(1048576 AS INT64) ELSE -CAST(1048576 AS INT64) END) + CAST(1049088 AS INT64)) >> 10) - CAST(1024 AS INT64)) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(CASE WHEN `rows`.`outcome` < CAST(0 AS INT64) THEN CAST(1 AS INT64) ELSE CAST(0 AS INT64) END AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(CASE WHEN `rows`.`outcome` < -CAST(786432 AS INT64) THEN CAST(1 AS INT64) ELSE CAST(0 AS INT64) END AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(CASE WHEN `rows`.`outcome` < -CAST(524288 AS INT64) THEN CAST(1 AS INT64) ELSE CAST(0 AS INT64) END AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((CASE WHEN `rows`.`outcome` >= CAST(1048576 AS INT64) THEN CAST(3 AS INT64) WHEN `rows`.`outcome` >= CAST(0 AS INT64) THEN CAST(2 AS INT64) WHEN `rows`.`outcome` >= -CAST(524288 AS INT64) THEN CAST(1 AS INT64) ELSE CAST(0 AS INT64) END) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((CASE WHEN `rows`.`outcome` >= CAST(0 AS INT64) THEN CAST(2 AS INT64) WHEN `rows`.`outcome` >= -CAST(524288 AS INT64) THEN CAST(1 AS INT64) ELSE CAST(0 AS INT64) END) AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST(`rows`.`covariate_4` AS BIGNUMERIC)) AS STRING)
+CAST(SUM(CAST((CASE WHEN `rows`.`covariate_1` >= CAST(349525 AS INT64) THEN CAST(2 AS INT64) WHEN `rows`.`covariate_1` >= -CAST(349525 AS INT64) THEN CAST(1 AS INT64) ELSE CAST(0 AS INT64) END) AS BIGNUMERIC)) AS STRING)

@@ -163,24 +163,29 @@ class DuckDBEngine:
 
     def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> "ExactInts":
         """Return sums over groups of rows; see `Engine.aggregate`."""
-        place, floating = _place(cells), self._may_float(sums)
-        numbers = [each.floating if floating and isinstance(each, Ticks) else each for each in sums]
-        added = ", ".join("COUNT(*)" if number == "1" else f"SUM({number})" for number in numbers)
-        compared = f"treatment < {OUTSIDE}" if self._outside and not whole else "TRUE"
-        source = self._coerced(place, compared, *numbers, floating=floating)
-        text = f"SELECT {place}, {added} FROM ({source}) WHERE {compared}"  # noqa: S608 (no outside text)
+        text = self.query(cells, sums, whole=whole, floating=self._may_float(sums))
         totals: ExactInts = np.zeros((math.prod(cells.values()), len(sums)), dtype=object)
-        for at, *line in self._fetched(f"{text} GROUP BY ALL" if cells else text):
+        for at, *line in self._fetched(text):
             totals[at] = [int(value or 0) for value in line]
         if whole and "1" in sums:
             self._units = int(totals[:, sums.index("1")].sum())
         return totals.reshape(*cells.values(), len(sums))
 
+    def query(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool, floating: bool) -> str:
+        """Return the text of the query that adds up, in floating point or not."""
+        place = _place(cells)
+        numbers = [each.floating if floating and isinstance(each, Ticks) else each for each in sums]
+        added = ", ".join("COUNT(*)" if number == "1" else f"SUM({number})" for number in numbers)
+        compared = f"treatment < {OUTSIDE}" if self._outside and not whole else "TRUE"
+        source = self._coerced(place, compared, *numbers, floating=floating)
+        text = f"SELECT {place}, {added} FROM ({source}) WHERE {compared}"  # noqa: S608 (no outside text)
+        return f"{text} GROUP BY ALL" if cells else text
+
     def _may_float(self, sums: Sequence[str]) -> bool:
         """Return whether sums are exact in floating point: by their expressions and the number of units, all public."""
         if self._streams or self._schema.unit is not None:  # sending or sorting rows takes longer than adding them up
             return False
-        if not all(each == "1" or isinstance(each, Ticks) for each in sums) or set(sums) <= {"1"}:
+        if not may_be_floating(sums):
             return False
         if self._units is None:
             self.aggregate({}, ["1"], whole=True)
@@ -282,6 +287,11 @@ class DuckDBEngine:
 
     def __repr__(self) -> str:
         return "DuckDBEngine"
+
+
+def may_be_floating(sums: Sequence[str]) -> bool:
+    """Return whether all of some expressions can be added up in floating point, and it is of use for one of them."""
+    return all(each == "1" or isinstance(each, Ticks) for each in sums) and not set(sums) <= {"1"}
 
 
 def _has_view(relation: duckdb.DuckDBPyRelation) -> bool:

@@ -125,12 +125,8 @@ class SparkEngine:
         self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool
     ) -> "Iterator[tuple[tuple[int, ...], list[int]]]":
         """Yield each cell that has rows, with its sums, from one pass."""
-        keys = ", ".join(cells)
-        halves = ", ".join(f"SUM({half})" for expression in sums for half in _halves(expression))
-        text = f"SELECT {keys}{', ' if keys else ''}{halves} FROM {{coerced}}"  # noqa: S608 (no outside text)
-        grouped = f"{text} GROUP BY {keys}" if keys else text
-        coerced = self._whole if whole else self._compared
-        for line in _silenced(lambda: coerced.sparkSession.sql(grouped, coerced=coerced).collect()):
+        text, coerced = sums_query(cells, sums), self._whole if whole else self._compared
+        for line in _silenced(lambda: coerced.sparkSession.sql(text, coerced=coerced).collect()):
             added = [int(value or 0) for value in line[len(cells) :]]
             pairs = zip(added[::2], added[1::2], strict=True)
             yield tuple(line[: len(cells)]), [(high << _HALF) + low for high, low in pairs]
@@ -198,6 +194,14 @@ def _reason(message: str) -> str:
 
 def _family(kind: str) -> Family:
     return _FAMILIES.get(kind.partition("(")[0].partition(" ")[0], "other")
+
+
+def sums_query(cells: Mapping[str, int], sums: Sequence[str]) -> str:
+    """Return the text of the query that adds up the halves of some expressions."""
+    keys = ", ".join(cells)
+    halves = ", ".join(f"SUM({half})" for expression in sums for half in _halves(expression))
+    text = f"SELECT {keys}{', ' if keys else ''}{halves} FROM {{coerced}}"  # noqa: S608 (no outside text)
+    return f"{text} GROUP BY {keys}" if keys else text
 
 
 def _halves(expression: str) -> tuple[str, str]:

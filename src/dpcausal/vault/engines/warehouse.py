@@ -6,19 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-import ibis
 import numpy as np
+import sqlglot
+from sqlglot import expressions as sge
 
 from dpcausal.columns import Indicator
 from dpcausal.real import Real
 from dpcausal.treatment import table_column
 from dpcausal.vault.coercion import Family, coerced, column_names
 from dpcausal.vault.engines import OUTSIDE, place_expression
-from dpcausal.vault.engines.expressions import IBIS, selected, stages, values
+from dpcausal.vault.engines.expressions import WAREHOUSE, parsed, printed
+from dpcausal.vault.engines.ranges import Rules, query_ranges, source_columns
 
 if TYPE_CHECKING:
-    from ibis.expr import datatypes as dt
-    from ibis.expr import types as ir
     from numpy.typing import NDArray
 
     from dpcausal.columns import Column
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from dpcausal.treatment import EveryArm, Treatment
     from dpcausal.vault.engines import Batch, ExactInts
     from dpcausal.vault.engines.duckdb import DuckDBEngine
+    from dpcausal.vault.engines.ranges import Kind
 
-_MOST_DIGITS = 15
+MOST_DIGITS = 15
 """Of a decimal number, so that its nearest DOUBLE is one division of two whole numbers that a DOUBLE holds."""
 
 
@@ -36,18 +37,15 @@ class Warehouse:
     """A table of a warehouse, and how queries are run there.
 
     Attributes:
-        table: The table as an Ibis expression, with the declared columns that the warehouse may read.
-        run: Runs a query, given as steps of which each selects from the one before it; returns the last one's lines.
-        addend: The type of numbers that are added up. Sums of 64 bits wrap around in some warehouses and fail in
-            others.
-        by_name: Whether a step knows the one before it as a table named `step_0`, `step_1` and so on; otherwise it
-            contains it.
+        families: The declared columns that the warehouse may read, each with what its type lets one do with it.
+        dialect: How the warehouse spells SQL, by sqlglot's name.
+        run: Runs a query of the table, which it knows as `dpcausal_source`; returns its lines, given the names of its
+            columns, which are texts.
     """
 
-    table: "ir.Table"
-    run: "Callable[[Sequence[ir.Table]], Sequence[Sequence[Any]]]"
-    addend: str = "decimal(38, 0)"
-    by_name: bool = False
+    families: Mapping[str, Family]
+    dialect: str
+    run: Callable[[str, Sequence[str]], Sequence[Sequence[Any]]]
 
 
 class WarehouseEngine:
@@ -73,7 +71,7 @@ class WarehouseEngine:
             streamed: The same table as DuckDB reads it.
         """
         self._warehouse, self._schema, self._streamed = warehouse, schema, streamed
-        own = {name: _family(kind) for name, kind in warehouse.table.schema().items()}
+        own = warehouse.families
         columns = dict(zip(column_names(schema), (*schema.columns, schema.treatment.every_arm), strict=True))
         self._here = frozenset(
             name for name, column in columns.items() if _read_alike(column, own.get(table_column(column), "other"))
@@ -83,13 +81,11 @@ class WarehouseEngine:
 
     def aggregate(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> "ExactInts":
         """Return sums over groups of rows; see `Engine.aggregate`."""
-        outside = self._schema.treatment.units_may_be_outside and not whole
-        used = set(column_names(self._schema)) & set(re.findall(r"\w+", " ".join((*cells, *sums))))
-        used |= {"treatment"} if outside or not used else set()
-        if self._schema.unit is not None or not used <= self._here:
+        if self._schema.unit is not None or not self._used(cells, sums, whole=whole) <= self._here:
             return self._streamed.aggregate(cells, sums, whole=whole)
         totals: ExactInts = np.zeros((math.prod(cells.values()), len(sums)), dtype=object)
-        for line in self._warehouse.run(self._steps(used, outside, cells, sums)):
+        names = ["place", *(f"sum_{at}" for at in range(len(sums)))]
+        for line in self._warehouse.run(self.query(cells, sums, whole=whole), names):
             at, *added = map(int, (each or 0 for each in line))
             totals[at] = added
         return totals.reshape(*cells.values(), len(sums))
@@ -122,52 +118,49 @@ class WarehouseEngine:
         """The same table as DuckDB reads it."""
         return self._streamed
 
-    def _steps(self, used: set[str], outside: bool, cells: Mapping[str, int], sums: Sequence[str]) -> "list[ir.Table]":
-        """Return what becomes of the table step by step until it is coerced, and the sums of that."""
-        steps: list[ir.Table] = []
-        table = self._warehouse.table
-        folded, *rest = stages(coerced(self._schema, self._families, IBIS, only=used))
-        for group in ([folded], rest):
-            for columns in group:
-                table = selected(table, columns)
-            # Of numbers the first step is only another name, and is left in one with the next ones.
-            if group is rest or self._has_text(used):
-                steps.append(table)
-                table = self._named(table, len(steps) - 1)
-        rows = table.filter(table["treatment"] < OUTSIDE) if outside else table
-        place, *numbers = values([place_expression(cells), *sums], rows)
-        addend, added = self._warehouse.addend, {}
-        for at, number in enumerate(numbers):
-            total = rows.count() if sums[at] == "1" else number.cast(addend).sum()
-            added[f"sum_{at}"] = total.cast("string")  # so that none is too wide for what a driver makes of it
-        if cells:
-            return [*steps, rows.group_by(place=place).aggregate(**added)]
-        whole = rows.aggregate(**added)
-        return [*steps, whole.select(place=place, **{name: whole[name] for name in added})]
+    def query(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool = False) -> str:
+        """Return the text of the query that adds up, for columns that the warehouse reads.
 
-    def _has_text(self, used: set[str]) -> bool:
-        columns = dict(zip(column_names(self._schema), (*self._schema.columns, self._schema.treatment), strict=True))
-        return any(self._families[table_column(columns[name])] == "text" for name in used)
+        The text is read again as the warehouse's own SQL, and every number in it is shown to be within its type.
+        """
+        dialect, used = self._warehouse.dialect, self._used(cells, sums, whole=whole)
+        rows = parsed(coerced(self._schema, self._families, WAREHOUSE, only=used))
+        if dialect == "postgres":
+            _compute_once(rows)
+        # A sum of 64-bit integers is a numeric in PostgreSQL. Elsewhere it wraps around or fails.
+        addend: tuple[Kind, str] = ("wide", "BIGINT") if dialect == "postgres" else ("decimal", "DECIMAL(38, 0)")
+        added = ["COUNT(*)" if each == "1" else f"SUM(CAST({each} AS {addend[1]}))" for each in sums]
+        # As texts, so that none is too wide for what a driver makes of it.
+        columns = [f"CAST({each} AS TEXT) AS sum_{at}" for at, each in enumerate(added)]
+        select = parsed(f"SELECT CAST({place_expression(cells)} AS TEXT) AS place, {', '.join(columns)}")
+        select = select.from_(rows.subquery("rows"))
+        select = select.where(f"treatment < {OUTSIDE}") if self._outside and not whole else select
+        text = printed(select.group_by("1") if cells else select, dialect)
+        read = {name: self._families[name] for name in self._warehouse.families}
+        query_ranges(sqlglot.parse_one(text, dialect=dialect), source_columns(read), Rules({addend[0]: 2**62}))
+        return text
 
-    def _named(self, table: "ir.Table", place: int) -> "ir.Table":
-        """Return a step as the next one knows it."""
-        return ibis.table(table.schema(), name=f"step_{place}") if self._warehouse.by_name else table
+    def _used(self, cells: Mapping[str, int], sums: Sequence[str], *, whole: bool) -> set[str]:
+        """Return the coerced columns that a query reads."""
+        used = set(column_names(self._schema)) & set(re.findall(r"\w+", " ".join((*cells, *sums))))
+        return used | ({"treatment"} if (self._outside and not whole) or not used else set())
+
+    @property
+    def _outside(self) -> bool:
+        return self._schema.treatment.units_may_be_outside
 
     def __repr__(self) -> str:
         return "WarehouseEngine"
 
 
-def _family(kind: "dt.DataType") -> Family:
-    """Return what a column's type lets one do with it in a warehouse."""
-    if kind.is_boolean():
-        return "boolean"
-    if kind.is_integer():
-        return "integer" if kind.is_signed_integer() or kind.nbytes < 8 else "other"
-    if kind.is_decimal():
-        return "number" if kind.precision and kind.precision <= _MOST_DIGITS else "other"
-    if kind.is_floating():
-        return "number" if kind.nbytes >= 4 else "other"
-    return "text" if kind.is_string() or kind.is_unknown() else "other"
+def _compute_once(rows: sge.Select) -> None:
+    """Have PostgreSQL compute coerced columns and folded texts once a row.
+
+    Without OFFSET 0 its planner would put them wherever they are used.
+    """
+    for select in rows.find_all(sge.Select):
+        if select is rows or any(each.find(sge.Anonymous) for each in select.expressions):
+            select.set("offset", sge.Offset(expression=sge.Literal.number(0)))
 
 
 def _read_alike(column: "Column | Treatment | EveryArm | Indicator", family: Family) -> bool:

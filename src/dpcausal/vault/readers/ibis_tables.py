@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import pyarrow as pa
 
 from dpcausal.errors import EngineError, TableError, redact_errors
-from dpcausal.vault.coercion import check_columns, columns_used
+from dpcausal.vault.coercion import SOURCE, Family, check_columns, columns_used
 from dpcausal.vault.engines import BATCH_ROWS
 from dpcausal.vault.readers.frames import valid_text
 
 if TYPE_CHECKING:
     import duckdb
+    from ibis.expr import datatypes as dt
     from ibis.expr import types as ir
 
     from dpcausal.schema import Schema
@@ -69,7 +70,10 @@ class IbisTable:
         """The table for sums that the warehouse adds up; None if it does not."""
         from dpcausal.vault.engines.warehouse import Warehouse  # noqa: PLC0415 (an extra)
 
-        return Warehouse(self._table, self._sums) if self._backend.name in _ADDING else None
+        if self._backend.name not in _ADDING:
+            return None
+        families = {name: _family(kind) for name, kind in self._table.schema().items()}
+        return Warehouse(families, self._backend.name, self._lines)
 
     @contextmanager
     def read(self) -> Iterator[object]:
@@ -80,14 +84,38 @@ class IbisTable:
             kinds = pa.schema([(field.name, _as_sent(field.type)) for field in found.schema])
             yield pa.RecordBatchReader.from_batches(kinds, (_readable(batch, kinds) for batch in found))
 
-    def _sums(self, steps: "Sequence[ir.Table]") -> list[Sequence[Any]]:
-        """Return the lines of a query, given as steps; see `Warehouse`."""
+    def _lines(self, text: str, names: Sequence[str]) -> list[Sequence[Any]]:
+        """Return the lines of a query; see `Warehouse`."""
         with _silenced():
-            found = self._backend.to_pyarrow(steps[-1])
+            found = self._backend.to_pyarrow(query_of(self._table, text, names))
         return [tuple(line.values()) for line in found.to_pylist()]
 
     def __repr__(self) -> str:
         return "IbisTable"
+
+
+def query_of(table: "ir.Table", text: str, names: Sequence[str]) -> "ir.Table":
+    """Return a query of a table, given as a text that Ibis passes on as it is, as an expression of Ibis."""
+    import ibis  # noqa: PLC0415 (an extra)
+    from ibis.expr import operations as ops  # noqa: PLC0415
+
+    source = table.alias(SOURCE).op()
+    return ops.SQLStringView(source, text, ibis.schema(dict.fromkeys(names, "string"))).to_expr()
+
+
+def _family(kind: "dt.DataType") -> Family:
+    """Return what a column's type lets one do with it in a warehouse."""
+    from dpcausal.vault.engines.warehouse import MOST_DIGITS  # noqa: PLC0415 (an extra)
+
+    if kind.is_boolean():
+        return "boolean"
+    if kind.is_integer():
+        return "integer" if kind.is_signed_integer() or kind.nbytes < 8 else "other"
+    if kind.is_decimal():
+        return "number" if kind.precision and kind.precision <= MOST_DIGITS else "other"
+    if kind.is_floating():
+        return "number" if kind.nbytes >= 4 else "other"
+    return "text" if kind.is_string() else "other"
 
 
 def _as_sent(kind: pa.DataType) -> pa.DataType:

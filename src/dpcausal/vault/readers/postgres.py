@@ -7,12 +7,11 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from dpcausal.errors import DpcausalError, EngineError, TableError, redact_errors
-from dpcausal.vault.coercion import Family, check_columns, coerced, columns_used, dated_columns
+from dpcausal.vault.coercion import SOURCE, Family, check_columns, coerced, columns_used, dated_columns
 from dpcausal.vault.engines.dialects import DUCKDB
 
 if TYPE_CHECKING:
     from adbc_driver_postgresql.dbapi import Connection, Cursor
-    from ibis.expr import types as ir
 
     from dpcausal.schema import Schema
     from dpcausal.vault.engines.warehouse import Warehouse
@@ -32,18 +31,13 @@ _DATED = ("date", "timestamp without time zone")
 _DAY = "CASE WHEN {0} IS NOT NULL THEN greatest(least({0}::date, '9999-12-31'::date), '0001-01-01'::date) END"
 """What is selected of a column that is declared to hold dates."""
 
-_SUMMED: dict[str, str] = {
+_SUMMED: dict[str, Family] = {
     "boolean": "boolean",
-    "smallint": "int16",
-    "integer": "int32",
-    "bigint": "int64",
-    "real": "float32",
-    "double precision": "float64",
-    **dict.fromkeys(("text", "character varying"), "string"),
+    **dict.fromkeys(("smallint", "integer", "bigint"), "integer"),
+    **dict.fromkeys(("real", "double precision"), "number"),
+    **dict.fromkeys(("text", "character varying", "character", "name", "enum"), "text"),
 }
-"""The types of columns that PostgreSQL adds up itself, as Ibis names them."""
-
-_CAST_TO_TEXT = ("character", "name", "enum")
+"""The types of columns that PostgreSQL adds up itself, and what each lets one do with it."""
 
 _TYPES = """
 WITH RECURSIVE kinds AS (
@@ -75,7 +69,7 @@ class PostgresTable:
         columns: An Arrow table without rows that has the columns of the stream.
     """
 
-    __slots__ = ("__weakref__", "_connection", "_lock", "_select", "_summed", "columns")
+    __slots__ = ("__weakref__", "_connection", "_lock", "_select", "_source", "_summed", "columns")
 
     def __init__(self, address: str, schema: "Schema") -> None:
         server, name, place = _parts(address)
@@ -94,15 +88,17 @@ class PostgresTable:
                 # Locks the table against being altered; before the savepoint, or the lock would go with the first pass.
                 self.columns = cursor.execute(f"{self._select} LIMIT 0").fetch_arrow_table()
             self._execute("SAVEPOINT opened")
-        self._summed = _summed(described, columns_used(schema), name)
+        self._summed = _summed(described, columns_used(schema))
+        read = ((DUCKDB.column(column), family) for column, family in self._summed.items())
+        columns = ", ".join(f"{column}::text AS {column}" if family == "text" else column for column, family in read)
+        self._source = f"SELECT {columns} FROM {place}"  # noqa: S608 (quoted)
 
     @property
     def warehouse(self) -> "Warehouse":
         """The table for sums that the server adds up."""
         from dpcausal.vault.engines.warehouse import Warehouse  # noqa: PLC0415 (an extra)
 
-        # A sum of 64-bit integers is a numeric here, which is as wide as it must be.
-        return Warehouse(self._summed, self._sums, addend="int64", by_name=True)
+        return Warehouse(self._summed, "postgres", self._lines)
 
     @contextmanager
     def read(self) -> Iterator[object]:
@@ -114,15 +110,10 @@ class PostgresTable:
                 cursor.adbc_cancel()
                 raise
 
-    def _sums(self, steps: "Sequence[ir.Table]") -> list[Any]:
-        """Return the lines of a query, given as steps; see `Warehouse`."""
-        import ibis  # noqa: PLC0415 (an extra)
-
-        *inner, last = (ibis.to_sql(step, dialect="postgres", pretty=False) for step in steps)
-        # With OFFSET 0 each step is computed once a row; otherwise the planner puts it wherever it is used.
-        named = ", ".join(f'"step_{place}" AS ({text} OFFSET 0)' for place, text in enumerate(inner))
+    def _lines(self, text: str, _: "Sequence[str]") -> list[Any]:
+        """Return the lines of a query; see `Warehouse`."""
         with self._passing() as cursor:
-            found: list[Any] = cursor.execute(f"WITH {named} {last}").fetchall()
+            found: list[Any] = cursor.execute(f"WITH {SOURCE} AS ({self._source}) {text}").fetchall()
         return found
 
     @contextmanager
@@ -171,11 +162,11 @@ def _parts(address: str) -> tuple[str, str, str]:
 
 def _connected(server: str) -> "Connection":
     try:
-        import ibis  # noqa: F401, PLC0415 (an extra)
+        import sqlglot  # noqa: F401, PLC0415 (an extra)
         from adbc_driver_postgresql import dbapi  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise TableError(
-            expected="the Arrow driver of PostgreSQL, and Ibis",
+            expected="the Arrow driver of PostgreSQL, and sqlglot",
             got=f"no module {error.name!r}",
             hint='pip install "dpcausal[postgres]".',
         ) from None
@@ -219,26 +210,21 @@ def _selected(types: dict[str, str], schema: "Schema", name: str) -> str:
     return ", ".join(f"{form.format(name)} AS {name}" for name, form in named)
 
 
-def _summed(described: "Sequence[tuple[str, str, int, bool]]", used: "Sequence[str]", name: str) -> "ir.Table":
+def _summed(described: "Sequence[tuple[str, str, int, bool]]", used: "Sequence[str]") -> dict[str, Family]:
     """Return the columns that PostgreSQL may read itself, decided from their types alone.
 
     A text whose collation takes different texts for the same is not among them.
     """
-    import ibis  # noqa: PLC0415 (an extra)
-    from ibis.expr import datatypes as dt  # noqa: PLC0415
+    from dpcausal.vault.engines.warehouse import MOST_DIGITS  # noqa: PLC0415 (an extra)
 
-    kinds: dict[str, Any] = {}
+    families: dict[str, Family] = {}
     for column, kind, size, exact in described:
         precision, scale = (size - 4) >> 16, (size - 4) & 0x7FF  # as PostgreSQL keeps them; 11 bits, the first a sign
-        if kind == "numeric" and size >= 4 and scale <= precision and scale < 2**10:
-            kinds[column] = dt.Decimal(precision, scale)
+        if kind == "numeric" and size >= 4 and scale <= precision <= MOST_DIGITS:
+            families[column] = "number"
         elif kind in _SUMMED and exact:
-            kinds[column] = _SUMMED[kind]
-        elif kind in _CAST_TO_TEXT and exact:
-            kinds[column] = dt.unknown
-    *schema, table = name.split(".", 1)
-    read = {column: kind for column, kind in kinds.items() if column in used}
-    return ibis.table(read, name=table, database=schema[0] if schema else None)
+            families[column] = _SUMMED[kind]
+    return {column: family for column, family in families.items() if column in used}
 
 
 def _unreadable(name: str) -> TableError:
