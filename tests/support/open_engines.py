@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from dpcausal.schema import Schema
 from dpcausal.testing.sums import OpenEngine
+from dpcausal.vault.coercion import SOURCE
 from dpcausal.vault.engines import Engine, ExactInts
 from dpcausal.vault.table import open_table
 from tests.support.clickhouse import clickhouse
@@ -149,21 +150,25 @@ def _in_snowflake() -> Iterator[OpenEngine]:
 
     from dpcausal.vault.engines.duckdb import DuckDBEngine, connect  # noqa: PLC0415
     from dpcausal.vault.engines.warehouse import Warehouse, WarehouseEngine  # noqa: PLC0415
+    from dpcausal.vault.readers.ibis_tables import _family  # noqa: PLC0415
 
     with fakesnow.patch(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         connection = connector.connect(database="clinic", schema="public")
 
-        def run(steps: Any) -> list[Any]:
-            found: list[Any] = connection.cursor().execute(ibis.to_sql(steps[-1], dialect="snowflake")).fetchall()
-            return found
-
         def opened(table: pa.Table, schema: Schema) -> Engine:
             name, held = f"table_{uuid.uuid4().hex}", _in_64_bits(_signed(table))
             connection._duck_conn.register("held", held)
             connection._duck_conn.execute(f"CREATE TABLE clinic.public.{name} AS SELECT * FROM held")
-            source = ibis.table(ibis.Schema.from_pyarrow(held.schema), name=name)
-            return WarehouseEngine(Warehouse(source, run), schema, DuckDBEngine(connect().from_arrow(held), schema))
+
+            def run(text: str, _: Sequence[str]) -> list[Any]:
+                query = f'WITH {SOURCE} AS (SELECT * FROM "{name}") {text}'
+                found: list[Any] = connection.cursor().execute(query).fetchall()
+                return found
+
+            families = {name: _family(kind) for name, kind in ibis.Schema.from_pyarrow(held.schema).items()}
+            served = Warehouse(families, "snowflake", run)
+            return WarehouseEngine(served, schema, DuckDBEngine(connect().from_arrow(held), schema))
 
         yield opened
 

@@ -89,8 +89,8 @@ MUTANTS = {
     "undeclared as the first value": Mutant(rf"ELSE [12] (END {COVARIATE})", r"ELSE 0 \1"),
     "undeclared as the last value": Mutant(rf"ELSE 0 (END {COVARIATE})", r"ELSE 1 \1", "sums are exact|coerced from"),
     "numbers between values": Mutant(
-        rf"CASE WHEN (read_\d+) = (FLOOR\(LEAST\(GREATEST\(\S+, {NUMBER}\), {NUMBER}\)\)) THEN \S+ ELSE .*? END",
-        r"CASE WHEN \1 <= CAST('inf' AS DOUBLE) THEN \2 ELSE CAST('\4' AS DOUBLE) END",
+        r"CASE WHEN (read_\d+) = FLOOR\(read_\d+\) THEN FLOOR\(read_\d+\) ELSE .*? END",
+        r"FLOOR(\1)",
         "coerced from Category",
     ),
     "values nearly equal": Mutant(
@@ -107,7 +107,7 @@ MUTANTS = {
     "shift rounds up": Mutant(r">> (\d+)\)", r">> \1) + 1", "asks for"),
     "shift too short": Mutant(r">> 10\)", ">> 9)", "asks for"),
     "bin edges in the bin below": Mutant(r"(outcome|covariate_\d+) >= (-?\d+) THEN", r"\1 > \2 THEN", "asks for"),
-    "window one tick short": Mutant(r"BETWEEN 0 AND (\d+)", r"BETWEEN 1 AND \1", "asks for"),
+    "window one tick short": Mutant(r"\) BETWEEN 0 AND (\d+)", r") BETWEEN 1 AND \1", "asks for"),
     "comparison of outcomes inclusive": Mutant(r"outcome < (-?\d+) THEN", r"outcome <= \1 THEN", "asks for"),
     "clip of changes taken out": Mutant(
         r"LEAST\(GREATEST\((\(.*?\)), (-\d+)\), (\d+)\)", r"GREATEST(\1, \2)", "asks for"
