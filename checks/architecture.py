@@ -107,13 +107,13 @@ LIBRARY_PACKAGES = {
     "dowhy": ("dowhy.py",),
     "pyspark": ("vault/table.py", "vault/engines/spark.py"),
     "adbc_driver_postgresql": ("vault/readers/postgres.py",),
-    "ibis": (
+    "ibis": ("vault/readers/ibis_tables.py",),
+    "sqlglot": (
         "vault/engines/expressions.py",
+        "vault/engines/ranges.py",
         "vault/engines/warehouse.py",
         "vault/readers/postgres.py",
-        "vault/readers/ibis_tables.py",
     ),
-    "sqlglot": ("vault/engines/expressions.py",),
     "fsspec": ("vault/readers/cloud.py",),
     "opendp": ("calibration.py", "vault/noise.py"),
     "dp_accounting": ("ledger/accounting.py",),
