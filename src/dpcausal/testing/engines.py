@@ -14,16 +14,13 @@ from dpcausal.errors import TableError
 from dpcausal.queries import GRID
 from dpcausal.real import Real
 from dpcausal.schema import Schema
+from dpcausal.testing.coercion import Coerced, coerced_units
+from dpcausal.testing.schemas import STANDARD, random_case
+from dpcausal.testing.sums import OpenEngine, compare
 from dpcausal.testing.tables import hostile_tables, standard_schema
 from dpcausal.treatment import Treatment
+from dpcausal.vault.coercion import column_names
 from dpcausal.vault.engines import BATCH_ROWS, OUTSIDE, Batch, Engine
-from dpcausal.vault.table import open_table
-
-OpenEngine = Callable[[pa.Table, Schema], Engine]
-"""Opens a table, seen through a schema, with the engine to check."""
-
-Coerced = Sequence[Mapping[str, int]]
-"""Units as the integers that they are coerced to."""
 
 _COLUMNS = ("treatment", "outcome", "covariate_0", "covariate_1", "covariate_2")
 
@@ -44,14 +41,21 @@ _CELLS: tuple[Mapping[str, int], ...] = (
 """Columns to group by. No unit has the last value of covariate_0."""
 
 
-def check_engine(open_engine: OpenEngine) -> None:
+def check_engine(open_engine: OpenEngine, schemas: int = 3) -> None:
     """Raise an AssertionError that names the broken rule, unless an engine computes what every engine must.
 
     An engine must add up exactly, also beyond 64 bits, whatever the order of a table; leave units outside the
-    comparison out unless it is asked for the whole table; and coerce every table as DuckDB does.
+    comparison out unless it is asked for the whole table; and read every cell as declared. For that, all examples of
+    all queries are asked on hostile tables, and each integer that the engine adds up is compared, unit by unit, with
+    one that Python finds without SQL: of cells at and beyond bounds, of NaN, infinity and text that is no number, of
+    numbers of every type, of undeclared values and arms.
 
     Args:
-        open_engine: Opens a pyarrow table, seen through a schema, with the engine.
+        open_engine: Opens a pyarrow table, seen through a schema, with the engine. It may raise a `TableError` where
+            the table has dates, times or integers without a sign. Of other types the engine lacks, choose one that
+            holds the same values.
+        schemas: On how many random schemas, each with a hostile table of its own, beside a few that are always the
+            same.
 
     Example:
         >>> from dpcausal.vault.table import open_table
@@ -75,6 +79,10 @@ def check_engine(open_engine: OpenEngine) -> None:
         _check_sums(engine, coerced, name)
         _check_folds(engine, coerced, name)
         _check_collects(engine, coerced, name)
+    for case in itertools.chain(STANDARD, map(random_case, range(schemas))):
+        found = compare(open_engine, case).found
+        more = f" (and {len(found) - 1} more)" if found[1:] else ""
+        _must(not found, f"integers are those of cells read as declared, unit by unit; {''.join(found[:1])}{more}")
     _check_coercion(open_engine)
     _check_many(open_engine)
 
@@ -216,7 +224,7 @@ def _check_coercion(open_engine: OpenEngine) -> None:
     schema = standard_schema()
     tables = hostile_tables(schema, 50) | {"strange text": _strange_text()}
     for name, table in tables.items():
-        _check_as_duckdb(open_engine, table, schema, f"on the table {name!r}")
+        _check_collected(open_engine, table, schema, f"on the table {name!r}")
     one_each = Schema(treatment=Treatment("t"), outcome=Real("y", 0, 1), unit=Unit("who", by="when", keep="first"))
     visits = pa.table(
         {
@@ -227,14 +235,14 @@ def _check_coercion(open_engine: OpenEngine) -> None:
         }
     )
     for table in (visits, visits.take(list(reversed(range(len(visits)))))):
-        _check_as_duckdb(open_engine, table, one_each, "where units have several records")
+        _check_collected(open_engine, table, one_each, "where units have several records")
     totals = Schema(
         treatment=Treatment("t"),
         outcome=Real("y", -3, 10),
         covariates=[Binary("s"), Real("k", 0, 2), Real("x", 0, 1e-60)],
         unit=Unit("who", by="when", sum=["y", "s", "x"], count=["k"]),
     )
-    _check_as_duckdb(open_engine, _events(), totals, "where the records of units are added up")
+    _check_collected(open_engine, _events(), totals, "where the records of units are added up")
 
 
 def _events() -> pa.Table:
@@ -272,9 +280,10 @@ def _strange_text() -> pa.Table:
     )
 
 
-def _check_as_duckdb(open_engine: OpenEngine, table: pa.Table, schema: Schema, where: str) -> None:
-    columns = ("treatment", "outcome", *(f"covariate_{place}" for place in range(len(schema.covariates))))
-    found, expected = (
-        each(table, schema).collect(columns, len(table), whole=True) for each in (open_engine, open_table)
+def _check_collected(open_engine: OpenEngine, table: pa.Table, schema: Schema, where: str) -> None:
+    columns, expected = column_names(schema), coerced_units(table, schema)
+    found = open_engine(table, schema).collect(columns, len(table), whole=True)
+    _must(
+        _sorted(found, columns) == sorted(tuple(unit[name] for name in columns) for unit in expected),
+        f"{where}, cells are read as declared",
     )
-    _must(_sorted(found, columns) == _sorted(expected, columns), f"{where}, cells are coerced as DuckDB does")
