@@ -96,9 +96,10 @@ def review(
         typer.echo(str(reviewed))
         opened.check_ledger(reviewed)
         return
-    table = Table("study", "digest", "requester", "status")
+    table = Table("study", "digest", "requester", "price", "status")
     for each in opened.studies():
-        table.add_row(*map(Text, (each.name, each.digest[:12], each.requester, each.status)))
+        price = "" if each.status == "changed" else str(each.price)
+        table.add_row(*map(Text, (each.name, each.digest[:12], each.requester, price, each.status)))
     if table.row_count:
         Console().print(table)
     else:
