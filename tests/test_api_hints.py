@@ -222,3 +222,18 @@ def test_column_given_by_its_name_is_refused_with_its_declaration() -> None:
         dpc.Schema(treatment="treat", outcome=dpc.Real("y", 0, 1))  # type: ignore[arg-type]
     with pytest.raises(DpcausalError, match=r"Real\('income', low=0, high=100\)"):
         dpc.Schema(treatment=dpc.Treatment("treat"), outcome="income")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("call", "hint"),
+    [
+        (lambda: dpc.Budget(3), r"Budget\(epsilon=3\)"),  # type: ignore[call-arg, misc]
+        (lambda: dpc.Vault(SCHEMA, pa.table({"t": [0]}), ledger="sqlite://"), r"Vault\(table, schema"),  # type: ignore[arg-type]
+        (lambda: dpc.Study.from_toml(Path("study.toml")), "read_text"),  # type: ignore[arg-type]
+    ],
+    ids=["Budget(3)", "Vault(schema, table)", "Study.from_toml(path)"],
+)
+def test_first_calls_that_go_wrong_say_how_to_write_them(call: Any, hint: str) -> None:
+    with pytest.raises(DpcausalError, match=hint):
+        call()
+    assert copy.copy(pickle.loads(pickle.dumps(dpc.Budget(epsilon=3)))) == dpc.Budget(epsilon=3)  # noqa: S301

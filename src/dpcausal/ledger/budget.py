@@ -4,7 +4,7 @@ import math
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
 from dpcausal.calibration import epsilon_of_gaussian, float_above, float_below, gaussian_sd
 from dpcausal.errors import GuaranteeError
@@ -72,6 +72,16 @@ class Budget:
     epsilon: float
     delta: float = 0.0
     rule: Rule = "additive"
+
+    def __new__(cls, *unnamed: object, **_: object) -> Self:
+        """Refuse numbers without a name: a delta is not an epsilon."""
+        if unnamed:
+            raise GuaranteeError(
+                expected="a budget whose numbers are named",
+                got=f"Budget({', '.join(map(repr, unnamed))})"[:100],
+                hint="write Budget(epsilon=3), or Budget(epsilon=3, delta=1e-6).",
+            )
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         check_numbers(self.epsilon, self.delta)
