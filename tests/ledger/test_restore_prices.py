@@ -19,6 +19,7 @@ from dpcausal.errors import LedgerError
 from dpcausal.guarantee import Event
 from dpcausal.ledger import restoring
 from dpcausal.ledger.budget import Total
+from dpcausal.ledger.chain import Entry
 from dpcausal.ledger.restoring import Lost
 from dpcausal.ledger.store import Store
 from dpcausal.ledger.witness import open_witness
@@ -114,7 +115,7 @@ def check_prices(folder: Path) -> None:
         assert disk.total.rho == known.rho + bound
 
 
-def _copied(disk: Disk) -> list[Any]:
+def _copied(disk: Disk) -> Sequence[Entry]:
     """Return the entries of the copy, which may be behind its witness."""
     other = dpc.Ledger.__new__(dpc.Ledger)
     other._open(Store(f"sqlite:///{disk.copy}"), open_witness(disk.witness), restoring=True)
