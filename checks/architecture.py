@@ -14,7 +14,8 @@ NOUNS = (
     *("errors", "arrays", "hash_chain", "text", "plain_text", "html_page", "page", "other_names", "validation"),
     "secure_settings",
     *("cells", "real", "columns", "treatment", "schema_draft", "schema"),
-    *("expectations", "interval", "joint_estimate", "guarantee", "queries", "calibration", "release", "source"),
+    *("expectations", "interval", "joint_estimate", "guarantee", "price", "queries", "calibration"),
+    *("release", "source"),
     *("arm_curves", "effect_measures", "site_share", "effect", "curve", "propensity_score"),
 )
 """The public nouns: each may import only the ones before it, and, where it is a folder, its own files."""
@@ -76,6 +77,7 @@ MAY_IMPORT = {
             "federation",
             "ledger",
             "planning",
+            "prepared",
             "report",
             "site",
             "study",

@@ -1,13 +1,15 @@
 """What would be published, tried as its users get it: `python -m checks.release`, with `--all` before a release.
 
 The sdist and the wheel are built and looked into. The wheel is installed into an empty environment with the oldest
-dependencies that pyproject.toml allows; there the README and a first day's work are run. With `--all` also with the
-pinned and with the newest dependencies, by every Python that is here, with each extra, and by every line of the
-documents that installs something.
+dependencies that pyproject.toml allows; there the README and a first day's work are run. With `--extras` each extra is
+installed alone, into an empty environment of its own, and used (`checks/extras.py`). With `--all` both, and also with
+the pinned and with the newest dependencies, by every Python that is here, and by every line of the documents that
+installs something.
 
-With `--if-changed`, as the gate calls it, nothing is done where the digest in `checks/release.sha256` is that of the
-checkout: what pyproject.toml declares, the oldest versions, which files there are, which names of libraries the package
-uses, and this check itself. A check that passed writes the digest.
+With `--if-changed`, as the gate calls it, nothing is done where the digests in `checks/release.sha256` are those of the
+checkout. The first is of what pyproject.toml declares, the oldest versions, which files there are, which names of
+libraries the package uses, and this check itself; the second of the extras that it declares, and of their uses. A check
+that passed writes its digest.
 """
 
 import argparse
@@ -30,6 +32,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import distributions
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -38,27 +41,12 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from checks.documents import DOCUMENTS, ROOT, blocks
+from checks.extras import USES
 
 DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = DECLARED["project"]
 CHECKED = ROOT / "checks" / "release.sha256"
 OLDEST, PINNED = ROOT / "constraints-oldest.txt", ROOT / "constraints.txt"
-
-EXTRAS = {
-    "accounting": "import dp_accounting.pld.privacy_loss_distribution",
-    "audit": "import dpcausal.audit.fuzz",
-    "cloud": "import dpcausal.vault.readers.cloud, fsspec.implementations.arrow",
-    "console": "import dpcausal.console.server, authlib.integrations.flask_client",
-    "dowhy": "import dpcausal.dowhy",
-    "federation": "import dpcausal.federation.signatures, dpcausal.plugins.nvflare.transport, nvflare",
-    "learners": "import dpcausal.vault.numerics.learners, sklearn.ensemble",
-    "match": "import dpcausal.vault.numerics.matching, numba",
-    "plots": "import dpcausal.report, matplotlib.figure",
-    "postgres": "import dpcausal.vault.readers.postgres, adbc_driver_postgresql.dbapi, ibis, psycopg",
-    "spark": "import dpcausal.vault.engines.spark, pyspark.sql, pandas",
-    "warehouse": "import dpcausal.vault.engines.warehouse",
-}
-"""What each extra lets one import."""
 
 COMMANDS = (
     "dpcausal --help",
@@ -99,6 +87,12 @@ def pins(path: Path) -> dict[str, str]:
     """Return the versions in a file of constraints."""
     lines = [line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
     return {canonicalize_name(name): version for name, _, version in (line.partition("==") for line in lines)}
+
+
+def extras_digest() -> str:
+    """Return the digest of what decides whether extras bring what they need, short of their libraries."""
+    uses = (ROOT / "checks" / "extras.py").read_text(encoding="utf-8")
+    return hashlib.sha256(json.dumps([PROJECT["optional-dependencies"], uses], sort_keys=True).encode()).hexdigest()
 
 
 def digest() -> str:
@@ -273,19 +267,34 @@ def try_wheel(wheel: Path, folder: Path, constraints: Path | None, python: Path 
         print(f"    {code}: {environment.milliseconds(code) - nothing:.0f} ms beyond Python's own {nothing:.0f}")
 
 
+@contextmanager
+def servers(folder: Path) -> Iterator[None]:
+    """Start PostgreSQL and an object store for the extras, and name them in the environment."""
+    from moto.server import ThreadedMotoServer  # noqa: PLC0415 (slow to load)
+
+    postgres = folder / "postgres"
+    postgres.mkdir()
+    folder.chmod(0o755)  # PostgreSQL has a user of its own where this is root's
+    store = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
+    store.start()
+    os.environ["DPCAUSAL_POSTGRES"] = run("bash", ROOT / ".ci" / "postgres", "start", postgres).split()[-1]
+    os.environ["AWS_ENDPOINT_URL"] = "http://{}:{}".format(*store.get_host_and_port())
+    os.environ |= {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "of this check", "AWS_REGION": "us-east-1"}
+    try:
+        yield
+    finally:
+        store.stop()
+        run("bash", ROOT / ".ci" / "postgres", "stop", postgres)
+
+
 def try_extra(wheel: Path, folder: Path, extra: str) -> None:
-    """Install an extra with the pinned versions and import what it is for; see that the oldest and newest resolve."""
+    """Install an extra alone with the pinned versions, and use it."""
     environment = Environment.empty(folder)
-    wanted = f"dpcausal[{extra}] @ {wheel.as_uri()}"
-    for constraints in (OLDEST, None):
-        environment.install(wanted, constraints=constraints, dry=True)
-    environment.install(str(wheel), constraints=PINNED)
-    without = environment.sizes()
-    environment.install(wanted, constraints=PINNED)
-    environment.run(f"python -c {shlex.quote(EXTRAS[extra])}")
+    environment.install("--no-compile", f"dpcausal[{extra}] @ {wheel.as_uri()}", constraints=PINNED)
+    used = environment.run(f"python -I {ROOT / 'checks' / 'extras.py'} {extra}")
+    print(f"    {used.splitlines()[-1]}")
     sizes = environment.sizes()
-    more = sum(sizes.values()) - sum(without.values())
-    print(f"    {len(sizes) - len(without)} packages and {more:.0f} MB more")
+    print(f"    {len(sizes)} packages, {sum(sizes.values()):.0f} MB")
 
 
 def install_lines() -> list[str]:
@@ -340,10 +349,16 @@ def main() -> None:
     parser.add_argument(
         "--all", action="store_true", help="also pinned and newest versions, other Pythons, extras, documents"
     )
+    parser.add_argument("--extras", action="store_true", help="each extra alone, and nothing else")
     parser.add_argument("--if-changed", action="store_true", help="only where packaging changed since it last passed")
     chosen = parser.parse_args()
-    everything, now = chosen.all, digest()
-    if chosen.if_changed and CHECKED.is_file() and CHECKED.read_text(encoding="utf-8").strip() == now:
+    now = [digest(), extras_digest()]
+    before = CHECKED.read_text(encoding="utf-8").split() if CHECKED.is_file() else []
+    before += [""] * (2 - len(before))
+    everything, changed = chosen.all, [one != other for one, other in zip(now, before, strict=True)]
+    base = everything or (changed[0] if chosen.if_changed else not chosen.extras)
+    extras = everything or chosen.extras or (chosen.if_changed and changed[1])
+    if not (base or extras):
         print("release: nothing changed since it was ready")
         return
     with TemporaryDirectory(prefix="dpcausal-release-") as place:
@@ -351,21 +366,28 @@ def main() -> None:
         sdist, wheel = build(folder / "dist")
         look_into(sdist, wheel)
         for name, constraints in {"oldest": OLDEST, "pinned": PINNED, "newest": None}.items():
-            if everything or name == "oldest":
+            if everything or (base and name == "oldest"):
                 with step(f"Install with the {name} versions and use it"):
                     try_wheel(wheel, folder / name, constraints)
         if everything:
             for minor in range(sys.version_info.minor + 1, sys.version_info.minor + 9):
                 try_python(wheel, folder, minor)
-            for extra in EXTRAS:
-                with step(f"Install the extra {extra}"):
-                    try_extra(wheel, folder / f"extra-{extra}", extra)
-                shutil.rmtree(folder / f"extra-{extra}")
             environment = Environment.empty(folder / "lines")
+            for extra, constraints in product(USES, (OLDEST, None)):
+                named = constraints.name if constraints else "the newest versions"
+                with step(f"See that the extra {extra} resolves with {named}"):
+                    environment.install(f"dpcausal[{extra}] @ {wheel.as_uri()}", constraints=constraints, dry=True)
             for line in install_lines():
                 with step(f"See that this can be done: {line}"):
                     try_line(wheel, environment, line)
-    CHECKED.write_text(f"{now}\n", encoding="utf-8")
+        if extras:
+            with servers(folder):
+                for extra in USES:
+                    with step(f"Install the extra {extra} alone, and use it"):
+                        try_extra(wheel, folder / f"extra-{extra}", extra)
+                    shutil.rmtree(folder / f"extra-{extra}")
+    tried = [new if done else old for new, old, done in zip(now, before, (base, extras), strict=True)]
+    CHECKED.write_text("".join(f"{each}\n" for each in tried), encoding="utf-8")
     print("release: ready")
 
 

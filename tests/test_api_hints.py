@@ -236,3 +236,18 @@ def test_arguments_of_other_libraries_are_answered(vault: dpc.Vault, name: str, 
 def test_missing_method_is_named_in_one_sentence() -> None:
     with pytest.raises(AttributeError, match=r"^DifferenceInMeans has no \.fit\n\nHint: write effect = "):
         dpc.DifferenceInMeans().fit  # type: ignore[attr-defined]  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("call", "hint"),
+    [
+        (lambda: dpc.Budget(3), r"Budget\(epsilon=3\)"),  # type: ignore[call-arg]
+        (lambda: dpc.Vault(SCHEMA, pa.table({"t": [0]}), ledger="sqlite://"), r"Vault\(table, schema"),
+        (lambda: dpc.Study.from_toml(Path("study.toml")), "read_text"),  # type: ignore[arg-type]
+    ],
+    ids=["Budget(3)", "Vault(schema, table)", "Study.from_toml(path)"],
+)
+def test_first_calls_that_go_wrong_say_how_to_write_them(call: Any, hint: str) -> None:
+    with pytest.raises(DpcausalError, match=hint):
+        call()
+    assert copy.copy(pickle.loads(pickle.dumps(dpc.Budget(epsilon=3)))) == dpc.Budget(epsilon=3)  # noqa: S301

@@ -57,7 +57,8 @@ def test_study_that_fits_in_part_is_refused_before_its_first_query(
     table: pa.Table, schema: dpc.Schema, study: dpc.Study
 ) -> None:
     vault = opened(table, schema, 1.4)
-    with pytest.raises(BudgetExceededError, match="queries for a total of epsilon"):
+    refusal = r"^Budget exceeded: this costs epsilon 1\.5, delta 0 for \d queries, and epsilon 1\.4, delta 0 is left"
+    with pytest.raises(BudgetExceededError, match=refusal):
         study.prepare(vault).run()
     assert vault.ledger.spent.epsilon == 0
 

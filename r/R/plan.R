@@ -57,7 +57,7 @@ dp_plan.dpcausal_study <- function(x, n, width = NULL, outcome_mean = NULL, outc
 
 new_plan <- function(result) {
   structure(
-    list(document = from_json(result$json), text = result$text, total_epsilon = result$total_epsilon),
+    list(document = from_json(result$json), text = result$text),
     class = "dpcausal_plan"
   )
 }
@@ -65,9 +65,6 @@ new_plan <- function(result) {
 #' @export
 print.dpcausal_plan <- function(x, ...) {
   cat(x$text, "\n", sep = "")
-  if (x$total_epsilon > x$document$guarantee$epsilon) {
-    cat("With the diagnostics that must not fail before it: epsilon ", number(x$total_epsilon), "\n", sep = "")
-  }
   invisible(x)
 }
 
@@ -94,7 +91,7 @@ glance.dpcausal_plan <- function(x, ...) {
     smallest.detectable = column_of(one, "smallest_detectable", "number"),
     sampling.sd = column_of(one, "sampling_sd", "number"), privacy.sd = column_of(one, "privacy_sd", "number"),
     epsilon.needed = column_of(one, "epsilon_needed", "number"), n.needed = column_of(one, "units_needed", "number"),
-    total.epsilon = x$total_epsilon
+    total.epsilon = x$document$price$epsilon, total.delta = x$document$price$delta
   )
 }
 

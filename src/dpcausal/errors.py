@@ -35,7 +35,17 @@ class QueryError(DpcausalError):
 
 
 class BudgetExceededError(DpcausalError):
-    """A query costs more than the remaining budget of the data set. Nothing was read and nothing was spent."""
+    """A query costs more than the remaining budget of the data set. Nothing was read and nothing was spent.
+
+    Args:
+        expected: What is left of the budget.
+        got: The price.
+        hint: What to do.
+    """
+
+    def __init__(self, *, expected: str, got: str, hint: str) -> None:
+        super().__init__(expected=expected, got=got, hint=hint)
+        self.args = (f"Budget exceeded: this costs {got}, and {expected} is left\n\nHint: {hint}",)
 
 
 class LedgerError(DpcausalError):

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from dpcausal.curve import EffectCurve
 from dpcausal.diagnostics import Diagnosis
@@ -10,12 +9,10 @@ from dpcausal.effect import Effect
 from dpcausal.errors import RefusedError
 from dpcausal.experiment import Scorecard
 from dpcausal.guarantee import Event
-from dpcausal.rehearsal.pricing import MeteredSource, outstanding_cost
+from dpcausal.price import Price
+from dpcausal.rehearsal.pricing import MeteredSource
 from dpcausal.release import Release
-from dpcausal.source import RecordingSource, Source
-
-if TYPE_CHECKING:
-    from dpcausal.ledger import Spending
+from dpcausal.source import Source
 
 
 @dataclass(frozen=True)
@@ -61,28 +58,15 @@ class Prepared:
 
     Attributes:
         vault: The vault.
-        diagnose: Runs the required diagnostics.
-        estimate: Estimates the effect.
+        evaluate: Runs the study on a source.
         price: The price of everything that the study asks, answered before or not.
         due: The prices, by request, of the queries that the vault's ledger has no answer to.
     """
 
     vault: MeteredSource
-    diagnose: Callable[[Source], Mapping[str, Diagnosis]]
-    estimate: Callable[[Source], Effect]
-    price: "Spending"
+    evaluate: Callable[[Source], StudyResult]
+    price: Price
     due: Mapping[str, Event]
-
-    @classmethod
-    def of(
-        cls,
-        vault: MeteredSource,
-        diagnose: Callable[[Source], Mapping[str, Diagnosis]],
-        estimate: Callable[[Source], Effect],
-        price: "Spending",
-    ) -> "Prepared":
-        """Price what two functions of a source will ask of a vault."""
-        return cls(vault, diagnose, estimate, price, outstanding_cost(vault, diagnose, estimate))
 
     def check_affords(self) -> None:
         """Raise unless the budget has enough left for everything that is due.
@@ -93,7 +77,7 @@ class Prepared:
         self.vault.ledger.check_affords(self.due)
 
     def run(self) -> StudyResult:
-        """Run the study: first the required diagnostics and, unless one fails, the estimator.
+        """Run the study: first the required diagnostics and, unless one fails, all estimates.
 
         What the ledger has answered before is not paid for again.
 
@@ -101,8 +85,4 @@ class Prepared:
             BudgetExceededError: If the budget has too little left for all of it. Nothing was spent.
         """
         self.check_affords()
-        recording = RecordingSource(self.vault)
-        diagnoses = self.diagnose(recording)
-        failed = any(diagnosis.passes is False for diagnosis in diagnoses.values())
-        effect = None if failed else self.estimate(recording)
-        return StudyResult(effect, diagnoses, tuple(recording.releases))
+        return self.evaluate(self.vault)

@@ -7,13 +7,14 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, Self
 
 from dpcausal import queries
-from dpcausal.calibration import Noise
+from dpcausal.calibration import Noise, calibrate
 from dpcausal.errors import QueryError
-from dpcausal.guarantee import Guarantee, exact
+from dpcausal.guarantee import Event, Guarantee, exact
 from dpcausal.hash_chain import digest_of
 from dpcausal.interval import NoiseTerm
 from dpcausal.joint_estimate import JointNoise
 from dpcausal.queries import Query
+from dpcausal.schema import Schema
 
 Asked = tuple[Query, Guarantee]
 """A query, and what is promised about its answer."""
@@ -70,6 +71,28 @@ def joint_price(asked: Sequence[Asked]) -> Receipt:
     """
     epsilon, delta = (sum(exact(getattr(guarantee, part)) for _, guarantee in asked) for part in ("epsilon", "delta"))
     return Receipt(_AND.join(query.name for query, _ in asked), float(epsilon), float(delta))
+
+
+def debits_of(asked: Sequence[Asked], schema: Schema, as_of: str | None, session: str = "") -> dict[str, list[Event]]:
+    """Return what a ledger debits for queries that it has not answered, by the request that it is debited for.
+
+    What is asked twice is debited once, and so are all looks of a schedule.
+
+    Args:
+        asked: The queries.
+        schema: What is public about the table.
+        as_of: The version of the data.
+        session: For a secure sum, the digest of the study: its queries are debited together.
+    """
+    found: dict[str, list[Event]] = {}
+    for query, guarantee in asked:
+        event = calibrate(query, schema, guarantee).event
+        if session:
+            found.setdefault(session_request(session), []).append(event)
+        else:
+            question = queries.question(query, guarantee, schema, as_of)
+            found[digest_of(queries.payment(query, question))] = [event]
+    return found
 
 
 def receipts_in(document: Mapping[str, Any]) -> tuple[Receipt, ...]:

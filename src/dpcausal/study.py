@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Literal, Self, get_args
 
@@ -14,17 +14,18 @@ from dpcausal.errors import StudyError
 from dpcausal.estimators.average import ESTIMATORS, Stratification, Winsorised
 from dpcausal.estimators.base import names_in
 from dpcausal.estimators.plausibility import warned_of_width
-from dpcausal.guarantee import Guarantee, exact
+from dpcausal.guarantee import Event, Guarantee
 from dpcausal.hash_chain import digest_of_text
 from dpcausal.plain_text import is_plain_text
 from dpcausal.planning.precision import half_width
 from dpcausal.planning.strata import with_left_in
 from dpcausal.pooling import Automatic, Rule, describe_pooling
 from dpcausal.prepared import Prepared, StudyResult
+from dpcausal.price import Price
 from dpcausal.queries.cuts import cuts_of
 from dpcausal.rehearsal import Rehearsal
-from dpcausal.rehearsal.pricing import MeteredSource
-from dpcausal.release import Asked
+from dpcausal.rehearsal.pricing import MeteredSource, outstanding_cost
+from dpcausal.release import Asked, debits_of
 from dpcausal.schema import Schema
 from dpcausal.secure_settings import SecureSettings, secure_settings
 from dpcausal.source import AdditiveSource, RecordingSource, Source
@@ -140,8 +141,7 @@ class Study:
         check_confounders(self.confounders, self.adjusts_for, self.method)
         for site in ("", *self.epsilons):
             self.guarantee(site)
-        for diagnostic, epsilon in self.diagnostics().values():
-            diagnostic.estimate(self.rehearsal(10_000), epsilon=epsilon)
+        self._diagnose(self.rehearsal(10_000))
         if (settings := self.secure_settings) is not None:
             self._check_secure(settings.honest)
         elif self.secondary:
@@ -165,7 +165,7 @@ class Study:
                 got=f"pooling {self.pooling}, {self.method}",
                 hint=self.advice_for_sites or 'write pooling = "sums".',
             )
-        check_session(self._session, self._asks, self.rehearsal, self.schema, honest)
+        check_session(self._session, self._asks(), self.rehearsal, self.schema, honest)
 
     def _covariates(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.schema.covariates) if isinstance(self.schema, Schema) else ()
@@ -241,18 +241,16 @@ class Study:
 
     def guarantee(self, site: str = "") -> Guarantee:
         """Return the guarantee of the estimator's queries to the units of a site."""
-        epsilon = self.epsilons.get(site, self.epsilon)
-        return Guarantee(epsilon=epsilon, delta=self.delta, protects=self.schema.protects)
+        return Guarantee(epsilon=self.epsilons.get(site, self.epsilon), delta=self.delta, protects=self.schema.protects)
 
-    def total_epsilon(self, site: str = "") -> float:
-        """Return the epsilon of everything that this study asks of a site."""
-        others = (*self.diagnostics().values(), *((each, each.epsilon) for each in self.secondary_analyses().values()))
-        return float(sum(map(exact, [self.guarantee(site).epsilon, *(epsilon for _, epsilon in others)])))
+    def price(self, site: str = "") -> Price:
+        """Return the price of everything that this study asks of a site, or of one table, whatever is answered."""
+        return Price.of_study(vars(self), site)
 
-    @property
-    def total_delta(self) -> float:
-        """The delta of everything that this study asks of a site."""
-        return float(sum(map(exact, [self.delta, *(each.delta for each in self.secondary_analyses().values())])))
+    def debits(self, as_of: str | None, n: int = 10_000, site: str = "") -> dict[str, list[Event]]:
+        """Return what the ledger of one of many sites would debit, by request, if nothing was answered before."""
+        session = self.digest if self.secure_settings else ""
+        return debits_of(self.site_questions(n, site), self.schema, as_of, session)
 
     def prepare(self, vault: MeteredSource, site: str = "") -> Prepared:
         """Price this study on a vault; `run` of what is returned runs it.
@@ -263,7 +261,7 @@ class Study:
 
         Example:
             >>> import pyarrow as pa
-            >>> from dpcausal import Budget, DifferenceInMeans, Real, Schema, Study, Treatment, Vault
+            >>> from dpcausal import Budget, DifferenceInMeans, Real, Schema, Treatment, Vault
             >>> schema = Schema(treatment=Treatment("treat"), outcome=Real("score", 0, 10))
             >>> study = Study(name="scores", question="?", schema=schema, estimator=DifferenceInMeans(), epsilon=1.0)
             >>> table = pa.table({"treat": [0, 1] * 5_000, "score": [4.0, 6.0] * 5_000})
@@ -273,10 +271,12 @@ class Study:
             >>> abs(prepared.run().effect.estimate - 2) < 0.5
             True
         """
-        from dpcausal.ledger import Spending  # noqa: PLC0415 (slow to load; a vault has loaded it already)
 
-        price = Spending(self.total_epsilon(site), self.total_delta)
-        return Prepared.of(vault, self._diagnose, lambda source: self.warned(self._estimate(source, site), site), price)
+        def evaluate(source: Source) -> StudyResult:
+            result = self.evaluate(source, site)
+            return replace(result, effect=self.warned(result.effect, site)) if result.effect else result
+
+        return Prepared(vault, evaluate, self.price(site), outstanding_cost(vault, *self._asks(site)))
 
     def _diagnose(self, source: Source) -> dict[str, Diagnosis]:
         return {name: each.estimate(source, epsilon=epsilon) for name, (each, epsilon) in self.diagnostics().items()}
@@ -285,17 +285,18 @@ class Study:
         source = AdditiveSource(source) if site else source
         return self.estimator.estimate(source, epsilon=self.guarantee(site).epsilon, delta=self.delta)
 
-    def evaluate(self, source: Source) -> StudyResult:
+    def evaluate(self, source: Source, site: str = "") -> StudyResult:
         """Evaluate all of a study on a source: required diagnostics and, unless one fails, all estimates.
 
         Args:
-            source: What answers the queries: a coordinator of secure sums, which has all answers already.
+            source: What answers the queries: a vault, or a coordinator of secure sums, which has all answers already.
+            site: The site that this vault belongs to, where many sites are asked.
         """
         recording = RecordingSource(source)
         diagnoses = self._diagnose(recording)
         if any(diagnosis.passes is False for diagnosis in diagnoses.values()):
             return StudyResult(None, diagnoses, tuple(recording.releases))
-        effect, secondary = self._estimate(recording, ""), self._analyse(recording)
+        effect, secondary = self._estimate(recording, site), self._analyse(recording)
         return StudyResult(effect, diagnoses, tuple(recording.releases), secondary)
 
     def rehearsed(self, n: int, site: str = "") -> Effect:
@@ -340,11 +341,10 @@ class Study:
     @cached_property
     def _session(self) -> tuple[Asked, ...]:
         """The queries of secure sums, which no number of units changes."""
-        return session_questions(self._asks, self.rehearsal(10_000))
+        return session_questions(self._asks(), self.rehearsal(10_000))
 
-    @property
-    def _asks(self) -> tuple[Ask, ...]:
-        return self._diagnose, lambda source: self._estimate(source, ""), self._analyse
+    def _asks(self, site: str = "") -> tuple[Ask, ...]:
+        return self._diagnose, lambda source: self._estimate(source, site), self._analyse
 
     def _analyse(self, source: Source) -> dict[str, SecondaryResult]:
         return {label: each.estimate(source) for label, each in self.secondary_analyses().items()}

@@ -203,6 +203,12 @@ def check_filled_in(text: str) -> None:
         dpcausal.errors.StudyError: expected a study that is filled in, got 1 left blank: name in line 1
         ...
     """
+    if not isinstance(text, str):
+        raise StudyError(
+            expected="the text of a study",
+            got=type(text).__name__,
+            hint='read the file first: Study.from_toml(Path("study.toml").read_text()).',
+        )
     blanks, section = [], ""
     for place, line in enumerate(text.splitlines(), start=1):
         if line.startswith("["):

@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from typer.testing import CliRunner
 import dpcausal
 from checks import release
 from checks.documents import ROOT
-from checks.release import EXTRAS, OLDEST, PINNED, PROJECT, faults, install_lines, library_names, oldest, pins
+from checks.extras import USES
+from checks.release import OLDEST, PINNED, PROJECT, faults, install_lines, library_names, oldest, pins
 from checks.supply_chain import closure
 from dpcausal.cli import app
 
@@ -85,8 +87,8 @@ def test_the_conda_environment_has_the_same_bounds() -> None:
 
 
 def test_every_extra_is_tried() -> None:
-    assert EXTRAS.keys() == PROJECT["optional-dependencies"].keys()
-    assert f"dpcausal[{','.join(EXTRAS)}]" in GROUPS["dev"]
+    assert USES.keys() == PROJECT["optional-dependencies"].keys()
+    assert f"dpcausal[{','.join(USES)}]" in GROUPS["dev"]
     assert "pip install ." in install_lines()
 
 
@@ -141,10 +143,19 @@ def test_release_check_runs_where_and_only_where_packaging_changed(
     monkeypatch.setattr(release, "build", lambda _: built.append("built") or (tmp_path, tmp_path))  # type: ignore[func-returns-value]
     monkeypatch.setattr(release, "look_into", lambda *_: None)
     monkeypatch.setattr(release, "try_wheel", lambda *_: None)
+    monkeypatch.setattr(release, "servers", lambda _: nullcontext())
+    tried: list[str] = []
+
+    def try_extra(_: Path, folder: Path, extra: str) -> None:
+        folder.mkdir()
+        tried.append(extra)
+
+    monkeypatch.setattr(release, "try_extra", try_extra)
     monkeypatch.setattr("sys.argv", ["release", "--if-changed"])
     release.main()
     release.main()
     assert built == ["built"]
+    assert tried == [*USES]
     assert "nothing changed" in capsys.readouterr().out
     monkeypatch.setattr(release, "library_names", lambda _: {"numpy.new_function"})
     release.main()
@@ -152,3 +163,10 @@ def test_release_check_runs_where_and_only_where_packaging_changed(
     monkeypatch.setattr("sys.argv", ["release"])
     release.main()
     assert built == ["built"] * 3
+    assert tried == [*USES]
+    monkeypatch.setitem(PROJECT["optional-dependencies"], "plots", ["matplotlib>=4"])
+    monkeypatch.setattr("sys.argv", ["release", "--if-changed"])
+    release.main()
+    release.main()
+    assert built == ["built"] * 4
+    assert tried == [*USES] * 2

@@ -53,21 +53,17 @@ def test_a_trial_is_not_adjusted(study: Path) -> None:
     assert labels == {"difference in means", "difference in winsorised means"}
 
 
-def test_what_is_required_first_is_printed_with_the_price_of_all(study: Path) -> None:
-    assert "Total:" not in run(study, "--n", 5_000).output
+def test_what_is_required_first_is_in_the_price(study: Path) -> None:
     required = "".join(
         f'[requires.{name}]\nepsilon = {epsilon}\ncovariates = ["age"]\n'
         for name, epsilon in (("overlap", 0.5), ("balance", 0.2))
     )
     weighted = study.read_text().replace("regression_adjustment", "inverse_weighting").replace("interaction = true", "")
     study.write_text(weighted + required)
-    prices = {"overlap": 0.5, "balance": 0.2}
-    told = [f"Before that, {name} must not fail: epsilon {epsilon} more." for name, epsilon in prices.items()]
-    done = run(study, "--n", 5_000)
-    assert done.stdout.splitlines()[-3:] == [*told, "Total: epsilon 1.7, delta 0."]
-    document = run(study, "--n", 5_000, "--json")
-    assert json.loads(document.stdout)["n"] == 5_000
-    assert document.stderr.splitlines() == [*told, "Total: epsilon 1.7, delta 0."]
+    lines = ["epsilon 1.7, delta 0", "required overlap: epsilon 0.5, delta 0", "required balance: epsilon 0.2, delta 0"]
+    assert all(line in run(study, "--n", 5_000).stdout for line in [*lines, "effect: epsilon 1, delta 0"])
+    document = json.loads(run(study, "--n", 5_000, "--json").stdout)
+    assert (document["price"]["epsilon"], len(document["price"]["parts"])) == (1.7, 3)
 
 
 def test_plan_writes_a_figure(study: Path, tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def test_a_study_that_fits_only_in_part_is_not_begun() -> None:
     assert run("plain", "--yes").exit_code == 0
     done = run("robust", "--yes")
     assert done.exit_code == 1
-    assert "3 queries for a total of epsilon 1, delta 0" in done.stderr
+    assert "epsilon 1, delta 0 for 3 queries" in done.stderr
     assert "Nothing was spent" in done.stderr
     assert spent() == 1.0
 
@@ -271,7 +271,7 @@ def test_what_a_study_requires_must_pass_before_the_effect_is_asked_for() -> Non
         Path(f"{name}.toml").write_text(dataclasses.replace(plain, requires=wanted).to_toml())
     create(60)
     refused = run("strict", "--yes")
-    assert "balance not to fail: epsilon 50" in refused.stderr
+    assert "required balance: epsilon 50, delta 0" in refused.stderr
     assert "Failed: balance" in refused.stderr
     assert "Hint: the arms differ in age and nothing adjusts for it" in refused.stderr
     assert refused.exit_code == 1

@@ -207,7 +207,7 @@ def test_review_and_policy_count_everything_that_is_asked(tmp_path: Path) -> Non
     assert objections(Policy.read(folder), study) == ("epsilon is above 9.9",)
     (folder / "policy.toml").write_text(text.replace('"r_learner",', ""))
     assert objections(Policy.read(folder), study) == ("the estimator r_learner is not allowed",)
-    assert Site(folder).studies()[0].epsilon == 10.0
+    assert Site(folder).studies()[0].price.epsilon == 10.0
 
 
 @pytest.mark.parametrize(
@@ -231,5 +231,5 @@ def test_queries_that_one_session_cannot_carry_are_refused(tmp_path: Path, chang
 def test_study_with_secondary_analyses_is_written_and_read(tmp_path: Path) -> None:
     study = whole_study(federation_of(tmp_path, 3, 10))
     assert dpc.Study.from_toml(study.to_toml()) == study
-    assert (study.total_epsilon(), study.total_delta) == (10.0, 1e-6)
+    assert str(study.price()) == "epsilon 10, delta 1e-06"
     assert json.loads(study.evaluate(study.rehearsal(10_000)).secondary["metrics"].to_json())

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 import dpcausal as dpc
 from dpcausal.calibration import calibrate, epsilon_of_gaussian, float_below, gaussian_sd
@@ -68,6 +70,27 @@ def test_equal_parts_of_a_budget_fit_and_leave_nothing_worth_having(count: int, 
         assert budget.spent(spent).epsilon == pytest.approx(epsilon, rel=1e-4)
 
 
+@given(
+    epsilon=st.floats(0.01, 20) | st.integers(1, 20) | st.decimals(min_value="0.01", max_value=20, places=3).map(float),
+    delta=st.sampled_from([0.0, 1e-9, 1e-6, 3e-5]),
+    outer=st.integers(1, 60),
+    inner=st.integers(1, 60),
+    rule=st.sampled_from(["additive", "zcdp"]),
+)
+@example(epsilon=4, delta=1e-6, outer=20, inner=8, rule="zcdp")
+@example(epsilon=2.225, delta=0.0, outer=23, inner=16, rule="additive")
+@settings(max_examples=60, deadline=None)
+def test_parts_of_a_part_fit_into_it(epsilon: float, delta: float, outer: int, inner: int, rule: Any) -> None:
+    """Eight looks that are one of 160 parts each fit into an experiment's budget that is one of 20."""
+    whole = dpc.Budget(epsilon=epsilon, delta=delta, rule=rule if delta else "additive")
+    large, small = whole.part(outer), whole.part(outer * inner)
+    one = gaussian(small.epsilon, small.delta) if delta else laplace(small.epsilon)
+    part = dpc.Budget(epsilon=large.epsilon, delta=large.delta, rule=whole.rule)
+    assert part.covers(Total().plus(one, inner))
+    assert whole.covers(functools.reduce(Total.__add__, [part.cap] * outer))
+    assert whole.spent(Total().plus(one, outer * inner)).epsilon == pytest.approx(epsilon, rel=1e-6)
+
+
 def test_parts_are_counted_in_whole_numbers() -> None:
     for count in (0, -1, 2.0):
         with pytest.raises(GuaranteeError, match="a number of queries"):
@@ -124,12 +147,11 @@ def test_impossible_budgets_are_refused(wrong: dict[str, object]) -> None:
 
 
 def test_a_refusal_speaks_in_the_terms_of_its_rule() -> None:
-    expected, got, _ = dpc.Budget(epsilon=3).refusal(total(laplace(2.5)), laplace(1.0))
-    assert "epsilon 0.5, delta 0" in expected
-    assert got == "epsilon 1, delta 0"
-    expected, got, hint = dpc.Budget(epsilon=3, delta=1e-6, rule="zcdp").refusal(total(), laplace(1.0))
-    assert "at most rho 0.1" in expected
-    assert "rho 0.5, the price of laplace noise for epsilon 1" in got
+    left, got, _ = dpc.Budget(epsilon=3).refusal(total(laplace(2.5)), laplace(1.0))
+    assert (left, got) == ("epsilon 0.5, delta 0", "epsilon 1, delta 0")
+    left, got, hint = dpc.Budget(epsilon=3, delta=1e-6, rule="zcdp").refusal(total(), laplace(1.0))
+    assert left.startswith("rho 0.1")
+    assert got == "rho 0.5 (laplace noise for epsilon 1, delta 0)"
     assert "with a positive delta" in hint
 
 

@@ -185,7 +185,7 @@ def test_sources_that_share_a_ledger_share_its_budget() -> None:
         for source in (first, second):
             source.release(ArmMoments(), dpc.Guarantee(epsilon=0.8))
 
-    with pytest.raises(BudgetExceededError, match=r"2 queries for a total of epsilon 1\.6"):
+    with pytest.raises(BudgetExceededError, match=r"epsilon 1\.6, delta 0 for 2 queries"):
         check_affords(both, *years)
 
 

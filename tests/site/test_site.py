@@ -93,7 +93,7 @@ def test_nothing_is_read_before_a_decision(north: Site, folder: Path, requester:
     assert answer_of(north, requester, asked_of(study)).code == "undecided"
     assert is_untouched(folder)
     digest = digest_of_text(study.to_toml())
-    assert north.studies() == [ReceivedStudy(digest, "scores", "anna", 1.0, "undecided")]
+    assert north.studies() == [ReceivedStudy(digest, "scores", "anna", study.price("north"), "undecided")]
     north.decide(signed(folder, digest, "approve", "bob"))
     assert answer_of(north, requester, asked_of(study)).code == "answered"
 
@@ -235,7 +235,7 @@ def test_review_shows_what_an_approval_leads_to(north: Site, folder: Path, reque
     text = str(north.review(north.receive(again.to_toml()), open_table=False))
     assert "answered before   arm_moments: free" in text
     assert "left after it     epsilon 2, delta 0" in text
-    assert "other studies: 1, of epsilon 1.5 in total" in text
+    assert "other studies: 1, of epsilon 1.5, delta 0 in total" in text
     assert digest_of_text(study.to_toml()) in text
     assert '- question = "Does treatment raise the score?"' in text
     assert '+ question = "The same queries?"' in text

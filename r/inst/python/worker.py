@@ -81,7 +81,7 @@ def plan(
     if study is not None:
         read = Study.from_toml(study)
         estimator, guarantee, rehearsal = read.estimator, read.guarantee(), read.rehearsal(n, **expected)
-        trial, total = read.design == "trial", read.total_epsilon()
+        trial, price = read.design == "trial", read.price()
     else:
         given = direct or {}
         declared = dpcausal.Schema.from_dict(given["schema"])
@@ -91,9 +91,9 @@ def plan(
         guarantee = dpcausal.Guarantee(
             epsilon=given["epsilon"], delta=given.get("delta", 0.0), protects=declared.protects
         )
-        total = guarantee.epsilon
-    made = plan_of(estimator, rehearsal, guarantee, covariates=[] if trial else None, width=width)
-    return {"json": made.to_json(), "text": str(made), "total_epsilon": total}
+        price = None
+    made = plan_of(estimator, rehearsal, guarantee, covariates=[] if trial else None, width=width, price=price)
+    return {"json": made.to_json(), "text": str(made)}
 
 
 def create_ledger(place: str, epsilon: float, as_of: str, delta: float = 0.0, rule: str = "additive") -> Document:

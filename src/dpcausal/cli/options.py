@@ -70,8 +70,3 @@ def witness_address(place: str) -> str | None:
 def count_of(number: int, thing: str, things: str = "") -> str:
     """Return a count with its noun in singular or plural."""
     return f"{number:,} {thing if number == 1 else things or f'{thing}s'}"
-
-
-def total_price(study: "Study") -> str:
-    """Return the price of a study, required diagnostics included."""
-    return f"epsilon {study.total_epsilon():g}, delta {study.delta:g}"

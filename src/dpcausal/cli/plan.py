@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpcausal.cli.options import AsJson, StudyFile, read_study, total_price
+from dpcausal.cli.options import AsJson, StudyFile, read_study
 from dpcausal.cli.requirements import require_extra
 
 if TYPE_CHECKING:
@@ -85,13 +85,9 @@ def plan(  # noqa: PLR0913, PLR0917
         covariates=[] if read.design == "trial" else None,
         by=list(map(_cut, strata)) if strata else None,
         width=width,
+        price=read.price(),
     )
     typer.echo(made.to_json() if as_json else str(made))
-    before = read.diagnostics()
-    for name, (_, epsilon) in before.items():
-        typer.echo(f"Before that, {name} must not fail: epsilon {epsilon:g} more.", err=as_json)
-    if before:
-        typer.echo(f"Total: {total_price(read)}.", err=as_json)
     if figure:
         precision_plot(made.widths(), chosen=read.epsilon, target_width=width).savefig(figure)
 

@@ -2,6 +2,7 @@
 
 import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +13,7 @@ from dpcausal.errors import BudgetExceededError
 
 if TYPE_CHECKING:
     from dpcausal.ledger import Ledger
+    from dpcausal.prepared import Prepared
     from dpcausal.study import Study
     from dpcausal.vault import Vault
 
@@ -53,7 +55,7 @@ def run(  # noqa: PLR0913, PLR0917
     read = read_study(study)
     vault = _vault(read, table, open_ledger(ledger, witness), as_of)
     prepared = read.prepare(vault)
-    typer.echo(_price(read, vault, due=bool(prepared.due)), err=True)
+    typer.echo(_price(read, vault, prepared), err=True)
     if prepared.due and table.lower().endswith(".csv"):
         typer.echo(_CELLS.format(study=study, table=table), err=True)
     try:
@@ -68,7 +70,8 @@ def run(  # noqa: PLR0913, PLR0917
         raise typer.Exit(1) from None
     for name, diagnosis in result.diagnoses.items():
         out.with_name(f"{name}.json").write_text(diagnosis.to_json(), encoding="utf-8")
-        typer.echo(f"{diagnosis}\n", err=True)
+    for found in (*result.diagnoses.values(), *result.secondary.values()):
+        typer.echo(f"{found}\n", err=True)
     if result.effect is None:
         hints = "\n".join(f"Hint: {result.diagnoses[name].remedy}" for name in result.failed)
         failed = f"Failed: {', '.join(result.failed)}. The effect was not asked for, and its price was not spent."
@@ -86,15 +89,17 @@ def _vault(study: "Study", table: str, ledger: "Ledger", as_of: str) -> "Vault":
     return Vault(table, study.schema, ledger=ledger, as_of=as_of, resources=Resources(progress=True))
 
 
-def _price(study: "Study", vault: "Vault", *, due: bool) -> str:
+def _price(study: "Study", vault: "Vault", prepared: "Prepared") -> str:
     """Return what a person should know before confirming."""
     from dpcausal.planning.interval_refusals import count_refusals, odds  # noqa: PLC0415
     from dpcausal.planning.precision import half_width  # noqa: PLC0415
     from dpcausal.release import format_receipt  # noqa: PLC0415 (slow to load, as are those below)
     from dpcausal.text import format_number, table_rows, text_table  # noqa: PLC0415 (slow to load, as are those below)
 
-    effect = study.rehearsed(vault.n)
-    refused = count_refusals(study.estimator, study.rehearsal(vault.n), study.guarantee())
+    rehearsal = replace(study.rehearsal(vault.n), rule=vault.rule)
+    effect = study.estimator.estimate(rehearsal, epsilon=study.epsilon, delta=study.delta)
+    refused = count_refusals(study.estimator, rehearsal, study.guarantee())
+    left = vault.ledger.remaining_after(prepared.due.values())
     half = half_width(effect)
     expected = f"expect about ± {format_number(half)}" if math.isfinite(half) else f"none: {effect.no_interval}"
     table = [
@@ -103,17 +108,18 @@ def _price(study: "Study", vault: "Vault", *, due: bool) -> str:
         ("units", f"{vault.n:,}"),
         ("data as of", str(vault.as_of)),
         ("method", effect.method),
-        *table_rows(
-            "requires", tuple(f"{name} not to fail: epsilon {e:g}" for name, (_, e) in study.diagnostics().items())
-        ),
-        *table_rows("price", tuple(map(format_receipt, effect.receipts))),
+        ("requires", ", ".join(f"{name} not to fail" for name in study.requires)),
+        *table_rows("will ask", tuple(map(format_receipt, effect.receipts))),
+        *table_rows("price", prepared.price.lines),
         ("95 % interval", f"{expected} (see `dpcausal plan`)"),
         ("no interval", odds(refused)),
         ("spent so far", f"{vault.ledger.spent}, of {vault.ledger.budget}"),
+        ("left after it", str(left) if left else "the budget has too little left for this study"),
         ("ledger", vault.ledger.address),
     ]
     nothing = "nothing more is spent yet" if vault.ledger.spent.epsilon else "nothing is spent yet"
-    return text_table(f"{study.name}: {nothing if due else 'answered before'}", table) + "\n"
+    title = f"{study.name}: {nothing if prepared.due else 'answered before'}"
+    return text_table(title, [line for line in table if line[1]]) + "\n"
 
 
 def confirm(price: str, yes: bool) -> None:

@@ -97,7 +97,8 @@ def review(
     received = opened.studies()
     for each in received:
         by = f", requested by {each.requester}" if each.requester else ""
-        typer.echo(f"{each.digest}\n    {each.status}: {each.name or 'unknown'}{by}")
+        price = "" if each.status == "changed" else f", {each.price}"
+        typer.echo(f"{each.digest}\n    {each.status}: {each.name or 'unknown'}{by}{price}")
     if not received:
         typer.echo("This site has not received a study yet.")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from dpcausal.errors import StudyError, redact_errors
 from dpcausal.federation.protocol import VERSION
-from dpcausal.release import Receipt, Release, receipts_in
+from dpcausal.release import Receipt, Release, joint_price, receipts_in
 from dpcausal.site.log_entry import LogEntry
 from dpcausal.site.policy import Policy
 from dpcausal.study import Study
@@ -134,7 +134,8 @@ def example(study: Study, digest: str, policy: Policy, n: int | None) -> tuple[t
     """Return the numbers that a message about a study would hold, and the message with an ellipsis for each number."""
     units = n or 10_000
     source = study.rehearsal(units)
-    releases = [source.release(query, guarantee) for query, guarantee in study.questions(units, policy.site)]
+    asked = study.site_questions(units, policy.site)
+    releases = [source.release(query, guarantee) for query, guarantee in asked]
     answers = tuple(
         Answer(
             release.query.name,
@@ -156,7 +157,9 @@ def example(study: Study, digest: str, policy: Policy, n: int | None) -> tuple[t
         "n": "…" if n is None else n,
         "arm_sizes": None if study.schema.protects == "record" else ["…", "…"],
         "as_of": policy.as_of,
-        "answer": _masked(releases[0]) if settings else {"releases": list(map(_without_values, releases))},
+        "answer": _masked(answers, joint_price(asked))
+        if settings
+        else {"releases": list(map(_without_values, releases))},
         "version": VERSION,
     }
     return answers, json.dumps(message, indent=2, ensure_ascii=False)
@@ -169,8 +172,9 @@ def _shared(answer: Answer, sites: int) -> Answer:
     return replace(answer, family=f"share of {answer.family}", numbers=numbers)
 
 
-def _masked(release: Release) -> dict[str, Any]:
-    return {"masked": ["…"] * len(release.names), "receipt": _hidden(asdict(release.receipt)), "header": "…"}
+def _masked(answers: Sequence[Answer], price: Receipt) -> dict[str, Any]:
+    count = sum(len(answer.numbers) for answer in answers)
+    return {"masked": ["…"] * count, "receipt": _hidden(asdict(price)), "header": "…"}
 
 
 def _hidden(receipt: dict[str, Any]) -> dict[str, Any]:

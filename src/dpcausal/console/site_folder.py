@@ -16,6 +16,7 @@ from dpcausal.errors import DpcausalError, LedgerError, StudyError
 from dpcausal.federation.signatures import Key
 from dpcausal.hash_chain import digest_of
 from dpcausal.ledger import Ledger, Spending
+from dpcausal.price import Price
 from dpcausal.release import session_request
 from dpcausal.site.decisions import StudyStatus, sign_decision, verified_decision
 from dpcausal.site.log_entry import LogEntry
@@ -51,7 +52,7 @@ class Received:
     study: Study
     received: str
     status: StudyStatus
-    price: Spending
+    price: Price
     objections: tuple[str, ...]
     approved_by: tuple[str, ...]
     free: bool
@@ -88,7 +89,7 @@ class StudyPage:
     message: str
     ledger: str
     summary: BudgetSummary | None
-    pending: Spending
+    pending: Price
     bar: Bar | None
     decisions: tuple[LogEntry, ...]
     needed: int
@@ -187,13 +188,12 @@ class SiteFolder:
         file = self.folder / "studies" / f"{digest}.toml"
         decided = {identity(entry.who): entry for entry in self._decisions.get(digest, ())}
         counting = self.site.audit_log.counting(digest) if decided else ()
-        guarantee = study.guarantee(policy.site)
         return Received(
             digest,
             study,
             datetime.fromtimestamp(file.stat().st_mtime, UTC).date().isoformat(),
             self.site.status(digest) if decided else "undecided",
-            Spending(guarantee.epsilon, guarantee.delta),
+            study.price(policy.site),
             objections(policy, study),
             tuple(
                 entry.who
@@ -244,7 +244,7 @@ class SiteFolder:
         decisions = tuple(self._decisions.get(digest, ()))
         review = replace(self.site.review(digest, open_table=False), n=self.units)
         answers, message = example(received.study, digest, policy, self.units)
-        pending = total(each.price for each in self._payable if each.digest != digest)
+        pending = Price.of(each.price for each in self._payable if each.digest != digest)
         answered = any(sent.study == digest for sent in self.messages.values())
         due = not (received.free or received.objections or answered or received.status == "rejected")
         cost = received.price.epsilon if due else 0.0
@@ -292,9 +292,9 @@ class SiteFolder:
         return {digest: each.study.name for digest, each in self.studies.items()}
 
     @property
-    def pending(self) -> Spending:
+    def pending(self) -> Price:
         """What all undecided studies would cost."""
-        return total(each.price for each in self._payable)
+        return Price.of(each.price for each in self._payable)
 
     @property
     def _payable(self) -> list[Received]:
@@ -338,14 +338,6 @@ class SiteFolder:
             Finding("last response", "ok" if last else "unknown", last or "none yet"),
             Finding("studies", "attention" if self.changed else "ok", changed),
         ]
-
-
-def total(amounts: Iterable[Spending]) -> Spending:
-    """Return a sum of amounts."""
-    epsilon = delta = 0.0
-    for each in amounts:
-        epsilon, delta = epsilon + each.epsilon, delta + each.delta
-    return Spending(epsilon, delta)
 
 
 def _grouped(lines: Iterable[tuple[str, str]]) -> tuple[tuple[str, tuple[str, ...]], ...]:

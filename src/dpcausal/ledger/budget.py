@@ -4,11 +4,15 @@ import math
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
 from dpcausal.calibration import epsilon_of_gaussian, float_above, float_below, gaussian_sd
 from dpcausal.errors import GuaranteeError
-from dpcausal.guarantee import SMALLEST_DELTA, SMALLEST_EPSILON, Event, Rule, check_numbers, equal_part, exact
+from dpcausal.guarantee import SMALLEST_DELTA, SMALLEST_EPSILON, Event, Rule, check_numbers, exact
+
+_ROUNDED = Fraction(1, 10**8)
+"""By which share of rho a part is smaller for each binary digit of the number of parts. That is more than the
+conversions between rho and epsilon round, so that parts of a part, which have a digit more, fit into it."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,16 @@ class Budget:
     delta: float = 0.0
     rule: Rule = "additive"
 
+    def __new__(cls, *unnamed: object, **_: object) -> Self:
+        """Refuse numbers without a name: a delta is not an epsilon."""
+        if unnamed:
+            raise GuaranteeError(
+                expected="a budget whose numbers are named",
+                got=f"Budget({', '.join(map(repr, unnamed))})"[:100],
+                hint="write Budget(epsilon=3), or Budget(epsilon=3, delta=1e-6).",
+            )
+        return super().__new__(cls)
+
     def __post_init__(self) -> None:
         check_numbers(self.epsilon, self.delta)
         if not SMALLEST_EPSILON <= self.epsilon <= 1000 or not (self.delta == 0 or SMALLEST_DELTA <= self.delta < 0.5):
@@ -119,8 +133,9 @@ class Budget:
     def part(self, count: int) -> Spending:
         """Return what each of so many queries may cost, if all cost the same and fit together.
 
-        Under `zcdp` this is for queries with Gaussian noise and a delta. An estimator with a private score also asks a
-        query with Laplace noise, which costs far more there, or has no price at all.
+        Parts of parts fit too: eight of 160 parts fit into a budget that is one of 20. Under `zcdp` this is for queries
+        with Gaussian noise and a delta. An estimator with a private score also asks a query with Laplace noise, which
+        costs far more there, or has no price at all.
 
         Example:
             >>> print(Budget(epsilon=3).part(10))
@@ -143,27 +158,28 @@ class Budget:
 
     def _part(self, count: int) -> Spending:
         if self.rule == "additive":
-            return Spending(equal_part(self.epsilon, count), equal_part(self.delta, count))
-        share = self._rho() / count * (1 - Fraction(1, 10**12))  # a little less, for what a release rounds up
+            return Spending(_decimal_part(self.epsilon, count), _decimal_part(self.delta, count))
+        share = self._rho() / count * (1 - _ROUNDED * count.bit_length())
         epsilon = self._spending(share).epsilon
         while epsilon >= SMALLEST_EPSILON and _rho_of(epsilon, self.delta) > share:  # by the rounding of conversions
             epsilon *= 1 - 1e-9
         return Spending(epsilon, self.delta)
 
     def refusal(self, total: Total, event: Event) -> tuple[str, str, str]:
-        """Explain why an event does not fit: what would, what it costs, and what to do, in this budget's terms."""
+        """Explain why an event does not fit: what is left, what it costs, and what to do, in this budget's terms."""
         left, price = self.remaining(total), f"epsilon {event.epsilon:g}, delta {event.delta:g}"
         if self.rule == "additive":
-            return f"a price within what is left of the budget, {left}", price, f"ask for less; the budget is {self}."
+            return str(left), price, f"ask for less; the budget is {self}."
+        rho = f"rho {float(self._rho() - total.rho):.3g} ({left} by one Gaussian release)"
         if event.family in ("smooth", "heuristic"):
             return (
-                "an event with a price in rho",
-                f"{event.family} noise for {price}, which has none",
+                rho,
+                f"more rho than any budget has ({event.family} noise for {price} has no price in rho)",
                 "a ledger with the additive rule takes such events.",
             )
         return (
-            f"a price of at most rho {float(self._rho() - total.rho):.3g}, what one Gaussian release of {left} costs",
-            f"rho {float(event.rho):.3g}, the price of {event.family} noise for {price}",
+            rho,
+            f"rho {float(event.rho):.3g} ({event.family} noise for {price})",
             f"ask for less, or with a positive delta: Gaussian noise costs less under zcdp. The budget is {self}.",
         )
 
@@ -181,6 +197,18 @@ class Budget:
     def to_dict(self) -> dict[str, Any]:
         """Return the budget as plain values."""
         return asdict(self)
+
+
+def _decimal_part(whole: float, count: int) -> float:
+    """Return one of so many equal parts of a number, rounded down to a multiple of a decimal of its 15th digit.
+
+    All parts of a number are multiples of the same decimal. So parts of it that together are at most the exact part
+    are also at most the rounded one, and a float of 15 digits prints as it is.
+    """
+    if whole == 0:
+        return 0.0
+    last = Fraction(10) ** (math.floor(math.log10(whole)) - 14)
+    return float(exact(whole) / count // last * last)
 
 
 @cache

@@ -206,7 +206,7 @@ class Population(Journal[AllocatedTotal]):
         budget, allocated = Budget(**terms["budget"]), self._running.of(allocation.days)
         if not self.budget.covers(allocated + budget.cap):
             raise BudgetExceededError(
-                expected=f"a budget within what is left of {self.name}'s, {self.budget.remaining(allocated)}",
+                expected=f"{self.budget.remaining(allocated)} of {self.name}'s budget",
                 got=f"{budget} for the experiment {allocation.experiment}",
                 hint="allocate less, or close an experiment that has ended: what it never used goes back. Nothing was "
                 "allocated.",

@@ -233,8 +233,8 @@ def check_covers(budget: Budget, spent: Total, events: Sequence[Event]) -> None:
         budget.refusal(spent, alone)
         if alone
         else (
-            f"a price within what is left of the budget, {budget.remaining(spent)}",
-            f"{len(events)} queries for a total of {budget.spent(reduce(Total.plus, events, Total()))}",
+            str(budget.remaining(spent)),
+            f"{budget.spent(reduce(Total.plus, events, Total()))} for {len(events)} queries",
             f"ask for less; the budget is {budget}.",
         )
     )

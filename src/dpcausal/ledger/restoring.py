@@ -8,9 +8,11 @@ a person has to state.
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
 from typing import Literal
 
-from dpcausal.calibration import gaussian_sd
+from dpcausal.calibration import float_above, gaussian_sd
 from dpcausal.errors import LedgerError
 from dpcausal.guarantee import Event, Guarantee
 from dpcausal.ledger.chain import Entry
@@ -27,16 +29,19 @@ class Lost:
     """The part of a ledger that an older copy lacks.
 
     Attributes:
-        receipts: Receipts of debits that it does not hold.
+        receipts: Receipts of debits that it does not hold, and that no earlier restore counted.
         unanswered: For each request that it holds without an answer, its prices: it may have been answered since.
         entries: The number of entries known to be missing at its end.
         witnessed: Whether a witness confirms this number; without one there may be more.
+        restored: Whether the ledger was restored after the copy was made. What was counted then is lost too, and
+            numbers of entries say nothing about it, since they begin anew with each restore.
     """
 
     receipts: tuple[Receipt, ...]
     unanswered: tuple[Sequence[Event], ...]
     entries: int
     witnessed: bool
+    restored: bool = False
 
     @classmethod
     def of(cls, entries: Sequence[Entry], receipts: Iterable[Receipt], witness: Witness | None, opening: str) -> "Lost":
@@ -54,14 +59,17 @@ class Lost:
                 hint="restore from a later copy.",
             )
         held = {(entry.number, entry.digest) for entry in entries}
-        known = {each.digest: each for each in receipts if each.entry is not None}
+        counted = {digest for entry in entries if entry.kind == "restore" for digest in entry.content["receipts"]}
+        known = {each.digest: each for each in receipts if each.entry is not None and each.digest not in counted}
         lost = tuple(each for each in known.values() if (each.entry, each.digest) not in held)
         # After a debit there is at least its release.
         end = max([last, seen.number if seen else last, *((each.entry or 0) + 1 for each in lost)])
         answered = {entry.request for entry in entries if entry.kind == "release"}
         open_ones = tuple(entry.events for entry in entries if entry.kind == "grant" and entry.request not in answered)
         complete = seen is not None and end == last
-        return cls(lost, () if complete else open_ones, end - last, seen is not None)
+        since = [each.number for each in witness.since(opening, last)] if witness else []
+        restored = any(later <= earlier for earlier, later in pairwise(since))
+        return cls(lost, () if complete else open_ones, end - last, seen is not None, restored)
 
     @property
     def unknown(self) -> int:
@@ -80,10 +88,12 @@ class Lost:
 
     def check_stated(self, stated: Event | None) -> None:
         """Raise where a person must state a price and did not."""
-        if stated is not None or (self.witnessed and not self.unknown):
+        if stated is not None or (self.witnessed and not self.unknown and not self.restored):
             return
         missing = (
-            f"{self.entries} entries are missing, of which receipts explain all but {self.unknown} answers"
+            "this ledger was restored after this copy was made, and what was counted then is lost too"
+            if self.restored
+            else f"{self.entries} entries are missing, of which receipts explain all but {self.unknown} answers"
             if self.witnessed
             else "this ledger has no witness, so the number of missing entries is unknown"
         )
@@ -98,6 +108,7 @@ class Lost:
         parts = [f"{self.entries} entries lost at the end", f"{len(self.receipts)} of the lost answers by receipt"]
         parts += [f"{len(self.unanswered)} requests that may have been answered since"] if self.unanswered else []
         parts += [f"up to {self.unknown} answers without a receipt"] if self.unknown else []
+        parts += ["restored once more"] if self.restored else []
         return ", ".join(parts if self.witnessed else [*parts, "no witness"])
 
 
@@ -147,7 +158,7 @@ def _price(receipt: Receipt) -> Event:
         return Event(family="heuristic", epsilon=receipt.epsilon, delta=receipt.delta, mu=0.0)
     if receipt.delta == 0:
         return Event(family="laplace", epsilon=receipt.epsilon, delta=0.0, mu=0.0)
-    mu = (1 + 1e-9) / gaussian_sd(receipt.epsilon, receipt.delta)  # a little more, for the rounding of a division
+    mu = float_above(1 / Fraction(gaussian_sd(receipt.epsilon, receipt.delta)))  # as `calibrate` has it
     if receipt.count > 1:
         mu = (1 + 1e-9) * math.hypot(receipt.epsilon, math.sqrt(receipt.count) * mu)
     return Event(family="gaussian", epsilon=receipt.epsilon, delta=receipt.delta, mu=mu)

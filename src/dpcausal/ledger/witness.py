@@ -52,6 +52,10 @@ class Witness(Protocol):
         """Return the last record of a ledger, or the last one of entries up to a number; None if there is none."""
         ...
 
+    def since(self, opening: str, number: int) -> list[Sighting]:
+        """Return the records of a ledger after the last one of entries up to a number, in order."""
+        ...
+
     def write(self, opening: str, seen: Sighting, *, anew: bool = False) -> None:
         """Record the last entry of a ledger, durably, unless a later one is recorded; `anew` after a restore."""
         ...
@@ -84,6 +88,15 @@ class LogWitness:
             return None
         with self._locked() as descriptor:
             return self._last(descriptor, opening, up_to)
+
+    def since(self, opening: str, number: int) -> list[Sighting]:
+        """Return the lines about a ledger after the last one of entries up to a number."""
+        if not self._file.is_file():
+            return []
+        with self._locked() as descriptor:
+            lines = _LINE.findall(os.pread(descriptor, os.fstat(descriptor).st_size, 0))
+        found = [Sighting(int(seen), digest.decode()) for ledger, seen, digest in lines if ledger == opening.encode()]
+        return _after(found, number)
 
     def write(self, opening: str, seen: Sighting, *, anew: bool = False) -> None:
         """Add a line, and wait until it is on the disk."""
@@ -130,6 +143,17 @@ class DatabaseWitness(Database):
         with self.exclusive() as connection:
             return self._last(connection, opening, up_to)
 
+    def since(self, opening: str, number: int) -> list[Sighting]:
+        """Return the lines about a ledger after the last one of entries up to a number."""
+        if self.is_absent:
+            return []
+        with self.exclusive() as connection:
+            if not inspect(connection).has_table(SIGHTINGS.name):
+                return []
+            chosen = select(SIGHTINGS.c.number, SIGHTINGS.c.digest).where(SIGHTINGS.c.opening == opening)
+            lines = connection.execute(chosen.order_by(SIGHTINGS.c.place)).all()
+        return _after([Sighting(*line) for line in lines], number)
+
     def write(self, opening: str, seen: Sighting, *, anew: bool = False) -> None:
         """Add a line, and wait until it is on the disk."""
         with self.exclusive() as connection:
@@ -147,6 +171,11 @@ class DatabaseWitness(Database):
             chosen = chosen.where(SIGHTINGS.c.number <= up_to)
         found = connection.execute(chosen.order_by(SIGHTINGS.c.place.desc()).limit(1)).first()
         return Sighting(*found) if found else None
+
+
+def _after(found: list[Sighting], number: int) -> list[Sighting]:
+    shared = [place for place, seen in enumerate(found) if seen.number <= number]
+    return found[shared[-1] + 1 :] if shared else found
 
 
 def _is_known(seen: Sighting, last: Sighting | None) -> bool:

@@ -22,6 +22,7 @@ from dpcausal.planning.precision import (
     wrong_sign,
 )
 from dpcausal.planning.ranking import Candidate, Ranking, Shape, has_own_design, rank_alone, rank_estimators
+from dpcausal.price import Price
 from dpcausal.queries import Cut
 from dpcausal.queries.cuts import cuts_of
 from dpcausal.real import Real
@@ -49,6 +50,7 @@ class Plan:
             there is sampling error.
         ranking: The estimators that fit, in the order of their expected error; those that do not adjust, apart. Where
             no other estimator is for the design and the effect, it holds this one only.
+        price: The price of the whole study; None where only an estimator is planned, whose price is its guarantee.
     """
 
     estimator: Estimator
@@ -60,6 +62,7 @@ class Plan:
     units_needed: int | None
     max_confounders: int
     ranking: Ranking
+    price: Price | None = None
 
     @property
     def half_width(self) -> float:
@@ -133,7 +136,9 @@ class Plan:
         table += [("units", f"{effect.n:,}"), ("method", effect.method), *self._precision()]
         table += [("no interval", odds(self.refusals))]
         table += table_rows("will ask", tuple(map(format_receipt, effect.receipts)))
-        table += [("privacy", str(effect.guarantee)), *self._target(), ("max confounders", self._confounders())]
+        table += [("privacy", str(effect.guarantee))]
+        table += table_rows("price", self.price.lines if self.price else ())
+        table += [*self._target(), ("max confounders", self._confounders())]
         table += [("ranking", self._place())]
         table += table_rows("note", tuple(note for note in effect.notes if note not in self.rehearsal.caveats))
         return table + table_rows("assumes", (*self.ranking.assumed, *self._left_open()))
@@ -196,6 +201,7 @@ class Plan:
             "n": self.effect.n,
             "method": self.effect.method,
             "guarantee": self.effect.guarantee.to_dict(),
+            "price": (self.price or Price.of([self.effect.guarantee])).to_dict(),
             "asks": [
                 {"query": each.query, "epsilon": each.epsilon, "delta": each.delta} for each in self.effect.receipts
             ],
@@ -239,6 +245,7 @@ def plan(  # noqa: PLR0913
     by: Sequence[str | Cut] | None = None,
     shape: Shape = "unknown",
     width: float | None = None,
+    price: Price | None = None,
 ) -> Plan:
     """Plan an estimator: its queries, its cost and its expected precision. Reads no data and spends nothing.
 
@@ -251,6 +258,7 @@ def plan(  # noqa: PLR0913
         by: Strata to rank as well, as for `rank_estimators`; the estimator's own by default.
         shape: What is known about the shape of models, as for `rank_estimators`.
         width: The target half width: the ± around the estimate. Where there would be no interval, any by default.
+        price: The price of the study that the estimator is a part of: `Study.price()`.
 
     Example:
         >>> from dpcausal import DifferenceInMeans, Guarantee, Real, Rehearsal, Schema, Treatment
@@ -285,6 +293,7 @@ def plan(  # noqa: PLR0913
         units_needed=None if width is None else units_for(width, estimator, rehearsal, guarantee),
         max_confounders=max_confounders(rehearsal, guarantee),
         ranking=ranking,
+        price=price,
     )
 
 

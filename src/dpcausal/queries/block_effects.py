@@ -29,13 +29,14 @@ class BlockEffects(LearnerQuery):
     name: ClassVar[str] = "block_effects"
     draws: ClassVar[tuple[Draw, ...]] = ("shuffle",)
     most_units: ClassVar[int] = 10**7
+    most_blocks: ClassVar[int] = 10**6
 
     blocks: int
     limit: float
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        blocks = isinstance(self.blocks, int) and 2 <= self.blocks <= 10**6
+        blocks = isinstance(self.blocks, int) and 2 <= self.blocks <= self.most_blocks
         if not (blocks and is_number(self.limit) and 1e-3 <= self.limit <= 2):
             raise QueryError(
                 expected="2 to a million blocks, and a limit from 0.001 to 2 half ranges",

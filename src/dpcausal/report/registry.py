@@ -81,8 +81,7 @@ def _published(report: ReportInputs) -> str:
 
 def _loss(report: ReportInputs) -> dict[str, Any]:
     guarantee, asked = report.effect.guarantee, (report.effect, *report.diagnoses)
-    epsilon, delta = (sum(getattr(each.guarantee, part) for each in asked) for part in ("epsilon", "delta"))
-    parameters = {"epsilon": epsilon} | ({"delta": delta} if delta else {})
+    parameters = {"epsilon": report.price.epsilon} | ({"delta": report.price.delta} if report.price.delta else {})
     queries = "; ".join(f"{paid.query} epsilon {paid.epsilon:g}" for each in asked for paid in each.receipts)
     unproved = "" if guarantee.proof_status == "proved" else " NOT PROVED."
     return {

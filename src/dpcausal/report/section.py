@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from dpcausal.diagnostics import BalanceTable, OverlapTable
 from dpcausal.effect import Effect
 from dpcausal.page.language import Language
+from dpcausal.price import Price
 from dpcausal.report.confounding import Confounding
 from dpcausal.report.ledger_summary import LedgerSummary
 from dpcausal.report.scale import Scale
@@ -154,6 +155,11 @@ class ReportInputs:
     def asymmetric(self) -> bool:
         """Whether the interval is not the estimate ± a half-width: that of a ratio."""
         return self.effect.ratio
+
+    @property
+    def price(self) -> Price:
+        """The price of the effect and of the diagnostics in this report."""
+        return Price.of(each.guarantee for each in (self.effect, *self.diagnoses))
 
     @property
     def title(self) -> str:

@@ -3,6 +3,7 @@
 import difflib
 import json
 from dataclasses import dataclass
+from itertools import chain, compress
 
 from dpcausal import queries
 from dpcausal.calibration import calibrate
@@ -55,12 +56,13 @@ class Consequences:
         """
         asked = study.site_questions(n or _ANY_UNITS, policy.site)
         stored = [_is_stored(ledger, study, policy, each) for each in asked]
-        due = [each for each, answered in zip(asked, stored, strict=True) if not answered]
-        events = [calibrate(query, study.schema, guarantee).event for query, guarantee in due]
+        debits = study.debits(policy.as_of, n or _ANY_UNITS, policy.site)
+        due = chain.from_iterable(events for request, events in debits.items() if not ledger.is_debited(request))
+        names = [query.name for query, _ in asked]
         return cls(
-            due=tuple(query.name for query, _ in due),
-            free=tuple(query.name for (query, _), answered in zip(asked, stored, strict=True) if answered),
-            left=ledger.remaining_after(events),
+            due=tuple(compress(names, (not answered for answered in stored))),
+            free=tuple(compress(names, stored)),
+            left=ledger.remaining_after(due),
             message=example_message(study, policy.site, n),
         )
 

@@ -1,12 +1,12 @@
 """The review of a study: what a person at a site reads before deciding."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
 from dpcausal.columns import Binary, Indicator, Unit
 from dpcausal.ledger import Ledger
+from dpcausal.price import Price
 from dpcausal.real import Real
 from dpcausal.release import format_receipt
 from dpcausal.secure_settings import SecureSettings
@@ -24,6 +24,7 @@ def objections(policy: Policy, study: Study) -> tuple[str, ...]:
     unit = study.schema.unit
     read = [*map(table_column, study.schema.columns)] + ([unit.name, unit.by] if unit else [])
     beyond = sorted({column for column in read if column and column not in policy.columns})
+    price = study.price(policy.site)
     secondary = [each.method for each in study.secondary_analyses().values()]
     unknown = [name for name in (*study.methods, *dict.fromkeys(secondary)) if name not in policy.estimators]
     checks = (
@@ -54,11 +55,8 @@ def objections(policy: Policy, study: Study) -> tuple[str, ...]:
             not study.requires or study.secure_settings is not None,
             "it requires diagnostics, which need a single table or secure sums",
         ),
-        (
-            study.total_epsilon(policy.site) <= policy.epsilon_per_study,
-            f"epsilon is above {policy.epsilon_per_study:g}",
-        ),
-        (study.total_delta <= policy.delta_per_study, f"delta is above {policy.delta_per_study:g}"),
+        (price.is_within(epsilon=policy.epsilon_per_study), f"epsilon is above {policy.epsilon_per_study:g}"),
+        (price.is_within(delta=policy.delta_per_study), f"delta is above {policy.delta_per_study:g}"),
     )
     return tuple(words for holds, words in checks if not holds)
 
@@ -71,14 +69,14 @@ class ReceivedStudy:
         digest: The SHA-256 of its text.
         name: Its name; empty where its file was changed.
         requester: Who requests it; empty where its file was changed.
-        epsilon: Its epsilon at this site; 0 where its file was changed.
+        price: Its price at this site; nothing where its file was changed.
         status: What was decided about it, or that its file was changed after it was received.
     """
 
     digest: str
     name: str
     requester: str
-    epsilon: float
+    price: Price
     status: StudyStatus | Literal["changed"]
 
 
@@ -140,6 +138,7 @@ class Review:
         table += table_rows("secure sums", _secure_words(study.secure_settings) if study.secure_settings else ())
         table += table_rows("queries", tuple(map(format_receipt, effect.receipts)))
         table.append(("privacy", str(study.guarantee(site))))
+        table += table_rows("price", study.price(site).lines)
         if self.n is not None and study.secure_settings is None:
             sampling = "unknown" if effect.sampling_sd is None else format_number(effect.sampling_sd)
             errors = f"sampling {sampling}, privacy noise {format_number(effect.privacy_sd)}"
@@ -164,8 +163,8 @@ class Review:
             table.append(("answered before", f"{free}: free, the stored answer is sent again" if free else ""))
             table += table_rows("would leave", self.consequences.numbers)
         if self.pending:
-            epsilon = math.fsum(each.epsilon for each in self.pending)
-            table.append(("also waiting", f"other studies: {len(self.pending):,}, of epsilon {epsilon:g} in total"))
+            total = Price.of(each.price for each in self.pending)
+            table.append(("also waiting", f"other studies: {len(self.pending):,}, of {total} in total"))
         if self.earlier:
             words = "its earlier version in the lines below; the digest of that was:"
             table += table_rows("differs from", (words, self.earlier, *self.changes))

@@ -2,9 +2,9 @@
 
 import contextlib
 import json
-import math
 import tomllib
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from dpcausal.federation.secure_messages import masked_answer, seal_header
 from dpcausal.federation.signatures import Key, claimed_body, claimed_signer, opened
 from dpcausal.hash_chain import digest_of_text
 from dpcausal.ledger import IN_MEMORY, Budget, DataSet, Ledger
+from dpcausal.price import Price
 from dpcausal.release import Receipt, receipts_in, session_request
 from dpcausal.secure_settings import SecureSettings
 from dpcausal.site.changes import Changes
@@ -171,10 +172,9 @@ class Site:
         """Return the content of an answer to a round of a secure sum that reads no table and has no price."""
         settings = _settings(study)
         begins = asked.ask == "keys" and not ledger.is_debited(session_request(study.digest))
-        if begins:
-            events = [calibrate(query, study.schema, guarantee).event for query, guarantee in study.site_questions()]
-            if ledger.remaining_after(events) is None:
-                raise _RefusalError("no_budget")
+        due = chain.from_iterable(study.debits(self.policy.as_of).values())
+        if begins and ledger.remaining_after(due) is None:
+            raise _RefusalError("no_budget")
         try:
             return {"answer": {asked.ask: self._sessions.answer(asked, settings, ledger, may_begin=begins)}}
         except TransportError:
@@ -269,13 +269,11 @@ class Site:
     def _received(self, digest: str, *, is_decided: bool) -> ReceivedStudy:
         text = self.inbox.intact(digest)
         if text is None:
-            return ReceivedStudy(digest, "", "", 0.0, "changed")
+            return ReceivedStudy(digest, "", "", Price(()), "changed")
         document = tomllib.loads(text)  # it was a study when it was received
         status = self._status(digest, text) if is_decided else "undecided"
-        priced = (*document.get("requires", {}).values(), *document.get("secondary", {}).values())
-        epsilon = document.get("epsilons", {}).get(self.policy.site, document["epsilon"])
-        epsilon = math.fsum([epsilon, *(each["epsilon"] for each in priced)])
-        return ReceivedStudy(digest, document["name"], document["requester"], epsilon, status)
+        price = Price.of_study(document, self.policy.site)
+        return ReceivedStudy(digest, document["name"], document["requester"], price, status)
 
     def receive(self, text: str) -> str:
         """Store a study that was brought by hand, and return its digest."""

@@ -102,7 +102,7 @@ class Vault:
         learners: Mapping[str, Learner] | None = None,
         resources: Resources | None = None,
     ) -> None:
-        check_arguments(ledger, budget, allow_unproved, resources)
+        check_arguments(schema, ledger, budget, allow_unproved, resources)
         self._schema, self._as_of, self._sampler = schema, as_of, Sampler()
         self._allow_unproved, self._learners = tuple(allow_unproved), own_learners(learners)
         data_set = DataSet.of(schema, allow_unproved)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from dpcausal import queries
 from dpcausal.calibration import Noise, NoiseShare, share_of
-from dpcausal.errors import EngineError, GuaranteeError, LedgerError, QueryError, TableError
+from dpcausal.errors import EngineError, GuaranteeError, LedgerError, QueryError, SchemaError, TableError
 from dpcausal.guarantee import Guarantee
 from dpcausal.ledger import IN_MEMORY, Budget, Ledger
 from dpcausal.queries import Query, is_summable
@@ -17,8 +17,16 @@ from dpcausal.vault.engines.resources import Resources
 _MOST_UNITS = 2**41  # so that a sum of ticks, and its noise, fits into 64 bits
 
 
-def check_arguments(ledger: object, budget: object, allow_unproved: Sequence[str], resources: object) -> None:
+def check_arguments(
+    schema: object, ledger: object, budget: object, allow_unproved: Sequence[str], resources: object
+) -> None:
     """Raise unless the arguments of a vault are of the right kinds."""
+    if not isinstance(schema, Schema):
+        raise SchemaError(
+            expected="a table first, and then its Schema",
+            got=f"{type(schema).__name__} in place of a Schema",
+            hint="write Vault(table, schema, ledger=..., budget=...).",
+        )
     known = [name for name, query in queries.QUERIES.items() if query.proof_status == "heuristic"]
     if isinstance(allow_unproved, str) or not set(allow_unproved) <= set(known):
         raise GuaranteeError(

@@ -112,7 +112,7 @@ class BlockAverage(BaseEstimator):
     def _blocks(self, source: Source) -> int:
         features = len(design_names(self.covariates, source.schema))
         coefficients = 1 + features + features * (features + 1) // 2
-        return max(source.n // max(_MIN_UNITS, _UNITS_PER_COEFFICIENT * coefficients), 2)
+        return min(max(source.n // max(_MIN_UNITS, _UNITS_PER_COEFFICIENT * coefficients), 2), BlockEffects.most_blocks)
 
     def _profile(self, schema: Schema) -> list[Value]:
         """Return a profile to ask for: any will do, since the learner gives the same average at all of them."""

@@ -1,6 +1,5 @@
 """A paragraph on the methods, to paste into a manuscript."""
 
-import math
 from importlib.metadata import version
 
 from dpcausal.report.section import ReportInputs, Section
@@ -34,8 +33,8 @@ def methods(report: ReportInputs) -> Section:
         )
     )
     if report.diagnoses:
-        total = effect.guarantee.epsilon + math.fsum(each.guarantee.epsilon for each in report.diagnoses)
-        texts.append(say("Together with private diagnostics, epsilon is {epsilon}.", epsilon=say.short(total)))
+        total = say.short(report.price.epsilon)
+        texts.append(say("Together with private diagnostics, epsilon is {epsilon}.", epsilon=total))
     if report.interval is None:
         texts.append(say("Exact discrete noise was added to bounded sums; there is no valid confidence interval."))
     else:

@@ -1,11 +1,10 @@
 """The sections on privacy: the guarantee, its limitations, software and noise, and the audit trail."""
 
-import math
 import platform
 from importlib.metadata import version
-from typing import Protocol
 
 from dpcausal.page.language import ENGLISH, Language, message
+from dpcausal.price import Amount, Price
 from dpcausal.release import Receipt
 from dpcausal.report.ledger_summary import LedgerSummary
 from dpcausal.report.section import Item, ReportInputs, Section, Table
@@ -34,19 +33,7 @@ NOT_GUARANTEED = (
 _LIBRARIES = ("dpcausal", "opendp", "duckdb", "numpy")
 
 
-class PrivacyLoss(Protocol):
-    """Anything with an epsilon and a delta: a guarantee, a budget, what was spent."""
-
-    @property
-    def epsilon(self) -> float:
-        """The epsilon."""
-
-    @property
-    def delta(self) -> float:
-        """The delta."""
-
-
-def loss_words(say: Language, loss: PrivacyLoss) -> str:
+def loss_words(say: Language, loss: Amount) -> str:
     """Return an epsilon and a delta, in words."""
     return say("epsilon {epsilon}, delta {delta}", epsilon=say.short(loss.epsilon), delta=say.short(loss.delta))
 
@@ -63,6 +50,7 @@ def privacy(report: ReportInputs) -> Section:
         (say("variant"), variant),
         (say("this effect"), say("{loss}, for all its queries together", loss=loss_words(say, guarantee))),
         *_diagnostics(report),
+        *_study(report),
         (say("proof"), say("proved") if guarantee.proof_status == "proved" else say("NOT PROVED")),
         (say("trust model"), trust_model(report, say)),
     ]
@@ -91,17 +79,24 @@ def _diagnostics(report: ReportInputs) -> list[Item]:
     """Return what diagnostics cost in addition to the effect."""
     if not report.diagnoses:
         return []
-    say, effect = report.say, report.effect.guarantee
-    prices = [each.guarantee for each in report.diagnoses]
-    epsilon, delta = (math.fsum(getattr(price, part) for price in prices) for part in ("epsilon", "delta"))
+    say, alone = report.say, Price.of(each.guarantee for each in report.diagnoses)
     text = say(
         "epsilon {epsilon}, delta {delta}; together with the effect epsilon {all_epsilon}, delta {all_delta}",
-        epsilon=say.short(epsilon),
-        delta=say.short(delta),
-        all_epsilon=say.short(effect.epsilon + epsilon),
-        all_delta=say.short(effect.delta + delta),
+        epsilon=say.short(alone.epsilon),
+        delta=say.short(alone.delta),
+        all_epsilon=say.short(report.price.epsilon),
+        all_delta=say.short(report.price.delta),
     )
     return [(say("diagnostics"), text)]
+
+
+def _study(report: ReportInputs) -> list[Item]:
+    """Return what the whole study costs, where it asks for more than this report shows."""
+    if report.study is None:
+        return []
+    price = max((report.study.price(site) for site in ("", *report.study.epsilons)), key=lambda each: each.epsilon)
+    more = len(price.parts) > 1 + len(report.diagnoses)
+    return [(report.say("price"), loss_words(report.say, price))] if more else []
 
 
 def count_answers(ledger: LedgerSummary) -> str:

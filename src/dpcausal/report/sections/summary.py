@@ -222,8 +222,8 @@ def _guarantee(report: ReportInputs) -> str:
     if guarantee.proof_status != "proved":
         text += say(" This guarantee is NOT PROVED.")
     if report.diagnoses:
-        total = guarantee.epsilon + math.fsum(each.guarantee.epsilon for each in report.diagnoses)
-        text += say(" Together with the diagnostics: epsilon {epsilon}.", epsilon=say.short(total))
+        total = say.short(report.price.epsilon)
+        text += say(" Together with the diagnostics: epsilon {epsilon}.", epsilon=total)
     return text + _spent(report)
 
 
