@@ -1,7 +1,7 @@
 """The mailbox's database: callers, invitations, requests, and deliveries with their messages.
 
-Everything but the server's own settings belongs to one requester: requests with their deliveries and messages to whoever
-sent them, invitations and the sites that joined to whoever invited them. No requester sees or changes what is another's.
+Requests with their deliveries and messages belong to whoever sent them, invitations and sites to whoever invited them.
+No requester sees or changes what is another's.
 
 Each method is one transaction, so that any number of processes may be killed at any point. Only the database has a
 state; the server has none.
