@@ -15,6 +15,7 @@ from dpcausal.console.application import coordinator_console, site_console
 from dpcausal.console.security import local_path
 from dpcausal.console.settings import Settings
 from dpcausal.console.site_folder import SiteFolder
+from dpcausal.errors import StudyError
 from dpcausal.federation.workspace import Workspace
 from dpcausal.site.people import Person, add_person, remove_person
 from dpcausal.site.site import Site
@@ -162,12 +163,18 @@ def test_a_script_in_people_reasons_and_logins_is_text(folder: Path, browser: Br
     assert "&lt;script&gt;" in browser.get("/log").text
 
 
-def test_invisible_characters_in_comments_are_spelled_out(folder: Path, browser: Browser, study: Study) -> None:
-    digest = Site(folder).receive(f"# approve \u202ethis\n{study.to_toml()}")
+@pytest.mark.parametrize("hidden", ["\u2028", "\u2029", "\x85", "\u202e", "\u3164"])
+def test_hidden_characters_show_no_false_line(folder: Path, browser: Browser, study: Study, hidden: str) -> None:
+    text = f"# approve{hidden}epsilon = 0.1\n{study.to_toml()}"
+    with pytest.raises(StudyError, match="invisible characters"):
+        Site(folder).receive(text)
+    Site(folder).inbox.store(text, by_hand=True)  # as an earlier version of dpcausal did
+    digest = Site(folder).receive(study.to_toml())
     browser.login("adams")
     page = browser.get(f"/studies/{digest}").text
-    assert "⟨U+202E⟩" in page
-    assert "\u202e" not in page
+    assert f'<span class="removed">-# approve⟨U+{ord(hidden):04X}⟩epsilon = 0.1</span>' in page
+    assert hidden not in page
+    assert f"- # approve⟨U+{ord(hidden):04X}⟩epsilon = 0.1" in Site(folder).review(digest).changes
 
 
 @pytest.mark.parametrize(
