@@ -1,6 +1,6 @@
 import gzip
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import duckdb
@@ -15,7 +15,7 @@ import dpcausal as dpc
 from dpcausal.errors import EngineError, TableError
 from dpcausal.vault.coercion import column_names
 from dpcausal.vault.engines import Batch, Engine
-from dpcausal.vault.table import open_table
+from dpcausal.vault.table import column_families, open_table
 
 nan = float("nan")
 
@@ -65,6 +65,46 @@ def test_every_way_in_gives_the_same_integers(table: pa.Table, schema: dpc.Schem
     ]
     sums = [open_table(way, schema).aggregate({"treatment": 2}, column_names(schema)).tolist() for way in ways]
     assert all(each == sums[0] for each in sums)
+
+
+@pytest.mark.parametrize(
+    "reading",
+    [
+        "SELECT 0 AS t, (SELECT length(content) FROM read_text('{file}')) AS y",
+        "SELECT 0 AS t, y FROM read_csv('{file}')",
+        "SELECT 0 AS t, y FROM '{file}'",
+        "SELECT 0 AS t, count(*) AS y FROM glob('{folder}/*')",
+        "SELECT 0 AS t, y FROM macro_of_the_file('{file}')",
+    ],
+)
+def test_views_of_a_duckdb_file_read_nothing_outside_of_it(reading: str, tmp_path: Path) -> None:
+    (tmp_path / "other.csv").write_text("y\n1\n", encoding="utf-8")
+    with duckdb.connect(tmp_path / "foreign.duckdb") as connection:
+        connection.execute("CREATE MACRO macro_of_the_file(name) AS TABLE SELECT y FROM read_csv(name)")
+        connection.execute(f"CREATE VIEW visits AS {reading.format(file=tmp_path / 'other.csv', folder=tmp_path)}")
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1))
+    with pytest.raises(TableError, match="reads other files is not followed"):
+        open_table(tmp_path / "foreign.duckdb#visits", schema)
+    with pytest.raises(TableError, match="reads other files is not followed"):
+        column_families(f"{tmp_path}/foreign.duckdb#visits")
+
+
+def test_macros_of_a_duckdb_file_replace_no_function(table: pa.Table, schema: dpc.Schema, tmp_path: Path) -> None:
+    write_database(table, tmp_path / "foreign.duckdb")
+    with duckdb.connect(tmp_path / "foreign.duckdb") as connection:
+        named = "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_name SIMILAR TO '[a-z_0-9]+'"
+        names = connection.execute(named).fetchall()
+        connection.begin()
+        for (name,) in names:
+            with suppress(duckdb.ParserException):  # some names are reserved
+                connection.execute(f'CREATE MACRO "{name}"(a) AS 0, (a, b) AS 0, (a, b, c) AS 0')
+        connection.commit()
+        made = connection.execute("SELECT function_name FROM duckdb_functions() WHERE NOT internal").fetchall()
+    assert {"greatest", "least", "sum", "round"} <= {name for (name,) in made}
+    for place in ("visits", "clinic.seen"):
+        engines = open_table(tmp_path / f"foreign.duckdb#{place}", schema), open_table(table, schema)
+        first, second = (engine.aggregate({"treatment": 2}, column_names(schema)).tolist() for engine in engines)
+        assert first == second
 
 
 def test_no_line_of_a_csv_can_stop_it(tmp_path: Path) -> None:
@@ -426,10 +466,10 @@ def nan_in_a_folder(last: float | None, pieces: int, folder: Path) -> list[int]:
     for place in range(pieces):
         pq.write_table(table.slice(place * 4 // pieces, 4 // pieces), folder / f"{place}.parquet")
     with duckdb.connect(folder / "files.duckdb") as connection:
-        connection.execute(f"CREATE OR REPLACE VIEW files AS SELECT * FROM read_parquet('{folder}/?.parquet')")
-        connection.execute("CREATE OR REPLACE TABLE held AS SELECT * FROM files")
+        connection.execute(f"CREATE OR REPLACE TABLE held AS SELECT * FROM read_parquet('{folder}/?.parquet')")
+        connection.execute("CREATE OR REPLACE VIEW seen AS SELECT * FROM held")
     schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 10))
-    ways = (folder, folder / "*.parquet", folder / "files.duckdb#files", folder / "files.duckdb#held")
+    ways = (folder, folder / "*.parquet", folder / "files.duckdb#seen", folder / "files.duckdb#held")
     return [int(open_table(way, schema).aggregate({"treatment": 2}, ["outcome"])[0, 0]) for way in ways]
 
 

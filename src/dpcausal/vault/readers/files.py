@@ -25,6 +25,8 @@ TABLES = (
 """What a vault can open, in words."""
 
 _IN_DUCKDB_FILE = ".duckdb#"
+_SEARCHED = "memory.main,system.main,system.pg_catalog,warehouse.main"
+"""Where names are looked up for a DuckDB file: last in the file, whose views speak of its tables."""
 
 
 def open_files(place: str, schema: Schema, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
@@ -61,20 +63,26 @@ def mistakes_in_headers(place: str) -> list[str]:
 
 
 def _stored(path: Path, name: str, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
-    """Open a table of a DuckDB database, which nobody can change meanwhile, or a view, as fixed as what it reads."""
+    """Open a table or view of a DuckDB database, which nobody can change meanwhile.
+
+    Whoever wrote the file is not trusted: its views and macros read nothing outside of it, and no macro of it takes the
+    place of a function of DuckDB.
+    """
     if not path.is_file():
         raise _no_file(str(path))
     parts = name.split(".", 1) if "." in name else ["main", name]
     try:
         file = str(path.absolute()).replace("'", "''")
-        connection.execute(f"ATTACH '{file}' AS warehouse (READ_ONLY)")
-        connection.execute("USE warehouse")  # where the tables are that its views speak of
+        connection.execute(f"ATTACH '{file}' AS warehouse (TYPE duckdb, READ_ONLY)")
+        connection.execute("SET enable_external_access = false")  # for good: DuckDB does not turn it on again
+        connection.execute(f"SET search_path = '{_SEARCHED}'")
         return connection.sql(f"SELECT * FROM warehouse.{'.'.join(map(DUCKDB.column, parts))}")  # noqa: S608 (quoted)
     except duckdb.Error:
         raise TableError(
             expected=f"a table or view {name!r} that can be read in {path.name!r}",
             got="none",
-            hint="check its name, write schema.table if it is not in main, and close what has the file open to write.",
+            hint="check its name, write schema.table if it is not in main, and close what has the file open to write. "
+            "A view that reads other files is not followed: name these files as the table.",
         ) from None
 
 
