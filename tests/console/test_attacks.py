@@ -168,7 +168,7 @@ def test_hidden_characters_show_no_false_line(folder: Path, browser: Browser, st
     text = f"# approve{hidden}epsilon = 0.1\n{study.to_toml()}"
     with pytest.raises(StudyError, match="invisible characters"):
         Site(folder).receive(text)
-    Site(folder).inbox.store(text, by_hand=True)  # as an earlier version of dpcausal did
+    Site(folder).inbox.store(text)  # as an earlier version of dpcausal did
     digest = Site(folder).receive(study.to_toml())
     browser.login("adams")
     page = browser.get(f"/studies/{digest}").text
