@@ -15,6 +15,8 @@ import dpcausal as dpc
 from dpcausal.errors import EngineError, TableError
 from dpcausal.vault.coercion import column_names
 from dpcausal.vault.engines import Batch, Engine
+from dpcausal.vault.readers.headers import has_bare_returns
+from dpcausal.vault.readers.inspection import inspect
 from dpcausal.vault.table import column_families, open_table
 
 nan = float("nan")
@@ -114,6 +116,37 @@ def test_no_line_of_a_csv_can_stop_it(tmp_path: Path) -> None:
         b't,y,note\n0,1,fine\n1,abc,text\n1\n,,\n0,1,2,3,4,5\n1,0.5,"two\nlines"\n0,\xff\xfe,x\n1,\'1\',"open\n0,1,z\n'
     )
     assert 4 <= open_table(file, schema).aggregate({}, ["1"])[0] <= 9
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_quoted_line_breaks_of_a_csv_belong_to_their_cell(end: str, place: int, tmp_path: Path) -> None:
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1))
+    sums = []
+    for cell in ("plain", "two\nlines", "two\r\nlines", "two\rlines", "\n", '\n""0"",1\n', "\n" * 3_000):
+        cells = [["t", "y"], *([str(number % 2), "1"] for number in range(2_000))]
+        for number, line in enumerate(cells):
+            line.insert(place, "note" if number == 0 else f'"{cell}"' if number % 500 == 7 else "x")
+        file = tmp_path / "notes.csv"
+        file.write_bytes(end.join([*map(",".join, cells), ""]).encode())
+        sums.append(open_table(file, schema).aggregate({"treatment": 2}, ["outcome", "1"]).tolist())
+        assert not has_bare_returns(str(file))
+    assert all(each == sums[0] for each in sums)
+    assert sum(count for _, count in sums[0]) == 2_000
+
+
+def test_check_tells_of_records_that_a_carriage_return_ends(tmp_path: Path) -> None:
+    schema = dpc.Schema(treatment=dpc.Treatment("t", undeclared=0), outcome=dpc.Real("y", 0, 1))
+    file, words = tmp_path / "notes.csv", "lines: carriage returns without quotation marks end records"
+    for content, is_told in (
+        (b"t,y,note\n0,1,a\rb\n1,1,c\n", True),
+        (b't,y,"a\rb"\n0,1,"a ""quoted"" \r b"\n1,1,c\n', False),
+        (b"t,y,note\r\n0,1,a\r\n1,1,c\r\n", False),
+        (b"t,y,note\r0,1,a\r1,1,c\r", False),
+        (b"t,y,note\n" + b"0,1,x\r\n" * 200_000, False),  # the pieces in which it is read end between the two
+    ):
+        file.write_bytes(content)
+        assert (words in list(inspect(str(file), schema))) == is_told
 
 
 def test_undeclared_columns_of_a_csv_may_be_called_anything(tmp_path: Path) -> None:

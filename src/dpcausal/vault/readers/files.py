@@ -15,7 +15,7 @@ from dpcausal.schema import Schema
 from dpcausal.vault.coercion import Family, check_columns, columns_used, dated_columns
 from dpcausal.vault.engines.dialects import DUCKDB
 from dpcausal.vault.engines.duckdb import families_of
-from dpcausal.vault.readers.headers import check_names, check_separator, header_mistakes, header_of
+from dpcausal.vault.readers.headers import check_names, check_separator, has_bare_returns, header_mistakes, header_of
 
 TABLES = (
     "a pandas, polars or pyarrow table, a polars lazy frame, a Spark frame, a DuckDB relation, an Ibis table, a "
@@ -53,13 +53,17 @@ def file_families(place: str, connection: duckdb.DuckDBPyConnection) -> Mapping[
         return families_of(connection.sql(read, params={"file": glob.escape(_found(place)[0])}))
 
 
-def mistakes_in_headers(place: str) -> list[str]:
-    """Return what is wrong with the first lines of .csv files, in words. Only for whoever may see the table."""
+def mistakes_in_lines(place: str) -> list[str]:
+    """Return what is wrong with the lines of .csv files, in words. Only for whoever may see the table."""
     if _IN_DUCKDB_FILE in place or "://" in place:
         return []
     with _readable(place):
         files = _found(place) if _are_csv(place) else []
-        return list(dict.fromkeys(words for file in files for words in header_mistakes(header_of(file))))
+        headers = (f"header: {words}" for file in files for words in header_mistakes(header_of(file)))
+        broken = (
+            ["lines: carriage returns without quotation marks end records"] if any(map(has_bare_returns, files)) else []
+        )
+        return [*dict.fromkeys(headers), *broken]
 
 
 def _stored(path: Path, name: str, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:

@@ -17,7 +17,7 @@ from dpcausal.vault.coercion import SOURCE, reading
 from dpcausal.vault.engines.dialects import DUCKDB
 from dpcausal.vault.engines.duckdb import DuckDBEngine
 from dpcausal.vault.parsing import either_comma, literal, text_literals
-from dpcausal.vault.readers.files import mistakes_in_headers
+from dpcausal.vault.readers.files import mistakes_in_lines
 from dpcausal.vault.table import open_table
 
 _SHOWN = 5
@@ -34,7 +34,7 @@ def inspect(place: str, schema: Schema) -> Iterator[str]:
         place: Where the table is, as for a vault.
         schema: What is declared about it.
     """
-    yield from (f"header: {words}" for words in mistakes_in_headers(place))
+    yield from mistakes_in_lines(place)
     engine = open_table(place, schema)
     engine = getattr(engine, "streamed", engine)  # a warehouse's rows, on this machine
     if not isinstance(engine, DuckDBEngine):
