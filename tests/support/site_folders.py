@@ -46,8 +46,19 @@ def make_site_folder(
         "requesters": dict(requesters),
     }
     (folder / FILE).write_text(tomli_w.dumps(policy | changes), encoding="utf-8")
-    Ledger.create(f"sqlite:///{folder / 'ledger.db'}", Budget(**(policy | changes)["budget"]), as_of=AS_OF)  # type: ignore[arg-type]
+    budget = Budget(**(policy | changes)["budget"])  # type: ignore[arg-type]
+    witness = str(folder / str(changes["witness"])) if "witness" in changes else None
+    Ledger.create(f"sqlite:///{folder / 'ledger.db'}", budget, as_of=AS_OF, witness=witness)
     return Key.make(name, folder / KEY).public
+
+
+def allow_secure_sums(sites: Mapping[str, Path], honest: int = 2, colluding: int = 0) -> None:
+    """Let sites, by name and folder, take part in secure sums with each other. Their policies must name a witness."""
+    keys = {name: Key.read(name, folder / KEY).public for name, folder in sites.items()}
+    terms = {"secure_sums": {"honest": honest, "colluding": colluding, "sites": keys}}
+    for folder in sites.values():
+        with (folder / FILE).open("a", encoding="utf-8") as file:
+            file.write(f"\n{tomli_w.dumps(terms)}")
 
 
 def example_study(schema: Schema) -> Study:
