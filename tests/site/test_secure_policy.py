@@ -98,7 +98,7 @@ def test_secure_sum_beyond_the_policy_is_refused_unpaid(
     site = changed(folder, **changes)
     assert ("policy", words) in site.review(study.digest).lines()
     for step in ("keys", "shares", "masked", "confirm", "unmask"):
-        assert answer(site, study, anna, step) == "not_allowed"  # type: ignore[arg-type]
+        assert answer(site, study, anna, step) == "not_allowed"
     assert not (folder / "sessions").exists()
     assert Ledger(f"sqlite:///{folder / 'ledger.db'}", witness=str(folder / "witness.log")).spent.epsilon == 0
 

@@ -313,8 +313,8 @@ class Store:
             return [SiteStatus(*tuple(each)) for each in connection.execute(wanted)]
 
     @staticmethod
-    def _set_caller(connection: Connection, role: Role, name: str, values: Mapping[str, str]) -> None:
-        values = {**values, "revoked": False}
+    def _set_caller(connection: Connection, role: Role, name: str, given: Mapping[str, str]) -> None:
+        values = {**given, "revoked": False}
         if not connection.execute(update(_CALLERS).where(_is_caller(role, name)).values(values)).rowcount:
             connection.execute(insert(_CALLERS).values(role=role, name=name, **values))
 
